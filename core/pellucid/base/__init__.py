@@ -44,6 +44,7 @@ from .events import (
 from .functional import bytes_text, filled, identity, inserted, ints, renamed, resized, strict_zip
 from .interruption import interruptible
 from .late import is_loaded
+from .library_code import NEUTRAL, library_code, promotion, public_functions, users_function
 from .source import (
     Cell,
     Frame,

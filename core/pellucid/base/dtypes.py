@@ -22,6 +22,7 @@ from . import config
 from .caching import cached
 from .errors import DtypeError, PellucidError
 from .late import late
+from .library_code import promotion
 
 
 class TypePromotionError(PellucidError, ValueError):
@@ -649,7 +650,7 @@ def _least_upper_bound(nodes: Iterable[Node], is_strict: bool, x64: bool) -> Nod
 
 def _lattice_options() -> tuple[bool, bool]:
     """(whether promotion is strict, whether there are 64-bit dtypes)."""
-    return config.numpy_dtype_promotion.value == "strict", _x64.value
+    return promotion()[1] == "strict", _x64.value
 
 
 def promote(operands: tuple[OperandType, ...]) -> OperandType:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
+from pellucid.base import public_functions
 from pellucid.base.errors import ArgumentTypeError, ShapeError
 from pellucid.base.tree import tree_leaves, tree_map
 from pellucid.higher_order.custom_derivatives import closure_convert, custom_vjp
@@ -259,3 +260,5 @@ def _backward(func: Callable[..., Any], settings: Settings, saved: Any, cotangen
 _solution.defvjp(_forward, _backward)
 
 __all__ = ["odeint"]
+
+public_functions(__all__, globals())

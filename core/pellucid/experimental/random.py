@@ -8,6 +8,7 @@ from typing import Any
 
 import pellucid.numpy as jnp
 from pellucid import random
+from pellucid.base import public_functions
 from pellucid.base.typing import Shape
 from pellucid.refs.access import new_ref
 from pellucid.refs.primitives import Ref
@@ -88,3 +89,5 @@ def stateful_rng(seed: Any = None, *, impl: Any = None) -> StatefulPRNG:
 
 
 __all__ = ["StatefulPRNG", "stateful_rng"]
+
+public_functions(__all__, globals())

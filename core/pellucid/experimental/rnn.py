@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pellucid.numpy as jnp
 from pellucid import lax, nn, random
+from pellucid.base import public_functions
 from pellucid.base.errors import ArgumentValueError, UnsupportedError
 from pellucid.base.functional import strict_zip
 from pellucid.base.typing import Shape
@@ -222,4 +223,5 @@ __all__ = [
     "get_num_params_in_lstm", "init_lstm_weight", "lstm", "lstm_ref", "swap_lstm_gates", "unpack_lstm_weights",
 ]  # fmt: skip
 
+public_functions(__all__, globals())
 give_stages({"lstm_ref": lstm_ref})

@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentTypeError, ArgumentValueError, ArrayLike, Ints, ShapeError, dtypes
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ArrayLike,
+    Ints,
+    ShapeError,
+    dtypes,
+    public_functions,
+)
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import canonical_shape
 from pellucid.numpy.manipulation import canonical_axes
@@ -245,3 +253,5 @@ def resize(
 
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
+
+public_functions(__all__, globals())

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, UnsupportedError, dtypes
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    ShapeError,
+    UnsupportedError,
+    dtypes,
+    public_functions,
+)
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.log_sums import logsumexp
 from pellucid.numpy.promotion import aval_of
@@ -166,3 +173,5 @@ def _allowed(
 
 
 __all__ = ["dot_product_attention"]
+
+public_functions(__all__, globals())

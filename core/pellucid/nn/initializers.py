@@ -12,7 +12,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from pellucid import numpy as jnp, random
-from pellucid.base import ArgumentValueError, ArrayLike, DtypeError, DTypeLike, dtypes
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    DtypeError,
+    DTypeLike,
+    dtypes,
+    public_functions,
+)
 from pellucid.sharding import PartitionSpec, Sharding
 from pellucid.xla.arrays import Array
 
@@ -372,3 +379,5 @@ __all__ = [
     "kaiming_normal", "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones", "orthogonal",
     "truncated_normal", "uniform", "variance_scaling", "xavier_normal", "xavier_uniform", "zeros",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

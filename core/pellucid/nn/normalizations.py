@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike
+from pellucid.base import ArgumentValueError, ArrayLike, public_functions
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.log_sums import log_softmax, softmax
 from pellucid.numpy.promotion import promote_dtypes_inexact
@@ -93,3 +93,5 @@ def _squared(deviations: Array) -> Any:
 
 
 __all__ = ["log_softmax", "softmax", "standardize"]
+
+public_functions(__all__, globals())

@@ -10,7 +10,15 @@ from typing import Any, Literal
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, DtypeError, DTypeLike, ShapeError, dtypes
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    DtypeError,
+    DTypeLike,
+    ShapeError,
+    dtypes,
+    public_functions,
+)
 from pellucid.higher_order.custom_derivatives import custom_vjp
 from pellucid.numpy.promotion import aval_of
 from pellucid.primitives.contraction import dot_general
@@ -258,3 +266,5 @@ def _where_representable(x: Array, config: BlockScaleConfig, slope: Array) -> Ar
 
 
 __all__ = ["get_scaled_dot_general_config", "scaled_dot_general", "scaled_matmul"]
+
+public_functions(__all__, globals())

@@ -18,6 +18,7 @@ from pellucid.base import (
     DtypeError,
     Ints,
     dtypes,
+    public_functions,
 )
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing import Tracer, is_array_like, refuse_masked, type_of
@@ -320,3 +321,5 @@ __all__ = [
     "resize",
     "trim_zeros",
 ]
+
+public_functions(__all__, globals())

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
-from pellucid.base import ArgumentTypeError, renamed
+from pellucid.base import ArgumentTypeError, library_code, renamed
 from pellucid.higher_order.jitted import Jitted, with_stages
 from pellucid.runtime.calls import make_call
 from pellucid.tracing import FunctionSpec, Tracer, context, resolve_arguments
@@ -47,7 +47,8 @@ def numpy_function(
     """
     if function is None:
         return functools.partial(numpy_function, static=static)
-    chosen = function
+    # Private ones are parts of public ones, whose operands they check.
+    chosen = function if function.__name__.startswith("_") else library_code(function)
     static_nums, static_names = resolve_arguments(chosen, None, static or None, "static")
     spec = _Spec(chosen, chosen.__name__, static_nums, static_names)
     jitted = Jitted(spec, inline=True, share=False)

@@ -14,6 +14,7 @@ from pellucid.base import (
     DtypeError,
     DTypeLike,
     dtypes,
+    public_functions,
 )
 from pellucid.primitives.contraction import PrecisionLike
 from pellucid.primitives.convolution import conv_general_dilated
@@ -284,3 +285,5 @@ def corrcoef(
 
 
 __all__ = ["convolve", "correlate", "corrcoef", "cov"]
+
+public_functions(__all__, globals())

@@ -21,6 +21,7 @@ from pellucid.base import (
     dtypes,
     is_static,
     larger,
+    public_functions,
 )
 from pellucid.ir import shaped_array
 from pellucid.primitives import arithmetic, creation, logical, transcendental
@@ -58,6 +59,7 @@ from .promotion import (
     aval_of,
     broadcast_arrays,
     canonical,
+    check_promotion,
     convert,
     known_int,
     listed,
@@ -611,6 +613,7 @@ def linspace(
 def _linspace(
     start: ArrayLike, stop: ArrayLike, num: int, endpoint: bool, dtype: np.dtype | None, axis: int
 ) -> tuple[Any, Any]:
+    check_promotion("linspace", start, stop)
     ends = promote_dtypes_inexact("linspace", start, stop)
     ends = [canonical("linspace", x) for x in ends]
     computed = ends[0][1].dtype  # never weakly typed
@@ -686,6 +689,7 @@ def geomspace(
     >>> geomspace(1, 256, 5)
     Array([  1.,   4.,  16.,  64., 256.], dtype=float32)
     """
+    check_promotion("geomspace", start, stop)
     start, stop = broadcast_arrays("geomspace", *promote_dtypes_inexact("geomspace", start, stop))
     sign = arithmetic.sign(start)
     logs = linspace(
@@ -865,3 +869,5 @@ __all__ = [
     "arange", "array", "asarray", "empty", "empty_like", "eye", "full", "full_like", "geomspace", "identity",
     "indices", "linspace", "logspace", "meshgrid", "ones", "ones_like", "tri", "zeros", "zeros_like",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

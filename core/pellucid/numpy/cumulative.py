@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, dtypes, public_functions
 from pellucid.primitives import reduction
 from pellucid.primitives.assembly import concatenate
 from pellucid.primitives.creation import filled
@@ -171,3 +171,5 @@ def cumulative_prod(
 
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum"]
+
+public_functions(__all__, globals())

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, dtypes, public_functions
 from pellucid.primitives.movement import broadcast_shapes, canonical_axis
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
@@ -18,7 +18,13 @@ from .cumulative import cumsum
 from .elementwise import absolute, clip, not_equal, remainder
 from .joining import concatenate, stack
 from .manipulation import broadcast_to, canonical_axes, moveaxis, ravel, where
-from .promotion import aval_of, convert, known_int, promote_dtypes, promote_dtypes_inexact
+from .promotion import (
+    aval_of,
+    convert,
+    known_int,
+    promote_dtypes,
+    promote_dtypes_inexact,
+)
 from .reductions import sum
 from .searching import searchsorted
 from .sorting import argsort
@@ -188,7 +194,8 @@ def trapezoid(
 @numpy_function(static="axis")
 def _trapezoid(y: ArrayLike, x: Any, dx: ArrayLike, axis: int) -> Any:
     if x is None:
-        y, dx = promote_dtypes_inexact("trapezoid", y, dx)
+        [y] = promote_dtypes_inexact("trapezoid", y)
+        y, dx = promote_dtypes("trapezoid", y, dx)
         y = moveaxis(y, axis, -1)
     else:
         y, x = promote_dtypes_inexact("trapezoid", y, x)
@@ -359,3 +366,5 @@ def _cross(a: ArrayLike, b: ArrayLike, axisa: int, axisb: int, axisc: int) -> An
 
 
 __all__ = ["cross", "diff", "ediff1d", "gradient", "interp", "trapezoid", "unwrap"]
+
+public_functions(__all__, globals())

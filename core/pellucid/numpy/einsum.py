@@ -22,6 +22,7 @@ from pellucid.base import (
     UnsupportedError,
     cached,
     dtypes,
+    public_functions,
 )
 from pellucid.ir import Operands
 from pellucid.primitives.contraction import PrecisionLike, dot_general, preferred_dtype
@@ -410,3 +411,5 @@ def einsum_path(
 
 
 __all__ = ["einsum", "einsum_path"]
+
+public_functions(__all__, globals())

@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, DtypeError, PellucidError, dtypes
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    DtypeError,
+    PellucidError,
+    dtypes,
+    public_functions,
+)
 from pellucid.primitives import arithmetic, conversion, logical, transcendental
 from pellucid.primitives.conversion import (
     convert_element_type,
@@ -24,6 +31,7 @@ from .elementwise_examples import docstring
 from .promotion import (
     aval_of,
     check_arrays,
+    check_promotion,
     convert,
     known_int,
     number_type,
@@ -642,7 +650,9 @@ def clip(arr: Any = None, /, min: ArrayLike | None = None, max: ArrayLike | None
     >>> clip(np.array([-1, 5, 12]), 0, 10)
     Array([ 0,  5, 10], dtype=int32)
     """
-    check_real("clip", *(x for x in (arr, min, max) if x is not None))
+    operands = [x for x in (arr, min, max) if x is not None]
+    check_real("clip", *operands)
+    check_promotion("clip", *operands)
     if min is not None:
         arr = maximum(min, arr)
     if max is not None:
@@ -752,6 +762,7 @@ def _as_bools(name: str, *operands: ArrayLike) -> list[Any]:
     for i, x in enumerate(operands):
         aval = number_type(name, x, i)
         bools.append(x if aval.dtype == np.bool_ else logical.ne(x, scalar(0, aval.dtype)))
+    check_promotion(name, *operands)
     return promote_shapes(name, *bools)
 
 
@@ -876,3 +887,5 @@ __all__ = [
     "right_shift", "rint", "round", "sign", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh",
     "true_divide", "trunc",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

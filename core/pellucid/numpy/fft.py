@@ -21,6 +21,7 @@ from pellucid.base import (
     dtypes,
     expecting,
     ints,
+    public_functions,
 )
 from pellucid.ir import ShapedArray
 from pellucid.primitives import arithmetic
@@ -522,3 +523,5 @@ __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft",
     "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

@@ -14,6 +14,8 @@ from pellucid.base import (
     ArrayLike,
     DTypeLike,
     dtypes,
+    library_code,
+    public_functions,
 )
 from pellucid.tracing import Tracer, type_of
 from pellucid.xla.arrays import Array
@@ -299,13 +301,19 @@ class _Grid:
     def __init__(self, *, sparse: bool) -> None:
         self.sparse = sparse
 
+    @library_code
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return _values_of(key)
-        axes = promote_dtypes("mgrid", *map(_values_of, key))
+        axes = _promoted_axes(*map(_values_of, key))
         if self.sparse:
             return list(meshgrid(*axes, indexing="ij", sparse=True))
         return stack(meshgrid(*axes, indexing="ij")) if axes else array([])
+
+
+@library_code
+def _promoted_axes(*axes: Any) -> list[Any]:
+    return promote_dtypes("mgrid", *axes)
 
 
 class _Concatenator:
@@ -388,3 +396,5 @@ __all__ = [
     "ravel_multi_index", "s_", "tril_indices", "tril_indices_from", "triu_indices", "triu_indices_from",
     "unravel_index",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

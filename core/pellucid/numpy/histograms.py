@@ -17,6 +17,7 @@ from pellucid.base import (
     UnsupportedError,
     dtypes,
     expecting,
+    public_functions,
 )
 from pellucid.tracing import Tracer, type_of
 from pellucid.xla.arrays import Array
@@ -245,3 +246,5 @@ def histogram2d(
 
 
 __all__ = ["bincount", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
+
+public_functions(__all__, globals())

@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, ArrayLike, DTypeLike, UnsupportedError
+from pellucid.base import (
+    ArgumentTypeError,
+    ArrayLike,
+    DTypeLike,
+    UnsupportedError,
+    public_functions,
+)
 from pellucid.runtime.interchange import from_dlpack as _from_dlpack
 from pellucid.transforms.vmap import vmap
 from pellucid.xla.arrays import Array
@@ -166,3 +172,5 @@ def savez(file: Any, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayL
 __all__ = [
     "from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter", "fromstring", "load", "save", "savez",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

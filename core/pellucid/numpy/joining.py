@@ -15,6 +15,7 @@ from pellucid.base import (
     DTypeLike,
     Ints,
     ShapeError,
+    public_functions,
 )
 from pellucid.primitives import assembly
 from pellucid.primitives.movement import canonical_axis
@@ -319,3 +320,5 @@ __all__ = [
     "append", "array_split", "column_stack", "concat", "concatenate", "dsplit", "dstack", "hsplit", "hstack",
     "split", "stack", "unstack", "vsplit", "vstack",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

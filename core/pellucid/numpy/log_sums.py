@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArrayLike, dtypes
+from pellucid.base import ArrayLike, dtypes, public_functions
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.tracing import type_of
@@ -17,7 +17,7 @@ from .compiled import numpy_function
 from .elementwise import absolute, exp, log, sign
 from .manipulation import broadcast_arrays, broadcast_to, canonical_axes, where as choose
 from .number_kinds import isfinite
-from .promotion import aval_of, promote_dtypes_inexact
+from .promotion import aval_of, check_promotion, promote_dtypes_inexact
 from .reductions import Axis, any, max, static_axis, sum
 
 
@@ -57,6 +57,7 @@ def _logsumexp(
     if b is None:
         [x] = promote_dtypes_inexact("logsumexp", a)
     else:
+        check_promotion("logsumexp", a, b)
         x, b = broadcast_arrays(*promote_dtypes_inexact("logsumexp", a, b))
     axes = canonical_axes(axis, type_of(x).ndim)
     lowest = np.asarray(-np.inf, type_of(x).dtype)[()]
@@ -174,3 +175,5 @@ def _log_softmax(x: ArrayLike, where: ArrayLike | None, axis: Axis) -> Any:
 
 
 __all__ = ["log_softmax", "logmeanexp", "logsumexp", "softmax"]
+
+public_functions(__all__, globals())

@@ -20,6 +20,7 @@ from pellucid.base import (
     ints,
     is_static,
     larger,
+    public_functions,
     smaller,
 )
 from pellucid.primitives import arithmetic, assembly, logical, movement, reduction, slicing
@@ -781,3 +782,5 @@ __all__ = [
     "permute_dims", "ravel", "repeat", "reshape", "roll", "rollaxis", "rot90", "squeeze", "swapaxes", "tile",
     "transpose", "tril", "triu", "where",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

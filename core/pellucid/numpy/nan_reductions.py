@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArrayLike, DTypeLike, dtypes
+from pellucid.base import ArrayLike, DTypeLike, dtypes, public_functions
 from pellucid.ir import ShapedArray
 from pellucid.primitives import arithmetic, logical, reduction
 from pellucid.primitives.movement import broadcast_in_dim
@@ -520,3 +520,5 @@ __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
     "nanvar",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, ArrayLike, dtypes
+from pellucid.base import ArgumentTypeError, ArgumentValueError, ArrayLike, dtypes, public_functions
 from pellucid.higher_order.loops import while_loop
 from pellucid.primitives.conversion import bitcast_convert_type, stop_gradient
 from pellucid.primitives.movement import canonical_axis
@@ -32,6 +32,7 @@ from .number_kinds import isfinite, isnan, signbit
 from .padding import pad
 from .promotion import (
     aval_of,
+    check_promotion,
     convert,
     known_int,
     number_type,
@@ -73,6 +74,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 def _without_nan(name: str, x1: ArrayLike, x2: ArrayLike, choose: Callable[..., Any]) -> Any:
+    check_promotion(name, x1, x2)
     x, y = promote_dtypes(name, x1, x2)
     if not dtypes.is_inexact(type_of(x).dtype):
         return choose(x, y)
@@ -327,3 +329,5 @@ def _unpackbits(a: ArrayLike, axis: int | None, count: int | None, bitorder: str
 __all__ = [
     "fmax", "fmin", "frexp", "gcd", "lcm", "ldexp", "modf", "packbits", "spacing", "unpackbits",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

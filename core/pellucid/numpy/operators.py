@@ -15,6 +15,7 @@ from pellucid.base import (
     ShapeError,
     UnsupportedError,
     dtypes,
+    library_code,
 )
 from pellucid.ir import AbstractRef
 from pellucid.primitives import conversion
@@ -115,12 +116,14 @@ def _traced(function: Callable[..., Any], *, swapped: bool) -> Callable[[Any, An
     return backward if swapped else forward
 
 
+@library_code
 def _power(x: ArrayLike, y: ArrayLike) -> Any:
     if type(y) is int:  # most often
         return elementwise.integer_power(x, y)
     return elementwise.raised(x, y) if is_array_like(y) else _of_foreign(y)
 
 
+@library_code
 def _power_reversed(x: ArrayLike, y: ArrayLike) -> Any:
     return elementwise.raised(y, x) if is_array_like(y) else _of_foreign(y)
 

@@ -17,6 +17,7 @@ from pellucid.base import (
     dtypes,
     is_static,
     larger,
+    public_functions,
 )
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
@@ -223,3 +224,5 @@ def _by_function(
 
 
 __all__ = ["pad"]
+
+public_functions(__all__, globals())

@@ -15,6 +15,7 @@ from pellucid.base import (
     ConcretizationTypeError,
     ShapeError,
     dtypes,
+    public_functions,
 )
 from pellucid.higher_order.loops import scan
 from pellucid.primitives.movement import broadcast_shapes
@@ -382,3 +383,5 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
 __all__ = [
     "poly", "polyadd", "polyder", "polydiv", "polyint", "polymul", "polyfit", "polysub", "polyval", "roots", "vander",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

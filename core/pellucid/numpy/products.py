@@ -14,6 +14,7 @@ from pellucid.base import (
     ShapeError,
     UnsupportedError,
     dtypes,
+    public_functions,
 )
 from pellucid.ir import ShapedArray
 from pellucid.primitives import arithmetic, logical
@@ -35,7 +36,7 @@ from pellucid.xla.arrays import Array
 from .annotations import OutSharding
 from .compiled import numpy_function
 from .manipulation import canonical_axes
-from .promotion import convert, known_int, number_type, promote_dtypes
+from .promotion import convert, known_int, note_rank_promotion, number_type, promote_dtypes
 
 Axes = tuple[int, ...]
 
@@ -278,6 +279,8 @@ def _multiplied(
             f"jnp.{name} got leading dimensions that can't be broadcast together.",
             got=operand_lines((a, b)),
         ) from None
+    if a_lead != b_lead and name in ("vecdot", "matvec", "vecmat"):
+        note_rank_promotion(name, [first.shape, second.shape])
     # Axes of the result are named: numbers for leading ones, then "row" and "column". A leading axis along which only
     # one operand has more than one element is a free axis of that operand.
     a, a_names = _named(a, first.shape[:a_lead], len(batch))
@@ -461,3 +464,5 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
 __all__ = [
     "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot", "vecmat",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import (
+    NEUTRAL,
     ArgumentTypeError,
     ArrayLike,
     DtypeError,
     Shape,
     ShapeError,
     UnsupportedError,
-    config,
     dtypes,
     expecting,
     fits,
+    promotion,
 )
 from pellucid.ir import Operands, ShapedArray
 from pellucid.primitives.conversion import convert_element_type, converted
@@ -161,12 +162,9 @@ def promote_shapes(name: str, *operands: ArrayLike) -> list[Any]:
     Elementwise primitives stretch dimensions of size 1 themselves. Raises ShapeError for shapes that don't fit.
     """
     shapes = [type_of(x).shape for x in operands]
-    distinct = {s for s in shapes if s}
-    if len(distinct) <= 1:
+    if len({s for s in shapes if s}) <= 1:
         return list(operands)
-    ranks = {len(s) for s in distinct}
-    if len(ranks) > 1:
-        note_rank_promotion(name, shapes)
+    _check_ranks(name, shapes)
     rank = len(_common_shape(name, operands, shapes))
     return [
         x if not s or len(s) == rank else expand_dims(x, range(rank - len(s)))
@@ -193,9 +191,23 @@ def known_int(name: str, what: str, x: Any, convert: Callable[[Any], Any] = oper
         return convert(x)
 
 
+def check_promotion(name: str, *operands: ArrayLike) -> None:
+    """Raise, or warn, where options forbid to promote `operands`, a user's, to one dtype and rank."""
+    if promotion() == NEUTRAL:
+        return
+    avals = [aval_of(name, x, i) for i, x in enumerate(operands)]
+    dtypes.promote(tuple([(a.dtype, a.weak_type) for a in avals]))
+    _check_ranks(name, [a.shape for a in avals])
+
+
+def _check_ranks(name: str, shapes: Sequence[Shape]) -> None:
+    if len({len(s) for s in shapes if s}) > 1:
+        note_rank_promotion(name, shapes)
+
+
 def note_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     """Warn of operands of several ranks, or raise ShapeError, as `numpy_rank_promotion` says."""
-    mode = config.numpy_rank_promotion.value
+    mode = promotion()[0]
     if mode == "allow":
         return
     text = f"{written(name)} promotes ranks: operands of shapes {', '.join(map(str, shapes))}."

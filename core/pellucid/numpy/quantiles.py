@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, dtypes, public_functions
 from pellucid.ir import ShapedArray
 from pellucid.primitives.conversion import size_scalar
 from pellucid.tracing import type_of
@@ -333,3 +333,5 @@ def nanmedian(
 
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
+
+public_functions(__all__, globals())

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, ArrayLike, DTypeLike, dtypes
+from pellucid.base import ArgumentTypeError, ArrayLike, DTypeLike, dtypes, public_functions
 from pellucid.tracing import is_array_like, type_of
 from pellucid.xla.arrays import Array
 
@@ -238,3 +238,5 @@ __all__ = [
     "array_repr", "array_str", "astype", "can_cast", "copy", "iscomplex", "iscomplexobj", "isreal", "isrealobj",
     "isscalar", "iterable", "ndim", "shape", "size",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

@@ -17,6 +17,7 @@ from pellucid.base import (
     PellucidError,
     ShapeError,
     dtypes,
+    public_functions,
 )
 from pellucid.primitives import arithmetic, logical
 from pellucid.primitives.families import scalar
@@ -46,7 +47,7 @@ from . import elementwise, number_kinds
 from .compiled import alias, numpy_function
 from .creation import asarray
 from .manipulation import canonical_axes, diagonal
-from .promotion import aval_of, canonical, convert, number_type, refuse_out
+from .promotion import aval_of, canonical, check_promotion, convert, number_type, refuse_out
 
 Axis = int | tuple[int, ...] | None
 _BOOL = np.dtype(bool)
@@ -577,6 +578,7 @@ def allclose(
     >>> allclose(np.ones(2), np.ones(2))
     Array(True, dtype=bool)
     """
+    check_promotion("allclose", a, b)
     return all(number_kinds.isclose(a, b, rtol, atol, equal_nan))
 
 
@@ -626,3 +628,5 @@ __all__ = [
     "all", "allclose", "amax", "amin", "any", "argmax", "argmin", "array_equal", "array_equiv", "count_nonzero",
     "max", "min", "prod", "ptp", "sum", "trace",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

@@ -16,6 +16,7 @@ from pellucid.base import (
     fits,
     is_static,
     larger,
+    public_functions,
 )
 from pellucid.higher_order.loops import fori_loop
 from pellucid.primitives import creation, logical, sorting
@@ -83,7 +84,8 @@ def _searchsorted(a: Any, v: ArrayLike, left: bool, method: str) -> Any:
     before = _is_before if left else _is_not_after
     halvings = size.bit_length() if is_static((size,)) else 31
     if method == "compare_all" or not halvings:
-        return sum(before(_ordered(a), expand_dims(v, -1)), axis=-1, dtype=index)
+        each = _ordered(expand_dims(a, range(type_of(v).ndim)))
+        return sum(before(each, expand_dims(v, -1)), axis=-1, dtype=index)
     zero = creation.full(type_of(v).shape, 0, index)
     last = size_scalar(larger(size - 1, 0), index)
 
@@ -138,6 +140,7 @@ def digitize(
     aval = aval_of("digitize", x)
     if bins_aval.ndim != 1:
         raise ArgumentValueError("jnp.digitize needs bins of one dimension.", got=bins_aval.text())
+    promote_dtypes("digitize", x, bins)
     bins = asarray(bins)
     count = bins_aval.shape[0]
     if not count:
@@ -234,3 +237,5 @@ def sort_complex(a: ArrayLike) -> Array:
 
 
 __all__ = ["argpartition", "digitize", "lexsort", "partition", "searchsorted", "sort_complex"]
+
+public_functions(__all__, globals())

@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, ConcretizationTypeError
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    ConcretizationTypeError,
+    public_functions,
+)
 from pellucid.primitives.index_dims import GatherScatterMode
 from pellucid.primitives.monoids import highest, lowest
 from pellucid.primitives.placement import with_out_sharding
@@ -167,3 +172,5 @@ def _count(caller: str, segment_ids: Array) -> int:
 
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
+
+public_functions(__all__, globals())

@@ -14,6 +14,7 @@ from pellucid.base import (
     UnsupportedError,
     dtypes,
     expecting,
+    public_functions,
 )
 from pellucid.primitives.movement import broadcast_shapes, canonical_axis
 from pellucid.tracing import Tracer, type_of
@@ -523,3 +524,5 @@ __all__ = [
     "argwhere", "choose", "compress", "extract", "fill_diagonal", "flatnonzero", "piecewise", "place", "put",
     "put_along_axis", "select", "take", "take_along_axis",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

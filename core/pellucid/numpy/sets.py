@@ -12,7 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, ConcretizationTypeError, dtypes
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    ConcretizationTypeError,
+    dtypes,
+    public_functions,
+)
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing import Tracer, type_of
 from pellucid.xla.arrays import Array
@@ -437,3 +443,5 @@ __all__ = [
     "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts",
     "unique_inverse", "unique_values",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

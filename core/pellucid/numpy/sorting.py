@@ -14,6 +14,7 @@ from pellucid.base import (
     dtypes,
     known_at_least,
     larger,
+    public_functions,
     smaller,
 )
 from pellucid.primitives import arithmetic, creation, logical, movement, slicing, sorting
@@ -147,3 +148,5 @@ def sized_nonzero(a: ArrayLike, size: int, fill_value: ArrayLike | None) -> tupl
 
 
 __all__ = ["argsort", "sort"]
+
+public_functions(__all__, globals())

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, ShapeError, as_value, dtypes
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    DTypeLike,
+    ShapeError,
+    as_value,
+    dtypes,
+    public_functions,
+)
 from pellucid.ir import ShapedArray
 from pellucid.primitives import arithmetic, logical
 from pellucid.primitives.conversion import conj, real
@@ -313,3 +321,5 @@ def average(
 
 
 __all__ = ["average", "mean", "std", "var"]
+
+public_functions(__all__, globals())

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, UnsupportedError
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    DTypeLike,
+    UnsupportedError,
+    public_functions,
+)
 from pellucid.higher_order.loops import fori_loop, scan
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing import type_of
@@ -307,3 +313,5 @@ def _install(name: str, nin: int, options: dict[str, Any]) -> None:
 
 
 __all__ = ["frompyfunc", "ufunc"]
+
+public_functions(__all__, globals())

@@ -9,7 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ShapeError,
+    library_code,
+    users_function,
+)
 from pellucid.ir import Operands
 from pellucid.primitives.movement import broadcast_shapes
 from pellucid.tracing import name_of
@@ -76,8 +82,10 @@ def vectorize(
             "vectorize: `excluded` holds positions, from 0, and names of arguments.",
             got=f"got {wrong[0]!r}",
         )
+    pyfunc = users_function(pyfunc)
     dims = None if signature is None else parse_signature(signature)
 
+    @library_code
     @functools.wraps(pyfunc)
     def vectorized(*args: Any, **kwargs: Any) -> Any:
         fixed = {i for i, x in enumerate(args) if i in excluded or x is None}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, dtypes, public_functions
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
 
@@ -119,3 +119,5 @@ def i0(x: ArrayLike) -> Array:
 
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]
+
+public_functions(__all__, globals())

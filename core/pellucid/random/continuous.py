@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArrayLike, DTypeLike, Ints, dtypes
+from pellucid.base import ArrayLike, DTypeLike, Ints, dtypes, public_functions
 from pellucid.primitives.arithmetic import abs as absolute, integer_pow, log, neg, sign, sqrt
 from pellucid.primitives.conversion import convert_element_type
 from pellucid.primitives.families import FLOATING, constant_like
@@ -403,3 +403,5 @@ __all__ = [
     "cauchy", "double_sided_maxwell", "exponential", "laplace", "logistic", "lognormal", "maxwell", "pareto",
     "rayleigh", "triangular", "wald", "weibull_min",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArrayLike, DTypeLike, Ints, UnsupportedError, dtypes
+from pellucid.base import ArrayLike, DTypeLike, Ints, UnsupportedError, dtypes, public_functions
 from pellucid.higher_order.loops import scan, while_loop
 from pellucid.primitives.arithmetic import abs as absolute, ceil, floor, log, neg, sqrt
 from pellucid.primitives.conversion import convert_element_type
@@ -366,3 +366,5 @@ def multinomial(
 
 
 __all__ = ["binomial", "geometric", "multinomial", "poisson"]
+
+public_functions(__all__, globals())

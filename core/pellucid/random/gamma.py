@@ -7,7 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, DtypeError, DTypeLike, Ints, ShapeError
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    DtypeError,
+    DTypeLike,
+    Ints,
+    ShapeError,
+    public_functions,
+)
 from pellucid.higher_order.loops import while_loop
 from pellucid.ir import Zero, shaped_array, words
 from pellucid.primitives.arithmetic import abs as absolute, log, max as larger, sqrt
@@ -431,3 +439,5 @@ def ball(
 __all__ = [
     "ball", "beta", "chisquare", "dirichlet", "f", "gamma", "generalized_normal", "loggamma", "random_gamma_p", "t",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

@@ -19,6 +19,7 @@ from pellucid.base import (
     canonical_size,
     config,
     dtypes,
+    public_functions,
 )
 from pellucid.ir import NO_PARAMS
 from pellucid.numpy.promotion import convert
@@ -315,3 +316,5 @@ def bits(
 __all__ = [
     "PRNGKey", "bits", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

@@ -7,7 +7,14 @@ import operator
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, Ints, ShapeError
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    DTypeLike,
+    Ints,
+    ShapeError,
+    public_functions,
+)
 from pellucid.primitives.families import COMPLEX, FLOATING
 from pellucid.primitives.movement import broadcast_shapes
 from pellucid.sharding import PartitionSpec, Sharding
@@ -116,3 +123,5 @@ def _orthogonal(key: Array, shape: tuple[int, ...], dtype: np.dtype) -> Array:
 
 
 __all__ = ["multivariate_normal", "orthogonal"]
+
+public_functions(__all__, globals())

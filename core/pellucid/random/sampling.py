@@ -20,6 +20,7 @@ from pellucid.base import (
     ShapeError,
     config,
     dtypes,
+    library_code,
 )
 from pellucid.compilation import key_reuse
 from pellucid.numpy.compiled import numpy_function
@@ -215,6 +216,7 @@ def sampler(*static: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        function = library_code(function)
         key, *others = inspect.signature(function).parameters.values()
         generator = key.replace(name="generator")
 

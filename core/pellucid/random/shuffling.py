@@ -22,6 +22,7 @@ from pellucid.base import (
     config,
     dtypes,
     is_static,
+    public_functions,
 )
 from pellucid.primitives.arithmetic import log, neg
 from pellucid.primitives.families import FLOATING, INTEGER, constant_like, kind_of
@@ -324,3 +325,5 @@ def choice(
 
 
 __all__ = ["categorical", "choice", "gumbel", "permutation"]
+
+public_functions(__all__, globals())

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, DtypeError, DTypeLike, Ints, dtypes
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    DtypeError,
+    DTypeLike,
+    Ints,
+    dtypes,
+    public_functions,
+)
 from pellucid.primitives.arithmetic import (
     add,
     max as larger,
@@ -359,3 +367,5 @@ def _rademacher(key: Array, shape: Shape, dtype: np.dtype) -> Array:
 
 
 __all__ = ["bernoulli", "normal", "rademacher", "randint", "truncated_normal", "uniform"]
+
+public_functions(__all__, globals())

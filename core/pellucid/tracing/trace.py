@@ -29,6 +29,7 @@ from pellucid.base import (
     is_loaded,
     strict_zip,
     tracebacks,
+    users_function,
 )
 from pellucid.ir import (
     NO_PARAMS,
@@ -150,7 +151,7 @@ def as_operand(x: Any) -> Any:
     if type(x) in type_handlers or hasattr(type(x), "aval") or isinstance(x, Symbol):
         return x
     method = getattr(x, "__jax_array__", None)
-    return x if method is None else as_operand(method())
+    return x if method is None else as_operand(users_function(method)())
 
 
 E = TypeVar("E", bound=PellucidError)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pellucid.base import public_functions
 from pellucid.base.dims import canonical_shape
 from pellucid.base.errors import ArgumentValueError, UnsupportedError
 from pellucid.base.tree import tree_leaves
@@ -197,3 +198,5 @@ __all__ = [
     "SparseEfficiencyError",
     "SparseEfficiencyWarning",
 ]
+
+public_functions(__all__, globals())

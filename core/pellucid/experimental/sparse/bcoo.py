@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
+from pellucid.base import public_functions
 from pellucid.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -536,3 +537,5 @@ __all__ = [
     "bcoo_transpose",
     "bcoo_transpose_p",
 ]
+
+public_functions(__all__, globals())

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
+from pellucid.base import public_functions
 from pellucid.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -388,3 +389,5 @@ __all__ = [
     "bcsr_todense",
     "bcsr_todense_p",
 ]
+
+public_functions(__all__, globals())

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
+from pellucid.base import public_functions
 from pellucid.base.errors import ArgumentTypeError, ShapeError, UnsupportedError
 from pellucid.base.tree import register_pytree_node_class
 from pellucid.experimental.sparse.base import JAXSparse
@@ -420,3 +421,5 @@ __all__ = [
     "csr_todense",
     "csr_todense_p",
 ]
+
+public_functions(__all__, globals())

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid import lax, numpy as jnp
+from pellucid.base import public_functions
 from pellucid.base.errors import UnsupportedError
 from pellucid.experimental.sparse.base import JAXSparse
 from pellucid.experimental.sparse.bcoo import BCOO, bcoo_fromdense, checked
@@ -88,3 +89,5 @@ def bcoo_conv_general_dilated(
 
 
 __all__ = ["bcoo_conv_general_dilated"]
+
+public_functions(__all__, globals())

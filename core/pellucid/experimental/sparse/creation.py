@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp, random
+from pellucid.base import public_functions
 from pellucid.base.errors import ArgumentValueError
 from pellucid.base.tree import tree_flatten
 from pellucid.experimental.sparse.base import JAXSparse
@@ -156,3 +157,5 @@ def random_bcoo(
 
 
 __all__ = ["empty", "eye", "random_bcoo", "todense", "todense_p"]
+
+public_functions(__all__, globals())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pellucid import numpy as jnp
+from pellucid.base import public_functions
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid.base.tree import tree_flatten, tree_leaves
 from pellucid.experimental.sparse.base import JAXSparse
@@ -180,3 +181,5 @@ def jacrev(fun: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, **k
 jacobian = jacrev
 
 __all__ = ["grad", "jacfwd", "jacobian", "jacrev", "value_and_grad"]
+
+public_functions(__all__, globals())

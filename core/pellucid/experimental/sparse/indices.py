@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pellucid import lax, numpy as jnp
+from pellucid.base import public_functions
 from pellucid.base.errors import ArgumentValueError
 
 
@@ -146,3 +147,5 @@ __all__ = [
     "sorted_rows",
     "zeroed",
 ]
+
+public_functions(__all__, globals())

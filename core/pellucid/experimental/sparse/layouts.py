@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from pellucid import numpy as jnp
+from pellucid.base import public_functions
 from pellucid.base.errors import ArgumentValueError
 from pellucid.experimental.sparse.base import SparseEfficiencyError, SparseEfficiencyWarning
 from pellucid.experimental.sparse.bcoo import BCOO, checked
@@ -149,3 +150,5 @@ def _sparse_to_batch(mat: BCOO, n: int) -> BCOO:
 
 
 __all__ = ["bcoo_update_layout"]
+
+public_functions(__all__, globals())

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
+from pellucid.base import public_functions
 from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError, UnsupportedError
 from pellucid.callbacks.pure import pure_callback
 from pellucid.experimental.sparse.base import JAXSparse
@@ -154,3 +155,6 @@ def _host_solver() -> Callable[..., np.ndarray]:
             return solvers.spsolve((mat.T if transpose else mat).tocsc(), b).astype(b.dtype)
 
     return solver
+
+
+public_functions(__all__, globals())

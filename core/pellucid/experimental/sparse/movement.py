@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pellucid import lax, numpy as jnp
+from pellucid.base import public_functions
 from pellucid.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
@@ -481,3 +482,5 @@ __all__ = [
     "bcoo_slice",
     "bcoo_squeeze",
 ]
+
+public_functions(__all__, globals())

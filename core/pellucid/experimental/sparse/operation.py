@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pellucid import numpy as jnp
+from pellucid.base import public_functions
 from pellucid.base.caching import cached
 from pellucid.higher_order.calls import Defined, JitParams
 from pellucid.ir.jaxpr import ClosedJaxpr
@@ -102,3 +103,5 @@ def over_batch(function: Callable[..., Any], batch: tuple[int, ...], *arrays: An
 
 
 __all__ = ["SparseOperation", "SparseParams", "over_batch", "over_mapped", "stretched"]
+
+public_functions(__all__, globals())

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pellucid import lax, numpy as jnp
+from pellucid.base import public_functions
 from pellucid.base.errors import (
     ArgumentTypeError,
     ShapeError,
@@ -474,3 +475,5 @@ __all__ = [
     "bcoo_multiply_sparse",
     "bcoo_spdot_general_p",
 ]
+
+public_functions(__all__, globals())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid import numpy as jnp
+from pellucid.base import public_functions
 
 
 def row_starts(row: Any, n_rows: int) -> Any:
@@ -20,3 +21,5 @@ def row_numbers(indptr: Any, nse: int) -> Any:
 
 
 __all__ = ["row_numbers", "row_starts"]
+
+public_functions(__all__, globals())

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pellucid import lax, numpy as jnp
+from pellucid.base import public_functions
 from pellucid.base.errors import UnsupportedError
 from pellucid.base.tree import tree_map
 from pellucid.experimental.sparse.base import JAXSparse
@@ -226,3 +227,5 @@ def _scan(values: Sequence[Any], params: Any) -> list[Any]:
 rules.update({lax.cond_p: _cond, lax.while_p: _while, lax.scan_p: _scan})
 
 __all__ = ["SparseTracer", "sparsify"]
+
+public_functions(__all__, globals())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError
+from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, public_functions
 from pellucid.linalg import (
     cholesky as cholesky_module,
     eig as eig_module,
@@ -269,3 +269,5 @@ def svdvals(x: ArrayLike, /) -> Array:
 
 
 __all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"]
+
+public_functions(__all__, globals())

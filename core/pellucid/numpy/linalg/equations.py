@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, dtypes, public_functions
 from pellucid.higher_order.cond import cond
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.higher_order.custom_vmap import custom_vmap
@@ -506,3 +506,5 @@ def det(a: ArrayLike) -> Array:
 __all__ = [
     "det", "inv", "lstsq", "matrix_rank", "pinv", "slogdet", "solve", "tensorinv", "tensorsolve",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, ShapeError
+from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, public_functions
 from pellucid.linalg.matrices import eye_like
 from pellucid.linalg.solve import solve
 from pellucid.linalg.svd import svd
@@ -185,3 +185,5 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
 
 
 __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
+
+public_functions(__all__, globals())

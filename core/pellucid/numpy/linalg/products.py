@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, ShapeError
+from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, ShapeError, public_functions
 from pellucid.linalg.matrices import eye_like
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import asarray
@@ -183,3 +183,5 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 __all__ = [
     "cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot", "outer", "tensordot", "trace", "vecdot",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

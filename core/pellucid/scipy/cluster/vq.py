@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArrayLike, ShapeError
+from pellucid.base import ArrayLike, ShapeError, public_functions
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.tracing import type_of
@@ -45,3 +45,5 @@ def _nearest(obs: Any, code_book: Any) -> tuple[Array, Array]:
 
 
 __all__ = ["vq"]
+
+public_functions(__all__, globals())

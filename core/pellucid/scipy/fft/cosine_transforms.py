@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, Ints, ShapeError, UnsupportedError
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    Ints,
+    ShapeError,
+    UnsupportedError,
+    public_functions,
+)
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.manipulation import canonical_axes
 from pellucid.numpy.promotion import aval_of, known_int, promote_dtypes_inexact
@@ -203,3 +210,5 @@ def idctn(
 
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
+
+public_functions(__all__, globals())

@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, UnsupportedError
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    ShapeError,
+    UnsupportedError,
+    public_functions,
+)
 from pellucid.ir import ShapedArray
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
@@ -150,3 +156,5 @@ def _interpolated(
 
 
 __all__ = ["RegularGridInterpolator"]
+
+public_functions(__all__, globals())

@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, UnsupportedError
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    ShapeError,
+    UnsupportedError,
+    public_functions,
+)
 from pellucid.linalg import (
     cholesky as cholesky_module,
     lu as lu_module,
@@ -530,3 +536,5 @@ __all__ = [
     "cho_factor", "cho_solve", "cholesky", "det", "eigh", "eigh_tridiagonal", "inv", "lu", "lu_factor", "lu_solve", "qr", "qr_multiply",
     "solve", "solve_triangular", "svd",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, DtypeError, ShapeError, dtypes
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    DtypeError,
+    ShapeError,
+    dtypes,
+    public_functions,
+)
 from pellucid.higher_order.cond import cond
 from pellucid.higher_order.loops import fori_loop, scan
 from pellucid.linalg import reductions
@@ -434,3 +441,5 @@ def _polar(a: Array, side: str, method: str, eps: Any, max_iterations: Any) -> t
 __all__ = [
     "expm", "expm_frechet", "funm", "hessenberg", "polar", "rsf2csf", "schur", "solve_sylvester", "sqrtm",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

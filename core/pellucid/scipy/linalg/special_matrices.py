@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, ShapeError
+from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, ShapeError, public_functions
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, known_int, promote_dtypes
 from pellucid.primitives.assembly import pad
@@ -403,3 +403,5 @@ __all__ = [
     "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler", "fiedler_companion", "hadamard",
     "hankel", "helmert", "hilbert", "invhilbert", "invpascal", "leslie", "pascal", "toeplitz",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, UnsupportedError, dtypes
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    ShapeError,
+    UnsupportedError,
+    dtypes,
+    public_functions,
+)
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of
 from pellucid.primitives.arithmetic import round as lax_round
@@ -119,3 +126,5 @@ def _nodes(coordinate: Array, order: int) -> list[tuple[Any, Any]]:
 
 
 __all__ = ["map_coordinates"]
+
+public_functions(__all__, globals())

@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentTypeError, ArgumentValueError, ArrayLike, ShapeError, tree_map
+from pellucid.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ArrayLike,
+    ShapeError,
+    public_functions,
+    tree_map,
+)
 from pellucid.higher_order.loops import fori_loop, while_loop
 from pellucid.numpy.promotion import aval_of
 from pellucid.primitives.contraction import Precision
@@ -303,3 +310,5 @@ def minimize(
 
 
 __all__ = ["OptimizeResults", "minimize"]
+
+public_functions(__all__, globals())

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, Ints, ShapeError, UnsupportedError
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    Ints,
+    ShapeError,
+    UnsupportedError,
+    public_functions,
+)
 from pellucid.ir import ShapedArray
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.convolutions import direct_convolution, window_of_mode
@@ -235,3 +242,5 @@ def _fast_size(size: int) -> int:
 
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
+
+public_functions(__all__, globals())

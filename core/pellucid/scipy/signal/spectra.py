@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, dtypes, public_functions
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, known_int, promote_dtypes_inexact
 from pellucid.primitives.movement import broadcast_shapes, canonical_axis
@@ -420,3 +420,5 @@ def _inverted(
 
 
 __all__ = ["csd", "istft", "stft", "welch"]
+
+public_functions(__all__, globals())

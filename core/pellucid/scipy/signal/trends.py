@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, UnsupportedError
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    ShapeError,
+    UnsupportedError,
+    public_functions,
+)
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.primitives.movement import canonical_axis
@@ -74,3 +80,5 @@ def _residual(x: Array, is_linear: bool) -> Array:
 
 
 __all__ = ["detrend"]
+
+public_functions(__all__, globals())

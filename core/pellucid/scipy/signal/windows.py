@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError
+from pellucid.base import ArgumentValueError, public_functions
 
 # A window of n elements is a function of phases 2 pi k / n.
 _COSINES = {
@@ -73,3 +73,5 @@ def periodic_window(window: Any, size: int) -> np.ndarray:
 
 
 __all__ = ["periodic_window"]
+
+public_functions(__all__, globals())

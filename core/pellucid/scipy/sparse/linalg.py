@@ -20,6 +20,7 @@ from pellucid.base import (
     ArgumentValueError,
     ArrayLike,
     ShapeError,
+    public_functions,
     tree_leaves,
     tree_map,
     tree_structure,
@@ -412,3 +413,5 @@ def _step_by_step(apply: Operator, v: Any, size: Any, count: int, bound: Any) ->
 
 
 __all__ = ["bicgstab", "cg", "gmres"]
+
+public_functions(__all__, globals())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike
+from pellucid.base import ArgumentValueError, ArrayLike, public_functions
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.higher_order.loops import scan
 from pellucid.numpy.compiled import numpy_function
@@ -192,3 +192,5 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
 
 
 __all__ = ["bessel_jn", "i0", "i0e", "i1", "i1e"]
+
+public_functions(__all__, globals())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArrayLike
+from pellucid.base import ArrayLike, public_functions
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import promote_dtypes_inexact
@@ -225,3 +225,5 @@ def complex_gamma(z: ArrayLike) -> Array:
 
 
 __all__ = ["erfcx", "wofz"]
+
+public_functions(__all__, globals())

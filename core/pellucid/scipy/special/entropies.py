@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArrayLike
+from pellucid.base import ArrayLike, public_functions
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.numpy import log_sums
 from pellucid.numpy.compiled import numpy_function
@@ -265,3 +265,5 @@ __all__ = [
     "boxcox", "boxcox1p", "entr", "expit", "kl_div", "log_softmax", "logit", "logsumexp", "rel_entr", "softmax", "xlog1py",
     "xlogy",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, dtypes, public_functions
 from pellucid.numpy.partials import with_partials
 from pellucid.numpy.promotion import aval_of, known_int
 from pellucid.primitives import formulas, special
@@ -581,3 +581,5 @@ __all__ = [
     "bernoulli", "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma", "gammainc", "gammaincc", "gammaln",
     "gammasgn", "loggamma", "multigammaln", "poch", "polygamma", "zeta",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pellucid.base import public_functions
 from pellucid.numpy.partials import with_partials
 from pellucid.primitives.formulas import (
     Term,
@@ -179,3 +180,5 @@ def hyp2f1(a: Term, b: Term, c: Term, x: Term) -> Term:
 
 
 __all__ = ["hyp1f1", "hyp2f1"]
+
+public_functions(__all__, globals())

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.base import public_functions
 from pellucid.numpy.partials import removable, with_partials
 from pellucid.primitives import formulas
 from pellucid.primitives.formulas import (
@@ -338,3 +339,5 @@ def spence(x: Term) -> Term:
 
 
 __all__ = ["exp1", "expi", "expn", "fresnel", "sici", "spence"]
+
+public_functions(__all__, globals())

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArgumentTypeError, ArrayLike, ShapeError, UnsupportedError
+from pellucid.base import (
+    ArgumentTypeError,
+    ArrayLike,
+    ShapeError,
+    UnsupportedError,
+    public_functions,
+)
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, broadcast_arrays, known_int
 from pellucid.tracing import type_of
@@ -169,3 +175,5 @@ def sph_harm_y(
 
 
 __all__ = ["lpmn", "lpmn_values", "sph_harm_y"]
+
+public_functions(__all__, globals())

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike
+from pellucid.base import ArgumentValueError, ArrayLike, public_functions
 from pellucid.numpy.partials import with_partials
 from pellucid.primitives import special
 from pellucid.primitives.formulas import Term, exp, log, log1p, minimum, select, sqrt, square
@@ -271,3 +271,5 @@ def owens_t(h: Term, a: Term) -> Term:
 __all__ = [
     "dawsn", "erf", "erfc", "erfinv", "log_ndtr", "ndtr", "ndtri", "owens_t",
 ]  # fmt: skip
+
+public_functions(__all__, globals())

@@ -13,7 +13,7 @@ from pellucid.base import DtypeError
 from pellucid.higher_order.loops import while_loop
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.partials import Formula, evaluated
-from pellucid.numpy.promotion import broadcast_arrays, promote_dtypes_inexact
+from pellucid.numpy.promotion import broadcast_arrays, check_promotion, promote_dtypes_inexact
 from pellucid.primitives import conversion, formulas, reduction
 from pellucid.primitives.families import full_as
 from pellucid.primitives.formulas import Term, chebyshev, exp, select
@@ -34,6 +34,7 @@ def promoted_reals(name: str, *operands: Any) -> list[Any]:
     operands = tuple(promote_dtypes_inexact(name, *operands))
     if any(type_of(x).dtype.kind == "c" for x in operands):
         raise DtypeError(f"{name} needs real numbers.", got=operand_lines(operands))
+    check_promotion(name, *operands)
     return broadcast_arrays(name, *operands)
 
 

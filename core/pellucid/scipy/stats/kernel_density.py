@@ -13,6 +13,7 @@ from pellucid.base import (
     ArrayLike,
     ShapeError,
     UnsupportedError,
+    public_functions,
     register_pytree_node_class,
 )
 from pellucid.linalg.cholesky import cholesky
@@ -212,3 +213,5 @@ class gaussian_kde:
 
 
 __all__ = ["gaussian_kde"]
+
+public_functions(__all__, globals())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArrayLike, ShapeError, UnsupportedError
+from pellucid.base import ArrayLike, ShapeError, UnsupportedError, public_functions
 from pellucid.linalg.cholesky import cholesky
 from pellucid.linalg.triangular import triangular_solve
 from pellucid.numpy.compiled import numpy_function
@@ -72,3 +72,5 @@ def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
 
 
 __all__ = ["logpdf", "pdf"]
+
+public_functions(__all__, globals())

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, dtypes
+from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, dtypes, public_functions
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.primitives.movement import canonical_axis
@@ -170,3 +170,5 @@ def sem(
 
 
 __all__ = ["mode", "rankdata", "sem"]
+
+public_functions(__all__, globals())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pellucid import numpy as jnp
-from pellucid.base import ArrayLike, ShapeError
+from pellucid.base import ArrayLike, ShapeError, public_functions
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.tracing import type_of
 
@@ -53,3 +53,5 @@ class Slerp(NamedTuple):
 
 
 __all__ = ["Slerp"]
+
+public_functions(__all__, globals())

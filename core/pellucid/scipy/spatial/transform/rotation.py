@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp, random
-from pellucid.base import ArgumentTypeError, ArrayLike, DTypeLike, ShapeError, dtypes
+from pellucid.base import (
+    ArgumentTypeError,
+    ArrayLike,
+    DTypeLike,
+    ShapeError,
+    dtypes,
+    public_functions,
+)
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
@@ -169,3 +176,5 @@ class Rotation(_Quaternions):
 
 
 __all__ = ["Rotation"]
+
+public_functions(__all__, globals())
