@@ -96,6 +96,19 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "pad": (lambda x: lax.pad(x, np.float32(0), ((1, 2, 0), (0, 0, 1))), "(b,4)"),
     "pad with elements": (lambda x: [jnp.pad(x, 1, mode=m) for m in ("edge", "wrap", "reflect", "symmetric")], "(b,4)"),
     "roll": (lambda x: (lax.rev(x, (0,)), jnp.roll(x, 1, 0)), "(b,4)"),
+    "pad by a symbol": (lambda x: jnp.pad(x, ((0, x.shape[0]), (1, 0)), constant_values=((1, 2), (3, 4))), "(b,4)"),
+    "pad with statistics": (lambda x: [jnp.pad(x, 1, mode=m) for m in ("mean", "maximum", "minimum", "median")], "(b,4)"),
+    "roll by a symbol": (lambda x: (jnp.roll(x, x.shape[0] - 1, 0), jnp.roll(x, (1, -2), (0, 1)), jnp.fft.fftshift(x, 0), jnp.roll(x, 3)), "(b,4)"),
+    "merge": (lambda x: (jnp.concatenate(x), jnp.concatenate(x, 1)), "(b,3,4)"),
+    "distinct": (lambda x: jnp.unique(jnp.round(x[:, 0]), size=3, fill_value=7.0, return_index=True, return_inverse=True, return_counts=True), "(b,4)"),
+    "along an axis": (lambda x: (jnp.take_along_axis(x, jnp.argsort(x, 0), 0), jnp.argsort(x, 0, descending=True), jnp.take_along_axis(x, jnp.argmax(x, 1)[:, None], 1)), "(b,4)"),
+    "bits": (lambda x: jnp.packbits(x > 0, axis=0), "(b,4)"),
+    "repeated to a size": (lambda x: jnp.resize(x, (2, 5)), "(b,4)"),
+    "reduce by a function": (lambda x: jnp.frompyfunc(lambda a, b: a * b + a, 2, 1).reduce(x), "(b,4)"),
+    "fft of a length": (lambda x: jnp.abs(jnp.fft.fft(x, 3, axis=0)), "(b,4)"),
+    "fft convolution": (lambda x: pl.scipy.signal.fftconvolve(x, x, "same", axes=1), "(b,4)"),
+    "matrices of shifts": (lambda x: (pl.scipy.linalg.toeplitz(x[:, 0]), pl.scipy.linalg.hankel(x[:, 0]), pl.scipy.linalg.circulant(x[:, 0])), "(b,4)"),
+    "ranks": (lambda x: (pl.scipy.stats.rankdata(x, axis=0), pl.scipy.stats.sem(x, 1)), "(b,4)"),
     "triangles": (lambda x: (jnp.tril(x @ x.T), jnp.diagonal(x @ x.T), jnp.trace(x @ x.T), jnp.eye(x.shape[0])), "(b,4)"),
     "counting": (lambda x: (jnp.arange(x.shape[0]), jnp.arange(1, x.shape[0], 2), jnp.linspace(0, 1, x.shape[0])), "(b,4)"),
     "iota": (lambda x: x + lax.broadcasted_iota(np.float32, x.shape, 0), "(b,4)"),
@@ -118,6 +131,8 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "decompositions": (lambda x: (jnp.linalg.inv(x), jnp.linalg.det(x), jnp.linalg.svd(x, compute_uv=False)), "(b,3,3)"),
     "cholesky": (lambda x: jnp.linalg.cholesky(x @ x.mT + jnp.eye(3)), "(b,3,3)"),
     "activations": (lambda x: (nn.softmax(x, 0), nn.log_softmax(x), nn.gelu(x), nn.softplus(x), nn.one_hot(jnp.argmax(x, 0), x.shape[0])), "(b,4)"),
+    "resize a symbol": (lambda x: [pl.image.resize(x, (x.shape[0] * 2, 3), m) for m in ("linear", "nearest", "lanczos3")], "(b,4)"),
+    "resize to a size": (lambda x: [pl.image.resize(x, (7, 4), m) for m in ("cubic", "nearest")], "(b,4)"),
     "resize": (lambda x: pl.image.resize(x, (x.shape[0], 8, 8, 1), "bilinear"), "(b,4,4,1)"),
     "random": (lambda x: random.normal(random.key(0), x.shape) + random.permutation(random.key(1), x), "(b,4)"),
     "keys": (lambda x: pl.vmap(lambda k: random.uniform(k, (4,)))(random.split(random.key(0), x.shape[0])), "(b,4)"),
@@ -140,8 +155,8 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "transformer block": (transformer_block, "(b,c,8)", "(8,8)"),
 }  # fmt: skip
 
-WITHOUT_DERIVATIVE = frozenset({"cumulative"})
-"""Functions whose derivative unrolls a loop over a symbolic dimension, which is refused."""
+WITHOUT_DERIVATIVE = frozenset({"cumulative", "bits"})
+"""Functions whose derivative unrolls a loop over a symbolic dimension, which is refused, or whose results are integers."""
 
 
 def structs(texts, values) -> list[Any]:

@@ -20,6 +20,7 @@ from pellucid.base import (
     Ints,
     ShapeError,
     dtypes,
+    is_static,
     public_functions,
 )
 from pellucid.numpy.compiled import numpy_function
@@ -152,8 +153,9 @@ def _resampled(
 def _nearest(image: Any, axes: tuple[int, ...], sizes: tuple[int, ...]) -> Array:
     for axis, samples in zip(axes, sizes, strict=True):
         size = type_of(image).shape[axis]
-        centers = (np.arange(samples, dtype=np.float32) + 0.5) * size / samples
-        image = jnp.take(image, np.floor(centers).astype(np.int32), axis=axis, mode="clip")
+        lib = np if is_static((size, samples)) else jnp
+        centers = (lib.arange(samples, dtype=np.float32) + 0.5) * size / samples
+        image = jnp.take(image, lib.floor(centers).astype(np.int32), axis=axis, mode="clip")
     return image
 
 
@@ -237,7 +239,7 @@ def resize(
     method = _method_of(method)
     aval, sizes = _sizes("resize", image, shape)
     axes = tuple(i for i in range(aval.ndim) if sizes[i] != aval.shape[i])
-    if any(not aval.shape[i] for i in axes):
+    if any(aval.shape[i] == 0 for i in axes):
         raise ShapeError(
             "image.resize can't compute elements of none.",
             got=[f"image: {aval.text()}", f"shape: {sizes}"],
@@ -245,9 +247,13 @@ def resize(
     new_sizes = tuple(sizes[i] for i in axes)
     if method is ResizeMethod.NEAREST:
         return _nearest(image, axes, new_sizes)
-    scale = np.array([sizes[i] / aval.shape[i] or 1.0 for i in axes], dtypes.default_float_dtype())
+    dtype = dtypes.default_float_dtype()
+    if is_static((*sizes, *aval.shape)):
+        scale = np.array([sizes[i] / aval.shape[i] or 1.0 for i in axes], dtype)
+    else:
+        scale = jnp.stack([jnp.asarray(sizes[i] / aval.shape[i], dtype) for i in axes])
     return _resampled(
-        image, scale, np.zeros_like(scale), axes, new_sizes, method, bool(antialias),
+        image, scale, np.zeros(len(axes), dtype), axes, new_sizes, method, bool(antialias),
         canonical_precision(precision, "image.resize"),
     )  # fmt: skip
 

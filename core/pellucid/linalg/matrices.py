@@ -33,6 +33,7 @@ from pellucid.primitives.movement import (
     transpose,
 )
 from pellucid.primitives.slicing import slice_in_dim
+from pellucid.primitives.varying import vary
 from pellucid.tracing import bind, type_of
 from pellucid.xla.arrays import Array
 
@@ -214,11 +215,12 @@ def triu(x: Array, k: int = 0) -> Array:
 
 
 def eye_like(x: Array) -> Array:
-    """Identity matrices of the shape, layout and dtype of `x`."""
+    """Identity matrices of the type of `x`: its shape, dtype, layout, and axes over which it varies."""
     aval = type_of(x)
     dims = (aval.ndim - 2, aval.ndim - 1)
     one = converted(is_at(aval.shape, 0, eq), aval.dtype)
-    return broadcast_in_dim(one, aval.shape, dims, out_sharding=aval.shown_sharding)
+    repeated = broadcast_in_dim(one, aval.shape, dims, out_sharding=aval.shown_sharding)
+    return vary(repeated, aval.varying)
 
 
 def identity(x: Array, n: int) -> Array:

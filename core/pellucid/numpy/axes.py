@@ -18,6 +18,7 @@ from pellucid.base import (
     DtypeError,
     Ints,
     dtypes,
+    is_static,
     public_functions,
 )
 from pellucid.primitives.movement import canonical_axis
@@ -274,6 +275,8 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     total = math.prod(shape)
     if not aval.size:
         return zeros(shape, aval.dtype)
+    if not is_static((aval.size,)):
+        return reshape(take(ravel(a), arange(total) % aval.size), shape)
     return reshape(tile(ravel(a), -(-total // aval.size))[:total], shape)
 
 

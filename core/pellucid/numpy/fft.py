@@ -18,10 +18,12 @@ from pellucid.base import (
     ArrayLike,
     DTypeLike,
     Ints,
+    canonical_size,
     dtypes,
     expecting,
     ints,
     public_functions,
+    smaller,
 )
 from pellucid.ir import ShapedArray
 from pellucid.primitives import arithmetic
@@ -451,11 +453,12 @@ def _resized(a: ArrayLike, axis: int, n: int) -> Any:
     """`a` cut, or padded with zeros, to `n` along `axis`."""
     aval = type_of(a)
     size = aval.shape[axis]
-    if n < size:
-        return slice_in_dim(a, 0, n, axis=axis)
-    if n > size:
-        config = [(0, n - size if i == axis else 0, 0) for i in range(aval.ndim)]
-        return pad(a, zero_like_elements(a), config)
+    kept = smaller(n, size)
+    if kept != size:
+        a = slice_in_dim(a, 0, kept, axis=axis)
+    if kept != n:
+        config = [(0, n - kept if i == axis else 0, 0) for i in range(aval.ndim)]
+        a = pad(a, zero_like_elements(a), config)
     return a
 
 
@@ -498,7 +501,7 @@ def _frequencies(name: str, counts: np.ndarray, n: int, d: Any, dtype: Any, devi
 
 
 def _size(name: str, n: Any) -> int:
-    return known_int(f"fft.{name}", "n", n)
+    return known_int(f"fft.{name}", "n", n, canonical_size)
 
 
 def _checked_norm(name: str, norm: str | None) -> str:

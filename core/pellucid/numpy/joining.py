@@ -16,6 +16,7 @@ from pellucid.base import (
     Ints,
     ShapeError,
     public_functions,
+    resized,
 )
 from pellucid.primitives import assembly
 from pellucid.primitives.movement import canonical_axis
@@ -28,6 +29,7 @@ from .manipulation import (
     atleast_1d,
     atleast_2d,
     atleast_3d,
+    moveaxis,
     ravel,
     reshape,
     squeeze,
@@ -48,6 +50,12 @@ def concatenate(
     >>> concatenate([np.array([1, 2]), np.array([3.0])])
     Array([1., 2., 3.], dtype=float32)
     """
+    if (
+        not isinstance(arrays, (list, tuple))
+        and getattr(arrays, "ndim", 0) > 1
+        and arrays.shape[0] != 0
+    ):
+        return _merged(arrays, axis, dtype)
     parts = _sequence("concatenate", arrays)
     if not parts:
         raise ArgumentValueError("jnp.concatenate needs at least one array.")
@@ -59,6 +67,18 @@ def concatenate(
             "jnp.concatenate can't join arrays without dimensions.", do="Use `jnp.stack`."
         )
     return _concatenate(parts, canonical_axis(axis, first.ndim), dtype)
+
+
+@numpy_function(static=("axis", "dtype"))
+def _merged(arrays: ArrayLike, axis: int | None, dtype: DTypeLike | None) -> Any:
+    """The slices of `arrays` along its first axis, joined along `axis`: that axis and the first one are one."""
+    if axis is None:
+        joined = ravel(arrays)
+    else:
+        first, *shape = type_of(arrays).shape
+        axis = canonical_axis(axis, len(shape))
+        joined = reshape(moveaxis(arrays, 0, axis), resized(shape, axis, first * shape[axis]))
+    return joined if dtype is None else joined.astype(dtype)
 
 
 def _sequence(name: str, arrays: Array | Sequence[ArrayLike]) -> list[Any]:

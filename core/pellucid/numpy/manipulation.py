@@ -14,6 +14,7 @@ from pellucid.base import (
     ConcretizationTypeError,
     Ints,
     ShapeError,
+    Symbol,
     canonical_size,
     dtypes,
     expecting,
@@ -24,6 +25,7 @@ from pellucid.base import (
     smaller,
 )
 from pellucid.primitives import arithmetic, assembly, logical, movement, reduction, slicing
+from pellucid.primitives.conversion import size_scalar
 from pellucid.primitives.creation import iota
 from pellucid.primitives.families import constant_like, full_as, scalar
 from pellucid.primitives.movement import canonical_axis
@@ -465,13 +467,16 @@ def roll(a: ArrayLike, shift: ArrayLike | Ints, axis: Axis = None) -> Array:
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), aval.shape)
     axes = canonical_axes(axis, aval.ndim)
-    if isinstance(shift, (int, np.integer)) or (
-        isinstance(shift, tuple) and all(isinstance(s, (int, np.integer)) for s in shift)
+    known = int, np.integer, Symbol
+    if isinstance(shift, known) or (
+        isinstance(shift, tuple) and all(isinstance(s, known) for s in shift)
     ):
         movement.broadcast_shapes(np.shape(shift), np.shape(axes))
         pairs = np.broadcast(shift, axes)
         shifts, axes = (
-            zip(*((int(s), int(i)) for s, i in pairs), strict=True) if pairs.size else ((), ())
+            zip(*((canonical_size(s), int(i)) for s, i in pairs), strict=True)
+            if pairs.size
+            else ((), ())
         )
         return _roll_static(a, shifts, axes)
     # Several shifts along one axis add up.
@@ -485,8 +490,8 @@ def roll(a: ArrayLike, shift: ArrayLike | Ints, axis: Axis = None) -> Array:
 def _roll_static(a: ArrayLike, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     for shift, axis in zip(shifts, axes, strict=True):
         size = _shape(a)[axis]
-        offset = shift % size if size else 0
-        if offset:
+        offset = 0 if size == 0 else shift % size
+        if not is_static((offset,)) or offset:
             tail = slicing.slice_in_dim(a, size - offset, size, 1, axis)
             a = assembly.concatenate(
                 [tail, slicing.slice_in_dim(a, 0, size - offset, 1, axis)], axis
@@ -498,11 +503,11 @@ def _roll_static(a: ArrayLike, shifts: tuple[int, ...], axes: tuple[int, ...]) -
 def _roll_traced(a: ArrayLike, shifts: ArrayLike, axes: tuple[int, ...]) -> Any:
     for i, axis in enumerate(axes):
         size = _shape(a)[axis]
-        if not size:
+        if size == 0:
             continue
         shift = movement.squeeze(slicing.slice_in_dim(shifts, i, i + 1, 1, 0), (0,))
         shift = able_to_hold(size, shift)
-        length = np.asarray(size, type_of(shift).dtype)[()]
+        length = size_scalar(size, type_of(shift).dtype)
         start = length - shift % length
         doubled = assembly.concatenate([a, a], axis)
         a = slicing.dynamic_slice_in_dim(doubled, start, size, axis)

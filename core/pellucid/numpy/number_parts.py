@@ -287,9 +287,10 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
 def _packbits(a: ArrayLike, axis: int | None, bitorder: str) -> Any:
     x = ravel(a) if axis is None else moveaxis(a, axis, -1)
     bits = (x != 0).astype(np.uint8)
-    missing = -bits.shape[-1] % 8
+    count = (bits.shape[-1] + 7) // 8
+    missing = 8 * count - bits.shape[-1]
     bits = pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, missing)])
-    groups = reshape(bits, (*bits.shape[:-1], bits.shape[-1] // 8, 8))
+    groups = reshape(bits, (*bits.shape[:-1], count, 8))
     packed = sum(left_shift(groups, _shifts(bitorder)), axis=-1, dtype=np.uint8)
     return packed if axis is None else moveaxis(packed, -1, axis)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -13,12 +12,18 @@ from pellucid.base import (
     ArgumentValueError,
     ArrayLike,
     Size,
+    Symbol,
     UnsupportedError,
+    canonical_size,
     dtypes,
     is_static,
     larger,
     public_functions,
+    resized,
+    smaller,
 )
+from pellucid.primitives.assembly import pad as lax_pad
+from pellucid.primitives.families import scalar
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
 
@@ -34,7 +39,7 @@ from .reductions import max, min
 from .selection import take
 from .statistics import mean
 
-Widths = tuple[tuple[int, int], ...]
+Widths = tuple[tuple[Size, Size], ...]
 
 _STATISTICS = {"maximum": max, "mean": mean, "median": median, "minimum": min}
 _OPTIONS = {
@@ -85,8 +90,9 @@ def pad(
         )
     lengths = kwargs.get("stat_length")
     stat_length = None if lengths is None else _pairs("stat_length", lengths, aval.ndim)
-    values = kwargs.get("constant_values", kwargs.get("end_values", 0))
-    return _pad(array, asarray(values), widths, mode, reflect_type, stat_length)
+    values = kwargs.get("constant_values", kwargs.get("end_values"))
+    values = None if values is None else asarray(values)
+    return _pad(array, values, widths, mode, reflect_type, stat_length)
 
 
 def _places(n: Size, before: int, after: int, mode: str) -> Any:
@@ -104,9 +110,10 @@ def _places(n: Size, before: int, after: int, mode: str) -> Any:
 
 
 def _pairs(name: str, value: Any, ndim: int) -> Widths:
-    """`value` as a pair of integers for each axis."""
+    """`value` as a pair of sizes for each axis."""
     numbers = np.asarray(value) if not isinstance(value, dict) else np.asarray(None)
-    if numbers.dtype.kind not in "iu":
+    has_symbols = all(isinstance(n, (int, np.integer, Symbol)) for n in numbers.flat)
+    if numbers.dtype.kind not in "iu" and not (numbers.dtype == object and has_symbols):
         raise ArgumentTypeError(f"jnp.pad needs integers as `{name}`.", got=f"got {value!r}")
     if numbers.size and numbers.min() < 0:
         raise ArgumentValueError(
@@ -119,7 +126,7 @@ def _pairs(name: str, value: Any, ndim: int) -> Widths:
             f"jnp.pad needs a number, a pair, or a pair for each axis as `{name}`.",
             got=f"got {value!r} for {ndim} axes",
         ) from None
-    return tuple((int(before), int(after)) for before, after in pairs)
+    return tuple((canonical_size(before), canonical_size(after)) for before, after in pairs)
 
 
 @numpy_function(static=("widths", "mode", "reflect_type", "stat_length"))
@@ -132,13 +139,16 @@ def _pad(
     stat_length: Widths | None,
 ) -> Any:
     x = asarray(array)
-    if values is not None and mode in ("constant", "linear_ramp"):
-        values = broadcast_to(values, (x.ndim, 2)).astype(x.dtype)
+    if mode in ("constant", "empty"):
+        return _with_constants(x, None if mode == "empty" else values, widths)
+    if mode == "linear_ramp":
+        ends = scalar(0, x.dtype) if values is None else values.astype(x.dtype)
+        values = broadcast_to(ends, (x.ndim, 2))
     for axis, (before, after) in enumerate(widths):
         n = x.shape[axis]
-        if not before and not after:
+        if (before, after) == (0, 0):
             continue
-        if not n and mode not in ("constant", "empty"):
+        if n == 0:
             raise ArgumentValueError(
                 f"jnp.pad can't pad an axis without elements in mode {mode!r}.",
                 got=f"axis {axis} of {type_of(x).text()}",
@@ -152,28 +162,36 @@ def _pad(
         else:
             lengths = (n, n) if stat_length is None else stat_length[axis]
             sides = [
-                _side(x, axis, width, i, mode, values, builtins.min(lengths[i], n))
+                _side(x, axis, width, i, mode, values, smaller(lengths[i], n))
                 for i, width in enumerate((before, after))
             ]
             x = concatenate([sides[0], x, sides[1]], axis)
     return x
 
 
-def _side(x: Array, axis: int, width: int, side: int, mode: str, values: Any, length: int) -> Any:
+def _with_constants(x: Array, values: Any, widths: Widths) -> Any:
+    """`x` with `values`, by default 0, at its edges: one, or one for each (axis, side)."""
+    if values is None or not type_of(values).ndim:
+        value = scalar(0, x.dtype) if values is None else values.astype(x.dtype)
+        return lax_pad(x, value, [(before, after, 0) for before, after in widths])
+    values = broadcast_to(values, (x.ndim, 2)).astype(x.dtype)
+    for axis, (before, after) in enumerate(widths):
+        rest = [(0, 0, 0)] * x.ndim
+        x = lax_pad(x, values[axis, 0], resized(rest, axis, (before, 0, 0)))
+        x = lax_pad(x, values[axis, 1], resized(rest, axis, (0, after, 0)))
+    return x
+
+
+def _side(x: Array, axis: int, width: Size, side: int, mode: str, values: Any, length: Size) -> Any:
     """The elements before (`side` 0) or after (1) `x` along `axis`."""
-    shape = (*x.shape[:axis], width, *x.shape[axis + 1 :])
-    if mode in ("constant", "empty"):
-        filler = (
-            np.asarray(0, x.dtype)[()] if values is None or mode == "empty" else values[axis, side]
-        )
-        return broadcast_to(filler, shape).astype(x.dtype)
+    shape = resized(x.shape, axis, width)
     lead = (slice(None),) * axis
     if mode == "linear_ramp":
         edge = x[(*lead, -1 if side else 0)]
         ramp = linspace(values[axis, side], edge, width, endpoint=False, dtype=x.dtype, axis=axis)
         return ramp[(*lead, slice(None, None, -1))] if side else ramp
     n = x.shape[axis]
-    part = x[(*lead, slice(n - int(length), n) if side else slice(0, int(length)))]
+    part = x if length == n else x[(*lead, slice(n - length, n) if side else slice(0, length))]
     value = _STATISTICS[mode](part, axis=axis, keepdims=True)
     if x.dtype in dtypes.KINDS["integral"] and mode in ("mean", "median"):
         value = round(value)

@@ -18,6 +18,8 @@ from pellucid.base import (
     public_functions,
 )
 from pellucid.higher_order.loops import scan
+from pellucid.primitives.assembly import pad
+from pellucid.primitives.families import scalar
 from pellucid.primitives.movement import broadcast_shapes
 from pellucid.tracing import Tracer, operand_lines, type_of
 from pellucid.xla.arrays import Array
@@ -50,7 +52,7 @@ def _coefficients(name: str, promote: Callable[..., list[Any]], *operands: Array
 def _padded(a1: Array, a2: Array) -> tuple[Any, ...]:
     length = max(type_of(a1).shape[0], type_of(a2).shape[0])
     return tuple(
-        concatenate([zeros((length - type_of(a).shape[0],), a.dtype), a]) for a in (a1, a2)
+        pad(a, scalar(0, a.dtype), [(length - type_of(a).shape[0], 0, 0)]) for a in (a1, a2)
     )
 
 

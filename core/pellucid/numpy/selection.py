@@ -16,15 +16,19 @@ from pellucid.base import (
     expecting,
     public_functions,
 )
-from pellucid.primitives.movement import broadcast_shapes, canonical_axis
+from pellucid.primitives.gather_scatter import fill_param, gather
+from pellucid.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode
+from pellucid.primitives.movement import broadcast_shapes, canonical_axis, expand_dims, squeeze
 from pellucid.tracing import Tracer, type_of
 from pellucid.transforms.vmap import vmap
 from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
-from .creation import arange, asarray
+from .creation import arange, asarray, zeros
 from .cumulative import cumsum
 from .elementwise import clip, remainder
+from .index_entries import index_dtype
+from .indexing import Lookup, check_not_empty, normalized
 from .joining import concatenate, stack
 from .manipulation import (
     atleast_1d,
@@ -110,21 +114,10 @@ def _indices_along(
     """`arr`, the index of all its axes that `indices` along `axis` mean, and the shape that they broadcast to."""
     _check_integers(name, indices)
     if axis is None:
-        if type_of(indices).ndim != 1:
-            raise ArgumentValueError(
-                f"jnp.{name} needs indices of one dimension where axis is None.",
-                got=f"indices: {type_of(indices).text()}",
-            )
+        _axis_and_shape(name, ravel(arr), indices, 0)
         return ravel(arr), (indices,), type_of(indices).shape
-    shape, index_shape = aval_of(name, arr).shape, type_of(indices).shape
-    if len(shape) != len(index_shape):
-        raise ArgumentValueError(
-            f"jnp.{name} needs indices with as many dimensions as the array.",
-            got=[f"array: {type_of(arr).text()}", f"indices: {type_of(indices).text()}"],
-        )
-    axis = canonical_axis(axis, len(shape))
-    others = tuple(1 if i == axis else n for i, n in enumerate(shape))
-    result = broadcast_shapes(others, index_shape)
+    axis, result = _axis_and_shape(name, arr, indices, axis)
+    shape = type_of(arr).shape
     entries = []
     for i, n in enumerate(shape):
         along = tuple(-1 if j == i else 1 for j in range(len(shape)))
@@ -134,6 +127,21 @@ def _indices_along(
             else reshape(arange(result[i]) if n == result[i] else arange(n), along)
         )
     return asarray(arr), tuple(entries), result
+
+
+def _axis_and_shape(
+    name: str, arr: ArrayLike, indices: ArrayLike, axis: int
+) -> tuple[int, tuple[int, ...]]:
+    """`axis`, counted from the front, and the shape of the elements at `indices` along it."""
+    shape, index_shape = aval_of(name, arr).shape, type_of(indices).shape
+    if len(shape) != len(index_shape):
+        raise ArgumentValueError(
+            f"jnp.{name} needs indices with as many dimensions as the array.",
+            got=[f"array: {type_of(arr).text()}", f"indices: {type_of(indices).text()}"],
+        )
+    axis = canonical_axis(axis, len(shape))
+    others = tuple(1 if i == axis else n for i, n in enumerate(shape))
+    return axis, broadcast_shapes(others, index_shape)
 
 
 def take_along_axis(
@@ -155,12 +163,45 @@ def take_along_axis(
     >>> take_along_axis(x, jnp.argsort(x), axis=1)
     Array([[1, 2, 3]], dtype=int32)
     """
-    arr, entries, _ = _indices_along("take_along_axis", arr, indices, axis)
-    return arr.at[entries].get(
-        mode="fill" if mode is None else mode,
-        fill_value=fill_value,
-        wrap_negative_indices=wrap_negative_indices is not False,
+    kind = GatherScatterMode.from_any("fill" if mode is None else mode)
+    filled = kind is GatherScatterMode.FILL_OR_DROP
+    fill = fill_param(aval_of("take_along_axis", arr).dtype, fill_value) if filled else None
+    lookup = Lookup(False, False, kind, fill, wrap_negative_indices is not False)
+    _check_integers("take_along_axis", indices)
+    if axis is None:
+        arr, axis = ravel(arr), 0
+    axis, _ = _axis_and_shape("take_along_axis", arr, indices, axis)
+    return _taken_along(arr, indices, axis, lookup)
+
+
+@numpy_function(static=("axis", "lookup"))
+def _taken_along(arr: ArrayLike, indices: ArrayLike, axis: int, lookup: Lookup) -> Any:
+    """One gather, whose batches are the dimensions that `arr` and `indices` share: these may be sharded."""
+    shape, index_shape = type_of(arr).shape, type_of(indices).shape
+    # Where only one of both has more than one element, it is a window of the array, or an axis of the indices alone.
+    others = [i for i in range(len(shape)) if i != axis]
+    windows = [i for i in others if shape[i] != index_shape[i] and index_shape[i] == 1]
+    alone = [i for i in others if shape[i] != index_shape[i] and i not in windows]
+    result = tuple([shape[i] if i in windows else n for i, n in enumerate(index_shape)])
+    if 0 in result:
+        return zeros(result, type_of(arr).dtype)
+    check_not_empty(shape[axis], axis, shape)
+    of_arr = [i for i in range(len(shape)) if i not in alone]
+    of_indices = [i for i in range(len(shape)) if i not in windows]
+    shared = [i for i in others if i not in windows and i not in alone]
+    where_to = of_arr.index(axis)
+    numbers = GatherDimensionNumbers(
+        tuple(windows),
+        (where_to,),
+        (where_to,),
+        tuple([of_arr.index(i) for i in shared]),
+        tuple([of_indices.index(i) for i in shared]),
     )
+    places = normalized(indices, shape[axis], index_dtype(shape), lookup.wrap_negative_indices)
+    return gather(
+        squeeze(arr, alone), expand_dims(squeeze(places, windows), (len(of_indices),)), numbers,
+        [shape[i] if i in windows else 1 for i in of_arr], mode=lookup.mode, fill_value=lookup.fill_value,
+    )  # fmt: skip
 
 
 def _refuse_inplace(name: str, inplace: bool) -> None:

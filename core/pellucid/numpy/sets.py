@@ -16,9 +16,13 @@ from pellucid.base import (
     ArgumentValueError,
     ArrayLike,
     ConcretizationTypeError,
+    canonical_size,
     dtypes,
+    larger,
     public_functions,
+    smaller,
 )
+from pellucid.primitives.conversion import size_scalar
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing import Tracer, type_of
 from pellucid.xla.arrays import Array
@@ -93,7 +97,7 @@ def _inverse(order: Any, is_first: ArrayLike) -> Any:
 def _known(name: str, x: ArrayLike, size: int | None) -> int | None:
     """`size`, an int or None; raises where the size of the result can't be known without it."""
     if size is not None:
-        return known_int(name, "size", size)
+        return known_int(name, "size", size, canonical_size)
     if isinstance(x, Tracer):
         raise ConcretizationTypeError(
             f"jnp.{name} can't know the size of its result: the array is traced.",
@@ -122,7 +126,7 @@ def _distinct(
         flat, inverse_shape = moveaxis(x, axis, 0), (aval.shape[axis],)
     n, rest = type_of(flat).shape[0], type_of(flat).shape[1:]
     index = dtypes.default_int_dtype()
-    if not n:
+    if n == 0:
         if size and fill_value is None:
             raise ArgumentValueError(
                 f"jnp.{name} has nothing to fill its result with: the array is empty.",
@@ -135,11 +139,12 @@ def _distinct(
     rows = reshape(flat, (n, math.prod(rest)))
     order, is_first = _runs(rows, bool(equal_nan))
     count = int(np.asarray(is_first).sum()) if size is None else size
-    starts, total = _sized_starts(is_first, min(count, n))
+    starts, total = _sized_starts(is_first, smaller(count, n))
     starts = _extended(starts, count, 0)
     exists = arange(count) < total
-    following = concatenate([starts[1:], asarray([n], dtype=index)]) if count else starts
-    ends = where(arange(count) + 1 < total, following, n)
+    end = size_scalar(n, index)
+    following = starts if count == 0 else concatenate([starts[1:], asarray(end, index)[None]])
+    ends = where(arange(count) + 1 < total, following, end)
     indices = where(exists, order[starts], order[0])
     values = flat[indices]
     if fill_value is not None:
@@ -151,8 +156,8 @@ def _distinct(
 
 
 def _extended(x: Array, size: int, fill: Any) -> Any:
-    missing = size - type_of(x).shape[0]
-    return concatenate([x, full((missing,), fill, x.dtype)]) if missing > 0 else x
+    missing = larger(size - type_of(x).shape[0], 0)
+    return x if missing == 0 else concatenate([x, full((missing,), fill, x.dtype)])
 
 
 def unique(

@@ -109,7 +109,7 @@ def _argsort(a: ArrayLike, axis: int, stable: bool, descending: bool) -> Any:
     _, order = sorting.sort_key_val(a, positions, axis, stable)
     if descending:
         order = movement.rev(order, (axis,))
-        order = arithmetic.sub(np.asarray(aval.shape[axis] - 1, index)[()], order)
+        order = arithmetic.sub(size_scalar(aval.shape[axis] - 1, index), order)
     return order
 
 

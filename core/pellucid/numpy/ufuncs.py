@@ -10,6 +10,7 @@ from pellucid.base import (
     ArrayLike,
     DTypeLike,
     UnsupportedError,
+    is_static,
     public_functions,
 )
 from pellucid.higher_order.loops import fori_loop, scan
@@ -144,7 +145,10 @@ class ufunc(metaclass=_UfuncType):
             masks = None
         else:
             first, masks = broadcast_to(asarray(start, dtype=x.dtype), rest), mask
-        result_type = type_of(self(first, x[0])) if x.shape[0] else type_of(first)
+        if is_static(x.shape[:1]) and not x.shape[0]:
+            result_type = type_of(first)
+        else:
+            result_type = type_of(self(first, first if start is None else x[0]))
         first = first.astype(result_type.dtype)
         if masks is None:
             result, _ = scan(lambda y, each: (self(y, each).astype(y.dtype), None), first, x)

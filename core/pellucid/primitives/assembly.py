@@ -47,9 +47,8 @@ from pellucid.lowering.faults import NEGATIVE_PADDING
 from pellucid.sharding.explicit_types import sharding_with_dim
 from pellucid.tracing import bind, bind1, type_of, types_of
 
-from .arithmetic import sub
 from .creation import instantiate, zero_like_elements
-from .families import check_one_dtype, texts
+from .families import check_one_dtype, full_as, texts
 from .linear import JointlyLinear
 from .logical import select_n
 from .movement import (
@@ -222,11 +221,15 @@ class Pad(JointlyLinear[PadParams]):
         cuts = [(-low, -high, 0) for low, high, _ in config]
         unpadded = pad(cotangent, zero_like_elements(cotangent), cuts)
         strides = [interior + 1 for _, _, interior in config]
-        shape = type_of(unpadded).shape
         if not set(strides) <= {1}:
-            unpadded = slice(unpadded, (0,) * len(shape), shape, strides)
-        is_needed = is_linear(operands[1])
-        return unpadded, sub(_total(cotangent), _total(unpadded)) if is_needed else None
+            ends = type_of(unpadded).shape
+            unpadded = slice(unpadded, (0,) * len(ends), ends, strides)
+        shape = type_of(unpadded).shape
+        if not is_linear(operands[1]):
+            return unpadded, None
+        # The sum of the elements that are padding, not a difference of two sums.
+        is_padding = pad(broadcast_in_dim(np.array(False), shape, ()), np.array(True), config)
+        return unpadded, _total(select_n(is_padding, full_as(cotangent, 0), cotangent))
 
     def batch(self, axis, operands, dims, params):
         (x, value), (x_dim, value_dim) = operands, dims

@@ -35,7 +35,15 @@ from pellucid.ir import (
 )
 from pellucid.tracing import bind, bind1, bottom, type_of
 
-from .movement import aligned_at, aligned_for_batch, broadcast_shapes, broadcast_to, unbroadcast
+from .movement import (
+    aligned_at,
+    aligned_for_batch,
+    broadcast_in_dim,
+    broadcast_shapes,
+    broadcast_to,
+    unbroadcast,
+)
+from .varying import vary
 
 
 def scalar(value: Any, dtype: Any) -> Any:
@@ -125,8 +133,12 @@ def texts(what: str, avals: Avals) -> list[str]:
 
 
 def full_as(x: Any, value: Any) -> Any:
-    """An array of the shape and dtype of `x` with all elements equal to `value`."""
-    return broadcast_to(constant_like(x, value), type_of(x).shape)
+    """An array of the type of `x` (shape, dtype, layout, axes over which it varies) whose elements are all `value`."""
+    aval = type_of(x)
+    repeated = broadcast_in_dim(
+        constant_like(x, value), aval.shape, (), out_sharding=aval.shown_sharding
+    )
+    return vary(repeated, aval.varying)
 
 
 TangentRule = Callable[..., Any]

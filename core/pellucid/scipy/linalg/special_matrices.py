@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, ShapeError, public_functions
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    DTypeLike,
+    ShapeError,
+    larger,
+    public_functions,
+)
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, known_int, promote_dtypes
 from pellucid.primitives.assembly import pad
@@ -66,7 +73,7 @@ def block_diag(*arrs: Any) -> Array:
 def _toeplitz(c: Array, r: Array) -> Array:
     values = jnp.concatenate([c[::-1], r[1:]])
     m, n = c.shape[0], r.shape[0]
-    return values[(m - 1) - np.arange(m)[:, None] + np.arange(n)[None, :]]
+    return values[(m - 1) - jnp.arange(m)[:, None] + jnp.arange(n)[None, :]]
 
 
 def toeplitz(c: Any, r: Any = None) -> Array:
@@ -107,7 +114,7 @@ def hankel(c: Any, r: Any = None) -> Array:
 @numpy_function
 def _hankel(c: Array, r: Array) -> Array:
     values = jnp.concatenate([c, r[1:]])
-    return values[np.arange(c.shape[0])[:, None] + np.arange(r.shape[0])[None, :]]
+    return values[jnp.arange(c.shape[0])[:, None] + jnp.arange(r.shape[0])[None, :]]
 
 
 def circulant(c: Any) -> Any:
@@ -124,7 +131,7 @@ def circulant(c: Any) -> Any:
     aval_of("scipy.linalg.circulant", c)
     c = jnp.atleast_1d(c)
     n = c.shape[-1]
-    return c[..., (np.arange(n)[:, None] - np.arange(n)[None, :]) % max(n, 1)]
+    return c[..., (jnp.arange(n)[:, None] - jnp.arange(n)[None, :]) % larger(n, 1)]
 
 
 def companion(a: ArrayLike) -> Array:

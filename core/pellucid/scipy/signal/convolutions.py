@@ -14,7 +14,10 @@ from pellucid.base import (
     ArrayLike,
     Ints,
     ShapeError,
+    Size,
+    Symbol,
     UnsupportedError,
+    larger,
     public_functions,
 )
 from pellucid.ir import ShapedArray
@@ -219,7 +222,7 @@ def _by_fft(in1: Any, in2: Any, mode: str, axes: tuple[int, ...], correlates: bo
     if dtype not in _TRANSFORMED:
         in1, in2 = in1.astype(np.float32), in2.astype(np.float32)
     shape, other = type_of(in1).shape, type_of(in2).shape
-    sizes = [_fast_size(max(shape[i] + other[i] - 1, 1)) for i in axes]
+    sizes = [_fast_size(larger(shape[i] + other[i] - 1, 1)) for i in axes]
     forward, inverse = (jnp.fft.fftn, jnp.fft.ifftn) if is_complex else (jnp.fft.rfftn, jnp.fft.irfftn)  # fmt: skip
     spectrum = forward(in1, sizes, axes) * forward(in2, sizes, axes)
     index = [slice(None)] * len(shape)
@@ -229,8 +232,10 @@ def _by_fft(in1: Any, in2: Any, mode: str, axes: tuple[int, ...], correlates: bo
     return inverse(spectrum, sizes, axes)[tuple(index)].astype(dtype)
 
 
-def _fast_size(size: int) -> int:
-    """The first number from `size` whose prime factors are 2, 3 and 5, of which transforms are fast."""
+def _fast_size(size: Size) -> Size:
+    """The first number from `size` whose prime factors are 2, 3 and 5, of which transforms are fast; a symbol itself."""
+    if isinstance(size, Symbol):
+        return size
     while True:
         rest = size
         for prime in (2, 3, 5):

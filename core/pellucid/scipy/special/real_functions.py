@@ -17,6 +17,7 @@ from pellucid.numpy.promotion import broadcast_arrays, check_promotion, promote_
 from pellucid.primitives import conversion, formulas, reduction
 from pellucid.primitives.families import full_as
 from pellucid.primitives.formulas import Term, chebyshev, exp, select
+from pellucid.primitives.movement import broadcast_in_dim
 from pellucid.primitives.transcendental import no_derivative
 from pellucid.tracing import operand_lines, type_of
 from pellucid.transforms.jvp import jvp
@@ -35,7 +36,16 @@ def promoted_reals(name: str, *operands: Any) -> list[Any]:
     if any(type_of(x).dtype.kind == "c" for x in operands):
         raise DtypeError(f"{name} needs real numbers.", got=operand_lines(operands))
     check_promotion(name, *operands)
-    return broadcast_arrays(name, *operands)
+    whole = broadcast_arrays(name, *operands)
+    # Numbers are laid out as the array beside them: the sums of a series start with either.
+    shape = type_of(whole[0]).shape
+    layout = next((type_of(x).shown_sharding for x in operands if type_of(x).shape == shape), None)
+    if layout is None:
+        return whole
+    return [
+        x if type_of(x).shape else broadcast_in_dim(x, shape, (), out_sharding=layout)
+        for x, y in zip(operands, whole, strict=True)
+    ]
 
 
 def real_function(formula: Formula | None = None, *, complex: Formula | None = None) -> Any:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 import pellucid.numpy as jnp
 from pellucid.base import ArrayLike, ShapeError, UnsupportedError, public_functions
 from pellucid.linalg.cholesky import cholesky
 from pellucid.linalg.triangular import triangular_solve
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import promote_dtypes_inexact
+from pellucid.primitives.movement import broadcast_shapes
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
 
@@ -35,7 +34,7 @@ def _logpdf(x: Any, mean: Any, cov: Any) -> Array:
         )
     factor = cholesky(cov)
     away = x - mean
-    batch = np.broadcast_shapes(away.shape[:-1], factor.shape[:-2])
+    batch = broadcast_shapes(away.shape[:-1], factor.shape[:-2])
     factors = jnp.broadcast_to(factor, (*batch, n, n))
     solved = triangular_solve(
         factors, jnp.broadcast_to(away, (*batch, n))[..., None], left_side=True, lower=True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import pellucid.numpy as jnp
 from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, dtypes, public_functions
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
+from pellucid.primitives.conversion import size_scalar
 from pellucid.primitives.movement import canonical_axis
 from pellucid.tracing import type_of
 from pellucid.xla.arrays import Array
@@ -56,7 +58,7 @@ def _mode(a: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
         # NaN are equal here: they count together, as in SciPy.
         differs = ~((before == after) | (jnp.isnan(before) & jnp.isnan(after)))
         starts = jnp.concatenate([jnp.ones_like(values[..., :1], dtype=bool), differs], -1)
-        places = np.arange(size, dtype=np.int32)
+        places = jnp.arange(size, dtype=np.int32)
         first = jnp.maximum.accumulate(jnp.where(starts, places, 0), axis=-1)
         counts = places - first + 1
         best = jnp.argmax(counts, -1, keepdims=True)
@@ -103,7 +105,7 @@ def _rankdata(a: Any, method: str, axis: Any) -> Array:
             [jnp.ones_like(values[..., :1], dtype=bool), values[..., 1:] != values[..., :-1]], -1
         )
         dense = jnp.cumsum(starts, -1)
-        places = np.arange(size)
+        places = jnp.arange(size)
         first = jnp.maximum.accumulate(jnp.where(starts, places, 0), axis=-1) + 1
         ends = jnp.concatenate([starts[..., 1:], jnp.ones_like(starts[..., :1])], -1)
         last = (
@@ -163,10 +165,9 @@ def sem(
     else:
         deviation = jnp.std(a, axis, ddof=ddof, keepdims=keepdims)
         shape = type_of(a).shape
-        count = np.asarray(
-            np.prod(shape) if axis is None else shape[canonical_axis(axis, len(shape))]
-        )
-    return deviation / jnp.sqrt(count.astype(type_of(deviation).dtype))
+        size = math.prod(shape) if axis is None else shape[canonical_axis(axis, len(shape))]
+        count = size_scalar(size, type_of(deviation).dtype)
+    return deviation / jnp.sqrt(jnp.astype(count, type_of(deviation).dtype))
 
 
 __all__ = ["mode", "rankdata", "sem"]
