@@ -566,7 +566,7 @@ class Tracer(Described):
         return self.copy()
 
     def __reduce__(self) -> Any:
-        raise ConcretizationError(
+        raise ConcretizationTypeError(
             "a traced array can't be pickled: it belongs to its trace.",
             got=[f"got {self.aval.text()}", *made_at(self)],
             do="Pickle values outside of the traced function.",
