@@ -41,7 +41,17 @@ from .events import (
     publish,
     stage_events,
 )
-from .functional import bytes_text, filled, identity, inserted, ints, renamed, resized, strict_zip
+from .functional import (
+    bytes_text,
+    filled,
+    identity,
+    identity_of_structure,
+    inserted,
+    ints,
+    renamed,
+    resized,
+    strict_zip,
+)
 from .interruption import interruptible
 from .late import is_loaded
 from .library_code import NEUTRAL, library_code, promotion, public_functions, users_function

@@ -98,6 +98,30 @@ def identity(x: Any) -> Hashable:
     return (kind, repr(x)) if kind in _COMPARED_BY_VALUE else id(x)
 
 
+def identity_of_structure(tree: Any) -> Hashable:
+    """A value equal for structures of the same nodes, whose keys and static data have one `identity`.
+
+    Structures are equal where static data of users' nodes says that it is, which may differ in what functions read.
+
+    >>> one, other = ({key: 2.0} for key in (1, True))
+    >>> tree_structure(one) == tree_structure(other)
+    True
+    >>> identity_of_structure(tree_structure(one)) == identity_of_structure(tree_structure(other))
+    False
+    """
+    node = tree.node_data()
+    if node is None:
+        return tree.num_leaves
+    kind, static = node
+    return kind, _identity_of_items(static), *map(identity_of_structure, tree.children())
+
+
+def _identity_of_items(x: Any) -> Hashable:
+    """The `identity` of `x`, of a tuple or list that of its items: such as flattening makes anew each time."""
+    kind = type(x)
+    return (kind, *map(_identity_of_items, x)) if kind in (tuple, list) else identity(x)
+
+
 def bytes_text(n_bytes: float) -> str:
     """A number of bytes with three digits and its unit.
 

@@ -17,6 +17,7 @@ from pellucid.base import (
     Function,
     dtypes,
     identity,
+    identity_of_structure,
     is_user_file,
     leaf_paths,
     on,
@@ -68,13 +69,14 @@ class FlatCallback:
     def identity(self) -> Hashable:
         """The function, structures and static arguments, as values that are equal for no others."""
         static = tuple([(position, identity(value)) for position, value in self.static])
-        return self.caller, identity_of(self.function), self.in_tree, self.out_tree, static
+        trees = [t and identity_of_structure(t) for t in (self.in_tree, self.out_tree)]
+        return self.caller, identity_of(self.function), *trees, static
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FlatCallback) and self.identity == other.identity
 
     def __hash__(self) -> int:
-        return hash((self.caller, self.in_tree))
+        return hash(self.identity)
 
     def __repr__(self) -> str:
         return f"_FlatCallback(callback_func={self.function!r}, in_tree={self.in_tree!r})"

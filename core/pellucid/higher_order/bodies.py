@@ -26,6 +26,7 @@ from pellucid.sharding import PartitionSpec
 from pellucid.tracing import (
     Tracer,
     bottom,
+    code_of,
     compares_by_identity,
     context,
     name_of,
@@ -72,10 +73,12 @@ def traced(
     avals: Avals,
     caller: str,
     call: Function | None = None,
+    *,
+    is_remembered: bool = False,
 ) -> Body:
     """The program of `function(*args)`, where `args` has the structure `in_tree` and leaves of types `avals`.
 
-    It is remembered for the function as long as the function lives, unless it captured traced values. With `call`,
+    It may be remembered for the function as long as the function lives, unless it captured traced values. With `call`,
     a function of the module level, or an `Adapted` one, the program is that of `call(function, *args)`.
     """
 
@@ -89,17 +92,29 @@ def traced(
             )
         return body
 
-    return known_body(function, (caller, call, in_tree, tuple(avals)), trace)
+    if is_remembered:
+        return known_body(function, (caller, call, in_tree, tuple(avals)), trace)
+    return observed(trace)
+
+
+def observed(trace: Callable[[], Body]) -> Body:
+    """The body that `trace` returns, which runs a function of the user."""
+    with interception.tracing():
+        return trace()
 
 
 def known_body(function: Function, key: tuple[Any, ...], trace: Callable[[], Body]) -> Body:
-    """The body that `trace` returns, remembered for the function and `key` under the options in force."""
+    """The body that `trace` returns, remembered for the function and `key` under the options in force.
+
+    The reference remembers bodies of loops and branches, and what is rematerialized; what else takes a function traces it at
+    each call.
+    """
     is_found_again = compares_by_identity(function)
-    bodies = _known(function, *key, trace_context()) if is_found_again else []
+    key = (*key, code_of(function), trace_context())
+    bodies = _known(function, *key) if is_found_again else []
     if bodies:
         return bodies[0]
-    with interception.tracing():
-        body = trace()
+    body = observed(trace)
     if not any(isinstance(c, Tracer) for c in body.consts):
         bodies.append(body)
     return body

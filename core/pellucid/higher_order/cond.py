@@ -496,8 +496,9 @@ def _branch(
     axes = type_of(index).varying
     leaves = [vary(x, axes) for x in leaves]
     order = -1 if caller == "cond" else 1  # the branch for true is traced first, as users write it
-    bodies = [traced(f, tree, types_of(leaves), caller) for f in functions[::order]][::order]
-    bodies = varying_alike(bodies, axes)
+    avals = types_of(leaves)
+    bodies = [traced(f, tree, avals, caller, is_remembered=True) for f in functions[::order]]
+    bodies = varying_alike(bodies[::order], axes)
     check_branches(caller, functions, names, bodies)
     programs, consts = with_common_consts(bodies)
     inputs = [*consts, *leaves]

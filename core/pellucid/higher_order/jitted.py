@@ -57,6 +57,7 @@ from pellucid.tracing import (
     bind,
     check_distinct,
     check_results_are_values,
+    code_of,
     compares_by_identity,
     context,
     name_of,
@@ -196,7 +197,7 @@ class Jitted:
         """The part of the cache key that depends on neither function nor arguments."""
         spec = self.spec
         return (
-            spec.static_nums, spec.static_names, spec.donated_nums, spec.donated_names, self.inline,
+            code_of(spec.function), spec.static_nums, spec.static_names, spec.donated_nums, spec.donated_names, self.inline,
             self.keep_unused, self.device, self.compiler_options, self.in_shardings, self.out_shardings,
         )  # fmt: skip
 

@@ -128,7 +128,14 @@ def _scan(
     x_avals = [unstacked(a) for a in types_of(xs_leaves)]
 
     def trace(avals: Avals) -> Any:
-        body = traced(f, in_tree, [*avals, *x_avals], "scan", call)
+        body = traced(
+            f,
+            in_tree,
+            [*avals, *x_avals],
+            "scan",
+            call,
+            is_remembered=call is not _mapped_step,
+        )
         return body, _pair(body.out_tree, f)[0]
 
     leaves, body, carry_tree = settled(leaves, trace, init_tree)
@@ -306,8 +313,8 @@ def _while(
 
     def trace(avals: Avals) -> Any:
         nonlocal condition
-        condition = traced(cond_fun, in_tree, avals, "while_loop", test)
-        body = traced(body_fun, in_tree, avals, "while_loop", turn)
+        condition = traced(cond_fun, in_tree, avals, "while_loop", test, is_remembered=True)
+        body = traced(body_fun, in_tree, avals, "while_loop", turn, is_remembered=True)
         return body, body.out_tree
 
     leaves, body, out_tree = settled(leaves, trace, tree)

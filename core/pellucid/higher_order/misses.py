@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -164,12 +165,13 @@ def _value_text(x: Any) -> str:
     kind = type(x)
     if kind in _PLAIN or (kind is tuple and all(type(y) in _PLAIN for y in x)):
         return f"{x!r:.60}"
-    aval = getattr(x, "aval", None)
-    if hasattr(aval, "text"):
-        return aval.text()
+    # Attributes of users' objects aren't asked for, as `__getattr__` may do anything.
+    if hasattr(kind, "aval") and hasattr(x.aval, "text"):
+        return x.aval.text()
     if isinstance(x, np.ndarray):
         return f"a NumPy array {x.dtype}{list(x.shape)}"
-    return getattr(x, "__qualname__", None) or f"a {kind.__name__}"
+    is_named = inspect.isroutine(x) or isinstance(x, type)
+    return x.__qualname__ if is_named else f"a {kind.__name__}"
 
 
 # The parts of a key ----------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from pellucid.base import (
     strict_zip,
 )
 from pellucid.compilation.shardy import ShardyAttributes
-from pellucid.higher_order.bodies import Body, known_body
+from pellucid.higher_order.bodies import Body, observed
 from pellucid.higher_order.custom_rules import ForwardsDefinitions, Signature
 from pellucid.higher_order.stages import ShapeDtypeStruct
 from pellucid.ir import (
@@ -337,7 +337,7 @@ class custom_partitioning(ForwardsDefinitions):
                 )
             return Body(program, [], structure[0])
 
-        body = known_body(fun, ("custom_partitioning", *call[1:]), traced)
+        body = observed(traced)
         static = tuple([value for _, _, value in call.static.positions])
         params = CustomPartitioningParams(
             body.program, self._decode_shardings, in_tree, body.out_tree, self._partition,

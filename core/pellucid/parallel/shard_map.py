@@ -22,7 +22,7 @@ from pellucid.base import (
     strict_zip,
     tree_map,
 )
-from pellucid.higher_order.bodies import Body, argument_names, body_of_flat, known_body
+from pellucid.higher_order.bodies import Body, argument_names, body_of_flat, observed
 from pellucid.ir import DebugInfo, Effects, Operands, Results, Values
 from pellucid.primitives import Marks, marks_of, vary
 from pellucid.refs.access import new_ref
@@ -249,7 +249,7 @@ def _call(
         local_type(type_of(x), mesh, spec, manual, check_vma, path)
         for x, spec, path in strict_zip(arrays, specs, paths)
     ]
-    out_leaves, out_tree = flatten(out_specs)
+    out_leaves, _ = flatten(out_specs)
     for spec in out_leaves:
         _check_spec("out_specs", spec, mesh, manual)
 
@@ -280,11 +280,8 @@ def _call(
         params_of(body).check_no_divergence(body.program.jaxpr)
         return body
 
-    facts = (tree, *avals, mesh, manual, check_vma)
-    key = ("shard_map", *facts, *leaf_specs, *out_leaves, out_tree)
     with manual_axes_bound(mesh, manual, check_vma):
-        # A key doesn't have the values that are no arrays.
-        body = known_body(f, key, traced) if all(is_array) else traced()
+        body = observed(traced)
     for aval in types_of(body.consts):
         check_is_array(aval, f"used from outside by `{name_of(f)}`")
     result_tree, _ = body.out_tree

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -251,6 +251,19 @@ class Gather(JointlyLinear[GatherParams]):
 gather_p = Gather()
 
 
+class _NegativeZero(float):
+    """-0.0 among params, which is not equal to 0.0: they are other programs."""
+
+    def __new__(cls) -> Self:
+        return super().__new__(cls, -0.0)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _NegativeZero
+
+    def __hash__(self) -> int:
+        return hash(_NegativeZero)
+
+
 def fill_param(dtype: Any, fill_value: Any) -> Any:
     """A fill value as a hashable Python number; all NaNs are one object, so that params compare equal.
 
@@ -270,7 +283,10 @@ def fill_param(dtype: Any, fill_value: Any) -> Any:
             do="Gather with the default fill value and choose with `lax.select`.",
         )
     value = np.asarray(fill_value).item()
-    return math.nan if isinstance(value, float) and math.isnan(value) else value
+    if not isinstance(value, float):
+        return value
+    is_negative_zero = value == 0 and math.copysign(1, value) < 0
+    return math.nan if math.isnan(value) else _NegativeZero() if is_negative_zero else value
 
 
 def gather(

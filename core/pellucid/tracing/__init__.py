@@ -31,6 +31,7 @@ from .discharge import (
 from .function import (
     Call,
     FunctionSpec,
+    code_of,
     compares_by_identity,
     indices,
     name_of,

@@ -40,6 +40,11 @@ def compares_by_identity(function: Function) -> bool:
     return kind.__eq__ is object.__eq__ and kind.__weakrefoffset__ != 0
 
 
+def code_of(function: Function) -> Any:
+    """The code of a function of Python, which may be replaced; None of others."""
+    return getattr(function, "__code__", None)
+
+
 def signature_of(function: Function) -> inspect.Signature | None:
     """The signature of `function`; None where Python knows none."""
     try:

@@ -131,7 +131,7 @@ def test_derivatives_and_batches_need_rules():
 
 
 def test_a_second_call_compiles_nothing():
-    f = doubled()
+    f = pl.jit(doubled())
     f(X)
     with counting(CompilationFinished) as compilations:
         np.testing.assert_array_equal(f(X), 2 * X)
