@@ -168,6 +168,7 @@ def test_exponential_of_a_large_matrix() -> None:
         ("convolution_matrix(np.ones(2), 2, 'x')", ArgumentValueError),
         ("pascal(2, 'x')", ArgumentValueError),
         ("dft(2, 'x')", ArgumentValueError),
+        ("dft(2, dtype='uint8')", ArgumentValueError),
         ("block_diag(np.ones((1, 1, 1)))", ShapeError),
         ("hilbert(-1)", ShapeError),
         ("expm(np.eye(2, dtype=np.float16))", DtypeError),

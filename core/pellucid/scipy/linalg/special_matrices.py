@@ -185,7 +185,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     """The n×n matrix of the discrete Fourier transform; `scale` "sqrtn" or "n" divides by √n or n.
 
     The result has dtype `dtype`, by default the default complex one; it is empty for a negative `n`.
-    Raises: ArgumentValueError for another `scale`, TypeError for an `n` that is no integer.
+    Raises: ArgumentValueError for another `scale` and a `dtype` that isn't complex, TypeError for an `n` that is no integer.
 
     >>> dft(2).real
     Array([[ 1.,  1.],
@@ -195,6 +195,10 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     if scale not in (None, "sqrtn", "n"):
         raise ArgumentValueError(
             "scipy.linalg.dft: scale is None, 'sqrtn' or 'n'.", got=f"scale: {scale!r}"
+        )
+    if dtype is not None and np.dtype(dtype).kind != "c":
+        raise ArgumentValueError(
+            "scipy.linalg.dft: the matrix is complex.", got=f"dtype: {np.dtype(dtype).name}"
         )
     angles = -2j * np.pi * ((np.arange(n)[:, None] * np.arange(n)[None, :]) % max(n, 1)) / max(n, 1)
     divisor = {None: 1, "sqrtn": math.sqrt(max(n, 0)), "n": n}[scale]
