@@ -172,7 +172,7 @@ class Stops:
         is_entered = thread in self._entering and not pending.is_operation
         if not (
             is_entered
-            or (self._breakpoints.watched and not pending.is_operation)
+            or (self._breakpoints.watched and self._is_of_user(pending, program))
             or self._stops_in(program)
             or breakpoints_of(program)
         ):
@@ -189,6 +189,10 @@ class Stops:
         if lands is not None:
             python_thread.stop_after(lands)
         return results
+
+    def _is_of_user(self, pending: Pending, program: Any) -> bool:
+        """Whether a watch holds for a program: a jitted function, or an operation such as its derivative with lines of the user."""
+        return not pending.is_operation or bool(places_of(program).files())
 
     def _stops_in(self, program: Any) -> list[Breakpoint]:
         """The breakpoints that a program has equations for; remembered."""

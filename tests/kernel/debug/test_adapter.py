@@ -311,6 +311,29 @@ def test_a_watch_stops_in_the_backward_pass(debugged: DebuggedKernel) -> None:
     assert debugged.finish() == "inf"
 
 
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        ("float(pl.grad(root)(0.0))", "root"),
+        ("float(pl.vmap(pl.grad(root))(jnp.zeros(1))[0])", "root"),
+        ("float(pl.jvp(root, (0.0,), (1.0,))[1])", "root"),
+        ("float(pl.vjp(root, 0.0)[1](1.0)[0])", "root"),
+        ("float(pl.lax.fori_loop(0, 1, lambda i, c: 1 / (c - c), 1.0))", ""),
+    ],
+)
+def test_a_watch_stops_in_whatever_runs(debugged: DebuggedKernel, call: str, name: str) -> None:
+    code = f"@pl.jit\ndef root(x):\n    y = jnp.sqrt(x)\n    return y * 2\n{call}\n"
+    debugged.body("pellucid/watch", condition="isinf")
+    try:
+        debugged.run(code)
+        assert debugged.until("stopped")["reason"] == "data breakpoint"
+        [frame, *_] = debugged.frames(1)
+        assert frame["line"] == (3 if name else 5)
+        assert debugged.finish() == "inf"
+    finally:
+        debugged.body("pellucid/watch", condition="")
+
+
 def test_expressions_errors_and_rich_views(debugged: DebuggedKernel) -> None:
     debugged.break_at(DEFINE, Z)
     debugged.run(CALL)
