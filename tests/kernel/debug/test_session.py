@@ -313,11 +313,13 @@ def test_transformed_functions_show_the_lines_they_come_from(transform) -> None:
 def test_programs_over_eight_devices_are_stepped_with_the_values_of_each(kind) -> None:
     def centered(x):
         y = jnp.sin(x)
-        z = y.sum(axis=1)
+        z = pl.reshard(y.sum(axis=1), whole) if whole else y.sum(axis=1)
         w = lax.map(lambda v: v * 2, z)
         return w - w.mean()
 
     mesh = pl.make_mesh((8,), ("x",), axis_types=(kind,))
+    is_explicit = kind is pl.sharding.AxisType.Explicit
+    whole = pl.NamedSharding(mesh, pl.P()) if is_explicit else None
     x = pl.device_put(jnp.arange(16.0).reshape(8, 2), pl.NamedSharding(mesh, pl.P("x")))
     session = debug(pl.jit(centered))(x).step()
     lines, first = [], centered.__code__.co_firstlineno
