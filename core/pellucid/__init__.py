@@ -143,4 +143,8 @@ sys.meta_path.append(_Tools)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ORIGINS, *_SUBMODULES})
+    """What users call: public names, submodules and installed tools, without the rooms of the machine."""
+    metadata = importlib.import_module("importlib.metadata")
+    tools = {tool.name for tool in metadata.entry_points(group="pellucid.tools")}
+    own = {name for name in globals() if name.startswith("__")}
+    return sorted({*own, *_ORIGINS, *_SUBMODULES, *tools})

@@ -39,3 +39,7 @@ __all__ = [
     "register_subprocess", "report", "save_device_memory_profile", "save_perfetto", "start", "start_server", "start_trace", "step",
     "stop", "stop_server", "stop_trace", "trace",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -45,7 +45,9 @@ def renamed(function: F, name: str, module: str | None = None) -> F:
         original.__code__, original.__globals__, name, original.__defaults__, original.__closure__
     )
     functools.update_wrapper(copy, original)
-    del copy.__wrapped__
+    copy.__wrapped__ = getattr(original, "__wrapped__", None)  # whose parameters it shows
+    if copy.__wrapped__ is None:
+        del copy.__wrapped__
     copy.__kwdefaults__ = original.__kwdefaults__
     copy.__name__ = copy.__qualname__ = name
     copy.__module__ = module or original.__module__

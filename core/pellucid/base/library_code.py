@@ -61,10 +61,11 @@ def library_code(function: F) -> F:
 
 def public_functions(names: Iterable[str], module: MutableMapping[str, Any]) -> None:
     """Make library code of the functions called `names`, and of the methods of the classes, in the namespace `module`."""
+    wrapped: dict[Any, Any] = {}  # a function may have several names
     for name in names:
         value = module[name]
         if inspect.isfunction(value) and value.__module__ == module["__name__"]:
-            module[name] = _once(value)
+            module[name] = wrapped.setdefault(value, _once(value))
         elif inspect.isclass(value) and value.__module__ == module["__name__"]:
             for key, method in vars(value).copy().items():
                 if inspect.isfunction(method) and (not key.startswith("_") or key in _OPERATIONS):
