@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import public_functions
+from pellucid.base import library_code, public_functions
 from pellucid.base.errors import ArgumentTypeError, ShapeError
 from pellucid.base.tree import tree_leaves, tree_map
 from pellucid.higher_order.custom_derivatives import closure_convert, custom_vjp
@@ -257,7 +257,7 @@ def _backward(func: Callable[..., Any], settings: Settings, saved: Any, cotangen
     return (y_bar, times_bar.at[0].set(time_bar), *args_bar)
 
 
-_solution.defvjp(_forward, _backward)
+_solution.defvjp(library_code(_forward), library_code(_backward))
 
 __all__ = ["odeint"]
 

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, dtypes, public_functions
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    DTypeLike,
+    dtypes,
+    library_code,
+    public_functions,
+)
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
@@ -46,7 +53,7 @@ def _relu(x: Array) -> Array:
     return jnp.maximum(x, 0)
 
 
-_relu.defjvps(lambda t, y, x: jnp.where(x > 0, t, _zero_like(t)))
+_relu.defjvps(library_code(lambda t, y, x: jnp.where(x > 0, t, _zero_like(t))))
 
 
 @numpy_function
@@ -67,7 +74,7 @@ def _relu6(x: Array) -> Array:
     return jnp.minimum(jnp.maximum(x, 0), 6.0)
 
 
-_relu6.defjvps(lambda t, y, x: jnp.where((x > 0) & (x < 6), t, _zero_like(t)))
+_relu6.defjvps(library_code(lambda t, y, x: jnp.where((x > 0) & (x < 6), t, _zero_like(t))))
 
 
 @numpy_function
@@ -374,7 +381,7 @@ def _log1mexp(x: Array) -> Array:
     return jnp.where(x < math.log(2), jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
 
 
-_log1mexp.defjvps(lambda t, y, x: t / jnp.expm1(x))
+_log1mexp.defjvps(library_code(lambda t, y, x: t / jnp.expm1(x)))
 
 
 @numpy_function

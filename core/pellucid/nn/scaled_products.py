@@ -17,6 +17,7 @@ from pellucid.base import (
     DTypeLike,
     ShapeError,
     dtypes,
+    library_code,
     public_functions,
 )
 from pellucid.higher_order.custom_derivatives import custom_vjp
@@ -201,7 +202,7 @@ def _quantized_product(
             )
         return tuple(slope.astype(x.dtype) for slope, x in zip(slopes, operands, strict=True))
 
-    product.defvjp(forward, backward)
+    product.defvjp(library_code(forward), library_code(backward))
     return product
 
 

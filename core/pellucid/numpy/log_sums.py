@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArrayLike, dtypes, public_functions
+from pellucid.base import ArrayLike, dtypes, library_code, public_functions
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.primitives.conversion import stop_gradient
 from pellucid.tracing import type_of
@@ -142,6 +142,7 @@ def _softmax(x: ArrayLike, where: ArrayLike | None, axis: Axis) -> Any:
         return result if where is None else choose(where, result, 0)
 
     @of.defjvp
+    @library_code
     def _(primals: Any, tangents: Any) -> Any:
         y, t = of(*primals), tangents[0]
         return y, y * (t - sum(y * t, axis, where=primals[1], keepdims=True))

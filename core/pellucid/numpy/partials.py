@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
+from pellucid.base import dtypes, library_code
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.higher_order.custom_rules import SymbolicZero
 from pellucid.primitives import arithmetic, conversion
@@ -40,6 +40,7 @@ def with_partials(*partials: Formula | None) -> Callable[[Formula], Formula]:
     def decorate(formula: Formula) -> Formula:
         call = custom_jvp(lambda *xs: formula(*map(Term, xs)).value)
 
+        @library_code
         def rule(primals: Any, tangents: Any) -> Any:
             y = call(*primals)
             total = full_as(y, 0)

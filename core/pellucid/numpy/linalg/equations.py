@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, dtypes, public_functions
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    ShapeError,
+    dtypes,
+    library_code,
+    public_functions,
+)
 from pellucid.higher_order.cond import cond
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.higher_order.custom_vmap import custom_vmap
@@ -276,8 +283,10 @@ def _pseudo_inverse_jvp(
     return p, second + third - first
 
 
-_inverse_by_svd.defjvp(lambda x, t: _pseudo_inverse_jvp(_inverse_by_svd, x, t))
-_inverse_by_eigenvalues.defjvp(lambda x, t: _pseudo_inverse_jvp(_inverse_by_eigenvalues, x, t))
+_inverse_by_svd.defjvp(library_code(lambda x, t: _pseudo_inverse_jvp(_inverse_by_svd, x, t)))
+_inverse_by_eigenvalues.defjvp(
+    library_code(lambda x, t: _pseudo_inverse_jvp(_inverse_by_eigenvalues, x, t))
+)
 
 
 @numpy_function(static="hermitian")
@@ -432,6 +441,7 @@ def _det_by_lu(a: ArrayLike) -> Any:
 
 
 @_det_by_lu.defjvp
+@library_code
 def _det_by_lu_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     """tr(adj(A) dA), adj(A) = det(U) U⁻¹ L⁻¹ P, without a division by the last pivot.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, public_functions
+from pellucid.base import ArgumentValueError, ArrayLike, library_code, public_functions
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.higher_order.loops import scan
 from pellucid.numpy.compiled import numpy_function
@@ -156,7 +156,7 @@ def _all_orders(z: Array, v: int, n_iter: int) -> Array:
         before = jnp.concatenate([-more[1:2], more[:v]])
         return t * (before - more[1:]) / 2
 
-    function.defjvps(tangent)
+    function.defjvps(library_code(tangent))
     return function(z)
 
 

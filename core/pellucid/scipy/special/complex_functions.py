@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArrayLike, public_functions
+from pellucid.base import ArrayLike, library_code, public_functions
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import promote_dtypes_inexact
@@ -93,7 +93,7 @@ def _wofz(z: Array) -> Array:
     return jnp.where((y < 0).value, turned - jnp.conj(upper), upper)
 
 
-_wofz.defjvps(lambda t, w, z: t * (2j / _ROOT_PI - 2 * z * w).astype(w.dtype))
+_wofz.defjvps(library_code(lambda t, w, z: t * (2j / _ROOT_PI - 2 * z * w).astype(w.dtype)))
 
 
 @numpy_function
@@ -216,7 +216,7 @@ def complex_loggamma(z: Any) -> Array:
     return jnp.where(left, reflected, value)
 
 
-complex_loggamma.defjvps(lambda t, y, z: t * _complex_digamma(z))
+complex_loggamma.defjvps(library_code(lambda t, y, z: t * _complex_digamma(z)))
 
 
 def complex_gamma(z: ArrayLike) -> Array:

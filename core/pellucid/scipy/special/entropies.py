@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArrayLike, public_functions
+from pellucid.base import ArrayLike, library_code, public_functions
 from pellucid.higher_order.custom_derivatives import custom_jvp
 from pellucid.numpy import log_sums
 from pellucid.numpy.compiled import numpy_function
@@ -126,7 +126,9 @@ def _product_with(logarithm: Any, argument: Any, slope: Any) -> Any:
         is_constant = (x == 0) & (size == 0)
         return t * jnp.where(is_constant, 0, x / jnp.where(is_constant, 1, size))
 
-    function.defjvps(lambda t, result, x, y: t * logarithm(y), by_second)
+    function.defjvps(
+        library_code(lambda t, result, x, y: t * logarithm(y)), library_code(by_second)
+    )
     return function
 
 

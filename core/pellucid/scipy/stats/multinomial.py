@@ -38,8 +38,8 @@ def logpmf(x: Any, n: Any, p: Any) -> Array:
             got=f"x: {type_of(x).text()}, n: {type_of(n).text()}",
             do="Convert with `.astype(int)`.",
         )
-    x, p = promoted_reals("multinomial.logpmf", x, p)
-    x, p = jnp.asarray(x), jnp.asarray(p)
+    [p] = promoted_reals("multinomial.logpmf", p)
+    x, p = jnp.broadcast_arrays(jnp.asarray(x, type_of(p).dtype), p)
     value = gammaln(jnp.asarray(n, x.dtype) + 1) + jnp.sum(xlogy(x, p) - gammaln(x + 1), -1)
     fits = (jnp.sum(x, -1) == n) & jnp.all(x >= 0, -1)
     return jnp.where(jnp.any(p < 0, -1), np.nan, jnp.where(fits, value, -np.inf))
