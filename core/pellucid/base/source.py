@@ -93,11 +93,17 @@ def user_frame(source: Any) -> Frame | None:
     return next(iter(user_frames(source)), None)
 
 
+_LIBRARY_CODE = os.path.join(os.path.dirname(__file__), "library_code.py")
+
+
 def called_by_user() -> str | None:
     """The name of the public function of this package that the user's line at hand called, if there is one."""
     frame, called = sys._getframe(1), None
     while frame is not None and not is_user_file(frame.f_code.co_filename):
-        frame, called = frame.f_back, frame
+        # Public functions are called through one frame of `library_code`.
+        if frame.f_code.co_filename != _LIBRARY_CODE:
+            called = frame
+        frame = frame.f_back
     if called is None or called.f_code.co_name not in called.f_globals.get("__all__", ()):
         return None
     return called.f_code.co_name

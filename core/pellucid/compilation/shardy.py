@@ -184,9 +184,10 @@ def _chosen(
         return GSPMDSharding(devices, tiles, kind)
     # Behind the dimensions of extended dtypes are those of their words, which are never sharded.
     sharding = sharding_of_tiles(tiles, mesh, aval.ndim + len(element_shape(aval)), kind)
+    sharding = _without_trailing(sharding)
     if isinstance(sharding, NamedSharding) and mesh.explicit_axes:
         return sharding.with_spec(sharding.spec.padded(aval.ndim))  # as types show it
-    return _without_trailing(sharding)
+    return sharding
 
 
 def _without_trailing(sharding: Sharding) -> Sharding:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from pellucid.base import (
     expecting,
     fits,
     promotion,
+    warn_user,
 )
 from pellucid.ir import Operands, ShapedArray
 from pellucid.primitives.conversion import convert_element_type, converted
@@ -213,7 +213,7 @@ def note_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     text = f"{written(name)} promotes ranks: operands of shapes {', '.join(map(str, shapes))}."
     if mode == "raise":
         raise ShapeError(text, do="Add axes explicitly, or set `numpy_rank_promotion` to 'allow'.")
-    warnings.warn(text, stacklevel=3)
+    warn_user(text, UserWarning)
 
 
 def promote_arguments(name: str, *operands: ArrayLike) -> list[Any]:

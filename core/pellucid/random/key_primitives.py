@@ -106,7 +106,8 @@ class OnKeys(Runs, Primitive[P]):
     def lower(self, ctx, operands, params):
         avals = ctx.avals_in
         statics = (self.generator(avals, params), self.n_leading(avals, params), params)
-        ctx.avals_in = tuple(map(physical, avals))
+        # Over which axes values vary was checked when the program was traced, and no axis is in sight here.
+        ctx.avals_in = tuple([physical(aval).update(varying=frozenset()) for aval in avals])
         return ctx.from_python(self.on_words, operands, statics)
 
 

@@ -79,8 +79,10 @@ def passed(
     asked for it; None for what needs no guard.
     """
     level = _OPTIONS[direction].value
-    if level == "allow" or explicit is None:
+    if level == "allow":
         return _FREE
+    if explicit is None:
+        return let_through()
     what = f"{direction.replace('_', '-')} transfer"
     if level == "disallow_explicit" or (level == "disallow" and not explicit):
         allow = f'`with transfer_guard_{direction}("allow"):`'

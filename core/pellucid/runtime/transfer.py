@@ -42,7 +42,15 @@ from pellucid.sharding.memory import MemorySpace
 from pellucid.sharding.named_sharding import is_unreduced, summed
 from pellucid.sharding.placement import addressable_parts
 from pellucid.sharding.stated import check_fits, leaves_to_put, sharding_for, stated_layout
-from pellucid.tracing import Tracer, as_operand, note_scalar, type_of, type_of_numpy, types_of
+from pellucid.tracing import (
+    Tracer,
+    as_operand,
+    context,
+    note_scalar,
+    type_of,
+    type_of_numpy,
+    types_of,
+)
 from pellucid.xla import (
     ARRAY_TYPES,
     ArrayImpl,
@@ -89,7 +97,8 @@ def put_host(
     """An array of type `aval` laid out as `sharding`, with the contents of host value `value`; NumPy zeros for float0.
 
     `explicit` states to transfer guards that the user asked for the transfer. Implicit ones of Python numbers, which
-    C++ does in calls that it knows, are guarded and not published.
+    C++ does in calls that it knows, are guarded and not published. Under a trace there are no implicit ones: values of
+    the host are constants of the program.
 
     Raises: IntegerRangeError for a Python integer that the dtype can't hold.
     """
@@ -112,12 +121,13 @@ def put_host(
         parts = np.array(data) if may_alias else data  # one copy, which devices may take parts of
         shards = [parts[index] for index in indices]
     put = lambda: arrays.put(aval, sharding, shards, devices, committed, may_alias=may_alias)
+    asked = None if not explicit and not context.trace.is_eager else explicit
     if not explicit and type(value) in (bool, int, float, complex):
-        with guards.passed("host_to_device", aval, sharding, explicit=False):
+        with guards.passed("host_to_device", aval, sharding, explicit=asked):
             array = put()
     else:
         array = guards.transferred(
-            "host_to_device", data.nbytes, aval, sharding, put, explicit=explicit
+            "host_to_device", data.nbytes, aval, sharding, put, explicit=asked
         )
     if data.ndim == 0:
         note_scalar(array, data[()], value)  # a NumPy scalar can't change, unlike an array

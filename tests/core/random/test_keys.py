@@ -198,3 +198,34 @@ def test_keys_update_arrays_of_keys_in_place() -> None:
     """Also where the update is made of the array's own elements, which the compiler would overwrite."""
     moved = pl.jit(lambda k: k.at[1:].set(k[:-1]).reshape(1, -1))(KEYS)
     np.testing.assert_array_equal(words(moved)[0], words(KEYS)[[0, *range(7)]])
+
+
+@pytest.mark.parametrize("draw", [
+    lambda k, a: pl.random.gamma(k, a), lambda k, a: pl.random.loggamma(k, a), lambda k, a: pl.random.beta(k, a, 2.0),
+    lambda k, a: pl.random.dirichlet(k, a), lambda k, a: pl.random.t(k, 2.0), lambda k, a: pl.random.ball(k, 2),
+])  # fmt: skip
+def test_numbers_of_loops_are_drawn_in_shard_map(draw) -> None:
+    """Each position draws what its key gives, with keys and parameters that vary over the mesh."""
+    axis = pl.sharding.AxisType.Auto
+    mesh = pl.make_mesh((2,), ("x",), axis_types=(axis,), devices=pl.devices()[:2])
+    keys, alphas = pl.random.split(pl.random.key(3), 2), np.float32([[0.4, 1.5], [2.5, 9.0]])
+    mapped = pl.shard_map(
+        lambda k, a: draw(k[0], a[0])[None], mesh=mesh, in_specs=P("x"), out_specs=P("x")
+    )
+    alone = [draw(k, a) for k, a in zip(keys, alphas, strict=True)]
+    np.testing.assert_allclose(mapped(keys, alphas), np.stack(alone), rtol=2e-6)
+
+
+@pytest.mark.parametrize("draw", [
+    lambda k, s: pl.random.normal(k, (8, 4), out_sharding=s), lambda k, s: pl.random.gamma(k, 2.0, (8, 4), out_sharding=s),
+    lambda k, s: pl.random.bits(k, (8, 4), out_sharding=s), lambda k, s: pl.random.randint(k, (8, 4), 0, 9, out_sharding=s),
+])  # fmt: skip
+def test_out_sharding_under_jit(draw) -> None:
+    """Also for a key that was made before the mesh was set."""
+    axis = pl.sharding.AxisType.Explicit
+    mesh = pl.make_mesh((4,), ("x",), axis_types=(axis,), devices=pl.devices()[:4])
+    key = pl.random.key(0)
+    with pl.set_mesh(mesh):
+        drawn = pl.jit(lambda k: draw(k, P("x", None)))(key)
+    assert drawn.sharding.spec == P("x", None)
+    np.testing.assert_allclose(drawn, draw(key, None), rtol=2e-6)

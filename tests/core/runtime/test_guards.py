@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 
-import pellucid  # noqa: F401
+import pellucid
 from pellucid.base.config import (
     array_garbage_collection_guard,
     config,
@@ -192,3 +192,15 @@ def test_a_guard_may_be_set_before_the_first_use_of_a_device():
     values, refused = run.stdout.splitlines()
     assert values == "[2.0, 2.0, 2.0] [2.0, 2.0, 2.0]"
     assert refused.startswith("  f32[3] to SingleDeviceSharding")
+
+
+@pytest.mark.parametrize(
+    "name", ["median", "unique_values", "insert", "pad", "percentile", "unwrap"]
+)
+def test_constants_of_traced_programs_are_no_transfers(name):
+    x = device_put(np.arange(6, dtype=np.float32))
+    more = {"unique_values": {"size": 3}, "insert": {"obj": 1, "values": 0.5}, "pad": {"pad_width": 1}, "percentile": {"q": 30.0}}  # fmt: skip
+    function = jit(lambda x: getattr(pellucid.numpy, name)(x, **more.get(name, {})) + np.ones(1, np.float32))  # fmt: skip
+    with transfer_guard("disallow"):
+        with_guard = function(x)
+    np.testing.assert_array_equal(with_guard, function(x))

@@ -6,14 +6,20 @@ unified approach to short-time Fourier analysis and synthesis (1977); for the me
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, dtypes, public_functions
+from pellucid.base import (
+    ArgumentValueError,
+    ArrayLike,
+    ShapeError,
+    dtypes,
+    public_functions,
+    warn_user,
+)
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, known_int, promote_dtypes_inexact
 from pellucid.primitives.movement import broadcast_shapes, canonical_axis
@@ -53,7 +59,7 @@ def _segments(
         if size > length:
             if nperseg is not None:
                 text = f"scipy.signal.{name}: nperseg is {size}, the signal has {length} samples, which are taken."
-                warnings.warn(text, stacklevel=4)
+                warn_user(text, UserWarning)
             size = length
         weights: Any = periodic_window(window, size).astype(dtypes.default_float_dtype())
     else:
@@ -165,7 +171,7 @@ def _spectra(
     is_onesided = bool(return_onesided)
     dtype = type_of(signals[0]).dtype
     if is_onesided and (dtype.kind == "c" or type_of(window).dtype.kind == "c"):
-        warnings.warn(f"scipy.signal.{name}: spectra of complex signals are two-sided.", stacklevel=3)  # fmt: skip
+        warn_user(f"scipy.signal.{name}: spectra of complex signals are two-sided.", UserWarning)  # fmt: skip
         is_onesided = False
     if not is_array_like(segmentation[0]):
         window = window.astype(np.zeros(0, dtype).real.dtype)
