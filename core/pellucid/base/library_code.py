@@ -42,6 +42,8 @@ def library_code(function: F) -> F:
     ...     library_code(lambda x: x + jnp.ones((2, 1)))(jnp.ones(2)).shape
     (2, 2)
     """
+    if hasattr(function, "is_library_code"):  # a second name of it
+        return function
 
     @functools.wraps(function)
     def entered(*args: Any, **kwargs: Any) -> Any:
@@ -65,19 +67,15 @@ def public_functions(names: Iterable[str], module: MutableMapping[str, Any]) -> 
     for name in names:
         value = module[name]
         if inspect.isfunction(value) and value.__module__ == module["__name__"]:
-            module[name] = wrapped.setdefault(value, _once(value))
+            module[name] = wrapped.setdefault(value, library_code(value))
         elif inspect.isclass(value) and value.__module__ == module["__name__"]:
             for key, method in vars(value).copy().items():
                 if inspect.isfunction(method) and (not key.startswith("_") or key in _OPERATIONS):
-                    setattr(value, key, _once(method))
+                    setattr(value, key, library_code(method))
             setattr(value, "is_library_code", True)
 
 
 _OPERATIONS = frozenset(("__init__", "__call__", "__mul__", "__matmul__", "__getitem__"))
-
-
-def _once(function: F) -> F:
-    return function if hasattr(function, "is_library_code") else library_code(function)
 
 
 class _UsersFunction:

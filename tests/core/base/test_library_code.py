@@ -147,3 +147,11 @@ def test_every_public_function_is_library_code(module) -> None:
         and not hasattr(function, "is_library_code")
     }
     assert missing <= OTHERS
+
+
+@pytest.mark.parametrize(
+    "name", ["divide", "true_divide", "remainder", "mod", "left_shift", "bitwise_left_shift"]
+)
+def test_operands_are_checked_under_every_name(name: str) -> None:
+    with pl.numpy_rank_promotion("raise"), pytest.raises(ShapeError, match="promotes ranks"):
+        getattr(jnp, name)(np.ones((2, 3), np.int32), np.ones(3, np.int32))
