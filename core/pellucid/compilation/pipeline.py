@@ -61,6 +61,7 @@ from pellucid.xla import (
     ARRAY_TYPES,
     GPU_TARGETS,
     Device,
+    ExtendedArray,
     JaxRuntimeError,
     OpSharding,
     PluginMissingError,
@@ -177,7 +178,7 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
         jaxpr, used = run_pass("remove dead equations", prune, jaxpr)
         live = set(jaxpr.constvars)
         all_consts = [(var, c) for var, c in all_consts if var in live]
-        embedded = {v: np.asarray(c) for v, c in all_consts if request.is_portable}
+        embedded = {v: _on_host(c) for v, c in all_consts if request.is_portable}
         consts: Values = [c for var, c in all_consts if var not in embedded]
         if not request.is_portable and not request.is_partitioned:
             layers_called = functools.partial(late("with layers called"), is_final=True)
@@ -468,6 +469,11 @@ def _sharding_of_type(aval, request: Request):
     space = getattr(aval, "memory_space", None)
     kind = None if space is None else space.memory_kind
     return NamedSharding(mesh, spec.padded(getattr(aval, "ndim", 0)), kind)
+
+
+def _on_host(const: Any) -> np.ndarray:
+    """A constant's elements, of keys the words that hold them."""
+    return np.asarray(const.words if isinstance(const, ExtendedArray) else const)
 
 
 def _const_sharding(const, request: Request):

@@ -129,6 +129,15 @@ def shape_equations(
             ][:4],
             do="State a shape in which it is linear and the only unknown one, such as `(b, ...)`.",
         )
+    for constraint in scope.constraints:
+        sides = [side for side in (constraint.left, constraint.right) if isinstance(side, Symbol)]
+        unknown = set().union(*map(_variables, sides)) - solved
+        if unknown:
+            raise ExportError(
+                f"a constraint speaks of the dimension variable {min(unknown)}, which no argument has.",
+                got=f"constraint: {constraint.text}",
+                do="Leave the constraint out, or use the variable in the shape of an argument.",
+            )
     return ShapeEquations(names, shapes, solutions, pending, scope)
 
 

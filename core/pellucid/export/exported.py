@@ -82,14 +82,16 @@ class Exported:
         return f"Exported(fun_name={self.fun_name}, ...)"
 
     def mlir_module(self, serialized: bool = True) -> Any:
-        """The module as text, or with `serialized=False` as an MLIR module, which stays in memory.
+        """The module as text with its locations, or with `serialized=False` as an MLIR module, which stays in memory.
 
         >>> exported = pl.export.export(pl.jit(jnp.sin))(1.0)
         >>> "stablehlo.sine" in exported.mlir_module()
         True
         """
         module = module_of_artifact(self.mlir_module_serialized, new_context())
-        return str(module) if serialized else lasting_copy(module)
+        if not serialized:
+            return lasting_copy(module)
+        return module.operation.get_asm(enable_debug_info=True)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Results for arguments of the structure and types that the function was exported for.

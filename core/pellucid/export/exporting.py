@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pellucid.base import ArgumentTypeError, UnsupportedError
+from pellucid.base import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid.higher_order.jitted import jit
 from pellucid.higher_order.stages import ShapeDtypeStruct, Traced
 from pellucid.ir import Values
@@ -41,8 +41,7 @@ def export(
     that of this process; with several, operations that differ between them are a choice when the program runs.
     `disabled_checks` allow what is refused otherwise.
 
-    Raises: ArgumentTypeError for a function that is not jitted; PlatformError for an unknown platform; UnexportableError
-    for programs that call Python or use references of the caller; ExportError for native code that nobody keeps
+    Raises: ArgumentValueError for a function that is not jitted; UnexportableError for programs that call Python or use references of the caller; ExportError for native code that nobody keeps
     stable.
 
     >>> f = pl.jit(lambda x, y: x @ y)
@@ -52,21 +51,35 @@ def export(
     (('cpu', 'tpu'), (ShapedArray(float32[2,2]),))
     """
     if not (hasattr(fun_jit, "trace") and hasattr(fun_jit, "lower")):
-        raise ArgumentTypeError(
+        raise ArgumentValueError(
             "export takes a jitted function.",
             got=f"got {type(fun_jit).__name__}",
             do="Use `export(jit(f))`.",
         )
     if _override_lowering_rules:
         raise UnsupportedError("export: lowering rules can't be replaced for one program.")
-    names = known_platforms.canonical_names(
-        (default_export_platform(),) if platforms is None else platforms
-    )
+    names = _platform_names(platforms or (default_export_platform(),))
 
     def exporting(*args: Any, **kwargs: Any) -> Exported:
         return _export(fun_jit.trace(*args, **kwargs), names, tuple(disabled_checks))
 
     return exporting
+
+
+def _platform_names(platforms: Sequence[str]) -> tuple[str, ...]:
+    """The platforms by their own names, each once; those that only a plug-in elsewhere knows are taken as they are."""
+    if isinstance(platforms, str):
+        raise ArgumentTypeError(
+            "export takes a sequence of platforms.",
+            got=f"platforms={platforms!r}",
+            do=f"Write platforms=[{platforms!r}].",
+        )
+    known = known_platforms.platform_names()
+    return tuple(
+        dict.fromkeys(
+            known_platforms.names_of(name)[0] if name in known else name for name in platforms
+        )
+    )
 
 
 def _export(

@@ -324,10 +324,11 @@ class LoweringContext(OperationBuilder):
 
     def symbol(self, jaxpr: Jaxpr, name: str) -> str:
         """The reference `@name` to `jaxpr`, of scalars, as a function for operations that call by reference."""
-        outer = self.global_avals, self.dimensions
-        self.global_avals, self.dimensions = (), ()  # it takes its own arguments only
+        outer = self.global_avals, self.dimensions, self.platforms
+        # It takes its own arguments only, so it can't choose between platforms.
+        self.global_avals, self.dimensions, self.platforms = (), (), self.platforms[:1]
         symbol = self.symbol_of(jaxpr, name)
-        self.global_avals, self.dimensions = outer
+        self.global_avals, self.dimensions, self.platforms = outer
         return f"@{symbol}"
 
     def symbol_of(self, jaxpr: Jaxpr, name: str, key: Any = None) -> str:

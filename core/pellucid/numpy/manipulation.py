@@ -20,10 +20,12 @@ from pellucid.base import (
     expecting,
     ints,
     is_static,
+    known_at_least,
     larger,
     public_functions,
     smaller,
 )
+from pellucid.base.dims import InconclusiveSizeError
 from pellucid.primitives import arithmetic, assembly, logical, movement, reduction, slicing
 from pellucid.primitives.conversion import size_scalar
 from pellucid.primitives.creation import iota
@@ -233,6 +235,12 @@ def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
     """
     aval = aval_of("squeeze", a)
     if axis is None:
+        if not all(is_static((size,)) or known_at_least(size, 2) for size in aval.shape):
+            raise InconclusiveSizeError(
+                "jnp.squeeze needs `axis` where a size is symbolic: it may be 1 or not.",
+                got=aval.text(),
+                do="Name the axes that have size 1.",
+            )
         axes = tuple(i for i, s in enumerate(aval.shape) if s == 1)
     else:
         axes = canonical_axes(axis, aval.ndim)

@@ -12,6 +12,7 @@ from pellucid.base import (
     DtypeError,
     Function,
     ShapeError,
+    Symbol,
     cached,
     canonical_shape,
     ints,
@@ -36,6 +37,7 @@ from pellucid.lowering.faults import UNEVEN_TOP_K
 from pellucid.tracing import bind, bind1, type_of
 from pellucid.xla.compile import approx_top_k_sizes
 
+from .arithmetic import neg
 from .assembly import aligned_at_one_dim
 from .conversion import imag, real
 from .counts import sort_comparisons, top_k_comparisons
@@ -45,7 +47,8 @@ from .gather_scatter import gather
 from .index_dims import GatherDimensionNumbers, GatherScatterMode
 from .logical import bitwise_and, bitwise_or, eq, eq_to_p, gt, lt, lt_to_p, ne, select_n
 from .monoids import scalar_program
-from .movement import canonical_axis, expand_dims, move_axis, other_axes, with_batch_dim
+from .movement import canonical_axis, expand_dims, move_axis, other_axes, rev, with_batch_dim
+from .slicing import slice_in_dim
 
 _INT32 = np.dtype(np.int32)
 
@@ -255,6 +258,8 @@ class TopK(Greatest[TopKParams]):
         [x], [aval] = operands, ctx.avals_in
         if params.axis != aval.ndim - 1:
             return ctx.from_python(_top_k_along_last_axis, operands, params)
+        if isinstance(params.k, Symbol):
+            return ctx.from_python(_sorted_k, operands, params)
         x = ctx.in_even_parts(UNEVEN_TOP_K, x, aval)
         return ctx.op("chlo.top_k", ctx.types(ctx.avals_out), [x], {"k": params.k}).results
 
@@ -264,6 +269,16 @@ def _top_k_along_last_axis(x, axis: int, k: int):
     last = type_of(x).ndim - 1
     greatest = top_k(move_axis(x, axis, last), k)
     return [move_axis(values, last, axis) for values in greatest]
+
+
+def _sorted_k(x, axis: int, k: Any):
+    """`top_k` for a symbolic `k`, which the operation doesn't take: the first of all elements in decreasing order."""
+    # Sorted from behind, so that of equal elements the first ones come first.
+    backwards = [rev(x, (axis,)), rev(broadcasted_iota(_INT32, type_of(x).shape, axis), (axis,))]
+    return [
+        slice_in_dim(rev(values, (axis,)), 0, k, axis=axis)
+        for values in sort(backwards, dimension=axis, num_keys=1)
+    ]
 
 
 top_k_p = TopK()
@@ -379,6 +394,10 @@ def _approx_function(name: str, is_max_k: bool, doc: str) -> Function:
     ) -> Values:
         [size] = canonical_shape([k])
         dimension, override = ints([reduction_dimension, reduction_input_size_override])
+        if isinstance(size, Symbol):
+            # The operation takes no symbolic k; the exact elements are what most platforms give anyway.
+            values, positions = top_k(operand if is_max_k else neg(operand), size, axis=dimension)
+            return [values if is_max_k else neg(values), positions]
         params = ApproxTopKParams(
             size, dimension, float(recall_target), is_max_k, override, bool(aggregate_to_topk)
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from pellucid.base import DeviceError, DistributedError, Names, PlatformError, config, logger
@@ -141,6 +141,11 @@ def names_of(platform: str) -> Names:
             do=f"Known platforms: {', '.join(sorted(_ALIASES))}.",
         )
     return names
+
+
+def platform_names() -> Collection[str]:
+    """All names of platforms that are known, started or not."""
+    return _ALIASES.keys()
 
 
 def canonical_names(names: Sequence[str]) -> Names:
