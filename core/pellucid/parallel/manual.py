@@ -113,8 +113,8 @@ def local_type(
     shown = aval.shown_sharding
     local = aval.update(shape=tuple(shape), varying=varying, shown_sharding=None)
     marks = Marks(spec.unreduced, spec.reduced)
-    if any(marks):
-        inside = dict.fromkeys(spec.unreduced | spec.reduced, AxisType.Manual)
+    if any(marks) and checked:
+        inside = dict.fromkeys(manual, AxisType.Manual)
         return marked(local, marks, mesh.abstract_mesh.update_axis_types(inside))
     if shown is None or shown.mesh.shape_tuple != mesh.shape_tuple:
         return local

@@ -41,6 +41,7 @@ from pellucid.tracing import bind, check_distinct, context, is_reference, name_o
 from pellucid.transforms import argument_paths, check_callable, checked_leaves, result_leaves, wraps
 from pellucid.xla import flatten
 
+from .axes import pcast
 from .manual import (
     REPLICATED,
     ShardMapParams,
@@ -259,6 +260,8 @@ def _call(
         result_specs = broadcast_prefix_to(
             out_specs, result_tree, caller="shard_map out_specs", name="result"
         )
+        if check_vma:
+            results = [_as_addends(x, spec) for x, spec in strict_zip(results, result_specs)]
         _check_results(f, results, result_specs, result_tree, mesh, manual, check_vma)
         if check_vma:
             results = [vary(x, s.axis_names) for x, s in strict_zip(results, result_specs)]
@@ -286,6 +289,15 @@ def _call(
         check_is_array(aval, f"used from outside by `{name_of(f)}`")
     result_tree, _ = body.out_tree
     return result_tree.unflatten(bind(shard_map_p, *body.consts, *arrays, params=params_of(body)))
+
+
+def _as_addends(x: Any, spec: PartitionSpec) -> Any:
+    """A result whose values along the axes that `spec` calls unreduced differ: they are addends."""
+    aval = type_of(x)
+    axes = tuple(spec.unreduced - marks_of(aval).unreduced)
+    if not axes or not aval.varying.issuperset(axes):
+        return x
+    return pcast(x, axes, to="unreduced")
 
 
 def _check_has_no_order(f: Function, effects: Effects) -> None:
@@ -321,7 +333,7 @@ def _checked_spec(
     _check_spec("in_specs", spec, mesh, manual)
     aval = type_of(x)
     if marks_of(aval) != Marks(spec.unreduced, spec.reduced) or (
-        any(marks_of(aval)) and not check_vma
+        marks_of(aval).reduced and not check_vma
     ):
         raise PartitionSpecError(
             "shard_map in_specs must say over which axes an argument is unreduced or reduced, as its type does.",

@@ -404,6 +404,12 @@ def _reduced(t, *_, params: ReducePrecisionParams):
     return bind1(reduce_precision_p, t, params=params)
 
 
+def _reduced_cotangent(ct, *_, params: ReducePrecisionParams):
+    # Rounding doesn't commute with sums, so addends stay as they are.
+    shown = type_of(ct).shown_sharding
+    return ct if shown is not None and shown.spec.unreduced else _reduced(ct, params=params)
+
+
 # Rounding has no useful derivative; tangents and cotangents are rounded as the values are.
 reduce_precision_p: Elementwise = Elementwise(
     "reduce_precision",
@@ -411,7 +417,7 @@ reduce_precision_p: Elementwise = Elementwise(
     FLOATING,
     _lower_reduce_precision,
     tangents=(_reduced,),
-    transposes=(_reduced,),
+    transposes=(_reduced_cotangent,),
     rules_take_params=True,
 )
 

@@ -716,10 +716,15 @@ def _without_axes(xs, mesh):
         old = _shown(x)
         if old is None or old.mesh is mesh:
             return x
+        # The same everywhere, which is what reduced means of the value itself, needs no words over Auto axes.
+        kept = frozenset(mesh.explicit_axes)
         if context.trace.is_eager:
-            retyped = x.sharding.mesh.update(axis_types=mesh.axis_types)
-            return bottom().put(x, x.sharding.update(mesh=retyped))
+            sharding = x.sharding
+            spec = sharding.spec.update(reduced=sharding.spec.reduced & kept)
+            retyped = sharding.mesh.update(axis_types=mesh.axis_types)
+            return bottom().put(x, NamedSharding(retyped, spec, sharding.memory_kind))
         spec = explicit_part(old.spec, mesh, type_of(x).ndim)
+        spec = spec.update(reduced=spec.reduced & kept)
         return bind1(reshard_p, x, params=ReshardParams(NamedSharding(mesh, spec)))
 
     return tree_map(cast, xs)

@@ -22,7 +22,7 @@ from pellucid.base import (
     register_pytree_node,
     strict_zip,
 )
-from pellucid.ir import Avals, DebugInfo, Jaxpr, Operands, Values, Zero
+from pellucid.ir import Avals, DebugInfo, Jaxpr, Operands, ShapedArray, Values, Zero
 from pellucid.primitives import instantiate, marks_of, ones
 from pellucid.sharding import AxisType
 from pellucid.tracing import (
@@ -206,7 +206,7 @@ def _differentiated(
         with plumbing("grad"), use_transformation("transpose"):
             cotangents = program.pulled_back([ones(out_aval)])
             gradient = unflatten_tangents(
-                tree, map(instantiate, spread(cotangents, nonzero, avals))
+                tree, _instantiated(spread(cotangents, nonzero, avals), avals)
             )
         return flat.with_aux((value, chosen.unwrapped(gradient)), aux)
 
@@ -241,6 +241,16 @@ def scalar_result(result: Any, caller: str, function: Function) -> Any:
             do="Reduce it, for example with `.sum()`, or use `vjp` or `jacrev`.",
         )
     return result
+
+
+def _instantiated(cotangents: Operands, avals: Avals) -> Values:
+    """Cotangents of values of types `avals` as arrays: of reduced ones they are unreduced, also where they are zero."""
+    return [
+        instantiate(
+            Zero(aval.cotangent()) if type(ct) is Zero and type(aval) is ShapedArray else ct
+        )
+        for ct, aval in strict_zip(cotangents, avals)
+    ]
 
 
 # vjp ----------------------------------------------------------------------------------------------------
@@ -300,7 +310,7 @@ class VJP:
         with plumbing("vjp"), use_transformation("transpose"):
             in_cotangents = program._replace(residuals=residuals).pulled_back(cotangents)
             gradient = spread(in_cotangents, program.nonzero_in, in_avals)
-            return unflatten_tangents(in_tree, map(instantiate, gradient))
+            return unflatten_tangents(in_tree, _instantiated(gradient, in_avals))
 
     def _residuals(self) -> Values:
         leaves = flatten(self.args_res, lambda x: isinstance(x, NotNeeded))[0]

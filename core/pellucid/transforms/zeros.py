@@ -6,7 +6,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from pellucid.base import strict_zip
-from pellucid.ir import Avals, Mask, Operands, Results, Values, Zero, is_linear, registry
+from pellucid.ir import (
+    Avals,
+    Mask,
+    Operands,
+    Results,
+    ShapedArray,
+    Values,
+    Zero,
+    is_linear,
+    registry,
+)
 from pellucid.primitives import (
     ReshardParams,
     recast,
@@ -59,6 +69,8 @@ def cotangents_of(operands: Operands, cotangents: Results, mask: Iterable[bool])
 
 def as_cotangent_of(aval: Any, ct: Any) -> Any:
     """`ct` laid out as cotangents of values of type `aval` are, where types show it."""
+    if type(ct) is Zero:
+        return Zero(aval.cotangent()) if type(aval) is ShapedArray else ct
     expected = getattr(aval, "shown_sharding", None)
     shown = getattr(getattr(ct, "aval", None), "shown_sharding", None)
     if expected is shown is None:

@@ -298,3 +298,61 @@ def test_the_gradient_of_a_reduced_result_is_refused_where_it_would_count_twice(
         mapped(lambda x: pl.vjp(loss, x)[1](jnp.float32(1))[0])(x)
     gradient = mapped(lambda x: pl.vjp(loss, x)[1](addends(lax.pcast(1 / 4, "x", to="varying")))[0])
     np.testing.assert_allclose(gradient(x), 2 * X, rtol=1e-5)
+
+
+def types(tree):
+    return [pl.typeof(x).str_short() for x in pl.tree.leaves(tree)]
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, pl.jit], ids=["eager", "jit"])
+def test_zero_cotangents_of_reduced_values_are_unreduced(mesh, transform):
+    x = pl.device_put(X[0], P(reduced={"x"}))
+    f = pl.custom_vjp(lambda x: x)
+    f.defvjp(lambda x: (x, None), lambda _, ct: (None,))
+    assert types(transform(pl.grad(lambda x: f(x).sum()))(x)) == ["float32[8]{U:x}"]
+    assert types(transform(pl.grad(lambda x: 1.0))(x)) == ["float32[8]{U:x}"]
+    ct = pl.device_put(X[0], P(unreduced={"x"}))
+    pulled = transform(lambda x, ct: pl.vjp(lambda x, y: y, x, x)[1](ct))(x, ct)
+    assert types(pulled) == ["float32[8]{U:x}"] * 2
+    rounded = transform(pl.grad(lambda x: lax.reduce_precision(x, 5, 10).sum()))(x)
+    assert types(rounded) == ["float32[8]{U:x}"]
+
+
+def test_rows_are_looked_up_in_a_reduced_table(mesh):
+    table = pl.device_put(X, P(reduced={"x"}))
+    rows = pl.device_put(np.arange(8)[::-1].copy(), P("x"))
+    look = lambda table: table.at[rows].get(out_sharding=P("x", None))
+    result = pl.jit(look)(table)
+    np.testing.assert_array_equal(result, X[::-1])
+    assert types(result) == ["float32[8@x,8]"]
+    gradient = pl.jit(pl.grad(lambda table: (look(table) * 2).sum()))(table)
+    assert types(gradient) == ["float32[8,8]{U:x}"]
+    np.testing.assert_array_equal(pl.reshard(gradient, P()), np.full((8, 8), 2))
+
+
+def test_varying_results_become_addends_where_out_specs_say_so(mesh):
+    cut = pl.device_put(X, P("x", "y"))
+    result = pl.jit(mapped(lambda x: x, P("x", None, unreduced={"y"}), P("x", "y")))(cut)
+    np.testing.assert_allclose(pl.reshard(result, P()), X[:, :4] + X[:, 4:], rtol=1e-6)
+
+
+def test_addends_are_taken_without_checked_types(mesh):
+    product = pl.jit(lambda a, b: jnp.dot(a, b, out_sharding=P(unreduced={"x"})))
+    u = product(pl.device_put(X, P(None, "x")), pl.device_put(X, P("x", None)))
+    body = lambda x: lax.psum(x, "x")
+    total = pl.jit(mapped(body, P(), P(unreduced={"x"}), check_vma=False))(u)
+    np.testing.assert_allclose(total, X @ X, rtol=1e-5)
+
+
+def test_types_say_all_axes_over_which_a_gathered_value_is_reduced(mesh):
+    seen = []
+
+    def body(x):
+        gathered = lax.all_gather(x, "y", to="reduced")
+        seen.append(pl.typeof(gathered).mat.reduced)
+        return gathered
+
+    out_specs = P(reduced={"x", "y"})
+    x = pl.device_put(X[0], P("y", reduced={"x"}))
+    pl.jit(mapped(body, out_specs, P("y", reduced={"x"})))(x)
+    assert seen == [{"x", "y"}]
