@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, EffectsError, capture, describe
+from pellucid.base import ArgumentTypeError, EffectsError, Shape, capture, describe
 from pellucid.base.formats import check_fields
 from pellucid.ir import Effect, Effects, Runs, derived_types
 from pellucid.primitives.arithmetic import min
 from pellucid.primitives.creation import iota
 from pellucid.primitives.logical import ne, select_n
-from pellucid.primitives.movement import broadcast, move_axis
-from pellucid.primitives.reduction import reduce_min
+from pellucid.primitives.movement import broadcast, move_axis, reshape
+from pellucid.primitives.reduction import argmax, reduce_min
 from pellucid.primitives.slicing import dynamic_index_in_dim
 from pellucid.primitives.staging import WithoutResults
 from pellucid.tracing import bind, is_array_like, type_of
@@ -131,8 +132,16 @@ def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
     check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
 
 
+def _element(x: Any, batch: Shape, position: Any) -> Any:
+    """The element at the flat `position` along the leading axes `batch` of `x`."""
+    rows = reshape(x, (math.prod(batch), *type_of(x).shape[len(batch) :]))
+    return dynamic_index_in_dim(rows, position, 0, keepdims=False)
+
+
 def check_error(error: Error) -> None:
     """State that `error`, which a checked function returned, is no failure: raise it, or hand it on to `checkify`.
+
+    Of errors of a batch, or of a loop's steps, the first one counts.
 
     Raises: CheckError outside traces; ArgumentTypeError for what is no error.
 
@@ -141,11 +150,10 @@ def check_error(error: Error) -> None:
     """
     if not isinstance(error, Error):
         raise ArgumentTypeError("check_error takes an Error.", got=f"got {type(error).__name__}")
-    if type_of(error.code).shape:
-        raise ArgumentTypeError(
-            "check_error takes the error of one call.",
-            got=f"errors of a batch: {type_of(error.code).text()}",
-            do="Look at it with `error.get()`, or call the checked function outside `vmap`.",
-        )
-    values = flatten(error.payload)[0]
-    bind(check_p, error.code, *values, params=CheckParams(False, error.sites))
+    code, values = error.code, flatten(error.payload)[0]
+    batch = type_of(code).shape
+    if batch:
+        codes = reshape(code, (math.prod(batch),))
+        position = argmax(ne(codes, np.int32(0)), 0, np.dtype(np.int32))
+        code, *values = [_element(x, batch, position) for x in (code, *values)]
+    bind(check_p, code, *values, params=CheckParams(False, error.sites))

@@ -591,6 +591,7 @@ def make_jaxpr(
         return (program, tree.unflatten(map(struct_of, avals))) if return_shape else program
 
     traced.__name__ = f"make_jaxpr({spec.name})"
+    traced.__qualname__ = f"make_jaxpr({getattr(fun, '__qualname__', spec.name)})"
     return traced
 
 

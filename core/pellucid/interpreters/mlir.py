@@ -13,7 +13,12 @@ from typing import Any
 import numpy as np
 
 from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, MissingRule
+from pellucid.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    MissingRule,
+    UnsupportedError,
+)
 from pellucid.base.functional import renamed
 from pellucid.base.typing import Function
 from pellucid.interpreters.lowered_programs import (
@@ -70,7 +75,7 @@ def register_lowering(
             f"a lowering rule of `{prim}` must be a function.", got=f"got {type(rule).__name__}"
         )
     if platform is not None and platform not in PLATFORMS:
-        raise ArgumentTypeError(
+        raise UnsupportedError(
             f"register_lowering of `{prim}` got an unknown platform.",
             got=f"got {platform!r}",
             do=f"Give one of {', '.join(PLATFORMS)}, or None for all.",

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from pellucid.base import (
     ArgumentTypeError,
-    ArgumentValueError,
     Function,
     Ints,
     MissingRule,
@@ -311,7 +310,7 @@ class custom_partitioning(ForwardsDefinitions):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         fun = self.fun
         if self._partition is None:
-            raise ArgumentValueError(
+            raise UnsupportedError(
                 f"custom_partitioning: nobody said how `{name_of(fun)}` is done in parts.",
                 do=f"Call `{name_of(fun)}.def_partition(partition, sharding_rule=...)` first.",
             )

@@ -637,6 +637,8 @@ def auto_axes(
                 "auto_axes needs `out_sharding`: the sharding of its results can't be inferred.",
                 do="Give `out_sharding=PartitionSpec(...)` to auto_axes or to the call.",
             )
+        if _states_nothing(out_sharding) and not _has_mesh(args):
+            return function(*args, **kwargs)  # without a mesh, each layout is the whole value
         _, mesh = _retyped_mesh("auto_axes", args, axes, AxisType.Auto)
         args, kwargs = _without_axes((args, kwargs), mesh)
         with use_abstract_mesh(mesh):
@@ -644,6 +646,15 @@ def auto_axes(
         return _from_mesh(mesh, results, out_sharding)
 
     return inside
+
+
+def _states_nothing(out_sharding: Any) -> bool:
+    specs = tree_flatten(out_sharding)[0]
+    return all(isinstance(spec, PartitionSpec) and spec == PartitionSpec() for spec in specs)
+
+
+def _has_mesh(args: Any) -> bool:
+    return not get_abstract_mesh().empty or any(map(_shown, tree_flatten(args)[0]))
 
 
 def with_out_sharding(out_sharding: Any, function: Function, *operands: Any) -> Any:

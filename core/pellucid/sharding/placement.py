@@ -156,7 +156,7 @@ def checked_memory_kind(devices: DeviceList | None, kind: str | None) -> str | N
     `devices` None stands for those of an abstract mesh, which may have any memory that programs speak of.
     """
     if kind is None:
-        return None if devices is None else devices.default_memory_kind
+        return None if devices is None else _default_memory_kind(devices)
     kinds = MEMORY_KINDS if devices is None else devices.memory_kinds
     if kind not in kinds:
         platform = "" if devices is None else f"{devices[0].platform} "
@@ -165,6 +165,13 @@ def checked_memory_kind(devices: DeviceList | None, kind: str | None) -> str | N
             got=f"kinds: {', '.join(map(repr, kinds)) or 'none'}",
         )
     return kind
+
+
+def _default_memory_kind(devices: DeviceList) -> str | None:
+    try:
+        return devices.default_memory_kind
+    except ValueError:  # devices that a user made, which know nothing of memories
+        return None
 
 
 def _even_tiles(sharding: Sharding, shape: Shape) -> Tiles:

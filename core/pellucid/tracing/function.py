@@ -89,6 +89,7 @@ def names(value: str | Iterable[str] | None, what: str) -> tuple[str, ...]:
     return strings
 
 
+_NOT_BY_NAME = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -118,9 +119,12 @@ def resolve_arguments(
             )
     nums = tuple(n % len(positional) if n < 0 and positional else n for n in nums)
     for name in chosen:
-        if not has_kwargs and name not in signature.parameters:
+        parameter = signature.parameters.get(name)
+        only_by_position = parameter is not None and parameter.kind in _NOT_BY_NAME
+        if only_by_position or (parameter is None and not has_kwargs):
+            why = "takes by position only" if only_by_position else "does not take"
             raise ArgumentValueError(
-                f"{kind}_argnames contains {name!r}, which `{name_of(function)}` does not take.",
+                f"{kind}_argnames contains {name!r}, which `{name_of(function)}` {why}.",
                 got=f"signature: {name_of(function)}{signature}",
             )
     if argnames is None:

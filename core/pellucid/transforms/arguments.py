@@ -171,15 +171,16 @@ def result_leaves(
 
     Raises: ArgumentTypeError for leaves that are no arrays; EffectsError for references, unless `may_be_references`.
     """
-    pairs, tree = flatten_with_path(tree_result)
-    for path, x in pairs:
+    # Flattened without paths, as arguments are: a class may have other static data where it is asked for them.
+    leaves, tree = flatten(tree_result)
+    for i, x in enumerate(leaves):
         if not is_array_like(x):
+            path = flatten_with_path(tree_result)[0][i][0]
             raise ArgumentTypeError(
                 f"{caller}: `{name_of(function)}` returned something that is not an array.",
                 got=f"{shown_path('result', path)}: {type(x).__name__} ({x!r:.60})",
                 do="Return it as auxiliary data (has_aux=True), or don't return it.",
             )
-    leaves = [x for _, x in pairs]
     if not may_be_references:
         check_results_are_values(f"{caller}: `{name_of(function)}`", leaves)
     return leaves, tree

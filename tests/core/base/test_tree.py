@@ -643,3 +643,21 @@ def test_long_paths_are_shortened_in_messages():
 
 def test_infinite_leaves_are_leaves():
     assert tree_leaves([math.inf, {1, 2}, range(3), "text"]) == [math.inf, {1, 2}, range(3), "text"]
+
+
+def test_nodes_may_have_other_static_data_where_they_are_asked_for_paths():
+    class Tagged:
+        def __init__(self, value, tag):
+            self.value, self.tag = value, tag
+
+    pl.tree_util.register_pytree_with_keys(
+        Tagged,
+        lambda x: (((GetAttrKey("value"), x.value),), ("with paths", x.tag)),
+        lambda data, children: Tagged(*children, data[1] if isinstance(data, tuple) else data),
+        lambda x: ((x.value,), x.tag),
+    )
+    double = lambda x, _=None: Tagged(x.value * 2, x.tag)
+    one = Tagged(1.0, "a")
+    assert pl.lax.scan(lambda x, _: (double(x), None), one, None, length=3)[0].value == 8
+    assert pl.lax.while_loop(lambda x: x.value < 9, double, one).value == 16
+    assert pl.lax.cond(True, double, lambda x: x, one).value == 2

@@ -196,9 +196,6 @@ def test_bad_arguments_are_refused():
         checkify.checkify(positive, {ValueError})
     with pytest.raises(TypeError, match="takes an Error"):
         checkify.check_error("no")
-    batch, _ = pl.vmap(checkify.checkify(positive))(X)
-    with pytest.raises(TypeError, match="one call"):
-        checkify.check_error(batch)
 
 
 def all_positive(x):
@@ -311,3 +308,28 @@ def test_functions_with_own_rules_and_new_primitives_are_checked():
     for x, message in ((3.0, None), (-1.0, "x is -1.0")):
         error, _ = pl.jit(checkify.checkify(loop))(x)
         assert message == (error.get() and error.get().split(" (`")[0])
+
+
+def test_errors_of_batches_and_of_steps_are_checked():
+    def is_positive(x):
+        return checkify.checkify(lambda x: checkify.check(x > 0, "x is {x}", x=x))(x)[0]
+
+    def of_batch(x):
+        checkify.check_error(pl.vmap(is_positive)(x))
+        return x
+
+    def of_steps(x):
+        last, errors = pl.lax.scan(lambda c, _: (c - 1, is_positive(c)), x, None, length=3)
+        checkify.check_error(errors)
+        return last
+
+    for f, good, bad, message in (
+        (of_batch, np.ones(3), np.float32([1, -1, -2]), "x is -1.0"),
+        (of_steps, 9.0, 2.0, "x is 0.0"),
+    ):
+        for transform in (lambda f: f, pl.jit):
+            checked = checkify.checkify(transform(f))
+            assert checked(good)[0].get() is None
+            assert checked(bad)[0].get().startswith(message)
+        with pytest.raises(checkify.JaxRuntimeError, match=message):
+            f(bad)

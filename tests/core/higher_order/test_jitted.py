@@ -6,6 +6,7 @@ import pickle
 import pytest
 
 import pellucid as pl
+from pellucid.base.errors import ArgumentValueError
 
 
 @pl.jit
@@ -35,3 +36,14 @@ def test_copies_are_the_function_itself(copied):
 def test_public_functions_are_pickled_by_their_names():
     for function in (pl.numpy.sin, pl.numpy.add, pl.numpy.linalg.norm, pl.nn.relu):
         assert pickle.loads(pickle.dumps(function)) is function
+
+
+def test_names_of_arguments_that_have_none_are_refused():
+    def f(a, /, *args, **kwargs):
+        return a
+
+    for name in ("a", "args"):
+        for option in ("static_argnames", "donate_argnames"):
+            with pytest.raises(ArgumentValueError, match="by position only"):
+                pl.jit(f, **{option: name})
+    assert pl.jit(f, static_argnames="b")(1, b="text") == 1

@@ -324,3 +324,7 @@ def test_structs_of_64_bits_stand_for_arrays_of_32_while_they_are_off(wide):
         shape, dtype = x.shape, x.dtype
 
     assert pl.jit(double).lower(Described()).compile()(x).dtype == narrow
+
+
+def test_make_jaxpr_is_named_as_its_function():
+    assert pl.make_jaxpr(square).__qualname__ == "make_jaxpr(square)"

@@ -89,7 +89,6 @@ BAD = {
     "impl": (lambda: Primitive("new").def_impl(3), "takes a function"),
     "table key": (lambda: ad.primitive_jvps.__setitem__("sin", len), "for primitives"),
     "table value": (lambda: ad.primitive_jvps.__setitem__(lax.sin_p, 3), "must be a function"),
-    "platform": (lambda: lowered(len, platform="abacus"), "unknown platform"),
     "types": (lambda: pl.jit(typed(lambda x: x.shape).bind)(X), "must return one value"),
     "no type": (lambda: pl.jit(typed(lambda x: 3).bind)(X), "must return types"),
     "no tangents": (
@@ -134,6 +133,11 @@ def registered_defjvp():
 def test_bad_rules_are_refused(case) -> None:
     call, text = BAD[case]
     check_message(call, ArgumentTypeError, text)
+
+
+def test_rules_for_unknown_platforms_are_refused() -> None:
+    with pytest.raises(NotImplementedError, match="unknown platform"):
+        lowered(len, platform="abacus")
 
 
 def test_a_rule_that_is_replaced_is_forgotten() -> None:

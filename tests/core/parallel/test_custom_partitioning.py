@@ -114,7 +114,7 @@ def test_what_does_not_fit_is_refused(options, error, text):
 
 
 def test_there_must_be_a_partition_and_a_rule():
-    with pytest.raises(ArgumentValueError, match="def_partition"):
+    with pytest.raises(NotImplementedError, match="def_partition"):
         custom_partitioning(lambda x: x)(X)
     with pytest.raises(ShardingArgumentError, match="by `sharding_rule`"):
         doubled(infer_sharding_from_operands=lambda *args: None, sharding_rule=None)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+import pellucid as pl
 from pellucid.sharding.errors import (
     AbstractPlacementError,
     IndivisibleError,
@@ -372,3 +373,22 @@ def test_hundreds_of_devices_take_milliseconds(many_devices: list[Any]) -> None:
     assert actual == P(("x", "z"), "y")
     value = np.arange(512 * 64, dtype=np.float32).reshape(512, 64)
     assert put(value, sharding)._sharding is sharding
+
+
+def test_devices_that_a_user_made_have_no_memories():
+    class Made:
+        platform, process_index, client = "cpu", 0, None
+
+        def __init__(self, number):
+            self.id = number
+
+    mesh = Mesh(np.array([Made(i) for i in range(4)]).reshape(2, 2), ("x", "y"))
+    sharding = NamedSharding(mesh, PartitionSpec("x", "y"))
+    assert sharding.memory_kind is None
+    assert sharding.shard_shape((4, 4)) == (2, 2)
+    assert len(sharding.devices_indices_map((4, 4))) == 4
+
+
+def test_auto_axes_without_a_mesh_changes_nothing():
+    f = pl.sharding.auto_axes(lambda x: 2 * x, out_sharding=PartitionSpec())
+    assert pl.jit(f)(3) == f(3) == 6
