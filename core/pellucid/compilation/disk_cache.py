@@ -1,8 +1,11 @@
 """Executables on disk, found again by the content of their program.
 
-An entry is one file: a line that says what it is, a header in JSON, the compressed executable, and the compressed
-program where the executable holds only what it needs to be loaded (`xla/serialized.py`). Loading an executable runs code, so the folder must belong to the user alone; a file that isn't ours, is damaged or was
-made by another version is passed over. Files appear by renaming, so that processes can share a folder.
+A file is a line that says what it is, a line with the digest of all that follows, and its content: of an entry a header
+in JSON, the compressed executable, and the compressed program where the executable holds only what it needs to be
+loaded (`xla/serialized.py`); of a session the keys of its programs. Loading an executable runs code, so the folder must
+belong to the user alone; a file that isn't ours, is damaged or was made by another version is passed over with a
+warning, and nothing in it is read before its digest is checked. Files appear by renaming, so that processes can share a
+folder.
 """
 
 from __future__ import annotations
@@ -39,7 +42,8 @@ from pellucid.xla.compile import CompileOptions, LoadedExecutable, deserialize, 
 
 from .loading_ahead import MAX_PROGRAMS, SessionPrograms
 
-_MAGIC = b"pellucid executable 6\n"
+_MAGIC = b"pellucid executable 7\n"
+_SESSION_MAGIC = b"pellucid session 1\n"
 _SUFFIX = ".executable"
 _SESSION_SUFFIX = ".session"
 _ABANDONED_SECONDS = 3600.0
@@ -159,11 +163,28 @@ def _processor() -> str:
 # Entries --------------------------------------------------------------------------------------------
 
 
+class _Header(NamedTuple):
+    """Facts of an entry's executable."""
+
+    key: str
+    name: str
+    seconds: float
+    executable_bytes: int
+    equation_ids: list[int]
+    primitives: str
+    program_id: int
+    platform: str
+    environment: str
+    device_ids: list[int]
+    options: str
+    host_callbacks: int
+
+
 class _Opened(NamedTuple):
     """An entry whose executable is loaded; executable and program compressed, as in `Precompiled`."""
 
     loaded: LoadedExecutable
-    header: dict[str, Any]
+    header: _Header
     content: bytes
     program: bytes
 
@@ -181,9 +202,9 @@ def load(path: Path, lowered: Any, options: Any) -> tuple[LoadedExecutable, Prec
     _note_use(path)
     loaded, header, content, program = opened
     origins = lowered.module.origins
-    is_known = header["primitives"] == _primitives(origins)
-    equations = dict(strict_zip(header["equation_ids"], origins)) if is_known else {}
-    return loaded, Precompiled("disk", equations, header["program_id"], content, program)
+    is_known = header.primitives == _primitives(origins)
+    equations = dict(strict_zip(header.equation_ids, origins)) if is_known else {}
+    return loaded, Precompiled("disk", equations, header.program_id, content, program)
 
 
 def _loader(
@@ -195,7 +216,7 @@ def _loader(
     )
 
 
-def _opened(path: Path, loader_of: Callable[[dict[str, Any]], Function | None]) -> _Opened | None:
+def _opened(path: Path, loader_of: Callable[[_Header], Function | None]) -> _Opened | None:
     """The entry at `path`, loaded by what `loader_of` its header gives; None without one that can be used."""
     try:
         data = path.read_bytes()
@@ -222,18 +243,29 @@ def _opened(path: Path, loader_of: Callable[[dict[str, Any]], Function | None]) 
     return _Opened(loaded, header, content, program)
 
 
-def _taken_apart(key: str, data: bytes) -> tuple[dict[str, Any], bytes, bytes]:
+def _taken_apart(key: str, data: bytes) -> tuple[_Header, bytes, bytes]:
     """Header, compressed executable and program of an entry; ValueError if it isn't whole or isn't what was asked for."""
-    if not data.startswith(_MAGIC):
-        raise ValueError("it isn't an entry of this version")
-    line, _, content = data[len(_MAGIC) :].partition(b"\n")
-    header = json.loads(line)
-    if header["key"] != key:
+    line, _, content = _unsealed(_MAGIC, data).partition(b"\n")
+    header = _Header(**json.loads(line))
+    if header.key != key:
         raise ValueError("it belongs to another program")
-    if hashlib.sha256(content).hexdigest() != header["sha256"]:
-        raise ValueError("its content is damaged")
-    size = header["executable_bytes"]
+    size = header.executable_bytes
     return header, content[:size], content[size:]
+
+
+def _sealed(magic: bytes, content: bytes) -> bytes:
+    """A file that says what it is and is known to be whole."""
+    return b"".join((magic, hashlib.sha256(content).hexdigest().encode(), b"\n", content))
+
+
+def _unsealed(magic: bytes, data: bytes) -> bytes:
+    """The content of a file; ValueError if it is another kind of file or isn't whole."""
+    if not data.startswith(magic):
+        raise ValueError("it is of another kind or version")
+    digest, _, content = data[len(magic) :].partition(b"\n")
+    if digest != hashlib.sha256(content).hexdigest().encode():
+        raise ValueError("its content is damaged")
+    return content
 
 
 def store(path: Path, lowered: Any, options: Any, loaded: LoadedExecutable, seconds: float) -> None:
@@ -251,23 +283,25 @@ def store(path: Path, lowered: Any, options: Any, loaded: LoadedExecutable, seco
         with contextlib.suppress(serialized.UnknownFormatError):  # of a jaxlib to come
             payload, program = serialized.without_fusions(payload)
     executable = zlib.compress(payload, 1)
-    content = executable + (program and zlib.compress(program, 1))
-    header = {
-        "key": path.stem,
-        "name": lowered.request.name,
-        "seconds": round(seconds, 3),
-        "sha256": hashlib.sha256(content).hexdigest(),
-        "executable_bytes": len(executable),
-        "equation_ids": [origin.id for origin in lowered.module.origins],
-        "primitives": _primitives(lowered.module.origins),
-        "program_id": module_id(loaded.hlo_modules()[0]),
-        "platform": platform_of(placement.client),
-        "environment": _environment(placement.client, placement.devices),
-        "device_ids": [device.id for device in placement.devices],
-        "options": options.SerializeAsString().hex(),
-        "host_callbacks": len(lowered.module.host_callbacks),
-    }
-    data = b"".join((_MAGIC, json.dumps(header).encode(), b"\n", content))
+    header = _Header(
+        key=path.stem,
+        name=lowered.request.name,
+        seconds=round(seconds, 3),
+        executable_bytes=len(executable),
+        equation_ids=[origin.id for origin in lowered.module.origins],
+        primitives=_primitives(lowered.module.origins),
+        program_id=module_id(loaded.hlo_modules()[0]),
+        platform=platform_of(placement.client),
+        environment=_environment(placement.client, placement.devices),
+        device_ids=[device.id for device in placement.devices],
+        options=options.SerializeAsString().hex(),
+        host_callbacks=len(lowered.module.host_callbacks),
+    )
+    parts = (
+        json.dumps(header._asdict()).encode(), b"\n", executable,
+        program and zlib.compress(program, 1),
+    )  # fmt: skip
+    data = _sealed(_MAGIC, b"".join(parts))
     limit = config.compilation_cache_max_size.value
     if 0 <= limit < len(data):
         return
@@ -345,7 +379,7 @@ def programs_of_session() -> SessionPrograms[_Opened] | None:
             _session[name] = SessionPrograms(
                 _keys_of(path),
                 lambda key: _opened(home / f"{key}{_SUFFIX}", _loader_here),
-                lambda keys: _write(path, json.dumps(keys).encode()),
+                lambda keys: _write(path, _sealed(_SESSION_MAGIC, json.dumps(keys).encode())),
             )
         return _session[name]
 
@@ -353,11 +387,14 @@ def programs_of_session() -> SessionPrograms[_Opened] | None:
 def _keys_of(path: Path) -> list[str]:
     """The keys in a session's file that have an entry, as many as are loaded ahead."""
     try:
-        keys = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        keys = json.loads(_unsealed(_SESSION_MAGIC, path.read_bytes()))
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        _warn(f"{path} is damaged or foreign ({error}); no program of its session is loaded ahead")
         return []
     usable, total = [], 0
-    for key in keys[:MAX_PROGRAMS] if isinstance(keys, list) else []:
+    for key in keys[:MAX_PROGRAMS]:
         with contextlib.suppress(OSError, ValueError):
             total += path.with_name(f"{key}{_SUFFIX}").stat().st_size
             if total <= _MAX_BYTES_AHEAD:
@@ -365,18 +402,18 @@ def _keys_of(path: Path) -> list[str]:
     return usable
 
 
-def _loader_here(header: dict[str, Any]) -> Function | None:
+def _loader_here(header: _Header) -> Function | None:
     """Function that loads the executable of an entry in this process; None where it wouldn't be asked for."""
-    client = clients_by_platform().get(header["platform"])
-    if client is None or header["host_callbacks"]:
+    client = clients_by_platform().get(header.platform)
+    if client is None or header.host_callbacks:
         return None
     by_id = {device.id: device for device in client.local_devices()}
-    devices = [by_id[i] for i in header["device_ids"] if i in by_id]
-    if len(devices) < len(header["device_ids"]):
+    devices = [by_id[i] for i in header.device_ids if i in by_id]
+    if len(devices) < len(header.device_ids):
         return None
-    if header["environment"] != _environment(client, devices):
+    if header.environment != _environment(client, devices):
         return None
-    options = CompileOptions.ParseFromString(bytes.fromhex(header["options"]))
+    options = CompileOptions.ParseFromString(bytes.fromhex(header.options))
     return _loader(client, devices, options, ())
 
 

@@ -170,10 +170,14 @@ DAMAGES = {
     "one bit": lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:],
     "empty": lambda data: b"",
     "foreign": lambda data: b"something else entirely\n" * 100,
-    "other version": lambda data: data.replace(b"executable 6", b"executable 2", 1),
+    "other version": lambda data: data.replace(b"executable 7", b"executable 2", 1),
     "other key": lambda data: data.replace(b'"key": "', b'"key": "f', 1),
     "bad header": lambda data: data.replace(b"{", b"[[[", 1),
-    "header without fields": lambda data: data.split(b"\n")[0] + b"\n[]\n",
+    "header without fields": lambda data: disk_cache._sealed(disk_cache._MAGIC, b"{}\n"),
+    "header that is a list": lambda data: disk_cache._sealed(disk_cache._MAGIC, b"[]\n"),
+    "name of a field": lambda data: data.replace(b"equation_ids", b"equatinn_ids", 1),
+    "type of a field": lambda data: data.replace(b'"program_id": ', b'"program_id":"', 1),
+    "ids of equations": lambda data: data.replace(b'"equation_ids": [', b'"equation_ids": [1', 1),
 }
 
 
@@ -192,6 +196,23 @@ def test_damaged_and_foreign_entries_are_passed_over_with_one_warning(damage, fo
         assert outcomes(program(), X) == ["miss"]
         assert len(caplog.records) == 1
     assert outcomes(program(), X) == ["disk"]  # it was stored anew
+
+
+def test_an_entry_with_any_byte_changed_or_missing_is_passed_over(folder):
+    outcomes(program(), X)
+    [entry] = entries(folder)
+    data = entry.read_bytes()
+
+    def content(damaged):
+        entry.write_bytes(damaged)
+        return disk_cache._opened(entry, lambda header: lambda payload: payload)
+
+    assert content(data).header.key == entry.stem
+    for at in range(len(data)):
+        flipped = bytes([data[at] ^ 1 << at % 8])
+        assert content(data[:at] + flipped + data[at + 1 :]) is None
+        assert content(data[:at]) is None
+    assert content(data + b"\0") is None
 
 
 def test_a_folder_that_others_may_write_to_is_refused(tmp_path, caplog):

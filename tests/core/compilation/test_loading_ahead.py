@@ -1,6 +1,5 @@
 """Programs of a session, loaded from disk before they are asked for."""
 
-import json
 import logging
 import os
 import subprocess
@@ -175,12 +174,12 @@ def test_a_list_has_what_was_used_last_first_and_an_end(folder, monkeypatch):
     for n in (1, 2):
         run(n)
     [path] = folder.glob("*.session")
-    first, second = json.loads(path.read_bytes())
+    first, second = disk_cache._keys_of(path)
     restart()
     run(2)
-    assert json.loads(path.read_bytes()) == [second, first]
+    assert disk_cache._keys_of(path) == [second, first]
     run(3)
-    third = json.loads(path.read_bytes())
+    third = disk_cache._keys_of(path)
     assert third[0] == second
     assert len(third) == 2
     assert first not in third
@@ -219,15 +218,34 @@ def test_programs_that_call_the_host_are_not_loaded_ahead(folder, loads):
     np.testing.assert_allclose(pl.jit(function)(X), np.sin(X), rtol=1e-6)
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"3", b'["../x", 3, null, "a/b"]'])
-def test_damaged_lists_are_passed_over(folder, loads, text):
+@pytest.mark.parametrize("at", [0, 10, 30, -40, -1])
+def test_damaged_lists_are_passed_over_with_a_warning(folder, loads, at, caplog):
     run(1)
     [path] = folder.glob("*.session")
-    path.write_bytes(text)
+    whole = bytearray(path.read_bytes())
+    whole[at] ^= 1
+    path.write_bytes(whole)
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        restart()
+        wait()
+        assert run(1) == ["disk"]
+    assert "no program of its session is loaded ahead" in caplog.text
+    assert len(caplog.records) == 1
+    assert loads == ["MainThread"]
     restart()
     wait()
-    assert not loads
-    assert run(1) == ["disk"]
+    assert loads[1:] == ["pellucid-loading-ahead"]  # the list was written anew
+
+
+def test_a_list_with_any_byte_changed_or_missing_is_passed_over(folder):
+    run(1)
+    [path] = folder.glob("*.session")
+    data = path.read_bytes()
+    assert disk_cache._keys_of(path)
+    for at in range(len(data)):
+        for damaged in (data[:at], data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :]):
+            path.write_bytes(damaged)
+            assert not disk_cache._keys_of(path)
 
 
 def test_damaged_entries_are_compiled_anew(folder, caplog):
