@@ -110,8 +110,10 @@ class _HostFunction(HostFunction):
                 context, callback.out_tree.unflatten(buffers[n:]), *args, **kwargs
             )
         except Exception as error:  # whatever the user's function raises
-            failure = callback_failed("buffer_callback", callback.function, error)
+            failure: BaseException = callback_failed("buffer_callback", callback.function, error)
             failure.__cause__ = error
+        except (KeyboardInterrupt, SystemExit) as error:
+            failure = error
         else:
             if result is None:
                 return ()

@@ -165,7 +165,7 @@ class CheckedFunction(HostFunction):
     ) -> None:
         self.callback = callback
         self.avals = avals
-        self.failures: list[CallbackError] | None = [] if goes_on else None
+        self.failures: list[BaseException] | None = [] if goes_on else None
 
     @property
     def identity(self) -> Hashable:
@@ -175,7 +175,7 @@ class CheckedFunction(HostFunction):
     def __call__(self, *operands: np.ndarray) -> tuple[Any, ...]:
         try:
             return self.callback.call(operands, self.avals)
-        except CallbackError as error:
+        except (CallbackError, KeyboardInterrupt, SystemExit) as error:
             if self.failures is not None:
                 self.failures.append(error)
                 return tuple([np.zeros(a.shape, a.dtype) for a in self.avals])

@@ -89,7 +89,7 @@ class LoweredModule(NamedTuple):
     module: ir.Module
     context: ir.Context
     host_callbacks: list[Any]
-    host_failures: list[list[Exception] | None]
+    host_failures: list[list[BaseException] | None]
     keep_alive: list[Any]
     checks: list[Callable[[Any], None]]
     """Checks of the compiled program before it runs."""

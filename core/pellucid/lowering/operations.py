@@ -70,7 +70,7 @@ class OperationBuilder(RuleContext):
     tokens: dict[Effect, ir.Value] = field(default_factory=dict)
     host_callbacks: list[Any] = field(default_factory=list)
     """Python functions that the compiled program calls, by index."""
-    host_failures: list[list[Exception] | None] = field(default_factory=list)
+    host_failures: list[list[BaseException] | None] = field(default_factory=list)
     """For each of them, where it puts its failures instead of raising them; None where it raises."""
     keep_alive: list[Any] = field(default_factory=list)
     """Objects that must live as long as the executable."""

@@ -28,7 +28,7 @@ from pellucid.xla import (
     extend,
 )
 
-from . import platforms
+from . import platforms, waiting
 from .donation import donors_of
 from .failures import raise_runtime_error
 
@@ -133,6 +133,11 @@ class _Methods(_Sharded):
                 got=f"{self.aval.text()} has {len(shards)} shards here",
             )
         return shards[index]
+
+    def block_until_ready(self) -> ArrayImpl:
+        """Wait until the array is computed; gives the array itself. Raises what its computation raised."""
+        wait_for([self])
+        return self
 
     def delete(self) -> None:
         """Give the array's memory back now; using the array afterwards raises DeletedArrayError.
@@ -282,7 +287,7 @@ def _checked(name: str) -> None:
 def wait_for(several: Sequence[ArrayImpl]) -> None:
     """`block_until_ready` of several arrays at once."""
     try:
-        arrays.wait_for(several)
+        waiting.wait_for(several)
     except (JaxRuntimeError, ValueError) as error:
         for x in several:
             check_not_deleted(x)
@@ -290,7 +295,6 @@ def wait_for(several: Sequence[ArrayImpl]) -> None:
 
 
 _CHECKED = {
-    "block_until_ready": "Wait until the array is computed; gives the array itself. Raises what its computation raised.",
     "is_ready": "Whether the array is computed.",
     "platform": "Name of the platform that holds the array.",
     "on_device_size_in_bytes": "Bytes that the array takes on this process's devices.",

@@ -51,6 +51,7 @@ from .failures import raise_runtime_error
 from .peers import LaunchPoint, SharedProgram
 from .tokens import Token, tokens
 from .transfer import ordered_as, same_order, shard_argument
+from .waiting import wait_for_token
 
 MIN_LARGE_BYTES = 64 << 20
 """Allocated bytes of a program from which on the detour over Python (4 us) does not show in its run."""
@@ -147,7 +148,7 @@ class Executable:
     effects: Sequence[Effect] = ()
     has_side_effects: bool = False
     calls_host: bool = False
-    host_failures: Sequence[list[Exception]] = ()
+    host_failures: Sequence[list[BaseException]] = ()
     """Where functions that the program calls put their failures, if they don't raise them."""
     is_small: bool = False
     """Whether it allocates little, so that XLA needn't be asked how much."""
@@ -230,7 +231,7 @@ class Executable:
         token = results.consume_token()
         tokens.running[devices[0]] = token
         if self.host_failures:
-            token.block_until_ready()
+            wait_for_token(token)
             for failures in filter(None, self.host_failures):
                 first = failures[0]
                 failures.clear()

@@ -8,7 +8,6 @@ from collections import OrderedDict
 from typing import NoReturn
 
 from pellucid.base import (
-    CallbackError,
     ExecutionError,
     OutOfMemoryError,
     PellucidError,
@@ -32,12 +31,12 @@ _CODES = (
 _BYTE_COUNT = re.compile(r"\b(\d+) bytes\b")
 _MARK = re.compile(r"pellucid callback failure #(\d+)")
 _MAX_FAILURES = 64
-_failures: OrderedDict[int, CallbackError] = OrderedDict()
+_failures: OrderedDict[int, BaseException] = OrderedDict()
 """Failures of user callbacks by number, until the call of their program raises them."""
 _number = itertools.count(1).__next__
 
 
-def marked(error: CallbackError) -> str:
+def marked(error: BaseException) -> str:
     """A text by which `callback_failure` finds `error` again: XLA carries text and no exceptions."""
     number = _number()
     _failures[number] = error
@@ -46,7 +45,7 @@ def marked(error: CallbackError) -> str:
     return f"pellucid callback failure #{number}"
 
 
-def callback_failure(text: str) -> CallbackError | None:
+def callback_failure(text: str) -> BaseException | None:
     """The failure whose mark is in the text of XLA's error, if there is one."""
     mark = _MARK.search(text)
     return None if mark is None else _failures.pop(int(mark[1]), None)
@@ -58,7 +57,7 @@ def raise_runtime_error(name: str, error: Exception) -> NoReturn:
     raise explained from explained.__cause__
 
 
-def _runtime_error(name: str, error: Exception) -> Exception:
+def _runtime_error(name: str, error: Exception) -> BaseException:
     if isinstance(error, PellucidError):
         return error
     text = str(error)

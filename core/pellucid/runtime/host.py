@@ -12,7 +12,8 @@ from pellucid.sharding.named_sharding import is_unreduced, summed
 from pellucid.xla import arrays, extend
 
 from . import guards
-from .array import ArrayImpl, check_not_deleted, shards_of
+from .array import ArrayImpl, check_not_deleted, shards_of, wait_for
+from .waiting import is_ready
 
 
 def value_of(array: ArrayImpl) -> np.ndarray:
@@ -48,10 +49,11 @@ def _fetch(array: ArrayImpl) -> np.ndarray:
         )
     if is_unreduced(sharding):
         return _fetch(late("relaid")(array, summed(sharding)))
+    if not is_ready(array):
+        wait_for([array])  # which Ctrl-C can end, unlike reading
     if len(sharding._internal_device_list) == 1:
         return arrays.single_device_to_numpy(array)
     if sharding.is_fully_replicated:
-        array.block_until_ready()
         return arrays.single_device_to_numpy(arrays.shards_of(array)[0])
     whole = np.empty(array.shape, array.dtype)
     for shard in shards_of(array, addressable_only=True):

@@ -13,6 +13,8 @@ from pellucid.sharding.placement import replicated_on
 from pellucid.xla import ArrayImpl, Device, arrays
 from pellucid.xla.compile import result_handler
 
+from .waiting import wait_for_token
+
 _TOKEN_TYPE = shaped_array((0,), np.dtype(bool))
 
 
@@ -31,7 +33,7 @@ class Token:
 
     def block_until_ready(self) -> None:
         """Wait until all effects that the token orders have happened."""
-        self.buffer.block_until_ready()
+        wait_for_token(self.buffer)
 
 
 class RuntimeTokens(threading.local):
@@ -53,7 +55,7 @@ class RuntimeTokens(threading.local):
         if token is not None and token._sharding == sharding:
             return token
         if token is not None:
-            token.block_until_ready()
+            wait_for_token(token)
         empty = [np.zeros(0, np.bool_) for _ in devices]
         return arrays.put(_TOKEN_TYPE, sharding, empty, list(devices), False)
 
@@ -66,7 +68,7 @@ class RuntimeTokens(threading.local):
         started = [*self.running.values(), *self.last.values()]
         self.running, self.last = {}, {}
         for token in started:
-            token.block_until_ready()
+            wait_for_token(token)
 
 
 tokens = RuntimeTokens()

@@ -1,14 +1,20 @@
 """Ctrl-C during a compilation."""
 
+import logging
 import os
 import subprocess
 import sys
 import textwrap
 import threading
 
+import numpy as np
 import pytest
 
+import pellucid
+from pellucid import NamedSharding, P
 from pellucid.base.interruption import interruptible
+from pellucid.experimental.buffer_callback import buffer_callback
+from pellucid.runtime import waiting
 
 CODE = """
     import os, signal, threading, time
@@ -73,26 +79,105 @@ def test_the_same_function_can_be_compiled_afterwards():
     assert finished.returncode == 0, finished.stderr
 
 
-@pytest.mark.parametrize("wait", ["y.block_until_ready()", "pellucid.block_until_ready([y])"])
-def test_ctrl_c_ends_a_wait_for_an_array(wait):
-    finished = run(
+WAITS = {
+    "block_until_ready": "y.block_until_ready()",
+    "several": "pellucid.block_until_ready([y, x])",
+    "float": "float(first)",
+    "bool": "bool(first)",
+    "int": "int(first)",
+    "item": "first.item()",
+    "tolist": "y.tolist()",
+    "tobytes": "y.tobytes()",
+    "repr": "repr(y)",
+    "print": "print(y)",
+    "format": "f'{first:.2f}'",
+    "device_get": "pellucid.device_get(y)",
+    "array method": "y.__array__()",
+    "sharded": "pellucid.device_get(pellucid.device_put(y, both))",
+    "copied": "pellucid.device_put(y, pellucid.devices()[1]).tolist()",
+    "keys": "repr(key)",
+    "control flow": "first and 1",
+}
+
+
+@pytest.fixture(scope="module")
+def interrupted_waits():
+    """What a process says whose program runs on while one wait for it after another is interrupted."""
+    waits = "".join(f"{name!r}: lambda: {text}, " for name, text in WAITS.items())
+    return run(
         f"""
     import os, signal, threading, time
+    import numpy as np
     import pellucid
     import pellucid.numpy as jnp
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores it
+    pellucid.config.update("num_cpu_devices", 2)
+    mesh = pellucid.make_mesh((2,), ("i",))
+    both = pellucid.NamedSharding(mesh, pellucid.P("i"))
     long = lambda x: pellucid.lax.fori_loop(0, 10**7, lambda i, c: c @ c * 0.01, x)
-    y = pellucid.jit(long)(jnp.ones((100, 100)))
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-    try:
-        {wait}
-    except KeyboardInterrupt:
-        print("interrupted", flush=True)
+    x = jnp.ones((100, 100))
+    y = pellucid.jit(long)(x)
+    first, key = y[0, 0], pellucid.random.wrap_key_data(y[0, :2].astype("uint32"))
+
+    for name, wait in {{{waits}}}.items():
+        start = time.perf_counter()
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            wait()
+            print(name, "ended", flush=True)
+        except KeyboardInterrupt as error:
+            notes = getattr(error, "__notes__", ["nothing was said"])
+            print(name, "|", time.perf_counter() - start < 5, "|", *notes, flush=True)
     os._exit(0)
     """
     )
-    assert finished.stdout.splitlines() == ["interrupted"], finished.stderr
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_ctrl_c_ends_a_wait_and_says_that_the_device_goes_on(name, interrupted_waits):
+    rows = [line.split(" | ") for line in interrupted_waits.stdout.splitlines()]
+    [(is_soon, note)] = [rest for first, *rest in rows if first == name]
+    assert is_soon == "True"
+    assert "The device is not interrupted: CpuDevice(id=" in note
+
+
+def test_a_wait_for_a_device_that_runs_an_interrupted_program_says_so(interrupted_waits):
+    warned = interrupted_waits.stderr.count("still runs a program for which a wait was interrupted")
+    assert warned == len(WAITS) - 1, interrupted_waits.stderr  # all but the first
+
+
+def test_a_wait_that_nobody_interrupted_says_nothing(caplog):
+    x = np.ones(3, np.float32)
+    y = pellucid.jit(lambda x: x + 1)(x)
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        y.block_until_ready()
+    assert not caplog.records
+    assert not waiting._left
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("devices", [1, 2])
+def test_ctrl_c_in_a_function_that_a_program_calls_is_no_failure_of_the_program(error, devices):
+    def ends(x):
+        raise error
+
+    x = pellucid.numpy.ones(4)
+    if devices > 1:
+        x = pellucid.device_put(x, NamedSharding(pellucid.make_mesh((2,), ("i",)), P("i")))
+    function = pellucid.jit(lambda x: pellucid.pure_callback(ends, x, x))
+    with pytest.raises(error):
+        function(x).block_until_ready()
+
+
+def test_ctrl_c_in_a_function_that_fills_buffers_is_no_failure_of_the_program():
+    def ends(*_):
+        raise KeyboardInterrupt
+
+    x = np.ones(3, np.float32)
+    call = buffer_callback(ends, pellucid.ShapeDtypeStruct((3,), np.float32))
+    with pytest.raises(KeyboardInterrupt):
+        pellucid.jit(call)(x).block_until_ready()
 
 
 def test_results_and_errors_come_back():
