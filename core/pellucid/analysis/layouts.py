@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid.sharding import PartitionSpec
+from pellucid.sharding.shardy import name_in
 from pellucid.xla.mlir import sdy
 
 Sizes = Mapping[str, int]
@@ -76,7 +77,7 @@ class Layout(NamedTuple):
 
 # Axes -----------------------------------------------------------------------------------------------
 
-AXIS = r'"(?:[^"\\]|\\.)*"(?::\(\d+\)\d+)?'
+AXIS = r'"[^"]*"(?::\(\d+\)\d+)?'
 """A pattern for the text of an axis, or of a part of one, in an attribute."""
 _SUB_AXIS = re.compile(r"(.*):\((\d+)\)(\d+)", re.DOTALL)
 
@@ -114,7 +115,7 @@ def axes_in(text: str) -> list[str]:
 def unquoted(axis: str) -> str:
     """An axis, or a part of one, without the quotes around its name."""
     name, _, part = axis.rpartition('"')
-    return re.sub(r"\\(.)", r"\1", name[1:]) + part
+    return name_in(name[1:]) + part
 
 
 # Attributes -----------------------------------------------------------------------------------------
@@ -126,7 +127,7 @@ def meshes_in(module: Any) -> dict[str, DeclaredMesh]:
     for op in module.body.operations:
         if op.operation.name == "sdy.mesh":
             mesh = sdy.MeshAttr(op.operation.attributes["mesh"])
-            sizes = {axis.name: axis.size for axis in map(sdy.MeshAxisAttr, mesh.axes)}
+            sizes = {name_in(axis.name): axis.size for axis in map(sdy.MeshAxisAttr, mesh.axes)}
             name = op.operation.attributes["sym_name"].value
             meshes[name] = DeclaredMesh(sizes, tuple(mesh.device_ids))
     return meshes
@@ -152,9 +153,9 @@ def _axis_text(attribute: Any) -> str:
     axis = sdy.AxisRefAttr(attribute)
     part = axis.sub_axis_info
     if part is None:
-        return axis.name
+        return name_in(axis.name)
     part = sdy.SubAxisInfoAttr(part)
-    return f"{axis.name}:({part.pre_size}){part.size}"
+    return f"{name_in(axis.name)}:({part.pre_size}){part.size}"
 
 
 def per_value(attribute: Any) -> list[Any]:

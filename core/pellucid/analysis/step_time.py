@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from pellucid.introspect.schema import CollectiveRecord, FunctionShardingRecord
 
-from .layouts import size_of
+from .layouts import size_of, whole_axis
 from .machines import Machine
 
 _FUSED = frozenset({"elementwise", "creation", "movement"})
@@ -33,7 +33,7 @@ def exchange_seconds(
     """Time of one run of an exchange."""
     mesh = record.meshes[each.mesh]
     sizes = dict(zip(mesh.axis_names, mesh.axis_sizes, strict=True))
-    major = min((mesh.axis_names.index(axis.split(":(")[0]) for axis in each.axes), default=0)
+    major = min((mesh.axis_names.index(whole_axis(axis, sizes)) for axis in each.axes), default=0)
     return each.bytes_per_device / machine.link_bytes_per_second(
         math.prod(list(sizes.values())[major:])
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -133,7 +132,7 @@ class ShardyAttributes:
 
 
 def _mesh_text(mesh: MeshDescription) -> str:
-    axes = ", ".join(f"{json.dumps(name)}={size}" for name, size in mesh.axes)
+    axes = ", ".join(f'"{name}"={size}' for name, size in mesh.axes)
     ids = "" if mesh.device_ids is None else f", device_ids={list(mesh.device_ids)}"
     return f"#sdy.mesh<[{axes}]{ids}>"
 

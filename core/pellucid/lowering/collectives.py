@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -151,7 +150,7 @@ def manual_computation(
         results = body(list(operands))
         ctx.manual = outer
         return list(results)
-    names = [json.dumps(text) for name, text in axis_texts(mesh).items() if name in axes]
+    names = [f'"{text}"' for name, text in axis_texts(mesh).items() if name in axes]
 
     def placements(parts: Parts) -> Any:
         shardings = [

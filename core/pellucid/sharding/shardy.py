@@ -6,9 +6,9 @@ table of symbols.
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote, unquote
 
 import numpy as np
 
@@ -70,7 +70,7 @@ def describe(
         devices = sharding._devices_for("describe")
         sharding, assignment = _over_mesh(sharding, ndim, devices), assignment or devices
     mesh, spec = sharding.mesh, sharding.spec.padded(ndim)
-    texts = {name: json.dumps(text) for name, text in axis_texts(mesh).items()}
+    texts = {name: f'"{text}"' for name, text in axis_texts(mesh).items()}
     all_open = leave_auto_open and bool(mesh.auto_axes)
     is_open = [all_open or entry is UNCONSTRAINED for entry in spec.partitions]
     dims = [
@@ -113,18 +113,29 @@ def describe_mesh(mesh: AnyMesh, assignment: DeviceList | None = None) -> MeshDe
 
 
 def axis_texts(mesh: AnyMesh) -> dict[AxisName, str]:
-    """A text for each axis name of `mesh`, different for different names.
+    """A text for each axis name of `mesh`, different for different names, that needs no escapes.
 
-    >>> axis_texts(AbstractMesh((2, 2), ("1", 1)))
-    {'1': '1', 1: '1_'}
+    XLA ends the process at some of MLIR's escapes, so special characters are written as in URLs. `name_in` reads them.
+
+    >>> axis_texts(AbstractMesh((2, 2, 2), ("1", 1, "ä")))
+    {'1': '1', 'ä': '%C3%A4', 1: '1_'}
     """
     texts = {}
     for name in sorted(mesh.axis_names, key=lambda name: not isinstance(name, str)):
-        text = str(name)
+        text = quote(str(name), safe=" /")
         while text in texts.values():
             text += "_"
         texts[name] = text
     return texts
+
+
+def name_in(text: str) -> str:
+    """The axis name, as a string, in a text of `axis_texts`.
+
+    >>> name_in("%C3%A4")
+    'ä'
+    """
+    return unquote(text)
 
 
 def _over_mesh(sharding: Sharding, ndim: int, devices: DeviceList) -> NamedSharding:

@@ -198,3 +198,30 @@ def test_arrays_on_devices_are_placed_as_they_lie():
     what_if = analysis.WhatIf(lambda x: x.sum(), x)
     assert what_if.argument_bytes(what_if.today) == x.addressable_shards[0].data.nbytes
     assert what_if.today.dims == ((("a",), ("b",)),)
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "ä", "x\n", "{]?,", "x:(2)4", "%41"])
+def test_names_of_axes_may_hold_any_character(name):
+    mesh = pl.make_mesh((2, 2), (name, "y"), axis_types=(pl.sharding.AxisType.Auto,) * 2)
+    x = pl.device_put(np.ones((4, 4), np.float32), pl.NamedSharding(mesh, P(name, "y")))
+    function = pl.jit(lambda x: jnp.sum(x @ x, 0))
+    what_if = analysis.WhatIf(function, x)
+    assert what_if.today.dims == (((name,), ("y",)),)
+    sends = {axis for each in analysis.sharding(function, x).planned for axis in each.axes}
+    assert sends == {name, "y"}
+    np.testing.assert_array_equal(function(x), np.full(4, 16))  # XLA can be told of it
+
+    def summed(x):
+        return pl.lax.psum(x, name)
+
+    over_one = pl.shard_map(summed, mesh=mesh, in_specs=P(name), out_specs=P(), axis_names={name})
+    np.testing.assert_array_equal(pl.jit(over_one)(x), np.full((2, 4), 2))
+
+
+def test_addends_over_an_axis_with_any_name_are_summed_once():
+    for name in ('a"b', "a]b", "ä?"):
+        with pl.set_mesh(pl.make_mesh((2,), (name,))):
+            a, b = (pl.device_put(np.ones((4, 4), np.float32), s) for s in (P(None, name), P(name)))
+            product = pl.jit(lambda a, b: jnp.matmul(a, b, out_sharding=P(unreduced={name})))  # noqa: B023
+            assert "all-reduce" not in product.lower(a, b).compile().as_text()
+            np.testing.assert_array_equal(pl.reshard(product(a, b), P()), np.full((4, 4), 4))

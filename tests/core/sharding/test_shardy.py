@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from pellucid.sharding.shardy import (
     axis_texts,
     describe,
     describe_mesh,
+    name_in,
 )
 from pellucid.xla.shardings import DeviceList, HloSharding
 
@@ -105,6 +107,13 @@ def test_the_order_of_devices_is_given_where_it_differs(mesh: Mesh, devices: lis
 
 def test_axis_texts_differ() -> None:
     assert axis_texts(AbstractMesh((1, 1, 1), (1, "1", "1_"))) == {1: "1__", "1": "1", "1_": "1_"}
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "ä", "x\n", "{", "],?", "x:(2)4", "%41", "A", 3])
+def test_axis_texts_need_no_escapes_and_are_read_back(name: Any) -> None:
+    [text] = axis_texts(AbstractMesh((1,), (name,))).values()
+    assert re.fullmatch(r"[\w%-]+", text, re.ASCII)
+    assert name_in(text) == str(name)
 
 
 def test_a_spec_longer_than_the_rank_is_refused(mesh: Mesh) -> None:
