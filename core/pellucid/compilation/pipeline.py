@@ -368,6 +368,7 @@ def _executable(lowered: LoweredProgram, shared: Loaded, facts: Precompiled | No
         used=lowered.used,
         consts=lowered.consts,
         committed=request.committed or request.placement.size > 1,
+        donated=request.donated,
         effects=tuple(lowered.module.ordered_effects),
         has_side_effects=bool(jaxpr.effects - set(ordered(jaxpr.effects))),
         calls_host=bool(lowered.module.host_callbacks),

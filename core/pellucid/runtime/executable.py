@@ -50,7 +50,7 @@ from .extended import ExtendedArray
 from .failures import raise_runtime_error
 from .peers import LaunchPoint, SharedProgram
 from .tokens import Token, tokens
-from .transfer import ordered_as, same_order, shard_argument
+from .transfer import copied, ordered_as, same_order, shard_argument
 from .waiting import wait_for_token
 
 MIN_LARGE_BYTES = 64 << 20
@@ -145,6 +145,8 @@ class Executable:
     """Whether the compiled program still takes each argument."""
     consts: Operands
     committed: bool
+    donated: Mask = ()
+    """Whether each argument's memory is given to the program; empty if none is."""
     effects: Sequence[Effect] = ()
     has_side_effects: bool = False
     calls_host: bool = False
@@ -177,6 +179,7 @@ class Executable:
                 shard_argument(c, s) for c, s in strict_zip(self.consts, self.const_sharding)
             ]
         self.argument_shardings = self.in_shardings[n_consts:]
+        self._donated_avals = {a for a, d in zip(self.in_avals, self.donated, strict=False) if d}
         self.gives_plain_arrays = not any(map(is_wrapped, self.out_avals))
         """Whether all results are arrays as C++ makes them."""
         self.handlers = [
@@ -201,6 +204,8 @@ class Executable:
         operands = [x for x, k in strict_zip(arguments, self.used) if k]
         moved = [shard_argument(x, s) for x, s in strict_zip(operands, self._kept_shardings)]
         placed = [ordered_as(x, layout) for x, layout in strict_zip(moved, self.kept_layouts)]
+        if self._may_donate_consts:
+            self._keep_consts(placed)
         try:
             if self.effects or self.has_side_effects or self.host_failures:
                 return self._run_with_tokens([*self.consts, *placed], operands)
@@ -212,6 +217,19 @@ class Executable:
             for x, reordered in strict_zip(moved, placed):
                 if reordered is not x and reordered.is_deleted():  # donated
                     x.delete()
+
+    @functools.cached_property
+    def _may_donate_consts(self) -> bool:
+        """Whether an argument that is donated has the type of a constant, so that it may be the constant itself."""
+        return any(
+            _memory_type(c.aval) in map(_memory_type, self._donated_avals) for c in self.consts
+        )
+
+    def _keep_consts(self, placed: Values) -> None:
+        """Copy those constants whose memory the call is about to give away: later calls need them."""
+        donated = [d for d, k in zip(self.donated, self.used, strict=True) if k]
+        taken = {p for x, d in strict_zip(placed, donated) if d for p in _pointers(x)}
+        self.consts = [copied(c) if taken.intersection(_pointers(c)) else c for c in self.consts]
 
     def _start(self, start: Unary, arguments, operands: Operands):
         """`start(arguments)`, which were placed as needed from `operands`; with other processes, if there are any."""
@@ -248,11 +266,11 @@ class Executable:
 
         None for programs that must come through Python: those with effects or host callbacks, those that take or give
         arrays of extended dtypes or give float0, those on which processes agree, and those large enough to run out of
-        memory, whose errors C++ would raise as a bare ValueError.
+        memory, whose errors C++ would raise as a bare ValueError, and those that may be given a constant's memory.
         """
         if self.effects or self.has_side_effects or self.calls_host or not self.gives_plain_arrays:
             return None
-        if self.has_layouts or self._is_large:
+        if self.has_layouts or self._is_large or self._may_donate_consts:
             return None
         n_consts = len(self.consts)
         operands = [x for x, k in strict_zip(arguments, self.used) if k]
@@ -324,6 +342,17 @@ def _is_taken_as_it_is(argument, sharding: Sharding, layout: DeviceLayout) -> bo
     if n_devices == 1 or n_devices != len(sharding._internal_device_list):
         return True
     return current is sharding or current.is_equivalent_to(sharding, argument.ndim)
+
+
+def _memory_type(aval: Any) -> Any:
+    return aval.shape, aval.dtype
+
+
+def _pointers(array: Any) -> list[int]:
+    """Where the parts of an array on this process's devices lie in memory."""
+    if type(array) is ExtendedArray:
+        array = array.words
+    return [shard.unsafe_buffer_pointer() for shard in arrays.shards_of(array)]
 
 
 def is_wrapped(aval: ShapedArray) -> bool:

@@ -630,6 +630,29 @@ def test_an_array_can_t_be_donated_and_used_in_one_call():
     assert function(pl.device_put(X), pl.device_put(X)).tolist() == [2, 2, 2]
 
 
+@pytest.mark.parametrize("sharded", [False, True])
+def test_an_array_that_a_function_closes_over_may_be_donated_to_it(sharded):
+    x = pl.numpy.arange(4.0)
+    if sharded:
+        x = pl.device_put(x, pl.NamedSharding(pl.make_mesh((2,), ("i",)), pl.P("i")))
+    function = pl.jit(lambda v: v + x, donate_argnums=0)
+    other = x + 1
+    for _ in range(3):
+        assert function(other + 0).tolist() == [1, 3, 5, 7]
+    assert function(x).tolist() == [0, 2, 4, 6]
+    assert x.is_deleted()
+    assert function(other + 0).tolist() == [1, 3, 5, 7]
+    assert function(other).tolist() == [1, 3, 5, 7]
+    with pytest.raises(RuntimeError, match="was donated to"):
+        function(x)
+
+
+def test_a_compiled_function_may_be_given_an_array_that_it_closes_over():
+    x = pl.numpy.arange(3.0)
+    function = pl.jit(lambda v, n: v * n + x, donate_argnums=(0,), static_argnums=1)
+    assert function.lower(x, 2).compile()(x).tolist() == [0, 3, 6]
+
+
 def test_donations_that_help_nobody_are_told():
     function = pl.jit(lambda x, y: x.sum() + y, donate_argnums=(0, 1))
     with pytest.warns(UnusedDonationWarning, match=r"is not reused: f32\[3\]\.") as warned:
