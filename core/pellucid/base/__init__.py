@@ -1,5 +1,6 @@
 """Vocabulary that everybody needs: errors, options, events, sources, dtypes, trees."""
 
+from .blocks import block
 from .caching import CacheUse, cache_uses, cached, clear_caches, clearing
 from .dims import (
     Size,

@@ -19,6 +19,7 @@ from typing import Any
 
 from pellucid.xla import Device, flags, guards
 
+from .blocks import block
 from .errors import ConfigError
 from .functional import renamed
 from .typing import Unary
@@ -85,7 +86,7 @@ class Option:
         """Set the value for every thread that has no override."""
         self.state.set_global(self.parsed(value))
 
-    @contextlib.contextmanager
+    @block
     def __call__(self, new_val: Any = True) -> Iterator[None]:
         """Override the value for this thread until the block ends."""
         with flags.overridden(self.state, self.parsed(new_val)):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Hashable, Iterator
 from typing import Any
 
 from pellucid.xla import flags
 
+from .blocks import block
 from .errors import ArgumentTypeError
 
 
@@ -26,7 +26,7 @@ class UserContext:
         """The value in force in this thread."""
         return self._state.value
 
-    @contextlib.contextmanager
+    @block
     def __call__(self, value: Hashable) -> Iterator[None]:
         """Put `value` in force in this thread until the block ends."""
         with flags.overridden(self._state, _hashable(value)):

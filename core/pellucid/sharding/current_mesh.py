@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 
+from pellucid.base import block
 from pellucid.xla import flags
 
 from . import mesh_context
@@ -73,7 +73,7 @@ class set_mesh:
         mesh_context.abstract.set_local(self.prev_abstract_mesh)
 
 
-@contextlib.contextmanager
+@block
 def use_mesh(mesh: Mesh) -> Iterator[None]:
     """Make `mesh` current in this thread until the block ends: an older name of `with set_mesh(mesh):`.
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import threading
 from collections.abc import Iterator
 from typing import Any, Self
 
-from pellucid.base import ArgumentTypeError, Function, NameStack
+from pellucid.base import ArgumentTypeError, Function, NameStack, block
 from pellucid.base.late import late
 from pellucid.ir import Equation, Lineage
 from pellucid.xla import flags
@@ -169,7 +168,7 @@ class use_facts:
         context.scope, context.source, context.lineage = self.outer
 
 
-@contextlib.contextmanager
+@block
 def named_scope(name: str) -> Iterator[None]:
     """Put `name` on the name stack: equations made in the block, and their kernels, carry it.
 
@@ -181,7 +180,7 @@ def named_scope(name: str) -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
+@block
 def xla_metadata(metadata: dict[str, Any]) -> Iterator[None]:
     """Give the operations made until the block ends `metadata`, as frontend attributes."""
     texts = tuple([(k, None if v is None else attribute_text(v)) for k, v in metadata.items()])
@@ -205,7 +204,7 @@ def named_call(fun: Function, *, name: str | None = None) -> Function:
     ('attention',)
     """
     scope_name = getattr(fun, "__name__", None) if name is None else name
-    return functools.wraps(fun)(named_scope(_checked_name("named_call", scope_name))(fun))
+    return named_scope(_checked_name("named_call", scope_name))(fun)
 
 
 def _checked_name(caller: str, name) -> str:
@@ -216,7 +215,7 @@ def _checked_name(caller: str, name) -> str:
     return name
 
 
-@contextlib.contextmanager
+@block
 def ensure_compile_time_eval() -> Iterator[None]:
     """Compute at once what the block, or the decorated function, computes from known values, also while tracing.
 

@@ -92,3 +92,31 @@ def test_tracers_are_told_apart_by_their_transformation():
     pl.jvp(outer, (1.0,), (1.0,))
     pl.grad(outer)(1.0)
     assert seen == [(False, True)] * 2
+
+
+@pytest.mark.parametrize(
+    ("decorate", "mark"),
+    [
+        (pl.experimental.xla_metadata.set_xla_metadata(a="b"), 'frontend_attributes = {a = "b"}'),
+        (pl.default_matmul_precision("highest"), "HIGHEST"),
+        (pl.enable_x64(True), "f64"),
+    ],
+)
+def test_blocks_above_jit_hold_for_its_stages(decorate, mark):
+    x = np.ones((2, 2), np.float64)
+    plain = pl.jit(lambda x: x @ x)
+    function = decorate(plain)
+
+    def text(lowered):
+        return lowered.as_text(debug_info=True)
+
+    assert mark in text(function.lower(x))
+    assert mark in text(function.trace(x).lower())
+    assert mark not in text(plain.lower(x))
+    np.testing.assert_array_equal(function(x), x @ x)
+
+
+def test_a_block_above_jit_holds_for_its_shapes():
+    function = pl.enable_x64(True)(pl.jit(lambda x: x))
+    x = np.ones(2, np.float64)
+    assert function.eval_shape(x).dtype == pl.eval_shape(function, x).dtype == np.float64

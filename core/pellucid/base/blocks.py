@@ -1,0 +1,42 @@
+"""Blocks (`with …:`) that also decorate functions, jitted ones with their stages."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, ParamSpec
+
+P = ParamSpec("P")
+
+_STAGES = ("trace", "lower", "eval_shape")
+"""Attributes of a jitted function that trace it, as a call of it does."""
+
+
+class Block(contextlib._GeneratorContextManager[None]):
+    """A block that holds, as a decorator, for calls of the function, and for its stages if it is jitted."""
+
+    def __call__(self, func: Any) -> Any:
+        inner: Any = super().__call__(func)
+        for stage in _STAGES:
+            if stage in vars(inner):  # copied from the jitted function, with all its attributes
+                setattr(inner, stage, super().__call__(getattr(func, stage)))
+        return inner
+
+
+def block(function: Callable[P, Iterator[None]]) -> Callable[P, Block]:
+    """`contextlib.contextmanager` for blocks that users may put above `@jit`.
+
+    >>> @block
+    ... def quietly():
+    ...     yield
+    >>> quietly()(pl.jit(lambda x: x)).lower(1.0).compile()(1.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    generator: Callable[..., Any] = function
+
+    @functools.wraps(function)
+    def made(*args: P.args, **kwargs: P.kwargs) -> Block:
+        return Block(generator, args, kwargs)
+
+    return made
