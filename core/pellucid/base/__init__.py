@@ -61,6 +61,7 @@ from .source import (
     Frame,
     NameStack,
     called_by_user,
+    called_with,
     capture,
     cell_name,
     describe,

@@ -109,13 +109,42 @@ def called_by_user() -> str | None:
     return called.f_code.co_name
 
 
+def called_with(value: Any) -> tuple[str, str, str] | None:
+    """(function, parameter, line) where the user's line at hand called this package with `value`, alone or in a sequence."""
+    frame, answer = sys._getframe(1), None
+    while frame is not None:
+        package = frame.f_globals.get("__name__", "").split(".")[0]
+        if package != "numpy" and is_user_file(frame.f_code.co_filename):
+            break
+        code, variables = frame.f_code, frame.f_locals
+        n_parameters = code.co_argcount + code.co_kwonlyargcount
+        for name in code.co_varnames[: n_parameters if package == "pellucid" else 0]:
+            argument = variables.get(name)
+            several = argument if isinstance(argument, (tuple, list)) else ()
+            if argument is value or any(x is value for x in several):
+                answer = code.co_name, name, frame.f_globals
+        frame = frame.f_back
+    if frame is None or answer is None:
+        return None
+    function, parameter, module = answer
+    if function not in module.get("__all__", module) or function.startswith("_"):
+        return None
+    return function, parameter, _line_in_words(frame.f_code.co_filename, frame.f_lineno)
+
+
 def describe(source: Any) -> str | None:
     """The user's line for an error message: `file.py, line 4: `the code``."""
     frame = user_frame(source)
     if frame is None:
         return None
-    text = f": `{frame.text}`" if frame.text else ""
-    return f"{cell_name(frame.file) or os.path.basename(frame.file)}, line {frame.line}{text}"
+    return _line_in_words(frame.file, frame.line)
+
+
+def _line_in_words(file: str, line: int) -> str:
+    text = linecache.getline(file, line).strip()
+    return f"{cell_name(file) or os.path.basename(file)}, line {line}" + (
+        f": `{text}`" if text else ""
+    )
 
 
 def listing(file: str, line: int, around: int) -> list[str]:

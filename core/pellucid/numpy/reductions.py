@@ -12,6 +12,7 @@ from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
+    ConcretizationTypeError,
     DtypeError,
     DTypeLike,
     PellucidError,
@@ -491,6 +492,8 @@ def single_axis(name: str, axis: Any) -> int | None:
     """`axis`, which must be None or one integer."""
     try:
         return None if axis is None else operator.index(axis)
+    except ConcretizationTypeError:
+        raise
     except TypeError:
         raise ArgumentTypeError(
             f"jnp.{name} works along one axis.", got=f"axis: {axis!r}"

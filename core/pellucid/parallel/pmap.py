@@ -109,7 +109,7 @@ def pmap(
         axes = in_axes
         if static and isinstance(axes, tuple):
             axes = tuple([a for i, a in enumerate(axes) if i not in static])
-        dims = input_dims("pmap", fun, axes, tuple(dynamic), tree)
+        dims = input_dims("pmap", fun, axes, tuple(dynamic), kwargs, tree)
         size, dims = batch_size("pmap", fun, dynamic, kwargs, leaves, dims, stated_size)
         return _Elements(leaves, tree, size, dims)
 

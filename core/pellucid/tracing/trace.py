@@ -25,6 +25,7 @@ from pellucid.base import (
     TracerBoolConversionError,
     TracerIntegerConversionError,
     cached,
+    called_with,
     dtypes,
     is_loaded,
     strict_zip,
@@ -510,9 +511,19 @@ class Tracer(Described):
         """The value, which is needed as `use`; raises an error of `kind` where the trace doesn't know it."""
         value = self.concrete()
         if value is None:
+            got = [f"got {self.aval.text()}", *made_at(self)]
+            call = called_with(self)
+            if call is not None:
+                function, parameter, line = call
+                raise kind(
+                    f"`{function}` needs to know `{parameter}` when the program is traced, and was given a traced array.",
+                    got=got,
+                    where=line,
+                    do="Pass a value that is known, or mark the argument that it comes from as static.",
+                )
             raise kind(
                 f"a traced array was used as {use}, but its value is known only when the program runs.",
-                got=[f"got {self.aval.text()}", *made_at(self)],
+                got=got,
                 do=do,
             )
         return value

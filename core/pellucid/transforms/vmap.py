@@ -192,7 +192,7 @@ def vmap(
         if vmappable.registered:
             args, kwargs = vmappable.with_leaves((args, kwargs))
         leaves, tree = flatten((args, kwargs))
-        specs = input_dims("vmap", fun, in_axes, args, tree)
+        specs = input_dims("vmap", fun, in_axes, args, kwargs, tree)
         in_dims = [None if type(x) is Whole else d for x, d in strict_zip(leaves, specs)]
         leaves = checked_leaves(leaves, "vmap", fun, args, kwargs, [d is None for d in in_dims])
         if any(map(is_reference, leaves)):
@@ -317,12 +317,17 @@ def _check_axes(what: str, axes) -> None:
         )
 
 
-def input_dims(caller: str, fun: Any, in_axes: Any, args: Operands, tree: Any) -> list[BatchDim]:
+def input_dims(
+    caller: str, fun: Any, in_axes: Any, args: Operands, kwargs: Keywords, tree: Any
+) -> list[BatchDim]:
     """For each leaf of the arguments, the axis along which it is batched, as the user said it."""
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise ArgumentValueError(
             f"{caller} in_axes needs one entry for each positional argument.",
             got=f"{len(in_axes)} entries, but `{name_of(fun)}` was called with {len(args)} positional arguments",
+            do="Arguments by keyword have no entry: they are always mapped along axis 0. Pass them by position."
+            if kwargs
+            else None,
         )
     dims = (
         [in_axes] * tree.children()[0].num_leaves

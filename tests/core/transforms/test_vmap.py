@@ -83,3 +83,12 @@ def test_messages_name_only_the_objects_that_are_batched():
 @pytest.mark.parametrize(("call", "error", "fragments"), ERRORS)
 def test_errors_say_what_where_and_what_to_do(call, error, fragments):
     check_message(call, error, *fragments)
+
+
+def test_entries_for_arguments_by_keyword_are_refused_with_what_to_do():
+    add = vmap(lambda x, y: x + y, in_axes=(0, None))
+    with pytest.raises(ValueError, match="Arguments by keyword have no entry"):
+        add(np.ones(3), y=np.ones(3))
+    with pytest.raises(ValueError, match="called with 1 positional arguments") as raised:
+        add(np.ones(3))
+    assert "keyword" not in str(raised.value)
