@@ -283,7 +283,7 @@ def loops_over_nothing(jax, nothing, x):
 def gradient_of_nothing(jax):
     return (
         jax.grad(lambda p: 2.0)({}),
-        jax.jvp(lambda: 3.0, (), ()),
+        jax.jvp(lambda: jax.numpy.float32(3), (), ()),
         jax.vjp(lambda: (1.0, {}))[1]((1.0, {})),
     )
 

@@ -110,7 +110,9 @@ def reverse_over_forward(jax, x, y):
 
 
 def pushforward(jax, x, y):
-    return jax.jvp(lambda x, y: {"w": wave(jax, x) * y, "c": 2.0}, (x, y), (y, x))
+    return jax.jvp(
+        lambda x, y: {"w": wave(jax, x) * y, "c": jax.numpy.asarray(2.0)}, (x, y), (y, x)
+    )
 
 
 def pushforward_with_aux(jax, x, y):

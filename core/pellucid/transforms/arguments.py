@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pellucid.base import (
@@ -21,7 +21,9 @@ from pellucid.base import (
 from pellucid.ir import Mask, Operands, ShapedArray, Values, narrowed
 from pellucid.tracing import (
     FunctionSpec,
+    bottom,
     check_results_are_values,
+    context,
     is_array_like,
     name_of,
     named_call,
@@ -184,6 +186,22 @@ def result_leaves(
     if not may_be_references:
         check_results_are_values(f"{caller}: `{name_of(function)}`", leaves)
     return leaves, tree
+
+
+def as_results(values: Iterable[Any]) -> Values:
+    """Results of a derivative: arrays, also where the function gave Python numbers back, which have no shape and dtype.
+
+    Within a trace these stay what they are: literals of the program.
+    """
+    if not context.trace.is_eager:
+        return list(values)
+    return [
+        bottom().from_host(x, weak_type=type_of(x).weak_type) if isinstance(x, _NUMBERS) else x
+        for x in values
+    ]
+
+
+_NUMBERS = (bool, int, float, complex)
 
 
 class FlatFunction:

@@ -47,6 +47,7 @@ from pellucid.xla import (
 from .arguments import (
     FlatFunction,
     argument_paths,
+    as_results,
     check_callable,
     check_real_output,
     flat_arguments,
@@ -208,6 +209,7 @@ def _differentiated(
             gradient = unflatten_tangents(
                 tree, _instantiated(spread(cotangents, nonzero, avals), avals)
             )
+        [value] = as_results([value])
         return flat.with_aux((value, chosen.unwrapped(gradient)), aux)
 
     return differentiated
@@ -310,7 +312,7 @@ class VJP:
         with plumbing("vjp"), use_transformation("transpose"):
             in_cotangents = program._replace(residuals=residuals).pulled_back(cotangents)
             gradient = spread(in_cotangents, program.nonzero_in, in_avals)
-            return unflatten_tangents(in_tree, _instantiated(gradient, in_avals))
+            return unflatten_tangents(in_tree, as_results(_instantiated(gradient, in_avals)))
 
     def _residuals(self) -> Values:
         leaves = flatten(self.args_res, lambda x: isinstance(x, NotNeeded))[0]
@@ -498,6 +500,6 @@ def linear_transpose(fun: Function, *primals: Any, reduce_axes: Sequence[Any] = 
                 got=[error.what, *filter(None, [error.do])],
                 do="Use `vjp` for the derivative of a function that is not linear.",
             ) from error
-        return in_tree.unflatten(cotangents)
+        return in_tree.unflatten(as_results(cotangents))
 
     return Partial(transposed, consts)

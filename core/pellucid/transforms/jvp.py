@@ -13,6 +13,7 @@ from pellucid.xla import flatten, flatten_tangents, unflatten_tangents
 from .arguments import (
     FlatFunction,
     argument_paths,
+    as_results,
     check_by_argument,
     check_callable,
     checked_leaves,
@@ -78,8 +79,9 @@ def jvp(fun: Function, primals: Operands, tangents: Operands, has_aux: bool = Fa
     ]
     results, out_tangents, aux = jvp_flat(flat, leaves, live_tangents)
     with plumbing("jvp"):
-        out_tangents = [instantiate(t) for t in out_tangents]
-    pair = flat.out_tree.unflatten(results), unflatten_tangents(flat.out_tree, out_tangents)
+        out_tangents = as_results(map(instantiate, out_tangents))
+    result = flat.out_tree.unflatten(as_results(results))
+    pair = result, unflatten_tangents(flat.out_tree, out_tangents)
     return flat.with_aux(pair, aux)
 
 
@@ -87,7 +89,7 @@ class JVPTracer(Tracer):
     """A value with its tangent, of a JVPTrace or a trace derived from it.
 
     >>> pl.jvp(lambda x: isinstance(x, JVPTracer) and x, (1.0,), (2.0,))
-    (1.0, 2.0)
+    (Array(1., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
 
     __slots__ = ("primal", "tangent")

@@ -71,6 +71,7 @@ from pellucid.xla import ArrayImpl, flatten_tangents, unflatten_tangents
 
 from .arguments import (
     FlatFunction,
+    as_results,
     check_callable,
     flat_arguments,
     is_differentiable,
@@ -218,7 +219,7 @@ def linearized_call(
     results, program, aux = linearize_flat(flat, leaves, [is_differentiable(a) for a in avals])
     program, residuals = program.without_dead_code().opened()
     linear = Derivative(name_of(fun), program, tuple(avals), tree, flat.out_tree)
-    result = flat.out_tree.unflatten(results)
+    result = flat.out_tree.unflatten(as_results(results))
     return flat.with_aux((result, derivative(linear, leaves, residuals)), aux)
 
 
@@ -252,7 +253,7 @@ class Derivative(NamedTuple):
         nonzero = replay(self.program.jaxpr, residuals, *live)
         out_tangents = spread(nonzero, self.program.nonzero_out, self.program.out_avals)
         with plumbing("linearize"):
-            return unflatten_tangents(self.out_tree, map(instantiate, out_tangents))
+            return unflatten_tangents(self.out_tree, as_results(map(instantiate, out_tangents)))
 
 
 class _Split(NamedTuple):

@@ -214,3 +214,42 @@ def test_residuals_of_a_backward_pass_can_be_taken_out_and_set_again():
         backward(np.ones(2, np.float32))
     again = jit(lambda f, ct: f(ct))(vjp(lambda p: p.array * p.array, Shaped(w))[1], x)
     assert again[0].array.tolist() == [6, 16]
+
+
+def _identity(x):
+    return x
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        lambda: jvp(lambda x: x + 1, (2.0,), (1.0,)),
+        lambda: jvp(_identity, (2.0,), (1.0,)),
+        lambda: jvp(lambda x: (3, True), (2.0,), (1.0,))[0],
+        lambda: linearize(_identity, 2.0)[:1],
+        lambda: linearize(_identity, 2.0)[1](1.0),
+        lambda: vjp(_identity, 2.0)[:1],
+        lambda: vjp(_identity, 2.0)[1](1.0),
+        lambda: value_and_grad(_identity)(2.0),
+        lambda: pellucid.linear_transpose(_identity, 2.0)(1.0),
+    ],
+)
+def test_numbers_that_a_function_gives_back_become_arrays(results):
+    for x in pellucid.tree.leaves(results()):
+        assert isinstance(x, pellucid.Array)
+        assert x.weak_type == (x.dtype != bool)
+        assert x in (1, 2, 3)
+
+
+def test_auxiliary_numbers_stay_what_they_are():
+    def function(x):
+        return x, ("name", 3)
+
+    assert jvp(function, (2.0,), (1.0,), has_aux=True)[2] == ("name", 3)
+    (_, (_, n)), _ = value_and_grad(function, has_aux=True)(2.0)
+    assert type(n) is int
+
+
+def test_numbers_stay_literals_in_a_program():
+    program = pellucid.make_jaxpr(lambda x: x * jvp(_identity, (2.0,), (1.0,))[0])(1.0)
+    assert not program.consts
