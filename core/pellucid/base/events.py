@@ -133,6 +133,10 @@ class CompilationFinished(Event):
     seconds: float
     cache: Literal["miss", "disk"]
     executable: Any
+    asked_disk: bool = False
+    """Whether the executable was looked for on disk."""
+    seconds_of_disk: float = 0.0
+    """How long it took the process to compile it that put it there; 0 if it was not there."""
 
 
 @_happening

@@ -1,18 +1,97 @@
 """Named measurements: libraries record them, listeners receive them.
 
-Core itself publishes typed events (`base.events`); these functions are for code written against the reference.
+Core itself publishes typed events (`base.events`); these functions are for code written against the reference. While
+there are listeners, what the events say of tracing, lowering, compiling and of the cache on disk is recorded under the
+names of the reference.
 """
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import defaultdict
 from typing import Any
 
+from . import config
 from .errors import ArgumentValueError
+from .events import (
+    CompilationFinished,
+    Observer,
+    StageEnded,
+    StageStarted,
+    add_observer,
+    remove_observer,
+)
 from .typing import Function
 
 Value = str | int
 _listeners = defaultdict[str, list[Function]](list)
+
+_DURATIONS = {
+    "trace": "/jax/core/compile/jaxpr_trace_duration",
+    "lower": "/jax/core/compile/jaxpr_to_mlir_module_duration",
+    "compile": "/jax/core/compile/backend_compile_duration",
+}
+_CACHE = "/jax/compilation_cache/"
+
+
+class _Reporter(Observer):
+    """Records stages and uses of the cache on disk under the names of the reference."""
+
+    def __init__(self) -> None:
+        self.local = threading.local()
+        """`starts`: when the stages began that run in a thread, outermost first."""
+        self.uses_cache = False
+        """Whether a compilation was seen for which the cache was enabled."""
+
+    def stage_started(self, event: StageStarted) -> None:
+        self.local.__dict__.setdefault("starts", []).append(time.time())
+        if event.stage != "compile":
+            record_scalar(_DURATIONS[event.stage], self.local.starts[-1], fun_name=_name(event))
+
+    def stage_ended(self, event: StageEnded) -> None:
+        starts = self.local.__dict__.get("starts")
+        if not starts:  # it began before somebody listened
+            return
+        start = starts.pop()
+        if event.stage != "compile":
+            self._took(event.stage, start, time.time(), _name(event))
+
+    def compilation_finished(self, event: CompilationFinished) -> None:
+        end = time.time()
+        name = f"jit({event.name})"
+        record_scalar(_DURATIONS["compile"], end - event.seconds, fun_name=name)
+        if config.enable_compilation_cache.value:
+            if not self.uses_cache:
+                self.uses_cache = True
+                record_event(f"{_CACHE}tasks_using_cache")
+            record_event(f"{_CACHE}compile_requests_use_cache")
+        if event.cache == "disk":
+            record_event(f"{_CACHE}cache_hits")
+            record_event_duration_secs(
+                f"{_CACHE}compile_time_saved_sec", event.seconds_of_disk - event.seconds
+            )
+            record_event_duration_secs(f"{_CACHE}cache_retrieval_time_sec", event.seconds)
+        elif event.cache == "miss" and event.asked_disk:
+            record_event(f"{_CACHE}cache_misses")
+        self._took("compile", end - event.seconds, end, name)
+
+    def _took(self, stage: str, start: float, end: float, name: str) -> None:
+        record_event_duration_secs(_DURATIONS[stage], end - start, fun_name=name)
+        record_event_time_span(_DURATIONS[stage], start, end, fun_name=name)
+
+
+def _name(event: StageStarted | StageEnded) -> str:
+    return event.name if event.stage == "trace" else f"jit({event.name})"
+
+
+_reporter = _Reporter()
+
+
+def _listen(kind: str, callback: Function) -> None:
+    if not any(_listeners.values()):
+        add_observer(_reporter)
+    _listeners[kind].append(callback)
 
 
 def record_event(event: str, **kwargs: Value) -> None:
@@ -70,7 +149,7 @@ def register_event_listener(callback: Function) -> None:
     {'/example/hit': 2}
     >>> clear_event_listeners()
     """
-    _listeners["event"].append(callback)
+    _listen("event", callback)
 
 
 def register_event_duration_secs_listener(callback: Function) -> None:
@@ -81,7 +160,7 @@ def register_event_duration_secs_listener(callback: Function) -> None:
     0.2 s {'rows': 3}
     >>> clear_event_listeners()
     """
-    _listeners["duration"].append(callback)
+    _listen("duration", callback)
 
 
 def register_event_time_span_listener(callback: Function) -> None:
@@ -92,7 +171,7 @@ def register_event_time_span_listener(callback: Function) -> None:
     10.0 12.5 {'rows': 3}
     >>> clear_event_listeners()
     """
-    _listeners["time_span"].append(callback)
+    _listen("time_span", callback)
 
 
 def register_scalar_listener(callback: Function) -> None:
@@ -106,7 +185,7 @@ def register_scalar_listener(callback: Function) -> None:
     [0.5, 0.25]
     >>> clear_event_listeners()
     """
-    _listeners["scalar"].append(callback)
+    _listen("scalar", callback)
 
 
 def unregister_event_listener(callback: Function) -> None:
@@ -174,6 +253,7 @@ def clear_event_listeners() -> None:
     """
     for listeners in _listeners.values():
         listeners.clear()
+    remove_observer(_reporter)
 
 
 def _tell(kind: str, more: dict[str, Value], *values: Any) -> None:
@@ -188,6 +268,8 @@ def _unregister(kind: str, callback: Function) -> None:
             got=f"got {callback!r:.80}",
         )
     _listeners[kind].remove(callback)
+    if not any(_listeners.values()):
+        remove_observer(_reporter)
 
 
 __all__ = [

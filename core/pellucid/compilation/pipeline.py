@@ -244,8 +244,10 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
         )
     start = time.perf_counter()
     options = _compile_options(lowered, placement.platform, placement.devices)
+    asked_disk = False
 
     def build(_: LoweredProgram) -> tuple[Loaded, Precompiled | None]:
+        nonlocal asked_disk
         content = loaded_programs.content_of(lowered)
         if content is None:
             return Loaded(compiled()[0], lowered.module), None
@@ -255,6 +257,7 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
         if known is not None:
             return known, known.facts_for(module.origins)
         path = disk_cache.entry_of(lowered, options, content)
+        asked_disk = path is not None
         from_disk = None if path is None else disk_cache.load(path, lowered, options)
         if from_disk is not None:
             executable, facts = from_disk
@@ -284,7 +287,8 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
     if config.log_compiles.value:
         logger.warning("compiled %s in %.3f s (%s)", request.name, seconds, cache)
     if on.compilation_finished:
-        publish(CompilationFinished(request.name, seconds, cache, executable))
+        stored = 0.0 if facts is None else facts.seconds
+        publish(CompilationFinished(request.name, seconds, cache, executable, asked_disk, stored))
     return executable
 
 

@@ -69,6 +69,8 @@ class Precompiled(NamedTuple):
     """The executable, serialized and compressed, if it is from disk: XLA can't write one again that it has loaded."""
     program: bytes
     """The whole optimized program, as `xla/serialized` writes it, compressed; empty if the executable has all of it."""
+    seconds: float = 0.0
+    """How long its compilation took, if it is from disk."""
 
 
 _users: defaultdict[int, list[weakref.ref[Executable]]] = defaultdict(list)
