@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import logging
 import os
+import secrets
 import signal
 import socket
 import threading
@@ -45,13 +46,14 @@ class Processes:
             self.view = self.client.direct_view("all")
             self.view.block = True
             address, lifeline = _free_address(), self._lifeline.getsockname()
+            secret = secrets.token_hex(16)
             controller = self._cluster.controller.pid
             joining = []
             for process, engine in enumerate(self.client.ids):
                 view = self.client[engine]
                 joining += [
                     view.apply_async(_end_with, lifeline, controller),
-                    view.apply_async(_join, address, count, process, devices),
+                    view.apply_async(_join, address, count, process, devices, secret),
                 ]
             for each in joining:
                 each.get(_SECONDS_TO_START)
@@ -113,7 +115,7 @@ def _end_with(lifeline: tuple[str, int], controller: int) -> None:
     threading.Thread(target=watch, name="pellucid-lifeline", daemon=True).start()
 
 
-def _join(address: str, count: int, process: int, devices: int) -> None:
+def _join(address: str, count: int, process: int, devices: int, secret: str) -> None:
     """In an engine: load pellucid with so many devices, show its values as figures, and join the job."""
     os.environ["PELLUCID_NUM_CPU_DEVICES"] = str(devices)
     shell: Any = get_ipython()
@@ -122,7 +124,7 @@ def _join(address: str, count: int, process: int, devices: int) -> None:
     # An error in a cell must not end the job, and people don't notice a round trip.
     pellucid.config.update("agreement_on_programs", "every_run")
     pellucid.distributed.initialize(
-        address, count, process, shutdown_timeout_seconds=_SECONDS_TO_LEAVE
+        address, count, process, shutdown_timeout_seconds=_SECONDS_TO_LEAVE, secret=secret
     )
     shell.events.register("pre_run_cell", lambda _: _report(None))
     shell.events.register("post_run_cell", lambda result: _report(result.error_in_exec))

@@ -10,6 +10,7 @@ import importlib.util
 import os
 import pathlib
 import re
+import secrets
 import socket
 import time
 import urllib.error
@@ -33,6 +34,7 @@ class Place(NamedTuple):
     num_processes: int | None = None
     process_id: int | None = None
     local_device_ids: tuple[int, ...] | None = None
+    secret: str | None = None
 
 
 class Cluster(abc.ABC):
@@ -58,6 +60,10 @@ class Cluster(abc.ABC):
 
     def local_process_id(self) -> int | None:
         """Index among the processes of this machine, where each of them uses one GPU."""
+        return None
+
+    def secret(self) -> str | None:
+        """A text that only the processes of the job are given, where there is one."""
         return None
 
     def _number(self, name: str, text: str | None = None) -> int:
@@ -102,6 +108,8 @@ def wait_for_host(host: str, seconds: float) -> None:
 # "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911" or "1314521088.0;tcp6://[fe80::b9b:ac5d,2620::2]:43370"
 _URI = re.compile(r"(?P<job>\d+)\.\d+;(?:tcp://(?P<v4>[^,:]+)|tcp6://\[(?P<v6>[^,\]]+))")
 _URI_VARIABLE = "OMPI_MCA_orte_hnp_uri"
+_KEY_VARIABLE = "OMPI_MCA_orte_precondition_transports"
+"""A random number that `mpirun` gives to all processes that it starts."""
 _JOB_ID_STEP = 4096
 """Job ids of Open MPI are multiples of this."""
 _NAMESPACE = re.compile(r"\w+-(?P<host>.+)-(?P<pid>\d+)@(?P<number>\d+)")
@@ -146,6 +154,9 @@ class OpenMpi(_Launched):
         job = int(address["job"]) // _JOB_ID_STEP
         return address["v4"] or address["v6"], port_for_job(job)
 
+    def secret(self):
+        return os.environ.get(_KEY_VARIABLE)
+
     def _coordinator_of_version_5(self) -> tuple[str, int]:
         namespace = os.environ["PMIX_NAMESPACE"]
         job = _NAMESPACE.fullmatch(namespace)
@@ -182,6 +193,10 @@ class Mpi4py(Cluster):
                 probe.bind(("", 0))
                 address = (socket.gethostname(), probe.getsockname()[1])
         return world.bcast(address, root=0)
+
+    def secret(self):
+        world = self._mpi.COMM_WORLD
+        return world.bcast(secrets.token_hex(16) if world.Get_rank() == 0 else None, root=0)
 
     def num_processes(self):
         return int(self._mpi.COMM_WORLD.Get_size())
@@ -449,7 +464,7 @@ def completed(place: Place, method: str | None, seconds: float) -> Place:
         cluster = next((c for c in candidates if c.is_present()), None)
     if cluster is None:
         return place
-    address, count, process, devices = place
+    address, count, process, devices, secret = place
     if address is None:
         host, port = cluster.coordinator(seconds)
         host = f"[{host}]" if ":" in host else host
@@ -462,6 +477,7 @@ def completed(place: Place, method: str | None, seconds: float) -> Place:
         cluster.num_processes() if count is None else count,
         cluster.process_id() if process is None else process,
         devices,
+        cluster.secret() if secret is None else secret,
     )
 
 

@@ -21,7 +21,10 @@ _MAX_HELLO_SECONDS = 10.0
 class Coordinator:
     """Keeps the connections of the job's processes, and reports to all of them when one fails."""
 
-    def __init__(self, num_processes: int, heartbeat_timeout: float, service_port: int) -> None:
+    def __init__(
+        self, num_processes: int, heartbeat_timeout: float, service_port: int, secret: str = ""
+    ) -> None:
+        self._secret = secret
         self._num_processes = num_processes
         self._heartbeat_timeout = heartbeat_timeout
         self._service_port = service_port
@@ -63,33 +66,59 @@ class Coordinator:
         hello = await wire.receive(reader, _MAX_HELLO_SECONDS)
         event = hello["event"]
         if event == "member":
-            reason, is_final = self._refusal(hello)
+            reason, is_final = await self._unproven(hello, reader, writer), True
+            if not reason:
+                reason, is_final = self._refusal(hello)
             if reason:
                 wire.send(writer, "refused", reason=reason, is_final=is_final)
             else:
                 await self._attend(hello["process_id"], reader, writer)
-        elif not self._job or hello.get("job") != self._job:  # a job that is over
+        elif not self._job or not wire.is_same(hello.get("job"), self._job):  # a job that is over
             return
         elif event == "tunnel":
             await wire.join(reader, writer, "127.0.0.1", self._service_port)
         else:
             await self._attend_meetings(hello["process_id"], reader, writer)
 
-    def _refusal(self, hello: dict[str, Any]) -> tuple[str, bool]:
-        """Why a process isn't let in, empty if it is, and whether that can't change."""
+    async def _unproven(
+        self, hello: dict[str, Any], reader: StreamReader, writer: StreamWriter
+    ) -> str:
+        """Why a process isn't known to be one of the job, empty if it is; both sides prove that they know the secret."""
         process, count = hello.get("process_id"), hello.get("num_processes")
         if hello.get("version") != wire.VERSION:
-            return "process 0 runs another version of pellucid", True
+            return "process 0 runs another version of pellucid"
+        if type(process) is not int or type(count) is not int:
+            return "its numbers are no integers"
+        if not self._secret:
+            stated = bool(hello.get("nonce"))
+            return f"process {process} was given a secret, process 0 none" if stated else ""
+        nonce = secrets.token_hex(16)
+        mine = wire.proof(self._secret, "process 0", hello.get("nonce"))
+        wire.send(writer, "challenge", nonce=nonce, proof=mine)
+        answer = await wire.receive(reader, _MAX_HELLO_SECONDS)
+        expected = wire.proof(self._secret, "member", nonce, process, count)
+        return "" if wire.is_same(answer.get("proof"), expected) else "it has another secret"
+
+    def _refusal(self, hello: dict[str, Any]) -> tuple[str, bool]:
+        """Why a process of the job isn't let in, empty if it is, and whether that can't change."""
+        process, count = hello["process_id"], hello["num_processes"]
         if count != self._num_processes:
             problem = f"process {process} was told num_processes={count}"
             return f"{problem}, process 0 {self._num_processes}", True
         if process not in range(self._num_processes):
             return f"there is no process {process} of {count}", True
         if self._job:  # it may be the one before ours
-            return "the job there has begun, and all its processes are in it", False
+            begun = "the job there has begun, and all its processes are in it"
+            return f"{begun}{self._origin(process)}", False
         if process in self._members:
-            return f"another process has come as process {process}", True
+            return f"another process has come as process {process}{self._origin(process)}", True
         return "", False
+
+    def _origin(self, process: int) -> str:
+        """Where the member came from that is in the job as `process`, for who is displaced by it."""
+        writer = self._members.get(process)
+        address = None if writer is None else writer.get_extra_info("peername")
+        return f"; process {process} is at {address[0]}:{address[1]}" if address else ""
 
     async def _attend(self, process: int, reader: StreamReader, writer: StreamWriter) -> None:
         """Be there for a member until it leaves or fails; before the job has begun it may come again."""
@@ -106,9 +135,10 @@ class Coordinator:
             del self._members[process]
             if not self._members:
                 self._is_empty.set()
-        if message["reason"] is not None and self._job:
-            self.note_failure(process, message["reason"])
-        elif message["reason"] is not None:
+        reason = message.get("reason", "it sent what is no message")
+        if reason is not None and self._job:
+            self.note_failure(process, reason)
+        elif reason is not None:
             self._tell_who_is_there()
 
     async def _attend_meetings(

@@ -22,9 +22,8 @@ from pellucid.runtime import peers, platforms
 
 from .clusters import Place, completed
 from .coordination import KeyValueStore
-from .job import Job, Plan
+from .job import THIS_MACHINE, Job, Plan
 
-_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _ALL_INTERFACES = ("::", "0.0.0.0")  # noqa: S104
 
 
@@ -40,6 +39,8 @@ def initialize(
     coordinator_bind_address: str | None = None,
     slice_index: int | None = None,
     partition_index: int | None = None,
+    *,
+    secret: str | None = None,
 ) -> None:
     """Join this process to `num_processes - 1` others, so that `devices()` are those of all of them.
 
@@ -49,6 +50,10 @@ def initialize(
     `JAX_LOCAL_DEVICE_IDS`, `JAX_COORDINATOR_BIND_ADDRESS` and `JAX_PARTITION_INDEX`, then the cluster that is
     found ("slurm", "ompi", "k8s", "gcetpu", "gketpu"; "mpi4py" only if `cluster_detection_method` names it;
     "deactivate" asks none). `local_device_ids` are the GPUs that this process uses.
+
+    Only processes with the same `secret` come in, by default the variable `PELLUCID_DISTRIBUTED_SECRET`, or what Open
+    MPI's `mpirun` or mpi4py gives all of them. Without one, whoever reaches process 0 takes a place in the job before
+    it has begun.
 
     Times are in seconds. A process from which nothing was heard for `heartbeat_timeout_seconds`, or whose
     connection closed, has failed: all others get a PeerFailureError that names it, from whatever they wait for.
@@ -84,6 +89,7 @@ def initialize(
             num_processes,
             process_id,
             _device_ids(local_device_ids),
+            secret or os.environ.get("PELLUCID_DISTRIBUTED_SECRET"),
         ),
         cluster_detection_method,
         initialization_timeout,
@@ -238,9 +244,9 @@ def _plan(
 ) -> Plan:
     who = "distributed.initialize"
     stated: Any = place
-    address, count, process, _ = stated
+    address, count, process, _, secret = stated
     for name, value in place._asdict().items():
-        if value is None and name != "local_device_ids":
+        if value is None and name not in ("local_device_ids", "secret"):
             raise ArgumentValueError(
                 f"{who}: {name} is missing.",
                 got="no cluster was found that knows it",
@@ -254,18 +260,23 @@ def _plan(
             f"{who}: process_id counts from 0 to num_processes - 1.",
             got=f"process_id {process}, num_processes {count}",
         )
+    if secret is not None and not isinstance(secret, str):
+        raise ArgumentTypeError(f"{who}: secret is a string.", got=type(secret).__name__)
     for name, value in timeouts.items():
         if not value > 0:
             raise ArgumentValueError(
                 f"{who}: {name} is a positive number of seconds.", got=f"{value}"
             )
     host, port = _host_and_port("coordinator_address", address)
-    bind_host, bind_port = host if host in _THIS_MACHINE else None, port
+    bind_host, bind_port = host if host in THIS_MACHINE else None, port
     if bind_address is not None:
         bind_host, bind_port = _host_and_port("coordinator_bind_address", bind_address)
     if bind_host in _ALL_INTERFACES:
         bind_host = None
-    return Plan(host, port, bind_host, bind_port, count, process, partition_index, **timeouts)
+    return Plan(
+        host, port, bind_host, bind_port, count, process, partition_index, **timeouts,
+        secret=secret or "",
+    )  # fmt: skip
 
 
 def _host_and_port(name: str, address) -> tuple[str, int]:

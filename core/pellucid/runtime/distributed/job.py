@@ -18,6 +18,7 @@ from .meetings import REPORT_INTERVAL_SECONDS, Meetings
 from .membership import Membership
 
 _GLOO = "pellucid/gloo"
+THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
 class Plan(NamedTuple):
@@ -34,6 +35,8 @@ class Plan(NamedTuple):
     initialization_timeout: float
     heartbeat_timeout_seconds: float
     shutdown_timeout_seconds: float
+    secret: str = ""
+    """What all processes of the job know, and nobody else; empty if whoever reaches process 0 may join."""
 
 
 class Job:
@@ -55,6 +58,7 @@ class Job:
             plan.num_processes,
             plan.heartbeat_timeout_seconds,
             self._when_one_fails,
+            plan.secret,
         )
         self.meetings = Meetings(self.membership)
         self.client: Any = None
@@ -102,7 +106,14 @@ class Job:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             service_port = free.getsockname()[1]
-        coordinator = Coordinator(plan.num_processes, plan.heartbeat_timeout_seconds, service_port)
+        coordinator = Coordinator(
+            plan.num_processes, plan.heartbeat_timeout_seconds, service_port, plan.secret
+        )
+        if not plan.secret and plan.bind_host not in THIS_MACHINE:
+            logger.warning(
+                "whoever reaches port %d of this machine can take a place in the job; set PELLUCID_DISTRIBUTED_SECRET "
+                "to the same text in all processes, or pass `secret` to distributed.initialize", plan.bind_port,
+            )  # fmt: skip
         try:
             self._loop.run(coordinator.start(plan.bind_host, plan.bind_port))
         except OSError as error:

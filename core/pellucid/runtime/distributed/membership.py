@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from pellucid.base import (
     AgreementError,
     DistributedError,
     DistributedTimeoutError,
     PeerFailureError,
+    logger,
 )
 from pellucid.runtime.peers import processes_in_words
 
@@ -19,6 +22,10 @@ from . import wire
 
 _ATTEMPT_INTERVAL_SECONDS = 0.2
 _MAX_GOODBYE_SECONDS = 2.0
+
+
+class _NotYetError(ConnectionError):
+    """Process 0 is there, and may let this one in later."""
 
 
 class Membership:
@@ -30,7 +37,9 @@ class Membership:
         num_processes: int,
         heartbeat_timeout: float,
         on_failure: Callable[[], None],
+        secret: str = "",
     ) -> None:
+        self._secret = secret
         self.process_id = process_id
         self.num_processes = num_processes
         self.job = ""
@@ -58,6 +67,13 @@ class Membership:
                 while not self.job:
                     try:
                         await self._attempt(host, port)
+                    except _NotYetError as error:
+                        if problem != str(error):
+                            problem = str(error)
+                            logger.warning("%s does not let process %d in: %s; it tries again until %g s are over",
+                                           address, self.process_id, problem, seconds)  # fmt: skip
+                        await self.leave()
+                        await asyncio.sleep(_ATTEMPT_INTERVAL_SECONDS)
                     except OSError as error:
                         problem = str(error)
                         await self.leave()
@@ -85,19 +101,28 @@ class Membership:
         Raises: OSError for what may be another time; DistributedError if this process doesn't fit.
         """
         reader, self._writer = await asyncio.open_connection(host, port)
+        nonce = secrets.token_hex(16) if self._secret else ""
+        is_proven = not self._secret
         wire.send(
             self._writer, "member", version=wire.VERSION, process_id=self.process_id,
-            num_processes=self.num_processes,
+            num_processes=self.num_processes, nonce=nonce,
         )  # fmt: skip
         while not self.job:
             message = await wire.receive(reader)
             match message["event"]:
+                case "challenge":
+                    self._answer(message, nonce, f"{host}:{port}")
+                    is_proven = True
+                case "waiting" | "complete" if not is_proven:
+                    raise self._secret_error(f"{host}:{port}", "it asked for no secret")
                 case "waiting":
                     self._missing = message["missing"]
                 case "complete":
                     self.job = message["job"]
                 case "lost":
                     raise ConnectionError("what answers there is no coordinator of pellucid")
+                case "refused" if message["is_final"] and "secret" in message["reason"]:
+                    raise self._secret_error(f"{host}:{port}", message["reason"])
                 case "refused" if message["is_final"]:
                     raise DistributedError(
                         f"process 0 at {host}:{port} does not let process {self.process_id} in.",
@@ -105,9 +130,27 @@ class Membership:
                         do="Give all processes the same coordinator_address and num_processes, and each its own process_id.",
                     )
                 case "refused":
-                    raise ConnectionError(message["reason"])
+                    raise _NotYetError(message["reason"])
         heartbeats = wire.repeat(self._heartbeat_timeout / 4, wire.send, self._writer, "alive")
         self._tasks = [*map(asyncio.ensure_future, (self._listen(reader), heartbeats))]
+
+    def _answer(self, challenge: dict[str, Any], nonce: str, address: str) -> None:
+        """Prove to process 0 that this process knows the secret, once it has proven that itself."""
+        if not self._secret:
+            raise self._secret_error(address, "it asks for a secret, and this process has none")
+        if not wire.is_same(challenge.get("proof"), wire.proof(self._secret, "process 0", nonce)):
+            raise self._secret_error(address, "it has another secret")
+        mine = wire.proof(
+            self._secret, "member", challenge.get("nonce"), self.process_id, self.num_processes
+        )
+        wire.send(self._writer, "proof", proof=mine)  # type: ignore[arg-type]
+
+    def _secret_error(self, address: str, problem: str) -> DistributedError:
+        return DistributedError(
+            f"process 0 at {address} and process {self.process_id} don't share a secret.",
+            got=problem,
+            do="Set PELLUCID_DISTRIBUTED_SECRET to the same text in all processes, or pass `secret`.",
+        )
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
         while True:

@@ -136,10 +136,11 @@ def test_open_mpi_5_under_another_launcher():
 
 
 class FakeCommunicator:
-    """MPI's world as process `rank` of `size` sees it; process 0's broadcast is there already."""
+    """MPI's world as process `rank` of `size` sees it; process 0's broadcasts are there already."""
 
     def __init__(self, rank, size, sent, local=None):
         self.rank, self.size, self.sent, self.local = rank, size, sent, local
+        self.received = iter(sent)
 
     def Get_rank(self):
         return self.rank
@@ -153,7 +154,7 @@ class FakeCommunicator:
             self.sent.append(value)
         else:
             assert value is None
-        return self.sent[0]
+        return next(self.received)
 
     def Split_type(self, kind):
         assert kind == "shared"
@@ -177,7 +178,16 @@ def test_all_processes_of_mpi4py_have_the_same_coordinator(monkeypatch):
         mpi4py_with(monkeypatch, world)
         actual.append(place_in(Mpi4py, {}, method="mpi4py"))
     assert len({place.coordinator_address for place in actual}) == 1
-    assert [place[1:] for place in actual] == [(3, 0, (0,)), (3, 1, (1,)), (3, 2, (0,))]
+    assert [place[1:4] for place in actual] == [(3, 0, (0,)), (3, 1, (1,)), (3, 2, (0,))]
+    [secret] = {place.secret for place in actual}
+    assert len(secret) == 32
+
+
+def test_the_random_number_of_an_mpirun_is_its_secret():
+    key = {"OMPI_MCA_orte_precondition_transports": "0123456789abcdef-fedcba9876543210"}
+    assert place_in(OpenMpi, OPEN_MPI | key).secret == "0123456789abcdef-fedcba9876543210"
+    assert place_in(OpenMpi, OPEN_MPI | key, Place(secret="mine")).secret == "mine"
+    assert place_in(OpenMpi, OPEN_MPI).secret is None
 
 
 def test_mpi4py_is_asked_only_by_name(monkeypatch):

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import socket
 
 import pytest
@@ -22,16 +23,18 @@ def free_port():
 class Meeting:
     """A coordinator for two processes, and members that come to it."""
 
-    def __init__(self, heartbeat=10.0):
+    def __init__(self, heartbeat=10.0, secret=""):
         self.heartbeat = heartbeat
+        self.secret = secret
         self.port = free_port()
-        self.coordinator = Coordinator(2, heartbeat, service_port=1)
+        self.coordinator = Coordinator(2, heartbeat, service_port=1, secret=secret)
         self.told = []
         self.members = []
 
-    def member(self, process, count=2):
+    def member(self, process, count=2, secret=None):
+        secret = self.secret if secret is None else secret
         self.members.append(
-            Membership(process, count, self.heartbeat, lambda: self.told.append(process))
+            Membership(process, count, self.heartbeat, lambda: self.told.append(process), secret)
         )
         return self.members[-1]
 
@@ -101,12 +104,132 @@ def test_another_version_is_refused(monkeypatch):
     assert "another version" in during(meeting, run)["reason"]
 
 
-def test_who_talks_another_language_is_left():
+SECRET = "what nobody else knows ä"
+
+
+def test_processes_with_the_same_secret_come_together():
+    meeting = Meeting(secret=SECRET)
+    first, second = during(meeting, meeting.both)
+    assert first.job == second.job != ""
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "reason"),
+    [
+        (SECRET, "another", "it has another secret"),
+        (SECRET, "", "it asks for a secret, and this process has none"),
+        ("", SECRET, "process 1 was given a secret, process 0 none"),
+    ],
+)
+def test_who_does_not_know_the_secret_is_refused_and_takes_no_place(there, here, reason):
+    meeting = Meeting(secret=there)
+
+    async def run():
+        with pytest.raises(DistributedError, match="don't share a secret") as raised:
+            await meeting.comes(meeting.member(1, secret=here))
+        assert reason in str(raised.value)
+        await meeting.both()
+
+    during(meeting, run)
+
+
+@pytest.mark.parametrize(
+    "hello",
+    [
+        {"process_id": 1, "num_processes": 2},
+        {"process_id": 1, "num_processes": 2, "nonce": "x", "proof": "y"},
+        {"process_id": True, "num_processes": 2},
+        {"process_id": 1.0, "num_processes": 2.0},
+        {"process_id": [1], "num_processes": 2},
+    ],
+)
+def test_a_line_alone_takes_no_place(hello):
+    meeting = Meeting(secret=SECRET)
+
+    async def run():
+        reader, writer = await asyncio.open_connection("127.0.0.1", meeting.port)
+        wire.send(writer, "member", version=wire.VERSION, **hello)
+        wire.send(writer, "proof", proof="0" * 64)
+        both = await meeting.both()
+        answers = [await wire.receive(reader), await wire.receive(reader)]
+        writer.close()
+        return both, answers
+
+    both, answers = during(meeting, run)
+    assert both[0].job
+    assert all("job" not in answer for answer in answers)
+    assert "refused" in [answer["event"] for answer in answers]
+
+
+def test_numbers_that_are_no_integers_take_no_place_without_a_secret_either():
     meeting = Meeting()
 
     async def run():
         reader, writer = await asyncio.open_connection("127.0.0.1", meeting.port)
-        writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        wire.send(writer, "member", version=wire.VERSION, process_id=True, num_processes=2)
+        answer = await wire.receive(reader)
+        writer.close()
+        return answer
+
+    assert during(meeting, run)["reason"] == "its numbers are no integers"
+
+
+def test_who_pretends_to_be_process_0_is_found_out():
+    async def run(answers):
+        async def pretend(reader, writer):
+            await wire.receive(reader)
+            for event, fields in answers:
+                wire.send(writer, event, **fields)
+            await reader.read()
+
+        server = await wire.serve(pretend, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        member = Membership(1, 2, 10.0, lambda: None, SECRET)
+        try:
+            with pytest.raises(DistributedError, match="don't share a secret"):
+                await member.join("127.0.0.1", port, 5.0)
+        finally:
+            server.close()
+        assert not member.job
+
+    asyncio.run(run([("complete", {"job": "mine"})]))
+    asyncio.run(run([("challenge", {"nonce": "n", "proof": "0" * 64})]))
+    asyncio.run(run([("challenge", {"nonce": "n"})]))
+
+
+def test_who_is_displaced_learns_by_whom(caplog):
+    meeting = Meeting()
+
+    async def run():
+        intruder = meeting.member(1)
+        coming = asyncio.ensure_future(meeting.comes(intruder))
+        await asyncio.sleep(0.1)
+        with pytest.raises(
+            DistributedError, match=r"come as process 1; process 1 is at 127.0.0.1:\d+"
+        ):
+            await meeting.comes(meeting.member(1))
+        await asyncio.gather(coming, meeting.comes(meeting.member(0)))
+        with (
+            caplog.at_level(logging.WARNING, "pellucid"),
+            pytest.raises(DistributedError, match=r"process 1 is at 127\.0\.0\.1"),
+        ):
+            await meeting.comes(meeting.member(1), seconds=0.7)
+
+    during(meeting, run)
+    [record] = caplog.records
+    assert "does not let process 1 in: the job there has begun" in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    "text", [b"GET / HTTP/1.1\r\n\r\n", b"[" * 60000 + b"\n", b"{" * 10, b'{"event": []}\n']
+)
+def test_who_talks_another_language_is_left(text):
+    meeting = Meeting()
+
+    async def run():
+        reader, writer = await asyncio.open_connection("127.0.0.1", meeting.port)
+        writer.write(text)
+        writer.write_eof()
         answer = await reader.read()
         writer.close()
         return answer
