@@ -204,7 +204,9 @@ def load(path: Path, lowered: Any, options: Any) -> tuple[LoadedExecutable, Prec
     origins = lowered.module.origins
     is_known = header.primitives == _primitives(origins)
     equations = dict(strict_zip(header.equation_ids, origins)) if is_known else {}
-    return loaded, Precompiled("disk", equations, header.program_id, content, program, header.seconds)
+    return loaded, Precompiled(
+        "disk", equations, header.program_id, content, program, header.seconds
+    )
 
 
 def _loader(

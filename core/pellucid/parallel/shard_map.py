@@ -42,6 +42,7 @@ from pellucid.transforms import argument_paths, check_callable, checked_leaves, 
 from pellucid.xla import flatten
 
 from .axes import pcast
+from .looking import Looking
 from .manual import (
     REPLICATED,
     ShardMapParams,
@@ -85,6 +86,9 @@ def shard_map(
     With `check_vma`, types inside `f` say over which axes values vary: results that `out_specs` wrongly call the same
     are errors, and derivatives need no communication that isn't there already. `shard_map(out_specs=…)` without a
     function is a decorator.
+
+    Outside of `jit` and other transformations, `print(x)` inside `f` shows the value at each position, and Python may
+    branch on values that all positions have.
 
     Shapes: inside `f` a dimension cut over axes is shorter by their sizes.
     Raises: IndivisibleError, PartitionSpecError (rank, Explicit arguments with other specs), MeshError (axes), CollectiveError (results that differ).
@@ -255,6 +259,8 @@ def _call(
         _check_spec("out_specs", spec, mesh, manual)
 
     def flat(*parts: Any) -> tuple[Values, Any]:
+        if is_eager:
+            context.trace.look = looking
         inputs = tree.unflatten(filled(is_array, parts, leaves))
         results, result_tree = result_leaves(f(*inputs), "shard_map", f)
         result_specs = broadcast_prefix_to(
@@ -272,6 +278,8 @@ def _call(
         return ShardMapParams(check_vma, in_specs, body.program, manual, mesh, body.out_tree[1])
 
     code = getattr(f, "__code__", None)
+    is_eager = context.trace.is_eager and not context.axes
+    looking = Looking(mesh, manual, check_vma, arrays, tuple(specs), mesh_context.abstract.value)
 
     def names() -> list[str]:
         return [*itertools.compress(argument_names(code, tree), is_array)]

@@ -10,6 +10,7 @@ from .current import (
     context,
     named_scope,
     plumbing,
+    unbound_axes,
     use_facts,
     use_lineage,
     use_trace,

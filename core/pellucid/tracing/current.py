@@ -235,6 +235,19 @@ def ensure_compile_time_eval() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def unbound_axes() -> Iterator[None]:
+    """Let the block run where no axis is named."""
+    outer = context.axes, context.checked_axes, context.unify
+    key = _named_axes.swap_local(None)
+    context.axes, context.checked_axes, context.unify = {}, frozenset(), None
+    try:
+        yield
+    finally:
+        context.axes, context.checked_axes, context.unify = outer
+        _named_axes.set_local(key)
+
+
 class bound_axes:
     """Bind the named `axes` (name to size) until the block ends.
 

@@ -73,6 +73,22 @@ class StagingTracer(Tracer):
         name = self.argument_name()
         return f"{'an argument' if name is None else f'argument {name}'} of {debug.name}"
 
+    def __repr__(self) -> str:
+        look = self._trace.look
+        text = None if look is None else look.text(self)
+        return super().__repr__() if text is None else text
+
+    def asked_for(self, use, kind, do):
+        look = self._trace.look
+        is_known, value = (False, None) if look is None else look.known(self)
+        if is_known and value is None:
+            raise kind(
+                f"an array that differs between devices was used as {use}.",
+                got=[f"got {self.aval.text()}", *made_at(self)],
+                do="Keep it an array (`jnp.where`, `lax.cond`), or make one value of it for all devices, as `lax.psum` does.",
+            )
+        return value
+
     def argument_name(self):
         return None if self.equation is not None else self._argument_names().get(self.variable)
 
@@ -101,7 +117,7 @@ class StagingTrace(Trace):
     """Writes equations. Everything bound while it is current becomes part of the program."""
 
     __slots__ = (
-        "alive", "constants", "debug", "effects", "equations", "invars", "parent", "superseded",
+        "alive", "constants", "debug", "effects", "equations", "invars", "look", "parent", "superseded",
     )  # fmt: skip
     is_heard = True
     """Whether its equations are published."""
@@ -116,6 +132,8 @@ class StagingTrace(Trace):
         self.alive = True
         self.parent = context.trace
         """The trace that was current when this one began; None once it is closed."""
+        self.look: Any = None
+        """Computes values of the program for who asks for them meanwhile; None where nothing can be computed yet."""
         self.superseded: set[Equation] = set()
         """Equations that others have replaced: they are part of the program only where they are used all the same."""
 
@@ -245,7 +263,7 @@ class StagingTrace(Trace):
     def close(self) -> None:
         """From now on, this trace's tracers may no longer be used."""
         self.alive = False
-        self.parent = None
+        self.parent = self.look = None
 
 
 class Draft(StagingTrace):

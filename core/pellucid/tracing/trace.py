@@ -474,6 +474,13 @@ class Tracer(Described):
         """The value, where the trace knows it; None otherwise."""
         return None
 
+    def asked_for(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
+        """The value, where it can be computed for Python, which needs it as `use`; None otherwise.
+
+        Raises: `kind` for a value that isn't one, because devices have several.
+        """
+        return None
+
     def transformed(self) -> Any:
         """The value of the enclosing trace that is transformed here, a whole batch for example; None without one."""
         return None
@@ -510,6 +517,8 @@ class Tracer(Described):
     def _known(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
         """The value, which is needed as `use`; raises an error of `kind` where the trace doesn't know it."""
         value = self.concrete()
+        if value is None:
+            value = self.asked_for(use, kind, do)
         if value is None:
             got = [f"got {self.aval.text()}", *made_at(self)]
             call = called_with(self)

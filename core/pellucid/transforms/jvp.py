@@ -103,6 +103,9 @@ class JVPTracer(Tracer):
     def concrete(self):
         return concrete_value(self.primal)
 
+    def asked_for(self, use, kind, do):
+        return self.primal.asked_for(use, kind, do) if isinstance(self.primal, Tracer) else None
+
     def details(self):
         return f", primal={self.primal}"
 
