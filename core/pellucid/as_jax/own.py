@@ -11,15 +11,16 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from pellucid.base import cached, dtypes, tree
-from pellucid.base.errors import ArgumentValueError, UnsupportedError
+from pellucid.base import cached, config, dtypes, tree
+from pellucid.base.errors import ArgumentValueError, ConfigError, UnsupportedError
 from pellucid.base.functional import strict_zip
 from pellucid.base.tree import TreeStructureError
+from pellucid.extend.core.trace_state import trace_ctx
 from pellucid.extend.source_info_util import excluded_paths
 from pellucid.numpy import asarray, promotion
 from pellucid.primitives.movement import canonical_axis
 from pellucid.runtime.distributed import initialize
-from pellucid.runtime.platforms import platform_of, started_clients
+from pellucid.runtime.platforms import default_platform, platform_of, started_clients
 from pellucid.sharding import NamedSharding, PartitionSpec, get_abstract_mesh, mesh_context
 from pellucid.sharding.mesh import Mesh, empty_mesh
 from pellucid.tracing.current import context
@@ -53,6 +54,27 @@ def itself(x: T) -> T:
     1
     """
     return x
+
+
+def axis_environment() -> Any:
+    """The named axes in scope.
+
+    >>> axis_environment().axis_sizes
+    {}
+    """
+    return trace_ctx.axis_env
+
+
+def option(name: str) -> Any:
+    """The option of the configuration called `name`, with or without `jax_` in front; None if there is none.
+
+    >>> option("raise_persistent_cache_errors").value, option("nothing")
+    (False, None)
+    """
+    try:
+        return config.config.option(name)
+    except ConfigError:
+        return None
 
 
 class JaxprEqnContext:
@@ -136,6 +158,31 @@ class SupportsDType(Protocol):
     def dtype(self) -> np.dtype: ...
 
 
+class SupportsShape(Protocol):
+    """A value with a shape."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+
+class SupportsSize(Protocol):
+    """A value with a number of elements."""
+
+    @property
+    def size(self) -> int: ...
+
+
+class SupportsNdim(Protocol):
+    """A value with a number of dimensions."""
+
+    @property
+    def ndim(self) -> int: ...
+
+
+class DuckTypedArray(SupportsDType, SupportsShape, Protocol):
+    """A value with a shape and an element type."""
+
+
 def dtype_of(x: Any, *, canonicalize: bool = True) -> Any:
     """The element type of an array, a number or what else has one.
 
@@ -165,7 +212,18 @@ def ensure_arraylike(fun_name: str, /, *args: Any) -> Any:
     return arrays[0] if len(arrays) == 1 else arrays
 
 
+def ensure_arraylike_tuple(fun_name: str, tup: Sequence[Any]) -> tuple[Any, ...]:
+    """The items of `tup` as arrays.
+
+    >>> ensure_arraylike_tuple("f", [1.0])
+    (Array(1., dtype=float32, weak_type=True),)
+    """
+    check_arraylike(fun_name, *tup)
+    return tuple(map(asarray, tup))
+
+
 promote_args = promotion.promote_arguments
+promote_args_numeric = promotion.promote_arguments_numeric
 promote_args_inexact = promotion.promote_arguments_inexact
 promote_shapes = promotion.promote_shapes
 
@@ -394,6 +452,40 @@ def api_boundary(fun: F, **_: Any) -> F:
 
 # Tests ---------------------------------------------------------------------------------------------------
 
+
+def is_device_tpu(version: int | None = None, variant: str = "") -> bool:
+    """Whether tests run on TPUs.
+
+    Raises: UnsupportedError where a version or variant is asked for on one.
+
+    >>> is_device_tpu()
+    False
+    """
+    if default_platform() != "tpu":
+        return False
+    if version is not None or variant:
+        raise UnsupportedError("is_device_tpu: versions of TPUs aren't told apart.")
+    return True
+
+
+def is_device_cuda() -> bool:
+    """Whether tests run on NVIDIA's GPUs.
+
+    >>> is_device_cuda()
+    False
+    """
+    return default_platform() == "cuda"
+
+
+def is_device_rocm() -> bool:
+    """Whether tests run on AMD's GPUs.
+
+    >>> is_device_rocm()
+    False
+    """
+    return default_platform() == "rocm"
+
+
 _TOLERANCES = {"bfloat16": 1e-2, "float16": 1e-3, "float32": 1e-6, "complex64": 1e-6, "float64": 1e-15, "complex128": 1e-15}  # fmt: skip
 
 
@@ -431,6 +523,35 @@ def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
     [(1, 'a'), (2, 'b')]
     """
     return list(strict_zip(*args))
+
+
+def foreach(f: Callable[..., Any], *args: Iterable[Any]) -> None:
+    """Call `f` with the items of iterables of one length, one after the other.
+
+    >>> foreach(print, [1, 2], "ab")
+    1 a
+    2 b
+    """
+    for items in strict_zip(*args):
+        f(*items)
+
+
+def concatenate(xs: Iterable[Sequence[Any]]) -> list[Any]:
+    """The items of several sequences.
+
+    >>> concatenate([[1], [2, 3]])
+    [1, 2, 3]
+    """
+    return [x for each in xs for x in each]
+
+
+def ceil_of_ratio(x: int, y: int) -> int:
+    """`x / y`, rounded up.
+
+    >>> ceil_of_ratio(7, 2)
+    4
+    """
+    return -(-x // y)
 
 
 def unzip2(xys: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -581,6 +702,29 @@ class HashablePartial:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.f(*self.args, *args, **self.kwargs, **kwargs)
+
+
+class HashableWrapper:
+    """`x`, equal to others by value if that has a hash, else by identity.
+
+    >>> HashableWrapper(1) == HashableWrapper(1), HashableWrapper([1]) == HashableWrapper([1])
+    (True, False)
+    """
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+        try:
+            self.key: Any = ("value", hash(x))
+        except TypeError:
+            self.key = ("object", id(x))
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, HashableWrapper) or self.key[0] != other.key[0]:
+            return False
+        return self.x == other.x if self.key[0] == "value" else self.x is other.x
 
 
 @dataclass(frozen=True)

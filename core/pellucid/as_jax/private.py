@@ -9,7 +9,14 @@ from types import ModuleType
 from typing import Any
 
 from pellucid.as_jax.identity import PUBLIC
-from pellucid.as_jax.private_names import OBJECTS, READ_ANEW, REFUSED, SOURCES
+from pellucid.as_jax.private_names import (
+    EVERYWHERE,
+    FAMILIES,
+    OBJECTS,
+    READ_ANEW,
+    REFUSED,
+    SOURCES,
+)
 
 _ROOT = "jax._src"
 _MODULES = {"", *SOURCES}
@@ -110,9 +117,11 @@ def _served(below: str, name: str) -> Any:
             module = importlib.import_module(f"jax.{source}".strip("."))
             if _shows(module, name):
                 return getattr(module, name)
-        own = _own(below, name)
-        if own is not None:
-            return own
+        if name in EVERYWHERE:
+            return resolved(EVERYWHERE[name])
+        further = resolved(FAMILIES[below])(name) if below in FAMILIES else _own(below, name)
+        if further is not None:
+            return further
     asked_in_vain[f"{_ROOT}.{full}"] = f"{_ROOT}.{full}"
     raise AttributeError(
         f"`{_ROOT}.{full}` is private to jax, and pellucid, which answers for it, has nothing of that meaning.\n"

@@ -21,7 +21,7 @@ SOURCES = _rows(
     abstract_arrays: core
     ad_checkpoint: ad_checkpoint .
     ad_util: interpreters.ad lax
-    api: . api_util core tree_util
+    api: . api_util core tree_util sharding extend.backend
     api_util: api_util
     array basearray: . typing
     buffer_callback: experimental.buffer_callback
@@ -31,10 +31,10 @@ SOURCES = _rows(
     compiler:
     compute_on: experimental.compute_on
     config: .
-    core: core extend.core ref
+    core: core extend.core ref errors .
     cudnn cudnn.fused_attention_stablehlo:
     custom_batching: custom_batching
-    custom_derivatives: custom_derivatives .
+    custom_derivatives: custom_derivatives . tree_util errors
     custom_partitioning: experimental.custom_partitioning
     debugging: debug
     dispatch: interpreters.xla
@@ -79,7 +79,7 @@ SOURCES = _rows(
     numpy.util: numpy
     ops ops.scatter: ops
     ops.special: nn scipy.special
-    pjit: . experimental.pjit sharding api_util
+    pjit: . experimental.pjit sharding api_util extend.sharding tree_util lax
     pmap: .
     pretty_printer:
     prng: extend.random random
@@ -101,7 +101,7 @@ SOURCES = _rows(
     scipy.stats scipy.stats._core: scipy.stats
     shard_alike: experimental.shard_alike
     shard_map: . experimental.shard_map
-    sharding_impls: sharding . interpreters.pxla experimental.layout
+    sharding_impls: sharding . interpreters.pxla experimental.layout extend.sharding
     source_info_util: extend.source_info_util
     stages: stages
     state state.types state.primitives state.discharge: ref .
@@ -137,6 +137,14 @@ OBJECTS = {
     "distributed.global_state": "pellucid.as_jax.own.global_state",
     "dtypes.DType": "numpy.dtype",
     "dtypes.ExtendedDType": "pellucid.extend.dtypes.ExtendedDType",
+    "core.get_axis_env": "pellucid.as_jax.own.axis_environment",
+    "dtypes.default_complex_dtype": "pellucid.base.dtypes.default_complex_dtype",
+    "dtypes.default_float_dtype": "pellucid.base.dtypes.default_float_dtype",
+    "dtypes.default_int_dtype": "pellucid.base.dtypes.default_int_dtype",
+    "dtypes.default_uint_dtype": "pellucid.base.dtypes.default_uint_dtype",
+    "dtypes.is_weakly_typed": "pellucid.base.dtypes.is_weakly_typed",
+    "dtypes.to_floating_dtype": "pellucid.base.dtypes.to_floating_dtype",
+    "dtypes.to_numeric_dtype": "pellucid.base.dtypes.to_numeric_dtype",
     "dtypes.dtype": "pellucid.as_jax.own.dtype_of",
     "dtypes.extended": "pellucid.base.dtypes.extended",
     "dtypes.supports_inf": "pellucid.base.dtypes.supports_inf",
@@ -162,10 +170,13 @@ OBJECTS = {
     "checkify.checkify": "pellucid.checks.checkify.checkify",
     "checkify.user_checks": "pellucid.checks.errors.user_checks",
     "mesh.empty_abstract_mesh": "pellucid.sharding.mesh.empty_abstract_mesh",
+    "mesh.empty_concrete_mesh": "pellucid.sharding.mesh.empty_mesh",
     "mesh.get_concrete_mesh": "pellucid.as_jax.own.get_concrete_mesh",
     "mesh.use_abstract_mesh": "pellucid.sharding.use_abstract_mesh",
     "numpy.util.check_arraylike": "pellucid.as_jax.own.check_arraylike",
     "numpy.util.ensure_arraylike": "pellucid.as_jax.own.ensure_arraylike",
+    "numpy.util.ensure_arraylike_tuple": "pellucid.as_jax.own.ensure_arraylike_tuple",
+    "numpy.util.promote_args_numeric": "pellucid.as_jax.own.promote_args_numeric",
     "numpy.util.promote_args": "pellucid.as_jax.own.promote_args",
     "numpy.util.promote_args_inexact": "pellucid.as_jax.own.promote_args_inexact",
     "numpy.util.promote_dtypes": "pellucid.as_jax.own.promote_dtypes",
@@ -190,6 +201,9 @@ OBJECTS = {
     "sharding_impls.canonicalize_sharding": "pellucid.as_jax.own.canonicalize_sharding",
     "state.types.AbstractRef": "pellucid.ir.avals.AbstractRef",
     "test_util.check_close": "pellucid.as_jax.own.check_close",
+    "test_util.is_device_cuda": "pellucid.as_jax.own.is_device_cuda",
+    "test_util.is_device_rocm": "pellucid.as_jax.own.is_device_rocm",
+    "test_util.is_device_tpu": "pellucid.as_jax.own.is_device_tpu",
     "test_util.device_under_test": "pellucid.runtime.platforms.default_platform",
     "traceback_util._exclude_paths": "pellucid.extend.source_info_util.excluded_paths",
     "traceback_util.api_boundary": "pellucid.as_jax.own.api_boundary",
@@ -199,9 +213,18 @@ OBJECTS = {
     "tree_util.flatten_one_level": "pellucid.as_jax.own.flatten_one_level",
     "tree_util.prefix_errors": "pellucid.as_jax.own.prefix_errors",
     "typing.Shape": "pellucid.base.typing.Shape",
+    "typing.DuckTypedArray": "pellucid.as_jax.own.DuckTypedArray",
+    "typing.SupportsNdim": "pellucid.as_jax.own.SupportsNdim",
+    "typing.SupportsShape": "pellucid.as_jax.own.SupportsShape",
+    "typing.SupportsSize": "pellucid.as_jax.own.SupportsSize",
     "typing.SupportsDType": "pellucid.as_jax.own.SupportsDType",
     "util.HashableFunction": "pellucid.as_jax.own.HashableFunction",
     "util.HashablePartial": "pellucid.as_jax.own.HashablePartial",
+    "util.HashableWrapper": "pellucid.as_jax.own.HashableWrapper",
+    "util.ceil_of_ratio": "pellucid.as_jax.own.ceil_of_ratio",
+    "util.concatenate": "pellucid.as_jax.own.concatenate",
+    "util.foreach": "pellucid.as_jax.own.foreach",
+    "util.fun_name": "pellucid.tracing.name_of",
     "util.cache": "pellucid.as_jax.own.cache",
     "util.canonicalize_axis": "pellucid.as_jax.own.canonicalize_axis",
     "util.merge_lists": "pellucid.as_jax.own.merge_lists",
@@ -224,6 +247,17 @@ READ_ANEW = {
     "xla_bridge._backends": "pellucid.as_jax.own.running_backends()",
 }
 """Names whose values change; those that aren't calls may be set, which replaces the object of pellucid."""
+
+EVERYWHERE = {
+    "map": "pellucid.api_util.safe_map",
+    "safe_map": "pellucid.api_util.safe_map",
+    "safe_zip": "pellucid.as_jax.own.safe_zip",
+    "zip": "pellucid.as_jax.own.safe_zip",
+}
+"""Names that many private modules have, with the objects that they are here."""
+
+FAMILIES = {"config": "pellucid.as_jax.own.option"}
+"""Functions of a name that give further names of a module, or None."""
 
 REFUSED = {
     "cudnn.fused_attention_stablehlo": "Call `jax.nn.dot_product_attention`, which chooses the kernel.",
