@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from pellucid.as_jax import private, versions
+from pellucid.as_jax import kernels, private, versions
 from pellucid.as_jax.identity import (
     ADAPTERS,
     BELOW_PUBLIC,
@@ -138,9 +138,9 @@ class Finder:
             spec = private.spec_of(name)
             candidates = [f"pellucid.{rest.removeprefix('_src.')}"] if spec is None else []
         else:
-            spec = None
-            candidates = [f"{ADAPTERS}.{rest}" if rest else ADAPTERS]
-            if rest and not rest.startswith("as_jax"):
+            spec = kernels.spec_of(name)
+            candidates = [f"{ADAPTERS}.{rest}" if rest else ADAPTERS] if spec is None else []
+            if candidates and rest and not rest.startswith("as_jax"):
                 candidates += [f"{BELOW_PUBLIC}.{rest}", f"pellucid.{rest}"]
         for candidate in candidates:
             if _exists(candidate):

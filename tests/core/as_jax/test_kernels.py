@@ -1,0 +1,48 @@
+"""Modules of hand-written kernels are imported, and their names refuse use."""
+
+import subprocess
+import sys
+
+PROGRAM = """
+import pellucid.as_jax; pellucid.as_jax.install()
+import importlib, sys
+import jax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu, triton as plgpu
+from jax.experimental.pallas.ops.tpu.flash_attention import flash_attention
+from jax.experimental.pallas.ops.tpu import splash_attention
+import jax.experimental.pallas.ops.gpu.attention, jax.experimental.mosaic.gpu
+from pellucid.as_jax.kernel_names import NAMES
+for module, names in NAMES.items():
+    loaded = importlib.import_module(f"jax.experimental.{module}")
+    assert all(hasattr(loaded, name) for name in names), module
+assert jax.experimental.pallas is pl and pl.__name__ == "jax.experimental.pallas"
+assert pl.cdiv(7, 2) == 4
+assert not hasattr(pl, "nothing")
+assert not isinstance(1, pl.BlockSpec)
+class Mine(pl.BlockSpec):
+    pass
+for use in (
+    lambda: pl.pallas_call(print), lambda: pltpu.CompilerParams(), lambda: pltpu.MemorySpace.VMEM, lambda: flash_attention(1),
+    lambda: Mine(), lambda: plgpu.load,
+):
+    try:
+        result = use()
+    except NotImplementedError as error:
+        assert "has no hand-written kernels" in str(error), error
+    else:
+        assert result is plgpu.load
+try:
+    import jax.experimental.pallas.nothing
+except ModuleNotFoundError as error:
+    assert str(error) == "No module named 'jax.experimental.pallas.nothing'"
+else:
+    raise AssertionError
+"""
+
+
+def test_names_of_kernels_are_imported_and_refuse_use():
+    process = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert process.returncode == 0, process.stderr
