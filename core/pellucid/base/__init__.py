@@ -52,6 +52,7 @@ from .functional import (
     renamed,
     resized,
     strict_zip,
+    wrapping,
 )
 from .interruption import interruptible
 from .late import is_loaded

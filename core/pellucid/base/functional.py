@@ -55,6 +55,27 @@ def renamed(function: F, name: str, module: str | None = None) -> F:
     return copy
 
 
+_NAMES = ("__name__", "__qualname__")
+
+
+def wrapping(function: Any, *, updated: Sequence[str] = ("__dict__",)) -> Callable[[F], F]:
+    """`functools.wraps(function)` without names of `function` that are no strings, as objects that are called may have.
+
+    >>> class Scaling:
+    ...     __name__ = None
+    ...     def __call__(self, x):
+    ...         return 2 * x
+    >>> wrapping(Scaling())(lambda x: x).__name__
+    '<lambda>'
+    """
+    assigned = [
+        name
+        for name in functools.WRAPPER_ASSIGNMENTS
+        if name not in _NAMES or isinstance(getattr(function, name, None), str)
+    ]
+    return functools.wraps(function, assigned, updated)  # pyright: ignore[reportReturnType]
+
+
 def inserted(values: Sequence[Any], position: Any, *new: Any) -> tuple[Any, ...]:
     """`values` with `new` ones at `position`.
 

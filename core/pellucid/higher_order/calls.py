@@ -20,6 +20,7 @@ from pellucid.base import (
     Shape,
     strict_zip,
     tree_flatten,
+    wrapping,
 )
 from pellucid.ir import (
     CONTROL,
@@ -545,7 +546,7 @@ def composite(decomposition: Function, name: str, version: int = 0) -> Function:
             do='Put a name of your own in front, as in "my.operation".',
         )
 
-    @functools.wraps(decomposition)
+    @wrapping(decomposition)
     def call(*args: Any, **attributes: Any) -> Any:
         frozen = tuple([_frozen(name, key, value) for key, value in attributes.items()])
         leaves, in_tree = tree_flatten(args)

@@ -6,7 +6,6 @@ its signature, one call of it as functions of flat values, its batched form, and
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -23,6 +22,7 @@ from pellucid.base import (
     identity,
     strict_zip,
     tree_map,
+    wrapping,
 )
 from pellucid.base.late import late
 from pellucid.ir import (
@@ -201,7 +201,7 @@ class ForwardsDefinitions:
 
     def __init__(self, fun: Function) -> None:
         check_callable(fun, type(self).__name__)
-        functools.update_wrapper(self, fun, updated=())  # pyright: ignore[reportArgumentType]  # subclasses are called
+        wrapping(fun, updated=())(self)  # pyright: ignore[reportArgumentType]  # subclasses are called
         self.fun = fun
 
     def __getattr__(self, name: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +24,7 @@ from pellucid.base import (
     larger,
     strict_zip,
     tree_map,
+    wrapping,
 )
 from pellucid.ir import Avals, ClosedJaxpr, Literal, Operands, Values, Var, rearranged
 from pellucid.primitives import (
@@ -108,7 +108,7 @@ def _with_parts_of_references(
     """(`f`, inputs of its steps) with the number of the step in place of each reference, whose part `f` gets."""
     references = [x if is_reference(x) else None for x in leaves]
 
-    @functools.wraps(f)
+    @wrapping(f)
     def of_parts(carry: Any, x: Any) -> Any:
         pairs = strict_zip(tree.flatten_up_to(x), references)
         parts = [v if ref is None else ref.at[v] for v, ref in pairs]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -15,6 +14,7 @@ from pellucid.base import (
     ShapeError,
     library_code,
     users_function,
+    wrapping,
 )
 from pellucid.ir import Operands
 from pellucid.primitives.movement import broadcast_shapes
@@ -28,7 +28,7 @@ from .promotion import note_rank_promotion
 
 CoreDims = tuple[str, ...]
 
-_NAME = r"[^\W\d]\w*"
+_NAME = r"(?:[^\W\d]\w*|\d+)"
 _DIMS = rf"\((?:{_NAME}(?:,{_NAME})*)?\)"
 _SIGNATURE = re.compile(rf"{_DIMS}(?:,{_DIMS})*->{_DIMS}(?:,{_DIMS})*")
 
@@ -64,8 +64,8 @@ def vectorize(
 ) -> Callable[..., Any]:
     """`pyfunc`, a function of small arrays, mapped over all axes in front of theirs, which broadcast.
 
-    `signature`, as "(m,k),(k,n)->(m,n)", names the dimensions that `pyfunc` sees and gives; by default it takes and
-    gives scalars. Positions or names of arguments in `excluded` go to `pyfunc` as they are, and so does None.
+    `signature`, as "(m,k),(k,n)->(m,n)", names the dimensions that `pyfunc` sees and gives, or states their sizes, as
+    "(3),(3)->(3)"; by default it takes and gives scalars. Positions or names of arguments in `excluded` go to `pyfunc` as they are, and so does None.
 
     Raises: ShapeError for arguments that don't have the dimensions or don't broadcast, ArgumentTypeError for another
     number of arguments than the signature has.
@@ -86,7 +86,7 @@ def vectorize(
     dims = None if signature is None else parse_signature(signature)
 
     @library_code
-    @functools.wraps(pyfunc)
+    @wrapping(pyfunc)
     def vectorized(*args: Any, **kwargs: Any) -> Any:
         fixed = {i for i, x in enumerate(args) if i in excluded or x is None}
         mapped_names = [name for name in kwargs if name not in excluded]
@@ -189,6 +189,11 @@ def _checked(
             got=f"shape {shape}, signature ({','.join(dims)})",
         )
     for dim, size in zip(dims, shape[len(shape) - n :], strict=True):
+        if dim.isdecimal() and size != int(dim):
+            raise ShapeError(
+                f"vectorize: {what} has another size than its signature says.",
+                got=f"shape {shape}, signature ({','.join(dims)})",
+            )
         if sizes.setdefault(dim, size) != size:
             raise ShapeError(
                 f"vectorize: {what} has another size along a dimension named twice.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from pellucid.base import (
     strict_zip,
     tree_leaves,
     tree_map,
+    wrapping,
 )
 from pellucid.higher_order.jitted import jit
 from pellucid.ir import Operands, Values
@@ -135,7 +135,7 @@ def pmap(
         )
 
     # So that jit's messages name the arguments.
-    functools.update_wrapper(over_devices, fun, updated=())
+    wrapping(fun, updated=())(over_devices)
     compiled = jit(over_devices, static_argnums=static or None, donate_argnums=donate_argnums)
     settled: set[Any] = set()  # (structure, layouts) of arguments that lie where they are wanted
 

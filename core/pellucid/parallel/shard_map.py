@@ -21,6 +21,7 @@ from pellucid.base import (
     shown_path,
     strict_zip,
     tree_map,
+    wrapping,
 )
 from pellucid.higher_order.bodies import Body, argument_names, body_of_flat, observed
 from pellucid.ir import DebugInfo, Effects, Operands, Results, Values
@@ -138,7 +139,7 @@ def _call_on_values(
         for x, spec, path in strict_zip(values, _input_specs(args, in_specs), paths)
     ]
 
-    @functools.wraps(f)
+    @wrapping(f)
     def on_parts(*parts: Any) -> Any:
         cells = [new_ref(x) if r else x for x, r in strict_zip(parts, is_ref)]
         result = f(*tree.unflatten(cells))

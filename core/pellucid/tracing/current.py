@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any, Self
 
-from pellucid.base import ArgumentTypeError, Function, NameStack, block
+from pellucid.base import ArgumentTypeError, Function, NameStack, block, wrapping
 from pellucid.base.late import late
 from pellucid.ir import Equation, Lineage
 from pellucid.xla import flags
@@ -204,7 +204,7 @@ def named_call(fun: Function, *, name: str | None = None) -> Function:
     ('attention',)
     """
     scope_name = getattr(fun, "__name__", None) if name is None else name
-    return named_scope(_checked_name("named_call", scope_name))(fun)
+    return wrapping(fun)(named_scope(_checked_name("named_call", scope_name))(fun))
 
 
 def _checked_name(caller: str, name) -> str:

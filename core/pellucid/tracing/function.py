@@ -31,7 +31,7 @@ def name_of(function: Function) -> str:
     name = getattr(function, "__name__", None)
     if name is None and hasattr(function, "func"):  # functools.partial
         return name_of(function.func)
-    return name or type(function).__name__
+    return name if name and isinstance(name, str) else type(function).__name__
 
 
 def compares_by_identity(function: Function) -> bool:

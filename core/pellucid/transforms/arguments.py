@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -17,6 +16,7 @@ from pellucid.base import (
     shown_path,
     strict_zip,
     structure_differences,
+    wrapping,
 )
 from pellucid.ir import Mask, Operands, ShapedArray, Values, narrowed
 from pellucid.tracing import (
@@ -52,9 +52,7 @@ def wraps(function: Function, what: str) -> Callable[[Function], Any]:
     """Decorator that gives a transformed function the name and signature of `function`."""
 
     def decorate(transformed: Any) -> Any:
-        functools.update_wrapper(
-            transformed, function, updated=()
-        )  # a jitted function's methods stay its own
+        wrapping(function, updated=())(transformed)  # a jitted function's methods stay its own
         documentation = getattr(function, "__doc__", None)
         transformed.__doc__ = f"{what} of `{name_of(function)}`." + (
             f"\n\n{documentation}" if documentation else ""

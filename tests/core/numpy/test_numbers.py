@@ -13,7 +13,7 @@ from corpus import array_likes, numpy_expressions, wide_arrays
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid.base.errors import DtypeError, IntegerRangeError
+from pellucid.base.errors import DtypeError, IntegerRangeError, ShapeError
 
 
 def modes(function):
@@ -364,3 +364,17 @@ def test_searches_read_single_elements() -> None:
         places = [jnp.searchsorted(a, a, side, method=m) for m in ("scan", "scan_unrolled")]
         np.testing.assert_array_equal(places, [np.searchsorted(a, a, side)] * 2)
     assert not jnp.searchsorted(jnp.zeros(0), jnp.ones(3)).any()
+
+
+def test_signatures_of_vectorize_state_sizes() -> None:
+    def add(x):
+        return jnp.sum(x)
+
+    pairs = np.ones((3, 2), np.float32)
+    np.testing.assert_array_equal(jnp.vectorize(add, signature="(2)->()")(pairs), [2, 2, 2])
+    outer = jnp.vectorize(lambda a, b: a @ b, signature="(3,n),(n)->(3)")
+    assert outer(np.ones((3, 4)), np.ones((5, 4))).shape == (5, 3)
+    with pytest.raises(ShapeError, match="argument 0 of `add` has another size"):
+        jnp.vectorize(add, signature="(3)->()")(pairs)
+    with pytest.raises(ShapeError, match=r"result 0 of .* has another size"):
+        jnp.vectorize(lambda x: jnp.stack([x, x]), signature="()->(3)")(pairs)
