@@ -19,7 +19,8 @@ def __getattr__(name: str) -> Any:
     if name == "_src":
         return importlib.import_module("jax._src")
     value = getattr(importlib.import_module("pellucid"), name)
-    show_as(value, "jax" if getattr(value, "__qualname__", None) == name else None)
+    if __name__ == "jax":  # not where pellucid's own tools read this module
+        show_as(value, "jax" if getattr(value, "__qualname__", None) == name else None)
     return value
 
 
