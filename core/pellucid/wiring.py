@@ -7,6 +7,7 @@ late.origins.update(
         "array methods": "pellucid.numpy.operators:METHODS",  # importing it installs them
         "asarray": "pellucid.numpy.creation:asarray",  # `jnp.float32(3)` makes an array
         "bottom trace": "pellucid.compilation.eager:bottom",
+        "call of functions": "pellucid.extend.core.construction:call",  # libraries bind `call_p`
         "devices": "pellucid.runtime.platforms:devices",  # of a mesh made without devices
         "load ahead": "pellucid.compilation.disk_cache:programs_of_session",  # when devices are there
         "relaid": "pellucid.compilation.eager:relaid",  # large arrays are laid out anew by a program

@@ -22,6 +22,7 @@ from pellucid.base import (
     tree_flatten,
     wrapping,
 )
+from pellucid.base.late import late
 from pellucid.ir import (
     CONTROL,
     Avals,
@@ -392,6 +393,12 @@ class CoreCall(ClosedCall):
     """A plain call under the name that the reference gives to calls of functions."""
 
     name = "call"
+
+    def bind(self, *operands: Any, **params: Any) -> Any:
+        """Results of a program, `jaxpr`, or of one function of flat values, `subfuns=(function,)`."""
+        if "subfuns" in params:
+            return late("call of functions")(*operands, **params)
+        return super().bind(*operands, **params)
 
 
 call_p = CoreCall()

@@ -46,6 +46,11 @@ from jax._src.public_test_util import check_close
 from jax._src.scipy.special import gammaln
 import jax._src.numpy.lax_numpy as lax_numpy
 
+function = linear_util.wrap_init(lambda x, y: [x + y], debug_info=api_util.debug_info("call", max, (1, 2), {}))
+assert core.call_p.bind(1.0, 2.0, subfuns=(function,)) == [3.0]
+program = jax.make_jaxpr(lambda x: core.call_p.bind(x, x, subfuns=(function,)))(1.0)
+assert program.eqns[0].primitive is core.call_p
+
 assert api.jit is jax.jit and lax_numpy.where is jnp.where and gammaln is jax.scipy.special.gammaln
 assert lax.add_p is jax.lax.add_p and lax.control_flow.scan_p is scan_p is jax.lax.scan_p
 assert pjit.jit_p.name == "jit" and pjit.mesh_lib is mesh and pjit.auto_axes is jax.sharding.auto_axes
