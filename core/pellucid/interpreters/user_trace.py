@@ -69,6 +69,10 @@ class Trace(BuiltIn, metaclass=_CountsBuiltIns):
         """Refuse uses of the trace's tracers from now on."""
         self.alive = False
 
+    def full_raise(self, x: Any) -> Any:
+        """`x`: values of other traces are the subclass's to wrap."""
+        return x
+
     def stage_value(self, val: Any) -> Any:
         """A value of the enclosing trace as this trace's; subclasses make tracers."""
         return val

@@ -60,6 +60,7 @@ class Recording(Trace):
 
     def _passed_on(self, primitive, tracers, **params):
         self.seen.append(primitive)
+        tracers = map(self.full_raise, tracers)
         values = [t.value if isinstance(t, Recorded) else t for t in tracers]
         return self._wrapped(primitive.bind_with_trace(self.parent, values, None, params))
 
