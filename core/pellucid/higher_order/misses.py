@@ -171,7 +171,7 @@ def _value_text(x: Any) -> str:
     if isinstance(x, np.ndarray):
         return f"a NumPy array {x.dtype}{list(x.shape)}"
     is_named = inspect.isroutine(x) or isinstance(x, type)
-    return x.__qualname__ if is_named else f"a {kind.__name__}"
+    return (is_named and getattr(x, "__qualname__", None)) or f"a {kind.__name__}"
 
 
 # The parts of a key ----------------------------------------------------------------------------------------
