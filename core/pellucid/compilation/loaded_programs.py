@@ -6,6 +6,7 @@ compile it again. Arrays that a function captured are operands of its module, so
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import threading
 import weakref
@@ -55,8 +56,12 @@ class Loaded:
             by_id = dict(strict_zip(self.equation_ids, origins))
         if self.precompiled is not None:
             return self.precompiled._replace(origins=by_id)
-        program_id = module_id(self.executable.hlo_modules()[0])
-        return Precompiled("memory", by_id, program_id, b"", b"")
+        return Precompiled("memory", by_id, self._program_id, b"", b"")
+
+    @functools.cached_property
+    def _program_id(self) -> int:
+        """The executable's number in recordings; XLA copies the whole module (20 ms for 12 layers) to tell it."""
+        return module_id(self.executable.hlo_modules()[0])
 
 
 class _Programs:
