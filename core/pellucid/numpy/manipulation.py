@@ -25,7 +25,7 @@ from pellucid.base import (
     public_functions,
     smaller,
 )
-from pellucid.base.dims import InconclusiveSizeError
+from pellucid.base.dims import InconclusiveDimensionOperation
 from pellucid.primitives import arithmetic, assembly, logical, movement, reduction, slicing
 from pellucid.primitives.conversion import size_scalar
 from pellucid.primitives.creation import iota
@@ -236,7 +236,7 @@ def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
     aval = aval_of("squeeze", a)
     if axis is None:
         if not all(is_static((size,)) or known_at_least(size, 2) for size in aval.shape):
-            raise InconclusiveSizeError(
+            raise InconclusiveDimensionOperation(
                 "jnp.squeeze needs `axis` where a size is symbolic: it may be 1 or not.",
                 got=aval.text(),
                 do="Name the axes that have size 1.",
