@@ -189,8 +189,8 @@ def test_a_function_that_shares_anothers_program_has_its_runs(called: str) -> No
     def first(x):
         return jnp.cos(x) @ x
 
-    # One program, which has the first one's name.
-    first, second = pl.jit(first), pl.jit(types.FunctionType(first.__code__, globals(), "second"))
+    # One executable, which is shared.
+    first, second = pl.jit(first), pl.jit(types.FunctionType(first.__code__, globals(), "first"))
     slow = pl.jit(lambda x: pl.lax.fori_loop(0, 30, lambda i, x: jnp.tanh(x @ x), x))
     x = jnp.full((200, 200), 0.01)
     second(first(slow(x))).block_until_ready()

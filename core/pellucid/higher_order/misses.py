@@ -170,8 +170,9 @@ def _value_text(x: Any) -> str:
         return x.aval.text()
     if isinstance(x, np.ndarray):
         return f"a NumPy array {x.dtype}{list(x.shape)}"
-    is_named = inspect.isroutine(x) or isinstance(x, type)
-    return (is_named and getattr(x, "__qualname__", None)) or f"a {kind.__name__}"
+    if inspect.isroutine(x) or isinstance(x, type):
+        return str(getattr(x, "__qualname__", kind.__name__))
+    return f"a {kind.__name__}"
 
 
 # The parts of a key ----------------------------------------------------------------------------------------

@@ -228,8 +228,9 @@ def delete(
             raise DtypeError(
                 "jnp.delete needs positions of an integer dtype, or a mask.", got=f"got {obj!r:.60}"
             )
-        outside = numbers[(numbers < -n) | (numbers >= n)] if numbers.dtype.kind in "iu" else ()
-        if len(outside):
+        is_outside = (numbers < -n) | (numbers >= n)
+        if numbers.dtype.kind in "iu" and is_outside.any():
+            outside = numbers[is_outside]
             raise AxisError(
                 "jnp.delete got a position out of bounds.", got=f"{int(outside[0])}, {n} elements"
             )

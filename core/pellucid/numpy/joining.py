@@ -50,12 +50,13 @@ def concatenate(
     >>> concatenate([np.array([1, 2]), np.array([3.0])])
     Array([1., 2., 3.], dtype=float32)
     """
+    whole: Any = arrays
     if (
         not isinstance(arrays, (list, tuple))
-        and getattr(arrays, "ndim", 0) > 1
-        and arrays.shape[0] != 0
+        and getattr(whole, "ndim", 0) > 1
+        and whole.shape[0] != 0
     ):
-        return _merged(arrays, axis, dtype)
+        return _merged(whole, axis, dtype)
     parts = _sequence("concatenate", arrays)
     if not parts:
         raise ArgumentValueError("jnp.concatenate needs at least one array.")

@@ -142,7 +142,7 @@ def _pad(
     if mode in ("constant", "empty"):
         return _with_constants(x, None if mode == "empty" else values, widths)
     if mode == "linear_ramp":
-        ends = scalar(0, x.dtype) if values is None else values.astype(x.dtype)
+        ends = scalar(0, x.dtype) if values is None else asarray(values, x.dtype)
         values = broadcast_to(ends, (x.ndim, 2))
     for axis, (before, after) in enumerate(widths):
         n = x.shape[axis]

@@ -396,7 +396,8 @@ def _approx_function(name: str, is_max_k: bool, doc: str) -> Function:
         dimension, override = ints([reduction_dimension, reduction_input_size_override])
         if isinstance(size, Symbol):
             # The operation takes no symbolic k; the exact elements are what most platforms give anyway.
-            values, positions = top_k(operand if is_max_k else neg(operand), size, axis=dimension)
+            count: Any = size
+            values, positions = top_k(operand if is_max_k else neg(operand), count, axis=dimension)
             return [values if is_max_k else neg(values), positions]
         params = ApproxTopKParams(
             size, dimension, float(recall_target), is_max_k, override, bool(aggregate_to_topk)
