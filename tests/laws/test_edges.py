@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.special
 
 import pellucid as pl
 import pellucid.numpy as jnp
@@ -178,3 +179,83 @@ def test_sums_of_no_exponentials() -> None:
     weights = pl.grad(lambda b: logsumexp(x, b=b))(jnp.array([0.0, 1.0]))
     np.testing.assert_allclose(weights, [np.exp(-1), 1], 1e-6)  # that of a weight of 0, too
     assert logsumexp(jnp.array([1.0, jnp.inf]), b=jnp.array([1.0, 0.0])) == 1
+
+
+# Conventions --------------------------------------------------------------------------------------
+
+IMAGE = np.arange(16.0).reshape(4, 4) ** 1.3
+
+CUBIC = [
+    ((8, 8), True, [-0.6151, -0.3933, 0.0760]), ((8, 8), False, [-0.7333, -0.4865, -0.0973]), ((3, 2), True, [1.7238, 4.5897]),
+    ((3, 2), False, [1.1412, 4.4531]), ((4, 9), False, [-0.1087, 0.1181, 0.4650]), ((1, 1), True, [14.7150]),
+]  # fmt: skip
+"""(shape, antialias, the first elements that PyTorch's bicubic interpolation gives)."""
+
+
+@pytest.mark.parametrize(("shape", "antialias", "expected"), CUBIC)
+def test_cubic_interpolation_of_pytorch(shape, antialias, expected) -> None:
+    for name in ("cubic-pytorch", "bicubic-pytorch"):
+        actual = pl.image.resize(IMAGE, shape, name, antialias=antialias)
+        np.testing.assert_allclose(actual[0, : len(expected)], expected, 0, 1e-4)
+
+
+def test_cubic_interpolation_of_pytorch_repeats_borders() -> None:
+    for offset in (30.0, -30.0):
+        actual = pl.image.scale_and_translate(
+            jnp.arange(4.0), (4,), (0,), jnp.ones(1), jnp.array([offset]), "cubic-pytorch", False
+        )
+        np.testing.assert_allclose(actual, np.full(4, 0 if offset > 0 else 3), 0, 1e-5)
+
+
+# As NumPy: no elements, bools and 8-bit integers ---------------------------------------------------
+
+AS_NUMPY = [
+    *(f"M.{f}({x}, dtype=bool)" for f in ("cumsum", "cumprod", "nancumsum", "sum", "prod") for x in ("f", "z", "h")),
+    *(f"M.{u}.{m}({x}, dtype=bool)" for u in ("add", "multiply", "logical_or", "logical_and") for m in ("reduce", "accumulate")
+      for x in ("f", "i")),
+    "M.cumulative_sum(f, dtype=bool)", "M.logical_or.reduce(f, initial=True)", "M.logical_and.reduce(i, where=i > 0)",
+    "M.cov(f[:0])", "M.cov(e)", "M.cov(e, e)", "M.cov(e.T)", "M.corrcoef(e)", "M.insert(f[:0], 0, 5.0)", "M.insert(e, 0, 5.0, axis=1)",
+    "M.linalg.norm(f[:0], np.inf)", "M.linalg.norm(e, np.inf, axis=1)", "M.median(e, axis=0)", "M.nanmedian(e, axis=0)",
+    "M.percentile(e, 50, axis=0)", "M.quantile(e, np.array([0.1, 0.5]), axis=0)", "M.union1d(f[:0], f[:0])",
+    "M.intersect1d(f[:0], f[:0])", "M.setxor1d(f[:0], f[:0])", "M.setdiff1d(f[:0], f)", "M.poly(f[:0])", "M.bincount(i > 0)",
+    "M.bincount(i > 0, minlength=3)", "M.mean(e, axis=0)", "M.sum(e)", "M.prod(e)", "M.trapezoid(f[:0])", "M.polyadd(f[:0], f)",
+    "M.linalg.matrix_rank(e)", "M.linalg.slogdet(np.zeros((0, 0)))", "M.unique(e.T, axis=0)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", AS_NUMPY)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_as_numpy(row) -> None:
+    operands = {
+        "f": np.array([0, 0.1, 0.2, -1.5, 300.7], np.float32),
+        "z": np.array([1 + 1j, 0.5, 0], np.complex64),
+        "h": np.array([0.5, 0.25, 0], np.float16),
+        "i": np.array([100, 0, -3], np.int8),
+        "e": np.zeros((3, 0), np.float32),
+        "np": np,
+    }
+    actual, expected = (
+        pl.tree.leaves(eval(row, operands | {"M": library})) for library in (jnp, np)
+    )
+    for a, b in zip(actual, expected, strict=True):
+        assert np.shape(a) == np.shape(b)
+        assert np.asarray(a).dtype.kind == np.asarray(b).dtype.kind
+        np.testing.assert_allclose(a, b, 1e-5)
+
+
+# Spherical harmonics and eigenvectors ---------------------------------------------------------------
+
+
+def test_spherical_harmonics_count_polar_angles_by_their_cosines() -> None:
+    n, m = map(np.array, zip(*[(n, m) for n in range(5) for m in range(-n, n + 1)]))
+    for theta in (-0.5, 0.0, 0.3, 3.5, 7.0):
+        ours = pl.scipy.special.sph_harm_y(n, m, theta, 0.3)
+        np.testing.assert_allclose(ours, scipy.special.sph_harm_y(n, m, theta, 0.3), 1e-4, 1e-5)
+
+
+def test_complex_tridiagonal_matrices_are_given_by_their_superdiagonal() -> None:
+    rng = np.random.default_rng(0)
+    d, e = rng.normal(size=5), rng.normal(size=4) + 1j * rng.normal(size=4)
+    w, v = map(np.asarray, pl.scipy.linalg.eigh_tridiagonal(d, e))
+    matrix = np.diag(d) + np.diag(e, 1) + np.diag(e.conj(), -1)
+    np.testing.assert_allclose(matrix @ v, v * w, 0, 1e-5)

@@ -8,10 +8,11 @@ from typing import Any
 
 import pellucid.numpy as jnp
 from pellucid import random
-from pellucid.base import public_functions
+from pellucid.base import ArgumentTypeError, ArgumentValueError, public_functions
 from pellucid.base.typing import Shape
-from pellucid.refs.access import new_ref
+from pellucid.refs.access import addupdate, new_ref
 from pellucid.refs.primitives import Ref
+from pellucid.tracing import context
 from pellucid.tree_util import register_dataclass
 
 
@@ -29,11 +30,28 @@ class StatefulPRNG:
     _base_key: Any
     _counter: Ref
 
-    def key(self) -> Any:
-        """A key that no other call gives."""
+    def __post_init__(self) -> None:
+        if getattr(self._base_key, "dtype", None) == "uint32":
+            raise ArgumentTypeError(
+                "StatefulPRNG takes a typed key.", got="got words", do="Use `random.wrap_key_data`."
+            )
+
+    def key(self, shape: Shape | int = ()) -> Any:
+        """A key that no other call gives, or an array of such keys of this shape.
+
+        Raises: EffectsError in a function that is mapped by `vmap` over other arguments: each element of the batch
+        would get the same key. Map over `split(n)`. ArgumentValueError for a generator that is split.
+        """
+        if jnp.ndim(self._base_key):
+            raise ArgumentValueError(
+                "a generator that was split can't be drawn from.",
+                got=f"a generator of shape {jnp.shape(self._base_key)}",
+                do="Map over it with `vmap`.",
+            )
         count = self._counter[...]
-        self._counter[...] = count + 1
-        return random.fold_in(self._base_key, count)
+        addupdate(self._counter, ..., 1)
+        key = random.fold_in(self._base_key, count)
+        return random.split(key, shape) if shape != () else key
 
     def random(self, size: Shape | int | None = None, dtype: Any = float) -> Any:
         """Numbers from 0 to 1, 1 left out, of shape `size`."""
@@ -81,9 +99,16 @@ def _shape(size: Shape | int | None, *parameters: Any) -> Shape:
 def stateful_rng(seed: Any = None, *, impl: Any = None) -> StatefulPRNG:
     """A generator that begins with the integer `seed`, by default one of the system's.
 
+    Raises: ArgumentTypeError without a seed in a function that is traced, which would always get the same one.
+
     >>> stateful_rng(0).integers(10, size=3).shape
     (3,)
     """
+    if seed is None and not context.trace.is_eager:
+        raise ArgumentTypeError(
+            "stateful_rng needs a seed in a function that is traced: one of the system's would be part of the program.",
+            do="Pass `seed`, or make the generator outside, and pass it as an argument.",
+        )
     seed = secrets.randbits(31) if seed is None else seed
     return StatefulPRNG(random.key(seed, impl=impl), new_ref(jnp.zeros((), int)))
 

@@ -38,8 +38,10 @@ _MIN_TOTAL_WEIGHT = 1000 * float(np.finfo(np.float32).eps)
 class ResizeMethod(enum.Enum):
     """A way to compute elements between the elements of an image.
 
-    NEAREST takes the nearest element. LINEAR, CUBIC (Keys, a = -0.5), CUBIC_PYTORCH (a = -0.75), LANCZOS3 and LANCZOS5
-    weigh elements by a kernel of radius 1, 2, 2, 3 and 5. AREA takes the mean over the area that a sample covers.
+    NEAREST takes the nearest element. LINEAR, CUBIC (Keys, a = -0.5), LANCZOS3 and LANCZOS5 weigh elements by a kernel
+    of radius 1, 2, 3 and 5. CUBIC_PYTORCH gives what PyTorch's "bicubic" gives: with antialiasing CUBIC, without it the
+    kernel with a = -0.75, and the elements at the borders repeated. AREA takes the mean over the area that a sample
+    covers.
 
     >>> ResizeMethod.from_string("bilinear")
     <ResizeMethod.LINEAR: 1>
@@ -71,7 +73,8 @@ _METHODS = {
     "nearest": ResizeMethod.NEAREST, "linear": ResizeMethod.LINEAR, "bilinear": ResizeMethod.LINEAR,
     "trilinear": ResizeMethod.LINEAR, "triangle": ResizeMethod.LINEAR, "lanczos3": ResizeMethod.LANCZOS3,
     "lanczos5": ResizeMethod.LANCZOS5, "cubic": ResizeMethod.CUBIC, "bicubic": ResizeMethod.CUBIC,
-    "tricubic": ResizeMethod.CUBIC, "cubic-pytorch": ResizeMethod.CUBIC_PYTORCH, "area": ResizeMethod.AREA,
+    "tricubic": ResizeMethod.CUBIC, "cubic-pytorch": ResizeMethod.CUBIC_PYTORCH,
+    "bicubic-pytorch": ResizeMethod.CUBIC_PYTORCH, "area": ResizeMethod.AREA,
 }  # fmt: skip
 
 
@@ -97,7 +100,7 @@ def _lanczos(radius: int) -> Callable[[Any], Any]:
 
 _KERNELS = {
     ResizeMethod.LINEAR: _linear, ResizeMethod.LANCZOS3: _lanczos(3), ResizeMethod.LANCZOS5: _lanczos(5),
-    ResizeMethod.CUBIC: _cubic(-0.5), ResizeMethod.CUBIC_PYTORCH: _cubic(-0.75),
+    ResizeMethod.CUBIC: _cubic(-0.5), ResizeMethod.CUBIC_PYTORCH: _cubic(-0.5),
 }  # fmt: skip
 
 
@@ -113,6 +116,8 @@ def _weights(
     step = 1 / scale  # between samples, in elements
     edges = (jnp.arange(samples + 1, dtype=dtype) - translation) * step
     centers = (jnp.arange(samples, dtype=dtype) + 0.5 - translation) * step - 0.5
+    if method is ResizeMethod.CUBIC_PYTORCH and not antialias:
+        return _repeating_borders(elements, centers, size)
     if method is ResizeMethod.AREA:
         low, high = jnp.minimum(edges[:-1], edges[1:]), jnp.maximum(edges[:-1], edges[1:])
         overlap = jnp.minimum(elements + 1, high) - jnp.maximum(elements, low)
@@ -124,6 +129,14 @@ def _weights(
     is_seen = jnp.abs(total) > _MIN_TOTAL_WEIGHT
     is_seen &= (centers >= -0.5) & (centers <= size - 0.5)
     return jnp.where(is_seen, weights / jnp.where(is_seen, total, 1), 0)
+
+
+def _repeating_borders(elements: Array, centers: Array, size: int) -> Array:
+    """Weights [size, samples] of PyTorch's cubic kernel in an image whose outermost elements go on beyond its borders."""
+    taps = jnp.floor(centers) + jnp.arange(-1, 3)[:, None]
+    weights = _cubic(-0.75)(jnp.abs(centers - taps))
+    is_tap = elements[:, None] == jnp.clip(taps, 0, size - 1)
+    return jnp.sum(jnp.where(is_tap, weights, 0), axis=1)
 
 
 @numpy_function(static=("axes", "sizes", "method", "antialias", "precision"))

@@ -176,6 +176,9 @@ def insert(
 @numpy_function(static="axis")
 def _inserted(x: Array, places: Array, new: Array, axis: int) -> Any:
     n, count = x.shape[axis], new.shape[axis]
+    if not n:
+        return convert(new, type_of(new), x.dtype)
+    places = able_to_hold(n + count, places)
     places = where(places < 0, places + n, places).clip(0, n)
     order = argsort(places)
     at = places[order] + arange(count, dtype=places.dtype)
@@ -186,7 +189,7 @@ def _inserted(x: Array, places: Array, new: Array, axis: int) -> Any:
     old = take(x, source, axis, mode="clip")
     added = take(convert(new, type_of(new), x.dtype), number, axis, mode="clip")
     along = tuple(-1 if i == axis else 1 for i in range(x.ndim))
-    return where(is_new.reshape(along), added, old) if n else added
+    return where(is_new.reshape(along), added, old)
 
 
 def delete(

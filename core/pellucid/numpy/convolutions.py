@@ -233,6 +233,8 @@ def _cov(
         divisor = total - ddof
     else:
         divisor = total - ddof * sum(weights * asarray(aweights)) / total
+    if not observations:
+        return full((count, count), np.nan, type_of(x).dtype).squeeze()
     x = x - expand_dims(mean, 1)
     weighted = x if weights is None else x * weights
     result = matmul(x, conjugate(weighted.T)) / divisor

@@ -37,7 +37,9 @@ def accumulated(
     default = promoted(aval.dtype) if promote or aval.dtype == _BOOL else aval.dtype
     computed = dtype or default
     along = canonical_axis(axis, type_of(a).ndim)
-    a = convert(a, type_of(a), dtypes.default_int_dtype() if computed == _BOOL else computed)
+    a = convert(a, type_of(a), computed)
+    if computed == _BOOL:  # truth is added and multiplied as 0 and 1
+        a = convert(a, type_of(a), dtypes.default_int_dtype())
     result = apply(a, along)
     return convert(result, type_of(result), computed)
 

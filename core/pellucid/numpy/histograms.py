@@ -28,7 +28,7 @@ from .elementwise import clip
 from .grids import ravel_multi_index
 from .joining import stack
 from .manipulation import ravel, reshape, where
-from .promotion import aval_of, known_int, promote_dtypes_inexact
+from .promotion import aval_of, convert, known_int, promote_dtypes_inexact
 from .reductions import max, min, sum
 from .searching import searchsorted
 
@@ -45,12 +45,16 @@ def bincount(
 
     Result: `length` counts (numbers beyond are left out), by default one more than the largest number, and at least
     `minlength`; under a trace `length` must be given. Negative numbers count as 0.
-    Raises: ArgumentTypeError for elements that aren't integers, ConcretizationTypeError without `length` under a trace.
+    Raises: ArgumentTypeError for elements that aren't integers or bools, ConcretizationTypeError without `length`
+    under a trace.
 
     >>> bincount(jnp.array([1, 2, 2]))
     Array([0, 1, 2], dtype=int32)
     """
     aval = aval_of("bincount", x)
+    if aval.dtype == np.bool_:
+        x = convert(x, aval, dtypes.default_int_dtype())
+        aval = type_of(x)
     if aval.dtype not in dtypes.KINDS["integral"]:
         raise ArgumentTypeError("jnp.bincount needs integers.", got=f"got {aval.text()}")
     if aval.ndim != 1:

@@ -231,6 +231,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 def poly(seq_of_zeros: ArrayLike) -> Array:
     """Coefficients of the polynomial with these zeros, or of the characteristic polynomial of a square matrix.
 
+    Of no zeros it is the number 1, as NumPy's.
     Raises: ArgumentValueError for other shapes.
 
     >>> poly(jnp.array([1, 2]))
@@ -246,6 +247,8 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
         raise ArgumentValueError(
             "jnp.poly needs a vector or a square matrix.", got=f"got {aval.text()}"
         )
+    if not type_of(zeros_of).size:
+        return asarray(1, dtype=zeros_of.dtype)
     coefficients = asarray([1], dtype=zeros_of.dtype)
     for i in range(type_of(zeros_of).shape[0]):
         factor = concatenate([coefficients[:1], -zeros_of[i : i + 1]])

@@ -141,7 +141,8 @@ def _elements(x: Array, positions: Array) -> Any:
     """Elements of `x` [size, *rest] at `positions` [*batch, *rest] along its first axis."""
     rest = x.shape[1:]
     shape = (*positions.shape[: positions.ndim - len(rest)], *rest)
-    rows = reshape(broadcast_to(positions.astype(np.int32), shape), (-1, *rest))
+    batch = shape[: len(shape) - len(rest)]
+    rows = reshape(broadcast_to(positions.astype(np.int32), shape), (math.prod(batch), *rest))
     return reshape(take_along_axis(x, rows, axis=0), shape)
 
 

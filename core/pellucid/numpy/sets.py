@@ -28,7 +28,7 @@ from pellucid.tracing import Tracer, type_of
 from pellucid.xla.arrays import Array
 
 from .compiled import numpy_function
-from .creation import arange, asarray, full
+from .creation import arange, asarray, full, zeros
 from .cumulative import cumsum
 from .elementwise import clip, minimum
 from .joining import concatenate
@@ -310,6 +310,9 @@ def _merged(ar1: ArrayLike, ar2: ArrayLike, equal_nan: bool) -> tuple[Any, ...]:
     """
     n, total = type_of(ar1).size, type_of(ar1).size + type_of(ar2).size
     joined = concatenate([ar1, ar2])
+    if not total:
+        nothing, nowhere = zeros((0,), bool), zeros((0,), np.int32)
+        return joined, nothing, nothing, nothing, nowhere, nowhere
     order, is_first = _runs(expand_dims(joined, 1), equal_nan)
     run = cumsum(is_first, dtype=np.int32) - 1
     is_left = order < n

@@ -67,11 +67,26 @@ class ufunc(metaclass=_UfuncType):
         self.identity = identity
         self.__name__ = name or getattr(func, "__name__", "ufunc")
         self.__doc__ = func.__doc__
+        self._stated = func, call
         self._function = call or vectorize(func)
         self._methods = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
 
     def __repr__(self) -> str:
         return f"<jnp.ufunc {self.__name__!r}>"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__:
+            raise AttributeError(f"{self!r} can't be changed: its {name} is fixed.")
+        super().__setattr__(name, value)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is ufunc and self._identifier() == other._identifier()
+
+    def __hash__(self) -> int:
+        return hash(self._identifier())
+
+    def _identifier(self) -> tuple[Any, ...]:
+        return self._stated, self.nin, self.nout, self.nargs, self.identity, *self._methods.values()
 
     def __call__(self, *args: ArrayLike) -> Any:
         return self._function(*args)
@@ -157,7 +172,8 @@ class ufunc(metaclass=_UfuncType):
             chosen = reshape(moveaxis(chosen, axes, range(len(axes))), (-1, *rest))
             step = lambda y, each: (where(each[1], self(y, each[0]).astype(y.dtype), y), None)
             result, _ = scan(step, first, (x, chosen))
-        return reshape(result, shape) if keepdims else result
+        result = reshape(result, shape) if keepdims else result
+        return result if dtype is None else result.astype(dtype)
 
     def accumulate(
         self, a: ArrayLike, axis: int | None = 0, dtype: DTypeLike | None = None, out: None = None
@@ -183,7 +199,8 @@ class ufunc(metaclass=_UfuncType):
             return result, result
 
         _, results = scan(step, first, x[1:])
-        return moveaxis(concatenate([first[None], results]), 0, axis)
+        results = moveaxis(concatenate([first[None], results]), 0, axis)
+        return results if dtype is None else results.astype(dtype)
 
     def at(
         self, a: ArrayLike, indices: ArrayLike, b: ArrayLike | None = None, *, inplace: bool = True
@@ -278,6 +295,25 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
     return ufunc(func, nin, nout, identity=identity)
 
 
+def _logical(reduce: Callable[..., Any], combine: Callable[..., Any]) -> Callable[..., Any]:
+    """The method `reduce` of a logical function, whose results are bools unless a dtype is stated."""
+
+    def method(
+        a: ArrayLike,
+        axis: Axis,
+        keepdims: bool,
+        dtype: DTypeLike | None = None,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Any:
+        a = a if dtype is None else asarray(a).astype(dtype)
+        result = reduce(a, axis=axis, keepdims=keepdims, where=where)
+        result = result if initial is None else combine(result, initial)
+        return result if dtype is None else result.astype(dtype)
+
+    return method
+
+
 def _updated(method: str) -> Callable[..., Any]:
     return lambda x, indices, b: getattr(x.at[indices], method)(b)
 
@@ -298,8 +334,8 @@ def install() -> None:
         "subtract": {"at": _updated("subtract")},
         "maximum": {"reduce": reductions.max, "at": _updated("max")},
         "minimum": {"reduce": reductions.min, "at": _updated("min")},
-        "logical_and": {"identity": True, "reduce": reductions.all},
-        "logical_or": {"identity": False, "reduce": reductions.any},
+        "logical_and": {"identity": True, "reduce": _logical(reductions.all, elementwise.logical_and)},
+        "logical_or": {"identity": False, "reduce": _logical(reductions.any, elementwise.logical_or)},
         "logical_xor": {"identity": False}, "bitwise_and": {"identity": -1}, "bitwise_or": {"identity": 0},
         "bitwise_xor": {"identity": 0}, "logaddexp": {"identity": minus_infinity},
         "logaddexp2": {"identity": minus_infinity},

@@ -443,8 +443,13 @@ class Write(Shown, OfReference[PartParams]):
     def batch(self, axis, operands, dims, params):
         (ref, new, *rest), (dim, new_dim, *rest_dims) = operands, dims
         if dim is None:
+            what = (
+                "write values that differ between"
+                if self.own_effects != _ADDS
+                else "add for each of"
+            )
             raise EffectsError(
-                "vmap can't write values that differ between the elements of a batch to one reference for all.",
+                f"vmap can't {what} the elements of a batch to one reference for all.",
                 got=f"{type_of(ref).text()}, written by `{self.name}`",
                 do="Give the batched function a reference with a batch axis as an argument, or reduce over the batch "
                 "outside, and write then.",
@@ -504,6 +509,7 @@ class AddUpdate(Write):
 
     name = "addupdate"
     traits = INDEXING.replace(flops=1.0, returns_list=True)
+    always_transformed = True  # a batch of additions to one reference isn't one addition
     own_effects = _ADDS
 
     def abstract_eval(self, avals, params):

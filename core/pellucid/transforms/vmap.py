@@ -29,7 +29,10 @@ from pellucid.ir import (
     Jaxpr,
     Mask,
     Operands,
+    Primitive,
+    Programs,
     Values,
+    accum_effect,
     axis_names,
     is_always_transformed,
 )
@@ -50,6 +53,7 @@ from pellucid.tracing import (
     plumbing,
     replay,
     type_of,
+    types_of,
     use_trace,
     use_transformation,
 )
@@ -466,6 +470,7 @@ class BatchTrace(Trace):
         values, dims = strict_zip(*map(self.split, operands)) if operands else ((), ())
         with use_trace(self.parent):
             is_batched = any(d is not None for d in dims) or is_always_transformed(primitive)
+            is_batched = is_batched or _adds(primitive, values, params)
             name = self.axis.name
             if not is_batched and (name is None or name not in axis_names(primitive, params)):
                 return self.parent.interpret(primitive, values, params)
@@ -478,6 +483,13 @@ class BatchTrace(Trace):
         with use_trace(self.parent):
             results = self.parent.custom_call(batched, values)
         return self.joined(results, out_dims)
+
+
+def _adds(primitive: Primitive, operands: Operands, params: Any) -> bool:
+    """Whether programs of an equation add to a reference, which each element of a batch would do."""
+    if not isinstance(primitive, Programs):
+        return False
+    return accum_effect in primitive.effects(types_of(operands), params)
 
 
 @derivation("batch")

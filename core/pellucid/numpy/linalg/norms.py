@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,8 @@ def _of_vectors(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
         raise ArgumentValueError(f"jnp.linalg.norm: there is no norm {ord!r} of vectors.")
     options = {"axis": axes, "keepdims": keepdims}
     if ord == np.inf:
-        return greatest(absolute(x), **options)
+        is_empty = not math.prod(x.shape[axis] for axis in axes)
+        return greatest(absolute(x), **options, initial=0 if is_empty else None)
     if ord == -np.inf:
         return least(absolute(x), **options)
     if ord == 0:

@@ -496,7 +496,7 @@ def eigh_tridiagonal(
     tol: Any = None,
     key: Any = None,
 ) -> Any:
-    """(eigenvalues, eigenvectors), or the values alone, of the tridiagonal matrix of diagonal `d` [n], subdiagonal `e`.
+    """(eigenvalues, eigenvectors), or the values alone, of the Hermitian matrix of diagonal `d` [n], superdiagonal `e`.
 
     `select` "i" keeps those from index select_range[0] to select_range[1], "v" those in that interval, (low, high],
     which must be known; by default all. `tol` and `key` have no effect.
@@ -525,10 +525,10 @@ def _eigh_tridiagonal(d: Any, e: Any) -> tuple[Array, Array]:
     d, e = inexact("scipy.linalg.eigh_tridiagonal", d, e)
     if type_of(d).ndim != 1 or type_of(e).shape != (type_of(d).shape[0] - 1,):
         raise ShapeError(
-            "scipy.linalg.eigh_tridiagonal needs a diagonal, and a subdiagonal with one element less.",
+            "scipy.linalg.eigh_tridiagonal needs a diagonal, and a superdiagonal with one element less.",
             got=[f"d: {type_of(d).text()}", f"e: {type_of(e).text()}"],
         )
-    v, w = symmetric_eigen.eigh(jnp.diag(d) + jnp.diag(e, -1), symmetrize_input=False)
+    v, w = symmetric_eigen.eigh(jnp.diag(d) + jnp.diag(jnp.conj(e), -1), symmetrize_input=False)
     return w, v
 
 
