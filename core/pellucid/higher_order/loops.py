@@ -46,7 +46,7 @@ from pellucid.primitives import (
     stack,
 )
 from pellucid.sharding.errors import PartitionSpecError
-from pellucid.tracing import bind, check_carry_is_values, is_reference, name_of, type_of, types_of
+from pellucid.tracing import bind, bottom, check_carry_is_values, is_reference, name_of, type_of, types_of
 from pellucid.transforms import check_callable, checked_leaves, concrete_value, flat_arguments
 from pellucid.transforms.vmap import vmap
 from pellucid.xla import flatten, flatten_with_path, treedef_tuple
@@ -266,12 +266,17 @@ def _unroll(unroll, length: int) -> int:
     return unroll
 
 
+def _immutable(carry: Any) -> Any:
+    """`carry` with arrays in place of NumPy's, which `+=` in a body would change, also for the caller."""
+    return tree_map(lambda x: bottom().from_host(x) if isinstance(x, np.ndarray) else x, carry)
+
+
 def _scanned_by_python(f: Function, carry, xs, length: int, reverse: bool) -> tuple[Any, Any]:
     if length == 0:
         raise ArgumentValueError(
             "a scan of no steps can't run while disable_jit is on: the type of its result is unknown."
         )
-    ys = []
+    carry, ys = _immutable(carry), []
     for i in reversed(range(length)) if reverse else range(length):
         carry, y = f(carry, tree_map(lambda x, i=i: index_in_dim(x, i, 0, False), xs))
         ys.append(y)
@@ -295,7 +300,7 @@ def while_loop(cond_fun: Unary, body_fun: Unary, init_val: Any) -> Any:
     leaves, tree = flat_arguments(init_val, "while_loop", _WHILE_LOOP, (init_val,))
     check_carry_is_values("while_loop", leaves)
     if config.disable_jit.value:
-        value = init_val
+        value = _immutable(init_val)
         while bool(cond_fun(value)):
             value = body_fun(value)
         return value
@@ -397,7 +402,7 @@ def fori_loop(
     is_counted = kind_of(dtype) in INTEGER
     low, high = (concrete_value(x) if is_counted else None for x in (lower, upper))
     if config.disable_jit.value and low is not None and high is not None:
-        value = init_val
+        value = _immutable(init_val)
         for i in range(int(low), int(high)):
             value = body_fun(i, value)
         return value

@@ -109,6 +109,24 @@ def test_python_runs_while_jit_is_off():
         assert lax.fori_loop(0, 3, lambda i, v: v + i, 0) == 3
 
 
+@pytest.mark.parametrize("is_disabled", [False, True])
+def test_bodies_dont_change_arrays_of_numpy(is_disabled):
+    def body(carry):
+        a, b = carry
+        a += 1
+        return a, b + a
+
+    value = np.array(1.0)
+    with pellucid.disable_jit(is_disabled):
+        results = [
+            lax.while_loop(lambda c: c[0] < 10, body, (value, value)),
+            lax.fori_loop(0, 9, lambda i, c: body(c), (value, value)),
+            lax.scan(lambda c, _: (body(c), None), (value, value), length=9)[0],
+        ]
+    assert value == 1
+    assert [float(b) for _, b in results] == [55, 55, 55]
+
+
 def test_keys_of_results_follow_the_carry():
     carry, ys = lax.scan(
         lambda c, x: ({"b": c["a"], "a": c["b"] + x}, {"y": x}), {"a": 0.0, "b": 1.0}, XS
