@@ -259,3 +259,56 @@ def test_complex_tridiagonal_matrices_are_given_by_their_superdiagonal() -> None
     w, v = map(np.asarray, pl.scipy.linalg.eigh_tridiagonal(d, e))
     matrix = np.diag(d) + np.diag(e, 1) + np.diag(e.conj(), -1)
     np.testing.assert_allclose(matrix @ v, v * w, 0, 1e-5)
+
+
+# Sizes and dtypes that are refused, or are none ---------------------------------------------------
+
+REFUSED = {
+    "jnp.zeros(2, 3)": (TypeError, r"zeros\(\(2, 3\)\)"), "jnp.full_like(np.int8(1), 1j)": (TypeError, "complex"),
+    "jnp.full((2,), 1j, np.float32)": (TypeError, "complex"), "jnp.broadcast_shapes((-1,))": (TypeError, "integers from 0"),
+    "jnp.broadcast_shapes('hello')": (TypeError, "integers from 0"), "jnp.fft.fftfreq([0, 1])": (ValueError, "one int"),
+    "jnp.fft.rfftfreq(4, d=[0, 1])": (ValueError, "one number"),
+    "pl.jit(lambda n: pl.nn.one_hot(3, n))(3)": (pl.errors.ConcretizationTypeError, "num_classes"),
+    "pl.random.categorical(pl.random.key(0), jnp.zeros((2, 3)), shape=(3,))": (ValueError, "broadcast"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", REFUSED)
+def test_refused(row) -> None:
+    error, text = REFUSED[row]
+    with pytest.raises(error, match=text):
+        eval(row, NAMES)
+
+
+def test_static_indices_are_checked_on_request() -> None:
+    x, matrix = jnp.arange(3), jnp.ones((3, 4))
+    programs = [
+        lambda: x[5],
+        lambda: x[-4],
+        lambda: matrix[:, 4],
+        lambda: x.at[5].get(),
+        lambda: x[True, 5],
+    ]
+    programs += [pl.jit(f) for f in programs]
+    for f in programs:
+        f()
+        pl.config.update("jax_check_static_indices", True)
+        try:
+            with pytest.raises(IndexError, match="out of bounds for axis"):
+                f()
+            assert x[-3] == 0
+            assert x.at[5].get(mode="clip") == 2
+        finally:
+            pl.config.update("jax_check_static_indices", False)
+
+
+def test_shapes_that_broadcast_and_shapes_without_elements() -> None:
+    key = pl.random.key(0)
+    drawn = pl.random.categorical(key, jnp.zeros((1, 3)), shape=(4,))
+    expected = pl.random.categorical(key, jnp.zeros((4, 3)))
+    np.testing.assert_array_equal(drawn, expected)
+    for shape in ((3, 0), (0, 3), (2, 0, 3)):
+        assert pl.nn.initializers.orthogonal()(key, shape).shape == shape
+    assert pl.jit(lambda x: jnp.iscomplexobj([x, 1j]))(1.0)
+    assert not pl.jit(lambda x: jnp.iscomplexobj([x, 1]))(1.0)
+    assert pl.experimental.jet.fact(4) == 24

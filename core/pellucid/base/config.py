@@ -807,6 +807,11 @@ compilation_cache_include_metadata_in_key = Option(
     False,
     "Whether programs that differ in names and source lines alone have entries of their own on disk.",
 )
+check_static_indices = Option(
+    False,
+    "Whether Python integers that are out of bounds as indices raise; else they are moved to the nearest bound.",
+    in_trace_key=True,
+)
 explicit_x64_dtypes = Option(
     "warn",
     "What happens where a 64-bit dtype is asked for while they are off: 'warn' or 'error'.",

@@ -434,11 +434,11 @@ def check_user_dtype(dtype: DTypeLike, caller: str) -> DType | ExtendedDType:
     requested = _supported(dtype, caller)
     canonical = canonicalize(requested)
     if canonical != requested:
-        what = f"{caller}: {requested} isn't available while 64-bit dtypes are off"
-        do = "Switch them on with the option `jax_enable_x64`, or ask for a 32-bit dtype."
+        what = f"Explicitly requested dtype {requested} requested in {caller} is not available"
+        do = "Switch 64-bit dtypes on with the option `jax_enable_x64`, or ask for a 32-bit one."
         if config.explicit_x64_dtypes.value == "error":
             raise DtypeError(f"{what}.", do=do)
-        warning = PellucidError(f"{what}; the result is {canonical}.", do=do)
+        warning = PellucidError(f"{what}, and will be truncated to dtype {canonical}.", do=do)
         warnings.warn(str(warning), TruncatedDtypeWarning, stacklevel=3)
     return canonical
 
@@ -455,10 +455,13 @@ def _supported(dtype: DTypeLike, caller: str) -> DType:
     try:
         supported = np.dtype(dtype)
     except (TypeError, ValueError):
+        is_size = isinstance(dtype, int)
         raise DtypeError(
             f"{caller}: no dtype has this name.",
-            got=repr(dtype) if isinstance(dtype, str) else type(dtype).__qualname__,
-            do=do,
+            got=repr(dtype) if isinstance(dtype, str) or is_size else type(dtype).__qualname__,
+            do=f"A shape is one argument: `{caller}((2, 3))`, not `{caller}(2, 3)`."
+            if is_size
+            else do,
         ) from None
     if supported not in SUPPORTED or not supported.isnative:
         raise DtypeError(f"{caller}: no array can have this dtype.", got=str(supported), do=do)

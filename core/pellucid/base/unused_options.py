@@ -6,7 +6,7 @@ from typing import Any
 
 UNUSED_OPTIONS: dict[str, Any] = {
     # Another partitioner, tracer or set of rules, of which there is one here.
-    "check_static_indices": False, "custom_vjp3": False,
+    "custom_vjp3": False,
     "disable_vmap_shmap_error": False, "disallow_mesh_context_manager": False, "eager_constant_folding": False,
     "mutable_array_checks": True, "refs_to_pins": False, "remat3": False, "scan3": False,
     "use_direct_linearize": True, "use_emit_pipeline_primitive": False, "use_simplified_jaxpr_constants": False,

@@ -1,3 +1,17 @@
 """Taylor mode under the name of `jax.experimental.jet`."""
 
+from pellucid.scipy.special import factorial
 from pellucid.transforms.jet import jet as jet
+from pellucid.xla.arrays import Array
+
+
+def fact(n: int) -> Array:
+    """n!, by which the n-th derivative is divided for a Taylor coefficient, as a floating number.
+
+    >>> fact(3)
+    Array(6., dtype=float32)
+    """
+    return factorial(n)
+
+
+__all__ = ["fact", "jet"]

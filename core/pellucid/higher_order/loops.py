@@ -46,7 +46,15 @@ from pellucid.primitives import (
     stack,
 )
 from pellucid.sharding.errors import PartitionSpecError
-from pellucid.tracing import bind, bottom, check_carry_is_values, is_reference, name_of, type_of, types_of
+from pellucid.tracing import (
+    bind,
+    bottom,
+    check_carry_is_values,
+    is_reference,
+    name_of,
+    type_of,
+    types_of,
+)
 from pellucid.transforms import check_callable, checked_leaves, concrete_value, flat_arguments
 from pellucid.transforms.vmap import vmap
 from pellucid.xla import flatten, flatten_with_path, treedef_tuple

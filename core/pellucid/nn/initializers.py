@@ -338,6 +338,8 @@ def orthogonal(
                 "orthogonal needs a shape of at least two dimensions.", got=f"got {tuple(shape)}"
             )
         chosen = _dtype(dtype, None)
+        if not math.prod(shape):
+            return jnp.zeros(shape, chosen)
         columns = shape[column_axis]
         rows = math.prod(shape) // columns
         matrix = random.orthogonal(key, rows, (), chosen, m=columns)

@@ -14,6 +14,7 @@ from pellucid.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
+    DtypeError,
     DTypeLike,
     ShapeError,
     Symbol,
@@ -360,10 +361,21 @@ def _all_equal(
     aval = aval_of(name, fill_value)
     weak_type = dtype is None and aval.weak_type
     chosen = _dtype(dtype, aval.dtype, name)
+    _check_fill(name, fill_value, chosen)
     if type(fill_value) is int and not weak_type:
         fill_value = _wrapped(fill_value, chosen)
     result = _full(fill_value, sizes, chosen, weak_type)
     return result if place is None else _placed(result, place, name)
+
+
+def _check_fill(name: str, value: Any, dtype: Any) -> None:
+    """Raise DtypeError for a complex Python number that an array of `dtype` is to be filled with, if that is real."""
+    if type(value) is complex and dtype not in dtypes.KINDS["complex floating"]:
+        raise DtypeError(
+            f"jnp.{name} can't fill an array of {dtype} with a complex number.",
+            got=f"fill_value: {value}",
+            do="Pass its real part, or a complex dtype.",
+        )
 
 
 def _wrapped(value: int | float, dtype: Any) -> Any:
@@ -400,6 +412,7 @@ def _like(
     weak_type = dtype is None and aval.weak_type
     sizes = aval.shape if shape is None else canonical_shape(shape, name)
     chosen = _dtype(dtype, aval.dtype, name)
+    _check_fill(name, value, chosen)
     if place is None and not weak_type:
         place = creation.layout_of(a, sizes)
     if place is not None and np.ndim(value) == 0:

@@ -496,11 +496,15 @@ def _frequencies(name: str, counts: np.ndarray, n: int, d: Any, dtype: Any, devi
         if dtype is None
         else dtypes.check_user_dtype(dtype, f"jnp.fft.{name}")
     )
+    if np.ndim(d):
+        raise ArgumentValueError(f"jnp.fft.{name} takes one number as `d`.", got=f"got {d!r:.60}")
     frequencies = asarray(counts, result_dtype, device=device)
     return arithmetic.div(frequencies, asarray(d * n, result_dtype))
 
 
 def _size(name: str, n: Any) -> int:
+    if np.ndim(n):
+        raise ArgumentValueError(f"jnp.fft.{name} takes one int as `n`.", got=f"got {n!r:.60}")
     return known_int(f"fft.{name}", "n", n, canonical_size)
 
 

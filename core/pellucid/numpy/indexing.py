@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import ArrayLike, IndexingError, ShapeError, cached
+from pellucid.base import ArrayLike, IndexingError, ShapeError, cached, config
 from pellucid.ir import AbstractRef, Operands
 from pellucid.primitives.arithmetic import add, mul
 from pellucid.primitives.assembly import concatenate, slice as static_slice
@@ -69,6 +69,8 @@ _PLAIN = Lookup()
 def getitem(x: Array, index: Any) -> Any:
     """`x[index]`, with NumPy's meaning, but for integers out of bounds: they are moved to the nearest bound."""
     is_number = type(index) is int and INT32_MIN <= index <= INT32_MAX
+    if config.check_static_indices.value:
+        is_number = False
     if is_number and context.trace.is_eager and type(x) is ArrayImpl and x.ndim:
         return _element(x, index)
     if type(x.aval) is AbstractRef:
@@ -84,10 +86,25 @@ def _element(x: ArrayLike, index: Any) -> Any:
 def taken(x: ArrayLike, index: Any, lookup: Lookup) -> Any:
     """`x[index]` by one compiled call, or by equations under a trace."""
     entries = parsed(index, type_of(x).shape)
+    if config.check_static_indices.value and lookup.mode is _PLAIN.mode:
+        _check_in_bounds(entries, type_of(x).shape)
     if not context.trace.is_eager:
         return take(x, entries, lookup)
     structure, operands = taken_apart(entries)
     return _compiled_take(structure, lookup)(x, *operands)
+
+
+def _check_in_bounds(index: Index, shape: Shape) -> None:
+    """Raise IndexingError for a Python integer out of bounds, which mode "promise_in_bounds" excludes."""
+    along = [entry for entry in index.entries if type(entry) is not NewAxis]
+    for axis in index.flags:
+        shape = (*shape[:axis], 1, *shape[axis:])
+    for axis, (entry, size) in enumerate(zip(along, shape, strict=True)):
+        if type(entry) is Scalar and type(entry.index) is int and not -size <= entry.index < size:
+            raise IndexingError(
+                f"index {entry.index} is out of bounds for axis {axis} of size {size}.",
+                do="The option `jax_check_static_indices` asks for this check; without it the nearest element is taken.",
+            )
 
 
 @cached(4096)

@@ -9,6 +9,7 @@ import numpy as np
 
 from pellucid.base import ArgumentTypeError, ArrayLike, DTypeLike, dtypes, public_functions
 from pellucid.tracing import is_array_like, type_of
+from pellucid.xla import flatten
 from pellucid.xla.arrays import Array
 
 from . import operators
@@ -57,6 +58,8 @@ def iscomplexobj(x: ArrayLike) -> bool:
     """
     if x is None:
         return False
+    if isinstance(x, (list, tuple)) and any(map(is_array_like, leaves := flatten(x)[0])):
+        return any(map(iscomplexobj, leaves))
     dtype = getattr(x, "dtype", None)
     if dtype is None:
         dtype = np.asarray(x).dtype

@@ -19,6 +19,7 @@ from pellucid.base import (
     Ints,
     Shape,
     ShapeError,
+    Symbol,
     canonical_shape,
     config,
     dtypes,
@@ -506,12 +507,22 @@ def expand_dims(array: Any, dimensions: Ints) -> Any:
     return broadcast_in_dim(array, shape, old_axes)
 
 
+def _is_size(size: Any) -> bool:
+    return isinstance(size, (int, np.integer, Symbol))
+
+
 def broadcast_shapes(*shapes: Ints) -> Shape:
     """The shape that arrays of `shapes` broadcast to, by NumPy's rules; raises ShapeError if they don't.
 
     >>> broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
+    for shape in shapes:
+        for size in shape:
+            if (type(size) is not int and not _is_size(size)) or size < 0:
+                raise ShapeError(
+                    "broadcast_shapes takes shapes of integers from 0.", got=f"got {shape!r:.60}"
+                )
     first = tuple(shapes[0]) if shapes else ()
     if all(tuple(shape) == first for shape in shapes[1:]):
         return first

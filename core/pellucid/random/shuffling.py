@@ -120,7 +120,7 @@ def categorical(
 ) -> Array:  # fmt: skip
     """Positions along `axis`, chosen with probabilities proportional to the exponentials of `logits`.
 
-    `shape` ends as that of `logits` without `axis`; the leading axes number draws. Without `replace` these draws are
+    `shape` ends as that of `logits` without `axis`, which broadcasts to it; the leading axes number draws. Without `replace` these draws are
     different. Source: the Gumbel-max trick; `mode` as of `gumbel`.
 
     Raises: ShapeError for a shape that doesn't fit; ArgumentValueError for more different draws than there are.
@@ -137,12 +137,14 @@ def categorical(
     batch = logits.shape[:axis] + logits.shape[axis + 1 :]
     sizes = batch if shape is None else shape_of_result("categorical", shape)
     n_draws = len(sizes) - len(batch)
-    if n_draws < 0 or sizes[n_draws:] != batch:
+    ends = sizes[n_draws:] if n_draws >= 0 else None
+    if ends is None or any(n not in (1, size) for n, size in zip(batch, ends, strict=True)):
         raise ShapeError(
-            "categorical: the shape asked for must end as that of the logits without their axis.",
+            "categorical: the shape asked for must end as that of the logits without their axis, or as they broadcast to.",
             got=[f"shape: {sizes}", f"logits: {type_of(logits).text()} without axis {axis}"],
         )
     prefix = sizes[:n_draws]
+    logits = jnp.broadcast_to(logits, (*ends[:axis], logits.shape[axis], *ends[axis:]))
     mode = _checked_mode("categorical", mode)
     if not replace and math.prod(prefix) > logits.shape[axis]:
         raise ArgumentValueError(

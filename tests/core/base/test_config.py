@@ -393,6 +393,11 @@ def entries_by_name(tmp_path, monkeypatch):
     return program
 
 
+@row("check_static_indices", True)
+def index_out_of_bounds(tmp_path, monkeypatch):
+    return lambda: outcome(lambda: (jnp.arange(3)[5], pl.jit(lambda x: x[5])(jnp.arange(3))))
+
+
 @row("explicit_x64_dtypes", "error")
 def wide_dtype(tmp_path, monkeypatch):
     def program():
