@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from pellucid.base import (
     ShapeError,
     public_functions,
 )
-from pellucid.higher_order.loops import while_loop
+from pellucid.higher_order.loops import map as map_each, while_loop
 from pellucid.ir import Zero, shaped_array, words
 from pellucid.primitives.arithmetic import abs as absolute, log, max as larger, sqrt
 from pellucid.primitives.conversion import convert_element_type, stop_gradient
@@ -30,6 +31,7 @@ from pellucid.transforms.vmap import vmap
 from pellucid.xla.arrays import Array
 
 from .continuous import _exponential, drawn, of_dtype
+from .generators import threefry_prng_impl
 from .key_primitives import OnKeys, generator_of_aval, over_leading
 from .keys import split_keys
 from .sampling import (
@@ -93,13 +95,21 @@ class RandomGamma(OnKeys[RandomGammaParams]):
         return [samples], [tangent * (random_gamma_grad(alpha, numbers) / numbers)]
 
     def on_words(self, keys, alpha, generator, ndim, params):
-        def for_one_key(key: Any, alpha: Any) -> Any:
-            aval = type_of(alpha)
-            elements = generator.split(key, (aval.size,))
-            one = vmap(lambda k, a: _gamma_number(wrapped(k, generator), a, params.log_space))
-            return reshape(one(elements, reshape(alpha, (aval.size,))), aval.shape)
+        def number(key: Any, alpha: Any) -> Any:
+            return _gamma_number(wrapped(key, generator), alpha, params.log_space)
 
-        return over_leading(ndim, for_one_key)(keys, alpha)
+        aval = type_of(alpha)
+        if not aval.size:
+            return alpha
+        count = math.prod(aval.shape[ndim:])
+        elements = over_leading(ndim, lambda key: generator.split(key, (count,)))(keys)
+        elements = reshape(elements, (aval.size, *generator.key_shape))
+        numbers = reshape(alpha, (aval.size,))
+        if generator is threefry_prng_impl:
+            samples = vmap(number)(elements, numbers)
+        else:  # bits of other generators depend on the batch
+            samples = map_each(lambda pair: number(*pair), (elements, numbers))
+        return reshape(samples, aval.shape)
 
 
 random_gamma_p = RandomGamma()

@@ -298,12 +298,21 @@ class RandomFoldIn(OnKeys[NoParams]):
         return max(aval.ndim for aval in avals)
 
     def batch(self, axis, operands, dims, params):
+        if dims[1] is None and not type_of(operands[1]).ndim:
+            return [bind1(self, *operands, params=params)], [dims[0]]
         aligned, dim = aligned_for_batch(axis, operands, dims)
         return [bind1(self, *aligned, params=params)], [dim]
 
     def on_words(self, keys, data, generator, ndim, params):
         element = generator.key_shape
         key_aval = type_of(keys)
+        if not type_of(
+            data
+        ).ndim:  # one number for all keys: what is computed of it must not depend on the batch
+            function = generator.fold_in
+            for _ in range(ndim):
+                function = vmap(function, in_axes=(0, None))
+            return function(keys, data)
         shape = broadcast_shapes(
             key_aval.shape[: key_aval.ndim - len(element)], type_of(data).shape
         )
