@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base import Shape, UnexpectedTracerError, cached, clearing, strict_zip
+from pellucid.base import Function, Shape, UnexpectedTracerError, cached, clearing, strict_zip
 from pellucid.ir import (
     AbstractRef,
     Avals,
@@ -19,6 +19,7 @@ from pellucid.ir import (
     Var,
     constants_as_inputs,
     forget_sources,
+    subjaxprs,
 )
 from pellucid.runtime.array import default_sharding
 from pellucid.runtime.assembly import make_array_from_callback
@@ -67,7 +68,7 @@ class EvalTrace(Trace):
         if isinstance(primitive, Runs):
             from_tracers(operands)
             return primitive.run(operands, params)
-        return compiled_primitive(primitive, params)(*operands)
+        return compiled(primitive, params)(*operands)
 
     def custom_call(self, call, operands):
         return call.function(*operands)
@@ -99,23 +100,49 @@ bottom = EvalTrace()
 """The bottom trace of every thread."""
 
 
+def _remembered(make: Function, primitive: Primitive[Any], params: Any, *key: Any) -> Any:
+    """`make(primitive, params, *key)`, remembered by the process, or by the programs among `params`, with which it goes."""
+    memory = _memory(primitive, params)
+    if memory is None:
+        return make(primitive, params, *key)
+    key = (make, primitive, params, *key)
+    made = memory.get(key)
+    if made is None:
+        # Another thread may have made it meanwhile: all take the same.
+        made = memory.setdefault(key, make.__wrapped__(*key[1:]))
+    return made
+
+
+def _memory(primitive: Primitive[Any], params: Any) -> dict[Any, Any] | None:
+    programs = subjaxprs(params) if isinstance(primitive, Programs) else ()
+    return programs[0].memo if programs else primitive.memory(params)
+
+
+def compiled(primitive: Primitive[Any], params: Any) -> Any:
+    """A C++ callable that applies `primitive`; it compiles once for each operands' types."""
+    if isinstance(primitive, Programs) or primitive.memory(params) is not None:
+        return _remembered(compiled_primitive, primitive, params)
+    return compiled_primitive(primitive, params)
+
+
 @cached(8192)
 def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
-    """A C++ callable that applies `primitive`; it compiles once for each operands' types."""
+    """`compiled` of params that refer to no programs."""
 
     def apply(*operands):
         try:
             return _applied(primitive, params, operands)
         except BaseException:
             # C++ would take the slow road for operands of this kind from now on, whatever went wrong.
-            clear_entries(compiled_primitive(primitive, params))
+            clear_entries(compiled(primitive, params))
             raise
 
     def without_fast_path(*operands):
         return apply(*operands)[0]
 
     # While jit is off, C++ calls the function itself, which for a primitive is its own small program.
-    return make_call(primitive.name, without_fast_path, apply, (), (), (primitive.name, params))
+    # C++ keeps the key where no garbage collector sees it: it must not refer to params.
+    return make_call(primitive.name, without_fast_path, apply, (), (), primitive.name)
 
 
 def _applied(primitive: Primitive[Any], params, operands: Operands):
@@ -131,13 +158,13 @@ def _applied(primitive: Primitive[Any], params, operands: Operands):
         positions = tuple(map([*distinct].index, map(id, operands)))
         operands = tuple(distinct.values())
         avals = tuple(types_of(operands))
-    program = _program(primitive, params, avals, positions, trace_context())
+    program = _remembered(_program, primitive, params, avals, positions, trace_context())
     values = program.operands(operands)
     place = where(values, primitive.name, placements_of(primitive, params))
-    executable = _executable(program, primitive, params, place)
+    executable = _remembered(_executable, primitive, params, program, place)
     stepped = None
     if interception.runner and isinstance(primitive, Programs):
-        call = compiled_primitive(primitive, params)
+        call = compiled(primitive, params)
         name = getattr(params, "name", primitive.name)
         stepped = interception.runner.run(
             Pending(name, program.closed, values, executable, lambda: clear_entries(call), True)
@@ -170,7 +197,7 @@ def _program(
 
 @cached(8192)
 def _executable(
-    program: ValueProgram, primitive: Primitive[Any], params: Any, place: Where
+    primitive: Primitive[Any], params: Any, program: ValueProgram, place: Where
 ) -> Executable:
     is_placed = isinstance(primitive, Placed)
     results = primitive.stated_results(program.closed.in_avals, params) if is_placed else None
@@ -195,9 +222,10 @@ class Planned(NamedTuple):
 
 def compile_ahead(primitive: Primitive[Any], params: Any, operands: Operands) -> list[Planned]:
     """Compiles what a later call of `primitive` runs on `operands`, arrays or `Planned` values; gives the planned results."""
-    program = _program(primitive, params, tuple(types_of(operands)), None, trace_context())
+    avals = tuple(types_of(operands))
+    program = _remembered(_program, primitive, params, avals, None, trace_context())
     place = where(operands, primitive.name, placements_of(primitive, params))
-    executable = _executable(program, primitive, params, place)
+    executable = _remembered(_executable, primitive, params, program, place)
     # Keys are committed wherever they lie.
     return [
         Planned(aval, sharding if executable.committed or is_wrapped(aval) else None)

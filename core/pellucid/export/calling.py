@@ -54,6 +54,9 @@ class CallExported(Shown, Primitive[CallExportedParams]):
     traits = Traits(kind="control", flops=None, returns_list=True)
     types = derived_types  # not remembered, which would keep the module alive
 
+    def memory(self, params):
+        return vars(params.exported).setdefault("_memory", {})
+
     def abstract_eval(self, avals, params):
         exported = params.exported
         variables = _variables(exported, avals)

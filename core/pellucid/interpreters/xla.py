@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.base.typing import Function
-from pellucid.compilation.eager import compiled_primitive
+from pellucid.compilation.eager import compiled
 from pellucid.ir.primitive import Primitive, params_of
 from pellucid.tracing.trace import type_of
 from pellucid.xla.client import Client as Backend
@@ -21,7 +21,7 @@ def apply_primitive(prim: Primitive[Any], *args: Any, **params: Any) -> Any:
     >>> apply_primitive(pl.lax.neg_p, np.float32(1))
     Array(-1., dtype=float32)
     """
-    results = compiled_primitive(prim, params_of(prim, params))(*args)
+    results = compiled(prim, params_of(prim, params))(*args)
     return list(results) if prim.multiple_results else results[0]
 
 

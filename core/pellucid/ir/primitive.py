@@ -200,6 +200,10 @@ class Primitive(Interpreted, Generic[P]):
         """(types of the results, effects): the type rule, remembered for (primitive, avals, params)."""
         return derived_types(self, avals, params)
 
+    def memory(self, params: P) -> dict[Any, Any] | None:
+        """Where what is compiled for `params` is remembered, with which it goes; None for params that refer to nothing."""
+        return None
+
     dead_code: Callable[[list[bool], Equation], tuple[list[bool], Any]] | None = None
     """A rule (used results, equation) -> (used operands, the equation that remains or None); None where the equation
     needs all operands.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pellucid.base import ArgumentTypeError, ArrayLike, ShapeError, cached, dtypes
+from pellucid.base import ArgumentTypeError, ArrayLike, ShapeError, Unary, cached, dtypes
 from pellucid.higher_order.scalar_functions import scatter_apply
 from pellucid.ir import AbstractRef
 from pellucid.primitives.creation import ones
@@ -23,7 +24,14 @@ from pellucid.primitives.index_dims import GatherScatterMode, ScatterDimensionNu
 from pellucid.primitives.movement import broadcast_to, rev, squeeze
 from pellucid.primitives.placement import with_out_sharding
 from pellucid.refs.access import set as write_reference
-from pellucid.tracing import context, is_array_like, is_reference, name_operands, type_of
+from pellucid.tracing import (
+    compares_by_identity,
+    context,
+    is_array_like,
+    is_reference,
+    name_operands,
+    type_of,
+)
 from pellucid.xla.arrays import Array
 
 from . import elementwise
@@ -52,7 +60,7 @@ class Update(NamedTuple):
     ones in place of the array, and the result is `then(array, that)`.
     """
 
-    operation: Callable[..., Any]
+    operation: Any
     then: Callable[[Any, Any], Any] | None = None
     is_function: bool = False
     indices_are_sorted: bool = False
@@ -71,7 +79,7 @@ def updated(x: Array, index: Any, values: Any, update: Update) -> Any:
     if not context.trace.is_eager:
         return scattered(x, entries, values, update)
     structure, operands = taken_apart(entries)
-    return _compiled_update(structure, update)(x, values, *operands)
+    return _compiled(structure, update)(x, values, *operands)
 
 
 def _check_cast(array: Array, values: Any) -> None:
@@ -90,6 +98,28 @@ def _check_cast(array: Array, values: Any) -> None:
             FutureWarning,
             stacklevel=4,
         )
+
+
+def _compiled(structure: Structure, update: Update) -> Any:
+    """A compiled update, remembered as long as the function lives that it applies."""
+    if not update.is_function:
+        return _compiled_update(structure, update)
+    if compares_by_identity(update.operation):
+        return _compiled_apply(update.operation, structure, update._replace(operation=None))
+    return numpy_function(
+        lambda x, values, *ops: scattered(x, structure.index(ops), values, update)
+    )
+
+
+@cached(4096, weakly=True)
+def _compiled_apply(function: Unary, structure: Structure, update: Update) -> Any:
+    held = weakref.ref(function)  # who calls it has the function
+
+    def apply_at(x: Array, values: ArrayLike, *operands: ArrayLike) -> Any:
+        whole = update._replace(operation=held())
+        return scattered(x, structure.index(operands), values, whole)
+
+    return numpy_function(apply_at)
 
 
 @cached(4096)

@@ -56,11 +56,25 @@ def signature_of(function: Function) -> inspect.Signature | None:
 def _without_captured(function: Function) -> Function:
     """A function with the parameters of `function` that keeps neither it nor its captured values and defaults alive."""
     if type(function) is not FunctionType or hasattr(function, "__signature__"):
-        return function
+        signature = signature_of(function)
+        return function if signature is None else _with_parameters(signature)
     if hasattr(function, "__wrapped__"):
         return _without_captured(function.__wrapped__)
     cells = tuple([CellType() for _ in function.__closure__ or ()])
     return FunctionType(function.__code__, {}, closure=cells)
+
+
+def _with_parameters(signature: inspect.Signature) -> Function:
+    """A function with these parameters, without their defaults."""
+
+    def function(*args: Any, **kwargs: Any) -> None:
+        raise TypeError("a function with parameters alone was called")
+
+    parameters = signature.parameters.values()
+    empty = inspect.Parameter.empty
+    bare = [p.replace(default=empty, annotation=empty) for p in parameters]
+    function.__signature__ = inspect.Signature(bare)
+    return function
 
 
 def indices(value: int | Iterable[int] | None, what: str) -> tuple[int, ...]:
