@@ -14,6 +14,7 @@ from pellucid.base import (
     Function,
     Ints,
     Symbol,
+    TracerBoolConversionError,
     Unary,
     UnsupportedError,
     canonical_size,
@@ -309,9 +310,15 @@ def while_loop(cond_fun: Unary, body_fun: Unary, init_val: Any) -> Any:
     check_carry_is_values("while_loop", leaves)
     if config.disable_jit.value:
         value = _immutable(init_val)
-        while bool(cond_fun(value)):
+        while True:
+            try:
+                goes_on = bool(cond_fun(value))
+            except TracerBoolConversionError:  # a trace around it doesn't know how often it runs
+                break
+            if not goes_on:
+                return value
             value = body_fun(value)
-        return value
+        leaves, tree = flat_arguments(value, "while_loop", _WHILE_LOOP, (value,))
     return _while(cond_fun, None, body_fun, None, leaves, tree)
 
 

@@ -127,6 +127,15 @@ def test_bodies_dont_change_arrays_of_numpy(is_disabled):
     assert [float(b) for _, b in results] == [55, 55, 55]
 
 
+def test_loops_that_a_trace_can_t_count_are_traced_while_jit_is_off():
+    doubled = lambda x: lax.while_loop(lambda v: v < 10, lambda v: v * 2, x)
+    cg = pellucid.scipy.sparse.linalg.cg
+    with pellucid.disable_jit():
+        np.testing.assert_array_equal(pellucid.vmap(doubled)(XS + 1), [16, 16, 12])
+        assert pellucid.jvp(doubled, (3.0,), (1.0,)) == (12.0, 4.0)
+        np.testing.assert_allclose(cg(lambda v: 2 * v, XS)[0], XS / 2)
+
+
 def test_keys_of_results_follow_the_carry():
     carry, ys = lax.scan(
         lambda c, x: ({"b": c["a"], "a": c["b"] + x}, {"y": x}), {"a": 0.0, "b": 1.0}, XS
