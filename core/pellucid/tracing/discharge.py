@@ -220,7 +220,8 @@ class ValueProgram:
 
     def donated(self, arguments: Mask) -> Mask:
         """Whether each input of `closed` may give its memory to results, as values of written references do."""
-        flags = self.of_inputs(arguments or [False] * len(self.closed.in_avals)) or ()
+        n_arguments = len(self.closed.in_avals) - len(self.closed_over)
+        flags = self.of_inputs(arguments or [False] * n_arguments) or ()
         return tuple([bool(d) or i in self.written for i, d in enumerate(flags)])
 
     def operands(self, leaves: Operands) -> Results:

@@ -544,3 +544,12 @@ def test_functions_of_references_refuse_arrays():
     ):
         with pytest.raises(ValueError, match="takes a reference"):
             call(jnp.ones(3))
+
+
+def test_a_written_reference_and_an_array_of_its_type_closed_over():
+    array = pl.device_put(np.full(3, 2.0, np.float32))
+    ref = pl.new_ref(pl.device_put(np.ones(3, np.float32)))
+    double = pl.jit(lambda: ref.set(ref[...] * array))
+    for _ in range(3):
+        double()
+    assert (ref[...].tolist(), array.tolist()) == ([8] * 3, [2] * 3)
