@@ -452,6 +452,43 @@ def test_caches_may_be_cleared_while_functions_run():
     in_threads(3, work)
 
 
+def test_threads_define_functions_while_caches_are_cleared():
+    """Each thread has its values, whatever the others define, compile and forget."""
+    shared = [pl.jit(lambda x, k=k: x * k) for k in range(4)]
+    body = lambda c, _: (c * 2.0, None)
+    shape = pl.ShapeDtypeStruct(X.shape, X.dtype)
+
+    def called_back(k):
+        host = lambda y: np.asarray(y) * np.float32(k)
+        return pl.jit(lambda x: pl.pure_callback(host, shape, x))(X)
+
+    uses = (
+        lambda k: (shared[k](X), k),
+        lambda k: (pl.jit(lambda x: x * k)(X), k),
+        lambda k: (pl.lax.scan(body, X, None, length=2)[0], 4),
+        lambda k: (pl.grad(lambda x: (shared[k](x) * x).sum())(X), 2 * k),
+        lambda k: (pl.lax.map(lambda y: y * k, X), k),
+        lambda k: (pl.vmap(pl.jit(lambda x: x * k + 1))(X), k + 1),
+        lambda k: (called_back(k), k),
+        lambda k: (pl.device_put(X).at[:].apply(lambda y: y * k), k),
+    )
+    stop = time.monotonic() + 2
+
+    def work(i):
+        for n in itertools.count(i):
+            if time.monotonic() > stop:
+                return
+            if i == 0:
+                shared[n % 4].clear_cache()
+                pl.clear_caches()
+                time.sleep(0.005)
+            else:
+                result, expected = uses[n % len(uses)](n % 4)
+                assert np.asarray(result).tolist() == [expected] * 3
+
+    in_threads(5, work)
+
+
 def test_options_are_of_the_thread_while_functions_run():
     def work(i):
         for _ in range(20):
