@@ -244,6 +244,7 @@ def _backward(func: Callable[..., Any], settings: Settings, saved: Any, cotangen
         y_bar, time_bar, args_bar, times_bar = carry
         k = times.shape[0] - 1 - i
         at_end = jnp.sum(func(ys[k], times[k], *args) * cotangent[k])
+        at_end = jnp.real(at_end).astype(times.dtype)
         start = (ys[k], y_bar, time_bar - at_end, *args_bar)
         span = jnp.stack([-times[k], -times[k - 1]])
         states = odeint(adjoint, start, span, *args, **settings._asdict())

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from pellucid.base import ArgumentTypeError, ArgumentValueError, dtypes, strict_zip
 from pellucid.primitives import concatenate, convert_element_type, full, reshape, split
+from pellucid.primitives.conversion import converted
 from pellucid.tracing import type_of, types_of
 from pellucid.xla import flatten
 
@@ -33,7 +34,8 @@ class Unravel(NamedTuple):
         leaves = [reshape(x, shape) for x, shape in strict_zip(parts, self.shapes)]
         if self.dtypes is not None:
             leaves = [
-                convert_element_type(x, dtype) for x, dtype in strict_zip(leaves, self.dtypes)
+                converted(x, dtype) if type_of(x).dtype != dtype else x
+                for x, dtype in strict_zip(leaves, self.dtypes)
             ]
         return self.tree.unflatten(leaves)
 
