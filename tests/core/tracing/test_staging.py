@@ -101,15 +101,12 @@ def test_transformations_take_scalars_of_a_device_as_constants() -> None:
     assert pl.closure_convert(lambda x: x * s, x)[1] == []
 
 
-def test_a_compiled_program_keeps_the_scalar_that_it_closed_over() -> None:
+def test_a_compiled_program_takes_the_scalar_that_it_closed_over() -> None:
     scale = jnp.float32(2)
     f = pl.jit(lambda x: x * scale)
     text = f.lower(jnp.float32(1)).as_text()
-    assert "stablehlo.constant dense<2.0" in text
-    assert "%arg1" not in text  # no call passes it
+    assert "stablehlo.constant" not in text  # so that another value needs no other program
     assert f(jnp.float32(3)) == 6
-    scale.delete()
-    assert f(jnp.float32(4)) == 8
     scale = jnp.float32(5)
     assert f(jnp.float32(4)) == 8  # traced before
     assert pl.jit(lambda x: x * scale)(jnp.float32(4)) == 20

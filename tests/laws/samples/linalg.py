@@ -159,7 +159,10 @@ samples = [
     row("svd(x, full_matrices=False, subset_by_index=(0, 2))", regular((4, 3)), agrees="no"),
     *(row("svd(x)", array(shape), wrt=()) for shape in ((3, 0), (0, 3))),
     # Schur, Hessenberg and tridiagonal forms
-    *(cpu_only("schur(x)", regular(shape, dtype), wrt=()) for shape, dtype in (((2, 3, 3), "float32"), ((3, 3), "complex64"), ((3, 3), "float64"))),
+    cpu_only("schur(x)", regular((2, 3, 3), "float32"), wrt=()),
+    # The order of complex eigenvalues along T depends on the processor's LAPACK.
+    cpu_only("schur(x)", regular((3, 3), "complex64"), wrt=(), agrees="no"),
+    cpu_only("schur(x)", regular((3, 3), "float64"), wrt=()),
     cpu_only("schur(x, compute_schur_vectors=False)", regular((3, 3)), wrt=()),
     *(cpu_only("hessenberg(x)", regular(shape, dtype), wrt=()) for shape, dtype in (((2, 4, 4), "float32"), ((4, 4), "complex64"), ((4, 4), "float64"))),
     *(gpu_only("tridiagonal(x)", positive(shape, dtype), wrt=()) for shape, dtype in (((2, 4, 4), "float32"), ((4, 4), "complex64"), ((4, 4), "float64"))),
