@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pellucid as pl
@@ -30,4 +31,4 @@ def test_each_line_of_a_fusion_is_measured(tmp_path: Path) -> None:
 
 def test_what_is_no_jitted_function_is_refused() -> None:
     with pytest.raises(ArgumentTypeError, match="takes a jitted function"):
-        detail(jnp.mean, 1)
+        detail(np.mean, 1)

@@ -78,7 +78,7 @@ def update(p, x):
 p = {k: jnp.ones(64) for k in "abcdefghijklmnopqrstuvwxyz"}
 p = step(p, jnp.ones(8))
 kept = []
-for i in range(300):
+for i in range(2000):
     p = update(step(p, jnp.ones(8)), jnp.ones(8))
     kept = [*kept[-5:], p]
 """
@@ -101,7 +101,7 @@ def test_the_loop_is_the_outermost_statement(tmp_path, monkeypatch: pytest.Monke
     monkeypatch.setattr(step_limit, "CHECK_SECONDS", 0.02)
     recorded = recorded_run(tmp_path, PROGRAM)
     assert recorded.is_cut
-    line = PROGRAM.splitlines().index("for i in range(300):") + 1
+    line = PROGRAM.splitlines().index("for i in range(2000):") + 1
     assert any(f"of the loop at line {line + i}" in recorded.remarks[0] for i in range(3))
 
 

@@ -70,7 +70,12 @@ def sharding(function: Callable[..., Any], *args: Any) -> schema.FunctionShardin
 def traced_sharding(traced: Traced) -> schema.FunctionShardingRecord:
     """The record of how a traced function lays out its intermediates."""
     lowered = traced.lower()
-    return _writer(traced, lowered).record(*_compiled(lowered))
+    writer = _writer(traced, lowered)
+    if lowered._lowered.request.placement.abstract_mesh is not None:
+        return writer.record(*_compiled_without_devices(lowered))
+    # While the stage is there, its executable, which others may share, is known by its equations.
+    stage = lowered.compile()
+    return writer.record(stage.runtime_executable(), "")
 
 
 def planned_sharding(traced: Traced, mesh: AbstractMesh) -> schema.FunctionShardingRecord:
@@ -102,13 +107,10 @@ def _writer(traced: Traced, lowered: Any, has_texts: bool = True) -> _Writer:
     return _Writer(traced, program, mesh, reading, propagation)
 
 
-def _compiled(lowered: Any) -> tuple[Any, str]:
+def _compiled_without_devices(lowered: Any) -> tuple[Any, str]:
     """XLA's executable, or None and the reason why there is none."""
-    program = lowered._lowered
-    if program.request.placement.abstract_mesh is None:
-        return lowered.compile()._executable.loaded, ""
     try:
-        return compile_without_devices(program), ""
+        return compile_without_devices(lowered._lowered), ""
     except AbstractPlacementError as error:
         return None, error.what
 

@@ -158,9 +158,15 @@ def test_the_exchanges_of_each_branch_are_told(mesh):
     assert {each.site for each in gathers} == {1, 2}
 
 
-def test_loops_in_calls_are_told_apart(mesh):
+@pytest.mark.parametrize("time", ["first", "again"])
+def test_loops_in_calls_are_told_apart(mesh, time):
     f, args = loop_in_two_calls(mesh)
     record = analysis.sharding(f, *args)
+    if time == "again":  # its executable is shared, and names the equations of the other program
+        kept = pl.jit(f).lower(*args).compile()
+        f, args = loop_in_two_calls(mesh)
+        record = analysis.sharding(f, *args)
+        del kept
     assert record.sites.parent == [-1, 0, 1, 0, 3]
     for which in (record.planned, record.collectives):
         assert {each.site for each in which if each.runs == 2} == {2, 4}
