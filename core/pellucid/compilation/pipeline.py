@@ -266,7 +266,7 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
             if path is not None:
                 disk_cache.store(path, lowered, options, executable, compile_seconds)
         loaded = Loaded(executable, module, facts)
-        loaded_programs.programs.add(key, loaded, loaded_programs.size_of(content))
+        loaded_programs.programs.add(key, loaded, loaded_programs.size_of(lowered.jaxpr))
         return loaded, facts
 
     def compiled() -> tuple[LoadedExecutable, float]:
