@@ -322,9 +322,9 @@ disable_jit = Option(False, "Whether jit runs functions eagerly.", state=flags.d
 def jit_disabled(disable: bool = True) -> contextlib.AbstractContextManager[None]:
     """A context in which jit runs functions eagerly; with `disable=False`, one in which it compiles them.
 
-    >>> with jit_disabled(disable=True):
-    ...     disable_jit.value
-    True
+    >>> with pl.disable_jit():
+    ...     pl.jit(lambda x: print("runs with", x))(1.0)
+    runs with 1.0
     """
     return disable_jit(disable)
 

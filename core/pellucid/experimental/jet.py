@@ -9,7 +9,7 @@ def fact(n: int) -> Array:
     """n!, by which the n-th derivative is divided for a Taylor coefficient, as a floating number.
 
     >>> fact(3)
-    Array(6., dtype=float32)
+    Array(6., dtype=float32, weak_type=True)
     """
     return factorial(n)
 

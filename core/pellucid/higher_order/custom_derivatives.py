@@ -272,7 +272,8 @@ class custom_jvp(CustomFunction):
     >>> @f.defjvp
     ... def f_jvp(primals, tangents):
     ...     return f(*primals), 10.0 * tangents[0]
-    >>> jvp(f, (3.0,), (1.0,))
+    >>> value, tangent = jvp(f, (3.0,), (1.0,))
+    >>> float(value), float(tangent)
     (9.0, 10.0)
     """
 
