@@ -6,7 +6,7 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,6 +171,17 @@ def _continues(work: Work, event: events.StageStarted) -> bool:
     return is_next and event.time_ns - work.ended_ns < _MAX_NS_BETWEEN_STAGES
 
 
+def _is_worth_a_note(misses: Sequence[Any]) -> bool:
+    """Whether misses of a function compile again, or, where a line defines it again, have cost time that one notices."""
+    if misses[0].reasons[0].kind not in _DEFINED_AGAIN:
+        return True
+    return sum(each.trace_seconds + each.compile_seconds for each in misses) >= _NOTICED_SECONDS
+
+
+_DEFINED_AGAIN = ("function", "closure")
+_NOTICED_SECONDS = 0.1
+
+
 class RecompilationNotes(events.Observer):
     """Says in the output of a cell which functions compiled again, and why: one output, which is updated."""
 
@@ -178,16 +189,25 @@ class RecompilationNotes(events.Observer):
         self._shell: Any = shell
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
-        self._misses: dict[tuple[str, int], list[Any]] = {}
+        self._misses: dict[Any, list[Any]] = {}
+        """Misses by function; one that a line defines again is the same."""
+        self._traced: set[Any] = set()
+        """Functions that the cell has traced."""
         self._display_id = ""
         self._shown_at = 0.0
 
     def cache_looked(self, event: events.CacheLooked, /) -> None:
         miss = event.miss
-        if miss is None or miss.is_by_tool or miss.reasons[0].kind == "first call":
+        if miss is None or miss.is_by_tool:
+            return
+        function = event.name, getattr(event.function, "__code__", id(event.function))
+        kind, is_again = miss.reasons[0].kind, function in self._traced
+        self._traced.add(function)
+        # A cell that is run again defines its functions again.
+        if kind == "first call" or (kind in _DEFINED_AGAIN and not is_again):
             return
         with self._lock:
-            self._misses.setdefault((event.name, id(event.function)), []).append(miss)
+            self._misses.setdefault(function, []).append(miss)
         if time.monotonic() - self._shown_at > _SECONDS_BETWEEN_NOTES:
             self._show()
 
@@ -196,11 +216,16 @@ class RecompilationNotes(events.Observer):
         if self._misses:
             self._show()
         self._misses, self._display_id, self._shown_at = {}, "", 0.0
+        self._traced.clear()
 
     def _show(self) -> None:
-        self._shown_at = time.monotonic()
         with self._lock:
-            misses = [joined_misses(each) for each in self._misses.values()]
+            misses = [
+                joined_misses(each) for each in self._misses.values() if _is_worth_a_note(each)
+            ]
+        if not misses:
+            return
+        self._shown_at = time.monotonic()
         is_update = self._display_id != ""
         if not is_update:
             self._display_id = f"pellucid-recompiled-{os.getpid()}-{next(self._numbers)}"

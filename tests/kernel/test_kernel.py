@@ -111,3 +111,27 @@ def test_a_kernel_whose_jax_is_pellucid(monkeypatch):
             client, "import importlib.metadata as m\nprint(m.version('jax') == jax.__version__)"
         )
         assert outputs == {"stdout": "True\n"}
+
+
+LOOP = """
+import pellucid as pl, pellucid.numpy as jnp, numpy as np
+def make(eps):
+    @pl.jit
+    def f(x):
+        for i in range({size}):
+            x = jnp.sin(x) * eps + i
+        return x
+    return f
+for value in {values}:
+    make(value)(np.float32(1))
+"""
+
+
+def test_a_cell_that_is_run_again_gives_no_note_on_compilations(
+    client: BlockingKernelClient,
+) -> None:
+    """A loop that compiles for each value does; functions that another run of the cell defines again are nobody's fault."""
+    same = LOOP.format(values="[0.5]", size=2)
+    assert ["shown" in run(client, same) for _ in range(3)] == [False] * 3
+    note = run(client, LOOP.format(values="[0.02, 0.024, 0.028]", size=100))["shown"]
+    assert "`eps` in the closure: was 0.0" in note
