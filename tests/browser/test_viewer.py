@@ -434,7 +434,7 @@ def test_an_executable_is_shown_by_line_and_over_its_run(show: Show, width: int)
     first = lines.locator("> tbody > tr").first
     expect(first).to_contain_text(re.compile(r"\d %"))
     before = lines.locator("> tbody > tr code").all_text_contents()
-    page.get_by_label("Order of lines").select_option("by arithmetic")
+    page.get_by_label("Order of lines").select_option("by number of kernels")
     assert lines.locator("> tbody > tr code").all_text_contents() != before
     first.locator("summary").click()
     expect(first.get_by_role("table", name="Kernels").get_by_role("row").nth(1)).to_be_visible()

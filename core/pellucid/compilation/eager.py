@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base import Function, Shape, UnexpectedTracerError, cached, clearing, strict_zip
+from pellucid.base import Function, Shape, UnexpectedTracerError, cached, strict_zip
 from pellucid.ir import (
     AbstractRef,
     Avals,
@@ -39,7 +39,7 @@ from pellucid.tracing import (
     stage,
     types_of,
 )
-from pellucid.xla import ArrayImpl, CallCache, flatten, trace_context
+from pellucid.xla import ArrayImpl, flatten, trace_context
 
 from . import interception, key_reuse
 from .finite import check_results, is_checking
@@ -231,9 +231,6 @@ def compile_ahead(primitive: Primitive[Any], params: Any, operands: Operands) ->
         Planned(aval, sharding if executable.committed or is_wrapped(aval) else None)
         for aval, sharding in strict_zip(executable.out_avals, executable.out_shardings)
     ]
-
-
-clearing(CallCache.clear_all)
 
 
 def from_tracers(operands: Operands) -> None:

@@ -45,7 +45,7 @@ from pellucid.ir import (
     forget_sources,
 )
 from pellucid.runtime import donation, platforms
-from pellucid.runtime.calls import clear_entries, make_call
+from pellucid.runtime.calls import clear_entries, make_call, shared_entries
 from pellucid.runtime.executable import Executable
 from pellucid.sharding.errors import LayoutError
 from pellucid.sharding.layout import Layout
@@ -68,7 +68,7 @@ from pellucid.tracing import (
     type_of,
 )
 from pellucid.transforms import check_callable
-from pellucid.xla import ARRAY_TYPES, CallCache, LibraryValues, flatten, trace_context
+from pellucid.xla import ARRAY_TYPES, LibraryValues, flatten, trace_context
 
 from . import misses, stages
 from .calls import JitParams, jit_p
@@ -133,8 +133,6 @@ class Program:
 
 _MAX_FUNCTIONS = 4096
 """Functions whose programs are found again when they are jitted again."""
-_calls_by_function = CallCache(_MAX_FUNCTIONS)
-"""Entries of C++ by function object and options: all jitted forms of a function share them."""
 _lock = threading.RLock()
 """Held while the list of all jitted functions is looked at or changed."""
 
@@ -322,7 +320,11 @@ class Jitted:
         if any(map(_is_traced, program.consts)):
             return program
         # Another thread may have traced the function meanwhile: all take the same program, compiled once.
-        return self.programs.setdefault(key, program)
+        program = self.programs.setdefault(key, program)
+        if self.share:
+            with _lock:
+                _users_programs.add(program)
+        return program
 
     def _note_miss(self, program: Program, key: Key, call: Call, seconds: float) -> None:
         if not self.share:  # pellucid's own functions
@@ -476,6 +478,13 @@ class Jitted:
 
 
 _all_jitted: weakref.WeakSet[Jitted] = weakref.WeakSet()
+_users_programs: weakref.WeakSet[Program] = weakref.WeakSet()
+
+
+def users_programs() -> list[Program]:
+    """The programs of users' functions that are alive, in no order; their jitted forms may be gone."""
+    with _lock:
+        return list(_users_programs)
 
 
 def all_jitted() -> list[Jitted]:
@@ -560,7 +569,7 @@ def callable_of(jitted: Jitted, fun: Function) -> Any:
         spec.static_nums,
         spec.static_names,
         jitted.options_key(),
-        _calls_by_function,
+        shared_entries,
     )
     jitted.callable = weakref.ref(call)
     if spec.static_nums or spec.static_names or spec.donated_nums or spec.donated_names:

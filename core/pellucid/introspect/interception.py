@@ -9,9 +9,9 @@ from pellucid.base import is_user_file
 from pellucid.callbacks.breakpoints import prompt_streams
 from pellucid.compilation import interception
 from pellucid.compilation.interception import Pending, Runner
-from pellucid.higher_order.jitted import all_jitted
+from pellucid.higher_order.jitted import users_programs as traced_programs
 from pellucid.ir import Jaxpr
-from pellucid.xla.calls import CallCache
+from pellucid.runtime.calls import clear_all_entries
 
 from .stepping import opened
 
@@ -37,7 +37,7 @@ def run_programs_by(runner: Runner | None) -> None:
     """
     with _lock:
         interception.runner = runner
-        CallCache.clear_all()
+        clear_all_entries()
 
 
 def keep_calls() -> None:
@@ -45,12 +45,10 @@ def keep_calls() -> None:
     with _lock:
         if not interception.keeps_calls:
             interception.keeps_calls = True
-            CallCache.clear_all()
+            clear_all_entries()
 
 
 def users_programs() -> Iterator[Jaxpr]:
-    """The programs of all jitted functions of the user that are alive, as they are stepped through."""
-    for jitted in all_jitted():
-        if jitted.share:
-            for program in list(jitted.programs.values()):
-                yield opened(program.values.closed)[0]
+    """The programs of all functions of the user that were jitted and are alive, as they are stepped through."""
+    for program in traced_programs():
+        yield opened(program.values.closed)[0]

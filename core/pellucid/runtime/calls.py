@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from numpy import ndarray
 
-from pellucid.base import Function, Ints, tree_flatten, tree_map
+from pellucid.base import Function, Ints, clearing, tree_flatten, tree_map
 from pellucid.tracing import context
-from pellucid.xla import ARRAY_TYPES, LARGE, ArrayImpl, FastPath, calls
+from pellucid.xla import ARRAY_TYPES, LARGE, ArrayImpl, CallCache, FastPath, calls
 
 from .transfer import NUMPY_TYPES, shard_argument
 
@@ -89,6 +89,17 @@ def make_call(
     call = made(with_copies, key)
     call.inner = inner
     return call
+
+
+shared_entries = CallCache(4096)
+"""Entries of functions, which callables that are made again of one function and with one key share."""
+
+
+@clearing
+def clear_all_entries() -> None:
+    """Let the next calls of all functions come through Python."""
+    CallCache.clear_all()  # of all callables that are alive
+    shared_entries.clear()
 
 
 def clear_entries(call: Any) -> None:

@@ -279,6 +279,20 @@ def test_the_program_is_shown_and_gone_to(debugged: DebuggedKernel) -> None:
     assert debugged.finish() == debugged.plain
 
 
+def test_a_function_that_each_run_jits_again_stops(debugged: DebuggedKernel) -> None:
+    define = "def halved(x):\n    y = x * 2\n    return y / 4\n"
+    call = "float(pl.jit(halved)(jnp.float32(3.0)))"
+    run(debugged.client, define)
+    assert [run(debugged.client, call)["result"] for _ in range(3)] == ["1.5"] * 3
+    for _ in range(2):
+        debugged.break_at(define, 3)
+        debugged.run(call)
+        assert lines(debugged.stopped())[0] == 3
+        assert debugged.finish() == "1.5"
+        debugged.break_at(define)
+        assert [run(debugged.client, call)["result"] for _ in range(2)] == ["1.5"] * 2
+
+
 def test_a_watch_stops_in_the_backward_pass(debugged: DebuggedKernel) -> None:
     code = (
         "@pl.jit\n"
