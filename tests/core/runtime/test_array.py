@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from corpus import arrays as corpus
 
+import pellucid as pl
 from pellucid.base.errors import (
     ArrayConversionError,
     DeletedArrayError,
@@ -218,3 +219,18 @@ def test_every_attribute_that_the_class_was_given_has_a_docstring():
         member = ArrayImpl.__dict__[name]
         documented = member.fget if isinstance(member, property) else member
         assert documented.__doc__, name
+
+
+@pytest.mark.parametrize("size", [(), (3,), (100_000,)])
+@pytest.mark.parametrize(
+    "read",
+    [np.asarray, repr, str, pl.device_get, lambda x: x.tolist(), lambda x: x.sum().item(), lambda x: x._value],
+    ids=["asarray", "repr", "str", "device_get", "tolist", "item", "value"],
+)  # fmt: skip
+def test_what_was_read_goes_with_its_array(size, read):
+    array = pl.device_put(np.zeros(size, np.float32))
+    remaining = weakref.ref(array)
+    read(array)
+    del array
+    gc.collect()
+    assert remaining() is None
