@@ -140,7 +140,7 @@ class Profile:
             self._end_logs()
             self._session = _current = None  # XLA's session ends with its object
             self._begin()
-        self._limit, self.has_begun_again = StepLimit(self._limit.n_steps), True
+        self._limit, self.has_begun_again = self._limit.again(), True
 
     def _end_logs(self) -> None:
         assert self._arrays is not None

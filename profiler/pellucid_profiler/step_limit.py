@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import sys
 import time
 import weakref
 from collections.abc import Iterator
@@ -38,16 +39,26 @@ class StepLimit:
 
     def __init__(self, n_steps: int | None = None) -> None:
         self.n_steps = n_steps
+        frame = user_frame_of(sys._getframe(1))
+        frames = () if frame is None else (frame, *_outer(frame))
+        self._begun_at = {id(each): each.f_lineno for each in frames}
+        """By id, where the frames stood that were there at the begin: loops around these lines go on around the recording."""
         self.count = 0
         """Named steps that ended."""
         self._loop = ""
         self._begin = time.monotonic()
         self._counts: dict[tuple[CodeType, int], int] = {}
-        self._loops: dict[CodeType, frozenset[int]] = {}
-        """Lines of loop statements, by the code that has them."""
+        self._loops: dict[CodeType, list[frozenset[int]]] = {}
+        """Lines of each loop statement, by the code that has them."""
         self._next = self._begin + MIN_SECONDS
         self._arrays: dict[int, weakref.ref[Any]] | None = None
         """References to the arrays that were alive at the last comparison, by their ids."""
+
+    def again(self) -> StepLimit:
+        """The same limit for a recording that begins again."""
+        limit = StepLimit(self.n_steps)
+        limit._begun_at = self._begun_at
+        return limit
 
     def is_reached_by_step(self) -> bool:
         """Counts a named step, which ends; whether the recording has enough of them."""
@@ -82,10 +93,10 @@ class StepLimit:
         return False
 
     def _is_in_loop(self, frame: FrameType) -> bool:
-        code = frame.f_code
+        code, begun_at = frame.f_code, self._begun_at.get(id(frame))
         if code not in self._loops:
-            self._loops[code] = _loop_lines(code)
-        return frame.f_lineno in self._loops[code]
+            self._loops[code] = _loops_of(code)
+        return any(frame.f_lineno in lines and begun_at not in lines for lines in self._loops[code])
 
     def text(self, *, is_warmed_up: bool) -> str:
         """Sentence about a recording that ends because the limit is reached, `is_warmed_up` if it had begun again."""
@@ -115,10 +126,10 @@ _COLLECTS = frozenset({"LIST_APPEND", "SET_ADD", "MAP_ADD"})
 """Instructions in the loops of comprehensions, which are no statements; with argument 1 they are those of displays."""
 
 
-def _loop_lines(code: CodeType) -> frozenset[int]:
-    """The lines of the `for` and `while` statements of `code`."""
+def _loops_of(code: CodeType) -> list[frozenset[int]]:
+    """The lines of each `for` and `while` statement of `code`."""
     if code.co_name in ("<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"):
-        return frozenset()
+        return []
     instructions = [*dis.get_instructions(code)]
     loops = {
         (each.argval, each.offset)
@@ -130,9 +141,11 @@ def _loop_lines(code: CodeType) -> frozenset[int]:
         if each.opname in _COLLECTS and each.arg != 1:
             around = [loop for loop in loops if loop[0] <= each.offset <= loop[1]]
             loops -= {*sorted(around, key=lambda loop: loop[1] - loop[0])[:1]}
-    lines = [
-        each.positions.lineno
-        for each in instructions
-        if each.positions and any(begin <= each.offset <= end for begin, end in loops)
+    return [
+        frozenset(
+            each.positions.lineno
+            for each in instructions
+            if each.positions and each.positions.lineno and begin <= each.offset <= end
+        )
+        for begin, end in loops
     ]
-    return frozenset(line for line in lines if line is not None)

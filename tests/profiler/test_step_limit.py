@@ -144,7 +144,18 @@ def test_loops_in_code() -> None:
         return total, others
 
     first = function.__code__.co_firstlineno
-    lines = {line - first for line in step_limit._loop_lines(function.__code__)}
+    lines = {line - first for loop in step_limit._loops_of(function.__code__) for line in loop}
     assert {4, 5, 7} <= lines
     assert not lines & {1, 2, 8}
-    assert not step_limit._loop_lines((lambda xs: [2 * x for x in xs]).__code__)
+    assert not step_limit._loops_of((lambda xs: [2 * x for x in xs]).__code__)
+
+
+def test_loops_around_the_recording_are_none_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_limit, "MIN_SECONDS", 0.02)
+    monkeypatch.setattr(step_limit, "CHECK_SECONDS", 0.01)
+    x = jnp.cos(jnp.ones(64))
+    for _ in range(2):
+        with Profile(lines=True, limit=step_limit.StepLimit()) as recorded:
+            for _ in range(3000):
+                x = jnp.cos(x)
+        assert recorded.is_cut
