@@ -91,24 +91,49 @@ function linesOf(program: Program, kernels: readonly KernelRecord[]): LineWork[]
   const lines = new Map<string, LineWork>();
   for (const kernel of kernels) {
     const own = [{ equation: kernel.hlo_equation, share: 1 }];
+    const shares = new Map<string, { row: number; text: string; share: number }>();
     for (const { equation, share } of kernel.lines.length > 0 ? kernel.lines : own) {
       const row = program.equationOfId(equation) ?? -1;
       const span = row < 0 ? null : program.spanOf(row);
       const source = span === null ? undefined : program.sources[span.source];
-      const key = span === null ? '' : `${span.source}:${span.line}`;
       const text = source?.lines?.[span!.line - source.first_line]?.trim() ?? '';
+      const key = span === null ? '' : `${span.source}:${span.line}`;
+      const known = shares.get(key)?.share ?? 0;
+      shares.set(key, {
+        row: span === null ? -1 : row,
+        text: text || (span === null ? 'no line known' : placeText(program, row)),
+        share: known + share,
+      });
+    }
+    for (const [key, { row, text, share }] of shares) {
+      const part = partOf(kernel, share);
       const known = lines.get(key);
       lines.set(key, {
-        equation: known?.equation ?? (span === null ? -1 : row),
-        text: text || (span === null ? 'no line known' : placeText(program, row)),
-        kernels: [...new Set([...(known?.kernels ?? []), kernel])],
-        flops: (known?.flops ?? 0) + share * (kernel.flops ?? 0),
-        bytes: (known?.bytes ?? 0) + share * (kernel.bytes_accessed ?? 0),
-        seconds: (known?.seconds ?? 0) + share * (kernel.seconds ?? 0),
+        equation: known?.equation ?? row,
+        text,
+        kernels: [...(known?.kernels ?? []), part],
+        flops: (known?.flops ?? 0) + (part.flops ?? 0),
+        bytes: (known?.bytes ?? 0) + (part.bytes_accessed ?? 0),
+        seconds: (known?.seconds ?? 0) + (part.seconds ?? 0),
       });
     }
   }
   return [...lines.values()];
+}
+
+/** What of a kernel belongs to one line; of a part, the name says how much it is. */
+function partOf(kernel: KernelRecord, share: number): KernelRecord {
+  if (share > 0.999) {
+    return kernel;
+  }
+  const times = (value: number | null): number | null => (value === null ? null : share * value);
+  return {
+    ...kernel,
+    name: `${(share * 100).toFixed(0)} % of ${kernel.name}`,
+    flops: times(kernel.flops),
+    bytes_accessed: times(kernel.bytes_accessed),
+    seconds: times(kernel.seconds),
+  };
 }
 
 /** The lines with their shares, in an order of choice; a line opens to its kernels. */
