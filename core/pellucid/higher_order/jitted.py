@@ -569,7 +569,8 @@ def callable_of(jitted: Jitted, fun: Function) -> Any:
         spec.static_nums,
         spec.static_names,
         jitted.options_key(),
-        shared_entries,
+        # jaxlib ends the process where a function in a shared cache can't be referred to weakly.
+        shared_entries if compares_by_identity(fun) else None,
     )
     jitted.callable = weakref.ref(call)
     if spec.static_nums or spec.static_names or spec.donated_nums or spec.donated_names:

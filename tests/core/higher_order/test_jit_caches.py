@@ -5,8 +5,10 @@ import dataclasses
 import functools
 import gc
 import itertools
+import operator
 import threading
 import time
+import types
 import weakref
 
 import numpy as np
@@ -140,6 +142,43 @@ def test_objects_that_say_they_are_equal_have_programs_of_their_own():
     assert loops == [[2] * 3, [3] * 3]
     branches = [pl.lax.cond(True, f, f, X).tolist() for f in (two, three)]
     assert branches == [[2] * 3, [3] * 3]
+
+
+class Slotted:
+    """A callable that nothing refers to weakly."""
+
+    __slots__ = ()
+
+    def __call__(self, x):
+        return x + 1.0
+
+
+@dataclasses.dataclass
+class Unhashable:
+    factor: float
+
+    def __call__(self, x):
+        return x * self.factor
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "expected"),
+    [
+        (operator.itemgetter(0), ((X, 2 * X),), 1),
+        (operator.add, (X, X), 2),
+        (Slotted(), (X,), 2),
+        (Slotted().__call__, (X,), 2),
+        (Unhashable(3.0), (X,), 3),
+        (functools.partial(operator.mul, 4 * X), (X,), 4),
+        (types.MethodType(lambda a, x: x - a, 3.0), (X,), -2),
+    ],
+)
+def test_callables_of_every_kind_are_jitted_again(function, arguments, expected):
+    for _ in range(3):
+        jitted = pl.jit(function)
+        for _ in range(3):
+            assert jitted(*arguments).tolist() == [expected] * 3
+        assert jitted.lower(*arguments).compile()(*arguments).tolist() == [expected] * 3
 
 
 def test_a_failing_first_call_leaves_the_function_usable():
