@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from types import CodeType
+from types import CodeType, FunctionType, MethodType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -110,12 +111,13 @@ def reasons_for_function(function: Function | None) -> tuple[MissReason, ...]:
 
     None stands for one that a viewer asks for. These are texts for people: nothing is found by them.
     """
-    maker = function
-    while (inner := getattr(maker, "__func__", getattr(maker, "func", None))) is not None:
-        maker = inner  # of a method or a partial
-    code = getattr(maker, "__code__", None)
-    if code is None:
+    maker: Any = function
+    # Attributes of users' objects aren't asked for, as `__getattr__` may do anything.
+    while isinstance(maker, (MethodType, functools.partial)):
+        maker = maker.func if isinstance(maker, functools.partial) else maker.__func__
+    if not isinstance(maker, FunctionType):
         return _FIRST_CALL
+    code = maker.__code__
     place = code.co_filename, code.co_firstlineno, code.co_qualname
     before = _definitions.pop(place, None)
     values = _values_of(maker)
@@ -140,7 +142,7 @@ _ADVICE_ON_VALUES = "Pass it as an argument, and make `jit` once."
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
-def _values_of(function: Any) -> dict[str, str]:
+def _values_of(function: FunctionType) -> dict[str, str]:
     """Texts of a function's captured values, defaults, and of the numbers and texts among the globals that it names."""
     code = function.__code__
     texts: dict[str, str] = {}
@@ -165,7 +167,6 @@ def _value_text(x: Any) -> str:
     kind = type(x)
     if kind in _PLAIN or (kind is tuple and all(type(y) in _PLAIN for y in x)):
         return f"{x!r:.60}"
-    # Attributes of users' objects aren't asked for, as `__getattr__` may do anything.
     if hasattr(kind, "aval") and hasattr(x.aval, "text"):
         return x.aval.text()
     if isinstance(x, np.ndarray):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from types import CellType, FunctionType
@@ -29,7 +30,7 @@ from .trace import type_of, types_of
 def name_of(function: Function) -> str:
     """Name of `function` in messages and compiled modules."""
     name = getattr(function, "__name__", None)
-    if name is None and hasattr(function, "func"):  # functools.partial
+    if name is None and isinstance(function, functools.partial):
         return name_of(function.func)
     return name if name and isinstance(name, str) else type(function).__name__
 

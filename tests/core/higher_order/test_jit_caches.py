@@ -10,6 +10,7 @@ import threading
 import time
 import types
 import weakref
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -179,6 +180,22 @@ def test_callables_of_every_kind_are_jitted_again(function, arguments, expected)
         for _ in range(3):
             assert jitted(*arguments).tolist() == [expected] * 3
         assert jitted.lower(*arguments).compile()(*arguments).tolist() == [expected] * 3
+
+
+class RefersToItself:
+    """A callable object with an attribute that partials have too."""
+
+    @property
+    def func(self):
+        return self
+
+    def __call__(self, x):
+        return x + 1.0
+
+
+def test_attributes_of_callable_objects_are_theirs():
+    assert pl.jit(RefersToItself())(X).tolist() == [2] * 3
+    assert pl.jit(mock.Mock(return_value=2.0))(X) == 2.0
 
 
 def test_a_failing_first_call_leaves_the_function_usable():
