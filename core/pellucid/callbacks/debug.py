@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, Function, Keywords, capture, user_frame
+from pellucid.base import ArgumentTypeError, Function, Keywords, capture, identity, user_frame
 from pellucid.base.formats import check_fields
 from pellucid.higher_order.custom_vmap import each_element
 from pellucid.ir import Operands, Values, debug_effect, ordered_debug_effect
@@ -144,7 +144,8 @@ class _Show(HostFunction):
     @property
     def identity(self) -> Hashable:
         """All that it prints by."""
-        return repr(self)
+        options = tuple([(name, identity(value)) for name, value in self.options])
+        return self.fmt, self.has_placeholders, options, self.record
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         text = self.fmt
