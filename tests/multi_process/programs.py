@@ -175,6 +175,29 @@ def all_collectives(place: Place) -> Any:
 # What is only there with several processes --------------------------------------------------------
 
 
+def branches(place: Place) -> Any:
+    """Python branches in a `shard_map` that runs eagerly, on values that are the same within each process."""
+    join(place)
+    mesh = pl.make_mesh((pl.device_count(),), ("x",), axis_types=(AUTO,))
+    x = pl.make_array_from_process_local_data(
+        pl.NamedSharding(mesh, pl.P("x")), np.full(2, float(place.process))
+    )
+
+    def mapped(value_of: Callable[[Any], Any], *, check_vma: bool) -> Any:
+        def body(x: Any) -> Any:
+            return x if value_of(x) > 0 else -x
+
+        return pl.shard_map(
+            body, mesh=mesh, in_specs=pl.P("x"), out_specs=pl.P("x"), check_vma=check_vma
+        )(x)
+
+    total = mapped(lambda x: lax.psum(x.sum(), "x"), check_vma=True)
+    return {
+        "of one process": error_of(lambda: mapped(lambda x: x.sum(), check_vma=False))[:2],
+        "of all": multihost_utils.process_allgather(total, tiled=True).tolist(),
+    }
+
+
 def facts(place: Place) -> dict[str, Any]:
     """Devices, arrays that span processes, meshes by process, the store and barriers; all of it twice."""
     first = _facts(place)

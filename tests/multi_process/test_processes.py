@@ -77,6 +77,14 @@ def test_collectives_and_operands_are_those_of_one_process(count):
         assert actual == here
 
 
+def test_python_branches_on_no_value_that_other_processes_may_not_have():
+    for actual in results(launch("branches", 2)):
+        name, text = actual["of one process"]
+        assert name == "TracerBoolConversionError"
+        assert "differs between devices" in text
+        assert actual["of all"] == [0, 0, 1, 1]
+
+
 def test_devices_arrays_meshes_barriers_and_the_store_in_two_jobs_one_after_the_other():
     """Also where the environment names a proxy, which nobody goes through."""
     proxy = {"http_proxy": "http://127.0.0.1:9", "no_proxy": ""}
