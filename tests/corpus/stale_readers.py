@@ -330,14 +330,12 @@ def attribute_of_function(jax, stack):
     return lambda: lambda x: x * t(helper.k), lambda: setattr(helper, "k", 3.0)
 
 
-@reader
-def attribute_of_itself(jax, stack):
+def with_attribute(make):
+    """Functions that `make` makes, whose attribute `k` is 2, and the change that makes it 3 for all."""
     now, functions = [2.0], []
 
     def define():
-        def f(x):
-            return x * t(f.k)
-
+        f = make()
         f.k = now[0]
         functions.append(f)
         return f
@@ -348,6 +346,17 @@ def attribute_of_itself(jax, stack):
             f.k = 3.0
 
     return define, change
+
+
+@reader
+def attribute_of_itself(jax, stack):
+    def make():
+        def f(x):
+            return x * t(f.k)
+
+        return f
+
+    return with_attribute(make)
 
 
 @reader
@@ -567,20 +576,7 @@ def callable_object(jax, stack):
         def __call__(self, x):
             return x * t(self.k)
 
-    objects, k = [], [2.0]
-
-    def define():
-        a = A()
-        a.k = k[0]
-        objects.append(a)
-        return a
-
-    def change():
-        k[0] = 3.0
-        for a in objects:
-            a.k = 3.0
-
-    return define, change
+    return with_attribute(A)
 
 
 @reader
