@@ -49,4 +49,5 @@ def _jitted(function: Function) -> Any:
 
 
 def _is_array(annotation: Any) -> bool:
-    return any(word in str(annotation) for word in ("Array", "Any"))
+    text = str(annotation)
+    return "Callable" not in text and any(word in text for word in ("Array", "Any"))

@@ -20,6 +20,7 @@ CALLS = {
     "several results": (jnp.linalg.svd, (SQUARE,), {"full_matrices": False}),
     "any number of arrays": (jnp.atleast_2d, (VECTOR,), {}),
     "a list": (jnp.block, ([VECTOR, VECTOR],), {}),
+    "a function": (jnp.apply_along_axis, (jnp.sum, 0, SQUARE), {}),
     "no array": (scipy.linalg.hilbert, (3,), {}),
     "nn": (nn.gelu, (VECTOR,), {"approximate": False}),
     "lax": (lax.dynamic_index_in_dim, (SQUARE, 1, 0, False), {}),
