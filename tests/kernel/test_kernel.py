@@ -133,5 +133,6 @@ def test_a_cell_that_is_run_again_gives_no_note_on_compilations(
     """A loop that compiles for each value does; functions that another run of the cell defines again are nobody's fault."""
     same = LOOP.format(values="[0.5]", size=2)
     assert ["shown" in run(client, same) for _ in range(3)] == [False] * 3
-    note = run(client, LOOP.format(values="[0.02, 0.024, 0.028]", size=100))["shown"]
+    values = "[0.02, 0.024, 0.028, 0.032, 0.036]"  # enough of them to take long on a quick machine
+    note = run(client, LOOP.format(values=values, size=300))["shown"]
     assert "`eps` in the closure: was 0.0" in note
