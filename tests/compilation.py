@@ -9,7 +9,7 @@ import pytest
 import rotation
 
 import pellucid
-from pellucid.compilation import pipeline
+from pellucid._machine.compilation import pipeline
 
 QUICK = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
 """XLA's flags by which programs compile in a third of the time; compilations are most of what tests cost."""

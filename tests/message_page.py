@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from pellucid.base.errors import PellucidError
+from pellucid._machine.base.errors import PellucidError
 
 _EXAMPLE = re.compile(r"```python\n(?P<code>.*?)\n```\n\n```text\n(?P<text>.*?)\n```", re.DOTALL)
 _LONGEST_FIRST_LINE = 100

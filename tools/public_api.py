@@ -38,8 +38,9 @@ def public_modules(package: types.ModuleType) -> Iterator[types.ModuleType]:
     yield package
     for entry in pkgutil.walk_packages(package.__path__, prefix=f"{package.__name__}."):
         parent, _, name = entry.name.rpartition(".")
+        is_private = "._" in entry.name
         is_outer = name not in SKIPPED and (entry.ispkg or parent == package.__name__)
-        if is_outer or entry.name in FACADES:
+        if (is_outer and not is_private) or entry.name in FACADES:
             module = importlib.import_module(entry.name)
             if names_of(module) is not None:
                 yield module

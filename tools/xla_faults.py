@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.lowering.faults import FAULTS, without_workaround
+from pellucid._machine.lowering.faults import FAULTS, without_workaround
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -12,12 +12,12 @@ from types import ModuleType
 from typing import Any
 
 from pellucid import wiring as _wiring
+from pellucid._machine.xla import bootstrap as _bootstrap
 from pellucid.version import __version__ as __version__, __version_info__ as __version_info__
-from pellucid.xla import bootstrap as _bootstrap
 
 _NAMES: dict[str, tuple[str, ...]] = {
-    "pellucid.base.caching": ("clear_caches",),
-    "pellucid.base.config": (
+    "pellucid._machine.base.caching": ("clear_caches",),
+    "pellucid._machine.base.config": (
         "allow_f16_reductions", "array_garbage_collection_guard", "auto_pcast", "check_tracer_leaks",
         "config", "debug_infs", "debug_key_reuse", "debug_nans", "default_device", "default_matmul_precision",
         "default_prng_impl", "enable_checks", "enable_custom_prng", "enable_x64",
@@ -27,56 +27,56 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "transfer_guard_device_to_device", "transfer_guard_device_to_host",
         "transfer_guard_host_to_device",
     ),
-    "pellucid.base.dtypes": ("float0",),
-    "pellucid.base.events": ("Observer", "observe"),
-    "pellucid.base.user_context": ("make_user_context",),
-    "pellucid.callbacks.pure": ("pure_callback",),
-    "pellucid.higher_order.custom_derivatives": (
+    "pellucid._machine.base.dtypes": ("float0",),
+    "pellucid._machine.base.events": ("Observer", "observe"),
+    "pellucid._machine.base.user_context": ("make_user_context",),
+    "pellucid._machine.callbacks.pure": ("pure_callback",),
+    "pellucid._machine.higher_order.custom_derivatives": (
         "closure_convert", "custom_gradient", "custom_jvp", "custom_vjp",
     ),
-    "pellucid.higher_order.forward_backward": ("fwd_and_bwd",),
-    "pellucid.higher_order.jitted": ("jit",),
-    "pellucid.higher_order.misses": ("explain_misses",),
-    "pellucid.higher_order.remat": ("checkpoint", "checkpoint_policies", "remat"),
-    "pellucid.higher_order.stages": ("ShapeDtypeStruct", "eval_shape", "make_jaxpr", "typeof"),
-    "pellucid.primitives.slicing": ("ds",),
+    "pellucid._machine.higher_order.forward_backward": ("fwd_and_bwd",),
+    "pellucid._machine.higher_order.jitted": ("jit",),
+    "pellucid._machine.higher_order.misses": ("explain_misses",),
+    "pellucid._machine.higher_order.remat": ("checkpoint", "checkpoint_policies", "remat"),
+    "pellucid._machine.higher_order.stages": ("ShapeDtypeStruct", "eval_shape", "make_jaxpr", "typeof"),
+    "pellucid._machine.primitives.slicing": ("ds",),
     "pellucid.numpy.operators": ("Array",),
-    "pellucid.parallel.pmap": ("pmap",),
-    "pellucid.parallel.shard_map": ("shard_map", "smap"),
-    "pellucid.primitives.placement": ("device_put", "reshard"),
-    "pellucid.runtime.array": ("Shard",),
-    "pellucid.runtime.assembly": (
+    "pellucid._machine.parallel.pmap": ("pmap",),
+    "pellucid._machine.parallel.shard_map": ("shard_map", "smap"),
+    "pellucid._machine.primitives.placement": ("device_put", "reshard"),
+    "pellucid._machine.runtime.array": ("Shard",),
+    "pellucid._machine.runtime.assembly": (
         "make_array_from_callback", "make_array_from_process_local_data",
         "make_array_from_single_device_arrays",
     ),
-    "pellucid.refs.access": ("empty_ref", "free_ref", "freeze", "new_ref"),
-    "pellucid.refs.primitives": ("Ref",),
-    "pellucid.runtime.environment": ("print_environment_info",),
-    "pellucid.runtime.memory": ("live_arrays",),
-    "pellucid.runtime.platforms": (
+    "pellucid._machine.refs.access": ("empty_ref", "free_ref", "freeze", "new_ref"),
+    "pellucid._machine.refs.primitives": ("Ref",),
+    "pellucid._machine.runtime.environment": ("print_environment_info",),
+    "pellucid._machine.runtime.memory": ("live_arrays",),
+    "pellucid._machine.runtime.platforms": (
         "default_backend", "device_count", "devices", "host_count", "host_id", "host_ids",
         "local_device_count", "local_devices",
         "process_count", "process_index", "process_indices",
     ),
-    "pellucid.runtime.tokens": ("effects_barrier",),
-    "pellucid.runtime.transfer": (
+    "pellucid._machine.runtime.tokens": ("effects_barrier",),
+    "pellucid._machine.runtime.transfer": (
         "block_until_ready", "copy_to_host_async", "device_get", "device_put_replicated",
         "device_put_sharded",
     ),
-    "pellucid.sharding": ("NamedSharding", "set_mesh"),
-    "pellucid.sharding.topology": ("make_mesh",),
-    "pellucid.tracing.current": ("ensure_compile_time_eval", "named_call", "named_scope"),
-    "pellucid.transforms.gradient": ("grad", "linear_transpose", "value_and_grad", "vjp"),
-    "pellucid.transforms.jacobians": ("hessian", "jacfwd", "jacobian", "jacrev"),
-    "pellucid.transforms.jvp": ("jvp",),
-    "pellucid.transforms.linearize": ("linearize",),
-    "pellucid.transforms.vmap": ("vmap",),
-    "pellucid.xla.client": ("Device",),
+    "pellucid._machine.sharding": ("NamedSharding", "set_mesh"),
+    "pellucid._machine.sharding.topology": ("make_mesh",),
+    "pellucid._machine.tracing.current": ("ensure_compile_time_eval", "named_call", "named_scope"),
+    "pellucid._machine.transforms.gradient": ("grad", "linear_transpose", "value_and_grad", "vjp"),
+    "pellucid._machine.transforms.jacobians": ("hessian", "jacfwd", "jacobian", "jacrev"),
+    "pellucid._machine.transforms.jvp": ("jvp",),
+    "pellucid._machine.transforms.linearize": ("linearize",),
+    "pellucid._machine.transforms.vmap": ("vmap",),
+    "pellucid._machine.xla.client": ("Device",),
 }  # fmt: skip
 _RENAMED = {
-    "P": ("pellucid.sharding", "PartitionSpec"),
-    "checking_leaks": ("pellucid.base.config", "check_tracer_leaks"),
-    "disable_jit": ("pellucid.base.config", "jit_disabled"),
+    "P": ("pellucid._machine.sharding", "PartitionSpec"),
+    "checking_leaks": ("pellucid._machine.base.config", "check_tracer_leaks"),
+    "disable_jit": ("pellucid._machine.base.config", "jit_disabled"),
 }
 _SUBMODULES = (
     "ad_checkpoint", "analysis", "api_util", "core", "custom_batching", "custom_derivatives", "debug", "distributed",

@@ -33,8 +33,8 @@ from pellucid import (
     tree_util as tree_util,
     typing as typing,
 )
-from pellucid.base.caching import clear_caches as clear_caches
-from pellucid.base.config import (
+from pellucid._machine.base.caching import clear_caches as clear_caches
+from pellucid._machine.base.config import (
     allow_f16_reductions as allow_f16_reductions,
     array_garbage_collection_guard as array_garbage_collection_guard,
     auto_pcast as auto_pcast,
@@ -67,47 +67,47 @@ from pellucid.base.config import (
     transfer_guard_device_to_host as transfer_guard_device_to_host,
     transfer_guard_host_to_device as transfer_guard_host_to_device,
 )
-from pellucid.base.dtypes import float0 as float0
-from pellucid.base.events import Observer as Observer, observe as observe
-from pellucid.base.user_context import make_user_context as make_user_context
-from pellucid.callbacks.pure import pure_callback as pure_callback
-from pellucid.higher_order.custom_derivatives import (
+from pellucid._machine.base.dtypes import float0 as float0
+from pellucid._machine.base.events import Observer as Observer, observe as observe
+from pellucid._machine.base.user_context import make_user_context as make_user_context
+from pellucid._machine.callbacks.pure import pure_callback as pure_callback
+from pellucid._machine.higher_order.custom_derivatives import (
     closure_convert as closure_convert,
     custom_gradient as custom_gradient,
     custom_jvp as custom_jvp,
     custom_vjp as custom_vjp,
 )
-from pellucid.higher_order.jitted import jit as jit
-from pellucid.higher_order.misses import explain_misses as explain_misses
-from pellucid.higher_order.stages import (
+from pellucid._machine.higher_order.jitted import jit as jit
+from pellucid._machine.higher_order.misses import explain_misses as explain_misses
+from pellucid._machine.higher_order.stages import (
     ShapeDtypeStruct as ShapeDtypeStruct,
     eval_shape as eval_shape,
     make_jaxpr as make_jaxpr,
     typeof as typeof,
 )
-from pellucid.parallel.pmap import pmap as pmap
-from pellucid.parallel.shard_map import (
+from pellucid._machine.parallel.pmap import pmap as pmap
+from pellucid._machine.parallel.shard_map import (
     shard_map as shard_map,
     smap as smap,
 )
-from pellucid.primitives.placement import device_put as device_put, reshard as reshard
-from pellucid.primitives.slicing import ds as ds
-from pellucid.refs.access import (
+from pellucid._machine.primitives.placement import device_put as device_put, reshard as reshard
+from pellucid._machine.primitives.slicing import ds as ds
+from pellucid._machine.refs.access import (
     empty_ref as empty_ref,
     free_ref as free_ref,
     freeze as freeze,
     new_ref as new_ref,
 )
-from pellucid.refs.primitives import Ref as Ref
-from pellucid.runtime.array import Shard as Shard
-from pellucid.runtime.assembly import (
+from pellucid._machine.refs.primitives import Ref as Ref
+from pellucid._machine.runtime.array import Shard as Shard
+from pellucid._machine.runtime.assembly import (
     make_array_from_callback as make_array_from_callback,
     make_array_from_process_local_data as make_array_from_process_local_data,
     make_array_from_single_device_arrays as make_array_from_single_device_arrays,
 )
-from pellucid.runtime.environment import print_environment_info as print_environment_info
-from pellucid.runtime.memory import live_arrays as live_arrays
-from pellucid.runtime.platforms import (
+from pellucid._machine.runtime.environment import print_environment_info as print_environment_info
+from pellucid._machine.runtime.memory import live_arrays as live_arrays
+from pellucid._machine.runtime.platforms import (
     default_backend as default_backend,
     device_count as device_count,
     devices as devices,
@@ -120,36 +120,36 @@ from pellucid.runtime.platforms import (
     process_index as process_index,
     process_indices as process_indices,
 )
-from pellucid.runtime.tokens import effects_barrier as effects_barrier
-from pellucid.runtime.transfer import (
+from pellucid._machine.runtime.tokens import effects_barrier as effects_barrier
+from pellucid._machine.runtime.transfer import (
     block_until_ready as block_until_ready,
     copy_to_host_async as copy_to_host_async,
     device_get as device_get,
     device_put_replicated as device_put_replicated,
     device_put_sharded as device_put_sharded,
 )
-from pellucid.sharding import (
-    NamedSharding as NamedSharding,
-    PartitionSpec,
-    set_mesh as set_mesh,
-)
-from pellucid.sharding.topology import make_mesh as make_mesh
-from pellucid.tracing.current import (
+from pellucid._machine.sharding.topology import make_mesh as make_mesh
+from pellucid._machine.tracing.current import (
     ensure_compile_time_eval as ensure_compile_time_eval,
     named_call as named_call,
     named_scope as named_scope,
 )
-from pellucid.transforms.gradient import (
+from pellucid._machine.transforms.gradient import (
     grad as grad,
     linear_transpose as linear_transpose,
     value_and_grad as value_and_grad,
     vjp as vjp,
 )
-from pellucid.transforms.jvp import jvp as jvp
-from pellucid.transforms.linearize import linearize as linearize
-from pellucid.transforms.vmap import vmap as vmap
-from pellucid.xla.arrays import Array as Array
-from pellucid.xla.client import Device as Device
+from pellucid._machine.transforms.jvp import jvp as jvp
+from pellucid._machine.transforms.linearize import linearize as linearize
+from pellucid._machine.transforms.vmap import vmap as vmap
+from pellucid._machine.xla.arrays import Array as Array
+from pellucid._machine.xla.client import Device as Device
+from pellucid.sharding import (
+    NamedSharding as NamedSharding,
+    PartitionSpec,
+    set_mesh as set_mesh,
+)
 
 __version__: str
 __version_info__: tuple[int, int, int]

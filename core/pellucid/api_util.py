@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pellucid.base.errors import ArgumentValueError
-from pellucid.base.functional import renamed, strict_zip
-from pellucid.base.tree import broadcast_prefix_to, is_none, tree_unflatten
-from pellucid.base.typing import Function
+from pellucid._machine.base.errors import ArgumentValueError
+from pellucid._machine.base.functional import renamed, strict_zip
+from pellucid._machine.base.tree import broadcast_prefix_to, is_none, tree_unflatten
+from pellucid._machine.base.typing import Function
+from pellucid._machine.ir.jaxpr import DebugInfo
+from pellucid._machine.tracing.function import FunctionSpec, indices, name_of
+from pellucid._machine.tracing.trace import type_of
+from pellucid._machine.xla.pytree import flatten
 from pellucid.extend.linear_util import (
     Store,
     WrappedFun,
     transformation2,
     transformation_with_aux2,
 )
-from pellucid.ir.jaxpr import DebugInfo
-from pellucid.tracing.function import FunctionSpec, indices, name_of
-from pellucid.tracing.trace import type_of
-from pellucid.xla.pytree import flatten
 
 shaped_abstractify = renamed(type_of, "shaped_abstractify", __name__)
 

@@ -2,15 +2,43 @@
 
 from typing import Any as Value
 
-from pellucid.base.dims import (
+from pellucid._machine.base.dims import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
     canonical_size as _canonical_size,
     larger as _larger,
     smaller as _smaller,
 )
-from pellucid.base.dtypes import tangent_dtype as _tangent_dtype
-from pellucid.base.errors import JaxprTypeError as JaxprTypeError
-from pellucid.base.functional import renamed as _renamed
+from pellucid._machine.base.dtypes import tangent_dtype as _tangent_dtype
+from pellucid._machine.base.errors import JaxprTypeError as JaxprTypeError
+from pellucid._machine.base.functional import renamed as _renamed
+from pellucid._machine.ir.avals import (
+    AbstractValue as AbstractValue,
+    ShapedArray as ShapedArray,
+    abstract_token as abstract_token,
+)
+from pellucid._machine.ir.checking import check_jaxpr as check_jaxpr
+from pellucid._machine.ir.jaxpr import (
+    Atom as Atom,
+    DebugInfo as DebugInfo,
+    DropVar as DropVar,
+    subjaxprs as _subjaxprs,
+)
+from pellucid._machine.ir.rules import (
+    Effect as Effect,
+    Effects as Effects,
+    no_effects as no_effects,
+)
+from pellucid._machine.tracing.current import ensure_compile_time_eval as ensure_compile_time_eval
+from pellucid._machine.tracing.staging import eval_jaxpr as eval_jaxpr
+from pellucid._machine.tracing.trace import (
+    Tracer as Tracer,
+    concrete_or_error as concrete_or_error,
+    find_top_trace as find_top_trace,
+    get_opaque_trace_state as get_opaque_trace_state,
+    is_array_like as _is_array_like,
+    is_concrete as is_concrete,
+    type_handlers as _type_handlers,
+)
 from pellucid.extend.core.construction import (
     CallPrimitive as CallPrimitive,
     call as call,
@@ -27,30 +55,6 @@ from pellucid.extend.core.trace_state import (
     unsafe_get_axis_names_DO_NOT_USE as unsafe_get_axis_names_DO_NOT_USE,
 )
 from pellucid.interpreters.user_trace import Trace as Trace
-from pellucid.ir.avals import (
-    AbstractValue as AbstractValue,
-    ShapedArray as ShapedArray,
-    abstract_token as abstract_token,
-)
-from pellucid.ir.checking import check_jaxpr as check_jaxpr
-from pellucid.ir.jaxpr import (
-    Atom as Atom,
-    DebugInfo as DebugInfo,
-    DropVar as DropVar,
-    subjaxprs as _subjaxprs,
-)
-from pellucid.ir.rules import Effect as Effect, Effects as Effects, no_effects as no_effects
-from pellucid.tracing.current import ensure_compile_time_eval as ensure_compile_time_eval
-from pellucid.tracing.staging import eval_jaxpr as eval_jaxpr
-from pellucid.tracing.trace import (
-    Tracer as Tracer,
-    concrete_or_error as concrete_or_error,
-    find_top_trace as find_top_trace,
-    get_opaque_trace_state as get_opaque_trace_state,
-    is_array_like as _is_array_like,
-    is_concrete as is_concrete,
-    type_handlers as _type_handlers,
-)
 
 jaxprs_in_params = _renamed(_subjaxprs, "jaxprs_in_params", __name__)
 primal_dtype_to_tangent_dtype = _renamed(_tangent_dtype, "primal_dtype_to_tangent_dtype", __name__)

@@ -1,6 +1,6 @@
 """Functions with their own derivatives, under the names of `jax.custom_derivatives`."""
 
-from pellucid.higher_order.custom_derivatives import (
+from pellucid._machine.higher_order.custom_derivatives import (
     CustomVJPPrimal as CustomVJPPrimal,
     closure_convert as closure_convert,
     custom_gradient as custom_gradient,
@@ -11,8 +11,8 @@ from pellucid.higher_order.custom_derivatives import (
     custom_vjp_primal_tree_values as custom_vjp_primal_tree_values,
     remat_opt_p as remat_opt_p,
 )
-from pellucid.higher_order.custom_rules import (
+from pellucid._machine.higher_order.custom_rules import (
     SymbolicZero as SymbolicZero,
     zero_from_primal as zero_from_primal,
 )
-from pellucid.higher_order.linear_calls import linear_call as linear_call
+from pellucid._machine.higher_order.linear_calls import linear_call as linear_call

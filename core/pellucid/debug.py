@@ -1,14 +1,17 @@
 """Looking into running programs, under the names of `jax.debug`."""
 
-from pellucid.callbacks.breakpoints import breakpoint as breakpoint
-from pellucid.callbacks.debug import (
+from pellucid._machine.callbacks.breakpoints import breakpoint as breakpoint
+from pellucid._machine.callbacks.debug import (
     debug_callback as callback,
     debug_log as log,
     debug_print as print,
 )
-from pellucid.callbacks.drawing import visualize_sharding as visualize_sharding
-from pellucid.callbacks.inspection import (
+from pellucid._machine.callbacks.drawing import visualize_sharding as visualize_sharding
+from pellucid._machine.callbacks.inspection import (
     inspect_array_sharding as inspect_array_sharding,
     visualize_array_sharding as visualize_array_sharding,
 )
-from pellucid.ir.rules import DebugEffect as DebugEffect, OrderedDebugEffect as OrderedDebugEffect
+from pellucid._machine.ir.rules import (
+    DebugEffect as DebugEffect,
+    OrderedDebugEffect as OrderedDebugEffect,
+)

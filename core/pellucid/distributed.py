@@ -1,7 +1,7 @@
 """Joining processes into one job, under the names of `jax.distributed`; barriers and a key-value store."""
 
-from pellucid.runtime.distributed.coordination import KeyValueStore as KeyValueStore
-from pellucid.runtime.distributed.initialize import (
+from pellucid._machine.runtime.distributed.coordination import KeyValueStore as KeyValueStore
+from pellucid._machine.runtime.distributed.initialize import (
     barrier as barrier,
     initialize as initialize,
     is_initialized as is_initialized,

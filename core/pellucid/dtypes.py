@@ -2,7 +2,7 @@
 
 from ml_dtypes import bfloat16 as bfloat16
 
-from pellucid.base.dtypes import (
+from pellucid._machine.base.dtypes import (
     TypePromotionError as TypePromotionError,
     canonicalize_dtype as canonicalize_dtype,
     extended as extended,

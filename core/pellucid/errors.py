@@ -3,8 +3,10 @@
 `except` clauses written for the reference keep working; `PellucidError` is the base of all of ours. They have fields (`what`, `got`, `where`, `do`).
 """
 
-from pellucid.base.dims import InconclusiveDimensionOperation as InconclusiveDimensionOperation
-from pellucid.base.errors import (
+from pellucid._machine.base.dims import (
+    InconclusiveDimensionOperation as InconclusiveDimensionOperation,
+)
+from pellucid._machine.base.errors import (
     ConcretizationTypeError as ConcretizationTypeError,
     JAXIndexError as JAXIndexError,
     JaxprTypeError as JaxprTypeError,
@@ -17,4 +19,4 @@ from pellucid.base.errors import (
     TracerIntegerConversionError as TracerIntegerConversionError,
     UnexpectedTracerError as UnexpectedTracerError,
 )
-from pellucid.xla import JaxRuntimeError as JaxRuntimeError
+from pellucid._machine.xla import JaxRuntimeError as JaxRuntimeError

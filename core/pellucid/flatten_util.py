@@ -1,3 +1,3 @@
 """Trees of arrays as vectors, under the names of `jax.flatten_util`."""
 
-from pellucid.transforms.ravel import ravel_pytree as ravel_pytree
+from pellucid._machine.transforms.ravel import ravel_pytree as ravel_pytree

@@ -1,3 +1,3 @@
 """Kinds of memory under the name of `jax.memory`."""
 
-from pellucid.sharding.memory import MemorySpace as Space
+from pellucid._machine.sharding.memory import MemorySpace as Space

@@ -1,6 +1,6 @@
 """Named measurements under the names of `jax.monitoring`."""
 
-from pellucid.base.monitoring import (
+from pellucid._machine.base.monitoring import (
     clear_event_listeners as clear_event_listeners,
     record_event as record_event,
     record_event_duration_secs as record_event_duration_secs,

@@ -1,7 +1,7 @@
 """Mutable references, under the names of `jax.ref`."""
 
-from pellucid.ir.avals import AbstractRef as AbstractRef
-from pellucid.refs.access import (
+from pellucid._machine.ir.avals import AbstractRef as AbstractRef
+from pellucid._machine.refs.access import (
     addupdate as addupdate,
     empty_ref as empty_ref,
     free_ref as free_ref,
@@ -11,4 +11,4 @@ from pellucid.refs.access import (
     set as set,
     swap as swap,
 )
-from pellucid.refs.primitives import Ref as Ref
+from pellucid._machine.refs.primitives import Ref as Ref

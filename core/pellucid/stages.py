@@ -1,6 +1,6 @@
 """The stages of a jitted function under the names of `jax.stages`."""
 
-from pellucid.higher_order.stages import (
+from pellucid._machine.higher_order.stages import (
     ArgInfo as ArgInfo,
     Compiled as Compiled,
     CompilerOptions as CompilerOptions,

@@ -1,7 +1,7 @@
 """Functions of trees under the short names of `jax.tree`."""
 
-from pellucid.base import renamed as _renamed, tree as _tree
-from pellucid.base.tree import static as static
+from pellucid._machine.base import renamed as _renamed, tree as _tree
+from pellucid._machine.base.tree import static as static
 
 all = _renamed(_tree.tree_all, "all", __name__)
 broadcast = _renamed(_tree.tree_broadcast, "broadcast", __name__)

@@ -1,6 +1,6 @@
 """Functions of trees under the names of `jax.tree_util`."""
 
-from pellucid.base.tree import (
+from pellucid._machine.base.tree import (
     DictKey as DictKey,
     FlattenedIndexKey as FlattenedIndexKey,
     GetAttrKey as GetAttrKey,

@@ -1,3 +1,3 @@
 """Types for annotations under the names of `jax.typing`."""
 
-from pellucid.base.typing import ArrayLike as ArrayLike, DTypeLike as DTypeLike
+from pellucid._machine.base.typing import ArrayLike as ArrayLike, DTypeLike as DTypeLike

@@ -9,7 +9,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from pellucid import config, introspect
-from pellucid.base import events
+from pellucid._machine.base import events
 from pellucid.introspect.errors import PellucidError
 from pellucid_kernel.arrays import HANDLERS as ARRAY_HANDLERS
 from pellucid_kernel.cells import Cells

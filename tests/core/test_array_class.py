@@ -7,7 +7,7 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.xla.arrays import ARRAY_TYPES
+from pellucid._machine.xla.arrays import ARRAY_TYPES
 
 
 def test_the_class_has_the_methods_that_arrays_have():

@@ -65,7 +65,7 @@ def without_dead_code(library, jaxpr):
     if library.__name__ == "jax":
         pruning = importlib.import_module("jax._src.interpreters.partial_eval")
         return pruning.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))[0]
-    return importlib.import_module("pellucid.ir.rewriting").remove_dead_equations(jaxpr)[0]
+    return importlib.import_module("pellucid._machine.ir.rewriting").remove_dead_equations(jaxpr)[0]
 
 
 def kept_bytes(library, function, args):

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import pellucid as pl
+from pellucid._machine.ir.jaxpr import ClosedJaxpr, Equation
+from pellucid._machine.tracing.staging import replay
 from pellucid.introspect.lineage import equations_by_id, origins_of
-from pellucid.ir.jaxpr import ClosedJaxpr, Equation
-from pellucid.tracing.staging import replay
 
 
 def is_floating(aval: Any) -> bool:

@@ -7,7 +7,7 @@ from rotation import rotating
 
 import pellucid as pl
 from pellucid import analysis
-from pellucid.base.errors import MissingRule
+from pellucid._machine.base.errors import MissingRule
 from pellucid.introspect.lineage import equations_by_id
 from tests.introspect.lineage_law import (
     PREPARED,

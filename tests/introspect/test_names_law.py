@@ -11,11 +11,11 @@ from corpus import models
 from rotation import rotating
 
 import pellucid as pl
+from pellucid._machine.ir.jaxpr import Var
+from pellucid._machine.tracing.staging import StagingTracer
 from pellucid.introspect.bodies import programs_within
 from pellucid.introspect.lineage import transformation_of
 from pellucid.introspect.program import argument_names, value_names
-from pellucid.ir.jaxpr import Var
-from pellucid.tracing.staging import StagingTracer
 from pellucid.tree_util import keystr, tree_leaves_with_path
 
 

@@ -9,7 +9,7 @@ from pellucid_kernel.__main__ import cache_options
 
 CELL = """
 import pellucid as pl, pellucid.numpy as jnp
-from pellucid.base.events import CompilationFinished, counting
+from pellucid._machine.base.events import CompilationFinished, counting
 
 @pl.jit
 def chain(x):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
+from pellucid._machine.base import dtypes
 
 TOLERANCES = {
     "float64": 1e-12, "complex128": 1e-12, "float32": 2e-5, "complex64": 2e-5, "float16": 4e-3, "bfloat16": 3e-2,

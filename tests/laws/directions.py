@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.ir.rules import Zero
-from pellucid.primitives.creation import instantiate
-from pellucid.tracing.trace import type_of
-from pellucid.transforms.jvp import jvp_flat
-from pellucid.transforms.linearize import linearize_flat
-from pellucid.transforms.transpose import backward_pass
+from pellucid._machine.base import dtypes
+from pellucid._machine.ir.rules import Zero
+from pellucid._machine.primitives.creation import instantiate
+from pellucid._machine.tracing.trace import type_of
+from pellucid._machine.transforms.jvp import jvp_flat
+from pellucid._machine.transforms.linearize import linearize_flat
+from pellucid._machine.transforms.transpose import backward_pass
 from tests.laws.sample import Sample
 
 

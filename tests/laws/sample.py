@@ -20,17 +20,17 @@ import ml_dtypes
 import numpy as np
 from rotation import kind_of_types, runs_whole
 
-import pellucid.higher_order
+import pellucid._machine.higher_order
+import pellucid._machine.linalg
+import pellucid._machine.primitives
 import pellucid.lax
-import pellucid.linalg
-import pellucid.primitives
 import pellucid.random
+from pellucid._machine.ir.jaxpr import subjaxprs
+from pellucid._machine.primitives.families import kind_of
+from pellucid._machine.tracing.staging import stage
+from pellucid._machine.tracing.trace import type_of
 from pellucid.experimental import sparse
-from pellucid.ir.jaxpr import subjaxprs
-from pellucid.primitives.families import kind_of
 from pellucid.random import threefry
-from pellucid.tracing.staging import stage
-from pellucid.tracing.trace import type_of
 
 NAMES = ("x", "y", "z", "w", "v", "u", "t", "s", "r", "q")
 
@@ -233,11 +233,11 @@ def precise(operand: Operand) -> Operand:
 def lax() -> SimpleNamespace:
     """All public functions of the layers of primitives, as the reference's `lax` has them."""
     return SimpleNamespace(**{
-        **functions_of(pellucid.primitives, pellucid.higher_order),
+        **functions_of(pellucid._machine.primitives, pellucid._machine.higher_order),
         **vars(pellucid.lax),
         "threefry2x32": threefry.threefry2x32,
         "iota_2x32_shape": threefry.iota_2x32_shape,
-        "linalg": SimpleNamespace(**functions_of(pellucid.linalg)),
+        "linalg": SimpleNamespace(**functions_of(pellucid._machine.linalg)),
     })  # fmt: skip
 
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import pellucid
-from pellucid.primitives.families import kind_of
-from pellucid.primitives.movement import reduce_sum
-from pellucid.primitives.placement import reshard
+from pellucid._machine.primitives.families import kind_of
+from pellucid._machine.primitives.movement import reduce_sum
+from pellucid._machine.primitives.placement import reshard
+from pellucid._machine.sharding.errors import ShardingTypeError
 from pellucid.sharding import AxisType, Mesh, PartitionSpec as P
-from pellucid.sharding.errors import ShardingTypeError
 from tests.laws.compare import assert_close
 from tests.laws.sample import Sample, families
 

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pellucid.ir.rules import Zero
-from pellucid.primitives.creation import instantiate
-from pellucid.tracing.staging import replay
-from pellucid.tracing.trace import type_of
+from pellucid._machine.ir.rules import Zero
+from pellucid._machine.primitives.creation import instantiate
+from pellucid._machine.tracing.staging import replay
+from pellucid._machine.tracing.trace import type_of
 from tests.laws.compare import assert_close, pairing
 from tests.laws.directions import cotangents_by, direction, linear_program, tangents_of
 from tests.laws.sample import Sample, differentiable_samples

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from oracle import Oracle
 
-from pellucid.base import config
-from pellucid.tracing.staging import stage
-from pellucid.tracing.trace import type_of
+from pellucid._machine.base import config
+from pellucid._machine.tracing.staging import stage
+from pellucid._machine.tracing.trace import type_of
 from tests.laws import jax_answers
 from tests.laws.compare import assert_close, assert_same_bits
 from tests.laws.directions import cotangents_by, inexact, linear_program, tangents_of

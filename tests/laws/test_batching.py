@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from rotation import runs_whole
 
-from pellucid.base import config
-from pellucid.ir.rules import BatchAxis
-from pellucid.transforms.vmap import batch_flat
+from pellucid._machine.base import config
+from pellucid._machine.ir.rules import BatchAxis
+from pellucid._machine.transforms.vmap import batch_flat
 from tests.laws.compare import assert_close
 from tests.laws.sample import Operand, Sample, batched_samples
 

@@ -1,7 +1,7 @@
 """A primitive without a row fails here."""
 
-from pellucid.base import config
-from pellucid.ir.primitive import registry
+from pellucid._machine.base import config
+from pellucid._machine.ir.primitive import registry
 from tests.laws.sample import all_samples, lax
 
 lax()  # loads every module of primitives
@@ -35,9 +35,9 @@ WITHOUT: dict[str, str] = {
 
 
 LAYERS = (
-    "pellucid.primitives",
-    "pellucid.higher_order",
-    "pellucid.linalg",
+    "pellucid._machine.primitives",
+    "pellucid._machine.higher_order",
+    "pellucid._machine.linalg",
     "pellucid.random",
     "pellucid.experimental.sparse",
 )

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 import pellucid
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.primitive import Primitive
-from pellucid.sharding.explicit_types import Rule, rule_of
-from pellucid.tracing.staging import stage
-from pellucid.tracing.trace import type_of
+from pellucid._machine.ir.avals import shaped_array
+from pellucid._machine.ir.primitive import Primitive
+from pellucid._machine.sharding.explicit_types import Rule, rule_of
+from pellucid._machine.tracing.staging import stage
+from pellucid._machine.tracing.trace import type_of
 from tests.laws.sample import Sample, families
 
 APART = {"conv_general_dilated"}

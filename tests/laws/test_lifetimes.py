@@ -15,9 +15,9 @@ import pytest
 
 import pellucid as pl
 from pellucid import lax
-from pellucid.compilation import loaded_programs
-from pellucid.ir import Jaxpr
-from pellucid.runtime.executable import Executable
+from pellucid._machine.compilation import loaded_programs
+from pellucid._machine.ir import Jaxpr
+from pellucid._machine.runtime.executable import Executable
 from pellucid.sharding import AxisType, PartitionSpec
 
 X = np.ones(3, np.float32)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pellucid.base import config
-from pellucid.base.errors import CompilationError
-from pellucid.ir.avals import physical
-from pellucid.ir.checking import check_jaxpr
-from pellucid.ir.rewriting import constants_as_inputs
-from pellucid.lowering.module import ModuleOptions, lower_module
-from pellucid.tracing.trace import type_of
+from pellucid._machine.base import config
+from pellucid._machine.base.errors import CompilationError
+from pellucid._machine.ir.avals import physical
+from pellucid._machine.ir.checking import check_jaxpr
+from pellucid._machine.ir.rewriting import constants_as_inputs
+from pellucid._machine.lowering.module import ModuleOptions, lower_module
+from pellucid._machine.tracing.trace import type_of
 from tests.laws.compare import assert_close
 from tests.laws.evaluation import Evaluated
 from tests.laws.sample import Sample, all_samples, eager_samples

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 import pellucid as pl
+from pellucid._machine.ir.primitive import registry
+from pellucid._machine.ir.rules import TRANSCENDENTAL
+from pellucid._machine.primitives.arithmetic import mul
+from pellucid._machine.primitives.families import FLOATING, Elementwise
+from pellucid._machine.primitives.transcendental import tanh
+from pellucid._machine.tracing.trace import bind1
 from pellucid.analysis.costs import equation_cost
 from pellucid.experimental import checkify, jet
-from pellucid.ir.primitive import registry
-from pellucid.ir.rules import TRANSCENDENTAL
 from pellucid.numpy.elementwise import _unary
 from pellucid.numpy.promotion import promote_dtypes_inexact
-from pellucid.primitives.arithmetic import mul
-from pellucid.primitives.families import FLOATING, Elementwise
-from pellucid.primitives.transcendental import tanh
-from pellucid.tracing.trace import bind1
 from tests.laws import test_adjoint, test_batching, test_derivative, test_programs, test_sharding
 from tests.laws.sample import lax, rows
 

@@ -7,8 +7,8 @@ import pytest
 
 import pellucid as pl
 from pellucid import export
-from pellucid.base import config
-from pellucid.base.errors import CompilationError
+from pellucid._machine.base import config
+from pellucid._machine.base.errors import CompilationError
 from tests.laws.compare import TOLERANCES, assert_close
 from tests.laws.sample import Sample, batched_samples
 

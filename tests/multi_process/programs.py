@@ -17,9 +17,9 @@ from place import Place
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid.base.errors import ArgumentValueError, PellucidError
+from pellucid._machine.base.errors import ArgumentValueError, PellucidError
+from pellucid._machine.xla import distributed as xla_distributed
 from pellucid.experimental import mesh_utils, multihost_utils
-from pellucid.xla import distributed as xla_distributed
 
 
 def join(place: Place, *, initialization: float = 20, heartbeat: float = 20, shutdown: float = 20):

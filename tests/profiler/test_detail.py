@@ -7,7 +7,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import numpy as jnp
-from pellucid.base.errors import ArgumentTypeError
+from pellucid._machine.base.errors import ArgumentTypeError
 from pellucid.profiler import detail, load
 
 

@@ -13,8 +13,8 @@ import pytest
 
 import pellucid as pl
 from pellucid import numpy as jnp
-from pellucid.base import events
-from pellucid.base.errors import ArgumentValueError
+from pellucid._machine.base import events
+from pellucid._machine.base.errors import ArgumentValueError
 from pellucid.introspect import recording
 from pellucid.profiler import (
     Session,

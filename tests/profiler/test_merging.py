@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pellucid.base.errors import ArgumentValueError
+from pellucid._machine.base.errors import ArgumentValueError
 from pellucid.profiler import Session, load, merge, profile
 from pellucid_profiler.perfetto import perfetto_trace
 from tests.introspect import sample_profiles

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pellucid.base.errors import ArgumentValueError, UnsupportedError
+from pellucid._machine.base.errors import ArgumentValueError, UnsupportedError
 from pellucid.profiler import perfetto_trace
 from pellucid_profiler import perfetto_ui
 from pellucid_profiler.record import session_perfetto

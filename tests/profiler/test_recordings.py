@@ -12,7 +12,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import numpy as jnp, profiler
-from pellucid.base.errors import ArgumentValueError, UnsupportedError
+from pellucid._machine.base.errors import ArgumentValueError, UnsupportedError
 from pellucid_profiler import queries
 from pellucid_profiler.collect_profile import collect_profile, main
 from pellucid_profiler.xspace import read_events

@@ -10,7 +10,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import numpy as jnp
-from pellucid.base.errors import ArgumentValueError, UnsupportedError
+from pellucid._machine.base.errors import ArgumentValueError, UnsupportedError
 from pellucid.profiler import Session, load, profile
 from pellucid_profiler.calls import function_name
 from pellucid_profiler.report import report

@@ -4,7 +4,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import numpy as jnp
-from pellucid.base.errors import ArgumentValueError
+from pellucid._machine.base.errors import ArgumentValueError
 from pellucid_profiler import StepTraceAnnotation, step_limit
 from pellucid_profiler.recorder import Profile, profile, step
 

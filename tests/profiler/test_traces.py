@@ -11,8 +11,8 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 import pellucid as pl
 from pellucid import numpy as jnp, profiler
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from pellucid.xla import compile as xla_compile
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid._machine.xla import compile as xla_compile
 from pellucid_profiler.perfetto import _lanes, perfetto_trace
 from pellucid_profiler.wire import fields
 from tests.profiler import gpu_recordings

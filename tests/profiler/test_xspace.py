@@ -5,7 +5,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import numpy as jnp
-from pellucid.base.errors import ArgumentValueError
+from pellucid._machine.base.errors import ArgumentValueError
 from pellucid.introspect import recording
 from pellucid_profiler.xspace import ABSENT, read_events
 

@@ -14,7 +14,7 @@ def test_calls_and_origins_are_imports_and_other_texts_are_none():
 
 def test_wiring_reaches_into_higher_layers_and_nothing_reaches_wiring_but_the_package():
     graph = add_string_imports(grimp.build_graph("pellucid"))
-    assert "pellucid.compilation.eager" in graph.find_modules_directly_imported_by(
+    assert "pellucid._machine.compilation.eager" in graph.find_modules_directly_imported_by(
         "pellucid.wiring"
     )
     assert graph.find_modules_that_directly_import("pellucid.wiring") == {"pellucid"}

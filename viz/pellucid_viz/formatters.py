@@ -56,14 +56,14 @@ def profile_bundle(profile: Any) -> dict[str, Any] | None:
 
 
 FIGURES: dict[tuple[str, str], Callable[[Any], dict[str, Any] | None]] = {
-    ("pellucid.ir.jaxpr", "ClosedJaxpr"): _figure("program"),
-    ("pellucid.ir.jaxpr", "Jaxpr"): _figure("program"),
-    ("pellucid.higher_order.stages", "Traced"): _figure("program", "jaxpr"),
-    ("pellucid.higher_order.stages", "Lowered"): _figure("program"),
-    ("pellucid.higher_order.stages", "Compiled"): _figure("compiled"),
-    ("pellucid.sharding.mesh", "Mesh"): _sharding,
-    ("pellucid.sharding.mesh", "AbstractMesh"): _sharding,
-    ("pellucid.sharding.named_sharding", "NamedSharding"): _sharding,
+    ("pellucid._machine.ir.jaxpr", "ClosedJaxpr"): _figure("program"),
+    ("pellucid._machine.ir.jaxpr", "Jaxpr"): _figure("program"),
+    ("pellucid._machine.higher_order.stages", "Traced"): _figure("program", "jaxpr"),
+    ("pellucid._machine.higher_order.stages", "Lowered"): _figure("program"),
+    ("pellucid._machine.higher_order.stages", "Compiled"): _figure("compiled"),
+    ("pellucid._machine.sharding.mesh", "Mesh"): _sharding,
+    ("pellucid._machine.sharding.mesh", "AbstractMesh"): _sharding,
+    ("pellucid._machine.sharding.named_sharding", "NamedSharding"): _sharding,
     ("jaxlib._jax", "ArrayImpl"): array_bundle,
     ("jaxlib._jax", "PjitFunction"): function_bundle,
     ("pellucid_profiler.session", "Session"): _figure("profile"),

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy
-from pellucid.base import ArgumentValueError, by_tool
-from pellucid.base.dtypes import ExtendedDType
-from pellucid.higher_order.jitted import jit
-from pellucid.higher_order.scalar_functions import reduce
+from pellucid._machine.base import ArgumentValueError, by_tool
+from pellucid._machine.base.dtypes import ExtendedDType
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.higher_order.scalar_functions import reduce
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import ARRAY_TYPES
 from pellucid.introspect import schema
 from pellucid.introspect.values import short_text
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import ARRAY_TYPES
 
 BINS = 40
 MAX_CELLS = 64

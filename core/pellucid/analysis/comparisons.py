@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pellucid.base import ArgumentValueError, by_tool
-from pellucid.higher_order.jitted import jit
-from pellucid.higher_order.stages import Compiled, make_jaxpr
+from pellucid._machine.base import ArgumentValueError, by_tool
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.higher_order.stages import Compiled, make_jaxpr
+from pellucid._machine.ir import BatchAxis, Jaxpr, constants_as_inputs
+from pellucid._machine.transforms import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
+from pellucid._machine.transforms.arguments import is_differentiable
 from pellucid.introspect.lineage import Made, equations_by_id
 from pellucid.introspect.program import name_of
 from pellucid.introspect.schema import (
@@ -17,9 +20,6 @@ from pellucid.introspect.schema import (
     LinkRecord,
     ProgramRecord,
 )
-from pellucid.ir import BatchAxis, Jaxpr, constants_as_inputs
-from pellucid.transforms import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
-from pellucid.transforms.arguments import is_differentiable
 
 from .links import link, link_siblings
 from .programs import jaxpr_program, program

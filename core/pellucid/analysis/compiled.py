@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     CompilationFinished,
     Observer,
@@ -16,10 +16,10 @@ from pellucid.base import (
     by_tool,
     observe,
 )
-from pellucid.higher_order.jitted import jit
-from pellucid.higher_order.stages import Compiled
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.higher_order.stages import Compiled
+from pellucid._machine.xla.compile import peak_bytes
 from pellucid.introspect import schema
-from pellucid.xla.compile import peak_bytes
 
 from .hlo import RUNS_PROGRAMS, Instruction, Module
 from .hlo_program import HloReading, read_hlo

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from pellucid.base import cached
+from pellucid._machine.base import cached
+from pellucid._machine.ir import Equation, ShapedArray
 from pellucid.introspect import schema
 from pellucid.introspect.bodies import bodies_of
 from pellucid.introspect.columns import ProgramColumns, array_bytes
 from pellucid.introspect.program import JaxprReading
-from pellucid.ir import Equation, ShapedArray
 
 
 class Cost(NamedTuple):

@@ -15,9 +15,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from pellucid._machine.ir import Equation, statement_of
+from pellucid._machine.xla.mlir import ir
 from pellucid.introspect.bodies import bodies_of
-from pellucid.ir import Equation, statement_of
-from pellucid.xla.mlir import ir
 
 from .device_groups import axes_along, axes_of_pairs, first_group, lacking, pairs_in
 from .hlo import Instruction, Module

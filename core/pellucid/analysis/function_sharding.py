@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, UnsupportedError, by_tool
-from pellucid.compilation.pipeline import compile_without_devices, shardy_attributes
-from pellucid.higher_order.jitted import jit
-from pellucid.higher_order.stages import Compiled, Traced
+from pellucid._machine.base import ArgumentTypeError, UnsupportedError, by_tool
+from pellucid._machine.compilation.pipeline import compile_without_devices, shardy_attributes
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.higher_order.stages import Compiled, Traced
+from pellucid._machine.lowering.module import ordered
+from pellucid._machine.sharding import AbstractMesh, Mesh
+from pellucid._machine.sharding.errors import AbstractPlacementError
+from pellucid._machine.sharding.shardy import describe_mesh
+from pellucid._machine.xla.compile import peak_bytes
 from pellucid.introspect import schema
 from pellucid.introspect.lineage import equations_by_id
 from pellucid.introspect.placement import mesh_record
 from pellucid.introspect.program import JaxprReading, read_jaxpr
-from pellucid.lowering.module import ordered
-from pellucid.sharding import AbstractMesh, Mesh
-from pellucid.sharding.errors import AbstractPlacementError
-from pellucid.sharding.shardy import describe_mesh
-from pellucid.xla.compile import peak_bytes
 
 from .exchanges import Exchange, differences, explained, planned, running
 from .hlo import module_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pellucid.base import by_tool
+from pellucid._machine.base import by_tool
 from pellucid.introspect import schema
 from pellucid.introspect.functions import function_entry
 

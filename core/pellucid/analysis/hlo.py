@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pellucid.base import Frame, strict_zip, user_frame
+from pellucid._machine.base import Frame, strict_zip, user_frame
+from pellucid._machine.runtime.executable import optimized_modules, precompiled
+from pellucid._machine.xla import hlo as xla_hlo
 from pellucid.introspect.lineage import equation_id
-from pellucid.runtime.executable import optimized_modules, precompiled
-from pellucid.xla import hlo as xla_hlo
 
 from .shapes import Shape, hlo_shapes
 

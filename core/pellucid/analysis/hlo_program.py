@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+from pellucid._machine.ir import Equation
+from pellucid._machine.xla import hlo as xla_hlo
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
 from pellucid.introspect.lineage import equations_by_id
 from pellucid.introspect.spans import Spans
-from pellucid.ir import Equation
-from pellucid.xla import hlo as xla_hlo
 
 from .costs import Costs
 from .hlo import Computation, Instruction, Module, module_of

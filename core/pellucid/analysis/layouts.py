@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.sharding import PartitionSpec
-from pellucid.sharding.shardy import name_in
-from pellucid.xla.mlir import sdy
+from pellucid._machine.sharding import PartitionSpec
+from pellucid._machine.sharding.shardy import name_in
+from pellucid._machine.xla.mlir import sdy
 
 Sizes = Mapping[str, int]
 """Size of each axis of a mesh."""

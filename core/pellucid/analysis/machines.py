@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pellucid.base import ArgumentValueError
-from pellucid.xla.gpu_targets import GPU_TARGETS
+from pellucid._machine.base import ArgumentValueError
+from pellucid._machine.xla.gpu_targets import GPU_TARGETS
 
 _TERA, _GB = 10**12, 10**9
 

@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pellucid.base import Observer, PassFinished, by_tool, config, observe
-from pellucid.higher_order.jitted import jit
-from pellucid.higher_order.stages import Lowered
+from pellucid._machine.base import Observer, PassFinished, by_tool, config, observe
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.higher_order.stages import Lowered
+from pellucid._machine.ir import Jaxpr
+from pellucid._machine.xla import hlo as xla_hlo
 from pellucid.introspect.lineage import equations_by_id
 from pellucid.introspect.schema import LadderRecord, LinkRecord, ProgramRecord
-from pellucid.ir import Jaxpr
-from pellucid.xla import hlo as xla_hlo
 
 from .hlo_program import hlo_state
 from .links import link, record_of

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pellucid._machine.ir import Equation, Jaxpr, Literal
 from pellucid.introspect.bodies import bodies_of
-from pellucid.ir import Equation, Jaxpr, Literal
 
 from .sites import Site
 

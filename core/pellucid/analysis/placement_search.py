@@ -7,9 +7,9 @@ import math
 import time
 from collections.abc import Iterator
 
-from pellucid.base import ArgumentValueError, by_tool
-from pellucid.sharding import AbstractMesh
-from pellucid.sharding.errors import ShardingError
+from pellucid._machine.base import ArgumentValueError, by_tool
+from pellucid._machine.sharding import AbstractMesh
+from pellucid._machine.sharding.errors import ShardingError
 
 from .what_if import Dims, Estimate, Placement, Search, WhatIf, parts_of
 

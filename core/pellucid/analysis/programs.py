@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from pellucid.base import ArgumentTypeError, by_tool
-from pellucid.higher_order.stages import Compiled, Lowered, Traced, make_jaxpr
+from pellucid._machine.base import ArgumentTypeError, by_tool
+from pellucid._machine.higher_order.stages import Compiled, Lowered, Traced, make_jaxpr
+from pellucid._machine.ir import ClosedJaxpr, Jaxpr
 from pellucid.introspect import schema
 from pellucid.introspect.program import JaxprReading, read_jaxpr
-from pellucid.ir import ClosedJaxpr, Jaxpr
 
 from .costs import jaxpr_costs
 from .hlo_program import hlo_program

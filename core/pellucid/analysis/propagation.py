@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.compilation.pipeline import run_pass
+from pellucid._machine.compilation.pipeline import run_pass
+from pellucid._machine.ir import Jaxpr, Operands
+from pellucid._machine.lowering.module import lower_module
+from pellucid._machine.xla.mlir import ir, run_passes
 from pellucid.introspect.lineage import equation_at
-from pellucid.ir import Jaxpr, Operands
-from pellucid.lowering.module import lower_module
-from pellucid.xla.mlir import ir, run_passes
 
 from .layouts import AXIS, DeclaredMesh, Layout, layout_of, meshes_in, per_value, unquoted
 from .sites import Site, Sites

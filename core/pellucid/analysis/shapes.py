@@ -6,7 +6,7 @@ import math
 import re
 from typing import NamedTuple
 
-from pellucid.base import cached
+from pellucid._machine.base import cached
 
 
 class Shape(NamedTuple):

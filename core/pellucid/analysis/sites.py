@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pellucid._machine.ir import Equation, Jaxpr, Operands
 from pellucid.introspect import schema
-from pellucid.ir import Equation, Jaxpr, Operands
 
 
 class Site:

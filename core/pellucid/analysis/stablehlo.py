@@ -7,11 +7,11 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pellucid._machine.ir import Equation
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
 from pellucid.introspect.lineage import equation_at, equations_by_id
 from pellucid.introspect.spans import Spans
-from pellucid.ir import Equation
 
 from .costs import Costs
 from .module_text import printed_module

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from pellucid._machine.ir import Equation, statement_of
 from pellucid.introspect import schema
-from pellucid.ir import Equation, statement_of
 
 from .propagation import Propagation, Value
 from .sites import SiteValues

@@ -8,11 +8,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, by_tool, tree_flatten
-from pellucid.higher_order.jitted import jit
-from pellucid.higher_order.stages import Compiled, ShapeDtypeStruct, Traced
-from pellucid.introspect import schema
-from pellucid.sharding import (
+from pellucid._machine.base import ArgumentTypeError, ArgumentValueError, by_tool, tree_flatten
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.higher_order.stages import Compiled, ShapeDtypeStruct, Traced
+from pellucid._machine.sharding import (
     AbstractMesh,
     AxisType,
     Mesh,
@@ -21,7 +20,8 @@ from pellucid.sharding import (
     set_mesh,
     use_abstract_mesh,
 )
-from pellucid.tracing import FunctionSpec, name_of, type_of
+from pellucid._machine.tracing import FunctionSpec, name_of, type_of
+from pellucid.introspect import schema
 
 from .function_sharding import planned_sharding
 from .machines import Machine, machine_of

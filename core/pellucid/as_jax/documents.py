@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pellucid.base import pretty
+from pellucid._machine.base import pretty
 
 
 class Doc:

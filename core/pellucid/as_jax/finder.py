@@ -12,15 +12,16 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from pellucid._machine.xla.bootstrap import SharedProcessError
 from pellucid.as_jax import kernels, private, versions
 from pellucid.as_jax.identity import (
     ADAPTERS,
     BELOW_PUBLIC,
+    MACHINE,
     RelabellingLoader,
     identify_loaded,
     relabel,
 )
-from pellucid.xla.bootstrap import SharedProcessError
 
 _LOADED_WITH_JAX = [
     "dtypes",
@@ -136,7 +137,8 @@ class Finder:
             return None
         if rest.split(".")[0] == "_src":
             spec = private.spec_of(name)
-            candidates = [f"pellucid.{rest.removeprefix('_src.')}"] if spec is None else []
+            below = rest.removeprefix("_src.")
+            candidates = [f"{MACHINE}.{below}", f"pellucid.{below}"] if spec is None else []
         else:
             spec = kernels.spec_of(name)
             candidates = [f"{ADAPTERS}.{rest}" if rest else ADAPTERS] if spec is None else []

@@ -11,7 +11,7 @@ from importlib.machinery import SourceFileLoader
 from types import FunctionType, ModuleType
 from typing import Any
 
-from pellucid.xla.calls import PjitFunction
+from pellucid._machine.xla.calls import PjitFunction
 
 _BELOW = """
     ad_checkpoint api_util core custom_batching custom_derivatives debug distributed dlpack dtypes errors
@@ -45,6 +45,8 @@ ADAPTERS = "pellucid.as_jax.modules"
 """The module that is `jax`; those below it are served below `jax`."""
 BELOW_PUBLIC = "pellucid.as_jax.public"
 """Adapters below packages that are pellucid's own; its folders are no packages."""
+MACHINE = "pellucid._machine"
+"""The package of pellucid's private rooms, which are served below `jax._src`."""
 
 
 def as_jax(name: str) -> str:
@@ -55,7 +57,13 @@ def as_jax(name: str) -> str:
     if not f"{name}.".startswith("pellucid."):
         return name
     below = name.removeprefix("pellucid").removeprefix(".")
-    return f"jax.{below}".rstrip(".") if below in PUBLIC else f"jax._src.{below}"
+    if below in PUBLIC:
+        return f"jax.{below}".rstrip(".")
+    return (
+        f"jax._src.{name.removeprefix(MACHINE).removeprefix('pellucid').removeprefix('.')}".rstrip(
+            "."
+        )
+    )
 
 
 def relabel(module: ModuleType, public: str | None = None) -> None:

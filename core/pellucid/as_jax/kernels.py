@@ -9,9 +9,9 @@ import importlib.machinery
 from types import ModuleType
 from typing import Any, NoReturn
 
+from pellucid._machine.base.errors import UnsupportedError
 from pellucid.as_jax.kernel_names import NAMES
 from pellucid.as_jax.own import ceil_of_ratio
-from pellucid.base.errors import UnsupportedError
 
 _PACKAGE = "jax.experimental"
 _PACKAGES = {name.rpartition(".")[0] for name in NAMES}

@@ -11,22 +11,22 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from pellucid.base import cached, config, dtypes, tree
-from pellucid.base.errors import ArgumentValueError, ConfigError, UnsupportedError
-from pellucid.base.functional import strict_zip
-from pellucid.base.tree import TreeStructureError
+from pellucid._machine.base import cached, config, dtypes, tree
+from pellucid._machine.base.errors import ArgumentValueError, ConfigError, UnsupportedError
+from pellucid._machine.base.functional import strict_zip
+from pellucid._machine.base.tree import TreeStructureError
+from pellucid._machine.primitives.movement import canonical_axis
+from pellucid._machine.runtime.distributed import initialize
+from pellucid._machine.runtime.platforms import default_platform, platform_of, started_clients
+from pellucid._machine.sharding import NamedSharding, PartitionSpec, get_abstract_mesh, mesh_context
+from pellucid._machine.sharding.mesh import Mesh, empty_mesh
+from pellucid._machine.tracing.current import context
+from pellucid._machine.tracing.function import indices, names
+from pellucid._machine.xla import pytree, trace_context
+from pellucid._machine.xla.compile import jaxlib_version
 from pellucid.extend.core.trace_state import trace_ctx
 from pellucid.extend.source_info_util import excluded_paths
 from pellucid.numpy import asarray, promotion
-from pellucid.primitives.movement import canonical_axis
-from pellucid.runtime.distributed import initialize
-from pellucid.runtime.platforms import default_platform, platform_of, started_clients
-from pellucid.sharding import NamedSharding, PartitionSpec, get_abstract_mesh, mesh_context
-from pellucid.sharding.mesh import Mesh, empty_mesh
-from pellucid.tracing.current import context
-from pellucid.tracing.function import indices, names
-from pellucid.xla import pytree, trace_context
-from pellucid.xla.compile import jaxlib_version
 
 F = TypeVar("F")
 T = TypeVar("T")

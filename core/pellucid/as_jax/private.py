@@ -8,7 +8,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from pellucid.as_jax.identity import PUBLIC
+from pellucid.as_jax.identity import MACHINE, PUBLIC
 from pellucid.as_jax.private_names import (
     EVERYWHERE,
     FAMILIES,
@@ -85,7 +85,7 @@ def is_private_module(name: str) -> bool:
 def resolved(target: str) -> Any:
     """The object of a dotted name: a module, or an attribute of the longest module that there is.
 
-    >>> resolved("pellucid.base.config.config.update").__name__
+    >>> resolved("pellucid._machine.base.config.config.update").__name__
     'update'
     """
     try:
@@ -131,12 +131,15 @@ def _served(below: str, name: str) -> Any:
 
 def _own(below: str, name: str) -> Any:
     """What a module of pellucid that is called as a private one defines, as pickles ask for it; None for nothing."""
-    try:
-        module = importlib.import_module(f"pellucid.{below}")
-    except ModuleNotFoundError:
-        return None
-    value = vars(module).get(name)
-    return value if getattr(value, "__module__", None) == f"{_ROOT}.{below}" else None
+    for package in (MACHINE, "pellucid"):
+        try:
+            module = importlib.import_module(f"{package}.{below}")
+        except ModuleNotFoundError:
+            continue
+        value = vars(module).get(name)
+        if getattr(value, "__module__", None) == f"{_ROOT}.{below}":
+            return value
+    return None
 
 
 def _shows(module: ModuleType, name: str) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from pellucid.base.errors import ArgumentValueError
+from pellucid._machine.base.errors import ArgumentValueError
+from pellucid._machine.xla.compile import jaxlib_version
 from pellucid.version import reference_bound, reference_version
-from pellucid.xla.compile import jaxlib_version
 
 _chosen: list[str] = []
 
@@ -41,7 +41,7 @@ def answer(version: str) -> None:
     >>> answer("0.4.0")
     Traceback (most recent call last):
         ...
-    pellucid.base.errors.ArgumentValueError: pellucid answers for versions of jax from 0.10.2 on, below 0.13.
+    pellucid._machine.base.errors.ArgumentValueError: pellucid answers for versions of jax from 0.10.2 on, below 0.13.
       got '0.4.0'
       Names and semantics are those of 0.10.2.
     """

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.functional import strict_zip
-from pellucid.base.typing import Function
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid._machine.base.functional import strict_zip
+from pellucid._machine.base.typing import Function
 from pellucid.tree_util import (
     register_pytree_node,
     tree_flatten,

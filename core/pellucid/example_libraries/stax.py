@@ -17,10 +17,10 @@ from typing import Any
 
 import pellucid.numpy as jnp
 from pellucid import lax, nn, random
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.functional import strict_zip
-from pellucid.base.typing import Axes, Function, Shape
-from pellucid.higher_order.stages import ShapeDtypeStruct, eval_shape
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid._machine.base.functional import strict_zip
+from pellucid._machine.base.typing import Axes, Function, Shape
+from pellucid._machine.higher_order.stages import ShapeDtypeStruct, eval_shape
 from pellucid.nn import log_softmax as logsoftmax
 from pellucid.nn.initializers import glorot_normal as glorot, normal as randn, ones, zeros
 

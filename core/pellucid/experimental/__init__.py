@@ -6,10 +6,10 @@ import importlib
 import importlib.util
 from types import ModuleType
 
-from pellucid.callbacks.io import io_callback
+from pellucid._machine.callbacks.io import io_callback
+from pellucid._machine.runtime.extended import ExtendedArray as EArray
 from pellucid.experimental.hijax import cur_qdd
 from pellucid.experimental.tangent_dtypes import primal_tangent_dtype
-from pellucid.runtime.extended import ExtendedArray as EArray
 
 __all__ = ["EArray", "cur_qdd", "io_callback", "primal_tangent_dtype"]
 

@@ -1,12 +1,12 @@
 """Checked functions under the names of `jax.experimental.checkify`."""
 
-from pellucid.checks.check import (
+from pellucid._machine.checks.check import (
     check as check,
     check_error as check_error,
     debug_check as debug_check,
 )
-from pellucid.checks.checkify import checkify as checkify
-from pellucid.checks.errors import (
+from pellucid._machine.checks.checkify import checkify as checkify
+from pellucid._machine.checks.errors import (
     CheckError as JaxRuntimeError,
     Error as Error,
     ErrorCategory as ErrorCategory,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import Any, NoReturn
 
-from pellucid.base.errors import ArgumentValueError, UnsupportedError
-from pellucid.tracing.current import xla_metadata
+from pellucid._machine.base.errors import ArgumentValueError, UnsupportedError
+from pellucid._machine.tracing.current import xla_metadata
 
 _NAMES = {"device": None, "device_host": "host", "tpu_sparsecore": "sparseoffload"}
 """XLA's names by the reference's; None leaves an operation to its device."""
@@ -50,7 +50,7 @@ def compute_on2(
     >>> compute_on2(abs, compute_type="device_host", out_memory_spaces=None)
     Traceback (most recent call last):
         ...
-    pellucid.base.errors.UnsupportedError: compute_on2 isn't supported.
+    pellucid._machine.base.errors.UnsupportedError: compute_on2 isn't supported.
       Use the context `compute_on`, and `device_put` results to the memory they shall lie in.
     """
     raise UnsupportedError(

@@ -6,14 +6,14 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pellucid.base.errors import ArgumentValueError
-from pellucid.base.functional import strict_zip
-from pellucid.base.tree import tree_flatten, tree_map
-from pellucid.base.typing import Function
-from pellucid.higher_order.jitted import jit
-from pellucid.primitives.placement import device_put
-from pellucid.sharding.memory import MemorySpace
-from pellucid.tracing.trace import type_of
+from pellucid._machine.base.errors import ArgumentValueError
+from pellucid._machine.base.functional import strict_zip
+from pellucid._machine.base.tree import tree_flatten, tree_map
+from pellucid._machine.base.typing import Function
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.primitives.placement import device_put
+from pellucid._machine.sharding.memory import MemorySpace
+from pellucid._machine.tracing.trace import type_of
 
 
 def fused(*, out_spaces: Sequence[MemorySpace]) -> Callable[[Function], Function]:

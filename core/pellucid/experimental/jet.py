@@ -1,8 +1,8 @@
 """Taylor mode under the name of `jax.experimental.jet`."""
 
+from pellucid._machine.transforms.jet import jet as jet
+from pellucid._machine.xla.arrays import Array
 from pellucid.scipy.special import factorial
-from pellucid.transforms.jet import jet as jet
-from pellucid.xla.arrays import Array
 
 
 def fact(n: int) -> Array:

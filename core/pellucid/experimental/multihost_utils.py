@@ -1,7 +1,7 @@
 """Values and arrays of several processes under the names of `jax.experimental.multihost_utils`."""
 
-from pellucid.base.errors import ProcessFailureError as ProcessFailureError
-from pellucid.parallel.multihost import (
+from pellucid._machine.base.errors import ProcessFailureError as ProcessFailureError
+from pellucid._machine.parallel.multihost import (
     assert_equal as assert_equal,
     broadcast_one_to_all as broadcast_one_to_all,
     global_array_to_host_local_array as global_array_to_host_local_array,
@@ -11,4 +11,4 @@ from pellucid.parallel.multihost import (
     reached_preemption_sync_point as reached_preemption_sync_point,
     sync_global_devices as sync_global_devices,
 )
-from pellucid.sharding import PartitionSpec as P
+from pellucid._machine.sharding import PartitionSpec as P

@@ -16,17 +16,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import library_code, public_functions
-from pellucid.base.errors import ArgumentTypeError, ShapeError
-from pellucid.base.tree import tree_leaves, tree_map
-from pellucid.higher_order.custom_derivatives import closure_convert, custom_vjp
-from pellucid.higher_order.loops import fori_loop, scan, while_loop
-from pellucid.primitives.slicing import dynamic_update_index_in_dim
-from pellucid.tracing.trace import is_array_like, type_of
-from pellucid.transforms.arguments import check_callable
-from pellucid.transforms.gradient import vjp
-from pellucid.transforms.ravel import ravel_pytree
-from pellucid.transforms.vmap import vmap
+from pellucid._machine.base import library_code, public_functions
+from pellucid._machine.base.errors import ArgumentTypeError, ShapeError
+from pellucid._machine.base.tree import tree_leaves, tree_map
+from pellucid._machine.higher_order.custom_derivatives import closure_convert, custom_vjp
+from pellucid._machine.higher_order.loops import fori_loop, scan, while_loop
+from pellucid._machine.primitives.slicing import dynamic_update_index_in_dim
+from pellucid._machine.tracing.trace import is_array_like, type_of
+from pellucid._machine.transforms.arguments import check_callable
+from pellucid._machine.transforms.gradient import vjp
+from pellucid._machine.transforms.ravel import ravel_pytree
+from pellucid._machine.transforms.vmap import vmap
 
 # Butcher's table: times of the stages, their slopes' weights, weights of the result and of its error.
 _TIMES = np.array([1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0])

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pellucid.base import is_none, tree_map
-from pellucid.higher_order.jit_shardings import WHOLE_OVER_ENTERED_MESH
-from pellucid.higher_order.jitted import jit
+from pellucid._machine.base import is_none, tree_map
+from pellucid._machine.higher_order.jit_shardings import WHOLE_OVER_ENTERED_MESH
+from pellucid._machine.higher_order.jitted import jit
 
 UNSPECIFIED = object()
 """Stands for shardings that the caller says nothing about."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pellucid.base.errors import ArgumentValueError
-from pellucid.xla.profiling import profiled_instructions
+from pellucid._machine.base.errors import ArgumentValueError
+from pellucid._machine.xla.profiling import profiled_instructions
 
 
 def get_profiled_instructions_proto(tensorboard_dir: str) -> bytes:
@@ -18,7 +18,7 @@ def get_profiled_instructions_proto(tensorboard_dir: str) -> bytes:
     >>> get_profiled_instructions_proto("nowhere")
     Traceback (most recent call last):
         ...
-    pellucid.base.errors.ArgumentValueError: the folder has no profile.
+    pellucid._machine.base.errors.ArgumentValueError: the folder has no profile.
       nowhere
     """
     if not any(Path(tensorboard_dir).glob("*.xplane.pb")):

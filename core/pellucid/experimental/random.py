@@ -8,11 +8,11 @@ from typing import Any
 
 import pellucid.numpy as jnp
 from pellucid import random
-from pellucid.base import ArgumentTypeError, ArgumentValueError, public_functions
-from pellucid.base.typing import Shape
-from pellucid.refs.access import addupdate, new_ref
-from pellucid.refs.primitives import Ref
-from pellucid.tracing import context
+from pellucid._machine.base import ArgumentTypeError, ArgumentValueError, public_functions
+from pellucid._machine.base.typing import Shape
+from pellucid._machine.refs.access import addupdate, new_ref
+from pellucid._machine.refs.primitives import Ref
+from pellucid._machine.tracing import context
 from pellucid.tree_util import register_dataclass
 
 

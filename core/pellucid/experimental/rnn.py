@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import pellucid.numpy as jnp
 from pellucid import lax, nn, random
-from pellucid.base import public_functions
-from pellucid.base.errors import ArgumentValueError, UnsupportedError
-from pellucid.base.functional import strict_zip
-from pellucid.base.typing import Shape
-from pellucid.higher_order.staged_functions import give_stages
+from pellucid._machine.base import public_functions
+from pellucid._machine.base.errors import ArgumentValueError, UnsupportedError
+from pellucid._machine.base.functional import strict_zip
+from pellucid._machine.base.typing import Shape
+from pellucid._machine.higher_order.staged_functions import give_stages
 
 _GATES = 4
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentTypeError
-from pellucid.base.typing import Function
-from pellucid.higher_order.calls import Call
-from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo
-from pellucid.ir.rules import Shown, Values
-from pellucid.tracing.function import name_of
-from pellucid.tracing.trace import bind, types_of
-from pellucid.transforms.derived import stage_open
-from pellucid.xla.pytree import flatten
+from pellucid._machine.base.errors import ArgumentTypeError
+from pellucid._machine.base.typing import Function
+from pellucid._machine.higher_order.calls import Call
+from pellucid._machine.ir.jaxpr import ClosedJaxpr, DebugInfo
+from pellucid._machine.ir.rules import Shown, Values
+from pellucid._machine.tracing.function import name_of
+from pellucid._machine.tracing.trace import bind, types_of
+from pellucid._machine.transforms.derived import stage_open
+from pellucid._machine.xla.pytree import flatten
 
 
 class XlaMetadataCallParams(NamedTuple):

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import digests
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from pellucid.higher_order.jitted import jit
-from pellucid.higher_order.stages import Compiled, ShapeDtypeStruct
-from pellucid.primitives.creation import zeros
-from pellucid.runtime import platforms
-from pellucid.runtime.executable import Executable, serialized_executable
-from pellucid.xla.client import JaxRuntimeError
-from pellucid.xla.compile import compile_options, deserialize, jaxlib_version
-from pellucid.xla.shardings import Device
+from pellucid._machine.base import digests
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.higher_order.stages import Compiled, ShapeDtypeStruct
+from pellucid._machine.primitives.creation import zeros
+from pellucid._machine.runtime import platforms
+from pellucid._machine.runtime.executable import Executable, serialized_executable
+from pellucid._machine.xla.client import JaxRuntimeError
+from pellucid._machine.xla.compile import compile_options, deserialize, jaxlib_version
+from pellucid._machine.xla.shardings import Device
 
 _FORMAT = "pellucid executable 1"
 _OF_PROCESS = {

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from pellucid.parallel.shard_map import shard_map as _shard_map
+from pellucid._machine.parallel.shard_map import shard_map as _shard_map
 
 
 def shard_map(

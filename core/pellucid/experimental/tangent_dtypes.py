@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import DtypeError
+from pellucid._machine.base import dtypes
+from pellucid._machine.base.errors import DtypeError
+from pellucid._machine.ir.avals import ShapedArray
 from pellucid.extend.dtypes import ExtendedDType
-from pellucid.ir.avals import ShapedArray
 from pellucid.lax import convert_element_type, full
 
 

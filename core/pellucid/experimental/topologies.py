@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.base.errors import DeviceError
-from pellucid.runtime.platforms import devices as devices_of
-from pellucid.sharding.mesh import Mesh
-from pellucid.sharding.topology import create_device_mesh
-from pellucid.xla.client import JaxRuntimeError
-from pellucid.xla.gpu_targets import GPU_TARGETS, gpu_target
-from pellucid.xla.plugins import PluginMissingError, topology_devices
-from pellucid.xla.shardings import Device
+from pellucid._machine.base.errors import DeviceError
+from pellucid._machine.runtime.platforms import devices as devices_of
+from pellucid._machine.sharding.mesh import Mesh
+from pellucid._machine.sharding.topology import create_device_mesh
+from pellucid._machine.xla.client import JaxRuntimeError
+from pellucid._machine.xla.gpu_targets import GPU_TARGETS, gpu_target
+from pellucid._machine.xla.plugins import PluginMissingError, topology_devices
+from pellucid._machine.xla.shardings import Device
 
 
 class TopologyDescription:
@@ -48,7 +48,7 @@ def get_topology_desc(
     >>> get_topology_desc("1x1", platform="cpu")
     Traceback (most recent call last):
         ...
-    pellucid.base.errors.DeviceError: there is no topology '1x1' of cpu here.
+    pellucid._machine.base.errors.DeviceError: there is no topology '1x1' of cpu here.
       no plug-in of cpu has topologies
     """
     platform = "tpu" if platform is None else platform

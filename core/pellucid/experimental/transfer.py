@@ -6,10 +6,10 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.base.errors import ArgumentValueError, UnsupportedError
-from pellucid.base.tree import tree_flatten
-from pellucid.xla import distributed as xla_distributed
-from pellucid.xla.client import Client
+from pellucid._machine.base.errors import ArgumentValueError, UnsupportedError
+from pellucid._machine.base.tree import tree_flatten
+from pellucid._machine.xla import distributed as xla_distributed
+from pellucid._machine.xla.client import Client
 
 
 class TransferConnection:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     Keywords,
     Size,
     UnsupportedError,
@@ -19,8 +19,8 @@ from pellucid.base import (
     strict_zip,
     structure_differences,
 )
-from pellucid.higher_order.custom_derivatives import custom_vjp
-from pellucid.ir import (
+from pellucid._machine.higher_order.custom_derivatives import custom_vjp
+from pellucid._machine.ir import (
     Avals,
     Operands,
     Primitive,
@@ -31,10 +31,10 @@ from pellucid.ir import (
     aval_at,
     derived_types,
 )
-from pellucid.tracing import bind
-from pellucid.xla import lapack
-from pellucid.xla.mlir import ir, module_of_artifact, with_static_shapes
-from pellucid.xla.pytree import flatten
+from pellucid._machine.tracing import bind
+from pellucid._machine.xla import lapack
+from pellucid._machine.xla.mlir import ir, module_of_artifact, with_static_shapes
+from pellucid._machine.xla.pytree import flatten
 
 from .checks import DisabledSafetyCheck, custom_calls
 from .dimensions import evaluate

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from pellucid.xla.mlir import ADVANCE, ir
+from pellucid._machine.xla.mlir import ADVANCE, ir
 
 from .errors import ExportError
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, Size, Symbol, known_at_least
-from pellucid.primitives.creation import dim_as_value
-from pellucid.tracing import is_array_like
+from pellucid._machine.base import ArgumentValueError, Size, Symbol, known_at_least
+from pellucid._machine.primitives.creation import dim_as_value
+from pellucid._machine.tracing import is_array_like
 
 from .equations import shape_equations
 

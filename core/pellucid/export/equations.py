@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.base import Size, Symbol
+from pellucid._machine.base import Size, Symbol
 
 from .errors import ExportError
 

@@ -1,6 +1,6 @@
 """Errors of exporting, of calling exported programs, and of their files."""
 
-from pellucid.base import PellucidError
+from pellucid._machine.base import PellucidError
 
 
 class ExportError(PellucidError, ValueError):

@@ -7,10 +7,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pellucid.ir import Effect, ShapedArray
-from pellucid.sharding import AbstractMesh, Mesh, NamedSharding
-from pellucid.xla.mlir import lasting_copy, module_of_artifact, new_context
-from pellucid.xla.shardings import HloSharding
+from pellucid._machine.ir import Effect, ShapedArray
+from pellucid._machine.sharding import AbstractMesh, Mesh, NamedSharding
+from pellucid._machine.xla.mlir import lasting_copy, module_of_artifact, new_context
+from pellucid._machine.xla.shardings import HloSharding
 
 from . import calling
 from .checks import DisabledSafetyCheck

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from pellucid.higher_order.jitted import jit
-from pellucid.higher_order.stages import ShapeDtypeStruct, Traced
-from pellucid.ir import Values
-from pellucid.lowering.module import ordered
-from pellucid.runtime import platforms as known_platforms
-from pellucid.transforms.gradient import vjp
-from pellucid.xla.mlir import portable_artifact
+from pellucid._machine.base import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.higher_order.stages import ShapeDtypeStruct, Traced
+from pellucid._machine.ir import Values
+from pellucid._machine.lowering.module import ordered
+from pellucid._machine.runtime import platforms as known_platforms
+from pellucid._machine.transforms.gradient import vjp
+from pellucid._machine.xla.mlir import portable_artifact
 
 from .checks import DisabledSafetyCheck, check_custom_calls
 from .errors import UnexportableError

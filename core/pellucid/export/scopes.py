@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from pellucid.base import ArgumentValueError, Size, known_at_least
+from pellucid._machine.base import ArgumentValueError, Size, known_at_least
 
 from .dimensions import Dimension, Factor, Monomial, Operation, evaluate
 from .shape_texts import parsed_sizes

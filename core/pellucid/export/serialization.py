@@ -13,13 +13,19 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from pellucid.base import ArgumentValueError, Size, digests, dtypes, strict_zip
-from pellucid.ir import Effect, ShapedArray, aval_at, shaped_array
+from pellucid._machine.base import ArgumentValueError, Size, digests, dtypes, strict_zip
+from pellucid._machine.ir import Effect, ShapedArray, aval_at, shaped_array
+from pellucid._machine.sharding import (
+    AbstractDevice,
+    AbstractMesh,
+    AxisType,
+    NamedSharding,
+    PartitionSpec,
+)
+from pellucid._machine.sharding.memory import MemorySpace
+from pellucid._machine.sharding.partition_spec import UNCONSTRAINED
+from pellucid._machine.xla.shardings import HloSharding, OpSharding
 from pellucid.random.keys import key_dtype
-from pellucid.sharding import AbstractDevice, AbstractMesh, AxisType, NamedSharding, PartitionSpec
-from pellucid.sharding.memory import MemorySpace
-from pellucid.sharding.partition_spec import UNCONSTRAINED
-from pellucid.xla.shardings import HloSharding, OpSharding
 
 from .checks import DisabledSafetyCheck
 from .errors import SerializationError

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.base import ArgumentValueError, Size
+from pellucid._machine.base import ArgumentValueError, Size
 
 from .dimensions import OPERATIONS
 

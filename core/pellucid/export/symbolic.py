@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     Size,
@@ -13,9 +13,9 @@ from pellucid.base import (
     is_none,
     strict_zip,
 )
-from pellucid.higher_order.stages import ShapeDtypeStruct
-from pellucid.tracing import type_of
-from pellucid.xla.pytree import flatten
+from pellucid._machine.higher_order.stages import ShapeDtypeStruct
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.pytree import flatten
 
 from .dimensions import Dimension
 from .scopes import SymbolicScope

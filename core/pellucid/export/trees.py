@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, strict_zip
-from pellucid.xla import pytree
+from pellucid._machine.base import ArgumentValueError, strict_zip
+from pellucid._machine.xla import pytree
 
 from .errors import SerializationError
 from .flatbuffers import Table

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.caching import clear_caches
-from pellucid.base.functional import renamed
-from pellucid.runtime.platforms import (
+from pellucid._machine.base.caching import clear_caches
+from pellucid._machine.base.functional import renamed
+from pellucid._machine.runtime.platforms import (
     client,
     default_device,
     platform_of,
@@ -17,8 +17,8 @@ from pellucid.runtime.platforms import (
     started_clients,
     stop_all,
 )
-from pellucid.xla.client import Client
-from pellucid.xla.compile import compile_options
+from pellucid._machine.xla.client import Client
+from pellucid._machine.xla.compile import compile_options
 
 clear_in_memory_compilation_cache = renamed(
     clear_caches, "clear_in_memory_compilation_cache", __name__

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from typing import Any
 
-from pellucid.base import dtypes
+from pellucid._machine.base import dtypes
 
 
 class ExtendedDType(dtypes.ExtendedDType, abc.ABC):

@@ -10,11 +10,11 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pellucid.base.errors import ArgumentTypeError, PellucidError
-from pellucid.base.functional import strict_zip
-from pellucid.base.typing import Function
-from pellucid.ir.jaxpr import DebugInfo
-from pellucid.tracing.function import name_of
+from pellucid._machine.base.errors import ArgumentTypeError, PellucidError
+from pellucid._machine.base.functional import strict_zip
+from pellucid._machine.base.typing import Function
+from pellucid._machine.ir.jaxpr import DebugInfo
+from pellucid._machine.tracing.function import name_of
 
 
 class StoreException(PellucidError):

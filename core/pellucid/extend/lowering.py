@@ -1,7 +1,7 @@
 """Lowering, under the names of `jax.extend.lowering`."""
 
-from pellucid.lowering.module import LoweringContext as LoweringRuleContext
-from pellucid.xla.mlir import dialects as upstream_dialects, ir
+from pellucid._machine.lowering.module import LoweringContext as LoweringRuleContext
+from pellucid._machine.xla.mlir import dialects as upstream_dialects, ir
 
 JaxIrContext = ir.Context
 """The class of MLIR contexts; `interpreters.mlir.make_ir_context` makes one with the dialects of programs."""

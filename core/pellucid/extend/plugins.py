@@ -10,9 +10,9 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pellucid.base import logger
-from pellucid.base.errors import ArgumentValueError
-from pellucid.xla import plugins
+from pellucid._machine.base import logger
+from pellucid._machine.base.errors import ArgumentValueError
+from pellucid._machine.xla import plugins
 
 
 def register_plugin(
@@ -34,7 +34,7 @@ def register_plugin(
     >>> register_plugin("abacus")
     Traceback (most recent call last):
         ...
-    pellucid.base.errors.ArgumentValueError: register_plugin takes `library_path` or `c_api`.
+    pellucid._machine.base.errors.ArgumentValueError: register_plugin takes `library_path` or `c_api`.
       plugin 'abacus': library_path=None, c_api=None
     """
     if (library_path is None) == (c_api is None):

@@ -1,6 +1,6 @@
 """Generators of random bits, under the names of `jax.extend.random`."""
 
-from pellucid.higher_order.staged_functions import give_stages as _give_stages
+from pellucid._machine.higher_order.staged_functions import give_stages as _give_stages
 from pellucid.random.generators import (
     define_prng_impl,
     rbg_prng_impl,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pellucid.xla.shardings import (
+from pellucid._machine.xla.shardings import (
     GSPMDSharding as GSPMDSharding,
     HloSharding,
     OpSharding,
@@ -15,7 +15,7 @@ from pellucid.xla.shardings import (
 def get_serialized_proto_from_hlo_sharding(sharding: HloSharding) -> bytes:
     """The serialized form of a sharding of the compiler.
 
-    >>> from pellucid.xla.shardings import HloSharding
+    >>> from pellucid._machine.xla.shardings import HloSharding
     >>> get_serialized_proto_from_hlo_sharding(HloSharding.replicate())
     b''
     """

@@ -9,9 +9,9 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pellucid.base.source import NameStack as Stack, capture, describe, user_frames
-from pellucid.ir.jaxpr import SourceInfo as SourceInfo
-from pellucid.tracing.current import context, use_scope
+from pellucid._machine.base.source import NameStack as Stack, capture, describe, user_frames
+from pellucid._machine.ir.jaxpr import SourceInfo as SourceInfo
+from pellucid._machine.tracing.current import context, use_scope
 
 excluded_paths: list[str] = []
 """Files and folders that libraries listed by `register_exclusion`."""

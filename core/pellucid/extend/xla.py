@@ -5,10 +5,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 
-from pellucid.base.errors import ArgumentTypeError, UnsupportedError
-from pellucid.runtime.platforms import clients_by_platform, known_platforms, names_of
-from pellucid.xla import hlo_transformations
-from pellucid.xla.hlo_transformations import Transformation
+from pellucid._machine.base.errors import ArgumentTypeError, UnsupportedError
+from pellucid._machine.runtime.platforms import clients_by_platform, known_platforms, names_of
+from pellucid._machine.xla import hlo_transformations
+from pellucid._machine.xla.hlo_transformations import Transformation
 
 
 class PipelineStage(enum.Enum):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     Axes,
@@ -17,8 +17,8 @@ from pellucid.base import (
     canonical_shape,
     strict_zip,
 )
-from pellucid.higher_order.custom_vmap import batched_call, check_vmap_method
-from pellucid.ir import (
+from pellucid._machine.higher_order.custom_vmap import batched_call, check_vmap_method
+from pellucid._machine.ir import (
     AbstractToken,
     Effect,
     Mask,
@@ -29,15 +29,15 @@ from pellucid.ir import (
     no_effects,
     shaped_array,
 )
-from pellucid.lowering.custom_calls import (
+from pellucid._machine.lowering.custom_calls import (
     TYPED,
     batched_sharding_rule,
     custom_call,
     typed_attribute,
 )
-from pellucid.lowering.dynamic_shapes import shape_operands
-from pellucid.tracing import bind, type_of
-from pellucid.xla import lapack
+from pellucid._machine.lowering.dynamic_shapes import shape_operands
+from pellucid._machine.tracing import bind, type_of
+from pellucid._machine.xla import lapack
 
 from .lowering import checked_layouts
 

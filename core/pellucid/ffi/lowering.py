@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, Axes, Function, strict_zip
-from pellucid.ir import AbstractToken, physical
-from pellucid.lowering.custom_calls import TYPED, custom_call, row_major, typed_attribute
-from pellucid.sharding.layout import Layout
+from pellucid._machine.base import ArgumentTypeError, ArgumentValueError, Axes, Function, strict_zip
+from pellucid._machine.ir import AbstractToken, physical
+from pellucid._machine.lowering.custom_calls import TYPED, custom_call, row_major, typed_attribute
+from pellucid._machine.sharding.layout import Layout
 
 
 def fastest_first(caller: str, aval: Any, layout: Any, *, is_slowest_first: bool) -> Axes:

@@ -6,8 +6,8 @@ import ctypes
 from collections.abc import Mapping
 from typing import Any
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from pellucid.xla import ffi_targets
+from pellucid._machine.base import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid._machine.xla import ffi_targets
 
 _STAGES = ("instantiate", "prepare", "initialize", "execute")
 
@@ -89,7 +89,7 @@ def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
     >>> register_ffi_type_id("state", None)
     Traceback (most recent call last):
     ...
-    pellucid.base.errors.UnsupportedError: register_ffi_type_id isn't supported by this jaxlib.
+    pellucid._machine.base.errors.UnsupportedError: register_ffi_type_id isn't supported by this jaxlib.
       Call `register_ffi_type(name, {"type_id": obj})`.
     """
     raise UnsupportedError(

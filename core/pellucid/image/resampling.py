@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
@@ -23,13 +23,13 @@ from pellucid.base import (
     is_static,
     public_functions,
 )
+from pellucid._machine.primitives.contraction import Precision, canonical_precision
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import canonical_shape
 from pellucid.numpy.manipulation import canonical_axes
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
-from pellucid.primitives.contraction import Precision, canonical_precision
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 _MIN_TOTAL_WEIGHT = 1000 * float(np.finfo(np.float32).eps)
 """Samples whose weights sum up to less see nothing of the image: they are 0."""

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.base.errors import ArgumentTypeError
-from pellucid.base.functional import renamed, strict_zip
-from pellucid.base.typing import Function
-from pellucid.interpreters.tables import RuleTable, checked_list
-from pellucid.interpreters.user_primitive import listed, unlisted
-from pellucid.ir.primitive import Primitive, params_of
-from pellucid.ir.rules import (
+from pellucid._machine.base.errors import ArgumentTypeError
+from pellucid._machine.base.functional import renamed, strict_zip
+from pellucid._machine.base.typing import Function
+from pellucid._machine.ir.primitive import Primitive, params_of
+from pellucid._machine.ir.rules import (
     LinearOperand as UndefinedPrimal,
     Zero,
     is_linear,
 )
-from pellucid.primitives.creation import instantiate, zeros
-from pellucid.primitives.families import add_any_p as add_jaxvals_p, add_tangents
-from pellucid.tracing.trace import type_of
-from pellucid.transforms.jvp import JVPTrace, JVPTracer
+from pellucid._machine.primitives.creation import instantiate, zeros
+from pellucid._machine.primitives.families import add_any_p as add_jaxvals_p, add_tangents
+from pellucid._machine.tracing.trace import type_of
+from pellucid._machine.transforms.jvp import JVPTrace, JVPTracer
+from pellucid.interpreters.tables import RuleTable, checked_list
+from pellucid.interpreters.user_primitive import listed, unlisted
 
 instantiate_zeros = renamed(instantiate, "instantiate_zeros", __name__)
 is_undefined_primal = renamed(is_linear, "is_undefined_primal", __name__)

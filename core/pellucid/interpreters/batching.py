@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.base.errors import ArgumentTypeError, UnsupportedError
-from pellucid.base.functional import strict_zip
-from pellucid.base.typing import Function
+from pellucid._machine.base.errors import ArgumentTypeError, UnsupportedError
+from pellucid._machine.base.functional import strict_zip
+from pellucid._machine.base.typing import Function
+from pellucid._machine.ir.primitive import Primitive, params_of
+from pellucid._machine.ir.rules import BatchAxis, BatchDim
+from pellucid._machine.primitives.movement import aligned_for_batch, brought_to
+from pellucid._machine.tracing.trace import type_of
+from pellucid._machine.transforms import vmappable
 from pellucid.interpreters.tables import RuleTable, checked_list
 from pellucid.interpreters.user_primitive import listed, unlisted
-from pellucid.ir.primitive import Primitive, params_of
-from pellucid.ir.rules import BatchAxis, BatchDim
-from pellucid.primitives.movement import aligned_for_batch, brought_to
-from pellucid.tracing.trace import type_of
-from pellucid.transforms import vmappable
 
 
 def _adapted(primitive: Primitive[Any], rule: Function) -> Function:

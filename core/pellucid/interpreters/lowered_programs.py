@@ -8,21 +8,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentValueError, UnsupportedError
-from pellucid.base.functional import strict_zip
-from pellucid.base.tree import tree_structure
-from pellucid.base.typing import Function
-from pellucid.callbacks.host import FlatCallback
+from pellucid._machine.base.errors import ArgumentValueError, UnsupportedError
+from pellucid._machine.base.functional import strict_zip
+from pellucid._machine.base.tree import tree_structure
+from pellucid._machine.base.typing import Function
+from pellucid._machine.callbacks.host import FlatCallback
+from pellucid._machine.ir.jaxpr import ClosedJaxpr, Jaxpr
+from pellucid._machine.ir.rewriting import constants_as_inputs
+from pellucid._machine.ir.rules import Effect, OrderedIOEffect
+from pellucid._machine.lowering.custom_calls import host_call
+from pellucid._machine.lowering.module import LoweringContext, ModuleOptions, lower_module, ordered
+from pellucid._machine.lowering.rule_context import TokenSet
+from pellucid._machine.sharding import Sharding
+from pellucid._machine.sharding.layout import AutoLayout, Layout
+from pellucid._machine.xla.mlir import ir, operation_classes
 from pellucid.extend.source_info_util import as_name_stack
-from pellucid.ir.jaxpr import ClosedJaxpr, Jaxpr
-from pellucid.ir.rewriting import constants_as_inputs
-from pellucid.ir.rules import Effect, OrderedIOEffect
-from pellucid.lowering.custom_calls import host_call
-from pellucid.lowering.module import LoweringContext, ModuleOptions, lower_module, ordered
-from pellucid.lowering.rule_context import TokenSet
-from pellucid.sharding import Sharding
-from pellucid.sharding.layout import AutoLayout, Layout
-from pellucid.xla.mlir import ir, operation_classes
 
 ModuleContext = LoweringContext
 """The state of the lowering of a module; the same object is the context of its rules."""
@@ -156,7 +156,7 @@ def lower_jaxpr_to_fun(
 
     >>> from pellucid.extend.core import Primitive
     >>> from pellucid.interpreters.mlir import register_lowering
-    >>> from pellucid.xla.mlir import ir
+    >>> from pellucid._machine.xla.mlir import ir
     >>> program = pl.make_jaxpr(lambda x: 2 * x)(np.float32(0))
     >>> def rule(ctx, x):
     ...     function = lower_jaxpr_to_fun(ctx.module_context, "twice", program, ())

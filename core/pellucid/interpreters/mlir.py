@@ -12,15 +12,24 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import (
+from pellucid._machine.base import dtypes
+from pellucid._machine.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     MissingRule,
     UnsupportedError,
 )
-from pellucid.base.functional import renamed
-from pellucid.base.typing import Function
+from pellucid._machine.base.functional import renamed
+from pellucid._machine.base.typing import Function
+from pellucid._machine.ir.avals import abstract_token, shaped_array
+from pellucid._machine.ir.primitive import Primitive
+from pellucid._machine.ir.rules import Effect
+from pellucid._machine.lowering.custom_calls import typed_attribute
+from pellucid._machine.lowering.module import LoweringContext as LoweringRuleContext
+from pellucid._machine.lowering.operations import OperationBuilder
+from pellucid._machine.lowering.rule_context import TokenSet
+from pellucid._machine.sharding.mesh import Mesh
+from pellucid._machine.xla.mlir import bytecode, ir, new_context
 from pellucid.interpreters.lowered_programs import (
     LoweringParameters,
     LoweringResult,
@@ -34,15 +43,6 @@ from pellucid.interpreters.lowered_programs import (
 )
 from pellucid.interpreters.tables import register, registered_in
 from pellucid.interpreters.user_primitive import Keywords
-from pellucid.ir.avals import abstract_token, shaped_array
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import Effect
-from pellucid.lowering.custom_calls import typed_attribute
-from pellucid.lowering.module import LoweringContext as LoweringRuleContext
-from pellucid.lowering.operations import OperationBuilder
-from pellucid.lowering.rule_context import TokenSet
-from pellucid.sharding.mesh import Mesh
-from pellucid.xla.mlir import bytecode, ir, new_context
 
 make_ir_context = renamed(new_context, "make_ir_context", __name__)
 

@@ -6,27 +6,27 @@ from collections.abc import Iterator, Sequence
 from itertools import compress
 from typing import Any
 
-from pellucid.base.errors import UnsupportedError
-from pellucid.base.functional import renamed, strict_zip
-from pellucid.base.typing import Function
-from pellucid.extend.linear_util import WrappedFun
-from pellucid.higher_order.calls import closed_call_p, jit_p
-from pellucid.higher_order.custom_derivatives import CustomJvpCall
-from pellucid.higher_order.remat import decision
-from pellucid.interpreters.tables import RuleTable, checked_list
-from pellucid.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr, JaxprEqn
-from pellucid.ir.primitive import Primitive, Programs, called, params_of
-from pellucid.ir.rewriting import remove_dead_equations
-from pellucid.ir.rules import Operands, Values
-from pellucid.tracing.current import use_trace
-from pellucid.tracing.staging import (
+from pellucid._machine.base.errors import UnsupportedError
+from pellucid._machine.base.functional import renamed, strict_zip
+from pellucid._machine.base.typing import Function
+from pellucid._machine.higher_order.calls import closed_call_p, jit_p
+from pellucid._machine.higher_order.custom_derivatives import CustomJvpCall
+from pellucid._machine.higher_order.remat import decision
+from pellucid._machine.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr, JaxprEqn
+from pellucid._machine.ir.primitive import Primitive, Programs, called, params_of
+from pellucid._machine.ir.rewriting import remove_dead_equations
+from pellucid._machine.ir.rules import Operands, Values
+from pellucid._machine.tracing.current import use_trace
+from pellucid._machine.tracing.staging import (
     StagingTrace,
     StagingTracer,
     StagingTracer as DynamicJaxprTracer,
     replay,
     stage,
 )
-from pellucid.tracing.trace import Trace, bind, types_of
+from pellucid._machine.tracing.trace import Trace, bind, types_of
+from pellucid.extend.linear_util import WrappedFun
+from pellucid.interpreters.tables import RuleTable, checked_list
 
 
 def dce_jaxpr(

@@ -8,16 +8,16 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentValueError
-from pellucid.base.functional import strict_zip
-from pellucid.ir.avals import ShapedArray
-from pellucid.runtime.assembly import make_array_from_single_device_arrays
-from pellucid.sharding import PartitionSpec, Sharding, mesh_context
-from pellucid.sharding.hlo_shardings import tiles_of
-from pellucid.sharding.mesh import Mesh, empty_mesh
-from pellucid.xla.arrays import assemble, shards_of
-from pellucid.xla.compile import compile_options
-from pellucid.xla.shardings import HloSharding, OpSharding
+from pellucid._machine.base.errors import ArgumentValueError
+from pellucid._machine.base.functional import strict_zip
+from pellucid._machine.ir.avals import ShapedArray
+from pellucid._machine.runtime.assembly import make_array_from_single_device_arrays
+from pellucid._machine.sharding import PartitionSpec, Sharding, mesh_context
+from pellucid._machine.sharding.hlo_shardings import tiles_of
+from pellucid._machine.sharding.mesh import Mesh, empty_mesh
+from pellucid._machine.xla.arrays import assemble, shards_of
+from pellucid._machine.xla.compile import compile_options
+from pellucid._machine.xla.shardings import HloSharding, OpSharding
 
 Index = tuple[slice, ...]
 """The part of an array that a device holds."""
@@ -64,7 +64,7 @@ def _has_one_tile(hc: HloSharding) -> bool:
 def are_hlo_shardings_equal(hc1: Any, hc2: Any) -> bool:
     """Whether two shardings of the compiler place values alike.
 
-    >>> from pellucid.xla.shardings import HloSharding
+    >>> from pellucid._machine.xla.shardings import HloSharding
     >>> are_hlo_shardings_equal(HloSharding.replicate(), HloSharding.replicate())
     True
     """
@@ -97,7 +97,7 @@ def op_sharding_to_indices(
 
         Raises: ArgumentValueError where a dimension isn't split evenly, or parts are addends.
 
-    >>> from pellucid.xla.shardings import HloSharding
+    >>> from pellucid._machine.xla.shardings import HloSharding
     >>> op_sharding_to_indices(HloSharding.iota_tile((2, 1)), (4, 3), 2)
     ((slice(0, 2, None), slice(None, None, None)), (slice(2, 4, None), slice(None, None, None)))
     """

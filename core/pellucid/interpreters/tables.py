@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any, NamedTuple
 
-from pellucid.base.errors import ArgumentTypeError
-from pellucid.base.typing import Function
+from pellucid._machine.base.errors import ArgumentTypeError
+from pellucid._machine.base.typing import Function
+from pellucid._machine.ir.primitive import Primitive, registry
+from pellucid._machine.ir.rules import Linearized
+from pellucid._machine.xla import flags
 from pellucid.interpreters import user_primitive
 from pellucid.introspect.rules import has_rule
-from pellucid.ir.primitive import Primitive, registry
-from pellucid.ir.rules import Linearized
-from pellucid.xla import flags
 
 _version = flags.RareFlag("pellucid_rules", 0, in_trace_key=True)
 """Number of replaced rules, in the keys of all that was derived or compiled by rules."""

@@ -6,12 +6,12 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pellucid.base.errors import ArgumentTypeError, MissingRule
-from pellucid.base.typing import Function
-from pellucid.ir.avals import AbstractValue
-from pellucid.ir.primitive import Primitive as BuiltIn
-from pellucid.ir.rules import Avals, Operands, Results, Runs, Traits, Values, no_effects
-from pellucid.sharding.explicit_types import check_divisible
+from pellucid._machine.base.errors import ArgumentTypeError, MissingRule
+from pellucid._machine.base.typing import Function
+from pellucid._machine.ir.avals import AbstractValue
+from pellucid._machine.ir.primitive import Primitive as BuiltIn
+from pellucid._machine.ir.rules import Avals, Operands, Results, Runs, Traits, Values, no_effects
+from pellucid._machine.sharding.explicit_types import check_divisible
 
 CUSTOM = Traits(kind="custom", flops=None)
 """An operation of which only its rules are known."""

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from pellucid.base.errors import UnsupportedError
+from pellucid._machine.base.errors import UnsupportedError
+from pellucid._machine.higher_order.custom_derivatives import custom_jvp_call_p, custom_vjp_call_p
+from pellucid._machine.ir.primitive import Primitive
+from pellucid._machine.tracing.trace import Trace as BuiltIn
 from pellucid.extend.linear_util import WrappedFun, wrap_init
-from pellucid.higher_order.custom_derivatives import custom_jvp_call_p, custom_vjp_call_p
 from pellucid.interpreters.user_primitive import listed
-from pellucid.ir.primitive import Primitive
-from pellucid.tracing.trace import Trace as BuiltIn
 
 
 class TraceTag:

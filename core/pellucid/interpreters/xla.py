@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.typing import Function
-from pellucid.compilation.eager import compiled
-from pellucid.ir.primitive import Primitive, params_of
-from pellucid.tracing.trace import type_of
-from pellucid.xla.client import Client as Backend
+from pellucid._machine.base.typing import Function
+from pellucid._machine.compilation.eager import compiled
+from pellucid._machine.ir.primitive import Primitive, params_of
+from pellucid._machine.tracing.trace import type_of
+from pellucid._machine.xla.client import Client as Backend
 
 
 def apply_primitive(prim: Primitive[Any], *args: Any, **params: Any) -> Any:

@@ -4,7 +4,8 @@ A record is a copy: nothing in it changes core, and core holds nothing of it. `r
 What is estimated, or read from compiled programs, is in `pellucid.analysis`, which gives records too.
 """
 
-from pellucid.base import Cell, find_cells_with
+from pellucid._machine.base import Cell, find_cells_with
+from pellucid._machine.transforms.residuals import saved_residuals
 from pellucid.introspect import schema
 from pellucid.introspect.devices import set_cpu_device_count
 from pellucid.introspect.failures import error
@@ -14,7 +15,6 @@ from pellucid.introspect.misses import misses
 from pellucid.introspect.sharding import sharding
 from pellucid.introspect.stream import stream, stream_to_file
 from pellucid.introspect.values import array_key, array_of, short_text
-from pellucid.transforms.residuals import saved_residuals
 
 __all__ = [
     "Cell", "array_key", "array_of", "clear_failed_frames", "delete_array", "error", "find_cells_with", "function", "functions", "memory",

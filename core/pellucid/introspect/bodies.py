@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pellucid.ir import ClosedJaxpr, Equation, Jaxpr, Programs, subjaxprs
+from pellucid._machine.ir import ClosedJaxpr, Equation, Jaxpr, Programs, subjaxprs
 
 
 class Body(NamedTuple):

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from pellucid.base import dtypes
-from pellucid.ir import AbstractValue, ShapedArray
+from pellucid._machine.base import dtypes
+from pellucid._machine.ir import AbstractValue, ShapedArray
 
 from . import schema
 from .placement import mesh_record, spec_record

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
-from pellucid.base import by_tool
-from pellucid.compilation.eager import Planned, compile_ahead
-from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
-from pellucid.ir import ClosedJaxpr, Operands
-from pellucid.sharding import mesh_context
+from pellucid._machine.base import by_tool
+from pellucid._machine.compilation.eager import Planned, compile_ahead
+from pellucid._machine.higher_order.calls import ClosedCallParams, closed_call_p
+from pellucid._machine.ir import ClosedJaxpr, Operands
+from pellucid._machine.sharding import mesh_context
 
 from .positions import Positions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.ir import DropVar, Equation, Jaxpr, Var
+from pellucid._machine.ir import DropVar, Equation, Jaxpr, Var
 
 from .bodies import bodies_of, programs_within
 from .lineage import origins_of, transformation_of

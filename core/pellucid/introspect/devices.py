@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pellucid.base import config
-from pellucid.runtime import platforms
+from pellucid._machine.base import config
+from pellucid._machine.runtime import platforms
 
 from .errors import DeviceError
 
@@ -16,7 +16,7 @@ def set_cpu_device_count(count: int) -> None:
     >>> set_cpu_device_count(len(pl.devices("cpu")) + 1)
     Traceback (most recent call last):
         ...
-    pellucid.base.errors.DeviceError: the number of CPU devices can't become ...: they are in use.
+    pellucid._machine.base.errors.DeviceError: the number of CPU devices can't become ...: they are in use.
     ...
     """
     for client in platforms.started_clients():

@@ -1,6 +1,6 @@
 """The errors that tools raise as core does: what, got, where, do."""
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     DeviceError,
@@ -10,7 +10,7 @@ from pellucid.base import (
     PellucidError,
     UnsupportedError,
 )
-from pellucid.checks.errors import CheckedCall, CheckError, user_checks
+from pellucid._machine.checks.errors import CheckedCall, CheckError, user_checks
 
 __all__ = [
     "ArgumentTypeError",

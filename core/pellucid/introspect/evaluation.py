@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pellucid.base import strict_zip
-from pellucid.higher_order.jitted import jit
-from pellucid.ir import (
+from pellucid._machine.base import strict_zip
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.ir import (
     Atom,
     ClosedJaxpr,
     DropVar,
@@ -19,8 +19,8 @@ from pellucid.ir import (
     constants_as_inputs,
     inlined,
 )
-from pellucid.parallel.manual import shard_map_p
-from pellucid.tracing import replay, run_equations
+from pellucid._machine.parallel.manual import shard_map_p
+from pellucid._machine.tracing import replay, run_equations
 
 from .finding import check_effects
 from .stepping import frame_of, is_loop, past_breakpoints, run, slots_of

@@ -7,8 +7,8 @@ import traceback
 from collections.abc import Iterator
 from types import TracebackType
 
-from pellucid.base import PellucidError, is_filtered, source
-from pellucid.xla.traceback import JaxRuntimeError
+from pellucid._machine.base import PellucidError, is_filtered, source
+from pellucid._machine.xla.traceback import JaxRuntimeError
 
 from . import schema
 from .spans import source_record

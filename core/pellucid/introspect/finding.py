@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import EffectsError
-from pellucid.checks.check import check_p
-from pellucid.checks.checkify import Errors, checked_program
-from pellucid.checks.errors import Site
-from pellucid.checks.watch import FirstNote, Watch, noted_by
-from pellucid.ir import Equation
+from pellucid._machine.base import EffectsError
+from pellucid._machine.checks.check import check_p
+from pellucid._machine.checks.checkify import Errors, checked_program
+from pellucid._machine.checks.errors import Site
+from pellucid._machine.checks.watch import FirstNote, Watch, noted_by
+from pellucid._machine.ir import Equation
 
 from .bodies import bodies_of, programs_within
 from .lineage import origins_of

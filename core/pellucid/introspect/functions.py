@@ -6,11 +6,11 @@ import inspect
 import itertools
 from typing import Any
 
-from pellucid.base import ArgumentValueError
-from pellucid.higher_order.jitted import Jitted, Program, all_jitted
-from pellucid.higher_order.misses import Key
-from pellucid.higher_order.stages import ShapeDtypeStruct, Traced
-from pellucid.ir import AbstractRef
+from pellucid._machine.base import ArgumentValueError
+from pellucid._machine.higher_order.jitted import Jitted, Program, all_jitted
+from pellucid._machine.higher_order.misses import Key
+from pellucid._machine.higher_order.stages import ShapeDtypeStruct, Traced
+from pellucid._machine.ir import AbstractRef
 
 from . import schema
 from .bodies import programs_within

@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-from pellucid.base import is_user_file
-from pellucid.callbacks.breakpoints import prompt_streams
-from pellucid.compilation import interception
-from pellucid.compilation.interception import Pending, Runner
-from pellucid.higher_order.jitted import users_programs as traced_programs
-from pellucid.ir import Jaxpr
-from pellucid.runtime.calls import clear_all_entries
+from pellucid._machine.base import is_user_file
+from pellucid._machine.callbacks.breakpoints import prompt_streams
+from pellucid._machine.compilation import interception
+from pellucid._machine.compilation.interception import Pending, Runner
+from pellucid._machine.higher_order.jitted import users_programs as traced_programs
+from pellucid._machine.ir import Jaxpr
+from pellucid._machine.runtime.calls import clear_all_entries
 
 from .stepping import opened
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from pellucid.ir import Equation, Jaxpr, Var
-from pellucid.transforms.vmap import Lanes
+from pellucid._machine.ir import Equation, Jaxpr, Var
+from pellucid._machine.transforms.vmap import Lanes
 
 from .lineage import origins_of, transformation_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from pellucid.ir import Equation, Jaxpr
+from pellucid._machine.ir import Equation, Jaxpr
 
 from .bodies import programs_within
 

@@ -8,18 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import UnsupportedError
-from pellucid.checks.checkify import Errors, checked_program
-from pellucid.checks.notes import Checked
-from pellucid.checks.watch import Conditions
-from pellucid.higher_order.loops import fori_loop, while_loop
-from pellucid.ir import Avals, Operands, Role, Slot, Slots, Values, shaped_array
-from pellucid.primitives.creation import zeros
-from pellucid.primitives.logical import bitwise_or, gt
-from pellucid.primitives.slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
-from pellucid.primitives.varying import vary
-from pellucid.tracing import replay, type_of
-from pellucid.transforms import Derived, remembered, stage_open
+from pellucid._machine.base import UnsupportedError
+from pellucid._machine.checks.checkify import Errors, checked_program
+from pellucid._machine.checks.notes import Checked
+from pellucid._machine.checks.watch import Conditions
+from pellucid._machine.higher_order.loops import fori_loop, while_loop
+from pellucid._machine.ir import Avals, Operands, Role, Slot, Slots, Values, shaped_array
+from pellucid._machine.primitives.creation import zeros
+from pellucid._machine.primitives.logical import bitwise_or, gt
+from pellucid._machine.primitives.slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
+from pellucid._machine.primitives.varying import vary
+from pellucid._machine.tracing import replay, type_of
+from pellucid._machine.transforms import Derived, remembered, stage_open
 
 from .positions import Positions
 

@@ -9,11 +9,16 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any
 
-from pellucid.base import ArgumentValueError, keystr, source
-from pellucid.runtime import platforms
-from pellucid.runtime.memory import DeviceMemory, LiveArray, described_live_arrays, memory_of
-from pellucid.xla.arrays import ARRAY_TYPES, shards_of
-from pellucid.xla.pytree import flatten_with_path
+from pellucid._machine.base import ArgumentValueError, keystr, source
+from pellucid._machine.runtime import platforms
+from pellucid._machine.runtime.memory import (
+    DeviceMemory,
+    LiveArray,
+    described_live_arrays,
+    memory_of,
+)
+from pellucid._machine.xla.arrays import ARRAY_TYPES, shards_of
+from pellucid._machine.xla.pytree import flatten_with_path
 
 from . import schema
 

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.base import source
-from pellucid.higher_order.misses import Miss, MissReason, recent
+from pellucid._machine.base import source
+from pellucid._machine.higher_order.misses import Miss, MissReason, recent
 
 from . import schema
 from .spans import source_record

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.ir import ClosedJaxpr, Jaxpr, Values, Var
-from pellucid.parallel.manual import ShardMapParams, shard_map_p, whole_type
-from pellucid.primitives.movement import broadcast, reshape
-from pellucid.primitives.placement import device_put
-from pellucid.primitives.varying import (
+from pellucid._machine.ir import ClosedJaxpr, Jaxpr, Values, Var
+from pellucid._machine.parallel.manual import ShardMapParams, shard_map_p, whole_type
+from pellucid._machine.primitives.movement import broadcast, reshape
+from pellucid._machine.primitives.placement import device_put
+from pellucid._machine.primitives.varying import (
     marks_of,
     recast,
     reduced_p,
@@ -21,10 +21,10 @@ from pellucid.primitives.varying import (
     unreduced_vary_cast_p,
     vary_unreduced_cast_p,
 )
-from pellucid.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
-from pellucid.sharding.explicit_types import shown_sharding
-from pellucid.tracing import bind, replay
-from pellucid.transforms import Derived, remembered, stage_open
+from pellucid._machine.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from pellucid._machine.sharding.explicit_types import shown_sharding
+from pellucid._machine.tracing import bind, replay
+from pellucid._machine.transforms import Derived, remembered, stage_open
 
 
 class Position(NamedTuple):

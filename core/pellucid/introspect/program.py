@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.ir import (
+from pellucid._machine.ir import (
     Atom,
     ClosedJaxpr,
     DropVar,

@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy
-from pellucid.base import by_tool, is_user_file
-from pellucid.higher_order.jitted import jit
-from pellucid.higher_order.loops import fori_loop
-from pellucid.runtime import platforms
-from pellucid.runtime.executable import optimized_modules, precompiled
-from pellucid.runtime.transfer import device_put
-from pellucid.sharding import NamedSharding
-from pellucid.tracing import context
-from pellucid.tracing.current import take_current_trace
-from pellucid.xla import hlo as xla_hlo
-from pellucid.xla.compile import peak_bytes
-from pellucid.xla.profiling import (
+from pellucid._machine.base import by_tool, is_user_file
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.higher_order.loops import fori_loop
+from pellucid._machine.runtime import platforms
+from pellucid._machine.runtime.executable import optimized_modules, precompiled
+from pellucid._machine.runtime.transfer import device_put
+from pellucid._machine.sharding import NamedSharding
+from pellucid._machine.tracing import context
+from pellucid._machine.tracing.current import take_current_trace
+from pellucid._machine.xla import hlo as xla_hlo
+from pellucid._machine.xla.compile import peak_bytes
+from pellucid._machine.xla.profiling import (
     Annotation,
     ProfileData,
     ProfileEvent,

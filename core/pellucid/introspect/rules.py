@@ -6,20 +6,20 @@ import importlib
 import pkgutil
 from typing import Any
 
-from pellucid.ir import Linearized, Primitive, registry
-from pellucid.primitives.families import Elementwise
+from pellucid._machine.ir import Linearized, Primitive, registry
+from pellucid._machine.primitives.families import Elementwise
 
 RULES = ("abstract_eval", "jvp", "linearize", "transpose", "batch", "lower")
 
 _PACKAGES = (
-    "primitives",
-    "higher_order",
-    "refs",
-    "parallel",
-    "callbacks",
-    "checks",
+    "_machine.primitives",
+    "_machine.higher_order",
+    "_machine.refs",
+    "_machine.parallel",
+    "_machine.callbacks",
+    "_machine.checks",
+    "_machine.linalg",
     "ffi",
-    "linalg",
     "random",
     "kernels",
 )

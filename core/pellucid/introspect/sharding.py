@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, dtypes
-from pellucid.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding
-from pellucid.tracing import type_of
+from pellucid._machine.base import ArgumentTypeError, dtypes
+from pellucid._machine.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding
+from pellucid._machine.tracing import type_of
 
 from . import schema
 from .placement import mesh_record, spec_record

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, NamedTuple
 
-from pellucid.base import source
+from pellucid._machine.base import source
 
 from . import schema
 from .statements import Assigned, Returned, Statements, statements_of

@@ -8,7 +8,7 @@ import linecache
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pellucid.base import cached
+from pellucid._machine.base import cached
 
 Range = tuple[int, int, int, int]
 """Line, column, end line, end column, as Python gives them for a frame."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     cell_name,
@@ -22,13 +22,13 @@ from pellucid.base import (
     source,
     strict_zip,
 )
-from pellucid.callbacks.breakpoints import is_breakpoint, muted
-from pellucid.callbacks.pure import HostCall
-from pellucid.checks.check import CHECKS
-from pellucid.checks.checkify import checked_program
-from pellucid.checks.errors import error_of, user_checks
-from pellucid.higher_order.calls import ClosedCallParams, closed_call_p
-from pellucid.ir import (
+from pellucid._machine.callbacks.breakpoints import is_breakpoint, muted
+from pellucid._machine.callbacks.pure import HostCall
+from pellucid._machine.checks.check import CHECKS
+from pellucid._machine.checks.checkify import checked_program
+from pellucid._machine.checks.errors import error_of, user_checks
+from pellucid._machine.higher_order.calls import ClosedCallParams, closed_call_p
+from pellucid._machine.ir import (
     Atom,
     ClosedJaxpr,
     DropVar,
@@ -43,13 +43,13 @@ from pellucid.ir import (
     Var,
     constants_as_inputs,
 )
-from pellucid.parallel.manual import shard_map_p
-from pellucid.primitives.assembly import stack
-from pellucid.primitives.placement import device_put
-from pellucid.runtime.tokens import effects_barrier
-from pellucid.runtime.transfer import block_until_ready
-from pellucid.tracing import bind, context, type_of, without_references
-from pellucid.transforms import Derived
+from pellucid._machine.parallel.manual import shard_map_p
+from pellucid._machine.primitives.assembly import stack
+from pellucid._machine.primitives.placement import device_put
+from pellucid._machine.runtime.tokens import effects_barrier
+from pellucid._machine.runtime.transfer import block_until_ready
+from pellucid._machine.tracing import bind, context, type_of, without_references
+from pellucid._machine.transforms import Derived
 
 from .bodies import programs_within
 from .compiling_ahead import Chain, Step, steps_of, wait_for_compilation

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
-from pellucid.base import events
+from pellucid._machine.base import events
 
 from .misses import miss_record
 from .schema import EventRecord

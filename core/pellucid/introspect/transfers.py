@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import NamedTuple
 
-from pellucid.base import Frame, Observer, TransferStarted, frame_of, is_user_file
+from pellucid._machine.base import Frame, Observer, TransferStarted, frame_of, is_user_file
 
 
 class Transfer(NamedTuple):
@@ -23,7 +23,7 @@ class Transfer(NamedTuple):
 class TransferLog(Observer):
     """An observer that keeps the transfers which begin while it observes.
 
-    >>> from pellucid.base.events import observe
+    >>> from pellucid._machine.base.events import observe
     >>> log = TransferLog()
     >>> with observe(log):
     ...     x = pl.device_put(np.ones(8, np.float32))

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from types import CodeType
 from typing import Any, NamedTuple
 
-from pellucid.base import source
-from pellucid.ir import Equation, Jaxpr
-from pellucid.tracing import stage
+from pellucid._machine.base import source
+from pellucid._machine.ir import Equation, Jaxpr
+from pellucid._machine.tracing import stage
 
 from .bodies import programs_within
 from .statements import statements_of

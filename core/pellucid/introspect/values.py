@@ -7,10 +7,10 @@ import secrets
 import weakref
 from typing import Any
 
-from pellucid.base import ArgumentValueError, bytes_text
-from pellucid.tracing import Tracer, type_of
-from pellucid.xla.arrays import ARRAY_TYPES
-from pellucid.xla.pytree import flatten
+from pellucid._machine.base import ArgumentValueError, bytes_text
+from pellucid._machine.tracing import Tracer, type_of
+from pellucid._machine.xla.arrays import ARRAY_TYPES
+from pellucid._machine.xla.pytree import flatten
 
 MAX_LEAVES = 10_000
 """Number of elements and leaves of a container up to which its arrays are counted."""

@@ -2,36 +2,35 @@
 
 from types import ModuleType as _Module
 
-from pellucid.higher_order.calls import composite as composite
-from pellucid.higher_order.cond import (
+from pellucid._machine.higher_order.calls import composite as composite
+from pellucid._machine.higher_order.cond import (
     cond as cond,
     cond_p as cond_p,
     platform_dependent as platform_dependent,
     switch as switch,
 )
-from pellucid.higher_order.linear_calls import (
+from pellucid._machine.higher_order.linear_calls import (
     custom_linear_solve as custom_linear_solve,
     custom_root as custom_root,
     linear_solve_p as linear_solve_p,
 )
-from pellucid.higher_order.loop_primitives import scan_p as scan_p, while_p as while_p
-from pellucid.higher_order.loops import (
+from pellucid._machine.higher_order.loop_primitives import scan_p as scan_p, while_p as while_p
+from pellucid._machine.higher_order.loops import (
     associative_scan as associative_scan,
     fori_loop as fori_loop,
     map as map,
     scan as scan,
     while_loop as while_loop,
 )
-from pellucid.higher_order.scalar_functions import (
+from pellucid._machine.higher_order.scalar_functions import (
     reduce as reduce,
     reduce_p as reduce_p,
     reduce_window as reduce_window,
     reduce_window_p as reduce_window_p,
     scatter_apply as scatter_apply,
 )
-from pellucid.higher_order.staged_functions import give_stages as _give_stages
-from pellucid.lax import linalg as linalg
-from pellucid.parallel.axes import (
+from pellucid._machine.higher_order.staged_functions import give_stages as _give_stages
+from pellucid._machine.parallel.axes import (
     axis_index as axis_index,
     axis_index_p as axis_index_p,
     axis_size as axis_size,
@@ -44,7 +43,7 @@ from pellucid.parallel.axes import (
     psum as psum,
     psum_p as psum_p,
 )
-from pellucid.parallel.exchange import (
+from pellucid._machine.parallel.exchange import (
     all_to_all as all_to_all,
     all_to_all_p as all_to_all_p,
     pbroadcast as pbroadcast,
@@ -57,12 +56,12 @@ from pellucid.parallel.exchange import (
     ragged_all_to_all as ragged_all_to_all,
     ragged_all_to_all_p as ragged_all_to_all_p,
 )
-from pellucid.parallel.gathering import (
+from pellucid._machine.parallel.gathering import (
     all_gather as all_gather,
     all_gather_p as all_gather_p,
     psum_scatter as psum_scatter,
 )
-from pellucid.primitives.arithmetic import (
+from pellucid._machine.primitives.arithmetic import (
     RoundingMethod as RoundingMethod,
     abs as abs,
     abs_p as abs_p,
@@ -110,7 +109,7 @@ from pellucid.primitives.arithmetic import (
     sub as sub,
     sub_p as sub_p,
 )
-from pellucid.primitives.assembly import (
+from pellucid._machine.primitives.assembly import (
     collapse as collapse,
     concatenate as concatenate,
     concatenate_p as concatenate_p,
@@ -127,13 +126,13 @@ from pellucid.primitives.assembly import (
     unstack as unstack,
     unstack_p as unstack_p,
 )
-from pellucid.primitives.blockwise import (
+from pellucid._machine.primitives.blockwise import (
     RaggedDotDimensionNumbers as RaggedDotDimensionNumbers,
     ragged_dot as ragged_dot,
     ragged_dot_general as ragged_dot_general,
     scaled_dot as scaled_dot,
 )
-from pellucid.primitives.contraction import (
+from pellucid._machine.primitives.contraction import (
     DotAlgorithm as DotAlgorithm,
     DotAlgorithmPreset as DotAlgorithmPreset,
     DotDimensionNumbers as DotDimensionNumbers,
@@ -144,7 +143,7 @@ from pellucid.primitives.contraction import (
     dot_general as dot_general,
     dot_general_p as dot_general_p,
 )
-from pellucid.primitives.conversion import (
+from pellucid._machine.primitives.conversion import (
     bitcast_convert_type as bitcast_convert_type,
     bitcast_convert_type_p as bitcast_convert_type_p,
     complex as complex,
@@ -164,7 +163,7 @@ from pellucid.primitives.conversion import (
     stop_gradient as stop_gradient,
     stop_gradient_p as stop_gradient_p,
 )
-from pellucid.primitives.convolution import (
+from pellucid._machine.primitives.convolution import (
     conv as conv,
     conv_general_dilated as conv_general_dilated,
     conv_general_dilated_local as conv_general_dilated_local,
@@ -173,7 +172,7 @@ from pellucid.primitives.convolution import (
     conv_transpose as conv_transpose,
     conv_with_general_padding as conv_with_general_padding,
 )
-from pellucid.primitives.creation import (
+from pellucid._machine.primitives.creation import (
     broadcast_like as broadcast_like,
     broadcast_to_rank as broadcast_to_rank,
     broadcasted_iota as broadcasted_iota,
@@ -184,9 +183,12 @@ from pellucid.primitives.creation import (
     iota_p as iota_p,
     shape_as_value as shape_as_value,
 )
-from pellucid.primitives.families import AccuracyMode as AccuracyMode, Tolerance as Tolerance
-from pellucid.primitives.fourier import FftType as FftType, fft as fft, fft_p as fft_p
-from pellucid.primitives.gather_scatter import (
+from pellucid._machine.primitives.families import (
+    AccuracyMode as AccuracyMode,
+    Tolerance as Tolerance,
+)
+from pellucid._machine.primitives.fourier import FftType as FftType, fft as fft, fft_p as fft_p
+from pellucid._machine.primitives.gather_scatter import (
     gather as gather,
     gather_p as gather_p,
     scatter as scatter,
@@ -202,12 +204,12 @@ from pellucid.primitives.gather_scatter import (
     scatter_sub as scatter_sub,
     scatter_sub_p as scatter_sub_p,
 )
-from pellucid.primitives.index_dims import (
+from pellucid._machine.primitives.index_dims import (
     GatherDimensionNumbers as GatherDimensionNumbers,
     GatherScatterMode as GatherScatterMode,
     ScatterDimensionNumbers as ScatterDimensionNumbers,
 )
-from pellucid.primitives.logical import (
+from pellucid._machine.primitives.logical import (
     and_p as and_p,
     bitwise_and as bitwise_and,
     bitwise_not as bitwise_not,
@@ -249,7 +251,7 @@ from pellucid.primitives.logical import (
     shift_right_logical_p as shift_right_logical_p,
     xor_p as xor_p,
 )
-from pellucid.primitives.movement import (
+from pellucid._machine.primitives.movement import (
     broadcast as broadcast,
     broadcast_in_dim as broadcast_in_dim,
     broadcast_in_dim_p as broadcast_in_dim_p,
@@ -266,19 +268,19 @@ from pellucid.primitives.movement import (
     transpose as transpose,
     transpose_p as transpose_p,
 )
-from pellucid.primitives.placement import (
+from pellucid._machine.primitives.placement import (
     device_put_p as device_put_p,
     sharding_constraint_p as sharding_constraint_p,
     with_sharding_constraint as with_sharding_constraint,
 )
-from pellucid.primitives.random_bits import (
+from pellucid._machine.primitives.random_bits import (
     RandomAlgorithm as RandomAlgorithm,
     rng_bit_generator as rng_bit_generator,
     rng_bit_generator_p as rng_bit_generator_p,
     rng_uniform as rng_uniform,
     rng_uniform_p as rng_uniform_p,
 )
-from pellucid.primitives.reduction import (
+from pellucid._machine.primitives.reduction import (
     argmax as argmax,
     argmax_p as argmax_p,
     argmin as argmin,
@@ -306,7 +308,7 @@ from pellucid.primitives.reduction import (
     reduce_xor as reduce_xor,
     reduce_xor_p as reduce_xor_p,
 )
-from pellucid.primitives.slicing import (
+from pellucid._machine.primitives.slicing import (
     dynamic_index_in_dim as dynamic_index_in_dim,
     dynamic_slice as dynamic_slice,
     dynamic_slice_in_dim as dynamic_slice_in_dim,
@@ -319,7 +321,7 @@ from pellucid.primitives.slicing import (
     index_take as index_take,
     slice_in_dim as slice_in_dim,
 )
-from pellucid.primitives.sorting import (
+from pellucid._machine.primitives.sorting import (
     approx_max_k as approx_max_k,
     approx_min_k as approx_min_k,
     approx_top_k_p as approx_top_k_p,
@@ -329,7 +331,7 @@ from pellucid.primitives.sorting import (
     top_k as top_k,
     top_k_p as top_k_p,
 )
-from pellucid.primitives.special import (
+from pellucid._machine.primitives.special import (
     bessel_i0e as bessel_i0e,
     bessel_i0e_p as bessel_i0e_p,
     bessel_i1e as bessel_i1e,
@@ -350,7 +352,7 @@ from pellucid.primitives.special import (
     random_gamma_grad as random_gamma_grad,
     regularized_incomplete_beta_p as regularized_incomplete_beta_p,
 )
-from pellucid.primitives.staging import (
+from pellucid._machine.primitives.staging import (
     after_all as after_all,
     after_all_p as after_all_p,
     create_token as create_token,
@@ -362,7 +364,7 @@ from pellucid.primitives.staging import (
     stage as stage,
     stage_p as stage_p,
 )
-from pellucid.primitives.transcendental import (
+from pellucid._machine.primitives.transcendental import (
     acos as acos,
     acos_p as acos_p,
     acosh as acosh,
@@ -408,7 +410,7 @@ from pellucid.primitives.transcendental import (
     zeta as zeta,
     zeta_p as zeta_p,
 )
-from pellucid.primitives.windows import (
+from pellucid._machine.primitives.windows import (
     ConvDimensionNumbers as ConvDimensionNumbers,
     ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
     conv_dimension_numbers as conv_dimension_numbers,
@@ -424,6 +426,7 @@ from pellucid.primitives.windows import (
     select_and_gather_add_p as select_and_gather_add_p,
     select_and_scatter_add_p as select_and_scatter_add_p,
 )
+from pellucid.lax import linalg as linalg
 
 __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     name for name, value in globals().items() if name[0] != "_" and not isinstance(value, _Module)

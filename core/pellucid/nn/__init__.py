@@ -1,6 +1,6 @@
 """Functions of neural networks, under the names of `jax.nn`."""
 
-from pellucid.higher_order.staged_functions import give_stages as _give_stages
+from pellucid._machine.higher_order.staged_functions import give_stages as _give_stages
 from pellucid.nn import initializers as initializers
 from pellucid.nn.activations import *
 from pellucid.nn.attention import *

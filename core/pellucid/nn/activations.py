@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     DTypeLike,
@@ -16,16 +16,16 @@ from pellucid.base import (
     library_code,
     public_functions,
 )
-from pellucid.higher_order.custom_derivatives import custom_jvp
+from pellucid._machine.higher_order.custom_derivatives import custom_jvp
+from pellucid._machine.primitives.creation import checked_shape
+from pellucid._machine.primitives.movement import canonical_axis
+from pellucid._machine.primitives.special import erfc
+from pellucid._machine.primitives.transcendental import logistic
+from pellucid._machine.tracing import type_of
+from pellucid._machine.tracing.trace import concrete_or_error
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
-from pellucid.primitives.creation import checked_shape
-from pellucid.primitives.movement import canonical_axis
-from pellucid.primitives.special import erfc
-from pellucid.primitives.transcendental import logistic
-from pellucid.tracing import type_of
-from pellucid.tracing.trace import concrete_or_error
-from pellucid.xla.arrays import Array
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     ShapeError,
@@ -16,11 +16,11 @@ from pellucid.base import (
     dtypes,
     public_functions,
 )
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.log_sums import logsumexp
 from pellucid.numpy.promotion import aval_of
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 from .normalizations import softmax
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pellucid import numpy as jnp, random
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     DtypeError,
@@ -20,8 +20,8 @@ from pellucid.base import (
     dtypes,
     public_functions,
 )
-from pellucid.sharding import PartitionSpec, Sharding
-from pellucid.xla.arrays import Array
+from pellucid._machine.sharding import PartitionSpec, Sharding
+from pellucid._machine.xla.arrays import Array
 
 Axes = int | Sequence[int]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, public_functions
+from pellucid._machine.base import ArgumentValueError, ArrayLike, public_functions
+from pellucid._machine.primitives.arithmetic import rsqrt
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.log_sums import log_softmax, softmax
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.numpy.reductions import Axis, static_axis, wide
 from pellucid.numpy.statistics import squared
-from pellucid.primitives.arithmetic import rsqrt
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 
 def standardize(

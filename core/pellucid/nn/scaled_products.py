@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     DtypeError,
@@ -20,12 +20,12 @@ from pellucid.base import (
     library_code,
     public_functions,
 )
-from pellucid.higher_order.custom_derivatives import custom_vjp
+from pellucid._machine.higher_order.custom_derivatives import custom_vjp
+from pellucid._machine.primitives.contraction import dot_general
+from pellucid._machine.primitives.conversion import bitcast_convert_type
+from pellucid._machine.primitives.staging import optimization_barrier
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.promotion import aval_of
-from pellucid.primitives.contraction import dot_general
-from pellucid.primitives.conversion import bitcast_convert_type
-from pellucid.primitives.staging import optimization_barrier
-from pellucid.xla.arrays import Array
 
 
 def scaled_matmul(

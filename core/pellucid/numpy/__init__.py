@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.base.dtypes import (
+from pellucid._machine.base.dtypes import (
     SCALAR_TYPES as _SCALAR_TYPES,
     finfo as finfo,
     iinfo as iinfo,
@@ -13,7 +13,9 @@ from pellucid.base.dtypes import (
     promote_types as promote_types,
     result_type as result_type,
 )
-from pellucid.higher_order.staged_functions import give_stages as _give_stages
+from pellucid._machine.higher_order.staged_functions import give_stages as _give_stages
+from pellucid._machine.primitives.movement import broadcast_shapes as broadcast_shapes
+from pellucid._machine.xla.arrays import Array as ndarray  # noqa: N813
 from pellucid.numpy import (
     fft as fft,
     linalg as linalg,
@@ -54,8 +56,6 @@ from pellucid.numpy.statistics import *
 from pellucid.numpy.ufuncs import *
 from pellucid.numpy.vectorized import vectorize as vectorize
 from pellucid.numpy.windows import *
-from pellucid.primitives.movement import broadcast_shapes as broadcast_shapes
-from pellucid.xla.arrays import Array as ndarray  # noqa: N813
 
 globals().update(_SCALAR_TYPES)
 bool_ = _SCALAR_TYPES["bool"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from pellucid.base import Ints
-from pellucid.sharding import PartitionSpec, Sharding
-from pellucid.xla.shardings import Device
+from pellucid._machine.base import Ints
+from pellucid._machine.sharding import PartitionSpec, Sharding
+from pellucid._machine.xla.shardings import Device
 
 Axis: TypeAlias = int | Ints | None
 """One dimension or several, counted from the front or, if negative, from the end; None for all of them."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
@@ -21,10 +21,10 @@ from pellucid.base import (
     is_static,
     public_functions,
 )
-from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing import Tracer, is_array_like, refuse_masked, type_of
-from pellucid.transforms.vmap import vmap
-from pellucid.xla.arrays import Array
+from pellucid._machine.primitives.movement import canonical_axis
+from pellucid._machine.tracing import Tracer, is_array_like, refuse_masked, type_of
+from pellucid._machine.transforms.vmap import vmap
+from pellucid._machine.xla.arrays import Array
 
 from .annotations import ShapeLike
 from .compiled import numpy_function

@@ -7,11 +7,11 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
-from pellucid.base import ArgumentTypeError, library_code, renamed
-from pellucid.higher_order.jitted import Jitted, with_stages
-from pellucid.runtime.calls import make_call
-from pellucid.tracing import FunctionSpec, Tracer, context, resolve_arguments
-from pellucid.xla.pytree import flatten
+from pellucid._machine.base import ArgumentTypeError, library_code, renamed
+from pellucid._machine.higher_order.jitted import Jitted, with_stages
+from pellucid._machine.runtime.calls import make_call
+from pellucid._machine.tracing import FunctionSpec, Tracer, context, resolve_arguments
+from pellucid._machine.xla.pytree import flatten
 
 from .recall import remembering, with_operands
 

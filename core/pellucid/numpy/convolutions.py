@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
@@ -16,10 +16,10 @@ from pellucid.base import (
     dtypes,
     public_functions,
 )
-from pellucid.primitives.contraction import PrecisionLike
-from pellucid.primitives.convolution import conv_general_dilated
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.primitives.contraction import PrecisionLike
+from pellucid._machine.primitives.convolution import conv_general_dilated
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
 from .creation import asarray, full

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
@@ -24,26 +24,30 @@ from pellucid.base import (
     larger,
     public_functions,
 )
-from pellucid.ir import shaped_array
-from pellucid.primitives import arithmetic, creation, logical, transcendental
-from pellucid.primitives.assembly import concatenate
-from pellucid.primitives.conversion import convert_element_type, copy as copy_of, size_scalar
-from pellucid.primitives.families import scalar
-from pellucid.primitives.movement import (
+from pellucid._machine.ir import shaped_array
+from pellucid._machine.primitives import arithmetic, creation, logical, transcendental
+from pellucid._machine.primitives.assembly import concatenate
+from pellucid._machine.primitives.conversion import (
+    convert_element_type,
+    copy as copy_of,
+    size_scalar,
+)
+from pellucid._machine.primitives.families import scalar
+from pellucid._machine.primitives.movement import (
     broadcast_in_dim,
     canonical_axis,
     expand_dims,
     move_axis,
     reshape,
 )
-from pellucid.primitives.placement import device_put, reshard as laid_out
-from pellucid.runtime.array import default_sharding
-from pellucid.runtime.extended import of_words
-from pellucid.runtime.transfer import copied, from_host, out_of_range, put_host
-from pellucid.sharding import make_single_device_sharding
-from pellucid.sharding.explicit_types import type_sharding
-from pellucid.sharding.stated import check_fits, stated_result, stated_sharding
-from pellucid.tracing import (
+from pellucid._machine.primitives.placement import device_put, reshard as laid_out
+from pellucid._machine.runtime.array import default_sharding
+from pellucid._machine.runtime.extended import of_words
+from pellucid._machine.runtime.transfer import copied, from_host, out_of_range, put_host
+from pellucid._machine.sharding import make_single_device_sharding
+from pellucid._machine.sharding.explicit_types import type_sharding
+from pellucid._machine.sharding.stated import check_fits, stated_result, stated_sharding
+from pellucid._machine.tracing import (
     Tracer,
     as_operand,
     is_array_like,
@@ -51,8 +55,8 @@ from pellucid.tracing import (
     refuse_masked,
     type_of,
 )
-from pellucid.xla.arrays import ARRAY_TYPES, Array
-from pellucid.xla.shardings import Device
+from pellucid._machine.xla.arrays import ARRAY_TYPES, Array
+from pellucid._machine.xla.shardings import Device
 
 from .annotations import DeviceLike, OutSharding, ShapeLike
 from .compiled import numpy_function

@@ -7,13 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, dtypes, public_functions
-from pellucid.primitives import reduction
-from pellucid.primitives.assembly import concatenate
-from pellucid.primitives.creation import filled
-from pellucid.primitives.movement import canonical_axis, reshape
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.base import (
+    ArgumentValueError,
+    ArrayLike,
+    DTypeLike,
+    dtypes,
+    public_functions,
+)
+from pellucid._machine.primitives import reduction
+from pellucid._machine.primitives.assembly import concatenate
+from pellucid._machine.primitives.creation import filled
+from pellucid._machine.primitives.movement import canonical_axis, reshape
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
 from .promotion import aval_of, canonical, convert, refuse_out

@@ -7,10 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, dtypes, public_functions
-from pellucid.primitives.movement import broadcast_shapes, canonical_axis
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.base import (
+    ArgumentValueError,
+    ArrayLike,
+    UnsupportedError,
+    dtypes,
+    public_functions,
+)
+from pellucid._machine.primitives.movement import broadcast_shapes, canonical_axis
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
 from .creation import asarray

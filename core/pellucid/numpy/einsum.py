@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
@@ -24,15 +24,15 @@ from pellucid.base import (
     dtypes,
     public_functions,
 )
-from pellucid.ir import Operands
-from pellucid.primitives.contraction import PrecisionLike, dot_general, preferred_dtype
-from pellucid.primitives.creation import broadcasted_iota, zeros
-from pellucid.primitives.logical import bitwise_and, eq, select
-from pellucid.primitives.movement import broadcast_in_dim, reduce_sum, squeeze, transpose
-from pellucid.primitives.placement import with_out_sharding
-from pellucid.primitives.reduction import reduce_or
-from pellucid.tracing import operand_lines, type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.ir import Operands
+from pellucid._machine.primitives.contraction import PrecisionLike, dot_general, preferred_dtype
+from pellucid._machine.primitives.creation import broadcasted_iota, zeros
+from pellucid._machine.primitives.logical import bitwise_and, eq, select
+from pellucid._machine.primitives.movement import broadcast_in_dim, reduce_sum, squeeze, transpose
+from pellucid._machine.primitives.placement import with_out_sharding
+from pellucid._machine.primitives.reduction import reduce_or
+from pellucid._machine.tracing import operand_lines, type_of
+from pellucid._machine.xla.arrays import Array
 
 from .annotations import OutSharding
 from .compiled import numpy_function

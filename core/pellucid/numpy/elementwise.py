@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     DtypeError,
@@ -16,15 +16,15 @@ from pellucid.base import (
     dtypes,
     public_functions,
 )
-from pellucid.primitives import arithmetic, conversion, logical, transcendental
-from pellucid.primitives.conversion import (
+from pellucid._machine.primitives import arithmetic, conversion, logical, transcendental
+from pellucid._machine.primitives.conversion import (
     convert_element_type,
     stop_gradient,
 )
-from pellucid.primitives.families import constant_like, scalar
-from pellucid.primitives.movement import broadcast_in_dim, broadcast_shapes
-from pellucid.tracing import Tracer, operand_lines, type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.primitives.families import constant_like, scalar
+from pellucid._machine.primitives.movement import broadcast_in_dim, broadcast_shapes
+from pellucid._machine.tracing import Tracer, operand_lines, type_of
+from pellucid._machine.xla.arrays import Array
 
 from .compiled import F, alias, numpy_function
 from .elementwise_examples import docstring

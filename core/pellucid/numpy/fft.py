@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     DTypeLike,
@@ -25,16 +25,16 @@ from pellucid.base import (
     public_functions,
     smaller,
 )
-from pellucid.ir import ShapedArray
-from pellucid.primitives import arithmetic
-from pellucid.primitives.assembly import pad
-from pellucid.primitives.conversion import conj
-from pellucid.primitives.creation import zero_like_elements
-from pellucid.primitives.fourier import MAX_AXES, FftType, fft as lax_fft
-from pellucid.primitives.movement import broadcast_in_dim, transpose
-from pellucid.primitives.slicing import slice_in_dim
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.ir import ShapedArray
+from pellucid._machine.primitives import arithmetic
+from pellucid._machine.primitives.assembly import pad
+from pellucid._machine.primitives.conversion import conj
+from pellucid._machine.primitives.creation import zero_like_elements
+from pellucid._machine.primitives.fourier import MAX_AXES, FftType, fft as lax_fft
+from pellucid._machine.primitives.movement import broadcast_in_dim, transpose
+from pellucid._machine.primitives.slicing import slice_in_dim
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 
 from .annotations import Axis, DeviceLike
 from .compiled import numpy_function

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
@@ -17,8 +17,8 @@ from pellucid.base import (
     library_code,
     public_functions,
 )
-from pellucid.tracing import Tracer, type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.tracing import Tracer, type_of
+from pellucid._machine.xla.arrays import Array
 
 from .annotations import ShapeLike
 from .compiled import numpy_function

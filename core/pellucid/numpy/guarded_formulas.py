@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArrayLike, DtypeError
-from pellucid.primitives import arithmetic, conversion, logical, transcendental
-from pellucid.primitives.families import constant_like
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.base import ArrayLike, DtypeError
+from pellucid._machine.primitives import arithmetic, conversion, logical, transcendental
+from pellucid._machine.primitives.families import constant_like
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
 from .elementwise import check_real, is_complex, selected

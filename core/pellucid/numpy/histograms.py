@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
@@ -19,8 +19,8 @@ from pellucid.base import (
     expecting,
     public_functions,
 )
-from pellucid.tracing import Tracer, type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.tracing import Tracer, type_of
+from pellucid._machine.xla.arrays import Array
 
 from .annotations import OutSharding
 from .creation import asarray, linspace, ones_like, zeros

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArrayLike,
     DTypeLike,
     UnsupportedError,
     public_functions,
 )
-from pellucid.runtime.interchange import from_dlpack as _from_dlpack
-from pellucid.transforms.vmap import vmap
-from pellucid.xla.arrays import Array
+from pellucid._machine.runtime.interchange import from_dlpack as _from_dlpack
+from pellucid._machine.transforms.vmap import vmap
+from pellucid._machine.xla.arrays import Array
 
 from .annotations import DeviceLike, ShapeLike
 from .creation import arange, asarray, canonical_shape
@@ -89,7 +89,7 @@ def fromfile(*args: Any, **kwargs: Any) -> Any:
     >>> fromfile("numbers.bin")
     Traceback (most recent call last):
         ...
-    pellucid.base.errors.UnsupportedError: jnp.fromfile isn't offered.
+    pellucid._machine.base.errors.UnsupportedError: jnp.fromfile isn't offered.
       Use jnp.asarray(np.fromfile(...)).
     """
     raise UnsupportedError("jnp.fromfile isn't offered.", do="Use jnp.asarray(np.fromfile(...)).")
@@ -104,7 +104,7 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
     >>> fromiter(iter([1, 2]))
     Traceback (most recent call last):
         ...
-    pellucid.base.errors.UnsupportedError: jnp.fromiter isn't offered.
+    pellucid._machine.base.errors.UnsupportedError: jnp.fromiter isn't offered.
       Use jnp.asarray(np.fromiter(...)).
     """
     raise UnsupportedError("jnp.fromiter isn't offered.", do="Use jnp.asarray(np.fromiter(...)).")

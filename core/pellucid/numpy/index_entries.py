@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArrayLike,
     IndexingError,
     NonConcreteBooleanIndexError,
@@ -18,10 +18,10 @@ from pellucid.base import (
     known_at_least,
     slice_window,
 )
-from pellucid.primitives.families import kind_of
-from pellucid.primitives.slicing import Slice
-from pellucid.tracing import Tracer, is_array_like, refuse_masked, type_of
-from pellucid.xla.arrays import Array, ArrayImpl
+from pellucid._machine.primitives.families import kind_of
+from pellucid._machine.primitives.slicing import Slice
+from pellucid._machine.tracing import Tracer, is_array_like, refuse_masked, type_of
+from pellucid._machine.xla.arrays import Array, ArrayImpl
 
 from .creation import asarray
 

@@ -7,11 +7,11 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pellucid.base import ArgumentTypeError, ArrayLike, ShapeError, Unary, cached, dtypes
-from pellucid.higher_order.scalar_functions import scatter_apply
-from pellucid.ir import AbstractRef
-from pellucid.primitives.creation import ones
-from pellucid.primitives.gather_scatter import (
+from pellucid._machine.base import ArgumentTypeError, ArrayLike, ShapeError, Unary, cached, dtypes
+from pellucid._machine.higher_order.scalar_functions import scatter_apply
+from pellucid._machine.ir import AbstractRef
+from pellucid._machine.primitives.creation import ones
+from pellucid._machine.primitives.gather_scatter import (
     fill_param,
     scatter,
     scatter_add,
@@ -20,11 +20,11 @@ from pellucid.primitives.gather_scatter import (
     scatter_mul,
     scatter_sub,
 )
-from pellucid.primitives.index_dims import GatherScatterMode, ScatterDimensionNumbers
-from pellucid.primitives.movement import broadcast_to, rev, squeeze
-from pellucid.primitives.placement import with_out_sharding
-from pellucid.refs.access import set as write_reference
-from pellucid.tracing import (
+from pellucid._machine.primitives.index_dims import GatherScatterMode, ScatterDimensionNumbers
+from pellucid._machine.primitives.movement import broadcast_to, rev, squeeze
+from pellucid._machine.primitives.placement import with_out_sharding
+from pellucid._machine.refs.access import set as write_reference
+from pellucid._machine.tracing import (
     compares_by_identity,
     context,
     is_array_like,
@@ -32,7 +32,7 @@ from pellucid.tracing import (
     name_operands,
     type_of,
 )
-from pellucid.xla.arrays import Array
+from pellucid._machine.xla.arrays import Array
 
 from . import elementwise
 from .annotations import OutSharding

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import ArrayLike, IndexingError, ShapeError, cached, config
-from pellucid.ir import AbstractRef, Operands
-from pellucid.primitives.arithmetic import add, mul
-from pellucid.primitives.assembly import concatenate, slice as static_slice
-from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.creation import iota
-from pellucid.primitives.gather_scatter import gather
-from pellucid.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode
-from pellucid.primitives.movement import (
+from pellucid._machine.base import ArrayLike, IndexingError, ShapeError, cached, config
+from pellucid._machine.ir import AbstractRef, Operands
+from pellucid._machine.primitives.arithmetic import add, mul
+from pellucid._machine.primitives.assembly import concatenate, slice as static_slice
+from pellucid._machine.primitives.conversion import convert_element_type
+from pellucid._machine.primitives.creation import iota
+from pellucid._machine.primitives.gather_scatter import gather
+from pellucid._machine.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode
+from pellucid._machine.primitives.movement import (
     broadcast_in_dim,
     broadcast_shapes,
     broadcast_to,
@@ -28,10 +28,10 @@ from pellucid.primitives.movement import (
     rev,
     squeeze,
 )
-from pellucid.primitives.slicing import dynamic_slice, wrapped
-from pellucid.refs.access import get as read_reference
-from pellucid.tracing import context, type_of
-from pellucid.xla.arrays import Array, ArrayImpl
+from pellucid._machine.primitives.slicing import dynamic_slice, wrapped
+from pellucid._machine.refs.access import get as read_reference
+from pellucid._machine.tracing import context, type_of
+from pellucid._machine.xla.arrays import Array, ArrayImpl
 
 from .compiled import numpy_function
 from .index_entries import (

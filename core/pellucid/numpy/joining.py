@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
@@ -18,10 +18,10 @@ from pellucid.base import (
     public_functions,
     resized,
 )
-from pellucid.primitives import assembly
-from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.primitives import assembly
+from pellucid._machine.primitives.movement import canonical_axis
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
 from .creation import asarray

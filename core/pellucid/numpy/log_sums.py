@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArrayLike, dtypes, library_code, public_functions
-from pellucid.higher_order.custom_derivatives import custom_jvp
-from pellucid.primitives.conversion import stop_gradient
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.base import ArrayLike, dtypes, library_code, public_functions
+from pellucid._machine.higher_order.custom_derivatives import custom_jvp
+from pellucid._machine.primitives.conversion import stop_gradient
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
 from .elementwise import absolute, exp, log, sign

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
@@ -25,15 +25,15 @@ from pellucid.base import (
     public_functions,
     smaller,
 )
-from pellucid.base.dims import InconclusiveDimensionOperation
-from pellucid.primitives import arithmetic, assembly, logical, movement, reduction, slicing
-from pellucid.primitives.conversion import size_scalar
-from pellucid.primitives.creation import iota
-from pellucid.primitives.families import constant_like, full_as, scalar
-from pellucid.primitives.movement import canonical_axis
-from pellucid.primitives.placement import with_out_sharding
-from pellucid.tracing import Tracer, as_operand, refuse_masked, type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.base.dims import InconclusiveDimensionOperation
+from pellucid._machine.primitives import arithmetic, assembly, logical, movement, reduction, slicing
+from pellucid._machine.primitives.conversion import size_scalar
+from pellucid._machine.primitives.creation import iota
+from pellucid._machine.primitives.families import constant_like, full_as, scalar
+from pellucid._machine.primitives.movement import canonical_axis
+from pellucid._machine.primitives.placement import with_out_sharding
+from pellucid._machine.tracing import Tracer, as_operand, refuse_masked, type_of
+from pellucid._machine.xla.arrays import Array
 
 from .annotations import Axis, OutSharding, ShapeLike
 from .compiled import alias, numpy_function

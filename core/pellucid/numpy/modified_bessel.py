@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from pellucid.primitives import special
-from pellucid.primitives.formulas import Term, exp, polynomial, select, square
+from pellucid._machine.primitives import special
+from pellucid._machine.primitives.formulas import Term, exp, polynomial, select, square
 
 from .partials import removable, with_partials
 

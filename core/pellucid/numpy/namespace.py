@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.base import ArgumentValueError, dtypes
-from pellucid.runtime import platforms
+from pellucid._machine.base import ArgumentValueError, dtypes
+from pellucid._machine.runtime import platforms
 
 from .annotations import DeviceLike
 

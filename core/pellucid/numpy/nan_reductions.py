@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArrayLike, DTypeLike, dtypes, public_functions
-from pellucid.ir import ShapedArray
-from pellucid.primitives import arithmetic, logical, reduction
-from pellucid.primitives.movement import broadcast_in_dim
-from pellucid.primitives.reduction import argmax as lax_argmax, argmin as lax_argmin
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.base import ArrayLike, DTypeLike, dtypes, public_functions
+from pellucid._machine.ir import ShapedArray
+from pellucid._machine.primitives import arithmetic, logical, reduction
+from pellucid._machine.primitives.movement import broadcast_in_dim
+from pellucid._machine.primitives.reduction import argmax as lax_argmax, argmin as lax_argmin
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
 from .cumulative import accumulated

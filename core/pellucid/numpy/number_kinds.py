@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArrayLike, dtypes
-from pellucid.primitives import arithmetic, conversion, logical, transcendental
-from pellucid.primitives.conversion import bitcast_convert_type
-from pellucid.primitives.families import scalar
-from pellucid.primitives.movement import broadcast_in_dim
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.base import ArrayLike, dtypes
+from pellucid._machine.primitives import arithmetic, conversion, logical, transcendental
+from pellucid._machine.primitives.conversion import bitcast_convert_type
+from pellucid._machine.primitives.families import scalar
+from pellucid._machine.primitives.movement import broadcast_in_dim
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 
 from .compiled import alias, numpy_function
 from .elementwise import add, check_real, less_equal, multiply, rad2deg

@@ -7,12 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, ArrayLike, dtypes, public_functions
-from pellucid.higher_order.loops import while_loop
-from pellucid.primitives.conversion import bitcast_convert_type, stop_gradient
-from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ArrayLike,
+    dtypes,
+    public_functions,
+)
+from pellucid._machine.higher_order.loops import while_loop
+from pellucid._machine.primitives.conversion import bitcast_convert_type, stop_gradient
+from pellucid._machine.primitives.movement import canonical_axis
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
 from .creation import asarray

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArrayLike,
     DTypeLike,
@@ -17,15 +17,22 @@ from pellucid.base import (
     dtypes,
     library_code,
 )
-from pellucid.ir import AbstractRef
-from pellucid.primitives import conversion
-from pellucid.primitives.conversion import bitcast_convert_type
-from pellucid.primitives.families import scalar
-from pellucid.primitives.placement import device_put, reshard
-from pellucid.primitives.slicing import dynamic_slice_in_dim
-from pellucid.runtime.calls import make_call
-from pellucid.tracing import Tracer, as_operand, context, is_array_like, is_reference, type_of
-from pellucid.xla.arrays import ARRAY_TYPES, Array, ArrayImpl, ExtendedArray
+from pellucid._machine.ir import AbstractRef
+from pellucid._machine.primitives import conversion
+from pellucid._machine.primitives.conversion import bitcast_convert_type
+from pellucid._machine.primitives.families import scalar
+from pellucid._machine.primitives.placement import device_put, reshard
+from pellucid._machine.primitives.slicing import dynamic_slice_in_dim
+from pellucid._machine.runtime.calls import make_call
+from pellucid._machine.tracing import (
+    Tracer,
+    as_operand,
+    context,
+    is_array_like,
+    is_reference,
+    type_of,
+)
+from pellucid._machine.xla.arrays import ARRAY_TYPES, Array, ArrayImpl, ExtendedArray
 
 from . import (
     creation,

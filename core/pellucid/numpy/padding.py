@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
@@ -22,10 +22,10 @@ from pellucid.base import (
     resized,
     smaller,
 )
-from pellucid.primitives.assembly import pad as lax_pad
-from pellucid.primitives.families import scalar
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.primitives.assembly import pad as lax_pad
+from pellucid._machine.primitives.families import scalar
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 
 from .axes import apply_along_axis
 from .compiled import numpy_function

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes, library_code
-from pellucid.higher_order.custom_derivatives import custom_jvp
-from pellucid.higher_order.custom_rules import SymbolicZero
-from pellucid.primitives import arithmetic, conversion
-from pellucid.primitives.families import full_as
-from pellucid.primitives.formulas import Term, select
-from pellucid.tracing import type_of
+from pellucid._machine.base import dtypes, library_code
+from pellucid._machine.higher_order.custom_derivatives import custom_jvp
+from pellucid._machine.higher_order.custom_rules import SymbolicZero
+from pellucid._machine.primitives import arithmetic, conversion
+from pellucid._machine.primitives.families import full_as
+from pellucid._machine.primitives.formulas import Term, select
+from pellucid._machine.tracing import type_of
 
 _MIN_DTYPE = np.dtype(np.float32)
 """Narrowest dtype of intermediate values."""

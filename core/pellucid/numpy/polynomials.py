@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
@@ -17,12 +17,12 @@ from pellucid.base import (
     dtypes,
     public_functions,
 )
-from pellucid.higher_order.loops import scan
-from pellucid.primitives.assembly import pad
-from pellucid.primitives.families import scalar
-from pellucid.primitives.movement import broadcast_shapes
-from pellucid.tracing import Tracer, operand_lines, type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.higher_order.loops import scan
+from pellucid._machine.primitives.assembly import pad
+from pellucid._machine.primitives.families import scalar
+from pellucid._machine.primitives.movement import broadcast_shapes
+from pellucid._machine.tracing import Tracer, operand_lines, type_of
+from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
 from .convolutions import convolve

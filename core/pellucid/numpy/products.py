@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArrayLike,
     DTypeLike,
     Ints,
@@ -16,11 +16,11 @@ from pellucid.base import (
     dtypes,
     public_functions,
 )
-from pellucid.ir import ShapedArray
-from pellucid.primitives import arithmetic, logical
-from pellucid.primitives.contraction import PrecisionLike, dot_general, preferred_dtype
-from pellucid.primitives.conversion import conj
-from pellucid.primitives.movement import (
+from pellucid._machine.ir import ShapedArray
+from pellucid._machine.primitives import arithmetic, logical
+from pellucid._machine.primitives.contraction import PrecisionLike, dot_general, preferred_dtype
+from pellucid._machine.primitives.conversion import conj
+from pellucid._machine.primitives.movement import (
     broadcast_shapes,
     canonical_axis,
     expand_dims,
@@ -29,9 +29,9 @@ from pellucid.primitives.movement import (
     squeeze,
     transpose,
 )
-from pellucid.primitives.placement import with_out_sharding
-from pellucid.tracing import operand_lines, type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.primitives.placement import with_out_sharding
+from pellucid._machine.tracing import operand_lines, type_of
+from pellucid._machine.xla.arrays import Array
 
 from .annotations import OutSharding
 from .compiled import numpy_function

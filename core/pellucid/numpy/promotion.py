@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     NEUTRAL,
     ArgumentTypeError,
     ArrayLike,
@@ -22,12 +22,12 @@ from pellucid.base import (
     promotion,
     warn_user,
 )
-from pellucid.ir import Operands, ShapedArray
-from pellucid.primitives.conversion import convert_element_type, converted
-from pellucid.primitives.families import scalar
-from pellucid.primitives.movement import broadcast_in_dim, broadcast_shapes, expand_dims
-from pellucid.runtime.transfer import out_of_range
-from pellucid.tracing import is_array_like, operand_lines, type_of
+from pellucid._machine.ir import Operands, ShapedArray
+from pellucid._machine.primitives.conversion import convert_element_type, converted
+from pellucid._machine.primitives.families import scalar
+from pellucid._machine.primitives.movement import broadcast_in_dim, broadcast_shapes, expand_dims
+from pellucid._machine.runtime.transfer import out_of_range
+from pellucid._machine.tracing import is_array_like, operand_lines, type_of
 
 _PYTHON_SCALARS = (bool, int, float, complex)
 

@@ -7,11 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, dtypes, public_functions
-from pellucid.ir import ShapedArray
-from pellucid.primitives.conversion import size_scalar
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.base import (
+    ArgumentValueError,
+    ArrayLike,
+    UnsupportedError,
+    dtypes,
+    public_functions,
+)
+from pellucid._machine.ir import ShapedArray
+from pellucid._machine.primitives.conversion import size_scalar
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 
 from .annotations import OutSharding
 from .compiled import numpy_function

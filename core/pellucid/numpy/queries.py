@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, ArrayLike, DTypeLike, dtypes, public_functions
-from pellucid.tracing import is_array_like, type_of
-from pellucid.xla import flatten
-from pellucid.xla.arrays import Array
+from pellucid._machine.base import ArgumentTypeError, ArrayLike, DTypeLike, dtypes, public_functions
+from pellucid._machine.tracing import is_array_like, type_of
+from pellucid._machine.xla import flatten
+from pellucid._machine.xla.arrays import Array
 
 from . import operators
 from .annotations import DeviceLike

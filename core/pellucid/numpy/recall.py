@@ -11,10 +11,10 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
-from pellucid.base import PellucidError, Symbol, cached
-from pellucid.ir import Literal, ShapedArray
-from pellucid.runtime.transfer import from_host
-from pellucid.tracing import (
+from pellucid._machine.base import PellucidError, Symbol, cached
+from pellucid._machine.ir import Literal, ShapedArray
+from pellucid._machine.runtime.transfer import from_host
+from pellucid._machine.tracing import (
     Draft,
     Plan,
     as_operand,
@@ -26,8 +26,8 @@ from pellucid.tracing import (
     use_trace,
     value_types,
 )
-from pellucid.xla.flags import trace_context
-from pellucid.xla.pytree import flatten
+from pellucid._machine.xla.flags import trace_context
+from pellucid._machine.xla.pytree import flatten
 
 _NEW = Plan([], [], [], [], list)
 _SEEN = Plan([], [], [], [], list)

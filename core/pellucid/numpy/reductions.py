@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
@@ -20,10 +20,10 @@ from pellucid.base import (
     dtypes,
     public_functions,
 )
-from pellucid.primitives import arithmetic, logical
-from pellucid.primitives.families import scalar
-from pellucid.primitives.monoids import MONOIDS
-from pellucid.primitives.movement import (
+from pellucid._machine.primitives import arithmetic, logical
+from pellucid._machine.primitives.families import scalar
+from pellucid._machine.primitives.monoids import MONOIDS
+from pellucid._machine.primitives.movement import (
     broadcast_in_dim,
     broadcast_shapes,
     broadcast_to,
@@ -32,7 +32,7 @@ from pellucid.primitives.movement import (
     reduce_sum,
     reshape,
 )
-from pellucid.primitives.reduction import (
+from pellucid._machine.primitives.reduction import (
     argmax as lax_argmax,
     argmin as lax_argmin,
     reduce_and,
@@ -41,8 +41,8 @@ from pellucid.primitives.reduction import (
     reduce_or,
     reduce_prod,
 )
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 
 from . import elementwise, number_kinds
 from .compiled import alias, numpy_function

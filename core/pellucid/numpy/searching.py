@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
@@ -18,12 +18,12 @@ from pellucid.base import (
     larger,
     public_functions,
 )
-from pellucid.higher_order.loops import fori_loop
-from pellucid.primitives import creation, logical, sorting
-from pellucid.primitives.conversion import size_scalar
-from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing import bind1, type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.higher_order.loops import fori_loop
+from pellucid._machine.primitives import creation, logical, sorting
+from pellucid._machine.primitives.conversion import size_scalar
+from pellucid._machine.primitives.movement import canonical_axis
+from pellucid._machine.tracing import bind1, type_of
+from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
 from .creation import asarray, zeros

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     ConcretizationTypeError,
     public_functions,
 )
-from pellucid.primitives.index_dims import GatherScatterMode
-from pellucid.primitives.monoids import highest, lowest
-from pellucid.primitives.placement import with_out_sharding
-from pellucid.tracing import Tracer
-from pellucid.xla.arrays import Array
+from pellucid._machine.primitives.index_dims import GatherScatterMode
+from pellucid._machine.primitives.monoids import highest, lowest
+from pellucid._machine.primitives.placement import with_out_sharding
+from pellucid._machine.tracing import Tracer
+from pellucid._machine.xla.arrays import Array
 
 from .annotations import OutSharding
 from .creation import asarray, full

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     DtypeError,
@@ -16,12 +16,17 @@ from pellucid.base import (
     expecting,
     public_functions,
 )
-from pellucid.primitives.gather_scatter import fill_param, gather
-from pellucid.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode
-from pellucid.primitives.movement import broadcast_shapes, canonical_axis, expand_dims, squeeze
-from pellucid.tracing import Tracer, type_of
-from pellucid.transforms.vmap import vmap
-from pellucid.xla.arrays import Array
+from pellucid._machine.primitives.gather_scatter import fill_param, gather
+from pellucid._machine.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode
+from pellucid._machine.primitives.movement import (
+    broadcast_shapes,
+    canonical_axis,
+    expand_dims,
+    squeeze,
+)
+from pellucid._machine.tracing import Tracer, type_of
+from pellucid._machine.transforms.vmap import vmap
+from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
 from .creation import arange, asarray, zeros

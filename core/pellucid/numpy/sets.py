@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     ConcretizationTypeError,
@@ -22,10 +22,10 @@ from pellucid.base import (
     public_functions,
     smaller,
 )
-from pellucid.primitives.conversion import size_scalar
-from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing import Tracer, type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.primitives.conversion import size_scalar
+from pellucid._machine.primitives.movement import canonical_axis
+from pellucid._machine.tracing import Tracer, type_of
+from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
 from .creation import arange, asarray, full, zeros

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
@@ -17,12 +17,12 @@ from pellucid.base import (
     public_functions,
     smaller,
 )
-from pellucid.primitives import arithmetic, creation, logical, movement, slicing, sorting
-from pellucid.primitives.assembly import concatenate
-from pellucid.primitives.conversion import convert_element_type, size_scalar
-from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.primitives import arithmetic, creation, logical, movement, slicing, sorting
+from pellucid._machine.primitives.assembly import concatenate
+from pellucid._machine.primitives.conversion import convert_element_type, size_scalar
+from pellucid._machine.primitives.movement import canonical_axis
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
 from .elementwise import not_equal

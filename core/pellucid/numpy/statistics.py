@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     DTypeLike,
@@ -16,12 +16,12 @@ from pellucid.base import (
     dtypes,
     public_functions,
 )
-from pellucid.ir import ShapedArray
-from pellucid.primitives import arithmetic, logical
-from pellucid.primitives.conversion import conj, real
-from pellucid.primitives.movement import broadcast_in_dim, broadcast_to, transpose
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.ir import ShapedArray
+from pellucid._machine.primitives import arithmetic, logical
+from pellucid._machine.primitives.conversion import conj, real
+from pellucid._machine.primitives.movement import broadcast_in_dim, broadcast_to, transpose
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
 from .manipulation import canonical_axes

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.tracing.trace import type_handlers
+from pellucid._machine.base import dtypes
+from pellucid._machine.tracing.trace import type_handlers
 
 
 class _Typed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     DTypeLike,
@@ -13,10 +13,10 @@ from pellucid.base import (
     is_static,
     public_functions,
 )
-from pellucid.higher_order.loops import fori_loop, scan
-from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.higher_order.loops import fori_loop, scan
+from pellucid._machine.primitives.movement import canonical_axis
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 
 from . import cumulative, elementwise, guarded_formulas, reductions
 from .annotations import Axis

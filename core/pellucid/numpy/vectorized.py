@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ShapeError,
@@ -16,11 +16,11 @@ from pellucid.base import (
     users_function,
     wrapping,
 )
-from pellucid.ir import Operands
-from pellucid.primitives.movement import broadcast_shapes
-from pellucid.tracing import name_of
-from pellucid.transforms import check_callable
-from pellucid.transforms.vmap import vmap
+from pellucid._machine.ir import Operands
+from pellucid._machine.primitives.movement import broadcast_shapes
+from pellucid._machine.tracing import name_of
+from pellucid._machine.transforms import check_callable
+from pellucid._machine.transforms.vmap import vmap
 
 from .creation import asarray
 from .manipulation import expand_dims, squeeze

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, dtypes, public_functions
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.base import ArgumentValueError, ArrayLike, dtypes, public_functions
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
 from .creation import arange, linspace, ones

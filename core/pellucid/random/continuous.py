@@ -8,14 +8,21 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArrayLike, DTypeLike, Ints, dtypes, public_functions
-from pellucid.primitives.arithmetic import abs as absolute, integer_pow, log, neg, sign, sqrt
-from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.families import FLOATING, constant_like
-from pellucid.primitives.movement import broadcast_to
-from pellucid.primitives.transcendental import exp, log1p, tan
-from pellucid.sharding import PartitionSpec, Sharding
-from pellucid.xla.arrays import Array
+from pellucid._machine.base import ArrayLike, DTypeLike, Ints, dtypes, public_functions
+from pellucid._machine.primitives.arithmetic import (
+    abs as absolute,
+    integer_pow,
+    log,
+    neg,
+    sign,
+    sqrt,
+)
+from pellucid._machine.primitives.conversion import convert_element_type
+from pellucid._machine.primitives.families import FLOATING, constant_like
+from pellucid._machine.primitives.movement import broadcast_to
+from pellucid._machine.primitives.transcendental import exp, log1p, tan
+from pellucid._machine.sharding import PartitionSpec, Sharding
+from pellucid._machine.xla.arrays import Array
 
 from .keys import split_keys
 from .sampling import (

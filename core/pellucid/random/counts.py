@@ -8,15 +8,22 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArrayLike, DTypeLike, Ints, UnsupportedError, dtypes, public_functions
-from pellucid.higher_order.loops import scan, while_loop
-from pellucid.primitives.arithmetic import abs as absolute, ceil, floor, log, neg, sqrt
-from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.families import FLOATING, INTEGER, constant_like
-from pellucid.primitives.transcendental import lgamma, log1p
-from pellucid.sharding import PartitionSpec, Sharding
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.base import (
+    ArrayLike,
+    DTypeLike,
+    Ints,
+    UnsupportedError,
+    dtypes,
+    public_functions,
+)
+from pellucid._machine.higher_order.loops import scan, while_loop
+from pellucid._machine.primitives.arithmetic import abs as absolute, ceil, floor, log, neg, sqrt
+from pellucid._machine.primitives.conversion import convert_element_type
+from pellucid._machine.primitives.families import FLOATING, INTEGER, constant_like
+from pellucid._machine.primitives.transcendental import lgamma, log1p
+from pellucid._machine.sharding import PartitionSpec, Sharding
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 
 from .continuous import drawn, of_dtype
 from .generators import threefry_prng_impl

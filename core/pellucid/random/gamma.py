@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     DtypeError,
@@ -17,18 +17,18 @@ from pellucid.base import (
     ShapeError,
     public_functions,
 )
-from pellucid.higher_order.loops import map as map_each, while_loop
-from pellucid.ir import Zero, shaped_array, words
-from pellucid.primitives.arithmetic import abs as absolute, log, max as larger, sqrt
-from pellucid.primitives.conversion import convert_element_type, stop_gradient
-from pellucid.primitives.families import FLOATING, constant_like, full_as, kind_of, zero_of
-from pellucid.primitives.movement import broadcast_to, move_axis, reshape
-from pellucid.primitives.special import random_gamma_grad
-from pellucid.primitives.transcendental import exp
-from pellucid.sharding import PartitionSpec, Sharding
-from pellucid.tracing import bind1, type_of
-from pellucid.transforms.vmap import vmap
-from pellucid.xla.arrays import Array
+from pellucid._machine.higher_order.loops import map as map_each, while_loop
+from pellucid._machine.ir import Zero, shaped_array, words
+from pellucid._machine.primitives.arithmetic import abs as absolute, log, max as larger, sqrt
+from pellucid._machine.primitives.conversion import convert_element_type, stop_gradient
+from pellucid._machine.primitives.families import FLOATING, constant_like, full_as, kind_of, zero_of
+from pellucid._machine.primitives.movement import broadcast_to, move_axis, reshape
+from pellucid._machine.primitives.special import random_gamma_grad
+from pellucid._machine.primitives.transcendental import exp
+from pellucid._machine.sharding import PartitionSpec, Sharding
+from pellucid._machine.tracing import bind1, type_of
+from pellucid._machine.transforms.vmap import vmap
+from pellucid._machine.xla.arrays import Array
 
 from .continuous import _exponential, drawn, of_dtype
 from .generators import threefry_prng_impl

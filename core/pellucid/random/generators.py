@@ -10,19 +10,30 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentTypeError, ArgumentValueError, UnsupportedError, config, dtypes
-from pellucid.primitives.arithmetic import mul
-from pellucid.primitives.assembly import concatenate, slice as static_slice, stack
-from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.creation import broadcasted_iota, iota
-from pellucid.primitives.families import constant_like
-from pellucid.primitives.logical import bitwise_or, bitwise_xor, shift_left, shift_right_logical
-from pellucid.primitives.movement import broadcast_in_dim, reshape
-from pellucid.primitives.random_bits import rng_bit_generator
-from pellucid.primitives.slicing import index_in_dim
-from pellucid.tracing import type_of
-from pellucid.transforms.vmap import vmap
-from pellucid.xla.arrays import Array
+from pellucid._machine.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    UnsupportedError,
+    config,
+    dtypes,
+)
+from pellucid._machine.primitives.arithmetic import mul
+from pellucid._machine.primitives.assembly import concatenate, slice as static_slice, stack
+from pellucid._machine.primitives.conversion import convert_element_type
+from pellucid._machine.primitives.creation import broadcasted_iota, iota
+from pellucid._machine.primitives.families import constant_like
+from pellucid._machine.primitives.logical import (
+    bitwise_or,
+    bitwise_xor,
+    shift_left,
+    shift_right_logical,
+)
+from pellucid._machine.primitives.movement import broadcast_in_dim, reshape
+from pellucid._machine.primitives.random_bits import rng_bit_generator
+from pellucid._machine.primitives.slicing import index_in_dim
+from pellucid._machine.tracing import type_of
+from pellucid._machine.transforms.vmap import vmap
+from pellucid._machine.xla.arrays import Array
 
 from .threefry import iota_2x32_shape, threefry2x32
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import DtypeError, ShapeError, cached, dtypes
-from pellucid.ir import (
+from pellucid._machine.base import DtypeError, ShapeError, cached, dtypes
+from pellucid._machine.ir import (
     MOVEMENT,
     NoParams,
     P,
@@ -21,21 +21,21 @@ from pellucid.ir import (
     shaped_array,
     words,
 )
-from pellucid.numpy.compiled import numpy_function
-from pellucid.primitives.counts import THREEFRY_FLOPS
-from pellucid.primitives.families import kind_of
-from pellucid.primitives.movement import (
+from pellucid._machine.primitives.counts import THREEFRY_FLOPS
+from pellucid._machine.primitives.families import kind_of
+from pellucid._machine.primitives.movement import (
     aligned_for_batch,
     broadcast_shapes,
     broadcast_to,
     move_axis,
 )
-from pellucid.primitives.staging import optimization_barrier
-from pellucid.runtime.extended import of_words
-from pellucid.runtime.transfer import from_host
-from pellucid.tracing import bind1, type_of
-from pellucid.transforms.vmap import vmap
-from pellucid.xla.arrays import ARRAY_TYPES, Array, ExtendedArray
+from pellucid._machine.primitives.staging import optimization_barrier
+from pellucid._machine.runtime.extended import of_words
+from pellucid._machine.runtime.transfer import from_host
+from pellucid._machine.tracing import bind1, type_of
+from pellucid._machine.transforms.vmap import vmap
+from pellucid._machine.xla.arrays import ARRAY_TYPES, Array, ExtendedArray
+from pellucid.numpy.compiled import numpy_function
 
 from .generators import PRNGImpl, unsigned
 

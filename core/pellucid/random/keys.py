@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
@@ -21,15 +21,15 @@ from pellucid.base import (
     dtypes,
     public_functions,
 )
-from pellucid.ir import NO_PARAMS
+from pellucid._machine.ir import NO_PARAMS
+from pellucid._machine.primitives.arithmetic import add
+from pellucid._machine.primitives.conversion import convert_element_type
+from pellucid._machine.primitives.creation import checked_shape
+from pellucid._machine.primitives.families import UNSIGNED, constant_like, kind_of
+from pellucid._machine.sharding import PartitionSpec, Sharding
+from pellucid._machine.tracing import as_operand, bind1, is_array_like, type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.promotion import convert
-from pellucid.primitives.arithmetic import add
-from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.creation import checked_shape
-from pellucid.primitives.families import UNSIGNED, constant_like, kind_of
-from pellucid.sharding import PartitionSpec, Sharding
-from pellucid.tracing import as_operand, bind1, is_array_like, type_of
-from pellucid.xla.arrays import Array
 
 from .generators import PRNGImpl, generator_of
 from .key_primitives import (

@@ -7,7 +7,7 @@ import operator
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     DTypeLike,
@@ -15,11 +15,11 @@ from pellucid.base import (
     ShapeError,
     public_functions,
 )
-from pellucid.primitives.families import COMPLEX, FLOATING
-from pellucid.primitives.movement import broadcast_shapes
-from pellucid.sharding import PartitionSpec, Sharding
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.primitives.families import COMPLEX, FLOATING
+from pellucid._machine.primitives.movement import broadcast_shapes
+from pellucid._machine.sharding import PartitionSpec, Sharding
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 
 from .sampling import (
     check_parameters,

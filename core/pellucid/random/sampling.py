@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
@@ -22,17 +22,17 @@ from pellucid.base import (
     dtypes,
     library_code,
 )
-from pellucid.compilation import key_reuse
+from pellucid._machine.compilation import key_reuse
+from pellucid._machine.primitives.conversion import convert_element_type
+from pellucid._machine.primitives.creation import checked_shape
+from pellucid._machine.primitives.families import kind_of
+from pellucid._machine.primitives.movement import broadcast_in_dim, broadcast_shapes, broadcast_to
+from pellucid._machine.primitives.placement import with_out_sharding
+from pellucid._machine.runtime.extended import of_words
+from pellucid._machine.sharding import PartitionSpec, Sharding
+from pellucid._machine.tracing import Tracer, as_operand, bind1, context, is_array_like, type_of
+from pellucid._machine.xla.arrays import Array, ArrayImpl, ExtendedArray
 from pellucid.numpy.compiled import numpy_function
-from pellucid.primitives.conversion import convert_element_type
-from pellucid.primitives.creation import checked_shape
-from pellucid.primitives.families import kind_of
-from pellucid.primitives.movement import broadcast_in_dim, broadcast_shapes, broadcast_to
-from pellucid.primitives.placement import with_out_sharding
-from pellucid.runtime.extended import of_words
-from pellucid.sharding import PartitionSpec, Sharding
-from pellucid.tracing import Tracer, as_operand, bind1, context, is_array_like, type_of
-from pellucid.xla.arrays import Array, ArrayImpl, ExtendedArray
 
 from .generators import PRNGImpl, generator_of
 from .key_primitives import RandomSeedParams, random_wrap_p

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
@@ -24,14 +24,14 @@ from pellucid.base import (
     is_static,
     public_functions,
 )
-from pellucid.primitives.arithmetic import log, neg
-from pellucid.primitives.families import FLOATING, INTEGER, constant_like, kind_of
-from pellucid.primitives.movement import canonical_axis
-from pellucid.primitives.sorting import sort_key_val, top_k
-from pellucid.primitives.transcendental import log1p
-from pellucid.sharding import PartitionSpec, Sharding
-from pellucid.tracing import as_operand, is_array_like, type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.primitives.arithmetic import log, neg
+from pellucid._machine.primitives.families import FLOATING, INTEGER, constant_like, kind_of
+from pellucid._machine.primitives.movement import canonical_axis
+from pellucid._machine.primitives.sorting import sort_key_val, top_k
+from pellucid._machine.primitives.transcendental import log1p
+from pellucid._machine.sharding import PartitionSpec, Sharding
+from pellucid._machine.tracing import as_operand, is_array_like, type_of
+from pellucid._machine.xla.arrays import Array
 
 from .keys import random_bits, split_keys
 from .sampling import (

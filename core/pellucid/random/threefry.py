@@ -7,16 +7,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import DtypeError, Ints, Shape, ShapeError
-from pellucid.ir import Primitive, Traits, pointwise, shaped_array
-from pellucid.primitives.arithmetic import add
-from pellucid.primitives.counts import THREEFRY_FLOPS
-from pellucid.primitives.creation import checked_shape
-from pellucid.primitives.families import constant_like, texts
-from pellucid.primitives.logical import bitwise_or, bitwise_xor, shift_left, shift_right_logical
-from pellucid.primitives.movement import aligned_for_batch, broadcast_shapes
-from pellucid.tracing import bind
-from pellucid.xla.arrays import Array
+from pellucid._machine.base import DtypeError, Ints, Shape, ShapeError
+from pellucid._machine.ir import Primitive, Traits, pointwise, shaped_array
+from pellucid._machine.primitives.arithmetic import add
+from pellucid._machine.primitives.counts import THREEFRY_FLOPS
+from pellucid._machine.primitives.creation import checked_shape
+from pellucid._machine.primitives.families import constant_like, texts
+from pellucid._machine.primitives.logical import (
+    bitwise_or,
+    bitwise_xor,
+    shift_left,
+    shift_right_logical,
+)
+from pellucid._machine.primitives.movement import aligned_for_batch, broadcast_shapes
+from pellucid._machine.tracing import bind
+from pellucid._machine.xla.arrays import Array
 
 _WORD = np.dtype(np.uint32)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     DtypeError,
@@ -17,7 +17,7 @@ from pellucid.base import (
     dtypes,
     public_functions,
 )
-from pellucid.primitives.arithmetic import (
+from pellucid._machine.primitives.arithmetic import (
     add,
     max as larger,
     min as smaller,
@@ -27,9 +27,20 @@ from pellucid.primitives.arithmetic import (
     rem,
     sub,
 )
-from pellucid.primitives.conversion import bitcast_convert_type, convert_element_type, stop_gradient
-from pellucid.primitives.families import COMPLEX, FLOATING, INTEGER, NUMBER, constant_like, kind_of
-from pellucid.primitives.logical import (
+from pellucid._machine.primitives.conversion import (
+    bitcast_convert_type,
+    convert_element_type,
+    stop_gradient,
+)
+from pellucid._machine.primitives.families import (
+    COMPLEX,
+    FLOATING,
+    INTEGER,
+    NUMBER,
+    constant_like,
+    kind_of,
+)
+from pellucid._machine.primitives.logical import (
     bitwise_and,
     bitwise_or,
     gt,
@@ -37,10 +48,10 @@ from pellucid.primitives.logical import (
     lt,
     shift_right_logical,
 )
-from pellucid.primitives.special import erf, erf_inv
-from pellucid.sharding import PartitionSpec, Sharding
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
+from pellucid._machine.primitives.special import erf, erf_inv
+from pellucid._machine.sharding import PartitionSpec, Sharding
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 
 from .generators import unsigned
 from .keys import random_bits, split_keys

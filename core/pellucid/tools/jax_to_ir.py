@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentValueError
-from pellucid.base.typing import Function
-from pellucid.higher_order.jitted import jit
-from pellucid.higher_order.stages import ShapeDtypeStruct
+from pellucid._machine.base import dtypes
+from pellucid._machine.base.errors import ArgumentValueError
+from pellucid._machine.base.typing import Function
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.higher_order.stages import ShapeDtypeStruct
+from pellucid._machine.xla.compile import to_hlo
+from pellucid._machine.xla.mlir import portable_artifact
 from pellucid.numpy.creation import asarray
-from pellucid.xla.compile import to_hlo
-from pellucid.xla.mlir import portable_artifact
 
 FORMATS = ("HLO", "STABLEHLO")
 _SHAPE = re.compile(r"(?P<dtype>\w+)\[(?P<sizes>[\d,\s]*)\]")

@@ -11,8 +11,8 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
+from pellucid._machine.base.errors import ArgumentValueError
 from pellucid.analysis import array_slice, array_values
-from pellucid.base.errors import ArgumentValueError
 
 RANDOM = np.random.default_rng(7)
 DTYPES = ["float32", "int32", "uint8", "bool", "complex64", ml_dtypes.bfloat16, ml_dtypes.int4]

@@ -9,12 +9,12 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import analysis
+from pellucid._machine.base.errors import CompilationError
+from pellucid._machine.sharding.placement import GSPMDSharding
+from pellucid._machine.xla import plugins
 from pellucid.analysis import propagation
-from pellucid.base.errors import CompilationError
 from pellucid.introspect.errors import ArgumentTypeError
 from pellucid.sharding import AbstractMesh, Mesh
-from pellucid.sharding.placement import GSPMDSharding
-from pellucid.xla import plugins
 
 MESH = AbstractMesh((2, 4), ("data", "model"))
 

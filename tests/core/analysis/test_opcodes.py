@@ -2,10 +2,10 @@
 
 import typing
 
+from pellucid._machine.ir.rules import Kind
+from pellucid._machine.xla.mlir import new_context
 from pellucid.analysis.opcodes import OPERATIONS, Details, is_exchange, operation_cost, operation_of
 from pellucid.analysis.shapes import Shape
-from pellucid.ir.rules import Kind
-from pellucid.xla.mlir import new_context
 
 HLO_ONLY = {
     "add-dependency", "async", "bitcast", "conditional", "copy", "domain", "fusion", "opt-barrier",

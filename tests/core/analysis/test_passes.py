@@ -6,7 +6,7 @@ import itertools
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import analysis
-from pellucid.base.events import CompilationFinished, counting
+from pellucid._machine.base.events import CompilationFinished, counting
 
 X = jnp.ones((8, 8))
 

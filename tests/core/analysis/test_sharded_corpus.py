@@ -7,9 +7,9 @@ from corpus.abstract import Abstract, Answer
 
 import pellucid as pl
 from pellucid import analysis
+from pellucid._machine.xla import plugins
 from pellucid.experimental.custom_partitioning import custom_partitioning
 from pellucid.introspect.errors import PellucidError
-from pellucid.xla import plugins
 from tests.introspect.sharded_cases import QUICK, cases, told
 
 H100 = pl.sharding.AbstractDevice("NVIDIA H100 80GB HBM3", None, "gpu")

@@ -10,15 +10,15 @@ import pytest
 
 import pellucid as pl
 from pellucid import analysis
+from pellucid._machine.compilation.pipeline import compile_lowered, shardy_attributes
+from pellucid._machine.compilation.shardy import chosen_inside
+from pellucid._machine.ir.jaxpr import Literal
+from pellucid._machine.lowering.module import lower_module
+from pellucid._machine.xla.hlo import encode_inspection
+from pellucid._machine.xla.mlir import ir
 from pellucid.analysis import propagation
 from pellucid.analysis.sites import Sites, place_of
-from pellucid.compilation.pipeline import compile_lowered, shardy_attributes
-from pellucid.compilation.shardy import chosen_inside
 from pellucid.introspect.program import read_jaxpr
-from pellucid.ir.jaxpr import Literal
-from pellucid.lowering.module import lower_module
-from pellucid.xla.hlo import encode_inspection
-from pellucid.xla.mlir import ir
 from tests.introspect.sharded_cases import cases, told
 
 # Axes in factors ------------------------------------------------------------------------------------

@@ -5,9 +5,9 @@ import pytest
 
 import pellucid as pl
 from pellucid import analysis, lax
+from pellucid._machine.base.errors import ArgumentValueError
 from pellucid.analysis import hlo
 from pellucid.analysis.opcodes import OPERATIONS, opcode_of
-from pellucid.base.errors import ArgumentValueError
 from tests.introspect.costs import total_cost
 
 X = np.ones((4, 3), np.float32)

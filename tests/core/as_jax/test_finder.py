@@ -16,7 +16,7 @@ import pellucid.as_jax
 from jax.experimental import checkify
 from jax._src import ad_util, core, dispatch, dtypes, flatten_util, literals, traceback_util
 from jax.interpreters import ad
-from pellucid.base.events import CompilationFinished, counting
+from pellucid._machine.base.events import CompilationFinished, counting
 from jax.version import __version__
 
 assert jax.__version__ == __version__ == importlib.metadata.version("jax") == "0.10.2"

@@ -20,13 +20,13 @@ from corpus.library_programs import option_names
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax, random
-from pellucid.base.config import config
-from pellucid.base.errors import ConfigError
-from pellucid.base.tracebacks import is_filtered
-from pellucid.base.unused_options import UNUSED_OPTIONS
-from pellucid.compilation import disk_cache
-from pellucid.runtime import guards, platforms
-from pellucid.xla import compile as xla_compile, plugins
+from pellucid._machine.base.config import config
+from pellucid._machine.base.errors import ConfigError
+from pellucid._machine.base.tracebacks import is_filtered
+from pellucid._machine.base.unused_options import UNUSED_OPTIONS
+from pellucid._machine.compilation import disk_cache
+from pellucid._machine.runtime import guards, platforms
+from pellucid._machine.xla import compile as xla_compile, plugins
 
 ROOT = Path(__file__).parents[3]
 ROWS = {}

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from pellucid.base import dims
+from pellucid._machine.base import dims
 from pellucid.export import symbolic_shape
 
 (B,) = symbolic_shape("b")

@@ -12,9 +12,9 @@ from corpus import dtype_facts, promotion
 from hypothesis import given, strategies as st
 
 from pellucid import dtypes as facade
-from pellucid.base import config, dtypes, late
-from pellucid.base.dtypes import SCALAR_TYPES, KeyDType
-from pellucid.base.errors import DtypeError
+from pellucid._machine.base import config, dtypes, late
+from pellucid._machine.base.dtypes import SCALAR_TYPES, KeyDType
+from pellucid._machine.base.errors import DtypeError
 from tools import public_api
 
 BOTH_WIDTHS = pytest.mark.parametrize("x64", [False, True], ids=["x32", "x64"])

@@ -6,7 +6,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import errors
-from pellucid.base import errors as base
+from pellucid._machine.base import errors as base
 
 OF_TRACED_VALUES = [
     errors.ConcretizationTypeError, errors.NonConcreteBooleanIndexError, errors.TracerArrayConversionError,

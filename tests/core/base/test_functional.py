@@ -6,7 +6,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid.base import renamed
+from pellucid._machine.base import renamed
 
 
 class Doubling:

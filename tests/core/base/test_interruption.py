@@ -12,18 +12,18 @@ import pytest
 
 import pellucid
 from pellucid import NamedSharding, P
-from pellucid.base.interruption import interruptible
+from pellucid._machine.base.interruption import interruptible
+from pellucid._machine.runtime import waiting
 from pellucid.experimental.buffer_callback import buffer_callback
-from pellucid.runtime import waiting
 
 CODE = """
     import os, signal, threading, time
     import numpy as np
     import pellucid
-    from pellucid.base.events import CompilationFinished, counting
-    from pellucid.higher_order.jitted import jit
-    from pellucid.primitives.arithmetic import add
-    from pellucid.primitives.transcendental import sin
+    from pellucid._machine.base.events import CompilationFinished, counting
+    from pellucid._machine.higher_order.jitted import jit
+    from pellucid._machine.primitives.arithmetic import add
+    from pellucid._machine.primitives.transcendental import sin
 
     pellucid.config.update("call_repeated_layers", False)  # which compiles quickly
 

@@ -7,8 +7,8 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base import ShapeError, library_code, promotion, users_function
-from pellucid.base.dtypes import TypePromotionError
+from pellucid._machine.base import ShapeError, library_code, promotion, users_function
+from pellucid._machine.base.dtypes import TypePromotionError
 from pellucid.experimental.ode import odeint
 from pellucid.scipy.linalg import funm
 from pellucid.scipy.optimize import minimize

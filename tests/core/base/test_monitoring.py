@@ -5,9 +5,9 @@ import pytest
 
 import pellucid as pl
 from pellucid import monitoring
-from pellucid.base import config
-from pellucid.base.caching import clear_caches
-from pellucid.compilation import disk_cache
+from pellucid._machine.base import config
+from pellucid._machine.base.caching import clear_caches
+from pellucid._machine.compilation import disk_cache
 
 X = np.ones(3, np.float32)
 COMPILE = "/jax/core/compile/"

@@ -9,8 +9,8 @@ import pytest
 
 import pellucid as pl
 from pellucid import introspect
-from pellucid.base.source import is_internal_file
-from pellucid.base.tracebacks import filtered, without_internal_frames
+from pellucid._machine.base.source import is_internal_file
+from pellucid._machine.base.tracebacks import filtered, without_internal_frames
 
 PROGRAM = """
 import threading, pellucid as pl

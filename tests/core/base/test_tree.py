@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 import pellucid as pl
 import pellucid.tree
 import pellucid.tree_util
-from pellucid.base.tree import (
+from pellucid._machine.base.tree import (
     CyclicTreeError,
     DictKey,
     FlattenedIndexKey,

@@ -9,8 +9,8 @@ import pytest
 
 import pellucid as pl
 from pellucid import lax, numpy as jnp
-from pellucid.base.errors import CallbackError
-from pellucid.callbacks import breakpoints
+from pellucid._machine.base.errors import CallbackError
+from pellucid._machine.callbacks import breakpoints
 
 SHARED = 7
 

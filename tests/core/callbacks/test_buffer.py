@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pellucid as pl
-from pellucid.base.errors import (
+from pellucid._machine.base.errors import (
     ArgumentValueError,
     CallbackError,
     DerivativeRuleError,

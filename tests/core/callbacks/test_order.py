@@ -6,7 +6,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid.base.errors import CallbackError
+from pellucid._machine.base.errors import CallbackError
 from pellucid.experimental import io_callback
 
 

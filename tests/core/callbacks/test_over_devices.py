@@ -5,7 +5,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import lax
-from pellucid.base.errors import CallbackError, DeviceError, EffectsError, UnsupportedError
+from pellucid._machine.base.errors import CallbackError, DeviceError, EffectsError, UnsupportedError
 from pellucid.experimental import checkify, io_callback
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSharding
 

@@ -8,7 +8,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid.base.errors import CallbackError, DtypeError, EffectsError
+from pellucid._machine.base.errors import CallbackError, DtypeError, EffectsError
 from pellucid.experimental import io_callback
 
 X = np.arange(3, dtype=np.float32)

@@ -6,8 +6,8 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid.base.errors import EffectsError
-from pellucid.checks.errors import FailedCheckError
+from pellucid._machine.base.errors import EffectsError
+from pellucid._machine.checks.errors import FailedCheckError
 from pellucid.custom_batching import custom_vmap
 from pellucid.custom_derivatives import custom_vjp, linear_call
 from pellucid.experimental import checkify

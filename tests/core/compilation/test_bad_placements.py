@@ -8,15 +8,15 @@ import pytest
 
 import pellucid as pl
 from pellucid import lax, numpy as jnp
-from pellucid.base.errors import PellucidError
-from pellucid.experimental import multihost_utils
-from pellucid.sharding import AxisType, NamedSharding, PartitionSpec as P, auto_axes, explicit_axes
-from pellucid.sharding.errors import (
+from pellucid._machine.base.errors import PellucidError
+from pellucid._machine.sharding.errors import (
     DuplicateAxisError,
     IndivisibleError,
     MissingMeshError,
     PartitionSpecError,
 )
+from pellucid.experimental import multihost_utils
+from pellucid.sharding import AxisType, NamedSharding, PartitionSpec as P, auto_axes, explicit_axes
 
 EVEN, UNEVEN = np.ones((8, 4), np.float32), np.ones((6, 4), np.float32)
 INTERNAL = re.compile(

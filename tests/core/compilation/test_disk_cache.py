@@ -14,21 +14,21 @@ import pytest
 
 import pellucid
 from pellucid import introspect
+from pellucid._machine.base import config
+from pellucid._machine.base.caching import clear_caches
+from pellucid._machine.base.errors import ConfigError
+from pellucid._machine.base.events import CompilationFinished, counting
+from pellucid._machine.compilation import disk_cache, loaded_programs, pipeline
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.higher_order.loops import while_loop
+from pellucid._machine.primitives.arithmetic import add, mul
+from pellucid._machine.primitives.movement import reduce_sum
+from pellucid._machine.primitives.transcendental import sin
+from pellucid._machine.xla import serialized
+from pellucid._machine.xla.compile import JaxRuntimeError, deserialize
 from pellucid.analysis.hlo import Module, module_of
-from pellucid.base import config
-from pellucid.base.caching import clear_caches
-from pellucid.base.errors import ConfigError
-from pellucid.base.events import CompilationFinished, counting
-from pellucid.compilation import disk_cache, loaded_programs, pipeline
 from pellucid.experimental import serialize_executable
-from pellucid.higher_order.jitted import jit
-from pellucid.higher_order.loops import while_loop
 from pellucid.introspect import recording
-from pellucid.primitives.arithmetic import add, mul
-from pellucid.primitives.movement import reduce_sum
-from pellucid.primitives.transcendental import sin
-from pellucid.xla import serialized
-from pellucid.xla.compile import JaxRuntimeError, deserialize
 
 X = np.ones(3, np.float32)
 
@@ -350,10 +350,10 @@ def test_processes_share_a_folder(tmp_path):
     code = textwrap.dedent("""
         import numpy as np
         import pellucid
-        from pellucid.base.events import CompilationFinished, counting
-        from pellucid.higher_order.jitted import jit
-        from pellucid.primitives.arithmetic import add
-        from pellucid.primitives.transcendental import sin
+        from pellucid._machine.base.events import CompilationFinished, counting
+        from pellucid._machine.higher_order.jitted import jit
+        from pellucid._machine.primitives.arithmetic import add
+        from pellucid._machine.primitives.transcendental import sin
         with counting(CompilationFinished) as seen:
             print(jit(lambda x: sin(add(x, x)))(np.ones(3, np.float32)))
         print([event.cache for event in seen.events])

@@ -10,12 +10,12 @@ import pytest
 
 import pellucid as pl
 import pellucid.debug
-from pellucid.ir.avals import abstract_token, shaped_array
-from pellucid.ir.primitive import NO_PARAMS, Primitive
-from pellucid.ir.rules import HOST, Effect
+from pellucid._machine.ir.avals import abstract_token, shaped_array
+from pellucid._machine.ir.primitive import NO_PARAMS, Primitive
+from pellucid._machine.ir.rules import HOST, Effect
+from pellucid._machine.tracing.trace import bind
+from pellucid._machine.xla.mlir import ir
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec as P
-from pellucid.tracing.trace import bind
-from pellucid.xla.mlir import ir
 
 
 class Noting(Effect):

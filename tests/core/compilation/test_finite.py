@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pellucid as pl
-from pellucid.base.errors import NonFiniteError
+from pellucid._machine.base.errors import NonFiniteError
 
 jnp = pl.numpy
 SOURCE = Path(__file__).read_text().splitlines()

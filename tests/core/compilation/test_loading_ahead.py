@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import pellucid as pl
-from pellucid.base import config
-from pellucid.base.caching import clear_caches
-from pellucid.base.events import CompilationFinished, counting
-from pellucid.compilation import disk_cache, loading_ahead
-from pellucid.primitives.arithmetic import add
-from pellucid.primitives.transcendental import sin
-from pellucid.sharding.mesh import Mesh
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid._machine.base import config
+from pellucid._machine.base.caching import clear_caches
+from pellucid._machine.base.events import CompilationFinished, counting
+from pellucid._machine.compilation import disk_cache, loading_ahead
+from pellucid._machine.primitives.arithmetic import add
+from pellucid._machine.primitives.transcendental import sin
+from pellucid._machine.sharding.mesh import Mesh
+from pellucid._machine.sharding.named_sharding import NamedSharding
+from pellucid._machine.sharding.partition_spec import PartitionSpec
 
 X = np.ones(8, np.float32)
 NAME = "examples/first.ipynb"
@@ -274,7 +274,7 @@ def test_the_devices_start_begins_it_and_the_end_of_a_process_ends_it(tmp_path):
         import sys, threading, time
         import numpy as np
         import pellucid as pl
-        from pellucid.compilation import disk_cache
+        from pellucid._machine.compilation import disk_cache
         names, deserialize = [], disk_cache.deserialize
         def noted(*args, **options):
             names.append(threading.current_thread().name)

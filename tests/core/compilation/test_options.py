@@ -5,9 +5,9 @@ import pytest
 
 import pellucid as pl
 from pellucid import lax
-from pellucid.base import config
-from pellucid.base.errors import ConfigError
-from pellucid.compilation.options import overrides
+from pellucid._machine.base import config
+from pellucid._machine.base.errors import ConfigError
+from pellucid._machine.compilation.options import overrides
 
 YNNPACK = "xla_cpu_experimental_ynn_fusion_type"
 

@@ -8,11 +8,12 @@ from message_checks import check_message
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base import config
-from pellucid.base.errors import DeviceError
-from pellucid.base.events import CompilationFinished, TransferFinished, counting
-from pellucid.compilation import loaded_programs
-from pellucid.higher_order import misses
+from pellucid._machine.base import config
+from pellucid._machine.base.errors import DeviceError
+from pellucid._machine.base.events import CompilationFinished, TransferFinished, counting
+from pellucid._machine.compilation import loaded_programs
+from pellucid._machine.higher_order import misses
+from pellucid._machine.sharding.errors import AbstractPlacementError
 from pellucid.sharding import (
     AbstractMesh,
     Mesh,
@@ -21,7 +22,6 @@ from pellucid.sharding import (
     set_mesh,
     use_abstract_mesh,
 )
-from pellucid.sharding.errors import AbstractPlacementError
 
 X = np.arange(32, dtype=np.float32).reshape(8, 4)
 

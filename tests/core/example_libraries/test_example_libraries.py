@@ -6,7 +6,7 @@ from corpus import library_programs
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.example_libraries import optimizers, stax
 
 

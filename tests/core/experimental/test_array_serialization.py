@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pellucid as pl
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.experimental.array_serialization import serialization
 from pellucid.sharding import NamedSharding, PartitionSpec as P
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pellucid as pl
-from pellucid.base.errors import UnsupportedError
+from pellucid._machine.base.errors import UnsupportedError
 from pellucid.experimental.colocated_python import colocated_cpu_devices, colocated_python
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pellucid as pl
-from pellucid.base.errors import ArgumentValueError, UnsupportedError
+from pellucid._machine.base.errors import ArgumentValueError, UnsupportedError
 from pellucid.experimental.compute_on import compute_on
 
 

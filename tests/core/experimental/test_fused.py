@@ -5,7 +5,7 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentValueError
+from pellucid._machine.base.errors import ArgumentValueError
 from pellucid.experimental.fused import fused
 from pellucid.memory import Space
 

@@ -5,7 +5,7 @@ import pytest
 from corpus.library_programs import lstms
 
 import pellucid as pl
-from pellucid.base.errors import ArgumentValueError, UnsupportedError
+from pellucid._machine.base.errors import ArgumentValueError, UnsupportedError
 from pellucid.experimental import rnn
 
 X = np.linspace(-1, 1, 30, dtype=np.float32).reshape(2, 5, 3)

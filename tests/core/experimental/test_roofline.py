@@ -6,7 +6,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid.experimental.roofline import (
     RooflineResult,
     RooflineShape,

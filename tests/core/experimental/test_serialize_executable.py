@@ -9,7 +9,7 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid.experimental import io_callback
 from pellucid.experimental.serialize_executable import deserialize_and_load, serialize
 from pellucid.sharding import NamedSharding, PartitionSpec as P

@@ -5,7 +5,7 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentValueError
+from pellucid._machine.base.errors import ArgumentValueError
 from pellucid.experimental.shard_alike import shard_alike
 from pellucid.sharding import AxisType, NamedSharding, PartitionSpec as P
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentValueError
+from pellucid._machine.base.errors import ArgumentValueError
 from pellucid.experimental import source_mapper
 
 X = np.ones((3, 3), np.float32)

@@ -11,8 +11,8 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid.base import dtypes
-from pellucid.base.errors import DtypeError
+from pellucid._machine.base import dtypes
+from pellucid._machine.base.errors import DtypeError
 from pellucid.core import ShapedArray
 from pellucid.experimental import primal_tangent_dtype
 from pellucid.extend.dtypes import ExtendedDType

@@ -3,14 +3,14 @@
 import pytest
 
 import pellucid as pl
-from pellucid.base.errors import (
+from pellucid._machine.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     DeviceError,
 )
+from pellucid._machine.xla import plugins
 from pellucid.experimental import EArray, control_deps, profiler, scheduling_groups, topologies
 from pellucid.experimental.array_serialization import pytree_serialization_utils
-from pellucid.xla import plugins
 
 
 @pytest.mark.parametrize("platform", [None, "tpu", "cuda", "gpu", "cpu"])

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import pellucid as pl
-from pellucid.base.errors import ArgumentValueError, ExecutionError, UnsupportedError
+from pellucid._machine.base.errors import ArgumentValueError, ExecutionError, UnsupportedError
+from pellucid._machine.xla import distributed
 from pellucid.experimental import transfer
-from pellucid.xla import distributed
 
 
 def test_a_tree_of_arrays_is_pulled_to_where_it_is_described() -> None:

@@ -5,8 +5,13 @@ import itertools
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pellucid.base.dims import InconclusiveDimensionOperation, known_at_least, larger, smaller
-from pellucid.base.errors import ArgumentValueError
+from pellucid._machine.base.dims import (
+    InconclusiveDimensionOperation,
+    known_at_least,
+    larger,
+    smaller,
+)
+from pellucid._machine.base.errors import ArgumentValueError
 from pellucid.export import SymbolicScope, is_symbolic_dim, symbolic_shape
 from pellucid.export.dimensions import evaluate
 

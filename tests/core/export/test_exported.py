@@ -10,12 +10,12 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import export, lax
-from pellucid.base.errors import UnsupportedError
+from pellucid._machine.base.errors import UnsupportedError
+from pellucid._machine.ir.rules import Effect, OrderedIOEffect
+from pellucid._machine.xla.mlir import ir, new_context
 from pellucid.export.checks import STABLE_CUSTOM_CALLS, check_custom_calls
 from pellucid.export.flatbuffers import encode
 from pellucid.export.serialization import _effect, _effect_name
-from pellucid.ir.rules import Effect, OrderedIOEffect
-from pellucid.xla.mlir import ir, new_context
 
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
 

@@ -7,12 +7,12 @@ from message_checks import check_message
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import export, lax
-from pellucid.base.dims import InconclusiveDimensionOperation
-from pellucid.base.errors import CompilationError, UnsupportedError
+from pellucid._machine.base.dims import InconclusiveDimensionOperation
+from pellucid._machine.base.errors import CompilationError, UnsupportedError
+from pellucid._machine.sharding.errors import IndivisibleError
+from pellucid._machine.xla.mlir import ir, module_of_artifact, new_context, with_static_shapes
 from pellucid.export import ExportError, symbolic_args_specs, symbolic_shape
 from pellucid.sharding import AxisType, NamedSharding, PartitionSpec, set_mesh
-from pellucid.sharding.errors import IndivisibleError
-from pellucid.xla.mlir import ir, module_of_artifact, new_context, with_static_shapes
 from tests.corpus.symbolic import (
     FUNCTIONS,
     SIZES,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import pellucid as pl
-from pellucid.base import config
-from pellucid.base.errors import (
+from pellucid._machine.base import config
+from pellucid._machine.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     CompilationError,

@@ -10,7 +10,7 @@ from message_checks import check_message
 
 import pellucid as pl
 from pellucid import core, lax
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.extend import core as extend_core, source_info_util
 
 

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from pellucid.base.errors import ArgumentValueError
+from pellucid._machine.base.errors import ArgumentValueError
 from pellucid.extend.plugins import register_plugin
 
 REGISTERING = """
@@ -100,12 +100,12 @@ def test_plugins_may_make_their_clients(run) -> None:
     source = """
         import pellucid as pl
         def initialize():
-            make = lambda: pl.xla.client.make_cpu_client(3)
+            make = lambda: pl._machine.xla.client.make_cpu_client(3)
             pl.extend.backend.register_backend_factory("abacus", make)
         """
     program = """
         import pellucid as pl
-        import pellucid.xla.client, pellucid.extend.backend
+        import pellucid._machine.xla.client, pellucid.extend.backend
         print(len(pl.devices("abacus")), pl.default_backend())
         """
     assert run(program, {"abacus": source})[0] == "3 abacus\n"

@@ -13,7 +13,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as pnp
 from pellucid import export, ffi, lax
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, PellucidError
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError, PellucidError
 from pellucid.experimental.layout import Layout
 from pellucid.sharding import AxisType, NamedSharding, PartitionSpec as P
 

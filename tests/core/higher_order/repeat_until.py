@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import lax
-from pellucid.higher_order.calls import Defined, JitParams
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.rules import Group, Role, Slot, Slots
-from pellucid.lowering.loops import while_loop as lowered_loop
-from pellucid.lowering.module import ordered
-from pellucid.tracing.staging import replay
-from pellucid.tracing.trace import bind, type_of
-from pellucid.transforms.derived import remembered, stage_open
+from pellucid._machine.higher_order.calls import Defined, JitParams
+from pellucid._machine.ir.avals import shaped_array
+from pellucid._machine.ir.jaxpr import ClosedJaxpr
+from pellucid._machine.ir.rules import Group, Role, Slot, Slots
+from pellucid._machine.lowering.loops import while_loop as lowered_loop
+from pellucid._machine.lowering.module import ordered
+from pellucid._machine.tracing.staging import replay
+from pellucid._machine.tracing.trace import bind, type_of
+from pellucid._machine.transforms.derived import remembered, stage_open
 
 BOOL = shaped_array((), np.dtype(bool))
 

@@ -8,7 +8,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid.base.errors import BatchingRuleError, DerivativeRuleError
+from pellucid._machine.base.errors import BatchingRuleError, DerivativeRuleError
 
 X = np.array([0.5, 1.0, 2.0], np.float32)
 SCALE = np.array([3.0, -1.0, 0.5], np.float32)

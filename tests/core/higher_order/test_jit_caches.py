@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 import pellucid as pl
-from pellucid.base.errors import OutOfMemoryError
-from pellucid.base.events import CompilationFinished, TraceFinished, counting
-from pellucid.compilation import loaded_programs
-from pellucid.compilation.pipeline import UnusedDonationWarning
-from pellucid.higher_order import misses
-from pellucid.runtime.executable import precompiled
+from pellucid._machine.base.errors import OutOfMemoryError
+from pellucid._machine.base.events import CompilationFinished, TraceFinished, counting
+from pellucid._machine.compilation import loaded_programs
+from pellucid._machine.compilation.pipeline import UnusedDonationWarning
+from pellucid._machine.higher_order import misses
+from pellucid._machine.runtime.executable import precompiled
 
 X = np.ones(3, np.float32)
 

@@ -9,11 +9,11 @@ import pytest
 
 import pellucid as pl
 from pellucid import P, numpy as jnp
-from pellucid.base.errors import UnsupportedError
-from pellucid.base.events import CompilationFinished, counting
+from pellucid._machine.base.errors import UnsupportedError
+from pellucid._machine.base.events import CompilationFinished, counting
+from pellucid._machine.sharding.errors import LayoutError
 from pellucid.experimental.layout import Format, Layout
 from pellucid.sharding import AxisType, NamedSharding
-from pellucid.sharding.errors import LayoutError
 
 X = np.arange(32, dtype=np.float32).reshape(8, 4)
 ROWS, COLUMNS = Layout((0, 1)), Layout((1, 0))

@@ -7,18 +7,18 @@ import pytest
 from message_checks import check_message
 
 import pellucid as pl
-from pellucid.base.errors import ArgumentValueError, DeviceError
-from pellucid.base.events import CompilationFinished, counting
-from pellucid.base.tree import TreeStructureError
-from pellucid.experimental.pjit import pjit
-from pellucid.sharding import Mesh, NamedSharding, PartitionSpec as P, set_mesh
-from pellucid.sharding.errors import (
+from pellucid._machine.base.errors import ArgumentValueError, DeviceError
+from pellucid._machine.base.events import CompilationFinished, counting
+from pellucid._machine.base.tree import TreeStructureError
+from pellucid._machine.sharding.errors import (
     IndivisibleError,
     MissingMeshError,
     PartitionSpecError,
     ShardingArgumentError,
 )
-from pellucid.sharding.layout import Format
+from pellucid._machine.sharding.layout import Format
+from pellucid.experimental.pjit import pjit
+from pellucid.sharding import Mesh, NamedSharding, PartitionSpec as P, set_mesh
 
 X = np.arange(32, dtype=np.float32).reshape(8, 4)
 

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 import pellucid as pl
-from pellucid.base.errors import ArgumentValueError
+from pellucid._machine.base.errors import ArgumentValueError
 
 
 @pl.jit

@@ -181,7 +181,7 @@ def test_values_that_escape_a_body_are_refused():
     leaked = []
     lax.scan(lambda c, x: (leaked.append(x) or c, None), 0.0, XS)
     check_message(
-        lambda: lax.sin(leaked[0]), pellucid.base.errors.UnexpectedTracerError, "had ended"
+        lambda: lax.sin(leaked[0]), pellucid._machine.base.errors.UnexpectedTracerError, "had ended"
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import lax, numpy as jnp
-from pellucid.base.errors import CollectiveError, MissingRule
+from pellucid._machine.base.errors import CollectiveError, MissingRule
 from pellucid.experimental import checkify
 from pellucid.introspect.bodies import bodies_of
 from pellucid.sharding import PartitionSpec as P

@@ -6,11 +6,11 @@ from message_checks import check_message
 
 import pellucid as pl
 from pellucid import lax, numpy as jnp
+from pellucid._machine.base.errors import BatchingRuleError, DerivativeRuleError
+from pellucid._machine.ir.rewriting import remove_dead_equations
 from pellucid.ad_checkpoint import checkpoint_name
-from pellucid.base.errors import BatchingRuleError, DerivativeRuleError
 from pellucid.custom_derivatives import linear_call
 from pellucid.experimental import checkify
-from pellucid.ir.rewriting import remove_dead_equations
 
 X = np.array([0.5, 1.0, 2.0], np.float32)
 

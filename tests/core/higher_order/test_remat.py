@@ -6,8 +6,8 @@ from message_checks import check_message
 
 import pellucid
 from pellucid import checkpoint, checkpoint_policies as policies, grad, jit, lax, make_jaxpr
+from pellucid._machine.transforms.residuals import saved_residuals
 from pellucid.ad_checkpoint import checkpoint_name, print_saved_residuals
-from pellucid.transforms.residuals import saved_residuals
 
 W = np.full((2, 2), 0.5, np.float32)
 

@@ -11,9 +11,9 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid.base import config
-from pellucid.higher_order.repeated_layers import with_layers_called
-from pellucid.transforms.linearize import MIN_LAYERED_EQUATIONS
+from pellucid._machine.base import config
+from pellucid._machine.higher_order.repeated_layers import with_layers_called
+from pellucid._machine.transforms.linearize import MIN_LAYERED_EQUATIONS
 
 N = 6
 RNG = np.random.default_rng(0)

@@ -6,7 +6,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax, nn, scipy
-from pellucid.higher_order.staged_functions import STAGES, give_stages
+from pellucid._machine.higher_order.staged_functions import STAGES, give_stages
 
 SQUARE = np.array([[2.0, 1.0], [1.0, 3.0]], np.float32)
 VECTOR = np.array([3.0, 1.0, 2.0], np.float32)

@@ -8,8 +8,8 @@ import pytest
 
 import pellucid as pl
 from pellucid import lax, numpy as jnp
-from pellucid.base import config
-from pellucid.base.errors import (
+from pellucid._machine.base import config
+from pellucid._machine.base.errors import (
     ArgumentTypeError,
     DeletedArrayError,
     DeviceError,
@@ -19,7 +19,7 @@ from pellucid.base.errors import (
     PlatformError,
     TransferGuardError,
 )
-from pellucid.runtime.executable import Executable
+from pellucid._machine.runtime.executable import Executable
 
 X = np.arange(3, dtype=np.float32)
 

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 import pellucid as pl
-from pellucid.base.errors import (
+from pellucid._machine.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     CallbackError,
     UnsupportedError,
 )
+from pellucid._machine.ir.rules import io_effect, ordered_io_effect
 from pellucid.experimental.layout import Layout
 from pellucid.extend.core import Primitive
 from pellucid.interpreters import mlir, partial_eval
-from pellucid.ir.rules import io_effect, ordered_io_effect
 
 X = np.array([3, 1, 2], np.float32)
 PROGRAM = pl.make_jaxpr(lambda x: pl.numpy.sin(x) + X)(X)

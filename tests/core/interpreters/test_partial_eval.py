@@ -5,8 +5,8 @@ import pytest
 from corpus import wrapped_functions
 
 import pellucid as pl
+from pellucid._machine.base.errors import ArgumentTypeError
 from pellucid.api_util import debug_info
-from pellucid.base.errors import ArgumentTypeError
 from pellucid.extend import core, linear_util
 
 

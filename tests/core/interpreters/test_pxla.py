@@ -5,10 +5,10 @@ import pytest
 from message_checks import check_message
 
 import pellucid as pl
-from pellucid.base.errors import ArgumentValueError
+from pellucid._machine.base.errors import ArgumentValueError
+from pellucid._machine.xla.compile import compile_module
 from pellucid.interpreters import pxla
 from pellucid.sharding import NamedSharding, PartitionSpec as P
-from pellucid.xla.compile import compile_module
 
 MESH = pl.make_mesh((2, 4), ("a", "b"))
 

@@ -10,16 +10,16 @@ from message_checks import check_message
 
 import pellucid as pl
 from pellucid import lax
-from pellucid.base.errors import (
+from pellucid._machine.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     MissingRule,
     UnsupportedError,
 )
+from pellucid._machine.sharding.errors import IndivisibleError
 from pellucid.extend.core import Primitive
 from pellucid.interpreters import ad, batching, mlir, partial_eval, xla
 from pellucid.introspect.program import read_jaxpr
-from pellucid.sharding.errors import IndivisibleError
 
 X = np.array([1, 2, 5], np.float32)
 

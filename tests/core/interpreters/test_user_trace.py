@@ -5,12 +5,12 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import MissingRule, UnsupportedError
+from pellucid._machine.base.errors import MissingRule, UnsupportedError
+from pellucid._machine.higher_order.custom_derivatives import custom_jvp_call_p, custom_vjp_call_p
+from pellucid._machine.tracing import Tracer
 from pellucid.extend.core import Primitive, set_current_trace, take_current_trace
 from pellucid.extend.linear_util import wrap_init
-from pellucid.higher_order.custom_derivatives import custom_jvp_call_p, custom_vjp_call_p
 from pellucid.interpreters.user_trace import Trace
-from pellucid.tracing import Tracer
 
 
 class Scaled(Primitive):

@@ -8,9 +8,9 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
+from pellucid._machine.ir.jaxpr import DropVar
 from pellucid.introspect.lanes import batch_sizes, batches_of, lanes_at
 from pellucid.introspect.stepping import frame_of, is_loop
-from pellucid.ir.jaxpr import DropVar
 
 W = jnp.linspace(-1.0, 1.0, 9).reshape(3, 3)
 

@@ -8,7 +8,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import analysis, lax
-from pellucid.base.errors import ArgumentTypeError
+from pellucid._machine.base.errors import ArgumentTypeError
 from tests.introspect.costs import total_cost
 
 X = np.ones(3, np.float32)

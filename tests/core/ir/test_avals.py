@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from pellucid import lax
-from pellucid.base.errors import ShapeError
-from pellucid.ir.avals import ShapedArray, abstract_token, shaped_array
+from pellucid._machine.base.errors import ShapeError
+from pellucid._machine.ir.avals import ShapedArray, abstract_token, shaped_array
 
 
 def test_equal_types_are_one_object() -> None:

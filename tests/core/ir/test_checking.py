@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from pellucid.base.errors import JaxprTypeError
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.checking import check_jaxpr
-from pellucid.ir.jaxpr import Var
-from pellucid.primitives.transcendental import cos, sin
-from pellucid.tracing.staging import stage
+from pellucid._machine.base.errors import JaxprTypeError
+from pellucid._machine.ir.avals import shaped_array
+from pellucid._machine.ir.checking import check_jaxpr
+from pellucid._machine.ir.jaxpr import Var
+from pellucid._machine.primitives.transcendental import cos, sin
+from pellucid._machine.tracing.staging import stage
 
 VECTOR = shaped_array((3,), np.dtype(np.float32))
 

@@ -6,9 +6,9 @@ from rotation import rotating
 
 import pellucid as pl
 from pellucid import lax
-from pellucid.base.errors import ArgumentTypeError
+from pellucid._machine.base.errors import ArgumentTypeError
+from pellucid._machine.ir.primitive import registry
 from pellucid.extend import core
-from pellucid.ir.primitive import registry
 from tests.corpus import jaxpr_text, primitive_facts, transform_programs
 
 NOT_INTERPRETED = {

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from pellucid.higher_order.jitted import jit
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.checking import check_jaxpr
-from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.rewriting import constants_as_inputs, inlined, remove_dead_equations
-from pellucid.primitives.arithmetic import add, mul
-from pellucid.primitives.transcendental import cos, sin
-from pellucid.tracing.staging import replay, stage
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.ir.avals import shaped_array
+from pellucid._machine.ir.checking import check_jaxpr
+from pellucid._machine.ir.jaxpr import ClosedJaxpr
+from pellucid._machine.ir.rewriting import constants_as_inputs, inlined, remove_dead_equations
+from pellucid._machine.primitives.arithmetic import add, mul
+from pellucid._machine.primitives.transcendental import cos, sin
+from pellucid._machine.tracing.staging import replay, stage
 
 VECTOR = shaped_array((3,), np.dtype(np.float32))
 X = np.arange(3, dtype=np.float32)

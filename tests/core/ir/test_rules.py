@@ -2,11 +2,11 @@
 
 import pytest
 
-from pellucid.base.errors import ArgumentTypeError
-from pellucid.ir.primitive import Primitive
-from pellucid.ir.rules import ARITHMETIC, Traits
-from pellucid.primitives.families import FLOATING, Elementwise
-from pellucid.primitives.movement import Movement
+from pellucid._machine.base.errors import ArgumentTypeError
+from pellucid._machine.ir.primitive import Primitive
+from pellucid._machine.ir.rules import ARITHMETIC, Traits
+from pellucid._machine.primitives.families import FLOATING, Elementwise
+from pellucid._machine.primitives.movement import Movement
 
 
 def test_a_primitive_without_traits_cannot_be_made():
@@ -35,6 +35,6 @@ def test_passive_operands_are_those_that_linear_positions_leave():
 
 
 def test_no_primitive_takes_a_function_in_front_of_its_operands():
-    from pellucid.ir.primitive import registry
+    from pellucid._machine.ir.primitive import registry
 
     assert not any(primitive.call_primitive for primitive in registry.values())

@@ -7,7 +7,12 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import CompilationError, DerivativeRuleError, DtypeError, ShapeError
+from pellucid._machine.base.errors import (
+    CompilationError,
+    DerivativeRuleError,
+    DtypeError,
+    ShapeError,
+)
 from pellucid.sharding import AxisType, NamedSharding, PartitionSpec as P
 
 linalg = pl.lax.linalg

@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from pellucid.lowering.operations import OperationBuilder
-from pellucid.xla.mlir import ir, new_context
+from pellucid._machine.lowering.operations import OperationBuilder
+from pellucid._machine.xla.mlir import ir, new_context
 
 ELEMENTS = ([0, 1, 1], [1, 1, 1], [0], [1], [1, 0] * 5, [[0, 1], [1, 0]])
 

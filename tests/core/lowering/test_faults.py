@@ -8,7 +8,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import lax
-from pellucid.lowering import faults
+from pellucid._machine.lowering import faults
 from pellucid.sharding import AxisType, NamedSharding, PartitionSpec as P
 
 ROOT = Path(__file__).resolve().parents[3]

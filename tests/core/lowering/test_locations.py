@@ -5,8 +5,8 @@ import re
 import numpy as np
 
 import pellucid as pl
-from pellucid.primitives.arithmetic import mul
-from pellucid.primitives.transcendental import sin
+from pellucid._machine.primitives.arithmetic import mul
+from pellucid._machine.primitives.transcendental import sin
 
 X = np.ones((4, 4), np.float32)
 

@@ -7,7 +7,7 @@ import pytest
 from message_checks import check_message
 
 import pellucid as pl
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid.numpy import fft
 
 RNG = np.random.default_rng(0)

@@ -10,18 +10,18 @@ from hypothesis import given, settings, strategies as st
 
 import pellucid
 import pellucid.numpy as jnp
-from pellucid.base.dtypes import KeyDType, prng_key
-from pellucid.base.errors import (
+from pellucid._machine.base.dtypes import KeyDType, prng_key
+from pellucid._machine.base.errors import (
     ArgumentTypeError,
     IndexingError,
     MissingRule,
     NonConcreteBooleanIndexError,
     ShapeError,
 )
-from pellucid.base.events import CompilationFinished, Observer
-from pellucid.ir.avals import shaped_array
-from pellucid.lowering.module import ModuleOptions, lower_module
-from pellucid.tracing.staging import stage
+from pellucid._machine.base.events import CompilationFinished, Observer
+from pellucid._machine.ir.avals import shaped_array
+from pellucid._machine.lowering.module import ModuleOptions, lower_module
+from pellucid._machine.tracing.staging import stage
 from tests.core.numpy.index_expressions import (
     OPERANDS,
     OUTSIDE_PROGRAMS,

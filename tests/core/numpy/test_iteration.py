@@ -7,7 +7,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import numpy as jnp
-from pellucid.base.errors import DeletedArrayError
+from pellucid._machine.base.errors import DeletedArrayError
 from pellucid.numpy import joining, operators
 
 BLOCK = operators._MAX_UNSTACKED_ROWS

@@ -10,7 +10,12 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, DtypeError, ShapeError
+from pellucid._machine.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DtypeError,
+    ShapeError,
+)
 
 ORDERS = (None, "'fro'", "'nuc'", 1, -1, 2, -2, "np.inf", "-np.inf")
 ROWS = [

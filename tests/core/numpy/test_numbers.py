@@ -13,7 +13,7 @@ from corpus import array_likes, numpy_expressions, wide_arrays
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid.base.errors import DtypeError, IntegerRangeError, ShapeError
+from pellucid._machine.base.errors import DtypeError, IntegerRangeError, ShapeError
 
 
 def modes(function):

@@ -7,12 +7,12 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.events import Observer, observe
-from pellucid.base.source import user_frame
+from pellucid._machine.base.events import Observer, observe
+from pellucid._machine.base.source import user_frame
+from pellucid._machine.primitives import arithmetic
+from pellucid._machine.primitives.families import Elementwise
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.recall import remembering
-from pellucid.primitives import arithmetic
-from pellucid.primitives.families import Elementwise
 
 X = jnp.arange(6.0).reshape(2, 3)
 

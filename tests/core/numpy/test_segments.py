@@ -5,7 +5,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import ops
-from pellucid.base.errors import ArgumentValueError, ConcretizationTypeError
+from pellucid._machine.base.errors import ArgumentValueError, ConcretizationTypeError
 
 DATA = np.array([[1.0, 2.0], [3.0, -4.0], [5.0, 6.0], [-7.0, 8.0]], np.float32)
 IDS = np.array([2, 0, 2, 5])

@@ -10,10 +10,10 @@ from corpus import addend_programs
 
 import pellucid as pl
 from pellucid import P, lax, numpy as jnp
-from pellucid.base.errors import ArgumentValueError, CollectiveError
-from pellucid.ir.checking import check_jaxpr
+from pellucid._machine.base.errors import ArgumentValueError, CollectiveError
+from pellucid._machine.ir.checking import check_jaxpr
+from pellucid._machine.sharding.errors import PartitionSpecError, ShardingTypeError
 from pellucid.sharding import AxisType, NamedSharding
-from pellucid.sharding.errors import PartitionSpecError, ShardingTypeError
 
 X = np.cos(np.arange(64, dtype=np.float32)).reshape(8, 8)
 

@@ -10,13 +10,16 @@ from corpus import partitioned_programs as programs
 
 import pellucid as pl
 from pellucid import P
-from pellucid.base.errors import (
+from pellucid._machine.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     MissingRule,
     UnsupportedError,
 )
-from pellucid.base.events import CompilationFinished, counting
+from pellucid._machine.base.events import CompilationFinished, counting
+from pellucid._machine.sharding.errors import ShardingArgumentError
+from pellucid._machine.sharding.placement import GSPMDSharding
+from pellucid._machine.sharding.sharding_rule import parse_rule
 from pellucid.experimental.custom_partitioning import (
     BATCHING,
     ArrayMapping,
@@ -25,9 +28,6 @@ from pellucid.experimental.custom_partitioning import (
     custom_partitioning,
 )
 from pellucid.sharding import NamedSharding
-from pellucid.sharding.errors import ShardingArgumentError
-from pellucid.sharding.placement import GSPMDSharding
-from pellucid.sharding.sharding_rule import parse_rule
 
 X = np.arange(32, dtype=np.float32).reshape(8, 4)
 

@@ -7,7 +7,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import P, lax, numpy as jnp
-from pellucid.base.errors import CollectiveError
+from pellucid._machine.base.errors import CollectiveError
 from pellucid.sharding import AxisType, Mesh
 
 X = np.arange(8, dtype=np.float32)

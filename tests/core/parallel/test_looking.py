@@ -6,12 +6,12 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import P, lax
-from pellucid.base.errors import (
+from pellucid._machine.base.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
     TracerBoolConversionError,
 )
-from pellucid.base.events import TraceFinished, counting
+from pellucid._machine.base.events import TraceFinished, counting
 
 X = np.arange(8, dtype=np.float32).reshape(4, 2)
 

@@ -10,7 +10,7 @@ from corpus import pmap_programs
 
 import pellucid as pl
 from pellucid import P, lax, pmap
-from pellucid.base.events import CompilationFinished, counting
+from pellucid._machine.base.events import CompilationFinished, counting
 from pellucid.sharding import AxisType, NamedSharding
 
 X = np.arange(32, dtype=np.float32).reshape(8, 4) / 8

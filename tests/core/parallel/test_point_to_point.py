@@ -5,7 +5,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import lax
-from pellucid.base.errors import ArgumentTypeError, CollectiveError, UnsupportedError
+from pellucid._machine.base.errors import ArgumentTypeError, CollectiveError, UnsupportedError
 
 RING = [(0, 1), (1, 2), (2, 3), (3, 0)]
 X = np.arange(8, dtype=np.float32)

@@ -7,11 +7,11 @@ import pytest
 
 import pellucid as pl
 from pellucid import P, lax, numpy as jnp, shard_map, smap
-from pellucid.base.errors import CollectiveError, DerivativeRuleError, UnsupportedError
-from pellucid.base.events import CompilationFinished, counting
+from pellucid._machine.base.errors import CollectiveError, DerivativeRuleError, UnsupportedError
+from pellucid._machine.base.events import CompilationFinished, counting
+from pellucid._machine.sharding.errors import PartitionSpecError
 from pellucid.experimental.shard_map import shard_map as older_shard_map
 from pellucid.sharding import AxisType, Mesh, NamedSharding, get_abstract_mesh, set_mesh
-from pellucid.sharding.errors import PartitionSpecError
 
 X = np.arange(32, dtype=np.float32).reshape(8, 4) / 8
 

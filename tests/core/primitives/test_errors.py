@@ -5,7 +5,7 @@ import pytest
 
 import pellucid
 from pellucid import lax
-from pellucid.base.errors import (
+from pellucid._machine.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     DtypeError,

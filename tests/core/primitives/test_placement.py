@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import pellucid
-from pellucid.base.errors import DeviceError
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.rules import BatchAxis
-from pellucid.primitives.placement import ArrayCopySemantics, DevicePutParams, device_put_p
+from pellucid._machine.base.errors import DeviceError
+from pellucid._machine.ir.avals import shaped_array
+from pellucid._machine.ir.rules import BatchAxis
+from pellucid._machine.primitives.placement import ArrayCopySemantics, DevicePutParams, device_put_p
+from pellucid._machine.sharding.errors import ShardingArgumentError
+from pellucid._machine.sharding.memory import MemorySpace
+from pellucid._machine.tracing.staging import stage
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
-from pellucid.sharding.errors import ShardingArgumentError
-from pellucid.sharding.memory import MemorySpace
-from pellucid.tracing.staging import stage
 
 X = np.arange(3, dtype=np.float32)
 

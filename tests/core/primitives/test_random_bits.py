@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from pellucid.ir.rules import BatchAxis
-from pellucid.primitives.random_bits import rng_bit_generator, rng_uniform
-from pellucid.transforms.vmap import batch_flat
+from pellucid._machine.ir.rules import BatchAxis
+from pellucid._machine.primitives.random_bits import rng_bit_generator, rng_uniform
+from pellucid._machine.transforms.vmap import batch_flat
 
 
 def test_uniform_numbers_lie_between_their_bounds() -> None:

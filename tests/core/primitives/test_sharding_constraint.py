@@ -7,7 +7,13 @@ import pytest
 from message_checks import check_message
 
 import pellucid as pl
-from pellucid.base.errors import ArgumentTypeError, DeviceError
+from pellucid._machine.base.errors import ArgumentTypeError, DeviceError
+from pellucid._machine.sharding.errors import (
+    IndivisibleError,
+    MissingMeshError,
+    PartitionSpecError,
+    ShardingError,
+)
 from pellucid.lax import with_sharding_constraint
 from pellucid.sharding import (
     AxisType,
@@ -18,12 +24,6 @@ from pellucid.sharding import (
     explicit_axes,
     reshard,
     set_mesh,
-)
-from pellucid.sharding.errors import (
-    IndivisibleError,
-    MissingMeshError,
-    PartitionSpecError,
-    ShardingError,
 )
 
 X = np.arange(32, dtype=np.float32).reshape(8, 4)

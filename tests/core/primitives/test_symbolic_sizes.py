@@ -6,7 +6,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid.base.dims import InconclusiveDimensionOperation
+from pellucid._machine.base.dims import InconclusiveDimensionOperation
 from pellucid.export import symbolic_shape
 from pellucid.export.dimensions import evaluate
 from tests.corpus.symbolic import FUNCTIONS, VARIABLES, WITHOUT_DERIVATIVE, structs

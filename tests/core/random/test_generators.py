@@ -6,7 +6,7 @@ from message_checks import check_message
 
 import pellucid as pl
 from pellucid import random
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.extend import random as extend
 
 

@@ -9,7 +9,7 @@ from rotation import rotating
 
 import pellucid as pl
 from pellucid import lax, random
-from pellucid.base.errors import KeyReuseError
+from pellucid._machine.base.errors import KeyReuseError
 
 USED_TWICE = {
     "[normal(k) for k in [*keys, *keys]]",

@@ -10,8 +10,8 @@ from message_checks import check_message
 
 import pellucid as pl
 from pellucid import numpy as jnp, random
-from pellucid.base import config
-from pellucid.base.errors import (
+from pellucid._machine.base import config
+from pellucid._machine.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayConversionError,

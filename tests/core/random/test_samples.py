@@ -12,7 +12,7 @@ from corpus import random_samples as corpus
 from rotation import rotating
 
 import pellucid as pl
-from pellucid.base.config import optimization_level
+from pellucid._machine.base.config import optimization_level
 
 MAX_ULP = dict.fromkeys(("float16", "bfloat16", "float32", "float64", "complex64", "complex128"), 4)
 MAX_ULP["float16"] = (

@@ -5,10 +5,10 @@ import pytest
 
 import pellucid as pl
 from pellucid import random
-from pellucid.base.errors import UnsupportedError
+from pellucid._machine.base.errors import UnsupportedError
+from pellucid._machine.tracing.staging import stage
+from pellucid._machine.tracing.trace import bind
 from pellucid.random.threefry import Iota2x32ShapeParams, iota_2x32_shape_p, threefry2x32
-from pellucid.tracing.staging import stage
-from pellucid.tracing.trace import bind
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from hypothesis import given, settings, strategies as st
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid.base.errors import DeletedArrayError, EffectsError
-from pellucid.refs.primitives import Ref
+from pellucid._machine.base.errors import DeletedArrayError, EffectsError
+from pellucid._machine.refs.primitives import Ref
 
 X = np.arange(4, dtype=np.float32)
 

@@ -7,7 +7,7 @@ from message_checks import check_message
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import grad, jit, lax, vmap
-from pellucid.base.errors import ArgumentTypeError, DeletedArrayError, ShapeError
+from pellucid._machine.base.errors import ArgumentTypeError, DeletedArrayError, ShapeError
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 

@@ -10,17 +10,17 @@ import pytest
 from corpus import arrays as corpus
 
 import pellucid as pl
-from pellucid.base.errors import (
+from pellucid._machine.base.errors import (
     ArrayConversionError,
     DeletedArrayError,
     IndexingError,
     UnsupportedError,
 )
-from pellucid.runtime import platforms
-from pellucid.runtime.array import ArrayImpl
-from pellucid.runtime.transfer import device_put
+from pellucid._machine.runtime import platforms
+from pellucid._machine.runtime.array import ArrayImpl
+from pellucid._machine.runtime.transfer import device_put
+from pellucid._machine.sharding.layout import Format, Layout
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
-from pellucid.sharding.layout import Format, Layout
 
 
 @pytest.fixture

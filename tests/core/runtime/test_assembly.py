@@ -7,8 +7,8 @@ import pytest
 from message_checks import check_message
 
 import pellucid as pl
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.events import CompilationFinished, counting
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid._machine.base.events import CompilationFinished, counting
 from pellucid.experimental.layout import Format, Layout
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec as P
 

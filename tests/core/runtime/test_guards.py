@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pellucid
-from pellucid.base.config import (
+from pellucid._machine.base.config import (
     array_garbage_collection_guard,
     config,
     thread_guard,
@@ -18,11 +18,11 @@ from pellucid.base.config import (
     transfer_guard_device_to_device,
     transfer_guard_host_to_device,
 )
-from pellucid.base.errors import ConfigError, TransferGuardError
-from pellucid.higher_order.jitted import jit
-from pellucid.primitives.arithmetic import add
-from pellucid.runtime import platforms
-from pellucid.runtime.transfer import device_get, device_put, from_host, move
+from pellucid._machine.base.errors import ConfigError, TransferGuardError
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.primitives.arithmetic import add
+from pellucid._machine.runtime import platforms
+from pellucid._machine.runtime.transfer import device_get, device_put, from_host, move
 from pellucid.sharding import SingleDeviceSharding
 
 
@@ -174,7 +174,7 @@ def test_only_one_thread_may_guard_threads():
 
 FIRST_USE = """
 import numpy as np, pellucid as pl
-from pellucid.base.errors import TransferGuardError
+from pellucid._machine.base.errors import TransferGuardError
 pl.config.update("jax_transfer_guard_host_to_device", "disallow")
 x = pl.device_put(np.ones(3, np.float32))
 print((x + x).tolist(), pl.jit(lambda y: y + np.ones(3, np.float32))(x).tolist())

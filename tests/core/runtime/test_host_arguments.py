@@ -8,9 +8,9 @@ import pytest
 
 import pellucid as pl
 from pellucid import numpy as jnp
-from pellucid.base import config, dtypes
-from pellucid.base.errors import ArgumentTypeError, TransferGuardError
-from pellucid.base.events import TransferFinished, TransferStarted, counting
+from pellucid._machine.base import config, dtypes
+from pellucid._machine.base.errors import ArgumentTypeError, TransferGuardError
+from pellucid._machine.base.events import TransferFinished, TransferStarted, counting
 
 # Not all jaxlibs compile for floats of 6 bits.
 DTYPES = [d for d in map(np.dtype, dtypes.SUPPORTED) if d.kind != "V" or d.itemsize > 1]
@@ -145,7 +145,7 @@ def test_numbers_are_guarded_and_are_no_copies_of_arrays(call, number):
 def test_cpp_places_numbers(monkeypatch, number):
     f = pl.jit(lambda x: x == number)
     f(number)
-    monkeypatch.setattr("pellucid.xla.arrays.put", None)
+    monkeypatch.setattr("pellucid._machine.xla.arrays.put", None)
     assert f(number)
 
 

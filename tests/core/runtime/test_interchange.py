@@ -5,17 +5,17 @@ import numpy as np
 import pytest
 
 from pellucid import jit
-from pellucid.base import config
-from pellucid.base.errors import (
+from pellucid._machine.base import config
+from pellucid._machine.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     DeletedArrayError,
     DeviceError,
     PlatformError,
 )
-from pellucid.runtime import platforms
-from pellucid.runtime.interchange import DLPackError, from_dlpack, is_supported_dtype
-from pellucid.runtime.transfer import device_put
+from pellucid._machine.runtime import platforms
+from pellucid._machine.runtime.interchange import DLPackError, from_dlpack, is_supported_dtype
+from pellucid._machine.runtime.transfer import device_put
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 DTYPES = ("bool", "int8", "int16", "int32", "uint8", "uint32", "float16", "float32", "complex64")

@@ -5,7 +5,7 @@ import pytest
 from message_page import Page
 
 import pellucid as pl
-from pellucid.runtime import donation
+from pellucid._machine.runtime import donation
 
 PAGE = Page("runtime.md")
 

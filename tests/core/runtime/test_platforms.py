@@ -3,8 +3,8 @@
 import pytest
 
 import pellucid as pl
-from pellucid.base import config
-from pellucid.base.errors import PlatformError
+from pellucid._machine.base import config
+from pellucid._machine.base.errors import PlatformError
 
 
 @pytest.mark.parametrize("name", ["gpu", "GPU", "tpu", "nonsense"])

@@ -5,21 +5,21 @@ import numpy as np
 import pytest
 
 import pellucid
-from pellucid.base import config
-from pellucid.base.errors import (
+from pellucid._machine.base import config
+from pellucid._machine.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     DeletedArrayError,
     IntegerRangeError,
     OutOfMemoryError,
 )
-from pellucid.base.events import TransferFinished, counting
-from pellucid.base.tree import TreeStructureError
-from pellucid.higher_order.jitted import jit
-from pellucid.primitives.movement import broadcast_in_dim
-from pellucid.runtime import platforms
-from pellucid.runtime.memory import described_live_arrays, live_arrays, memory_of
-from pellucid.runtime.transfer import (
+from pellucid._machine.base.events import TransferFinished, counting
+from pellucid._machine.base.tree import TreeStructureError
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.primitives.movement import broadcast_in_dim
+from pellucid._machine.runtime import platforms
+from pellucid._machine.runtime.memory import described_live_arrays, live_arrays, memory_of
+from pellucid._machine.runtime.transfer import (
     block_until_ready,
     copy_to_host_async,
     device_get,
@@ -27,9 +27,9 @@ from pellucid.runtime.transfer import (
     device_put_replicated,
     device_put_sharded,
 )
+from pellucid._machine.sharding.errors import ShardingArgumentError
+from pellucid._machine.sharding.layout import Format
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
-from pellucid.sharding.errors import ShardingArgumentError
-from pellucid.sharding.layout import Format
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from corpus import scipy_expressions as corpus
 from rotation import rotating
 
 import pellucid as pl
-from pellucid.base.errors import ArgumentValueError, ShapeError
+from pellucid._machine.base.errors import ArgumentValueError, ShapeError
 
 TOLERANCES = {"bfloat16": 2e-2, "float16": 2e-3}
 

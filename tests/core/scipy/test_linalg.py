@@ -8,7 +8,12 @@ import scipy.linalg
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError, UnsupportedError
+from pellucid._machine.base.errors import (
+    ArgumentValueError,
+    DtypeError,
+    ShapeError,
+    UnsupportedError,
+)
 from pellucid.scipy import linalg
 
 PAIRS = [

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial import transform as theirs
 
 import pellucid as pl
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.scipy.spatial.transform import Rotation, Slerp
 
 RNG = np.random.default_rng(0)

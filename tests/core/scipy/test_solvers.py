@@ -8,7 +8,7 @@ from rotation import rotating
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.scipy.optimize import minimize
 from pellucid.scipy.sparse import linalg
 

@@ -9,7 +9,12 @@ from rotation import rotating
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentValueError, DtypeError, MissingRule, UnsupportedError
+from pellucid._machine.base.errors import (
+    ArgumentValueError,
+    DtypeError,
+    MissingRule,
+    UnsupportedError,
+)
 from pellucid.scipy import special
 
 ENDS = [0.0, -0.0, np.inf, -np.inf, np.nan]

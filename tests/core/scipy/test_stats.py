@@ -11,7 +11,12 @@ from rotation import rotating
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import ArgumentValueError, DtypeError, ShapeError, UnsupportedError
+from pellucid._machine.base.errors import (
+    ArgumentValueError,
+    DtypeError,
+    ShapeError,
+    UnsupportedError,
+)
 from pellucid.scipy import stats
 
 SHAPES = {

@@ -11,9 +11,9 @@ os.environ.setdefault("PJRT_NPROC", "16")
 import numpy as np
 import pytest
 
-from pellucid.runtime import platforms
-from pellucid.sharding.mesh import AxisType, Mesh
-from pellucid.xla import bootstrap as _bootstrap  # noqa: F401
+from pellucid._machine.runtime import platforms
+from pellucid._machine.sharding.mesh import AxisType, Mesh
+from pellucid._machine.xla import bootstrap as _bootstrap  # noqa: F401
 
 from jaxlib import _jax  # isort: skip
 

@@ -14,12 +14,12 @@ from corpus import sharding_answers
 from oracle import Oracle
 
 from pellucid import ShapeDtypeStruct, eval_shape, lax
-from pellucid.sharding.current_mesh import use_abstract_mesh
-from pellucid.sharding.errors import ShardingError, ShardingTypeError
-from pellucid.sharding.mesh import AbstractMesh, AxisType
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.topology import create_device_mesh, create_hybrid_device_mesh
+from pellucid._machine.sharding.current_mesh import use_abstract_mesh
+from pellucid._machine.sharding.errors import ShardingError, ShardingTypeError
+from pellucid._machine.sharding.mesh import AbstractMesh, AxisType
+from pellucid._machine.sharding.named_sharding import NamedSharding
+from pellucid._machine.sharding.partition_spec import PartitionSpec
+from pellucid._machine.sharding.topology import create_device_mesh, create_hybrid_device_mesh
 
 MESHES = [(8,), (4, 2), (2, 4), (2, 2, 2), (1, 4), (4, 1), (1, 1), (3, 2), (1,)]
 
@@ -222,13 +222,13 @@ TEXTS = [
 
 
 def test_texts_are_those_of_the_reference(ask_reference: Any) -> None:
+    from pellucid._machine.sharding.layout import Format, Layout
     from pellucid.sharding import (
         AbstractDevice,
         ManualAxisType,
         get_abstract_mesh,
         get_mesh,
     )
-    from pellucid.sharding.layout import Format, Layout
 
     names = {
         "P": PartitionSpec,

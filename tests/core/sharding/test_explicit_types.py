@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from pellucid.sharding.errors import (
+from pellucid._machine.sharding.errors import (
     IndivisibleError,
     PartitionSpecError,
     ShardingArgumentError,
 )
-from pellucid.sharding.explicit_types import (
+from pellucid._machine.sharding.explicit_types import (
     Operand,
     checked_out_spec,
     explicit_part,
@@ -19,9 +19,9 @@ from pellucid.sharding.explicit_types import (
     type_sharding,
     type_text,
 )
-from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid._machine.sharding.mesh import AbstractMesh, AxisType, Mesh
+from pellucid._machine.sharding.named_sharding import NamedSharding
+from pellucid._machine.sharding.partition_spec import PartitionSpec
 
 P = PartitionSpec
 MESH = AbstractMesh((4, 2), ("x", "y"), (AxisType.Explicit,) * 2)

@@ -13,15 +13,15 @@ from hypothesis import assume, given, settings, strategies as st
 
 import pellucid as pl
 from pellucid import lax
-from pellucid.ir.factors import regrouping
-from pellucid.ir.primitive import params_of, registry
-from pellucid.sharding.current_mesh import use_abstract_mesh
-from pellucid.sharding.errors import ShardingArgumentError, ShardingTypeError
-from pellucid.sharding.explicit_types import Operand, Operation, Rule, rule_of
-from pellucid.sharding.hlo_shardings import tiles_of
-from pellucid.sharding.mesh import AbstractMesh, AxisType
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid._machine.ir.factors import regrouping
+from pellucid._machine.ir.primitive import params_of, registry
+from pellucid._machine.sharding.current_mesh import use_abstract_mesh
+from pellucid._machine.sharding.errors import ShardingArgumentError, ShardingTypeError
+from pellucid._machine.sharding.explicit_types import Operand, Operation, Rule, rule_of
+from pellucid._machine.sharding.hlo_shardings import tiles_of
+from pellucid._machine.sharding.mesh import AbstractMesh, AxisType
+from pellucid._machine.sharding.named_sharding import NamedSharding
+from pellucid._machine.sharding.partition_spec import PartitionSpec
 
 P = PartitionSpec
 MESH = AbstractMesh((4, 2), ("x", "y"), (AxisType.Explicit,) * 2)

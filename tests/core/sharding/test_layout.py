@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pellucid.sharding.errors import LayoutError, ShardingArgumentError
-from pellucid.sharding.layout import AUTO, Format, Layout
-from pellucid.sharding.mesh import Mesh
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.xla.shardings import XlaLayout
+from pellucid._machine.sharding.errors import LayoutError, ShardingArgumentError
+from pellucid._machine.sharding.layout import AUTO, Format, Layout
+from pellucid._machine.sharding.mesh import Mesh
+from pellucid._machine.sharding.named_sharding import NamedSharding
+from pellucid._machine.sharding.partition_spec import PartitionSpec
+from pellucid._machine.xla.shardings import XlaLayout
 
 
 class PjrtLayout:

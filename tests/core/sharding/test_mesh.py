@@ -9,25 +9,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pellucid.base import late
-from pellucid.sharding import PartitionSpec as P, mesh_context
-from pellucid.sharding.current_mesh import (
+from pellucid._machine.base import late
+from pellucid._machine.sharding import PartitionSpec as P, mesh_context
+from pellucid._machine.sharding.current_mesh import (
     get_abstract_mesh,
     get_mesh,
     set_mesh,
     use_abstract_mesh,
     use_mesh,
 )
-from pellucid.sharding.errors import (
+from pellucid._machine.sharding.errors import (
     AbstractPlacementError,
     MeshError,
     MissingMeshError,
     ShardingArgumentError,
 )
-from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh, empty_mesh
-from pellucid.sharding.stated import mesh_in_force
-from pellucid.sharding.topology import create_device_mesh, make_mesh
-from pellucid.xla import flags
+from pellucid._machine.sharding.mesh import AbstractMesh, AxisType, Mesh, empty_mesh
+from pellucid._machine.sharding.stated import mesh_in_force
+from pellucid._machine.sharding.topology import create_device_mesh, make_mesh
+from pellucid._machine.xla import flags
 
 
 def test_equal_meshes_are_one_object(devices: list[Any], mesh: Mesh) -> None:

@@ -12,11 +12,11 @@ import pytest
 
 import pellucid.sharding
 from pellucid import lax
-from pellucid.base.errors import PellucidError
-from pellucid.sharding import explicit_types, layout, topology
-from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
+from pellucid._machine.base.errors import PellucidError
+from pellucid._machine.sharding import explicit_types, layout, topology
+from pellucid._machine.sharding.mesh import AbstractMesh, AxisType, Mesh
+from pellucid._machine.sharding.named_sharding import NamedSharding
+from pellucid._machine.sharding.partition_spec import PartitionSpec
 
 PAGE = Path(__file__).parents[2] / "messages" / "sharding.md"
 EXAMPLE = re.compile(r"```python\n(?P<code>.*?)\n```\n\n```text\n(?P<text>.*?)\n```", re.DOTALL)

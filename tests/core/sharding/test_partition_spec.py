@@ -6,9 +6,13 @@ import threading
 
 import pytest
 
-from pellucid.sharding.errors import DuplicateAxisError, PartitionSpecError, ShardingArgumentError
-from pellucid.sharding.interning import InternTable
-from pellucid.sharding.partition_spec import PartitionSpec, check_axes_are_used_once
+from pellucid._machine.sharding.errors import (
+    DuplicateAxisError,
+    PartitionSpecError,
+    ShardingArgumentError,
+)
+from pellucid._machine.sharding.interning import InternTable
+from pellucid._machine.sharding.partition_spec import PartitionSpec, check_axes_are_used_once
 
 P = PartitionSpec
 

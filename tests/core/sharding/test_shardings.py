@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import pellucid as pl
-from pellucid.sharding.errors import (
+from pellucid._machine.sharding.errors import (
     AbstractPlacementError,
     IndivisibleError,
     MemoryKindError,
@@ -19,17 +19,17 @@ from pellucid.sharding.errors import (
     ShardingArgumentError,
     ShardingError,
 )
-from pellucid.sharding.hlo_shardings import spec_of_hlo_sharding, tiles_of
-from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh
-from pellucid.sharding.named_sharding import NamedSharding, sharding_of_tiles
-from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.placement import (
+from pellucid._machine.sharding.hlo_shardings import spec_of_hlo_sharding, tiles_of
+from pellucid._machine.sharding.mesh import AbstractMesh, AxisType, Mesh
+from pellucid._machine.sharding.named_sharding import NamedSharding, sharding_of_tiles
+from pellucid._machine.sharding.partition_spec import PartitionSpec
+from pellucid._machine.sharding.placement import (
     GSPMDSharding,
     Sharding,
     SingleDeviceSharding,
     make_single_device_sharding,
 )
-from pellucid.xla.shardings import REPLICATED, UNREDUCED, DeviceList, HloSharding
+from pellucid._machine.xla.shardings import REPLICATED, UNREDUCED, DeviceList, HloSharding
 
 from jaxlib import _jax  # isort: skip
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pellucid.sharding.errors import PartitionSpecError, ShardingError
-from pellucid.sharding.hlo_shardings import means_the_same
-from pellucid.sharding.mesh import AbstractMesh, AxisType, Mesh
-from pellucid.sharding.named_sharding import NamedSharding
-from pellucid.sharding.partition_spec import PartitionSpec
-from pellucid.sharding.placement import GSPMDSharding, make_single_device_sharding
-from pellucid.sharding.shardy import (
+from pellucid._machine.sharding.errors import PartitionSpecError, ShardingError
+from pellucid._machine.sharding.hlo_shardings import means_the_same
+from pellucid._machine.sharding.mesh import AbstractMesh, AxisType, Mesh
+from pellucid._machine.sharding.named_sharding import NamedSharding
+from pellucid._machine.sharding.partition_spec import PartitionSpec
+from pellucid._machine.sharding.placement import GSPMDSharding, make_single_device_sharding
+from pellucid._machine.sharding.shardy import (
     MeshDescription,
     ShardingDescription,
     axis_texts,
@@ -21,7 +21,7 @@ from pellucid.sharding.shardy import (
     describe_mesh,
     name_in,
 )
-from pellucid.xla.shardings import DeviceList, HloSharding
+from pellucid._machine.xla.shardings import DeviceList, HloSharding
 
 from jaxlib import _jax  # isort: skip
 from jaxlib.mlir import ir  # isort: skip

@@ -9,7 +9,7 @@ import pytest
 from corpus import told_types
 
 import pellucid as pl
-from pellucid.base.errors import UnsupportedError
+from pellucid._machine.base.errors import UnsupportedError
 
 
 @pytest.mark.parametrize("program", told_types.PROGRAMS)

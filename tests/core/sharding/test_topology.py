@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pellucid.sharding import topology
-from pellucid.sharding.errors import MeshError
-from pellucid.sharding.topology import create_device_mesh, create_hybrid_device_mesh
+from pellucid._machine.sharding import topology
+from pellucid._machine.sharding.errors import MeshError
+from pellucid._machine.sharding.topology import create_device_mesh, create_hybrid_device_mesh
 
 
 def grid_devices(shape: tuple[int, ...], kind: str = "TPU v4") -> list[Any]:

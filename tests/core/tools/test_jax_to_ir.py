@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pellucid as pl
-from pellucid.base.errors import ArgumentValueError
+from pellucid._machine.base.errors import ArgumentValueError
 from pellucid.extend import mlir
 from pellucid.tools import jax_to_ir
 

@@ -10,7 +10,7 @@ from message_checks import check_message
 
 import pellucid as pl
 from pellucid import numpy as jnp
-from pellucid.base.errors import ConcretizationTypeError
+from pellucid._machine.base.errors import ConcretizationTypeError
 from pellucid.extend.core import find_top_trace
 
 X = np.ones(3, np.float32)

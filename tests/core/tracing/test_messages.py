@@ -8,8 +8,8 @@ from message_page import Page
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import ShapeError
-from pellucid.tracing.trace import name_operands
+from pellucid._machine.base.errors import ShapeError
+from pellucid._machine.tracing.trace import name_operands
 
 PAGE = Page("operands.md")
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from pellucid.ir.avals import shaped_array
-from pellucid.primitives.arithmetic import mul
-from pellucid.primitives.transcendental import sin
-from pellucid.tracing.staging import replay, stage, steps
+from pellucid._machine.ir.avals import shaped_array
+from pellucid._machine.primitives.arithmetic import mul
+from pellucid._machine.primitives.transcendental import sin
+from pellucid._machine.tracing.staging import replay, stage, steps
 
 VECTOR = shaped_array((3,), np.dtype(np.float32))
 X = np.arange(3, dtype=np.float32)

@@ -6,19 +6,19 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid.base.errors import (
+from pellucid._machine.base.errors import (
     LeakError,
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
+from pellucid._machine.ir.avals import shaped_array
+from pellucid._machine.primitives.arithmetic import add, mul
+from pellucid._machine.primitives.transcendental import sin
+from pellucid._machine.tracing.current import context
+from pellucid._machine.tracing.staging import replay, stage
 from pellucid.experimental import checkify
-from pellucid.ir.avals import shaped_array
-from pellucid.primitives.arithmetic import add, mul
-from pellucid.primitives.transcendental import sin
-from pellucid.tracing.current import context
-from pellucid.tracing.staging import replay, stage
 
 VECTOR = shaped_array((3,), np.dtype(np.float32))
 SCALAR = shaped_array((), np.dtype(np.float32))
@@ -134,7 +134,7 @@ def test_each_equation_carries_its_four_facts() -> None:
     assert equation.id > 0
     assert equation.scope.path() == ("outer", "inner")
     assert equation.lineage is None
-    from pellucid.base.source import user_frame
+    from pellucid._machine.base.source import user_frame
 
     frame = user_frame(equation.source)
     assert frame.file == __file__
@@ -214,7 +214,7 @@ def test_an_argument_is_named_in_the_error() -> None:
 
 
 def test_type_rules_run_once_for_each_kind_of_operands(monkeypatch) -> None:
-    from pellucid.primitives import transcendental
+    from pellucid._machine.primitives import transcendental
 
     calls = []
     original = type(transcendental.sin_p).abstract_eval

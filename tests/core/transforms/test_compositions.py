@@ -12,7 +12,7 @@ from rotation import rotating
 
 import pellucid
 from pellucid import grad, jit, jvp, lax, vmap
-from pellucid.primitives.transcendental import cos, exp, sin, tanh
+from pellucid._machine.primitives.transcendental import cos, exp, sin, tanh
 
 
 @pytest.fixture(autouse=True)

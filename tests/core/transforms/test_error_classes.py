@@ -7,7 +7,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import lax, numpy as jnp
-from pellucid.base.errors import MissingRule, ShapeError, UnexpectedTracerError
+from pellucid._machine.base.errors import MissingRule, ShapeError, UnexpectedTracerError
 
 X = np.ones(3, np.float32)
 STRINGS = np.array(["a", "bc"], np.dtypes.StringDType())

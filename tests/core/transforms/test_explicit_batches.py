@@ -12,7 +12,7 @@ from message_checks import check_message
 
 import pellucid as pl
 from pellucid import lax
-from pellucid.base.errors import ArgumentTypeError
+from pellucid._machine.base.errors import ArgumentTypeError
 from pellucid.sharding import NamedSharding, PartitionSpec as P, reshard
 
 

@@ -3,7 +3,7 @@
 import concurrent.futures
 
 import pellucid as pl
-from pellucid.base.config import config
+from pellucid._machine.base.config import config
 
 offset = config.option("random_seed_offset")
 gumbel = config.option("high_dynamic_range_gumbel")

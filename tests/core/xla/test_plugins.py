@@ -9,11 +9,11 @@ import pathlib
 import pytest
 
 import pellucid  # noqa: F401
-from pellucid.base.config import config
-from pellucid.base.errors import DeviceError, DistributedError, PlatformError
-from pellucid.runtime import platforms
-from pellucid.xla import plugins
-from pellucid.xla.client import JaxRuntimeError, make_cpu_client
+from pellucid._machine.base.config import config
+from pellucid._machine.base.errors import DeviceError, DistributedError, PlatformError
+from pellucid._machine.runtime import platforms
+from pellucid._machine.xla import plugins
+from pellucid._machine.xla.client import JaxRuntimeError, make_cpu_client
 
 
 class Fakes:

@@ -8,14 +8,14 @@ import sys
 import pytest
 from jaxlib import _jax
 
-from pellucid.base.tree import (
+from pellucid._machine.base.tree import (
     CyclicTreeError,
     register_pytree_node,
     tree_flatten_with_path,
     tree_leaves,
 )
-from pellucid.xla import pytree
-from pellucid.xla.recursion import levels_left
+from pellucid._machine.xla import pytree
+from pellucid._machine.xla.recursion import levels_left
 
 
 def test_the_registry_is_our_own():

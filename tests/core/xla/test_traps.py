@@ -68,9 +68,9 @@ def test_cpp_never_imports_jax(devices):
         import sys
         import numpy as np
         import pellucid
-        from pellucid.runtime import platforms
-        from pellucid.runtime.interchange import from_dlpack
-        from pellucid.runtime.transfer import device_put
+        from pellucid._machine.runtime import platforms
+        from pellucid._machine.runtime.interchange import from_dlpack
+        from pellucid._machine.runtime.transfer import device_put
         from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
         devices = platforms.devices()
         mesh = Mesh(np.array(devices), ("x",))
@@ -102,9 +102,9 @@ def test_the_weak_cache_module_is_loaded_before_it_is_needed():
 _ALIGNED = """
     import numpy as np
     import pellucid
-    from pellucid.higher_order.jitted import jit
-    from pellucid.primitives.arithmetic import add, mul
-    from pellucid.runtime.transfer import device_put, from_host
+    from pellucid._machine.higher_order.jitted import jit
+    from pellucid._machine.primitives.arithmetic import add, mul
+    from pellucid._machine.runtime.transfer import device_put, from_host
 
     def aligned(n):
         "A NumPy array whose memory begins at a multiple of 64 bytes, where jaxlib would use it as it is."
@@ -160,8 +160,8 @@ def test_donating_to_another_device_leaves_no_poison():
     code = """
         import numpy as np
         import pellucid
-        from pellucid.runtime import platforms
-        from pellucid.runtime.transfer import device_put
+        from pellucid._machine.runtime import platforms
+        from pellucid._machine.runtime.transfer import device_put
         x = device_put(np.arange(4, dtype=np.float32))
         y = device_put(x, platforms.devices()[1], donate=True)
         print(x.is_deleted(), y)
@@ -180,11 +180,11 @@ _ALL_REDUCE = """
     import os
     import numpy as np
     import pellucid
-    from pellucid.ir.avals import shaped_array
-    from pellucid.runtime import platforms
-    from pellucid.runtime.transfer import device_put
+    from pellucid._machine.ir.avals import shaped_array
+    from pellucid._machine.runtime import platforms
+    from pellucid._machine.runtime.transfer import device_put
     from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
-    from pellucid.xla import compile as xla, mlir
+    from pellucid._machine.xla import compile as xla, mlir
 
     devices = platforms.devices()
     n = len(devices)
@@ -237,7 +237,7 @@ def test_a_number_of_threads_that_the_user_chose_is_kept():
     code = """
         import os
         from jaxlib import _jax
-        from pellucid.xla import client
+        from pellucid._machine.xla import client
         def make(**options):
             print(os.environ.get("PJRT_NPROC"), os.environ.get("NPROC"))
         _jax.get_tfrt_cpu_client = make
@@ -257,8 +257,8 @@ def test_operations_outlive_the_module_they_came_from():
         import gc
         import numpy as np
         import pellucid
-        from pellucid.higher_order.jitted import jit
-        from pellucid.primitives.arithmetic import add
+        from pellucid._machine.higher_order.jitted import jit
+        from pellucid._machine.primitives.arithmetic import add
         def operations():
             lowered = jit(lambda x: add(x, x)).lower(np.ones(3, np.float32))
             [main] = lowered.compiler_ir().body.operations
@@ -277,8 +277,8 @@ def test_an_executable_outlives_what_made_it():
         import gc
         import numpy as np
         import pellucid
-        from pellucid.higher_order.jitted import jit
-        from pellucid.primitives.arithmetic import add
+        from pellucid._machine.higher_order.jitted import jit
+        from pellucid._machine.primitives.arithmetic import add
         big = np.ones(1000, np.float32)
         compiled = jit(lambda x: add(x, big)).lower(np.ones(1000, np.float32)).compile()
         del big

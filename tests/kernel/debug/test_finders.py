@@ -8,7 +8,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid.compilation import interception
+from pellucid._machine.compilation import interception
 from pellucid.experimental import checkify
 from pellucid_kernel.debug import debug, diverge, explain_grad, post_mortem
 from pellucid_viz.render.html import record_of

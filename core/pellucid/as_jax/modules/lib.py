@@ -1,5 +1,5 @@
 """The version of jaxlib, as `jax.lib`."""
 
-from pellucid.xla.compile import jaxlib_version as __version__
+from pellucid._machine.xla.compile import jaxlib_version as __version__
 
 __all__ = ["__version__"]

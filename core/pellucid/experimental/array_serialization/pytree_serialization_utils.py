@@ -7,7 +7,7 @@ import binascii
 import struct
 from typing import Any
 
-from pellucid.base.errors import ArgumentValueError
+from pellucid._machine.base.errors import ArgumentValueError
 from pellucid.export.flatbuffers import decode, encode
 from pellucid.export.trees import decode_tree, encode_tree, register_pytree_node_serialization
 

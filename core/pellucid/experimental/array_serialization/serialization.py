@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from pellucid.base.functional import strict_zip
-from pellucid.base.typing import Shape
-from pellucid.higher_order.stages import ShapeDtypeStruct
-from pellucid.runtime.assembly import make_array_from_callback
-from pellucid.runtime.distributed.initialize import barrier
-from pellucid.runtime.extended import ExtendedArray
-from pellucid.runtime.platforms import process_index
-from pellucid.sharding.layout import Format
-from pellucid.sharding.placement import Sharding
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid._machine.base.functional import strict_zip
+from pellucid._machine.base.typing import Shape
+from pellucid._machine.higher_order.stages import ShapeDtypeStruct
+from pellucid._machine.runtime.assembly import make_array_from_callback
+from pellucid._machine.runtime.distributed.initialize import barrier
+from pellucid._machine.runtime.extended import ExtendedArray
+from pellucid._machine.runtime.platforms import process_index
+from pellucid._machine.sharding.layout import Format
+from pellucid._machine.sharding.placement import Sharding
 
 _DRIVERS = ("zarr", "zarr3")
 _DEFAULT_CONCURRENT_GB = 32

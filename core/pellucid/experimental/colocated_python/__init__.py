@@ -10,12 +10,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from pellucid.base.errors import UnsupportedError
-from pellucid.base.typing import Function
-from pellucid.runtime import platforms
-from pellucid.sharding.mesh import Mesh
+from pellucid._machine.base.errors import UnsupportedError
+from pellucid._machine.base.typing import Function
+from pellucid._machine.runtime import platforms
+from pellucid._machine.sharding.mesh import Mesh
+from pellucid._machine.xla.arrays import Array
 from pellucid.tree_util import tree_leaves
-from pellucid.xla.arrays import Array
 
 C = TypeVar("C", bound=type)
 

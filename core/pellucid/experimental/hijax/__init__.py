@@ -4,10 +4,10 @@ Programs hold arrays alone: a value of such a type goes into a program as the ar
 of arrays. What a value's derivative is, its type and its primitives say.
 """
 
+from pellucid._machine.ir.avals import AbstractRef, AbstractValue, ShapedArray
+from pellucid._machine.ir.rules import Zero
+from pellucid._machine.refs.access import RefView as TransformedRef
 from pellucid.interpreters.ad import instantiate_zeros, is_undefined_primal
-from pellucid.ir.avals import AbstractRef, AbstractValue, ShapedArray
-from pellucid.ir.rules import Zero
-from pellucid.refs.access import RefView as TransformedRef
 
 from .primitives import HiPrimitive, VJPHiPrimitive, cur_qdd
 from .types import (

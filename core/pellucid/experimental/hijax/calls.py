@@ -8,12 +8,12 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from pellucid.base.tree import register_pytree_node, tree_map
-from pellucid.base.typing import Function, Keywords
-from pellucid.higher_order.jitted import Jitted, callable_of
-from pellucid.higher_order.stages import eval_shape
-from pellucid.ir import Operands
-from pellucid.xla.pytree import library_types
+from pellucid._machine.base.tree import register_pytree_node, tree_map
+from pellucid._machine.base.typing import Function, Keywords
+from pellucid._machine.higher_order.jitted import Jitted, callable_of
+from pellucid._machine.higher_order.stages import eval_shape
+from pellucid._machine.ir import Operands
+from pellucid._machine.xla.pytree import library_types
 
 from . import mutable
 from .types import raised

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pellucid.base.errors import UnsupportedError
-from pellucid.base.functional import strict_zip
-from pellucid.refs.access import new_ref
-from pellucid.tracing import Tracer, bottom, context, use_trace
-from pellucid.xla.pytree import library_types
+from pellucid._machine.base.errors import UnsupportedError
+from pellucid._machine.base.functional import strict_zip
+from pellucid._machine.refs.access import new_ref
+from pellucid._machine.tracing import Tracer, bottom, context, use_trace
+from pellucid._machine.xla.pytree import library_types
 
 from .types import MutableHiType
 

@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.dtypes import float0
-from pellucid.base.errors import ArgumentTypeError, MissingRule, UnsupportedError
-from pellucid.base.functional import strict_zip
-from pellucid.base.tree import tree_flatten, tree_leaves, tree_map
-from pellucid.higher_order.custom_derivatives import custom_jvp, custom_vjp
-from pellucid.higher_order.custom_rules import SymbolicZero
-from pellucid.higher_order.custom_vmap import custom_vmap
+from pellucid._machine.base.dtypes import float0
+from pellucid._machine.base.errors import ArgumentTypeError, MissingRule, UnsupportedError
+from pellucid._machine.base.functional import strict_zip
+from pellucid._machine.base.tree import tree_flatten, tree_leaves, tree_map
+from pellucid._machine.higher_order.custom_derivatives import custom_jvp, custom_vjp
+from pellucid._machine.higher_order.custom_rules import SymbolicZero
+from pellucid._machine.higher_order.custom_vmap import custom_vmap
+from pellucid._machine.primitives.creation import instantiate
+from pellucid._machine.primitives.families import add_tangents
+from pellucid._machine.tracing import Tracer, context, is_array_like, type_of
+from pellucid._machine.xla import pytree
+from pellucid._machine.xla.pytree import library_types
 from pellucid.numpy.manipulation import moveaxis
-from pellucid.primitives.creation import instantiate
-from pellucid.primitives.families import add_tangents
-from pellucid.tracing import Tracer, context, is_array_like, type_of
-from pellucid.xla import pytree
-from pellucid.xla.pytree import library_types
 
 from . import mutable
 from .types import (

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base.errors import ArgumentTypeError, MissingRule, UnsupportedError
-from pellucid.base.typing import Function
-from pellucid.higher_order.custom_rules import SymbolicZero
-from pellucid.ir.avals import AbstractValue, ShapedArray
-from pellucid.ir.rules import Effect, Zero
-from pellucid.primitives.creation import instantiate
-from pellucid.tracing.trace import Tracer, is_array_like, type_of
-from pellucid.xla import pytree
+from pellucid._machine.base.errors import ArgumentTypeError, MissingRule, UnsupportedError
+from pellucid._machine.base.typing import Function
+from pellucid._machine.higher_order.custom_rules import SymbolicZero
+from pellucid._machine.ir.avals import AbstractValue, ShapedArray
+from pellucid._machine.ir.rules import Effect, Zero
+from pellucid._machine.primitives.creation import instantiate
+from pellucid._machine.tracing.trace import Tracer, is_array_like, type_of
+from pellucid._machine.xla import pytree
 
 _CARRIERS = "_pellucid_tangent_carriers"
 """Attribute of a traced value whose tangent consists of other arrays than it does: zeros, whose tangents those are."""

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid._machine.base.tree import tree_map
+from pellucid._machine.base.typing import Function
+from pellucid._machine.higher_order.stages import ShapeDtypeStruct, eval_shape, make_jaxpr
+from pellucid._machine.ir import Equation, Jaxpr, Literal, Primitive, ShapedArray
+from pellucid._machine.parallel.shard_map import shard_map
+from pellucid._machine.transforms.gradient import vjp
 from pellucid.analysis.costs import equation_cost
 from pellucid.analysis.exchanges import sent_bytes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from pellucid.base.tree import tree_map
-from pellucid.base.typing import Function
-from pellucid.higher_order.stages import ShapeDtypeStruct, eval_shape, make_jaxpr
 from pellucid.introspect.bodies import Body, bodies_of
-from pellucid.ir import Equation, Jaxpr, Literal, Primitive, ShapedArray
-from pellucid.parallel.shard_map import shard_map
-from pellucid.transforms.gradient import vjp
 
 ValidRooflineDtype = np.dtype[Any] | type
 ShapeDtypeStructTree = Any

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pellucid.base import config
-from pellucid.base.errors import ArgumentValueError
-from pellucid.base.typing import Function
-from pellucid.higher_order.jitted import jit
+from pellucid._machine.base import config
+from pellucid._machine.base.errors import ArgumentValueError
+from pellucid._machine.base.typing import Function
+from pellucid._machine.higher_order.jitted import jit
 
 from .source_map import SourceMap
 
@@ -50,7 +50,7 @@ def register_pass(pass_: Pass) -> None:
     >>> register_pass(all_passes()[0])
     Traceback (most recent call last):
         ...
-    pellucid.base.errors.ArgumentValueError: register_pass: there is a pass of this name.
+    pellucid._machine.base.errors.ArgumentValueError: register_pass: there is a pass of this name.
       name: 'jaxpr'
     """
     if pass_.name in _passes:

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pellucid.base.typing import Function
+from pellucid._machine.base.typing import Function
 
 from .common import Pass, SourceMapDump
 

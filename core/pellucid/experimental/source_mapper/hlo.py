@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pellucid._machine.base.typing import Function
+from pellucid._machine.higher_order.jitted import jit
 from pellucid.analysis.hlo import source_frames
-from pellucid.base.typing import Function
-from pellucid.higher_order.jitted import jit
 
 from .common import Pass, SourceMapDump, register_pass
 from .jaxpr import canonicalize_filename

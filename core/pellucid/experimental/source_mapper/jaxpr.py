@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pellucid.base.source import user_frame
-from pellucid.base.typing import Function
-from pellucid.higher_order.stages import make_jaxpr
-from pellucid.ir import ClosedJaxpr
-from pellucid.ir.printing import listing
+from pellucid._machine.base.source import user_frame
+from pellucid._machine.base.typing import Function
+from pellucid._machine.higher_order.stages import make_jaxpr
+from pellucid._machine.ir import ClosedJaxpr
+from pellucid._machine.ir.printing import listing
 
 from .common import Pass, SourceMapDump, register_pass
 from .source_map import source_map_of

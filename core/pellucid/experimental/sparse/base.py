@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pellucid.base import public_functions
-from pellucid.base.dims import canonical_shape
-from pellucid.base.errors import ArgumentValueError, UnsupportedError
-from pellucid.base.tree import tree_leaves
-from pellucid.runtime.transfer import block_until_ready
+from pellucid._machine.base import public_functions
+from pellucid._machine.base.dims import canonical_shape
+from pellucid._machine.base.errors import ArgumentValueError, UnsupportedError
+from pellucid._machine.base.tree import tree_leaves
+from pellucid._machine.runtime.transfer import block_until_ready
 
 
 class SparseEfficiencyError(ValueError):

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import public_functions
-from pellucid.base.errors import (
+from pellucid._machine.base import public_functions
+from pellucid._machine.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     ConcretizationTypeError,
@@ -22,7 +22,9 @@ from pellucid.base.errors import (
     ShapeError,
     UnsupportedError,
 )
-from pellucid.base.tree import register_pytree_node_class
+from pellucid._machine.base.tree import register_pytree_node_class
+from pellucid._machine.tracing.trace import Tracer
+from pellucid._machine.transforms.vmap import Container
 from pellucid.experimental.sparse.base import JAXSparse, mapped_shape
 from pellucid.experimental.sparse.indices import (
     coordinates,
@@ -35,8 +37,6 @@ from pellucid.experimental.sparse.indices import (
     zeroed,
 )
 from pellucid.experimental.sparse.operation import SparseOperation, over_batch
-from pellucid.tracing.trace import Tracer
-from pellucid.transforms.vmap import Container
 
 
 class SparseInfo(NamedTuple):

@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import public_functions
-from pellucid.base.errors import (
+from pellucid._machine.base import public_functions
+from pellucid._machine.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     DtypeError,
     ShapeError,
     UnsupportedError,
 )
-from pellucid.base.tree import register_pytree_node_class
+from pellucid._machine.base.tree import register_pytree_node_class
+from pellucid._machine.transforms.vmap import Container
 from pellucid.experimental.sparse.base import JAXSparse, mapped_shape
 from pellucid.experimental.sparse.bcoo import (
     BCOO,
@@ -42,7 +43,6 @@ from pellucid.experimental.sparse.products import (
     product_type,
 )
 from pellucid.experimental.sparse.rows import row_numbers, row_starts
-from pellucid.transforms.vmap import Container
 
 
 def bcoo_indices(indices: Any, indptr: Any) -> Any:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import public_functions
-from pellucid.base.errors import ArgumentTypeError, ShapeError, UnsupportedError
-from pellucid.base.tree import register_pytree_node_class
+from pellucid._machine.base import public_functions
+from pellucid._machine.base.errors import ArgumentTypeError, ShapeError, UnsupportedError
+from pellucid._machine.base.tree import register_pytree_node_class
 from pellucid.experimental.sparse.base import JAXSparse
 from pellucid.experimental.sparse.bcoo import BCOO, bcoo_fromdense, bcoo_fromdense_p
 from pellucid.experimental.sparse.indices import gathered, scattered, sorted_rows

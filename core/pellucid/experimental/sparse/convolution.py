@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from pellucid import lax, numpy as jnp
-from pellucid.base import public_functions
-from pellucid.base.errors import UnsupportedError
+from pellucid._machine.base import public_functions
+from pellucid._machine.base.errors import UnsupportedError
+from pellucid._machine.higher_order.stages import ShapeDtypeStruct, eval_shape
 from pellucid.experimental.sparse.base import JAXSparse
 from pellucid.experimental.sparse.bcoo import BCOO, bcoo_fromdense, checked
 from pellucid.experimental.sparse.indices import in_bounds, padded, zeroed
 from pellucid.experimental.sparse.layouts import bcoo_update_layout
 from pellucid.experimental.sparse.movement import bcoo_reshape
-from pellucid.higher_order.stages import ShapeDtypeStruct, eval_shape
 
 
 def _vector(mat: Any, n: int) -> BCOO:

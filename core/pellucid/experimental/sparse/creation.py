@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp, random
-from pellucid.base import public_functions
-from pellucid.base.errors import ArgumentValueError
-from pellucid.base.tree import tree_flatten
+from pellucid._machine.base import public_functions
+from pellucid._machine.base.errors import ArgumentValueError
+from pellucid._machine.base.tree import tree_flatten
+from pellucid._machine.transforms.vmap import vmap
 from pellucid.experimental.sparse.base import JAXSparse
 from pellucid.experimental.sparse.bcoo import BCOO, Layout
 from pellucid.experimental.sparse.bcsr import BCSR
 from pellucid.experimental.sparse.compressed import COO, CSC, CSR
 from pellucid.experimental.sparse.indices import coordinates
 from pellucid.experimental.sparse.operation import SparseOperation
-from pellucid.transforms.vmap import vmap
 
 FORMATS: dict[str, type[JAXSparse]] = {
     "bcoo": BCOO,

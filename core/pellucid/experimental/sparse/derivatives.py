@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pellucid import numpy as jnp
-from pellucid.base import public_functions
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from pellucid.base.tree import tree_flatten, tree_leaves
+from pellucid._machine.base import public_functions
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid._machine.base.tree import tree_flatten, tree_leaves
+from pellucid._machine.transforms import gradient, jacobians
+from pellucid._machine.transforms.arguments import check_callable
 from pellucid.experimental.sparse.base import JAXSparse
 from pellucid.experimental.sparse.bcoo import BCOO
 from pellucid.experimental.sparse.bcsr import BCSR
-from pellucid.transforms import gradient, jacobians
-from pellucid.transforms.arguments import check_callable
 
 Rebuild = Callable[[Sequence[Any]], Any]
 

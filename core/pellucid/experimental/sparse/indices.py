@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pellucid import lax, numpy as jnp
-from pellucid.base import public_functions
-from pellucid.base.errors import ArgumentValueError
+from pellucid._machine.base import public_functions
+from pellucid._machine.base.errors import ArgumentValueError
 
 
 def columns(indices: Any) -> list[Any]:

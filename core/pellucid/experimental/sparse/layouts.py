@@ -7,8 +7,8 @@ import warnings
 from typing import Any
 
 from pellucid import numpy as jnp
-from pellucid.base import public_functions
-from pellucid.base.errors import ArgumentValueError
+from pellucid._machine.base import public_functions
+from pellucid._machine.base.errors import ArgumentValueError
 from pellucid.experimental.sparse.base import SparseEfficiencyError, SparseEfficiencyWarning
 from pellucid.experimental.sparse.bcoo import BCOO, checked
 from pellucid.experimental.sparse.indices import columns, in_bounds, padded, zeroed

@@ -10,16 +10,21 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import public_functions
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError, UnsupportedError
-from pellucid.callbacks.pure import pure_callback
+from pellucid._machine.base import public_functions
+from pellucid._machine.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    ShapeError,
+    UnsupportedError,
+)
+from pellucid._machine.callbacks.pure import pure_callback
+from pellucid._machine.higher_order.linear_calls import custom_linear_solve
+from pellucid._machine.higher_order.loops import while_loop
+from pellucid._machine.higher_order.stages import ShapeDtypeStruct
+from pellucid._machine.primitives.contraction import Precision
 from pellucid.experimental.sparse.base import JAXSparse
 from pellucid.experimental.sparse.compressed import CSR
-from pellucid.higher_order.linear_calls import custom_linear_solve
-from pellucid.higher_order.loops import while_loop
-from pellucid.higher_order.stages import ShapeDtypeStruct
 from pellucid.numpy.promotion import promote_dtypes_inexact
-from pellucid.primitives.contraction import Precision
 
 __all__ = ["lobpcg_standard", "spsolve"]
 

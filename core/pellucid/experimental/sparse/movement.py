@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from pellucid import lax, numpy as jnp
-from pellucid.base import public_functions
-from pellucid.base.errors import (
+from pellucid._machine.base import public_functions
+from pellucid._machine.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     AxisError,
     ShapeError,
     UnsupportedError,
 )
+from pellucid._machine.transforms.vmap import vmap
 from pellucid.experimental.sparse.bcoo import (
     BCOO,
     bcoo_sum_duplicates,
@@ -33,7 +34,6 @@ from pellucid.experimental.sparse.indices import (
 )
 from pellucid.experimental.sparse.layouts import bcoo_update_layout
 from pellucid.experimental.sparse.operation import stretched
-from pellucid.transforms.vmap import vmap
 
 
 def with_batch(mat: BCOO) -> tuple[Any, Any]:

@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pellucid import numpy as jnp
-from pellucid.base import public_functions
-from pellucid.base.caching import cached
-from pellucid.higher_order.calls import Defined, JitParams
-from pellucid.ir.jaxpr import ClosedJaxpr
-from pellucid.ir.rules import CONTROL, Shown
-from pellucid.tracing.trace import bind, type_of
-from pellucid.transforms.derived import stage_open
-from pellucid.transforms.vmap import vmap
-from pellucid.xla.flags import trace_context
+from pellucid._machine.base import public_functions
+from pellucid._machine.base.caching import cached
+from pellucid._machine.higher_order.calls import Defined, JitParams
+from pellucid._machine.ir.jaxpr import ClosedJaxpr
+from pellucid._machine.ir.rules import CONTROL, Shown
+from pellucid._machine.tracing.trace import bind, type_of
+from pellucid._machine.transforms.derived import stage_open
+from pellucid._machine.transforms.vmap import vmap
+from pellucid._machine.xla.flags import trace_context
 
 PROGRAMS_KEPT = 4096
 """Number of definitions, for operand types and settings, that are kept."""

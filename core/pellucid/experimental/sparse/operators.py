@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from pellucid import lax, numpy as jnp
-from pellucid.base.errors import UnsupportedError
+from pellucid._machine.base.errors import UnsupportedError
+from pellucid._machine.tracing.trace import Tracer, bind1
 from pellucid.experimental.sparse.base import JAXSparse
 from pellucid.experimental.sparse.bcoo import BCOO, bcoo_sum_duplicates
 from pellucid.experimental.sparse.bcsr import (
@@ -38,7 +39,6 @@ from pellucid.experimental.sparse.products import (
     multiplied,
 )
 from pellucid.experimental.sparse.trace import rules, sparsify
-from pellucid.tracing.trace import Tracer, bind1
 
 
 def with_data(mat: Any, data: Any) -> Any:

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from pellucid import lax, numpy as jnp
-from pellucid.base import public_functions
-from pellucid.base.errors import (
+from pellucid._machine.base import public_functions
+from pellucid._machine.base.errors import (
     ArgumentTypeError,
     ShapeError,
     UnsupportedError,
 )
+from pellucid._machine.higher_order.stages import ShapeDtypeStruct, eval_shape
+from pellucid._machine.transforms.vmap import vmap
 from pellucid.experimental.sparse.bcoo import (
     BCOO,
     SparseInfo,
@@ -39,8 +41,6 @@ from pellucid.experimental.sparse.operation import (
     over_mapped,
     stretched,
 )
-from pellucid.higher_order.stages import ShapeDtypeStruct, eval_shape
-from pellucid.transforms.vmap import vmap
 
 Numbers = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid import numpy as jnp
-from pellucid.base import public_functions
+from pellucid._machine.base import public_functions
 
 
 def row_starts(row: Any, n_rows: int) -> Any:

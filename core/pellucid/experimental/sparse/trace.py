@@ -10,19 +10,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pellucid import lax, numpy as jnp
-from pellucid.base import public_functions
-from pellucid.base.errors import UnsupportedError
-from pellucid.base.tree import tree_map
+from pellucid._machine.base import public_functions
+from pellucid._machine.base.errors import UnsupportedError
+from pellucid._machine.base.tree import tree_map
+from pellucid._machine.higher_order.stages import eval_shape
+from pellucid._machine.ir.avals import shaped_array
+from pellucid._machine.ir.primitive import Primitive, called
+from pellucid._machine.tracing.current import context, use_trace
+from pellucid._machine.tracing.staging import replay
+from pellucid._machine.tracing.trace import Trace, Tracer
+from pellucid._machine.transforms.arguments import check_callable, wraps
 from pellucid.experimental.sparse.base import JAXSparse
 from pellucid.experimental.sparse.bcoo import BCOO
 from pellucid.experimental.sparse.bcsr import BCSR
-from pellucid.higher_order.stages import eval_shape
-from pellucid.ir.avals import shaped_array
-from pellucid.ir.primitive import Primitive, called
-from pellucid.tracing.current import context, use_trace
-from pellucid.tracing.staging import replay
-from pellucid.tracing.trace import Trace, Tracer
-from pellucid.transforms.arguments import check_callable, wraps
 
 TRACED = (BCOO, BCSR)
 """Formats that a function under `sparsify` can compute with."""

@@ -1,9 +1,35 @@
 """Programs under the names of `jax.extend.core`."""
 
-from pellucid.base.dims import InconclusiveDimensionOperation as InconclusiveDimensionOperation
-from pellucid.base.dtypes import tangent_dtype as _tangent_dtype
-from pellucid.base.errors import JaxprTypeError
-from pellucid.base.functional import renamed
+from pellucid._machine.base.dims import (
+    InconclusiveDimensionOperation as InconclusiveDimensionOperation,
+)
+from pellucid._machine.base.dtypes import tangent_dtype as _tangent_dtype
+from pellucid._machine.base.errors import JaxprTypeError
+from pellucid._machine.base.functional import renamed
+from pellucid._machine.ir.avals import AbstractToken
+from pellucid._machine.ir.checking import check_jaxpr
+from pellucid._machine.ir.jaxpr import (
+    ClosedJaxpr,
+    DebugInfo,
+    DropVar,
+    JaxprEqn,
+    Literal,
+    Var,
+    subjaxprs as _subjaxprs,
+)
+from pellucid._machine.ir.rules import Effect, Effects, no_effects
+from pellucid._machine.runtime.tokens import Token
+from pellucid._machine.tracing.current import (
+    take_current_trace as take_current_trace,
+    use_trace as set_current_trace,
+)
+from pellucid._machine.tracing.staging import jaxpr_as_fun
+from pellucid._machine.tracing.trace import (
+    concrete_or_error,
+    find_top_trace,
+    get_opaque_trace_state,
+    is_array_like as _is_array_like,
+)
 from pellucid.extend.core import primitives as primitives
 from pellucid.extend.core.construction import (
     CallPrimitive,
@@ -22,30 +48,6 @@ from pellucid.extend.core.trace_state import (
 )
 from pellucid.interpreters.user_primitive import Primitive
 from pellucid.interpreters.user_trace import TraceTag
-from pellucid.ir.avals import AbstractToken
-from pellucid.ir.checking import check_jaxpr
-from pellucid.ir.jaxpr import (
-    ClosedJaxpr,
-    DebugInfo,
-    DropVar,
-    JaxprEqn,
-    Literal,
-    Var,
-    subjaxprs as _subjaxprs,
-)
-from pellucid.ir.rules import Effect, Effects, no_effects
-from pellucid.runtime.tokens import Token
-from pellucid.tracing.current import (
-    take_current_trace as take_current_trace,
-    use_trace as set_current_trace,
-)
-from pellucid.tracing.staging import jaxpr_as_fun
-from pellucid.tracing.trace import (
-    concrete_or_error,
-    find_top_trace,
-    get_opaque_trace_state,
-    is_array_like as _is_array_like,
-)
 
 jaxprs_in_params = renamed(_subjaxprs, "jaxprs_in_params", __name__)
 primal_dtype_to_tangent_dtype = renamed(_tangent_dtype, "primal_dtype_to_tangent_dtype", __name__)

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import dtypes
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError
-from pellucid.base.typing import Function
-from pellucid.extend.linear_util import WrappedFun
-from pellucid.extend.source_info_util import as_scope
-from pellucid.higher_order.calls import ClosedCall, ClosedCallParams, call_p
-from pellucid.ir.jaxpr import (
+from pellucid._machine.base import dtypes
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError
+from pellucid._machine.base.typing import Function
+from pellucid._machine.higher_order.calls import ClosedCall, ClosedCallParams, call_p
+from pellucid._machine.ir.jaxpr import (
     Atom,
     DebugInfo,
     Equation,
@@ -22,11 +20,13 @@ from pellucid.ir.jaxpr import (
     Var,
     subjaxprs as programs_among,
 )
-from pellucid.ir.primitive import Primitive, params_of
-from pellucid.ir.rules import Effects
-from pellucid.tracing.current import context
-from pellucid.tracing.trace import bind, types_of
-from pellucid.transforms.derived import stage_open
+from pellucid._machine.ir.primitive import Primitive, params_of
+from pellucid._machine.ir.rules import Effects
+from pellucid._machine.tracing.current import context
+from pellucid._machine.tracing.trace import bind, types_of
+from pellucid._machine.transforms.derived import stage_open
+from pellucid.extend.linear_util import WrappedFun
+from pellucid.extend.source_info_util import as_scope
 
 array_types: set[type] = {np.ndarray, *[dtype.type for dtype in dtypes.ALL]}
 """Types of NumPy's values that are taken as arrays."""

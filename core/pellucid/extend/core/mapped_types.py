@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.ir.rules import BatchAxis
-from pellucid.transforms.vmap import batched_aval
+from pellucid._machine.ir.rules import BatchAxis
+from pellucid._machine.transforms.vmap import batched_aval
 
 
 def mapped_aval(size: int, axis: int | None, aval: Any) -> Any:

@@ -1,20 +1,21 @@
 """Primitives under the names of `jax.extend.core.primitives`: those of `lax` and `lax.linalg`, and some that have no function there."""
 
-from pellucid.higher_order.calls import (
+from pellucid._machine.higher_order.calls import (
     call_p as call_p,
     closed_call_p as closed_call_p,
     jit_p as jit_p,
 )
-from pellucid.higher_order.custom_derivatives import (
+from pellucid._machine.higher_order.custom_derivatives import (
     custom_jvp_call_p as custom_jvp_call_p,
     custom_lin_p as custom_lin_p,
     custom_vjp_call_p as custom_vjp_call_p,
 )
-from pellucid.higher_order.remat import name_p as name_p, remat_p as remat_p
+from pellucid._machine.higher_order.remat import name_p as name_p, remat_p as remat_p
+from pellucid._machine.primitives.families import add_any_p as add_jaxvals_p
+from pellucid._machine.primitives.placement import sharding_constraint_p as sharding_constraint_p
+from pellucid._machine.refs.primitives import get_p as get_p, swap_p as swap_p
 from pellucid.lax import *
 from pellucid.lax.linalg import *
-from pellucid.primitives.families import add_any_p as add_jaxvals_p
-from pellucid.primitives.placement import sharding_constraint_p as sharding_constraint_p
 from pellucid.random.gamma import random_gamma_p as random_gamma_p
 from pellucid.random.key_primitives import (
     random_bits_p as random_bits_p,
@@ -23,7 +24,6 @@ from pellucid.random.key_primitives import (
     random_split_p as random_split_p,
 )
 from pellucid.random.threefry import threefry2x32_p as threefry2x32_p
-from pellucid.refs.primitives import get_p as get_p, swap_p as swap_p
 
 _DENIED = """
 cholesky_update_p dce_sink_p lu_pivots_to_permutation_p mulhi_p optimization_barrier_p ormqr_p scatter_sub_p split_p

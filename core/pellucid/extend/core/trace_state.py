@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from pellucid.base.errors import ArgumentValueError
-from pellucid.tracing.current import bottom, context, use_trace
-from pellucid.tracing.staging import StagingTrace
-from pellucid.transforms.vmap import BatchTrace
+from pellucid._machine.base.errors import ArgumentValueError
+from pellucid._machine.tracing.current import bottom, context, use_trace
+from pellucid._machine.tracing.staging import StagingTrace
+from pellucid._machine.transforms.vmap import BatchTrace
 
 
 @contextlib.contextmanager

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from pellucid.base.errors import ArgumentValueError
-from pellucid.base.typing import Function
-from pellucid.lowering.module import LoweringContext
-from pellucid.xla import mlir
-from pellucid.xla.mlir import MLIRError, ir, passmanager
+from pellucid._machine.base.errors import ArgumentValueError
+from pellucid._machine.base.typing import Function
+from pellucid._machine.lowering.module import LoweringContext
+from pellucid._machine.xla import mlir
+from pellucid._machine.xla.mlir import MLIRError, ir, passmanager
 
 sys.modules |= {f"{__name__}.ir": ir, f"{__name__}.passmanager": passmanager}
 

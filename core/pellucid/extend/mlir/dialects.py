@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from pellucid.xla import mlir
+from pellucid._machine.xla import mlir
 
 __path__: list[str] = []  # the dialects are submodules, though not files of this package
 

@@ -3,7 +3,7 @@
 Integers become floats of the default width. Matrices of narrower floats than float32 are refused: no library has them.
 """
 
-from pellucid.higher_order.staged_functions import give_stages as _give_stages
+from pellucid._machine.higher_order.staged_functions import give_stages as _give_stages
 from pellucid.numpy.linalg import decompositions, equations, norms, products
 from pellucid.numpy.linalg.decompositions import *
 from pellucid.numpy.linalg.equations import *

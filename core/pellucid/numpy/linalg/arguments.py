@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.base import ArrayLike, ShapeError
+from pellucid._machine.base import ArrayLike, ShapeError
+from pellucid._machine.primitives.movement import broadcast_in_dim, broadcast_shapes
+from pellucid._machine.tracing import operand_lines, type_of
 from pellucid.numpy.creation import asarray
 from pellucid.numpy.promotion import promote_dtypes_inexact, written
-from pellucid.primitives.movement import broadcast_in_dim, broadcast_shapes
-from pellucid.tracing import operand_lines, type_of
 
 Shape = tuple[int, ...]
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, public_functions
-from pellucid.linalg import (
+from pellucid._machine.base import ArgumentValueError, ArrayLike, UnsupportedError, public_functions
+from pellucid._machine.linalg import (
     cholesky as cholesky_module,
     eig as eig_module,
     qr as qr_module,
     svd as svd_module,
     symmetric_eigen,
 )
-from pellucid.linalg.matrices import H
+from pellucid._machine.linalg.matrices import H
+from pellucid._machine.primitives.movement import broadcast_in_dim
+from pellucid._machine.primitives.sorting import taken_along
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.elementwise import abs as absolute, sign
 from pellucid.numpy.manipulation import flip, matrix_transpose
 from pellucid.numpy.sorting import argsort
-from pellucid.primitives.movement import broadcast_in_dim
-from pellucid.primitives.sorting import taken_along
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 from .arguments import matrices, square_matrices
 

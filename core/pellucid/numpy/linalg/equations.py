@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     ShapeError,
@@ -16,16 +16,16 @@ from pellucid.base import (
     library_code,
     public_functions,
 )
-from pellucid.higher_order.cond import cond
-from pellucid.higher_order.custom_derivatives import custom_jvp
-from pellucid.higher_order.custom_vmap import custom_vmap
-from pellucid.linalg import (
+from pellucid._machine.higher_order.cond import cond
+from pellucid._machine.higher_order.custom_derivatives import custom_jvp
+from pellucid._machine.higher_order.custom_vmap import custom_vmap
+from pellucid._machine.linalg import (
     lu as lu_module,
     solve as solve_module,
     svd as svd_module,
     symmetric_eigen,
 )
-from pellucid.linalg.matrices import (
+from pellucid._machine.linalg.matrices import (
     H,
     columns,
     diagonal_of,
@@ -33,8 +33,12 @@ from pellucid.linalg.matrices import (
     product,
     rows,
 )
-from pellucid.linalg.qr import qr as lax_qr
-from pellucid.linalg.triangular import triangular_solve
+from pellucid._machine.linalg.qr import qr as lax_qr
+from pellucid._machine.linalg.triangular import triangular_solve
+from pellucid._machine.primitives.contraction import Precision
+from pellucid._machine.primitives.movement import canonical_axis
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import arange, asarray, ones_like, zeros_like
 from pellucid.numpy.cumulative import cumprod
@@ -53,10 +57,6 @@ from pellucid.numpy.number_kinds import conj, real
 from pellucid.numpy.products import matmul
 from pellucid.numpy.promotion import aval_of, known_int
 from pellucid.numpy.reductions import max as greatest, prod, sum as total
-from pellucid.primitives.contraction import Precision
-from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 from .arguments import common_batch, inexact, matrices, repeated, square_matrices
 

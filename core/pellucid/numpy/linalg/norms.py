@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, ShapeError, public_functions
-from pellucid.linalg.matrices import eye_like
-from pellucid.linalg.solve import solve
-from pellucid.linalg.svd import svd
+from pellucid._machine.base import ArgumentValueError, ArrayLike, ShapeError, public_functions
+from pellucid._machine.linalg.matrices import eye_like
+from pellucid._machine.linalg.solve import solve
+from pellucid._machine.linalg.svd import svd
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.annotations import Axis
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.elementwise import abs as absolute, sqrt
 from pellucid.numpy.manipulation import canonical_axes, expand_dims, moveaxis, where
 from pellucid.numpy.number_kinds import conj, isnan, real
 from pellucid.numpy.reductions import max as greatest, min as least, static_axis, sum as total
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 from .arguments import inexact, matrices, square_matrices
 

@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid.base import ArgumentValueError, ArrayLike, DTypeLike, ShapeError, public_functions
-from pellucid.linalg.matrices import eye_like
+from pellucid._machine.base import (
+    ArgumentValueError,
+    ArrayLike,
+    DTypeLike,
+    ShapeError,
+    public_functions,
+)
+from pellucid._machine.linalg.matrices import eye_like
+from pellucid._machine.primitives.contraction import Precision, PrecisionLike
+from pellucid._machine.primitives.movement import canonical_axis
+from pellucid._machine.tracing import operand_lines, type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import asarray
 from pellucid.numpy.einsum import einsum
@@ -24,10 +34,6 @@ from pellucid.numpy.products import (
 )
 from pellucid.numpy.promotion import aval_of, known_int, promote_dtypes_numeric
 from pellucid.numpy.reductions import trace as numpy_trace
-from pellucid.primitives.contraction import Precision, PrecisionLike
-from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing import operand_lines, type_of
-from pellucid.xla.arrays import Array
 
 from .equations import inv
 

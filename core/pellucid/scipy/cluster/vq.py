@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArrayLike, ShapeError, public_functions
+from pellucid._machine.base import ArrayLike, ShapeError, public_functions
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 
 def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:

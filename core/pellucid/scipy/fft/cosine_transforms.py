@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     Ints,
@@ -19,12 +19,12 @@ from pellucid.base import (
     UnsupportedError,
     public_functions,
 )
+from pellucid._machine.primitives.movement import canonical_axis
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.manipulation import canonical_axes
 from pellucid.numpy.promotion import aval_of, known_int, promote_dtypes_inexact
-from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 _NORMS = {None: False, "backward": False, "ortho": True}
 

@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     ShapeError,
     UnsupportedError,
     public_functions,
 )
-from pellucid.ir import ShapedArray
+from pellucid._machine.ir import ShapedArray
+from pellucid._machine.tracing import Tracer, type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
-from pellucid.tracing import Tracer, type_of
-from pellucid.xla.arrays import Array
 
 _METHODS = ("linear", "nearest")
 

@@ -1,6 +1,6 @@
 """`pellucid.scipy.linalg`: SciPy's linear algebra. Options about memory and checks of elements have no effect."""
 
-from pellucid.higher_order.staged_functions import give_stages as _give_stages
+from pellucid._machine.higher_order.staged_functions import give_stages as _give_stages
 from pellucid.scipy.linalg import equations, functions, special_matrices
 from pellucid.scipy.linalg.equations import *
 from pellucid.scipy.linalg.functions import *

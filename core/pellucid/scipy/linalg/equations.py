@@ -7,22 +7,24 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     ShapeError,
     UnsupportedError,
     public_functions,
 )
-from pellucid.linalg import (
+from pellucid._machine.linalg import (
     cholesky as cholesky_module,
     lu as lu_module,
     qr as qr_module,
     symmetric_eigen,
 )
-from pellucid.linalg.matrices import H, product
-from pellucid.linalg.solve import inverse_of, solve as solved_by_lu, with_factors
-from pellucid.linalg.triangular import triangular_solve
+from pellucid._machine.linalg.matrices import H, product
+from pellucid._machine.linalg.solve import inverse_of, solve as solved_by_lu, with_factors
+from pellucid._machine.linalg.triangular import triangular_solve
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy import linalg as numpy_linalg
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.linalg.arguments import (
@@ -32,8 +34,6 @@ from pellucid.numpy.linalg.arguments import (
     repeated,
     square_matrices,
 )
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 _FORMS = {0: 0, "N": 0, 1: 1, "T": 1, 2: 2, "C": 2}
 

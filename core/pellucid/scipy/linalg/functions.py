@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     DtypeError,
@@ -17,22 +17,22 @@ from pellucid.base import (
     dtypes,
     public_functions,
 )
-from pellucid.higher_order.cond import cond
-from pellucid.higher_order.loops import fori_loop, scan
-from pellucid.linalg import reductions
-from pellucid.linalg.matrices import H, product
-from pellucid.linalg.polar import qdwh
-from pellucid.linalg.qr import householder_product
-from pellucid.linalg.solve import solve
-from pellucid.linalg.svd import svd
-from pellucid.linalg.triangular import triangular_solve
+from pellucid._machine.higher_order.cond import cond
+from pellucid._machine.higher_order.loops import fori_loop, scan
+from pellucid._machine.linalg import reductions
+from pellucid._machine.linalg.matrices import H, product
+from pellucid._machine.linalg.polar import qdwh
+from pellucid._machine.linalg.qr import householder_product
+from pellucid._machine.linalg.solve import solve
+from pellucid._machine.linalg.svd import svd
+from pellucid._machine.linalg.triangular import triangular_solve
+from pellucid._machine.primitives.assembly import pad
+from pellucid._machine.tracing import type_of
+from pellucid._machine.transforms.jvp import jvp
+from pellucid._machine.transforms.vmap import vmap
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.linalg.arguments import inexact, matrices, square_matrices
-from pellucid.primitives.assembly import pad
-from pellucid.tracing import type_of
-from pellucid.transforms.jvp import jvp
-from pellucid.transforms.vmap import vmap
-from pellucid.xla.arrays import Array
 
 # The exponential ----------------------------------------------------------------------------------
 

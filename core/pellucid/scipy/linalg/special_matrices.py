@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     DTypeLike,
@@ -16,12 +16,12 @@ from pellucid.base import (
     larger,
     public_functions,
 )
+from pellucid._machine.primitives.assembly import pad
+from pellucid._machine.primitives.creation import checked_shape
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, known_int, promote_dtypes
-from pellucid.primitives.assembly import pad
-from pellucid.primitives.creation import checked_shape
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 
 def _vectors(name: str, *operands: Any, least: int = 0) -> list[Any]:

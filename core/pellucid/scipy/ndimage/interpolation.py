@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     ShapeError,
@@ -19,11 +19,11 @@ from pellucid.base import (
     dtypes,
     public_functions,
 )
+from pellucid._machine.primitives.arithmetic import round as lax_round
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of
-from pellucid.primitives.arithmetic import round as lax_round
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 
 def _mirrored(index: Array, size: int) -> Array:

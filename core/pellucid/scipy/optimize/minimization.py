@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
@@ -19,12 +19,12 @@ from pellucid.base import (
     public_functions,
     tree_map,
 )
-from pellucid.higher_order.loops import fori_loop, while_loop
+from pellucid._machine.higher_order.loops import fori_loop, while_loop
+from pellucid._machine.primitives.contraction import Precision
+from pellucid._machine.tracing import type_of
+from pellucid._machine.transforms import check_callable
+from pellucid._machine.transforms.gradient import value_and_grad
 from pellucid.numpy.promotion import aval_of
-from pellucid.primitives.contraction import Precision
-from pellucid.tracing import type_of
-from pellucid.transforms import check_callable
-from pellucid.transforms.gradient import value_and_grad
 
 from .line_search import Search, dot, line_search
 

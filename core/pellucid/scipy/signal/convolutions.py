@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     Ints,
@@ -20,14 +20,14 @@ from pellucid.base import (
     larger,
     public_functions,
 )
-from pellucid.ir import ShapedArray
+from pellucid._machine.ir import ShapedArray
+from pellucid._machine.primitives.contraction import canonical_precision
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.convolutions import direct_convolution, window_of_mode
 from pellucid.numpy.manipulation import canonical_axes
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
-from pellucid.primitives.contraction import canonical_precision
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 _MODES = ("full", "same", "valid")
 _METHODS = ("auto", "direct", "fft")

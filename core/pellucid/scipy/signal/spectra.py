@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     ShapeError,
@@ -20,11 +20,11 @@ from pellucid.base import (
     public_functions,
     warn_user,
 )
+from pellucid._machine.primitives.movement import broadcast_shapes, canonical_axis
+from pellucid._machine.tracing import is_array_like, type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, known_int, promote_dtypes_inexact
-from pellucid.primitives.movement import broadcast_shapes, canonical_axis
-from pellucid.tracing import is_array_like, type_of
-from pellucid.xla.arrays import Array
 
 from .trends import detrend as detrended
 from .windows import periodic_window

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, public_functions
+from pellucid._machine.base import ArgumentValueError, public_functions
 
 # A window of n elements is a function of phases 2 pi k / n.
 _COSINES = {

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
@@ -25,12 +25,12 @@ from pellucid.base import (
     tree_map,
     tree_structure,
 )
-from pellucid.higher_order.linear_calls import custom_linear_solve
-from pellucid.higher_order.loops import fori_loop, while_loop
+from pellucid._machine.higher_order.linear_calls import custom_linear_solve
+from pellucid._machine.higher_order.loops import fori_loop, while_loop
+from pellucid._machine.primitives.contraction import Precision
+from pellucid._machine.tracing import is_array_like, type_of
+from pellucid._machine.transforms.ravel import ravel_pytree
 from pellucid.numpy.promotion import promote_dtypes_inexact
-from pellucid.primitives.contraction import Precision
-from pellucid.tracing import is_array_like, type_of
-from pellucid.transforms.ravel import ravel_pytree
 
 Operator = Callable[[Any], Any]
 Tree = Any

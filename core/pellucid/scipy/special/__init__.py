@@ -1,6 +1,6 @@
 """`pellucid.scipy.special`: special functions."""
 
-from pellucid.higher_order.staged_functions import give_stages as _give_stages
+from pellucid._machine.higher_order.staged_functions import give_stages as _give_stages
 from pellucid.scipy.special import (
     bessel,
     complex_functions,

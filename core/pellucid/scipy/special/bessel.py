@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, library_code, public_functions
-from pellucid.higher_order.custom_derivatives import custom_jvp
-from pellucid.higher_order.loops import scan
+from pellucid._machine.base import ArgumentValueError, ArrayLike, library_code, public_functions
+from pellucid._machine.higher_order.custom_derivatives import custom_jvp
+from pellucid._machine.higher_order.loops import scan
+from pellucid._machine.primitives import special
+from pellucid._machine.primitives.formulas import Term
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.modified_bessel import i0_of, i1_of
 from pellucid.numpy.promotion import known_int
-from pellucid.primitives import special
-from pellucid.primitives.formulas import Term
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 from .real_functions import promoted_reals, real_function
 

@@ -8,14 +8,23 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArrayLike, library_code, public_functions
-from pellucid.higher_order.custom_derivatives import custom_jvp
+from pellucid._machine.base import ArrayLike, library_code, public_functions
+from pellucid._machine.higher_order.custom_derivatives import custom_jvp
+from pellucid._machine.primitives.conversion import complex as complex_of
+from pellucid._machine.primitives.formulas import (
+    Term,
+    cos,
+    exp,
+    floor,
+    maximum,
+    select,
+    sin,
+    square,
+)
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import promote_dtypes_inexact
-from pellucid.primitives.conversion import complex as complex_of
-from pellucid.primitives.formulas import Term, cos, exp, floor, maximum, select, sin, square
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 from .normal import erfcx_of
 from .real_functions import real_function

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArrayLike, library_code, public_functions
-from pellucid.higher_order.custom_derivatives import custom_jvp
+from pellucid._machine.base import ArrayLike, library_code, public_functions
+from pellucid._machine.higher_order.custom_derivatives import custom_jvp
+from pellucid._machine.primitives import transcendental
+from pellucid._machine.primitives.formulas import Term, exp, is_nan, log, log1p, select
+from pellucid._machine.primitives.incomplete import deviance
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy import log_sums
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.log_sums import logsumexp
 from pellucid.numpy.partials import with_partials
 from pellucid.numpy.promotion import promote_arguments_inexact
 from pellucid.numpy.reductions import Axis
-from pellucid.primitives import transcendental
-from pellucid.primitives.formulas import Term, exp, is_nan, log, log1p, select
-from pellucid.primitives.incomplete import deviance
-from pellucid.xla.arrays import Array
 
 from .real_functions import real_function
 

@@ -11,12 +11,28 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, dtypes, public_functions
+from pellucid._machine.base import (
+    ArgumentValueError,
+    ArrayLike,
+    UnsupportedError,
+    dtypes,
+    public_functions,
+)
+from pellucid._machine.primitives import formulas, special
+from pellucid._machine.primitives.formulas import (
+    Term,
+    exp,
+    is_nan,
+    log,
+    log1p,
+    maximum,
+    power,
+    select,
+    tan,
+)
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.partials import with_partials
 from pellucid.numpy.promotion import aval_of, known_int
-from pellucid.primitives import formulas, special
-from pellucid.primitives.formulas import Term, exp, is_nan, log, log1p, maximum, power, select, tan
-from pellucid.xla.arrays import Array
 
 from . import coefficients as tables
 from .complex_functions import complex_gamma, complex_loggamma

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.base import public_functions
-from pellucid.numpy.partials import with_partials
-from pellucid.primitives.formulas import (
+from pellucid._machine.base import public_functions
+from pellucid._machine.primitives.formulas import (
     Term,
     exp,
     is_nan,
@@ -16,6 +15,7 @@ from pellucid.primitives.formulas import (
     power,
     select,
 )
+from pellucid.numpy.partials import with_partials
 
 from .gamma_functions import gammaln_of, gammasgn_of
 from .real_functions import is_whole, looped, numerically_exact, real_function

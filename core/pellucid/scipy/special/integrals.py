@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import public_functions
-from pellucid.numpy.partials import removable, with_partials
-from pellucid.primitives import formulas
-from pellucid.primitives.formulas import (
+from pellucid._machine.base import public_functions
+from pellucid._machine.primitives import formulas
+from pellucid._machine.primitives.formulas import (
     Term,
     cos,
     digamma,
@@ -25,6 +24,7 @@ from pellucid.primitives.formulas import (
     sin,
     square,
 )
+from pellucid.numpy.partials import removable, with_partials
 
 from . import coefficients as tables
 from .real_functions import (

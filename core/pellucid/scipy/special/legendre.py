@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArrayLike,
     ShapeError,
     UnsupportedError,
     public_functions,
 )
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, broadcast_arrays, known_int
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 from .real_functions import promoted_reals
 

@@ -6,11 +6,20 @@ import math
 
 import numpy as np
 
-from pellucid.base import ArgumentValueError, ArrayLike, public_functions
+from pellucid._machine.base import ArgumentValueError, ArrayLike, public_functions
+from pellucid._machine.primitives import special
+from pellucid._machine.primitives.formulas import (
+    Term,
+    exp,
+    log,
+    log1p,
+    minimum,
+    select,
+    sqrt,
+    square,
+)
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.partials import with_partials
-from pellucid.primitives import special
-from pellucid.primitives.formulas import Term, exp, log, log1p, minimum, select, sqrt, square
-from pellucid.xla.arrays import Array
 
 from . import coefficients as tables
 from .real_functions import exp_square, of_unit, real_function, series

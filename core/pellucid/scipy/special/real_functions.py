@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.base import DtypeError
-from pellucid.higher_order.loops import while_loop
+from pellucid._machine.base import DtypeError
+from pellucid._machine.higher_order.loops import while_loop
+from pellucid._machine.primitives import conversion, formulas, reduction
+from pellucid._machine.primitives.families import full_as
+from pellucid._machine.primitives.formulas import Term, chebyshev, exp, select
+from pellucid._machine.primitives.movement import broadcast_in_dim
+from pellucid._machine.primitives.transcendental import no_derivative
+from pellucid._machine.tracing import operand_lines, type_of
+from pellucid._machine.transforms.jvp import jvp
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.partials import Formula, evaluated
 from pellucid.numpy.promotion import broadcast_arrays, check_promotion, promote_dtypes_inexact
-from pellucid.primitives import conversion, formulas, reduction
-from pellucid.primitives.families import full_as
-from pellucid.primitives.formulas import Term, chebyshev, exp, select
-from pellucid.primitives.movement import broadcast_in_dim
-from pellucid.primitives.transcendental import no_derivative
-from pellucid.tracing import operand_lines, type_of
-from pellucid.transforms.jvp import jvp
 
 MAX_STEPS = 20_000
 """Maximum number of terms of a series or levels of a fraction; elements that need more are NaN."""

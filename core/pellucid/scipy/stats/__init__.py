@@ -1,6 +1,6 @@
 """`pellucid.scipy.stats`: distributions, each a module of functions, and statistics of samples."""
 
-from pellucid.higher_order.staged_functions import give_stages as _give_stages
+from pellucid._machine.higher_order.staged_functions import give_stages as _give_stages
 from pellucid.scipy.stats import (
     bernoulli as bernoulli,
     beta as beta,

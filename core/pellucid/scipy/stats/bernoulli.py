@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.primitives.formulas import log, log1p, select
+from pellucid._machine.primitives.formulas import log, log1p, select
 
 from .distributions import Distribution, is_probability
 

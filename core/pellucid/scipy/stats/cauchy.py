@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pellucid.primitives.formulas import (
+from pellucid._machine.primitives.formulas import (
     Term,
     atan2,
     log,

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArrayLike, ShapeError
+from pellucid._machine.base import ArrayLike, ShapeError
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.scipy.special import gammaln, xlogy
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 _ROUNDING = 1e-5
 """Largest distance of a sum of probabilities from 1; SciPy's is smaller, of float64 alone."""

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.partials import evaluated
-from pellucid.primitives import special
-from pellucid.primitives.formulas import (
+from pellucid._machine.primitives import special
+from pellucid._machine.primitives.formulas import (
     Term,
     exp,
     expm1,
@@ -21,6 +19,8 @@ from pellucid.primitives.formulas import (
     log1p,
     select,
 )
+from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.partials import evaluated
 from pellucid.scipy.special.gamma_functions import betaln_of
 from pellucid.scipy.special.real_functions import promoted_reals
 

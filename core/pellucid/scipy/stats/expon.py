@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.primitives.formulas import exp, expm1, log1p
+from pellucid._machine.primitives.formulas import exp, expm1, log1p
 
 from .distributions import Distribution, log1mexp
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pellucid.primitives.formulas import Term, log, power, select
+from pellucid._machine.primitives.formulas import Term, log, power, select
 from pellucid.scipy.special.gamma_functions import gammaln_of
 
 from .distributions import Distribution, all_positive, gamma_above

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.primitives.formulas import log
+from pellucid._machine.primitives.formulas import log
 
 from .distributions import Distribution, xlog1py
 

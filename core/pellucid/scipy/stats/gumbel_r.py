@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pellucid.primitives.formulas import exp, expm1, log
+from pellucid._machine.primitives.formulas import exp, expm1, log
 
 from .distributions import Distribution, log1mexp
 

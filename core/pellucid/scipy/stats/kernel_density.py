@@ -8,7 +8,7 @@ from typing import Any
 
 import pellucid.numpy as jnp
 from pellucid import random
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     ShapeError,
@@ -16,13 +16,13 @@ from pellucid.base import (
     public_functions,
     register_pytree_node_class,
 )
-from pellucid.linalg.cholesky import cholesky
-from pellucid.linalg.triangular import triangular_solve
+from pellucid._machine.linalg.cholesky import cholesky
+from pellucid._machine.linalg.triangular import triangular_solve
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.log_sums import logsumexp
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.scipy.special import ndtr
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 _FIELDS = ("neff", "dataset", "weights", "covariance", "inv_cov")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pellucid.primitives.formulas import exp, log1p
+from pellucid._machine.primitives.formulas import exp, log1p
 from pellucid.scipy.special.entropies import expit_of, logit_of
 
 from .distributions import Distribution

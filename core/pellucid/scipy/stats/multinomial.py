@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArrayLike, DtypeError
+from pellucid._machine.base import ArrayLike, DtypeError
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of
 from pellucid.scipy.special import gammaln, xlogy
 from pellucid.scipy.special.real_functions import promoted_reals
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 
 @numpy_function

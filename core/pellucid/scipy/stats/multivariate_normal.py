@@ -6,14 +6,14 @@ import math
 from typing import Any
 
 import pellucid.numpy as jnp
-from pellucid.base import ArrayLike, ShapeError, UnsupportedError, public_functions
-from pellucid.linalg.cholesky import cholesky
-from pellucid.linalg.triangular import triangular_solve
+from pellucid._machine.base import ArrayLike, ShapeError, UnsupportedError, public_functions
+from pellucid._machine.linalg.cholesky import cholesky
+from pellucid._machine.linalg.triangular import triangular_solve
+from pellucid._machine.primitives.movement import broadcast_shapes
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import promote_dtypes_inexact
-from pellucid.primitives.movement import broadcast_shapes
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 
 @numpy_function

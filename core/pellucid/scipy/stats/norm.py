@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pellucid.primitives.formulas import square
+from pellucid._machine.primitives.formulas import square
 from pellucid.scipy.special.normal import log_ndtr_of, ndtr_of, ndtri_of
 
 from .distributions import Distribution

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pellucid.primitives.formulas import expm1, log, power
+from pellucid._machine.primitives.formulas import expm1, log, power
 
 from .distributions import Distribution, all_positive, log1mexp
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArrayLike
+from pellucid._machine.base import ArrayLike
+from pellucid._machine.primitives.formulas import Term, log, maximum, select
+from pellucid._machine.primitives.incomplete import log_gamma_power as log_power
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
-from pellucid.primitives.formulas import Term, log, maximum, select
-from pellucid.primitives.incomplete import log_gamma_power as log_power
 from pellucid.scipy.special.real_functions import promoted_reals
-from pellucid.xla.arrays import Array
 
 from .distributions import Distribution, gamma_above
 

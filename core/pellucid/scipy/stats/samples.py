@@ -8,13 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pellucid.numpy as jnp
-from pellucid.base import ArgumentValueError, ArrayLike, UnsupportedError, dtypes, public_functions
+from pellucid._machine.base import (
+    ArgumentValueError,
+    ArrayLike,
+    UnsupportedError,
+    dtypes,
+    public_functions,
+)
+from pellucid._machine.primitives.conversion import size_scalar
+from pellucid._machine.primitives.movement import canonical_axis
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
-from pellucid.primitives.conversion import size_scalar
-from pellucid.primitives.movement import canonical_axis
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 
 class ModeResult(NamedTuple):

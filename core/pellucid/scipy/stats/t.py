@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pellucid.primitives.formulas import Term, log, log1p, select, square
+from pellucid._machine.primitives.formulas import Term, log, log1p, select, square
 from pellucid.scipy.special.gamma_functions import betaln_of
 
 from .distributions import Distribution, all_positive

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pellucid.primitives.formulas import Term, log1p, select, square
+from pellucid._machine.primitives.formulas import Term, log1p, select, square
 from pellucid.scipy.special.normal import log_ndtr_of, ndtr_of
 
 from .distributions import Distribution, log1mexp

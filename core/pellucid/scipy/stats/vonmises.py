@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from pellucid.primitives import special
-from pellucid.primitives.formulas import Term, log, sin, square
+from pellucid._machine.primitives import special
+from pellucid._machine.primitives.formulas import Term, log, sin, square
 
 from .distributions import Distribution
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pellucid.primitives.formulas import Term, log, log1p, sin, square
+from pellucid._machine.primitives.formulas import Term, log, log1p, sin, square
 
 from .distributions import Distribution
 

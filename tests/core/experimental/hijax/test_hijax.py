@@ -10,7 +10,7 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.base.errors import (
+from pellucid._machine.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     MissingRule,

@@ -7,7 +7,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import numpy as jnp
-from pellucid.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 from pellucid.experimental import sparse
 from pellucid.experimental.sparse.linalg import lobpcg_standard, spsolve
 

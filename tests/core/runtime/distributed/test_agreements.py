@@ -2,8 +2,8 @@
 
 import asyncio
 
-from pellucid.runtime.distributed import agreements
-from pellucid.runtime.distributed.agreements import Agreements
+from pellucid._machine.runtime.distributed import agreements
+from pellucid._machine.runtime.distributed.agreements import Agreements
 
 
 class Job:

@@ -12,9 +12,13 @@ import types
 
 import pytest
 
-from pellucid.base.errors import ArgumentValueError, DistributedError, DistributedTimeoutError
-from pellucid.runtime.distributed import clusters
-from pellucid.runtime.distributed.clusters import (
+from pellucid._machine.base.errors import (
+    ArgumentValueError,
+    DistributedError,
+    DistributedTimeoutError,
+)
+from pellucid._machine.runtime.distributed import clusters
+from pellucid._machine.runtime.distributed.clusters import (
     ComputeEngineTpu,
     Kubernetes,
     KubernetesTpu,
@@ -25,7 +29,7 @@ from pellucid.runtime.distributed.clusters import (
     completed,
     wait_for_host,
 )
-from pellucid.xla import plugins
+from pellucid._machine.xla import plugins
 
 SLURM = {
     "SLURM_JOB_ID": "4099",

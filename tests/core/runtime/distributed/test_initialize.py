@@ -4,15 +4,15 @@ import pytest
 from message_checks import check_message
 
 import pellucid as pl
-from pellucid.base.errors import (
+from pellucid._machine.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     ConfigError,
     DistributedError,
 )
+from pellucid._machine.runtime import platforms
+from pellucid._machine.runtime.distributed import initialize
 from pellucid.experimental import multihost_utils
-from pellucid.runtime import platforms
-from pellucid.runtime.distributed import initialize
 
 
 @pytest.fixture(autouse=True)

@@ -4,12 +4,12 @@ import socket
 
 import pytest
 
-from pellucid.base import config
-from pellucid.base.errors import DistributedError
-from pellucid.runtime import peers, platforms
-from pellucid.runtime.distributed import sockets
-from pellucid.runtime.distributed.job import make_mpi
-from pellucid.xla import plugins
+from pellucid._machine.base import config
+from pellucid._machine.base.errors import DistributedError
+from pellucid._machine.runtime import peers, platforms
+from pellucid._machine.runtime.distributed import sockets
+from pellucid._machine.runtime.distributed.job import make_mpi
+from pellucid._machine.xla import plugins
 
 
 class FakeJob:

@@ -5,9 +5,9 @@ import types
 
 import pytest
 
-from pellucid.base.errors import AgreementError, DistributedError
-from pellucid.runtime.distributed.meetings import Meetings
-from pellucid.runtime.peers import Proposal
+from pellucid._machine.base.errors import AgreementError, DistributedError
+from pellucid._machine.runtime.distributed.meetings import Meetings
+from pellucid._machine.runtime.peers import Proposal
 
 
 class FakeConnection:

@@ -7,11 +7,11 @@ import socket
 
 import pytest
 
-from pellucid.base.errors import AgreementError, DistributedError
-from pellucid.runtime.distributed import wire
-from pellucid.runtime.distributed.coordinator import Coordinator
-from pellucid.runtime.distributed.meetings import Meetings
-from pellucid.runtime.distributed.membership import Membership
+from pellucid._machine.base.errors import AgreementError, DistributedError
+from pellucid._machine.runtime.distributed import wire
+from pellucid._machine.runtime.distributed.coordinator import Coordinator
+from pellucid._machine.runtime.distributed.meetings import Meetings
+from pellucid._machine.runtime.distributed.membership import Membership
 
 
 def free_port():

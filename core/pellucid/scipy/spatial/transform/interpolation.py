@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pellucid import numpy as jnp
-from pellucid.base import ArrayLike, ShapeError, public_functions
+from pellucid._machine.base import ArrayLike, ShapeError, public_functions
+from pellucid._machine.tracing import type_of
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
-from pellucid.tracing import type_of
 
 from .rotation import Rotation
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid.base import ArgumentValueError
+from pellucid._machine.base import ArgumentValueError
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 _SMALL_ANGLE = 1e-3
 """Angles below, in radians, are taken by series."""

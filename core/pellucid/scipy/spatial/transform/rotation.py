@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp, random
-from pellucid.base import (
+from pellucid._machine.base import (
     ArgumentTypeError,
     ArrayLike,
     DTypeLike,
@@ -16,9 +16,9 @@ from pellucid.base import (
     dtypes,
     public_functions,
 )
+from pellucid._machine.tracing import type_of
+from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
-from pellucid.tracing import type_of
-from pellucid.xla.arrays import Array
 
 from . import quaternions
 

@@ -1,5 +1,5 @@
 """Lists of devices as `jax.experimental.colocated_python.serialization`."""
 
-from pellucid.xla.shardings import DeviceList
+from pellucid._machine.xla.shardings import DeviceList
 
 __all__ = ["DeviceList"]

@@ -1,0 +1,301 @@
+"""Typed events from core to whoever observes: tools, tests, logs.
+
+An event carries references, never formatted text. A hook that nobody overrides costs one attribute load
+and a truth test; an observer that raises is reported once and skipped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import functools
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, ParamSpec, TypeAlias, TypeVar, dataclass_transform
+
+from pellucid._machine.xla import transfers_watched
+
+logger = logging.getLogger("pellucid")
+P = ParamSpec("P")
+R = TypeVar("R")
+E = TypeVar("E")
+Stage: TypeAlias = Literal["trace", "lower", "compile"]
+Direction: TypeAlias = Literal["host_to_device", "device_to_host", "device_to_device"]
+
+
+is_by_tool = contextvars.ContextVar("pellucid.by_tool", default=False)
+
+
+def by_tool(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorator that marks events as a tool's: what a viewer traces and compiles is no work of the user's program."""
+
+    @functools.wraps(function)
+    def marked(*args: P.args, **kwargs: P.kwargs) -> R:
+        token = is_by_tool.set(True)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            is_by_tool.reset(token)
+
+    return marked
+
+
+@dataclass(slots=True, eq=False)
+class Event:
+    """Something that happened, with when, in which thread and for whom.
+
+    Observers get events of the class `TraceFinished` by their method `trace_finished`, and so on: `hook` is its name.
+    """
+
+    hook: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        cls.hook = re.sub("(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+
+    time_ns: int = field(default_factory=time.monotonic_ns, kw_only=True)
+    thread: int = field(default_factory=threading.get_ident, kw_only=True)
+    is_by_tool: bool = field(default_factory=is_by_tool.get, kw_only=True)
+    """Whether a function marked by `by_tool` was running."""
+
+
+@dataclass_transform(eq_default=False)
+def _happening(kind: type[E]) -> type[E]:
+    """Decorator of classes of events."""
+    return dataclass(slots=True, eq=False)(kind)
+
+
+@_happening
+class StageStarted(Event):
+    """A stage of compilation begins, each of which may take minutes. Its `StageEnded` follows, also after an error."""
+
+    stage: Stage
+    name: str
+    program: Any
+    """Jaxpr of the function; of a trace the trace itself, whose `equations` grow meanwhile."""
+
+
+@_happening
+class StageEnded(Event):
+    """The stage that started last in this thread has ended, or failed."""
+
+    stage: Stage
+    name: str
+
+
+@_happening
+class TraceFinished(Event):
+    """A Python function became a program."""
+
+    name: str
+    function: Any
+    program: Any
+    seconds: float
+
+
+@_happening
+class EquationStaged(Event):
+    """An equation was added to a program being traced. Hot: observed only on request."""
+
+    equation: Any
+
+
+@_happening
+class PassFinished(Event):
+    """A pass of the compilation pipeline ended; `before` and `after` are the programs themselves."""
+
+    name: str
+    before: Any
+    after: Any
+    seconds: float
+
+
+@_happening
+class CacheLooked(Event):
+    """A jitted function looked for a program or executable. On a miss, `reasons` say why."""
+
+    name: str
+    function: Any
+    hit: bool
+    miss: Any = None
+    """The miss, whose costs are added to it as they are measured; None on a hit."""
+    key: Any = None
+
+
+@_happening
+class CompilationFinished(Event):
+    """One XLA compilation ended."""
+
+    name: str
+    seconds: float
+    cache: Literal["miss", "disk"]
+    executable: Any
+    asked_disk: bool = False
+    """Whether the executable was looked for on disk."""
+    seconds_of_disk: float = 0.0
+    """How long it took the process to compile it that put it there; 0 if it was not there."""
+
+
+@_happening
+class TransferStarted(Event):
+    """Data is about to go from the host to a device, back, or between devices; nothing waits for it."""
+
+    direction: Direction
+    n_bytes: int
+
+
+@_happening
+class TransferFinished(Event):
+    """Data went from the host to a device, back, or between devices."""
+
+    direction: Direction
+    n_bytes: int
+    seconds: float
+
+
+@_happening
+class CallbackRan(Event):
+    """A Python function was called from compiled code."""
+
+    function: Any
+    seconds: float
+
+
+@_happening
+class TracerLeaked(Event):
+    """A traced value was used after its trace had ended."""
+
+    tracer: Any
+
+
+class Observer:
+    """Base of all observers; override only the hooks you need.
+
+    >>> class Compilations(pl.Observer):
+    ...     def compilation_finished(self, event):
+    ...         print("compiled", event.name)
+    >>> with pl.observe(Compilations()):
+    ...     _ = pl.jit(lambda x: 23 * x)(1.0)
+    compiled <lambda>
+    """
+
+    def stage_started(self, event: StageStarted, /) -> None: ...
+    def stage_ended(self, event: StageEnded, /) -> None: ...
+    def trace_finished(self, event: TraceFinished, /) -> None: ...
+    def equation_staged(self, event: EquationStaged, /) -> None: ...
+    def pass_finished(self, event: PassFinished, /) -> None: ...
+    def cache_looked(self, event: CacheLooked, /) -> None: ...
+    def compilation_finished(self, event: CompilationFinished, /) -> None: ...
+    def transfer_started(self, event: TransferStarted, /) -> None: ...
+    def transfer_finished(self, event: TransferFinished, /) -> None: ...
+    def callback_ran(self, event: CallbackRan, /) -> None: ...
+    def tracer_leaked(self, event: TracerLeaked, /) -> None: ...
+
+
+_HOOKS = tuple(name for name in vars(Observer) if not name.startswith("_"))
+
+
+class Hooks:
+    """For each hook, the observers' methods; empty tuples are what the hot path tests."""
+
+    __slots__ = _HOOKS
+
+    def __init__(self) -> None:
+        for name in _HOOKS:
+            setattr(self, name, ())
+
+
+on: Any = Hooks()
+_lock = threading.Lock()
+
+
+def add_observer(observer: Observer) -> None:
+    """Call the overridden hooks of `observer` from now on, in all threads."""
+    with _lock:
+        for name in _HOOKS:
+            if getattr(type(observer), name) is not getattr(Observer, name):
+                setattr(on, name, (*getattr(on, name), getattr(observer, name)))
+        _note_watching()
+
+
+def remove_observer(observer: Observer) -> None:
+    """Stop calling `observer`."""
+    with _lock:
+        for name in _HOOKS:
+            remaining = tuple(m for m in getattr(on, name) if m.__self__ is not observer)
+            setattr(on, name, remaining)
+        _note_watching()
+
+
+def _note_watching() -> None:
+    """Let C++ distinguish calls whose transfers are observed."""
+    transfers_watched.set_global(bool(on.transfer_started or on.transfer_finished))
+
+
+@contextlib.contextmanager
+def observe(observer: Observer) -> Iterator[Observer]:
+    """Call the hooks of `observer` until the block ends.
+
+    The hooks run in the threads in which the events happen, and see those of all threads.
+
+    >>> class Transfers(pl.Observer):
+    ...     def transfer_finished(self, event):
+    ...         print(event.direction, event.n_bytes)
+    >>> with pl.observe(Transfers()):
+    ...     _ = pl.device_put(np.ones(4, np.float32))
+    host_to_device 16
+    """
+    add_observer(observer)
+    try:
+        yield observer
+    finally:
+        remove_observer(observer)
+
+
+@contextlib.contextmanager
+def stage_events(stage: Stage, name: str, program: Any) -> Iterator[None]:
+    """Publish `StageStarted` before the block, and `StageEnded` after it, also where it fails."""
+    if on.stage_started:
+        publish(StageStarted(stage, name, program))
+    try:
+        yield
+    finally:
+        if on.stage_ended:
+            publish(StageEnded(stage, name))
+
+
+_reported: set[Any] = set()
+
+
+def publish(event: Event) -> None:
+    """Hand `event` to the observers' methods; one that raises is logged once and can't disturb core."""
+    for method in getattr(on, event.hook):
+        try:
+            method(event)
+        except Exception:
+            key = getattr(method, "__func__", method)
+            if key not in _reported:
+                _reported.add(key)
+                logger.exception("an observer of %s failed; it is skipped", type(event).__name__)
+
+
+class _Counter(Observer):
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    @property
+    def count(self) -> int:
+        return len(self.events)
+
+
+@contextlib.contextmanager
+def counting(kind: type[Event]) -> Iterator[_Counter]:
+    """Collect events of one kind: `with counting(CompilationFinished) as n: ...; n.count`."""
+    counter_type = type(
+        "Counter", (_Counter,), {kind.hook: lambda self, event: self.events.append(event)}
+    )
+    with observe(counter_type()) as counter:
+        yield counter  # pyright: ignore[reportReturnType]

@@ -1,0 +1,144 @@
+"""Functions of the library compute by its own options; users' options reach users' operands and users' functions.
+
+A public function checks the operands that it is called with, by the caller's `numpy_rank_promotion` and
+`numpy_dtype_promotion`. What it computes with them, it computes as if nobody had set these options: the public functions
+that it calls in turn check nothing. Functions that it was given run under their own caller's options again.
+
+The options are really set back, so that programs which are traced meanwhile are found again by them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, MutableMapping
+from typing import Any, TypeVar
+
+from pellucid._machine.xla import flags
+
+from .config import numpy_dtype_promotion, numpy_rank_promotion
+
+F = TypeVar("F", bound=Callable[..., Any])
+Options = tuple[str, str]
+
+_rank, _dtype = numpy_rank_promotion.state, numpy_dtype_promotion.state
+NEUTRAL: Options = numpy_rank_promotion.default, numpy_dtype_promotion.default
+
+_callers = flags.flag("pellucid_callers_promotion", None)
+"""Options of the user's code that called the library, while library code runs under others."""
+_checked = flags.RareFlag("pellucid_checked_promotion", None, in_trace_key=True)
+"""The same while that function itself runs which users called: its operands are theirs."""
+
+
+def promotion() -> Options:
+    """(`numpy_rank_promotion`, `numpy_dtype_promotion`) for the operands of the function that runs."""
+    return _checked.value or (_rank.value, _dtype.value)
+
+
+def library_code(function: F) -> F:
+    """`function`, a public one of the library, under the options of library code, but for its own operands.
+
+    >>> with pl.numpy_rank_promotion("raise"):
+    ...     library_code(lambda x: x + jnp.ones((2, 1)))(jnp.ones(2)).shape
+    (2, 2)
+    """
+    if hasattr(function, "is_library_code"):  # a second name of it
+        return function
+
+    @functools.wraps(function)
+    def entered(*args: Any, **kwargs: Any) -> Any:
+        rank, dtype = options = _rank.value, _dtype.value
+        if rank == "allow" and dtype == "standard":
+            if _checked.value is None:
+                return function(*args, **kwargs)
+            with flags.overridden(_checked, None):
+                return function(*args, **kwargs)
+        arguments = [_of_user(x) for x in args]
+        with _options(NEUTRAL, callers=options, checked=options):
+            return function(*arguments, **{name: _of_user(x) for name, x in kwargs.items()})
+
+    entered.is_library_code = True  # pyright: ignore[reportAttributeAccessIssue]
+    return entered  # pyright: ignore[reportReturnType]
+
+
+def public_functions(names: Iterable[str], module: MutableMapping[str, Any]) -> None:
+    """Make library code of the functions called `names`, and of the methods of the classes, in the namespace `module`."""
+    wrapped: dict[Any, Any] = {}  # a function may have several names
+    for name in names:
+        value = module[name]
+        if inspect.isfunction(value) and value.__module__ == module["__name__"]:
+            module[name] = wrapped.setdefault(value, library_code(value))
+        elif inspect.isclass(value) and value.__module__ == module["__name__"]:
+            for key, method in vars(value).copy().items():
+                if inspect.isfunction(method) and (not key.startswith("_") or key in _OPERATIONS):
+                    setattr(value, key, library_code(method))
+            setattr(value, "is_library_code", True)
+
+
+_OPERATIONS = frozenset(("__init__", "__call__", "__mul__", "__matmul__", "__getitem__"))
+
+
+class _UsersFunction:
+    """A function that library code was given: calls run under the options of the code that called the library."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        options = _callers.value
+        if options is None:
+            return self.function(*args, **kwargs)
+        with _options(options, callers=None, checked=None):
+            return self.function(*args, **kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _UsersFunction) and self.function == other.function
+
+    def __hash__(self) -> int:
+        return hash(self.function)
+
+
+def users_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, which a user gave, under the options of the user's code where library code calls it.
+
+    Functions among the arguments of a public function are made such ones; those that are kept for later calls need it.
+    """
+    return function if isinstance(function, _UsersFunction) else _UsersFunction(function)
+
+
+def _of_user(x: Any) -> Any:
+    kind = type(x)
+    if kind in (list, tuple):
+        return kind(map(_of_user, x))
+    if (
+        not callable(x)
+        or isinstance(x, type)
+        or hasattr(x, "dtype")
+        or hasattr(x, "is_library_code")
+    ):
+        return x
+    return users_function(x)
+
+
+class _options:
+    """Sets options, and whose they are, until the block ends."""
+
+    __slots__ = ("previous", "values")
+
+    def __init__(
+        self, options: Options, *, callers: Options | None, checked: Options | None
+    ) -> None:
+        self.values = *options, callers, checked
+
+    def __enter__(self) -> None:
+        self.previous = [
+            state.swap_local(value) for state, value in zip(_STATES, self.values, strict=True)
+        ]
+
+    def __exit__(self, *error: object) -> None:
+        for state, value in zip(_STATES, self.previous, strict=True):
+            state.set_local(value)
+
+
+_STATES = _rank, _dtype, _callers, _checked

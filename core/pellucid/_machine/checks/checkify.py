@@ -1,0 +1,331 @@
+"""`checkify`: a function that returns its failures; programs are rewritten equation by equation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain, compress
+from typing import Any
+
+import numpy as np
+
+from pellucid._machine.base import ArgumentTypeError, Function
+from pellucid._machine.higher_order.calls import (
+    ClosedCallParams,
+    Defined,
+    Structured,
+    bind_programs,
+    closed_call_p,
+)
+from pellucid._machine.higher_order.custom_rules import CustomCall
+from pellucid._machine.ir import (
+    ClosedJaxpr,
+    DebugInfo,
+    Equation,
+    Jaxpr,
+    Lineage,
+    Literal,
+    Operands,
+    Results,
+    Slot,
+    Values,
+    constants_as_inputs,
+    rearranged,
+    uses_references,
+)
+from pellucid._machine.parallel.manual import REPLICATED, shard_map_p
+from pellucid._machine.primitives.arithmetic import neg
+from pellucid._machine.primitives.logical import ne, select_n
+from pellucid._machine.primitives.movement import broadcast
+from pellucid._machine.primitives.placement import reshard
+from pellucid._machine.primitives.reduction import argmax
+from pellucid._machine.primitives.slicing import dynamic_index_in_dim
+from pellucid._machine.refs.access import get, set as write
+from pellucid._machine.sharding import NamedSharding, PartitionSpec
+from pellucid._machine.tracing import (
+    bind,
+    context,
+    discharged,
+    is_array_like,
+    is_reference,
+    name_of,
+    replay,
+    stage,
+    type_of,
+    use_facts,
+)
+from pellucid._machine.transforms import (
+    argument_paths,
+    check_callable,
+    remembered,
+    result_leaves,
+    stage_open,
+    wraps,
+)
+from pellucid._machine.xla.pytree import flatten
+
+from .automatic import check_equation
+from .check import check_p
+from .errors import CheckedCall, Error, ErrorCategory, JaxException, error_of, user_checks
+from .notes import NONE, Checked, Notes, Site, first, nothing
+from .watch import Conditions, Watch
+
+Errors = frozenset[ErrorCategory | Watch | Conditions]
+_PYTHON_NUMBERS = (bool, int, float, complex)
+
+
+def checkify(f: Function, errors: Iterable[ErrorCategory] = user_checks) -> Function:
+    """Transforms `f` into a function that returns (error, result): the first failure of its checks, or none, as a value.
+
+    `errors` chooses the checks: `user_checks` (the calls of `check`), `nan_checks`, `div_checks`, `index_checks`, or
+    unions of them (`float_checks`, `automatic_checks`, `all_checks`). A program continues after a failure. Checks in loops,
+    branches, jitted, batched and mapped functions count, and `checkify` can be jitted and batched itself. Arguments that
+    are no arrays, Python numbers among them, stay what they are.
+
+    Raises: ArgumentTypeError for categories that don't exist.
+
+    >>> def f(x):
+    ...     check(x > 0, "{} is not positive", x)
+    ...     return x
+    >>> from pellucid import jit
+    >>> from pellucid._machine.checks.check import check
+    >>> error, y = jit(checkify(f))(-1.0)
+    >>> print(error.get().splitlines()[0])
+    -1.0 is not positive (`check` failed)
+    """
+    check_callable(f, "checkify")
+    categories = frozenset(errors)
+    unknown = [e for e in categories if not (isinstance(e, type) and issubclass(e, JaxException))]
+    if unknown:
+        raise ArgumentTypeError(
+            "checkify: errors must be categories of errors.",
+            got=f"got {unknown[0]!r}",
+            do="Use sets like `checkify.user_checks | checkify.nan_checks`.",
+        )
+
+    @wraps(f, "Checked form")
+    def checked_function(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
+        leaves, tree = flatten((args, kwargs))
+        is_array = [is_array_like(x) and type(x) not in _PYTHON_NUMBERS for x in leaves]
+        arrays = list(compress(leaves, is_array))
+        trees: list[Any] = []
+
+        def flat(*traced: Any) -> Values:
+            rest = iter(traced)
+            filled = [next(rest) if a else x for x, a in zip(leaves, is_array, strict=True)]
+            inner_args, inner_kwargs = tree.unflatten(filled)
+            results, out_tree = result_leaves(f(*inner_args, **inner_kwargs), "checkify", f)
+            trees.append(out_tree)
+            return results
+
+        names = tuple(compress(argument_paths(f, args, kwargs), is_array))
+        debug = DebugInfo(name_of(f), lambda: names)  # keeps no argument
+        jaxpr, consts = stage(flat, [type_of(x) for x in arrays], debug)
+        jaxpr, operands = constants_as_inputs(jaxpr), [*consts, *arrays]
+        error, results = _checked_results(jaxpr, operands, categories)
+        if context.trace.is_eager and not uses_references(jaxpr):
+            error.call = CheckedCall(name_of(f), ClosedJaxpr(jaxpr), operands, categories)
+        return error, trees[0].unflatten(results)
+
+    return checked_function
+
+
+def _checked_results(jaxpr: Jaxpr, operands: Operands, errors: Errors) -> tuple[Error, Values]:
+    """(error, results) of `jaxpr`, which has no constants. References hold afterwards what it writes to them."""
+    on_values = discharged(jaxpr) if uses_references(jaxpr) else None
+    program = jaxpr if on_values is None else on_values.program.jaxpr
+    more_consts = [] if on_values is None else on_values.consts
+    checked = checked_program(program, errors)
+    values = [get(x) if is_reference(x) else x for x in operands]
+    inputs = (*checked.consts, *more_consts, *values)
+    if context.trace.is_eager:
+        results = bind(closed_call_p, *inputs, params=ClosedCallParams(checked.program))
+    else:
+        results = replay(checked.program.jaxpr, (), *inputs)
+    (code, *payload), results = results[: checked.n_notes], results[checked.n_notes :]
+    error = error_of(code, payload, checked.sites)
+    if on_values is None:
+        return error, results
+    n_results = len(results) - len(on_values.written)
+    for position, value in zip(on_values.written, results[n_results:], strict=True):
+        write(operands[position], ..., value)
+    return error, results[:n_results]
+
+
+def checked_program(jaxpr: Jaxpr, errors: Errors) -> Checked:
+    """The program of `jaxpr`, which has no constants, that gives its notes, then its results; remembered."""
+    return remembered(jaxpr, ("checked", errors), lambda: _checked_program(jaxpr, errors))
+
+
+def _checked_program(jaxpr: Jaxpr, errors: Errors) -> Checked:
+    sites: list[Site] = []
+
+    def run(*operands: Any) -> Values:
+        notes = Notes()
+        results = _run(notes, jaxpr, operands, errors)
+        sites.extend(notes.sites)
+        return [*notes.results(), *results]
+
+    program, consts = stage_open(run, jaxpr.in_avals, jaxpr.debug)
+    return Checked(program, consts, tuple(sites))
+
+
+def _run(notes: Notes, jaxpr: Jaxpr, operands: Operands, errors: Errors) -> Values:
+    values: dict[Any, Any] = dict(zip(jaxpr.invars, operands, strict=True))
+    conditions = [each for each in errors if isinstance(each, Conditions)]
+    with use_facts() as facts:
+        for equation in jaxpr.equations:
+            facts.enter(equation, Lineage("checkify", (equation,)))
+            for each in conditions:
+                each.check(notes, equation, values)
+            inputs = [a.val if type(a) is Literal else values[a] for a in equation.operands]
+            results = _results(notes, equation, inputs, errors)
+            values.update(zip(equation.results, results, strict=True))
+    return [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
+
+
+def _results(notes: Notes, equation: Equation, operands: Operands, errors: Errors) -> Results:
+    """Results of an equation; failures in it are noted."""
+    primitive, params = equation.primitive, equation.params
+    if primitive is check_p:
+        if any(site.category in errors for site in params.sites):
+            notes.merge(params.sites, operands)
+        return []
+    if primitive is shard_map_p:
+        return _shard_map(notes, params, operands, errors)
+    if isinstance(primitive, Defined):
+        primitive, params = primitive.definition, params.as_call()
+    if isinstance(primitive, CustomCall):
+        return _custom_call(notes, primitive, params, operands, errors)
+    if isinstance(primitive, Structured):
+        return _structured(notes, primitive, params, operands, errors)
+    results = bind(primitive, *operands, params=params)
+    check_equation(notes, equation, operands, results, errors)
+    return results
+
+
+def _custom_call(
+    notes: Notes, primitive: CustomCall[Any], params: Any, operands: Operands, errors: Errors
+) -> Results:
+    """The call keeps the rules of its user, without checks; failures are computed beside it."""
+    slots = primitive.slots(params)
+    jaxpr = slots.programs[0].program.jaxpr
+    body = checked_program(jaxpr, errors)
+    if body.sites:
+        results = replay(body.program.jaxpr, (), *body.consts, *operands)
+        notes.merge(body.sites, results[: body.n_notes])
+    unchecked = checked_program(jaxpr, frozenset())
+    n_results = len(unchecked.program.jaxpr.outvars)
+    program = rearranged(
+        unchecked.program, range(len(unchecked.program.jaxpr.invars)), range(1, n_results)
+    )
+    return bind_programs(primitive, params, slots, [operands], [(program, unchecked.consts)])
+
+
+def _structured(
+    notes: Notes, primitive: Structured[Any], params: Any, operands: Operands, errors: Errors
+) -> Results:
+    """Programs give notes in front of their results: a branch as they are, a loop as part of its carry.
+
+    What a predicate notes is noted before the loop for the first run, and in each run for the next.
+    """
+    slots = primitive.slots(params)
+    groups = slots.split(operands)
+    bodies = [checked_program(slot.program.jaxpr, errors) for slot in slots.programs]
+    if len(bodies) == 1 and not slots.carries:
+        [body] = bodies
+        results = bind_programs(primitive, params, slots, groups, bodies)
+        notes.merge(body.sites, results[: body.n_notes])
+        return results[body.n_notes :]
+    order = sorted(range(len(bodies)), key=lambda i: slots.programs[i].is_predicate)
+    sites = [site for i in order for site in bodies[i].sites]
+    n = len(nothing(sites)) if sites else 0
+
+    def run(i: int, inputs: Operands) -> Values:
+        return replay(bodies[i].program.jaxpr, (), *bodies[i].consts, *inputs)
+
+    def noted(i: int, results: Results, next_groups: Sequence[Operands]) -> Values:
+        """Notes of program `i`, and of predicates on the operands of the next run."""
+        if not sites:
+            return []
+        merged = Notes()
+        for j in order:
+            slot, body = slots.programs[j], bodies[j]
+            if slot.is_predicate and body.sites:
+                results = run(j, slots.gathered(slot, next_groups))
+            if i == j or slot.is_predicate:
+                merged.merge(body.sites, results[: body.n_notes])
+            else:
+                merged.skip(body.sites)
+        return merged.results()
+
+    new_groups, result_groups = [*groups], [*slots.results]
+    if slots.carries:
+        [(carry, _)] = slots.carries
+        new_groups[carry] = [*noted(-1, (), groups), *groups[carry]]
+    result_groups[0] = result_groups[0]._replace(size=result_groups[0].size + n)
+    new_slots = slots._replace(
+        operands=tuple(
+            [g._replace(size=len(xs)) for g, xs in zip(slots.operands, new_groups, strict=True)]
+        ),
+        results=tuple(result_groups),
+    )
+    opened = []
+    for i, slot in enumerate(slots.programs):
+
+        def step(*values: Any, i: int = i, slot: Slot = slot) -> Values:
+            inputs, next_groups, previous = new_slots.taken(slot, values), [*groups], []
+            for carry, _ in slots.carries:
+                previous, inputs[carry] = inputs[carry][:n], inputs[carry][n:]
+            results = run(i, slots.gathered(slot, inputs))
+            outputs = results[bodies[i].n_notes :]
+            if slot.is_predicate:
+                return outputs
+            if not slots.carries:
+                return [*noted(i, results, groups), *outputs]
+            for (carry, _), (_, values_out) in zip(
+                slots.carries, slots.given(slot, outputs), strict=False
+            ):
+                next_groups[carry] = values_out
+            return [*first(previous, noted(i, results, next_groups)), *outputs]
+
+        avals = slots.taken(slot, slot.program.in_avals)
+        for carry, _ in slots.carries:
+            avals[carry] = [*map(type_of, new_groups[carry][:n]), *avals[carry]]
+        opened.append(stage_open(step, [*chain(*avals.values())], slot.program.jaxpr.debug))
+    results = bind_programs(primitive, params, new_slots, new_groups, opened)
+    notes.merge(sites, results[:n])
+    return results[n:]
+
+
+def _shard_map(notes: Notes, params: Any, operands: Operands, errors: Errors) -> Results:
+    """Notes of all positions along the manual axes are gathered; the first failure at the first site counts."""
+    axes = tuple([a for a in params.mesh.axis_names if a in params.newly_manual_axes])
+    with params.scope():
+        body = checked_program(params.jaxpr.jaxpr, errors)
+        n = body.n_notes if body.sites else 0
+
+        def run(*parts: Any) -> Values:
+            results = replay(body.program.jaxpr, (), *parts)
+            return [*(broadcast(x, (1,)) for x in results[:n]), *results[body.n_notes :]]
+
+        program, more_consts = stage_open(run, body.program.in_avals, params.jaxpr.jaxpr.debug)
+    consts = [*more_consts, *body.consts]
+    called = params.on(
+        program,
+        (*[REPLICATED] * len(consts), *params.in_specs),
+        (*[PartitionSpec(axes)] * n, *params.out_specs),
+    )
+    results = bind(shard_map_p, *consts, *operands, params=called)
+    if n:
+        codes, *values = map(_whole, results[:n])
+        last = broadcast(np.int32(-len(body.sites) - 1), type_of(codes).shape)
+        index = argmax(select_n(ne(codes, NONE), last, neg(codes)), 0, np.dtype(np.int32))
+        chosen = [dynamic_index_in_dim(x, index, 0, False) for x in (codes, *values)]
+        notes.merge(body.sites, chosen)
+    return results[n:]
+
+
+def _whole(x: Any) -> Any:
+    """`x`, on each device in full where its type shows how it is cut."""
+    shown = type_of(x).shown_sharding
+    return x if shown is None else reshard(x, NamedSharding(shown.mesh, PartitionSpec()))

@@ -1,0 +1,201 @@
+"""Errors of checked functions: their categories, and the error as a value."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid._machine.base import PellucidError, describe, register_pytree_node
+from pellucid._machine.compilation.interception import call_to_keep
+from pellucid._machine.ir import Avals, ClosedJaxpr, Equation, Operands
+from pellucid._machine.tracing import Tracer
+from pellucid._machine.xla.arrays import ArrayImpl
+
+
+class CheckError(PellucidError, ValueError):
+    """A check in a program failed; its cause is an exception of the check's category.
+
+    >>> from pellucid.experimental import checkify
+    >>> error, _ = checkify.checkify(lambda x: checkify.check(x > 0, "not positive"))(-1.0)
+    >>> error.throw()
+    Traceback (most recent call last):
+        ...
+    pellucid._machine.checks.errors.CheckError: not positive (`check` failed)
+    ...
+    """
+
+
+class JaxException(Exception):
+    """Base of the categories of errors that programs can be checked for."""
+
+
+class FailedCheckError(JaxException):
+    """A condition that the user stated with `check` doesn't hold."""
+
+
+class NaNError(JaxException):
+    """An operation gave a NaN."""
+
+
+class DivisionByZeroError(JaxException):
+    """A divisor is zero."""
+
+
+class OOBError(JaxException):
+    """An index is out of bounds."""
+
+
+class BatchedError(JaxException):
+    """Several elements of a batch failed."""
+
+
+ErrorCategory = type[JaxException]
+
+user_checks = frozenset({FailedCheckError})
+nan_checks = frozenset({NaNError})
+index_checks = frozenset({OOBError})
+div_checks = frozenset({DivisionByZeroError})
+float_checks = nan_checks | div_checks
+automatic_checks = float_checks | index_checks
+all_checks = automatic_checks | user_checks
+
+
+class Site:
+    """A checked place in a program: its category, its message, the types of the message's values, and its source."""
+
+    __slots__ = ("avals", "category", "equation", "message", "source")
+
+    def __init__(
+        self,
+        category: ErrorCategory,
+        message: Callable[..., str],
+        avals: Avals,
+        source: Any,
+        equation: Equation | None = None,
+    ) -> None:
+        self.category = category
+        self.message = message
+        self.avals = tuple(avals)
+        """Types of the values that `message` takes."""
+        self.source = source
+        self.equation = equation
+        """The equation that was checked; None for a `check` of the user, which is one."""
+
+    def exception(self, payload: Sequence[Any]) -> JaxException:
+        """The failure as an exception, with the user's line in its message."""
+        text = self.message(*payload)
+        line = describe(self.source)
+        return self.category(f"{text}\n  in {line}" if line else text)
+
+
+class CheckedCall:
+    """A call of a checked function, for debuggers. Its operands are not kept alive."""
+
+    def __init__(
+        self, name: str, program: ClosedJaxpr, operands: Operands, errors: frozenset[Any] | None
+    ) -> None:
+        self.name = name
+        self.program = program
+        self.errors = errors
+        """The categories that are checked; None where `program` has the checks, as `checkify` made them."""
+        # NumPy's scalars can't be referred to weakly.
+        self._operands = [
+            weakref.ref(x) if isinstance(x, (ArrayImpl, np.ndarray)) else lambda x=x: x
+            for x in operands
+        ]
+
+    @property
+    def operands(self) -> list[Any] | None:
+        """The operands; None where one is gone."""
+        operands = [operand() for operand in self._operands]
+        return None if any(x is None for x in operands) else operands
+
+
+class Error:
+    """The first failure of a checked function, or none; a tree of arrays, so that it can leave `jit`.
+
+    `code` is 0 for no failure, else the number of the failed place, from 1; `payload` holds for each place the values
+    that its message shows. Under `vmap` both have batch axes.
+
+    >>> from pellucid.experimental import checkify
+    >>> def inverse(x):
+    ...     checkify.check(x != 0, "no inverse of {x}", x=x)
+    ...     return 1 / x
+    >>> error, _ = pl.jit(checkify.checkify(inverse))(0.0)
+    >>> error.get().splitlines()[0]
+    'no inverse of 0.0 (`check` failed)'
+    """
+
+    __slots__ = ("call", "code", "payload", "sites")
+
+    def __init__(self, code: Any, payload: Sequence[Sequence[Any]], sites: Sequence[Site]) -> None:
+        self.call: CheckedCall | None = None
+        """The call that gave it, for debuggers; of one that left `jit` that call, where calls are kept. None for others."""
+        self.code = code
+        self.payload = tuple(map(tuple, payload))
+        self.sites = tuple(sites)
+
+    def get(self) -> str | None:
+        """The message of the failure, with the user's line; None if there is none.
+
+        Of a batch, the messages of all elements that failed.
+        """
+        exception = self.get_exception()
+        return None if exception is None else str(exception)
+
+    def get_exception(self) -> JaxException | None:
+        """The failure as an exception, not raised; None if there is none."""
+        codes = np.asarray(self.code)
+        if codes.ndim == 0:
+            return self._exception_at(int(codes), ())
+        failed = [tuple(map(int, index)) for index in np.argwhere(codes)]
+        if not failed:
+            return None
+        texts = [
+            f"at mapped index {', '.join(map(str, i))}: {self._exception_at(int(codes[i]), i)}"
+            for i in failed
+        ]
+        return BatchedError("\n".join(texts))
+
+    def _exception_at(self, code: int, index: tuple[int, ...]) -> JaxException | None:
+        if code == 0:
+            return None
+        values = [np.asarray(x)[index] if index else x for x in self.payload[code - 1]]
+        return self.sites[code - 1].exception(values)
+
+    def throw(self) -> None:
+        """Raise the failure, if there is one.
+
+        Raises: CheckError, whose cause is what `get_exception` gives.
+        """
+        exception = self.get_exception()
+        if exception is not None:
+            error = CheckError(str(exception))
+            error.failed_call = self.call
+            raise error from exception
+
+    def __repr__(self) -> str:
+        if isinstance(self.code, Tracer):
+            return f"Error({len(self.sites)} places, traced)"
+        return f"Error({self.get()!r})"
+
+
+def error_of(code: Any, values: Operands, sites: Sequence[Site]) -> Error:
+    """The error with this code, and the values of all sites one after another."""
+    rest = iter(values)
+    return Error(code, [[next(rest) for _ in site.avals] for site in sites], sites)
+
+
+def _unflatten(sites: Any, children: Any) -> Error:
+    error = Error(*children, sites=sites)
+    if (call := call_to_keep()) is not None:
+        error.call = CheckedCall(call.name, call.program, call.operands, None)
+    return error
+
+
+register_pytree_node(Error, lambda error: ((error.code, error.payload), error.sites), _unflatten)
+init_error = Error(np.int32(0), (), ())
+"""No failure, and no place where one could be."""

@@ -1,0 +1,100 @@
+"""Notes of failures, while a program is rewritten so that it gives its first failure as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid._machine.ir import ClosedJaxpr, Lineage, Operands, Results, Values
+from pellucid._machine.primitives.arithmetic import add
+from pellucid._machine.primitives.conversion import stop_gradient
+from pellucid._machine.primitives.creation import zeros
+from pellucid._machine.primitives.logical import bitwise_and, eq, gt, ne, select_n
+from pellucid._machine.primitives.movement import broadcast_in_dim
+from pellucid._machine.tracing import context, type_of, use_lineage
+
+from .errors import Site
+
+NONE = np.int32(0)
+"""Code of no failure."""
+NOTED = "checkify note"
+"""Transformation in the lineage of equations that compute the code of the first failure."""
+
+
+class Checked(NamedTuple):
+    """A program that takes (`consts`, inputs) and gives (notes, results).
+
+    Its notes are the number of the first of its `sites` that failed, from 1, or 0, and the values of all sites.
+    """
+
+    program: ClosedJaxpr
+    consts: Values
+    sites: tuple[Site, ...]
+
+    @property
+    def n_notes(self) -> int:
+        """Number of results that are notes."""
+        return 1 + sum(len(s.avals) for s in self.sites)
+
+
+class Notes:
+    """The first failure up to this point of the program: its number, and the values of all sites so far."""
+
+    def __init__(self) -> None:
+        self.code: Any = NONE
+        self.values: Values = []
+        self.sites: list[Site] = []
+
+    def add(self, site: Site, has_failed: Any, values: Operands = ()) -> None:
+        """Adds a site, which fails where the boolean scalar `has_failed` is true."""
+        self.sites.append(site)
+        self.values += map(stop_gradient, values)
+        self._note(has_failed, np.int32(len(self.sites)))
+
+    def merge(self, sites: Sequence[Site], notes: Results) -> None:
+        """Adds the `sites` of a program within this one, which gave these `notes`."""
+        if not sites:
+            return
+        code, *values = notes
+        offset = np.int32(len(self.sites))
+        self.sites += sites
+        self.values += values
+        self._note(gt(code, NONE), add(code, offset))
+
+    def skip(self, sites: Sequence[Site]) -> None:
+        """Adds the `sites` of a program that didn't run."""
+        self.sites += sites
+        self.values += nothing(sites)[1:]
+
+    def _note(self, has_failed: Any, code: Any) -> None:
+        origins = () if context.lineage is None else context.lineage.origins
+        with use_lineage(Lineage(NOTED, origins)):
+            if self.code is NONE:
+                self.code = select_n(has_failed, NONE, code)
+            else:
+                is_first = bitwise_and(eq(self.code, NONE), has_failed)
+                self.code = select_n(is_first, self.code, code)
+
+    def results(self) -> Values:
+        """The notes as results of the rewritten program."""
+        return [self.code, *self.values]
+
+
+def nothing(sites: Sequence[Site]) -> Values:
+    """The notes of a program in which none of `sites` failed."""
+    return [NONE, *(zeros(a) for s in sites for a in s.avals)]
+
+
+def first(before: Operands, after: Operands) -> Values:
+    """Of two notes of the same sites the earlier that has a failure; empty notes of no sites stay empty."""
+    if not before:
+        return []
+    had = ne(before[0], NONE)
+    return [select_n(_like(had, new), new, old) for old, new in zip(before, after, strict=True)]
+
+
+def _like(flag: Any, x: Any) -> Any:
+    shape = type_of(x).shape
+    return broadcast_in_dim(flag, shape, ()) if shape else flag

@@ -1,0 +1,115 @@
+"""Conditions on the results of all equations: what a debugger looks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from pellucid._machine.base import ArgumentTypeError
+from pellucid._machine.ir import Equation, Results, ShapedArray
+from pellucid._machine.primitives.logical import bitwise_or, ne, select_n_p
+from pellucid._machine.primitives.movement import reshape
+from pellucid._machine.primitives.reduction import reduce_or
+from pellucid._machine.tracing import Tracer, is_array_like, type_of
+
+from .errors import JaxException, Site
+from .notes import NOTED, Notes
+
+
+class ConditionMetError(JaxException):
+    """A value met a condition that was watched for."""
+
+
+class Watch:
+    """A category of errors: results for which `condition`, a traceable function of one array, has a true element."""
+
+    def __init__(self, condition: Callable[[Any], Any]) -> None:
+        self.condition = condition
+
+    def check(self, notes: Notes, equation: Equation, results: Results) -> None:
+        """Notes whether a result of `equation` meets the condition."""
+        holds = [flag for x in results if (flag := self._holds(x)) is not None]
+        if not holds:
+            return
+        total = holds[0]
+        for flag in holds[1:]:
+            total = bitwise_or(total, flag)
+        notes.add(_site(equation), total)
+
+    def _holds(self, x: Any) -> Any:
+        """Whether an element of `x` meets the condition; None where that is known to be false, or `x` is no array."""
+        if type(type_of(x)) is not ShapedArray:
+            return None
+        answer = self.condition(x)
+        if isinstance(answer, (bool, np.bool_)) and not answer:
+            return None
+        if not is_array_like(answer) or type_of(answer).dtype != np.bool_:
+            raise ArgumentTypeError(
+                "a condition that is watched for gives booleans.",
+                got=f"for {type_of(x).text()}: {type_of(answer).text() if is_array_like(answer) else type(answer).__name__}",
+                do="Compare, for example `lambda x: abs(x) > 1e4`.",
+            )
+        if not isinstance(answer, Tracer):
+            answer = np.asarray(answer)
+        ndim = type_of(answer).ndim
+        return reduce_or(answer, tuple(range(ndim))) if ndim else answer
+
+
+class FirstNote(Watch):
+    """A category of errors: codes of failures that a program computes because `checkify` has rewritten it, or a part of it."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda code: ne(code, np.zeros(type_of(code).shape, np.int32)))
+
+    def check(self, notes: Notes, equation: Equation, results: Results) -> None:
+        """Notes whether `equation` gives the code of a failure."""
+        if equation.primitive is select_n_p and noted_by(equation) is not None:
+            super().check(notes, equation, results)
+
+
+def noted_by(equation: Equation) -> Equation | None:
+    """The equation whose failure the result of `equation`, or of what it was made from, is the code of; None for others."""
+    waiting = [equation]
+    for each in waiting:  # grows meanwhile
+        if each.lineage is None or not each.lineage.origins:
+            continue
+        if each.lineage.transformation == NOTED:
+            return each.lineage.origins[0]
+        waiting += each.lineage.origins
+    return None
+
+
+Read = Callable[[Any], Any]
+"""Gives the value of a variable of the program that an equation belongs to."""
+
+
+class Conditions:
+    """A category of errors: equations before which a condition, of values that are known there, holds."""
+
+    def __init__(self, conditions: Mapping[Equation, Callable[[Read], Any]]) -> None:
+        self._conditions = conditions
+        self._checked: set[Equation] = set()
+
+    def unchecked(self) -> list[Equation]:
+        """The equations whose conditions are part of no program that was made with this category."""
+        return [e for e in self._conditions if e not in self._checked]
+
+    def check(self, notes: Notes, equation: Equation, values: Mapping[Any, Any]) -> None:
+        """Notes whether the condition of an equation holds, from the values of its program."""
+        condition = self._conditions.get(equation)
+        if condition is None:
+            return
+        self._checked.add(equation)
+        holds = condition(values.__getitem__)
+        aval = type_of(holds)
+        if aval.size != 1:
+            raise ArgumentTypeError("a condition has one element.", got=aval.text())
+        flag = ne(reshape(holds, ()), np.zeros((), aval.dtype))
+        notes.add(_site(equation), flag)
+
+
+def _site(equation: Equation) -> Site:
+    message = lambda: f"a result of `{equation.primitive.name}` met the condition"
+    return Site(ConditionMetError, message, (), equation.source, equation)

@@ -1,0 +1,381 @@
+"""`debug_key_reuse`: programs are followed key by key, and no random key may be used twice.
+
+A primitive's `traits.keys` states what it does with keys among its operands. Arrays of keys carry one record for each key
+outside programs too, so that eager operations and calls of compiled functions are followed alike.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid._machine.base import (
+    Ints,
+    KeyReuseError,
+    capture,
+    config,
+    describe,
+    dtypes,
+    strict_zip,
+)
+from pellucid._machine.ir import (
+    Avals,
+    ClosedJaxpr,
+    Equation,
+    Jaxpr,
+    Literal,
+    Operands,
+    Primitive,
+    Programs,
+    Results,
+    Role,
+    ShapedArray,
+    Slots,
+    Var,
+    subjaxprs,
+)
+from pellucid._machine.tracing import bind, bottom, type_of, use_trace
+from pellucid._machine.xla import ExtendedArray
+
+_state = config.debug_key_reuse.state
+_MAX_LOOP_WALKS = 2
+"""Runs of a loop's body that are followed: what one run leaves used, the second one uses again."""
+
+
+def is_checking() -> bool:
+    """Whether uses of keys must be followed in this thread."""
+    return _state.value
+
+
+class Use(NamedTuple):
+    """Where a key was used."""
+
+    name: str
+    source: Any
+
+    def __str__(self) -> str:
+        place = describe(self.source)
+        return f"`{self.name}`" if place is None else f"`{self.name}` in {place}"
+
+
+class Key:
+    """One key: its first use, or None; keys made later have larger numbers."""
+
+    __slots__ = ("number", "use")
+    numbers = itertools.count()
+
+    def __init__(self, use: Use | None = None) -> None:
+        self.number = next(Key.numbers)
+        self.use = use
+
+
+Keys = np.ndarray[Any, Any]
+"""The records of an array of keys: for each element a tuple of the keys that it may be, of one where that is known."""
+Records = list[Keys | None]
+"""The records of several values, None for those that are no arrays of keys."""
+
+
+def _records(elements: Iterable[tuple[Key, ...]], shape: Ints) -> Keys:
+    return np.fromiter(elements, dtype=object).reshape(tuple(shape))
+
+
+def _new(shape: Ints) -> Keys:
+    """Records of new keys."""
+    return _records(((Key(),) for _ in range(math.prod(shape))), shape)
+
+
+def _new_of(avals: Avals) -> Records:
+    """Records of new values of types `avals`."""
+    return [_new(aval.shape) if _is_keys(aval) else None for aval in avals]
+
+
+def _members(records: Iterable[Keys | None]) -> tuple[Key, ...]:
+    """All keys that the elements of some arrays may be, each once."""
+    arrays = (array for array in records if array is not None)
+    return tuple({key: None for array in arrays for element in array.flat for key in element})
+
+
+def _is_keys(aval) -> bool:
+    return type(aval) is ShapedArray and isinstance(aval.dtype, dtypes.KeyDType)
+
+
+def keys_of(x: Any) -> Keys | None:
+    """The records of an array of keys, made where it has none; None for any other value."""
+    if type(x) is not ExtendedArray:
+        return None
+    if x.uses is None:
+        x.uses = _new(x.aval.shape)
+    return x.uses
+
+
+def note_use(name: str, x: ExtendedArray) -> None:
+    """Note that `name` uses the keys `x`; raises KeyReuseError where one was used before."""
+    _Walk().use(_members([keys_of(x)]), Use(name, capture()))
+
+
+def follow_program(program: ClosedJaxpr, operands: Operands, *, knows_operands: bool) -> Records:
+    """The records of a program's results, whose uses of `operands` are noted.
+
+    Elements that it takes at positions among the operands are known only if `knows_operands`; others may be all.
+
+    Raises: KeyReuseError where it uses a key for a second time.
+    """
+    values = operands if knows_operands else ()
+    return _Walk().through(program, [keys_of(x) for x in operands], values)
+
+
+def follow_operation(primitive: Primitive[Any], params: Any, operands: Operands) -> Records:
+    """As `follow_program`, for one primitive."""
+    inputs = [Var(type_of(x)) for x in operands]
+    avals, _ = primitive.types(tuple([var.aval for var in inputs]), params)
+    results = [*map(Var, avals)]
+    equation = Equation([*inputs], results, primitive, params, source=capture())
+    program = ClosedJaxpr(Jaxpr((), inputs, (equation,), results))
+    return follow_program(program, operands, knows_operands=True)
+
+
+def remember(results: Results, records: Sequence[Keys | None]) -> None:
+    """Keep the records of results for what they become operands of."""
+    for x, keys in strict_zip(results, records):
+        if type(x) is ExtendedArray:
+            x.uses = keys
+
+
+class _Values:
+    """Values of a program that are known: `inputs`, literals, and what is computed of them."""
+
+    def __init__(self, inputs: dict[Any, Any], jaxpr: Jaxpr | None = None) -> None:
+        self._values = inputs
+        equations = () if jaxpr is None else jaxpr.equations
+        self._origins = {v: equation for equation in equations for v in equation.results}
+
+    def of(self, atom: Any) -> Any:
+        """The value of `atom`, or None."""
+        if type(atom) is Literal:
+            return atom.val
+        if atom in self._values or atom not in self._origins:
+            return self._values.get(atom)
+        equation = self._origins[atom]
+        operands = [self.of(x) for x in equation.operands]
+        is_known = not equation.effects and all(x is not None for x in operands)
+        results = _computed(equation, operands) if is_known else [None] * len(equation.results)
+        self._values.update(strict_zip(equation.results, results))
+        return self._values[atom]
+
+
+def _computed(equation: Equation, operands: Operands) -> Results:
+    """The results of an equation for `operands`, computed at once."""
+    with use_trace(bottom()):
+        return bind(equation.primitive, *operands, params=equation.params)
+
+
+class _Walk:
+    """One walk through a program. `used` are the keys that it used, in order."""
+
+    def __init__(self) -> None:
+        self.used: list[Key] = []
+
+    def use(self, keys: Sequence[Key], use: Use) -> None:
+        """Note a use of `keys`; raises KeyReuseError where one was used before."""
+        for key in keys:
+            if key.use is not None:
+                raise KeyReuseError(
+                    f"`{use.name}` uses a random key for a second time.",
+                    got=f"first used by {key.use}",
+                    where=describe(use.source),
+                    do="Split the key first, and use each new one once; `random.clone(key)` where the same numbers are meant.",
+                )
+        for key in keys:
+            key.use = use
+        self.used += keys
+
+    def through(self, program: ClosedJaxpr, operands: Records, values: Operands = ()) -> Records:
+        """The records of the results of `program`; `values` are its operands, where they are known."""
+        jaxpr = program.jaxpr
+        consts = dict(strict_zip(jaxpr.constvars, program.consts))
+        records: dict[Any, Keys | None] = {var: keys_of(x) for var, x in consts.items()}
+        records |= strict_zip(jaxpr.invars, operands)
+        constants = _Values(consts | dict(zip(jaxpr.invars, values, strict=False)), jaxpr)
+        for equation in jaxpr.equations:
+            atoms = equation.operands
+            if not any(_is_keys(x.aval) for x in (*atoms, *equation.results)) and not subjaxprs(
+                equation.params
+            ):
+                continue
+            results = self.operation(equation, [records.get(x) for x in atoms], constants)
+            records.update(strict_zip(equation.results, results))
+        return [records.get(atom) for atom in jaxpr.outvars]
+
+    def operation(self, equation: Equation, keys: Records, constants: _Values) -> Records:
+        """The records of the results of one equation, whose operands have the records `keys`."""
+        primitive, params = equation.primitive, equation.params
+        results: list[Any] = [var.aval for var in equation.results]
+        if isinstance(primitive, Programs) and (programs := subjaxprs(params)):
+            is_repeated = getattr(params, "differentiated", False)
+            slots = None if is_repeated else primitive.slots(params)
+            if slots is not None:
+                return self.of_slots(slots, keys, results)
+            self.of_programs(programs, keys, is_repeated)
+        elif primitive.traits.moves_keys and any(map(_is_keys, results)):
+            return self.moved(equation, keys, constants, results)
+        elif primitive.traits.keys == "used":
+            self.use(_members(keys), Use(primitive.name, equation.source))
+        return _new_of(results)
+
+    def moved(
+        self, equation: Equation, keys: Records, constants: _Values, results: Avals
+    ) -> Records:
+        """Keys in another arrangement: the primitive is run on their positions, where it depends on known values only."""
+        arrays = [x for x in keys if x is not None]
+        values = [
+            constants.of(atom) if x is None else x
+            for atom, x in strict_zip(equation.operands, keys)
+        ]
+        if any(value is None for value in values):
+            choice = _members(arrays)
+            return [
+                _records(itertools.repeat(choice, aval.size), aval.shape)
+                if _is_keys(aval)
+                else None
+                for aval in results
+            ]
+        elements = [element for array in arrays for element in array.flat]
+        ends = np.cumsum([array.size for array in arrays])
+        starts = iter([0, *ends])
+        positions = [
+            value
+            if x is None
+            else next(starts) + np.arange(x.size, dtype=np.int32).reshape(x.shape)
+            for x, value in strict_zip(keys, values)
+        ]
+        records: Records = []
+        for aval, result in strict_zip(results, _computed(equation, positions)):
+            if not _is_keys(aval):
+                records.append(None)
+                continue
+            places = np.asarray(result)
+            self.check_distinct(elements, places, ends, equation)
+            moved = (elements[i] if 0 <= i < len(elements) else (Key(),) for i in places.flat)
+            records.append(_records(moved, aval.shape))
+        return records
+
+    def check_distinct(
+        self, elements: Sequence[tuple[Key, ...]], places: Any, ends: Any, equation: Equation
+    ) -> None:
+        """Raise KeyReuseError if a key comes to two `places` from two operands, whose elements end at `ends`."""
+        origins: dict[Key, int] = {}
+        for i in np.unique(places):
+            operand = int(np.searchsorted(ends, i, "right"))
+            if 0 <= i < len(elements) and len(elements[i]) == 1:
+                [key] = elements[i]
+                if origins.setdefault(key, operand) != operand:
+                    raise KeyReuseError(
+                        f"`{equation.primitive.name}` joins a random key with itself.",
+                        got=f"operands {origins[key]} and {operand} contain the same key",
+                        where=describe(equation.source),
+                        do="Split the key first; `random.clone(key)` where the same numbers are meant.",
+                    )
+
+    # Programs in params -------------------------------------------------------------------------------------
+
+    def of_programs(self, programs: Sequence[Jaxpr], keys: Records, is_repeated: bool) -> None:
+        """Follow programs whose inputs are parts of the operands, in a way that isn't known here.
+
+        Where one uses a key, all keys among the operands count as used; not where the uses repeat earlier ones
+        (`is_repeated`), as in the backward pass of `checkpoint`.
+        """
+        for program in programs:
+            inputs = _new_of(program.in_avals)
+            self.through(ClosedJaxpr(program), inputs)
+            uses = [key.use for key in _members(inputs) if key.use]
+            if uses and not is_repeated:
+                self.use(_members(keys), uses[0])
+
+    def of_slots(self, slots: Slots, keys: Records, results: Avals) -> Records:
+        """Follow programs whose operands have roles."""
+        if slots.choosing:
+            return self.of_branches(slots, keys)
+        groups = slots.split(keys)
+        rows = {
+            i: groups[i] for i, group in enumerate(slots.operands) if group.role is Role.STACKED
+        }
+        parts: dict[int, Records] = {}
+        first = next(Key.numbers)
+        outs: list[Records] = [[None] * group.size for group in slots.results]
+        for i, j in slots.carries:
+            outs[j] = groups[i]
+        n_walks = _MAX_LOOP_WALKS if slots.runs is None else min(slots.runs, _MAX_LOOP_WALKS)
+        for _ in range(n_walks):
+            parts = {i: [None if x is None else _new(x.shape[1:]) for x in rows[i]] for i in rows}
+            for slot in slots.programs:
+                values = self.through(
+                    slot.program, slots.gathered(slot, dict(enumerate(groups)) | parts)
+                )
+                for j, of_group in slots.given(slot, values):
+                    outs[j] = of_group
+            for i, j in slots.carries:
+                groups[i] = outs[j]
+        stacks: dict[Key, Any] = {}
+        for i, arrays in parts.items():
+            for part, row in strict_zip(arrays, rows[i]):
+                if part is not None and row is not None and len(row):
+                    self._use_rows(part, row)
+                    stacks |= {key: row[:, *e] for e, (key,) in np.ndenumerate(part)}
+        by_result = [(group, x) for group, out in strict_zip(slots.results, outs) for x in out]
+        return [
+            x if x is None or group.role is not Role.STACKED else _stacked(x, aval, stacks, first)
+            for (group, x), aval in strict_zip(by_result, results)
+        ]
+
+    def _use_rows(self, part: Keys, rows: Keys) -> None:
+        """Mark the keys of `rows`, stacked operands, as used where the loop's body uses `part`, one row of them."""
+        for place, (key,) in np.ndenumerate(part):
+            if key.use is not None:
+                self.use(_members([rows[:, *place]]), key.use)
+
+    def of_branches(self, slots: Slots, keys: Records) -> Records:
+        """Follow branches of which one runs: what any of them uses counts as used."""
+        groups, start = slots.split(keys), len(self.used)
+        uses: dict[Key, Use] = {}
+        branches = []
+        for slot in slots.programs:
+            branches.append(self.through(slot.program, slots.gathered(slot, groups)))
+            for key in self.used[start:]:
+                uses.setdefault(key, key.use)  # type: ignore[arg-type]
+                key.use = None
+            del self.used[start:]
+        for key, use in uses.items():
+            key.use = use
+        self.used += uses
+        return [_either(values) for values in strict_zip(*branches)]
+
+
+def _either(branches: Sequence[Keys | None]) -> Keys | None:
+    """The records of a result that is one of several branches'."""
+    arrays = [array for array in branches if array is not None]
+    if not arrays:
+        return None
+    elements = strict_zip(*(array.flat for array in arrays))
+    merged = (tuple(dict.fromkeys(itertools.chain(*same))) for same in elements)
+    return _records(merged, arrays[0].shape)
+
+
+def _stacked(body: Keys, aval, rows: dict[Key, Any], first: int) -> Keys:
+    """The records of `aval.shape[0]` results of a loop's body, stacked.
+
+    Keys that stand for those of stacked operands are these (`rows`); those numbered from `first` on were made in the
+    body, and are others in each run.
+    """
+    records = np.empty(aval.shape, dtype=object)
+    for place, element in np.ndenumerate(body):
+        for i in range(aval.shape[0]):
+            keys = [
+                rows[key][i] if key in rows else (key if key.number < first else Key(key.use),)
+                for key in element
+            ]
+            records[i, *place] = tuple(itertools.chain(*keys))
+    return records

@@ -1,0 +1,146 @@
+"""Executables in memory, found again by what XLA would be given: a module's content, options, devices and host functions.
+
+A function that is defined again is traced and lowered again. Where that gives the program of an earlier one, XLA need not
+compile it again. Arrays that a function captured are operands of its module, so that entries hold none.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+from pellucid._machine.base import clearing, strict_zip
+from pellucid._machine.ir import Jaxpr, subjaxprs
+from pellucid._machine.lowering.custom_calls import identity_of
+from pellucid._machine.lowering.module import LoweredModule, Origin
+from pellucid._machine.runtime.executable import Precompiled
+from pellucid._machine.runtime.platforms import platform_of
+from pellucid._machine.xla import hlo_transformations, mlir, module_id
+from pellucid._machine.xla.compile import LoadedExecutable
+
+MAX_BYTES = 256 << 20
+"""Estimated bytes of the executables that stay although nobody uses them."""
+_FIXED_BYTES = 320 << 10
+_BYTES_PER_EQUATION = 14 << 10
+"""By how much a process grew with each executable, on CPUs: 0.43 MB for 8 equations, 1.5 for 80, 7 for 480."""
+
+
+class Loaded:
+    """An executable of XLA, with what names and explains the programs that share it."""
+
+    def __init__(
+        self,
+        executable: LoadedExecutable,
+        module: LoweredModule,
+        precompiled: Precompiled | None = None,
+    ) -> None:
+        self.executable = executable
+        self.host_callbacks = module.host_callbacks
+        """Host functions, which keys name by their identity: they live as long as this."""
+        self.host_failures = module.host_failures
+        """Where its host functions put their failures."""
+        self.precompiled = precompiled
+        """Facts of an executable from disk, whose metadata has ids of the process that compiled it."""
+        ids = [origin.id for origin in module.origins]
+        self.equation_ids = tuple(ids if precompiled is None else precompiled.origins)
+        """Ids in the executable's metadata, in the order of lowering."""
+
+    def facts_for(self, origins: Sequence[Origin]) -> Precompiled:
+        """Facts for a program that was lowered from `origins` and shares the executable."""
+        by_id: Mapping[int, Origin] = {}
+        if len(self.equation_ids) == len(origins):
+            by_id = dict(strict_zip(self.equation_ids, origins))
+        if self.precompiled is not None:
+            return self.precompiled._replace(origins=by_id)
+        return Precompiled("memory", by_id, self._program_id, b"", b"")
+
+    @functools.cached_property
+    def _program_id(self) -> int:
+        """The executable's number in recordings; XLA copies the whole module (20 ms for 12 layers) to tell it."""
+        return module_id(self.executable.hlo_modules()[0])
+
+
+class _Programs:
+    """Executables by key, those used last of at most `max_bytes`.
+
+    Programs that call host functions are there as long as somebody else uses them, because these functions may refer to
+    arrays.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.n_bytes = 0
+        self._kept: OrderedDict[Hashable, tuple[Loaded, int]] = OrderedDict()
+        self._used: weakref.WeakValueDictionary[Hashable, Loaded] = weakref.WeakValueDictionary()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable) -> Loaded | None:
+        with self._lock:
+            entry = self._kept.get(key)
+            if entry is None:
+                return self._used.get(key)
+            self._kept.move_to_end(key)
+            return entry[0]
+
+    def add(self, key: Hashable, loaded: Loaded, n_bytes: int) -> None:
+        """Keep `loaded`, of an estimated size of `n_bytes`; it goes with its users if it calls host functions."""
+        with self._lock:
+            self._used[key] = loaded
+            if loaded.host_callbacks or n_bytes > self.max_bytes or key in self._kept:
+                return
+            self._kept[key] = loaded, n_bytes
+            self.n_bytes += n_bytes
+            while self.n_bytes > self.max_bytes:
+                _, (_, freed) = self._kept.popitem(last=False)
+                self.n_bytes -= freed
+
+    def clear(self) -> None:
+        with self._lock:
+            self._kept.clear()
+            self._used.clear()
+            self.n_bytes = 0
+
+
+programs = _Programs(MAX_BYTES)
+clearing(programs.clear)
+
+
+def content_of(lowered: Any) -> bytes | None:
+    """The module of a program without locations; None if it holds addresses of this process's objects, or a function of
+    the user transforms it, so that the content doesn't decide what is compiled.
+    """
+    if lowered.module.keep_alive or hlo_transformations.any_for(
+        platform_of(lowered.request.placement.client)
+    ):
+        return None
+    return mlir.bytecode_without_locations(lowered.module.module)
+
+
+def key_of(lowered: Any, options: Any, content: bytes) -> Hashable:
+    """What decides an executable and the names in it: content, options, devices, host functions and scopes."""
+    module, placement = lowered.module, lowered.request.placement
+    digest = hashlib.sha256(content)
+    digest.update(options.SerializeAsString())
+    # XLA's records have the names of operations, which profiles and costs show.
+    digest.update("\n".join([f"{o.path} {o.primitive}" for o in module.origins]).encode())
+    host_functions = tuple(map(identity_of, module.host_callbacks))
+    return digest.digest(), placement.client, tuple(placement.devices), host_functions
+
+
+def size_of(jaxpr: Jaxpr) -> int:
+    """Estimated bytes in memory of the executable of a program: XLA knows no sizes on CPUs."""
+    return _FIXED_BYTES + _BYTES_PER_EQUATION * _equation_count(jaxpr)
+
+
+def _equation_count(jaxpr: Jaxpr) -> int:
+    """Equations of a program, and of the programs in it as often as they are called: XLA writes calls out."""
+
+    def count() -> int:
+        return sum(1 + sum(map(_equation_count, subjaxprs(e.params))) for e in jaxpr.equations)
+
+    return jaxpr.remembered("equation count", count)

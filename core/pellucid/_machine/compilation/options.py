@@ -1,0 +1,90 @@
+"""Compiler options: what users set, what pellucid adds, checked before XLA sees them."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pellucid._machine.base import ArgumentTypeError, CompilerOptionError, config
+from pellucid._machine.xla.compile import FDO_PROFILE, flag_names
+
+_MIN_KEPT_CALLS = 3
+"""Number of calls of one function from which on calls are kept as calls on the CPU."""
+_MAX_SMALL_CONTRACTION = 2**20
+"""Number of products up to which XLA's own matrix multiplication on the CPU is as quick as YNNPACK's.
+
+YNNPACK's needs 0.7 ms each to be set up, when the program runs for the first time (decisions/0002); in loops, which
+run it often, it is quicker at any size.
+"""
+_YNNPACK_WITHOUT_CONTRACTIONS = (
+    "LIBRARY_FUSION_TYPE_REDUCE,LIBRARY_FUSION_TYPE_INDIVIDUAL_CONVOLUTION"
+)
+
+
+def frozen(options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
+    """User's compiler options as a hashable tuple."""
+    if not options:
+        return ()
+    for name, value in options.items():
+        if name == FDO_PROFILE and isinstance(value, bytes):
+            continue
+        if not isinstance(name, str) or not isinstance(value, (str, bool, int, float)):
+            raise ArgumentTypeError(
+                "compiler_options maps names of XLA options to strings, bools, ints or floats.",
+                got=f"{name!r}: {type(value).__name__}",
+                do='For example `{"xla_cpu_enable_fast_math": True}`.',
+            )
+    return tuple(sorted(options.items()))
+
+
+_UNKNOWN = re.compile(r"No such compile option: '(?P<name>[^']*)'")
+_BAD_VALUE = re.compile(r"While setting option (?P<name>\w+), (?P<problem>[^\n]*)")
+
+
+def error_for(text: str) -> CompilerOptionError | None:
+    """The error for XLA's message `text`, if it is about a compiler option."""
+    unknown = _UNKNOWN.search(text)
+    if unknown is not None:
+        name = unknown["name"]
+        close = difflib.get_close_matches(name, flag_names(), n=3)
+        return CompilerOptionError(
+            f"there is no compiler option {name!r}.",
+            do=f"Did you mean {' or '.join(map(repr, close))}?"
+            if close
+            else "Compiler options are XLA's flags, for example 'xla_cpu_enable_fast_math'.",
+        )
+    bad = _BAD_VALUE.search(text)
+    if bad is not None:
+        return CompilerOptionError(
+            f"the compiler option {bad['name']!r} does not take this value.",
+            got=bad["problem"],
+            do="Give bools as True or False, choices as their names.",
+        )
+    return None
+
+
+def overrides(
+    options: Sequence[tuple[str, Any]], platform: str, calls: int, largest_contraction: float
+) -> tuple[tuple[str, Any], ...]:
+    """XLA options for one compilation: pellucid's choices, then the user's.
+
+    `calls` is how often one function of the program is called at most, `largest_contraction` how many products
+    one of its matrix multiplications, with its whole batch, takes at most, infinite if one is in a loop.
+    """
+    chosen = {}
+    if platform == "cpu" and calls >= _MIN_KEPT_CALLS:
+        chosen["xla_disable_hlo_passes"] = "call-inliner"
+        # With this preset, most passes see a shared function once instead of once for each call.
+        chosen["xla_cpu_opt_preset"] = "CPU_OPT_PRESET_FAST_COMPILE"
+    if platform == "cpu" and 0 < largest_contraction <= _MAX_SMALL_CONTRACTION:
+        chosen["xla_cpu_experimental_ynn_fusion_type"] = _YNNPACK_WITHOUT_CONTRACTIONS
+    if config.disable_most_optimizations.value:
+        chosen["xla_backend_optimization_level"] = 0
+        chosen["xla_llvm_disable_expensive_passes"] = True
+    level = config.optimization_level.value
+    if level != "UNKNOWN":
+        chosen["xla_backend_optimization_level"] = int(level.removeprefix("O"))
+    chosen.update(options)
+    return tuple(chosen.items())

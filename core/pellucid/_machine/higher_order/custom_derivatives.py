@@ -1,0 +1,1037 @@
+"""`custom_jvp` and `custom_vjp`: functions whose forward or reverse derivative the user defines.
+
+A call meets each trace through `Trace.custom_call`. Evaluated at once, the Python function runs; when it is
+differentiated, the user's rule runs instead; only a staging trace makes an equation of it, which keeps the rule.
+Where a `custom_vjp` function is differentiated, the user's forward function runs, and the tangents are results of an
+equation `custom_lin`, whose only rule is its transpose: the user's backward function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import compress
+from typing import Any, NamedTuple
+
+from pellucid._machine.base import (
+    ArgumentTypeError,
+    DerivativeRuleError,
+    EffectsError,
+    Function,
+    Partial,
+    UnexpectedTracerError,
+    UnsupportedError,
+    config,
+    dtypes,
+    filled,
+    is_none,
+    leaf_paths,
+    shown_path,
+    strict_zip,
+    tree_map,
+)
+from pellucid._machine.base.late import late
+from pellucid._machine.ir import (
+    CONTROL,
+    Avals,
+    BatchAxis,
+    BatchDim,
+    ClosedJaxpr,
+    DebugInfo,
+    Dims,
+    Mask,
+    OnReferences,
+    Operands,
+    Programs,
+    Results,
+    Shown,
+    TransposedByUser,
+    Values,
+    Zero,
+    derived_types,
+)
+from pellucid._machine.primitives import (
+    add_tangents,
+    brought_to,
+    convert_element_type,
+    instantiate,
+    reduce_sum,
+    stop_gradient,
+    vary,
+    zero_of,
+)
+from pellucid._machine.tracing import (
+    Captured,
+    Tracer,
+    bind,
+    context,
+    is_reference,
+    name_of,
+    type_of,
+    types_of,
+)
+from pellucid._machine.transforms import (
+    backward_pass,
+    batch_flat,
+    batch_jaxpr,
+    batched_aval,
+    check_callable,
+    described,
+    flat_arguments,
+    nonzero,
+    nonzero_mask,
+    result_leaves,
+    spread,
+    stage_open,
+    structure_lines,
+    with_aux,
+)
+from pellucid._machine.xla import (
+    flatten,
+    flatten_tangents,
+    treedef_tuple,
+    unflatten_apart,
+    unflatten_pairs,
+    unflatten_tangents,
+)
+
+from .bodies import body_of
+from .calls import ClosedCallParams, Defined, closed_call_p, with_common_consts
+from .custom_rules import (
+    CustomFunction,
+    DerivativeCall,
+    FlatCall,
+    ResultPlaces,
+    Rule,
+    SymbolicZero,
+    as_pair,
+    as_rule_argument,
+    batch_with_zeros,
+    calling,
+    refuse_captured,
+    refuse_differentiated,
+)
+
+PrimalsAndTangents = tuple[list[Any], list[Any]]
+
+
+class CustomJvpCall(NamedTuple):
+    """A function of flat values and its derivative: `rule(primals, tangents)` gives (results, tangents).
+
+    Tangents may be `Zero` on both sides.
+    """
+
+    name: str
+    function: Callable[..., Results]
+    rule: Callable[[Operands, Operands], PrimalsAndTangents]
+    rule_name: str
+    symbolic_zeros: bool
+    has_forward_mode: bool = True
+
+    def with_captured(self, captured: Captured) -> CustomJvpCall:
+        """The call whose first operands stand in the place of what the rule captured.
+
+        The rule says nothing of these: the results don't depend on them, unless the function uses them too.
+        """
+        function = captured.in_function(self.function)
+
+        def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
+            (values, rest), (of_captured, own) = map(captured.split, (primals, tangents))
+            refuse_differentiated(captured, function, primals, nonzero_mask(of_captured))
+            if not any(nonzero_mask(own)):
+                results = context.trace.custom_call(converted, primals)
+                return results, [*map(zero_of, results)]
+            return captured.run(self.rule, values, rest, own)
+
+        converted = self._replace(function=function, rule=rule)
+        return converted
+
+    def staged(self, trace: Any, operands: Operands) -> Values:
+        """Results of an equation of `trace` that calls this."""
+        program, consts = stage_open(self.function, types_of(operands), DebugInfo(self.name))
+        params = CustomJvpParams(
+            program, self.rule, self.rule_name, self.name, len(consts), self.symbolic_zeros
+        )
+        return trace.interpret(custom_jvp_call_p, (*consts, *operands), params)
+
+    def batched(
+        self, axis: BatchAxis, dims: Dims, tag: object = None
+    ) -> tuple[CustomJvpCall, list[BatchDim]]:
+        """The call on whole batches; the list gets the batch axes of its results when it has run.
+
+        `tag` is that of the BatchTrace whose values the function and its rule may capture.
+        """
+        places = ResultPlaces(self.name, axis, dims, tag)
+
+        def function(*operands):
+            return places.place(*batch_flat(self.function, axis, operands, dims, tag))
+
+        rule = Rule(
+            _BatchedJvp.results_and_tangents, _BatchedJvp(self.rule, axis, tuple(dims), places)
+        )
+        return self._replace(function=function, rule=rule), places.dims
+
+
+class _BatchedJvp(NamedTuple):
+    """The rule of a call on whole batches, by that of the call on one element."""
+
+    rule: Callable[[Operands, Operands], PrimalsAndTangents]
+    axis: BatchAxis
+    dims: Dims
+    places: ResultPlaces
+
+    def results_and_tangents(self, primals: Operands, tangents: Operands) -> PrimalsAndTangents:
+        """Results and their tangents, whose batch axes are where those of the results are."""
+
+        def run(*values):
+            results, out_tangents = self.rule(values[: len(primals)], values[len(primals) :])
+            return [*results, *out_tangents]
+
+        operands, operand_dims = (*primals, *tangents), (*self.dims, *self.dims)
+        values, value_dims = batch_with_zeros(
+            run, self.axis, operands, operand_dims, self.places.tag
+        )
+        n = len(values) // 2  # results, then as many tangents
+        results = self.places.place(values[:n], value_dims[:n], value_dims[n:])
+        out_tangents = self.places.moved(values[n:], value_dims[n:])
+        return results, [
+            zero_of(y) if type(t) is Zero else t for y, t in strict_zip(results, out_tangents)
+        ]
+
+
+class CustomJvpParams(NamedTuple):
+    """`call_jaxpr` has no constants: its first `num_consts` inputs are what the function closes over."""
+
+    call_jaxpr: ClosedJaxpr
+    jvp: Function
+    jvp_name: str
+    name: str
+    num_consts: int
+    symbolic_zeros: bool
+
+
+class CustomJvpCallPrimitive(DerivativeCall[CustomJvpParams]):
+    """A staged call of a `custom_jvp` function."""
+
+    name = "custom_jvp_call"
+    rule_params = ("jvp",)
+
+    def call_of(self, params: CustomJvpParams) -> CustomJvpCall:
+        n, name, jvp, jaxpr = params.num_consts, params.name, params.jvp, params.call_jaxpr.jaxpr
+
+        def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
+            refuse_captured(name, nonzero(tangents[:n]))
+            return jvp(primals[n:], tangents[n:])
+
+        return CustomJvpCall(
+            name, calling(jaxpr), rule if n else jvp, params.jvp_name, params.symbolic_zeros
+        )  # fmt: skip
+
+    def call_of_functions(self, fun, jvp, symbolic_zeros: bool = False) -> CustomJvpCall:
+        def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
+            arguments = [as_rule_argument(t, symbolic_zeros) for t in tangents]
+            values = jvp.call_wrapped(*primals, *arguments)
+            n = len(values) // 2
+            out_tangents = [
+                Zero(type_of(x).tangent()) if isinstance(t, SymbolicZero) else t
+                for x, t in strict_zip(values[:n], values[n:])
+            ]
+            return list(values[:n]), out_tangents
+
+        return CustomJvpCall(self.name, fun.call_wrapped, rule, "jvp", symbolic_zeros)
+
+    def transpose(self, cotangents, operands, params):
+        return backward_pass(params.call_jaxpr.jaxpr, (), cotangents, operands)
+
+    def restricted(self, params: CustomJvpParams, used) -> CustomJvpParams:
+        def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
+            results, out_tangents = params.jvp(primals, tangents)
+            return list(compress(results, used)), list(compress(out_tangents, used))
+
+        return params._replace(jvp=rule)
+
+
+custom_jvp_call_p = CustomJvpCallPrimitive()
+
+# The class users see -------------------------------------------------------------------------------------
+
+
+class custom_jvp(CustomFunction):
+    """Decorator for a function whose forward derivative you define with `defjvp` or `defjvps`.
+
+    The rule gets tuples of primals and tangents and gives (result, tangent of the result). Arguments at
+    `nondiff_argnums` (or `nondiff_argnames`) are not differentiated: the rule gets them first, as they are.
+
+    Raises: DerivativeRuleError for a call without a rule, and for a rule whose result or tangent has another structure,
+    shape or dtype than the function's result.
+
+    >>> from pellucid import jvp
+    >>> @custom_jvp
+    ... def f(x):
+    ...     return x * x
+    >>> @f.defjvp
+    ... def f_jvp(primals, tangents):
+    ...     return f(*primals), 10.0 * tangents[0]
+    >>> value, tangent = jvp(f, (3.0,), (1.0,))
+    >>> float(value), float(tangent)
+    (9.0, 10.0)
+    """
+
+    definitions = "defjvp or defjvps"
+    jvp: Function | None = None
+
+    def defjvp(self, jvp: Function, symbolic_zeros: bool = False) -> Function:
+        """Define the derivative: `jvp(primals, tangents)` gives (result, tangent).
+
+        With `symbolic_zeros`, tangents known to be zero are `SymbolicZero`s instead of arrays.
+        """
+        check_callable(jvp, "defjvp")
+        self.jvp, self.is_defined = jvp, True
+        self.symbolic_zeros = symbolic_zeros
+        return jvp
+
+    def defjvps(self, *jvps: Function | None) -> None:
+        """Define the derivative one argument at a time: `jvps[i](tangent, result, *primals)`, or None for zero."""
+        if self.nondiff_argnums:
+            raise ArgumentTypeError("defjvps can't be used with nondiff_argnums.", do="Use defjvp.")
+
+        def rule(primals, tangents):
+            result = self(*primals)
+            leaves, tree = flatten(result)
+            total: Values = [*map(zero_of, leaves)]
+            for t, jvp in strict_zip(tangents, jvps):
+                if jvp is not None:
+                    terms = tree.flatten_up_to(jvp(t, result, *primals))
+                    total = [add_tangents(a, b) for a, b in strict_zip(total, terms)]
+            return result, tree.unflatten([instantiate(t) for t in total])
+
+        self.defjvp(rule)
+
+    def _rules(self):
+        return (self.jvp,)
+
+    def _bound(self, call):
+        call.others = tree_map(
+            lambda x: stop_gradient(x) if isinstance(x, Tracer) else x, call.others
+        )
+        return CustomJvpCall(
+            call.name, call.function, Rule(custom_jvp._differentiated, call), name_of(self.jvp),  # pyright: ignore[reportArgumentType]
+            self.symbolic_zeros,
+        )  # fmt: skip
+
+    @staticmethod
+    def _differentiated(
+        call: FlatCall, primals: Operands, tangents: Operands
+    ) -> PrimalsAndTangents:
+        """Flat results and tangents of the user's rule."""
+        self: Any = call.custom
+        arguments = [as_rule_argument(t, self.symbolic_zeros) for t in tangents]
+        tree, rule = call.in_tree, call.rule_name("jvp", self.jvp)
+        pair = self.jvp(*call.others, tree.unflatten(primals), unflatten_tangents(tree, arguments))  # pyright: ignore[reportOptionalCall]
+        result, tangent = as_pair(pair, rule, "result, tangent")
+        results = call.rule_results(rule, result)
+        return results, _checked_tangents(rule, tangent, call.out_tree, types_of(results))
+
+
+def _checked_tangents(rule: str, tangent, tree, avals: Avals) -> Values:
+    """Leaves of a tangent that a rule returned; raises DerivativeRuleError where it doesn't fit the result."""
+    leaves, tangent_tree = flatten_tangents(tree, tangent, lambda x: isinstance(x, SymbolicZero))
+    if tangent_tree != tree:
+        raise DerivativeRuleError(
+            f"{rule} returned a tangent of another structure than the result.",
+            got=structure_lines("tangent", tree, tangent_tree),
+        )
+    checked: Values = []
+    for i, (t, aval) in enumerate(strict_zip(leaves, avals)):
+        expected, tangent_aval = aval.tangent(), type_of(t)
+        if tangent_aval.shape != expected.shape or tangent_aval.dtype != expected.dtype:
+            raise DerivativeRuleError(
+                f"{rule} returned a tangent of another type than the result.",
+                got=f"{shown_path('tangent', leaf_paths(tree)[i])}: got {tangent_aval.text()}, expected {expected.text()}",
+            )
+        is_zero = isinstance(t, SymbolicZero) or expected.dtype == dtypes.float0
+        checked.append(Zero(expected) if is_zero else t)
+    return checked
+
+
+# custom_vjp -----------------------------------------------------------------------------------------
+
+
+# A call of flat values ----------------------------------------------------------------------------------
+
+
+class Forward(NamedTuple):
+    """Results and residuals of the forward function; `form` is passed on to the backward function."""
+
+    results: Values
+    residuals: Values
+    form: Any
+
+
+class CustomVjpCall(NamedTuple):
+    """A function of flat values and its reverse derivative.
+
+    `forward(operands, perturbed)` gives a `Forward`; `backward(form, residuals, cotangents)` gives a cotangent, or
+    `Zero`, for each operand. Cotangents may be `Zero`.
+    """
+
+    name: str
+    function: Callable[..., Results]
+    forward: Callable[[Operands, Mask], Forward]
+    backward: Callable[[Any, Operands, Operands], Values]
+    forward_name: str
+    backward_name: str
+    symbolic_zeros: bool
+    has_forward_mode: bool = False
+    num_captured: int = 0
+    """How many operands, the first ones, stand in the place of what the rules captured; they have no cotangents."""
+
+    def with_captured(self, captured: Captured) -> CustomVjpCall:
+        """The call whose first operands stand in the place of what the rules captured; they are residuals, too.
+
+        The rules say nothing of these: the results don't depend on them, unless the function uses them too.
+        """
+        function = captured.in_function(self.function)
+
+        def forward(operands: Operands, perturbed: Mask) -> Forward:
+            (values, rest), (of_captured, own) = map(captured.split, (operands, perturbed))
+            refuse_differentiated(captured, function, operands, of_captured)
+            results, residuals, form = captured.run(self.forward, values, rest, own)
+            return Forward(results, [*values, *residuals], form)
+
+        def backward(form, residuals, cotangents):
+            values, rest = captured.split(residuals)
+            own = captured.run(self.backward, values, form, rest, cotangents)
+            return [*map(zero_of, values), *own]
+
+        return self._replace(
+            function=function, forward=forward, backward=backward, num_captured=len(captured.tracers)
+        )  # fmt: skip
+
+    def rule(self, primals: Operands, tangents: Operands) -> tuple[Values, Values]:
+        """Results, and tangents that only reverse mode can compute; references are passed without theirs."""
+        tangents = [
+            Zero(t.aval) if is_reference(x) else t for x, t in strict_zip(primals, tangents)
+        ]
+        perturbed = tuple(nonzero_mask(tangents))
+        results, residuals, form = self.forward(primals, perturbed)
+        captured = map(zero_of, primals[: self.num_captured])
+        tangents = [*captured, *tangents[self.num_captured :]]
+        if self.num_captured and not any(nonzero_mask(tangents)):
+            return results, [*map(zero_of, results)]
+        perturbed = tuple(nonzero_mask(tangents))
+        avals = types_of(results)
+        tangent_avals = [a.tangent() for a in avals]
+        differentiable = [a.dtype != dtypes.float0 for a in tangent_avals]
+        out_avals = tuple(compress(tangent_avals, differentiable))
+        if not out_avals:
+            return results, [*map(Zero, tangent_avals)]
+        backward = _Backward(self, form, tuple(avals), perturbed)
+        params = CustomLinParams(
+            backward, perturbed, len(residuals), out_avals, self.symbolic_zeros
+        )
+        out_tangents = bind(custom_lin_p, *residuals, *nonzero(tangents), params=params)
+        return results, spread(out_tangents, differentiable, avals)
+
+    def staged(self, trace: Any, operands: Operands) -> Values:
+        """Results of an equation of `trace` that calls this."""
+        program, consts = stage_open(self.function, types_of(operands), DebugInfo(self.name))
+        params = CustomVjpParams(
+            self.backward, self.backward_name, program, self.forward, self.forward_name, self.name, len(consts),
+            self.symbolic_zeros, self.num_captured,
+        )  # fmt: skip
+        return trace.interpret(custom_vjp_call_p, (*consts, *operands), params)
+
+    def batched(
+        self, axis: BatchAxis, dims: Dims, tag: object = None
+    ) -> tuple[CustomVjpCall, list[BatchDim]]:
+        """The call on whole batches; the list gets the batch axes of its results when it has run.
+
+        `tag` is that of the BatchTrace whose values the three functions may capture.
+        """
+        places = ResultPlaces(self.name, axis, dims, tag)
+
+        def function(*operands):
+            return places.place(*batch_flat(self.function, axis, operands, dims, tag))
+
+        rules = _BatchedVjp(self.forward, self.backward, axis, tuple(dims), places)
+        forward, backward = Rule(_BatchedVjp.run, rules), Rule(_BatchedVjp.cotangents, rules)
+        return self._replace(function=function, forward=forward, backward=backward), places.dims
+
+
+class _BatchedVjp(NamedTuple):
+    """The rules of a call on whole batches, by those of the call on one element."""
+
+    forward: Callable[[Operands, Mask], Forward]
+    backward: Callable[[Any, Operands, Operands], Values]
+    axis: BatchAxis
+    dims: Dims
+    places: ResultPlaces
+
+    def run(self, operands: Operands, perturbed: Mask) -> Forward:
+        """Results and residuals; the form is that of one element with the batch axes of the residuals."""
+        inner: list[Forward] = []
+
+        def run(*values):
+            inner.append(self.forward(values, perturbed))
+            return [*inner[0].results, *inner[0].residuals]
+
+        values, value_dims = batch_flat(run, self.axis, operands, self.dims, self.places.tag)
+        n = len(inner[0].results)
+        results = self.places.place(values[:n], value_dims[:n])
+        return Forward(results, values[n:], (inner[0].form, value_dims[n:]))
+
+    def cotangents(self, form: Any, residuals: Operands, cotangents: Operands) -> Values:
+        """Cotangents of the operands, summed over the batch for those without a batch axis."""
+        places, (inner_form, residual_dims) = self.places, form
+        n = len(residuals)
+        cts, ct_dims = batch_with_zeros(
+            lambda *values: self.backward(inner_form, values[:n], values[n:]),
+            self.axis, (*residuals, *cotangents), (*residual_dims, *places.dims), places.tag,
+        )  # fmt: skip
+        if None in places.dims:  # neither a result nor an operand is batched
+            places.check_unbatched(ct_dims)
+            return cts
+        return _of_operands(self.axis, cts, ct_dims, self.dims)
+
+
+def _of_operands(axis: BatchAxis, cotangents: Operands, ct_dims: Dims, dims: Dims) -> Values:
+    """Cotangents of operands with batch axes at `dims`; sums over the batch for operands without one."""
+    cts: Values = []
+    for ct, ct_dim, dim in strict_zip(cotangents, ct_dims, dims):
+        if type(ct) is Zero:
+            cts.append(Zero(batched_aval(ct.aval, axis, dim)))
+        elif dim is not None:
+            cts.append(brought_to(axis, ct, ct_dim, dim))
+        else:
+            batch = ct_dim or 0
+            cts.append(reduce_sum(brought_to(axis, ct, ct_dim, batch), (batch,)))
+    return cts
+
+
+# The primitives -----------------------------------------------------------------------------------------
+
+
+class CustomVjpParams(NamedTuple):
+    """`call_jaxpr` has no constants: its first `num_consts` inputs are what the function closes over."""
+
+    bwd: Function
+    bwd_name: str
+    call_jaxpr: ClosedJaxpr
+    fwd: Function
+    fwd_name: str
+    name: str
+    num_consts: int
+    symbolic_zeros: bool
+    num_captured: int = 0
+    """How many operands behind the constants stand in the place of what the rules captured."""
+
+
+class CustomVjpCallPrimitive(DerivativeCall[CustomVjpParams]):
+    """A staged call of a `custom_vjp` function."""
+
+    name = "custom_vjp_call"
+    rule_params = ("fwd", "bwd")
+
+    def call_of(self, params: CustomVjpParams) -> CustomVjpCall:
+        n, name, jaxpr = params.num_consts, params.name, params.call_jaxpr.jaxpr
+        fwd, bwd, captured_avals = params.fwd, params.bwd, jaxpr.in_avals[:n]
+
+        def forward(operands: Operands, perturbed: Mask) -> Forward:
+            refuse_captured(name, list(compress(operands[:n], perturbed)))
+            return fwd(operands[n:], perturbed[n:])
+
+        def backward(form, residuals, cotangents):
+            captured = [Zero(a.tangent()) for a in captured_avals]
+            return [*captured, *bwd(form, residuals, cotangents)]
+
+        return CustomVjpCall(
+            name, calling(jaxpr), forward if n else fwd, backward if n else bwd, params.fwd_name, params.bwd_name,
+            params.symbolic_zeros, num_captured=0 if n else params.num_captured,
+        )  # fmt: skip
+
+    def call_of_functions(self, fun, fwd, bwd, **params: Any) -> CustomVjpCall:
+        call = getattr(fwd, "call", None)
+        if call is None or call is not getattr(bwd, "call", None):
+            raise UnsupportedError(
+                "custom_vjp_call: other rules than those that a trace was given can't be bound.",
+                do="Pass `fwd` and `bwd` on as they are, or define a function with `custom_vjp` and call it.",
+            )
+        return call._replace(function=fun.call_wrapped)
+
+    def restricted(self, params: CustomVjpParams, used) -> CustomVjpParams:
+        avals = params.call_jaxpr.out_avals
+
+        def forward(operands: Operands, perturbed: Mask) -> Forward:
+            results, residuals, form = params.fwd(operands, perturbed)
+            return Forward(list(compress(results, used)), residuals, form)
+
+        def backward(form, residuals, cotangents):
+            return params.bwd(form, residuals, spread(cotangents, used, avals))
+
+        return params._replace(fwd=forward, bwd=backward)
+
+
+custom_vjp_call_p = CustomVjpCallPrimitive()
+
+
+class _Backward(NamedTuple):
+    """The backward function of one call, for results of types `out_avals` and the operands that are `perturbed`."""
+
+    call: CustomVjpCall
+    form: Any
+    out_avals: Avals
+    perturbed: Mask
+
+    def __call__(self, residuals: Operands, cotangents: Operands) -> Values:
+        """Cotangents of the perturbed operands, from those of the differentiable results."""
+        differentiable = [a.tangent().dtype != dtypes.float0 for a in self.out_avals]
+        full = spread(cotangents, differentiable, self.out_avals)
+        return list(compress(self.call.backward(self.form, residuals, full), self.perturbed))
+
+
+class CustomLinParams(NamedTuple):
+    """`perturbed` marks the operands of the function that have tangents, `out_avals` are types of the results' tangents."""
+
+    bwd: _Backward
+    perturbed: Mask
+    num_res: int
+    out_avals: Avals
+    symbolic_zeros: bool
+
+
+class CustomLin(TransposedByUser, OnReferences, Shown, Programs[CustomLinParams]):
+    """The derivative of a `custom_vjp` function: linear in the tangents, known only by its transpose."""
+
+    name = "custom_lin"
+    traits = CONTROL.replace(makes_nan=True)
+    types = derived_types
+
+    def abstract_eval(self, avals, params):
+        return params.out_avals
+
+    def jvp(self, primals, tangents, params):
+        n = params.num_res
+        if nonzero(tangents[:n]):
+            raise self.not_forward(params)
+        results = bind(self, *primals, params=params)
+        mask = iter(nonzero_mask(tangents[n:]))
+        perturbed = tuple([p and next(mask) for p in params.perturbed])
+        backward = params.bwd._replace(perturbed=perturbed)
+        inner = params._replace(bwd=backward, perturbed=perturbed)
+        return results, bind(self, *primals[:n], *nonzero(tangents[n:]), params=inner)
+
+    def transpose(self, cotangents, operands, params):
+        n = params.num_res
+        return [*[None] * n, *params.bwd(operands[:n], cotangents)]
+
+    def batch(self, axis, operands, dims, params):
+        n = params.num_res
+        places = [0] * len(params.out_avals)
+        out_avals = tuple([batched_aval(a, axis, 0) for a in params.out_avals])
+
+        def backward(form, residuals, cotangents):
+            cts, ct_dims = batch_with_zeros(
+                lambda *values: params.bwd(values[:n], values[n:]),
+                axis, (*residuals, *cotangents), (*dims[:n], *places),
+            )  # fmt: skip
+            return _of_operands(axis, cts, ct_dims, dims[n:])
+
+        perturbed = (True,) * (len(operands) - n)
+        call = params.bwd.call._replace(backward=backward)
+        batched = params._replace(
+            bwd=_Backward(call, None, out_avals, perturbed),
+            perturbed=perturbed,
+            out_avals=out_avals,
+        )
+        return bind(self, *operands, params=batched), places
+
+    def discharge(self, operands, params):
+        raise self.not_forward(params)
+
+    def lower(self, ctx, operands, params):
+        raise self.not_forward(params)
+
+    def not_forward(self, params: CustomLinParams) -> DerivativeRuleError:
+        """The error for forward mode."""
+        return DerivativeRuleError(
+            f"can't apply forward-mode autodiff (jvp) to `{params.bwd.call.name}`, which is a custom_vjp.",
+            got=f"it only has a reverse derivative: `{params.bwd.call.backward_name}`",
+            do="Use reverse mode (vjp, grad, jacrev), or define the derivative with custom_jvp.",
+        )
+
+    def printed_params(self, equation):
+        params = equation.params
+        return {
+            "bwd": params.bwd.call.backward_name, "in_zeros": [not p for p in params.perturbed],
+            "num_res": params.num_res, "symbolic_zeros": params.symbolic_zeros,
+        }  # fmt: skip
+
+
+custom_lin_p = CustomLin()
+
+# The class users see -------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class CustomVJPPrimal:
+    """An argument as a forward function with `symbolic_zeros=True` gets it: its `value`, and whether it is `perturbed`.
+
+    >>> @pl.custom_vjp
+    ... def scaled(x, y):
+    ...     return x * y
+    >>> def forward(x, y):
+    ...     print(x.perturbed, y.perturbed)
+    ...     return x.value * y.value, (x.value, y.value)
+    >>> scaled.defvjp(forward, lambda xy, ct: (ct * xy[1], ct * xy[0]), symbolic_zeros=True)
+    >>> pl.grad(scaled)(2.0, 3.0)
+    True False
+    Array(3., dtype=float32, weak_type=True)
+    """
+
+    value: Any
+    perturbed: bool
+
+
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
+    """The tree of the values in a tree of `CustomVJPPrimal`s.
+
+    Raises: DerivativeRuleError for other leaves.
+
+    >>> custom_vjp_primal_tree_values({"w": CustomVJPPrimal(2.0, True)})
+    {'w': 2.0}
+    """
+    leaves, structure = flatten(tree)
+    for leaf in leaves:
+        if type(leaf) is not CustomVJPPrimal:
+            raise DerivativeRuleError(
+                "custom_vjp_primal_tree_values takes a tree of CustomVJPPrimal.",
+                got=f"{type(leaf).__name__}",
+            )
+    return structure.unflatten([leaf.value for leaf in leaves])
+
+
+class custom_vjp(CustomFunction):
+    """Decorator for a function whose reverse derivative you define with `defvjp(fwd, bwd)`.
+
+    `fwd` takes the function's arguments and gives (result, residuals); `bwd` takes the residuals and a cotangent of
+    the result and gives a tuple of cotangents, one for each argument (None for zero). Arguments at `nondiff_argnums`
+    (or `nondiff_argnames`) are not differentiated: `bwd` gets them first, as they are.
+
+    Raises: DerivativeRuleError for a call without rules, for results of `fwd` and cotangents of another structure, shape
+    or dtype than the function's results and arguments, and for forward mode.
+
+    >>> from pellucid import grad
+    >>> @custom_vjp
+    ... def f(x):
+    ...     return x * x
+    >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (10.0 * ct,))
+    >>> grad(f)(3.0)
+    Array(10., dtype=float32, weak_type=True)
+    """
+
+    definitions = "defvjp"
+    fwd: Function | None = None
+    bwd: Function | None = None
+    optimize_remat = False
+    keeps_references_apart = True
+
+    def defvjp(
+        self,
+        fwd: Function,
+        bwd: Function,
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Define the derivative by a forward and a backward function.
+
+        With `symbolic_zeros`, the leaves of `fwd`'s arguments are `CustomVJPPrimal`s and cotangents known to be zero
+        are `SymbolicZero`s. With `optimize_remat`, a program that runs `fwd` but needs no residuals runs the
+        function instead.
+        """
+        check_callable(fwd, "defvjp")
+        check_callable(bwd, "defvjp")
+        if symbolic_zeros and optimize_remat:
+            raise DerivativeRuleError(
+                "defvjp: optimize_remat can't be combined with symbolic_zeros."
+            )
+        self.fwd, self.bwd, self.is_defined = fwd, bwd, True
+        self.symbolic_zeros = symbolic_zeros
+        self.optimize_remat = optimize_remat
+
+    def _rules(self):
+        return self.fwd, self.bwd
+
+    def _bound(self, call):
+        for x in flatten(call.others)[0] if call.others else ():
+            if isinstance(x, Tracer):
+                raise UnexpectedTracerError(
+                    f"`{call.name}` got a traced value as an argument that is not differentiated (nondiff_argnums).",
+                    got=repr(x),
+                    do="nondiff_argnums is for functions and settings; make array arguments differentiable.",
+                )
+        rules = _Rules(self, call, self.fwd, self.bwd)  # pyright: ignore[reportArgumentType]
+        return CustomVjpCall(
+            call.name, call.function,
+            Rule(_Rules.optimized_forward if self.optimize_remat else _Rules.forward, rules),
+            Rule(_Rules.backward, rules), name_of(rules.fwd), name_of(rules.bwd), self.symbolic_zeros,
+        )  # fmt: skip
+
+
+class _Rules(NamedTuple):
+    """The rules of one call of a custom_vjp function, as functions of flat values."""
+
+    custom: custom_vjp
+    call: FlatCall
+    fwd: Function
+    bwd: Function
+
+    def optimized_forward(self, operands: Operands, perturbed: Mask) -> Forward:
+        """`forward` as one equation, which runs the function where no residuals are needed."""
+        parts: list[Forward] = []
+
+        def flat(*leaves):
+            parts.append(self.forward(leaves, perturbed))
+            return [*parts[0].results, *parts[0].residuals]
+
+        values = optimized(flat, self.call.function, operands, self.call.name)
+        n = len(parts[0].results)
+        return Forward(values[:n], values[n:], parts[0].form)
+
+    def forward(self, operands: Operands, perturbed: Mask) -> Forward:
+        """Results and residuals of the user's forward function; the form is the structures of both."""
+        call = self.call
+        if self.custom.symbolic_zeros:
+            differentiated = unflatten_pairs(call.in_tree, operands, perturbed, CustomVJPPrimal)
+        else:
+            differentiated = call.in_tree.unflatten(operands)
+        rule = call.rule_name("fwd", self.fwd)
+        pair = as_pair(self.fwd(*call.arguments(differentiated)), rule, "result, residuals")
+        results = call.rule_results(rule, pair[0])
+        residuals, tree = result_leaves(pair[1], "custom_vjp", self.fwd, may_be_references=True)
+        taken = {*map(id, operands)}
+        new = [x for x in residuals if is_reference(x) and id(x) not in taken]
+        if new:
+            raise EffectsError(
+                f"{rule} may give no references but its arguments as residuals.",
+                got=f"a residual of type {type_of(new[0]).text()}",
+                do="Give what it holds, `ref[...]`.",
+            )
+        return Forward(results, residuals, (call.out_tree, tree))
+
+    def backward(self, form: Any, residuals: Operands, cotangents: Operands) -> Values:
+        """Flat cotangents of the user's backward function, which are checked; `Zero` for None."""
+        out_tree, residual_tree = form
+        arguments = [as_rule_argument(ct, self.custom.symbolic_zeros) for ct in cotangents]
+        saved = residual_tree.unflatten(map(late("typed number"), residuals))
+        result = self.bwd(*self.call.others, saved, unflatten_tangents(out_tree, arguments))
+        return _checked_cotangents(self.call, self.call.rule_name("bwd", self.bwd), result)
+
+
+def _checked_cotangents(call: FlatCall, rule: str, result) -> Values:
+    """Leaves of what a backward function returned; raises DerivativeRuleError where they don't fit the arguments."""
+    children = call.in_tree.children()
+    result = tuple(result) if isinstance(result, list) else result
+    if not isinstance(result, tuple) or len(result) != len(children):
+        shown = f"tuple of {len(result)}" if isinstance(result, tuple) else described(result)
+        raise DerivativeRuleError(
+            f"{rule} must return a tuple, one cotangent for each argument.",
+            got=f"got {shown}, expected tuple of {len(children)}",
+            do="Use None for arguments whose cotangent is zero; a single cotangent is written `(ct,)`.",
+        )
+    cotangents: Values = []
+    for position, (part, child) in enumerate(strict_zip(result, children)):
+        cotangents += _leaves_like(rule, position, part, child)
+    checked: Values = []
+    for i, (ct, aval) in enumerate(strict_zip(cotangents, call.in_avals)):
+        expected = aval.tangent()
+        is_zero = ct is None or isinstance(ct, (Zero, SymbolicZero))
+        if is_zero or expected.dtype == dtypes.float0:
+            checked.append(Zero(expected))
+            continue
+        if config.disable_bwd_checks.value:
+            checked.append(ct)
+            continue
+        ct_aval = type_of(ct)
+        if ct_aval.dtype != expected.dtype and _is_rounded(ct_aval.dtype, expected.dtype):
+            # Rules of mixed precision compute in other floating dtypes.
+            ct = convert_element_type(ct, expected.dtype)
+            ct_aval = type_of(ct)
+        differs = not ct_aval.varying <= expected.varying
+        if ct_aval.shape != expected.shape or ct_aval.dtype != expected.dtype or differs:
+            path = leaf_paths(call.in_tree)[i]
+            raise DerivativeRuleError(
+                f"{rule} returned a cotangent of another type than its argument.",
+                got=f"{shown_path('cotangents', path)}: got {ct_aval.text()}, expected {expected.text()}",
+                do="Sum it with `psum`: the argument is the same along that mesh axis."
+                if differs
+                else None,
+            )
+        checked.append(vary(ct, expected.varying))
+    return checked
+
+
+def _is_rounded(dtype: Any, expected: Any) -> bool:
+    """Whether values of `dtype` are those of `expected` but for their precision: both real, or both complex."""
+    return any({dtype, expected} <= {*kind} for kind in (dtypes.FLOATS, dtypes.COMPLEXES))
+
+
+def _leaves_like(rule: str, position: int, part, tree) -> Values:
+    """For each leaf of an argument of structure `tree` its cotangent in `part`.
+
+    There, None stands for whole subtrees, and an array for a subtree of one leaf.
+    """
+    leaves, part_tree = flatten_tangents(tree, part, is_none)
+    if part_tree == tree:
+        return leaves
+    try:
+        parts = part_tree.flatten_up_to(unflatten_apart(tree, [0] * tree.num_leaves))
+    except (TypeError, ValueError):
+        parts = None
+    subtrees = [] if parts is None else [flatten(p)[1] for p in parts]
+    if parts is None or any(
+        x is not None and subtree.num_leaves != 1 for x, subtree in strict_zip(leaves, subtrees)
+    ):
+        raise DerivativeRuleError(
+            f"{rule} returned a cotangent of another structure than its argument.",
+            got=structure_lines(f"cotangents[{position}]", tree, part_tree, leaves),
+        )
+    return [x for x, t in strict_zip(leaves, subtrees) for _ in range(t.num_leaves)]
+
+
+# Built on it ----------------------------------------------------------------------------------------------
+
+
+def custom_gradient(fun: Function) -> Function:
+    """A function with its own reverse derivative: `fun` gives (result, function from cotangent to cotangents).
+
+    Raises: ArgumentTypeError where `fun` returns no pair; DerivativeRuleError for cotangents that don't fit the arguments.
+
+    >>> from pellucid import grad
+    >>> f = custom_gradient(lambda x: (x * x, lambda ct: 10.0 * ct))
+    >>> grad(f)(3.0)
+    Array(10., dtype=float32, weak_type=True)
+    """
+    check_callable(fun, "custom_gradient")
+
+    @custom_vjp
+    def wrapped_fun(*args: Any, **kwargs: Any) -> Any:
+        return with_aux(fun(*args, **kwargs), fun, "custom_gradient")[0]
+
+    def fwd(*args, **kwargs):
+        result, rule = with_aux(fun(*args, **kwargs), fun, "custom_gradient")
+        leaves, out_tree = flatten(result)
+        avals = [type_of(x).tangent() for x in leaves]
+        body = body_of(rule, treedef_tuple([out_tree]), avals, "custom_gradient")
+        run = lambda *xs: body.out_tree.unflatten(calling(body.program.jaxpr)(*xs))
+        return result, Partial(run, *body.consts)
+
+    def bwd(rule: Function, cotangent: Any) -> Any:
+        cotangents = rule(*flatten(cotangent)[0])
+        return cotangents if isinstance(cotangents, (tuple, list)) else (cotangents,)
+
+    wrapped_fun.defvjp(fwd, bwd)
+    return wrapped_fun
+
+
+def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, Values]:
+    """`(converted, values)`: `fun` with the values it captured that may be differentiated as further arguments.
+
+    `converted(*args, *values)` is `fun(*args)` for arguments of the types of `example_args`.
+
+    Raises: DerivativeRuleError where `converted` gets arguments of another structure.
+
+    >>> converted, values = closure_convert(lambda x: x * x, 2.0)
+    >>> converted(3.0, *values)
+    Array(9., dtype=float32, weak_type=True)
+    """
+    check_callable(fun, "closure_convert")
+    leaves, in_tree = flat_arguments(example_args, "closure_convert", fun, example_args)
+    program, consts, out_tree = body_of(fun, in_tree, types_of(leaves), "closure_convert")
+    hoisted = [
+        isinstance(c, Tracer) and type_of(c).tangent().dtype != dtypes.float0 for c in consts
+    ]
+    n = sum(hoisted)
+    # Programs keep `converted`, which must not keep traced values of the outer trace.
+    others = [None if h else c for c, h in strict_zip(consts, hoisted)]
+
+    def converted(*args_and_values: Any) -> Any:
+        split = len(args_and_values) - n
+        args, values = args_and_values[:split], args_and_values[split:]
+        inputs, tree = flatten(tuple(args))
+        if tree != in_tree:
+            raise DerivativeRuleError(
+                "a closure-converted function got arguments of another structure than the example's.",
+                got=structure_lines("args", in_tree, tree, inputs),
+            )
+        captured = filled(hoisted, values, others)
+        return out_tree.unflatten(calling(program.jaxpr)(*captured, *inputs))
+
+    return converted, list(compress(consts, hoisted))
+
+
+# A forward function that becomes the function itself where no residual is needed --------------------
+
+
+class RematOptParams(NamedTuple):
+    """`fwd_jaxpr` gives results and residuals, `fun_jaxpr` the first `num_out` of these results alone."""
+
+    fwd_jaxpr: ClosedJaxpr
+    fun_jaxpr: ClosedJaxpr
+    num_out: int
+
+    def as_call(self) -> ClosedCallParams:
+        """Params of a call of the forward pass."""
+        return ClosedCallParams(self.fwd_jaxpr)
+
+
+class RematOpt(Defined[RematOptParams]):
+    """A call of the forward pass; when residuals turn out to be dead, of the function."""
+
+    name = "remat_opt"
+    definition = closed_call_p
+
+    def called(self, params):
+        return None
+
+    def batch(self, axis, operands, dims, params):
+        n = params.num_out
+        forward = batch_jaxpr(params.fwd_jaxpr.jaxpr, axis, dims)
+        batched_results = [d is not None for d in forward.mask[:n]]
+        function = batch_jaxpr(params.fun_jaxpr.jaxpr, axis, dims, batched_results)
+        if function.mask != forward.mask[:n]:  # the forward pass forgets the batch
+            return super().batch(axis, operands, dims, params)
+        (fwd, fun), consts = with_common_consts([forward, function])
+        results = bind(self, *consts, *operands, params=RematOptParams(fwd, fun, n))
+        return results, forward.mask
+
+    def dead_code(self, used, equation):
+        n = equation.params.num_out
+        if any(used[n:]):
+            return [True] * len(equation.operands), equation
+        call = equation.replace(
+            primitive=closed_call_p,
+            params=ClosedCallParams(equation.params.fun_jaxpr),
+            results=equation.results[:n],
+        )
+        return closed_call_p.dead_code(used[:n], call)
+
+
+remat_opt_p = RematOpt()
+
+
+def optimized(
+    forward: Callable[..., Results],
+    function: Callable[..., Results],
+    operands: Operands,
+    name: str,
+) -> Values:
+    """Results and residuals of `forward`, in whose place `function` runs where no residual is needed.
+
+    Both are functions of flat values; the results of `function` are the first of those of `forward`.
+    """
+    avals, debug = types_of(operands), DebugInfo(name)
+    opened = [stage_open(f, avals, debug) for f in (function, forward)]
+    (fwd, fun), consts = with_common_consts(opened[::-1])
+    params = RematOptParams(fwd, fun, len(fun.out_avals))
+    return bind(remat_opt_p, *consts, *operands, params=params)

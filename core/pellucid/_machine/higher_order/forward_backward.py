@@ -1,0 +1,39 @@
+"""The two halves of reverse mode as functions that are compiled once each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pellucid._machine.base import Function
+from pellucid._machine.transforms import check_callable
+from pellucid._machine.transforms.gradient import VJP, Argnums, ChosenArguments, vjp
+
+from .jitted import jit
+
+
+def fwd_and_bwd(
+    fun: Function, argnums: Argnums, has_aux: bool = False, jitted: bool = True
+) -> tuple[Function, Function]:
+    """The forward and the backward pass of `fun` as two functions, so that each is compiled once.
+
+    `forward(*args)` gives what `vjp` does, differentiated by the arguments at `argnums`;
+    `backward(residuals, cotangent)` takes the second of these results and gives the gradient.
+
+    >>> forward, backward = fwd_and_bwd(lambda x: x * x, 0)
+    >>> y, residuals = forward(3.0)
+    >>> backward(residuals, 1.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    check_callable(fun, "fwd_and_bwd")
+    chosen = ChosenArguments(argnums)
+
+    def forward(*args):
+        def of_chosen(*xs):
+            return fun(*chosen.put(args, xs))
+
+        return vjp(of_chosen, *chosen.of(fun, args), has_aux=has_aux)
+
+    def backward(residuals: VJP, cotangent: Any) -> Any:
+        return chosen.unwrapped(residuals(cotangent))
+
+    return (jit(forward), jit(backward)) if jitted else (forward, backward)

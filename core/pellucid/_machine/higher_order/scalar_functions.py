@@ -1,0 +1,544 @@
+"""Functions of scalars that the user gives, on arrays: `reduce`, `reduce_window`, `scatter_apply`."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid._machine.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    Axes,
+    Binary,
+    Function,
+    Ints,
+    MissingRule,
+    Shape,
+    ShapeError,
+    Unary,
+    dtypes,
+    ints,
+    strict_zip,
+)
+from pellucid._machine.ir import (
+    Avals,
+    BatchAxis,
+    ClosedJaxpr,
+    Operands,
+    P,
+    Programs,
+    Results,
+    Traits,
+    Values,
+    Zero,
+    derived_types,
+    shaped_array,
+)
+from pellucid._machine.lowering.dynamic_shapes import reduce_window as lowered_reduce_window
+from pellucid._machine.primitives import (
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    aligned_at,
+    broadcast_in_dim,
+    by_halves,
+    concatenate,
+    convert_element_type,
+    monoid_of,
+    pad,
+    reduce_and,
+    reduce_max,
+    reduce_min,
+    reduce_or,
+    reduce_prod,
+    reduce_sum,
+    reduce_xor,
+    reduced_shape,
+    reshape,
+    slice,
+    with_batch_dim,
+    with_int_fields,
+    zero_of,
+    zeros,
+)
+from pellucid._machine.primitives.counts import combinations, window_combinations
+from pellucid._machine.primitives.gather_scatter import (
+    Scatter,
+    ScatterParams,
+    gathered_updates,
+    scatter_p,
+)
+from pellucid._machine.primitives.windows import (
+    REDUCE_WINDOW,
+    WindowParams,
+    batched_window,
+    reduce_window_by,
+    window_attributes,
+    window_params,
+    window_shape,
+)
+from pellucid._machine.tracing import Tracer, bind, bind1, name_of, replay, stage, type_of, types_of
+from pellucid._machine.transforms import (
+    batch_flat,
+    check_callable,
+    checked_leaves,
+    concrete_value,
+    jvp_flat,
+)
+from pellucid._machine.xla import flatten, treedef_tuple
+
+from .bodies import Body, body_of, differing_types, stand_in
+
+
+def combination(caller: str, computation: Binary, tree: Any, avals: Avals) -> Body:
+    """The program of `computation` on two trees of scalars with the dtypes of `avals`."""
+    check_callable(computation, caller)
+    scalars = [shaped_array((), a.dtype) for a in avals]
+    body = body_of(computation, treedef_tuple([tree, tree]), [*scalars, *scalars], caller)
+    if body.out_tree != tree or differing_types(scalars, body.out_avals):
+        raise ArgumentTypeError(
+            f"{caller}: `{name_of(computation)}` must give scalars of the types that it takes.",
+            got=[
+                f"taken {tree.unflatten(scalars)}",
+                f"returned {body.out_tree.unflatten(body.out_avals)}",
+            ],
+        )
+    return body
+
+
+def _monoid(combined: Body, avals: Avals, initial: Operands) -> str | None:
+    """The name of the monoid that a combination is, if the initial value is its identity."""
+    jaxpr = combined.program.jaxpr
+    value = concrete_value(initial[0]) if len(initial) == 1 else None
+    if len(jaxpr.equations) != 1 or value is None or combined.consts:
+        return None
+    [equation] = jaxpr.equations
+    monoid = monoid_of(equation.primitive.name)
+    if (
+        monoid is None
+        or set(equation.operands) != set(jaxpr.invars)
+        or list(jaxpr.outvars) != list(equation.results)
+    ):
+        return None
+    dtype = avals[0].dtype
+    same = np.asarray(value, dtype) == np.asarray(monoid.identity(dtype))
+    return monoid.name if bool(same) else None
+
+
+class Arguments(NamedTuple):
+    """The arguments of a reduction: flat arrays, their types, initial values of their dtypes, and the combination."""
+
+    tree: Any
+    arrays: Values
+    avals: Avals
+    initial: Values
+    combination: Body
+    monoid: str | None
+
+
+def _arguments(caller: str, names: Sequence[str], operands, init_values, computation) -> Arguments:
+    """The arguments of a reduction, which messages call by `names`.
+
+    Raises: ShapeError for trees and arrays that don't fit each other; ArgumentTypeError for no arrays, or a computation
+    that changes types.
+    """
+    leaves, tree = flatten(operands)
+    start_leaves, start_tree = flatten(init_values)
+    if tree != start_tree:
+        raise ShapeError(
+            f"{caller} needs one initial value for each operand.",
+            got=[f"{names[0]}: {tree}", f"{names[1]}: {start_tree}"],
+        )
+    leaves = checked_leaves(
+        [*leaves, *start_leaves], caller, stand_in(caller, *names), (operands, init_values)
+    )
+    n = len(leaves) // 2
+    arrays, initial = leaves[:n], leaves[n:]
+    avals, starts = types_of(arrays), types_of(initial)
+    if not avals:
+        raise ArgumentTypeError(f"{caller} needs at least one array.")
+    if any(a.shape != avals[0].shape for a in avals):
+        raise ShapeError(
+            f"{caller} needs arrays of one shape.",
+            got=[f"operand {i}: {a.text()}" for i, a in enumerate(avals)],
+        )
+    for i, (a, s) in enumerate(strict_zip(avals, starts)):
+        promoted, _ = dtypes.promote(((a.dtype, False), (s.dtype, s.weak_type)))
+        if s.shape != () or promoted != a.dtype or (s.dtype != a.dtype and not s.weak_type):
+            raise ShapeError(
+                f"{caller} needs scalar initial values of the operands' dtypes.",
+                got=f"operand {i}: {a.text()}, initial value: {s.text()}",
+            )
+        if s.dtype != a.dtype:
+            initial[i] = convert_element_type(initial[i], a.dtype)
+    combined = combination(caller, computation, tree, avals)
+    program, consts, _ = combined
+    if not any(isinstance(c, Tracer) or type_of(c).shape for c in consts):
+        n, jaxpr = len(consts), program.jaxpr
+        closed = jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:])
+        combined = combined._replace(program=ClosedJaxpr(closed, consts), consts=[])
+    return Arguments(tree, arrays, avals, initial, combined, _monoid(combined, avals, initial))
+
+
+class CombiningReduction(Programs[P]):
+    """A reduction of operands, which are followed by their initial values; it has one result for each operand."""
+
+    varies_jointly = True
+    types = derived_types
+
+    def shape(self, shape: Shape, params: P) -> Shape:
+        """The shape of the result for an operand of shape `shape`."""
+        raise NotImplementedError(type(self))
+
+    def decomposed(self, values: Operands, params: P, consts: Operands = ()) -> Values:
+        """The results by operations that can be differentiated and batched; the program takes `consts` first."""
+        raise NotImplementedError(type(self))
+
+    def results(self, arguments: Arguments, params: P) -> Any:
+        """The results, in the structure of the operands; by other operations if the program takes values from outside."""
+        tree, arrays, _, initial, (_, consts, _), _ = arguments
+        values = [*arrays, *initial]
+        return tree.unflatten(
+            self.decomposed(values, params, consts)
+            if consts
+            else bind(self, *values, params=params)
+        )
+
+    def batched(self, params: P) -> P:
+        """Params for operands with a batch axis in front."""
+        raise NotImplementedError(type(self))
+
+    def abstract_eval(self, avals, params):
+        arrays = avals[: len(avals) // 2]
+        return [shaped_array(self.shape(a.shape, params), a.dtype) for a in arrays]
+
+    def jvp(self, primals, tangents, params):
+        results = bind(self, *primals, params=params)
+        _, out_tangents, _ = jvp_flat(
+            lambda *xs: (self.decomposed(xs, params), ()), primals, tangents
+        )
+        return results, out_tangents
+
+    def batch(self, axis, operands, dims, params):
+        n = len(operands) // 2
+        if any(d is not None for d in dims[n:]):
+            return batch_flat(lambda *xs: self.decomposed(xs, params), axis, operands, dims)
+        arrays = aligned_at(axis, operands[:n], dims[:n])
+        return bind(self, *arrays, *operands[n:], params=self.batched(params)), [0] * n
+
+
+# reduce -------------------------------------------------------------------------------------------------
+
+
+class ReduceParams(NamedTuple):
+    """`computation` is what the user gave, for the program's text; `jaxpr` combines scalars."""
+
+    computation: Any
+    dimensions: Axes
+    jaxpr: ClosedJaxpr
+
+
+class Reduce(CombiningReduction[ReduceParams]):
+    """A reduction along whole dimensions."""
+
+    name = "reduce"
+    traits = Traits(kind="reduction", flops=combinations, makes_nan=True, returns_list=True)
+
+    def shape(self, shape, params):
+        return reduced_shape(shape, params.dimensions, "reduce")
+
+    def decomposed(self, values, params, consts=()):
+        return _halved(params.jaxpr, values, params.dimensions, consts)
+
+    def batched(self, params):
+        return with_batch_dim(params, ["dimensions"], 0)
+
+    def lower(self, ctx, operands, params):
+        op = ctx.op(
+            "stablehlo.reduce", ctx.types(ctx.avals_out), operands,
+            {"dimensions": params.dimensions}, regions=1,
+        )  # fmt: skip
+        ctx.jaxpr_body(op.regions[0], params.jaxpr)
+        return list(op.results)
+
+
+reduce_p = Reduce()
+
+
+def _halved(jaxpr: ClosedJaxpr, values: Operands, dimensions: Ints, consts: Operands) -> Values:
+    """The reduction written as combinations of halves, so that it can be differentiated and batched."""
+    n = len(values) // 2
+    shape = type_of(values[0]).shape
+    rest = tuple([size for i, size in enumerate(shape) if i not in dimensions])
+    starts = [broadcast_in_dim(x, rest, ()) for x in values[n:]]
+    if math.prod(shape[d] for d in dimensions) == 0:
+        return starts
+    function = functools.partial(replay, jaxpr.jaxpr, jaxpr.consts, *consts)
+    combined = functools.partial(_on_arrays, function)
+    return combined(starts, by_halves(combined, values[:n], tuple(dimensions)))
+
+
+def _on_arrays(function: Callable[..., Results], a: Operands, b: Operands) -> Values:
+    """A function of scalars applied to each pair of elements of arrays of one shape."""
+    shape = type_of(a[0]).shape
+    size = math.prod(shape)
+    flat = [reshape(x, (size,)) for x in (*a, *b)]
+    results, dims = batch_flat(function, BatchAxis(size), flat, [0] * len(flat))
+    return [reshape(x, shape) for x in aligned_at(BatchAxis(size), results, dims)]
+
+
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Binary,
+    dimensions: Ints,
+    out_sharding: Any = None,
+) -> Any:
+    """The elements of the arrays in `operands` along `dimensions`, combined by `computation`.
+
+    `computation` is associative; it takes two trees of scalars like `operands` and gives one. `init_values`, a tree
+    of scalars, is combined with the elements, any number of times: it should change nothing. The order of
+    combination is not defined. Known operations (add, mul, max, min, and, or, xor) become their own primitives.
+
+    Raises: ArgumentTypeError where types don't agree, ShapeError for arrays of different shapes.
+
+    >>> reduce(np.arange(5), 0, lambda x, y: x + y, (0,))
+    Array(10, dtype=int32)
+    """
+    names = ("operands", "init_values")
+    arguments = _arguments("reduce", names, operands, init_values, computation)
+    axes = ints(dimensions)
+    if arguments.monoid is not None:
+        more = {"out_sharding": out_sharding} if arguments.monoid == "sum" else {}
+        result = _BY_MONOID[arguments.monoid](arguments.arrays[0], axes, **more)
+        return arguments.tree.unflatten([result])
+    params = ReduceParams(computation, axes, arguments.combination.program)
+    return reduce_p.results(arguments, params)
+
+
+_BY_MONOID: dict[str, Function] = {
+    "sum": reduce_sum, "prod": reduce_prod, "max": reduce_max, "min": reduce_min,
+    "and": reduce_and, "or": reduce_or, "xor": reduce_xor,
+}  # fmt: skip
+
+
+# reduce_window ------------------------------------------------------------------------------------------
+
+
+class ReduceWindowParams(NamedTuple):
+    """The windows, and `jaxpr`, which combines scalars; `consts` is kept for the reference's text."""
+
+    base_dilation: Shape
+    consts: tuple[()]
+    jaxpr: ClosedJaxpr
+    padding: Any
+    window_dilation: Shape
+    window_dimensions: Shape
+    window_strides: Shape
+
+    @property
+    def window(self) -> WindowParams:
+        """The windows."""
+        return WindowParams(
+            self.window_dimensions,
+            self.window_strides,
+            self.padding,
+            self.base_dilation,
+            self.window_dilation,
+        )
+
+    def with_window(self, window: WindowParams) -> ReduceWindowParams:
+        """The same with other windows."""
+        return self._replace(**window._asdict())
+
+
+class ReduceWindow(CombiningReduction[ReduceWindowParams]):
+    """A reduction of each of many windows."""
+
+    name = "reduce_window"
+    traits = Traits(kind="reduction", flops=window_combinations, makes_nan=True, returns_list=True)
+
+    def shape(self, shape, params):
+        return window_shape(shape, params.window, "reduce_window")
+
+    def decomposed(self, values, params, consts=()):
+        # The elements of each window lie along a new leading axis.
+        n = len(values) // 2
+        windows = [
+            _windows(x, start, params.window) for x, start in strict_zip(values[:n], values[n:])
+        ]
+        return _halved(params.jaxpr, [*windows, *values[n:]], (0,), consts)
+
+    def batched(self, params):
+        return params.with_window(batched_window(params.window, 0))
+
+    def lower(self, ctx, operands, params):
+        return lowered_reduce_window(
+            ctx, ctx.avals_out, operands, window_attributes(ctx, params.window),
+            lambda region: ctx.jaxpr_body(region, params.jaxpr),
+        )  # fmt: skip
+
+
+reduce_window_p = ReduceWindow()
+
+
+def _windows(operand, initial, window: WindowParams):
+    """The elements of the windows of `operand`: one axis for those of one window, then one for each of its axes."""
+    aval = type_of(operand)
+    counts = window_shape(aval.shape, window, "reduce_window")
+    holes = [dilation - 1 for dilation in window.base_dilation]
+    padded = pad(operand, initial, [(*p, hole) for p, hole in strict_zip(window.padding, holes)])
+    strides = window.window_strides
+    elements = []
+    for position in np.ndindex(*window.window_dimensions):
+        start = [p * d for p, d in strict_zip(position, window.window_dilation)]
+        limit = [s + (c - 1) * stride + 1 for s, c, stride in strict_zip(start, counts, strides)]
+        elements.append(slice(padded, start, limit, strides))
+    return concatenate([reshape(x, (1, *counts)) for x in elements], 0)
+
+
+def reduce_window(
+    operand: Any,
+    init_value: Any,
+    computation: Binary,
+    window_dimensions: Ints,
+    window_strides: Ints | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Ints | None = None,
+    window_dilation: Ints | None = None,
+) -> Any:
+    """The elements of the arrays in `operand` in each of many windows, combined by `computation` as in `reduce`.
+
+    Windows have shape `window_dimensions`; they move by `window_strides` over the array, which is padded with
+    `init_value`: 'VALID', 'SAME', 'SAME_LOWER', or (low, high) for each dimension. Dilations spread array or window.
+    Known operations (add, max, min) become their own primitives.
+
+    Raises: ArgumentTypeError for a computation that changes types, ShapeError for arrays of different shapes.
+
+    >>> reduce_window(np.arange(4.0), 0.0, lambda x, y: x + y, (2,))
+    Array([1., 3., 5.], dtype=float32)
+    """
+    arguments = _arguments(
+        "reduce_window", ("operand", "init_value"), operand, init_value, computation
+    )
+    settings = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
+    if arguments.monoid in REDUCE_WINDOW:
+        result = reduce_window_by(arguments.monoid, arguments.arrays[0], *settings)
+        return arguments.tree.unflatten([result])
+    window = window_params(arguments.avals[0].shape, *settings, "reduce_window")
+    program = arguments.combination.program
+    params = ReduceWindowParams(consts=(), jaxpr=program, **window._asdict())
+    return reduce_window_p.results(arguments, params)
+
+
+# scatter_apply --------------------------------------------------------------------------------------
+
+
+class ScatterApplyParams(NamedTuple):
+    """`update_jaxpr` takes the element that is there and a scalar that it does not use."""
+
+    dimension_numbers: ScatterDimensionNumbers
+    indices_are_sorted: bool
+    mode: GatherScatterMode
+    unique_indices: bool
+    update_jaxpr: ClosedJaxpr
+
+
+class ScatterApply(Programs[ScatterApplyParams], Scatter):  # pyright: ignore[reportGeneralTypeIssues]  # other params
+    """A scatter whose updates are computed from what is there; the updates given only have their shape."""
+
+    name = "scatter_apply"
+    traits = Scatter.traits.replace(returns_list=True)
+    varies_jointly = True
+    types = derived_types
+
+    def update_program(self, dtype, params):
+        return params.update_jaxpr
+
+    def jvp(self, primals, tangents, params):
+        result = bind1(self, *primals, params=params)
+        (x, indices, updates), tx = primals, tangents[0]
+        if type(tx) is Zero:
+            return [result], [zero_of(result)]
+        if not params.unique_indices:
+            raise MissingRule(
+                "scatter_apply has no derivative where it may apply its function to one element several times.",
+                do="Pass `unique_indices=True` if it does not.",
+            )
+        aval, update = type_of(updates), params.update_jaxpr
+        function = functools.partial(replay, update.jaxpr, update.consts)
+        there, moved = (gathered_updates(value, indices, aval, params) for value in (x, tx))
+        _, [slope], _ = jvp_flat(lambda x: (_on_arrays(function, [x], [x]), []), [there], [moved])
+        replaced = ScatterParams(*params[:4])
+        return [result], [
+            bind1(
+                scatter_p,
+                tx,
+                indices,
+                zeros(aval) if type(slope) is Zero else slope,
+                params=replaced,
+            )
+        ]
+
+    def printed_name(self, equation):
+        return "scatter"
+
+    def printed_params(self, equation):
+        shown = super().printed_params(equation)
+        return {**shown, "update_jaxpr": equation.params.update_jaxpr}
+
+
+scatter_apply_p = ScatterApply()
+
+
+def scatter_apply(
+    operand: Any,
+    scatter_indices: Any,
+    func: Unary,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    update_shape: Ints = (),
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Any:
+    """`operand` with `func` applied to the elements of the windows that begin at the index vectors.
+
+    `func` takes a scalar and gives one of the same dtype. Where windows overlap it is applied several times, once
+    for each. `update_shape` is the shape that an array of updates would have; it determines the size of the windows.
+    Its derivative needs `unique_indices=True`.
+
+    The result has the shape and dtype of `operand`.
+    Raises: ShapeError for dimension numbers or shapes that do not fit, DtypeError for indices that are no integers,
+    ArgumentTypeError for a `func` that cannot be called, and for lists and strings.
+    Source: StableHLO specification, `scatter`.
+
+    >>> import numpy as np
+    >>> places = ScatterDimensionNumbers((), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
+    >>> scatter_apply(np.arange(4.0), np.array([[1], [3]]), lambda e: -e, places, update_shape=(2,)).tolist()
+    [0.0, -1.0, 2.0, -3.0]
+    """
+    check_callable(func, "scatter_apply")
+    dtype = type_of(operand).dtype
+    scalar = shaped_array((), dtype)
+    jaxpr, consts = stage(lambda element, _: [func(element)], [scalar, scalar])
+    result: Any = jaxpr.out_avals[0]
+    if result.dtype != dtype or result.shape != ():
+        raise ArgumentTypeError(
+            f"scatter_apply needs a function that keeps the type of its argument, but {name_of(func)} does not.",
+            got=f"takes {scalar.text()}, gives {result.text()}",
+        )
+    if any(isinstance(c, Tracer) for c in consts):
+        raise ArgumentValueError(
+            f"scatter_apply: {name_of(func)} uses traced values besides its argument.",
+            do="Gather the elements, compute with them, and `scatter` the results.",
+        )
+    params = ScatterApplyParams(
+        with_int_fields(dimension_numbers), bool(indices_are_sorted), GatherScatterMode.from_any(mode),
+        bool(unique_indices), ClosedJaxpr(jaxpr, consts),
+    )  # fmt: skip
+    updates = zeros(shaped_array(tuple(update_shape), dtype))
+    return bind1(scatter_apply_p, operand, scatter_indices, updates, params=params)

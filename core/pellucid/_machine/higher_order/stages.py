@@ -1,0 +1,605 @@
+"""The stages on the way from a call to its result: described arguments, traced, lowered, compiled."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from pellucid._machine.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    Function,
+    Keywords,
+    Shape,
+    UnsupportedError,
+    by_tool,
+    canonical_shape,
+    config,
+    dtypes,
+    strict_zip,
+    tree_map,
+)
+from pellucid._machine.base.late import late
+from pellucid._machine.compilation.options import frozen
+from pellucid._machine.compilation.pipeline import LoweredProgram, compile_lowered
+from pellucid._machine.ir import (
+    ClosedJaxpr,
+    Described,
+    Effects,
+    Operands,
+    ShapedArray,
+    Values,
+    abstract_ref,
+    aval_at,
+    narrowed,
+    shaped_array,
+)
+from pellucid._machine.runtime import platforms
+from pellucid._machine.runtime.executable import Executable, cost_analysis, optimized_modules
+from pellucid._machine.runtime.transfer import layout_of
+from pellucid._machine.sharding import ManualAxisType
+from pellucid._machine.sharding.explicit_types import check_divisible
+from pellucid._machine.sharding.layout import AutoLayout, Format, Layout
+from pellucid._machine.sharding.stated import stated_layout, stated_sharding
+from pellucid._machine.tracing import (
+    Call,
+    FunctionSpec,
+    bound_axes,
+    check_distinct,
+    is_array_like,
+    is_reference,
+    name_of,
+    resolve_arguments,
+    stage_closed,
+    type_of,
+)
+from pellucid._machine.transforms import check_callable, type_of_described
+from pellucid._machine.xla import ARRAY_TYPES, LibraryValues, flatten, hlo, library_types
+from pellucid._machine.xla.compile import hlo_cost, to_hlo
+from pellucid._machine.xla.mlir import lasting_copy
+
+from .compiled_calls import call_of_compiled
+
+
+class ShapeDtypeStruct(Described):
+    """Shape and dtype of an array, in place of one where only they matter.
+
+    `sharding` may also be a PartitionSpec over the current mesh, or a Format. `manual_axis_type` states over which Manual
+    mesh axes the value varies, inside `shard_map`. With `is_ref` it describes a reference to such an array.
+
+    Raises: ArgumentValueError without a dtype; ArgumentTypeError for a `manual_axis_type` of another kind;
+    MissingMeshError for a PartitionSpec where no mesh is current; ShardingError for a sharding that doesn't fit;
+    LayoutError for a layout of another rank; UnsupportedError for addends.
+
+    >>> ShapeDtypeStruct((2, 3), np.float32)
+    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    """
+
+    __slots__ = ("_stated", "sharding", "layout", "manual_axis_type")
+
+    dtype, itemsize, nbytes = (
+        property(operator.attrgetter(f"_stated.{name}"), doc=f"`{name}` as it was stated.")
+        for name in ("dtype", "itemsize", "nbytes")
+    )
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: Any,
+        *,
+        sharding: Any = None,
+        weak_type: bool = False,
+        manual_axis_type: ManualAxisType | None = None,
+        is_ref: bool = False,
+    ) -> None:
+        if dtype is None:
+            raise ArgumentValueError("ShapeDtypeStruct needs a dtype.")
+        if not isinstance(manual_axis_type, (ManualAxisType, type(None))):
+            raise ArgumentTypeError(
+                "ShapeDtypeStruct: `manual_axis_type` is a ManualAxisType.",
+                got=f"manual_axis_type: {type(manual_axis_type).__name__}",
+                do="Take that of a value, `typeof(x).manual_axis_type`.",
+            )
+        chosen = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
+        aval = shaped_array(canonical_shape(shape), chosen, weak_type)
+        self.layout = stated_layout(sharding)
+        if isinstance(self.layout, AutoLayout):
+            raise ArgumentTypeError(
+                "ShapeDtypeStruct can't leave the order of elements to the compiler.",
+                got=f"sharding: {sharding}",
+                do="Give `Layout.AUTO` to jit's `in_shardings`.",
+            )
+        if self.layout is not None:
+            self.layout.check_compatible_aval(aval.shape)
+        self.sharding: Any = stated_sharding("ShapeDtypeStruct", sharding, with_layout=True)
+        if self.sharding is not None:
+            self.sharding.check_compatible_aval(aval.shape)
+            aval = aval_at(aval, self.sharding)
+            if aval.shown_sharding is not None:
+                mesh, spec = aval.shown_sharding.mesh, aval.shown_sharding.spec
+                check_divisible(aval.shape, spec, mesh, "ShapeDtypeStruct: ")
+        self.manual_axis_type = manual_axis_type
+        if manual_axis_type is not None:
+            if manual_axis_type.unreduced or manual_axis_type.reduced:
+                raise UnsupportedError(
+                    "ShapeDtypeStruct can't stand for addends.",
+                    got=f"{manual_axis_type}",
+                    do="Give a `sharding` whose spec states `unreduced` or `reduced`.",
+                )
+            aval = aval.update(varying=manual_axis_type.varying)
+        self._stated: Any = abstract_ref(aval) if is_ref else aval
+
+    @property
+    def aval(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The type of an array made of it now: 64-bit dtypes are narrowed while they are off."""
+        stated = self._stated
+        if hasattr(stated, "inner_aval"):
+            return abstract_ref(narrowed(stated.inner_aval))
+        return narrowed(stated)
+
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """The ShapeDtypeStruct of `x`, an array, a number or a ShapeDtypeStruct; with the placement of a committed array.
+
+        >>> ShapeDtypeStruct.like(np.zeros(3, np.int8))
+        ShapeDtypeStruct(shape=(3,), dtype=int8)
+        """
+        if isinstance(x, cls):
+            return x
+        aval = type_of(x)
+        is_placed = type(x) in ARRAY_TYPES and x.committed
+        return cls(
+            aval.shape,
+            aval.dtype,
+            sharding=x.format if is_placed else aval.shown_sharding,
+            weak_type=aval.weak_type,
+            manual_axis_type=ManualAxisType(varying=aval.varying) if aval.varying else None,
+        )
+
+    @property
+    def is_ref(self) -> bool:
+        """Whether it describes a reference."""
+        return hasattr(self._stated, "inner_aval")
+
+    @property
+    def format(self) -> Format:
+        """Layout and sharding, each None where it isn't stated."""
+        return Format(self.layout, self.sharding)
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def _fields(self) -> dict[str, Any]:
+        return {
+            "shape": self.shape, "dtype": self.dtype, "sharding": self.sharding,
+            "format": self.layout, "weak_type": self.weak_type,
+            "manual_axis_type": self.manual_axis_type, "is_ref": self.is_ref,
+        }  # fmt: skip
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """This struct with some fields changed."""
+        fields = self._fields()
+        if fields.pop("format") is not None:
+            fields["sharding"] = self.format
+        return ShapeDtypeStruct(**(fields | changes))
+
+    def __repr__(self) -> str:
+        fields = self._fields() | {"dtype": getattr(self.dtype, "name", self.dtype)}
+        shown = [f"{name}={value}" for name, value in fields.items() if value not in (None, False)]
+        return f"ShapeDtypeStruct({', '.join(shown)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._fields().values()))
+
+
+# Stages ---------------------------------------------------------------------------------------------
+
+
+class ArgInfo(NamedTuple):
+    """Type of one argument, and whether it is donated.
+
+    >>> pl.jit(lambda x: x + 1, donate_argnums=0).trace(1.0).args_info
+    ((ArgInfo(aval=ShapedArray(float32[], weak_type=True), donated=True),), {})
+    """
+
+    aval: ShapedArray
+    donated: bool
+
+    @property
+    def shape(self) -> Shape:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+
+CompilerOptions: TypeAlias = Mapping[str, Any]
+"""XLA's options for one compilation, by name."""
+
+
+@runtime_checkable
+class Wrapped(Protocol):
+    """A jitted function: called, or taken through the stages one by one.
+
+    >>> isinstance(pl.jit(jnp.sin), pl.stages.Wrapped)
+    True
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The program for arguments like these."""
+        ...
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Its StableHLO module."""
+        ...
+
+
+@dataclass(eq=False, repr=False)
+class Stage:
+    """Base class of the stages: the structure of arguments and results."""
+
+    _jitted: Any
+    _program: Any
+
+    @property
+    def fun_name(self) -> str:
+        """Name of the function."""
+        return self._jitted.spec.name
+
+    @property
+    def in_tree(self) -> Any:
+        """Structure of the arguments: a pair of positional and keyword arguments."""
+        return self._program.call.tree
+
+    @property
+    def out_tree(self) -> Any:
+        """Structure of the results."""
+        return self._program.out_tree
+
+    @property
+    def in_avals(self) -> Any:
+        """Types of the arguments, in their structure."""
+        return self.in_tree.unflatten(self._program.call.avals)
+
+    @property
+    def args_info(self) -> Any:
+        """Type and donation of each argument, in their structure."""
+        avals = self._program.call.avals
+        donated = self._jitted.spec.donated(self._program.call) or (False,) * len(avals)
+        return self.in_tree.unflatten([ArgInfo(a, d) for a, d in strict_zip(avals, donated)])
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Positions, among the flat arguments, of those that are donated."""
+        return tuple(i for i, d in enumerate(self._jitted.spec.donated(self._program.call)) if d)
+
+    @property
+    def out_info(self) -> Any:
+        """Shapes and dtypes of the results, in their structure, with their stated shardings and layouts."""
+        avals = self._program.params.jaxpr.out_avals
+        nothing = [None] * len(avals)
+        shardings, layouts = self._places_of_results()
+        places = strict_zip(avals, shardings or nothing, layouts or nothing)
+        return self.out_tree.unflatten([struct_of(*place) for place in places])
+
+    def _places_of_results(self) -> tuple[Sequence[Any] | None, Sequence[Any] | None]:
+        """(shardings, layouts) of the results, as the user stated them; None where nothing is stated."""
+        return self._program.params.out_shardings, self._program.out_layouts
+
+
+def struct_of(aval: Any, sharding: Any = None, layout: Any = None) -> Any:
+    """The ShapeDtypeStruct of an aval, placed as stated, or over Explicit mesh axes as its type shows.
+
+    A type without shape, that of tokens, is its own description.
+    """
+    if not hasattr(aval, "shape"):
+        return aval
+    if sharding is None:
+        type_sharding = aval.sharding
+        sharding = type_sharding if type_sharding.mesh.explicit_axes else aval.shown_sharding
+    if isinstance(layout, Layout):
+        sharding = Format(layout, sharding)
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding)
+
+
+@dataclass(eq=False, repr=False)
+class Traced(Stage):
+    """A function traced for certain arguments.
+
+    >>> traced = pl.jit(lambda x: x + 1).trace(1.0)
+    >>> traced.jaxpr
+    { lambda ; a:f32[]. let b:f32[] = add a 1.0:f32[] in (b,) }
+    """
+
+    _leaves: Operands
+
+    @property
+    def out_avals(self) -> Any:
+        """Types of the results, in their structure."""
+        return self.out_tree.unflatten(self.flat_out_avals)
+
+    @property
+    def flat_out_avals(self) -> Sequence[Any]:
+        """Types of the flat results."""
+        return self._program.params.jaxpr.out_avals
+
+    @property
+    def effects(self) -> Effects:
+        """Effects of the program."""
+        return self._program.params.jaxpr.effects
+
+    @property
+    def takes_references(self) -> bool:
+        """Whether the program uses references that exist outside of it."""
+        return self._program.values.takes_references
+
+    def flat_call(self, *leaves: Any) -> Values:
+        """Flat results for flat arguments, under a trace."""
+        return self._jitted.staged(self._program, leaves)
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        """The program, with what the function closes over as constants."""
+        return self._program.values.closed
+
+    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
+        """The program as StableHLO, for the platform of its arguments or those named.
+
+        A module for several platforms takes the position of the one that it runs on as its first argument. A module
+        for platforms that its arguments aren't on can be read, not compiled.
+        """
+        names = platforms.canonical_names(lowering_platforms or ())
+        return Lowered(
+            self._jitted, self._program, self._jitted.lower(self._program, self._leaves, names)
+        )
+
+    def lower_portably(self, lowering_platforms: Sequence[str]) -> LoweredProgram:
+        """The program as StableHLO that holds nothing of this process, for export."""
+        return self._jitted.lower(self._program, self._leaves, lowering_platforms, is_portable=True)
+
+
+_DIALECTS = ("stablehlo", "hlo")
+
+
+@dataclass(eq=False, repr=False)
+class Lowered(Stage):
+    """A function lowered to StableHLO for certain arguments.
+
+    >>> lowered = pl.jit(lambda x: x + 1).lower(1.0)
+    >>> print(lowered.as_text())
+    module @jit__lambda ...
+        %0 = stablehlo.add %arg0, ... : tensor<f32>
+    ...
+    """
+
+    _lowered: LoweredProgram
+    _module: Any = None
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The module's text, as StableHLO (default) or HLO; with locations if `debug_info`."""
+        if _dialect(dialect) == "hlo":
+            return hlo.text(self.compiler_ir("hlo").get_hlo_module(), metadata=debug_info)
+        return self._lowered.module.module.operation.get_asm(enable_debug_info=debug_info)  # pyright: ignore[reportReturnType]
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The module itself: an MLIR module, which stays in memory, or an XLA computation for "hlo"."""
+        module = self._lowered.module.module
+        if _dialect(dialect) == "hlo":
+            return to_hlo(module)
+        if self._module is None:
+            self._module = lasting_copy(module)
+        return self._module
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Estimated flops, bytes and more of the program before optimization, by XLA."""
+        return hlo_cost(self._lowered.request.placement.client, self.compiler_ir("hlo"))
+
+    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
+        """The program compiled for its devices; `compiler_options` are added to jit's."""
+        lowered = self._lowered
+        if compiler_options:
+            merged = dict(lowered.request.compiler_options) | dict(compiler_options)
+            request = lowered.request._replace(compiler_options=frozen(merged))
+            lowered = lowered._replace(request=request)
+        return Compiled(self._jitted, self._program, compile_lowered(lowered))
+
+
+def _dialect(dialect: str | None) -> str:
+    if dialect is not None and dialect not in _DIALECTS:
+        raise ArgumentValueError(
+            f"there is no dialect {dialect!r}.", do=f"Use one of {', '.join(_DIALECTS)}."
+        )
+    return dialect or "stablehlo"
+
+
+@dataclass(eq=False, repr=False)
+class Compiled(Stage):
+    """A function compiled for certain arguments; calling it runs it on arguments of just those types.
+
+    Raises: ArgumentTypeError for arguments of other types.
+
+    >>> compiled = pl.jit(lambda x: x + 1).lower(np.ones(2, np.float32)).compile()
+    >>> compiled(np.zeros(2, np.float32))
+    Array([1., 1.], dtype=float32)
+    >>> compiled.cost_analysis()["flops"]
+    2.0
+    """
+
+    _executable: Executable
+
+    def __post_init__(self) -> None:
+        self._call = call_of_compiled(self._jitted, self._program, self._executable)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)
+
+    call = __call__
+
+    def as_text(self) -> str:
+        """The optimized program, as HLO text."""
+        return "\n\n".join(
+            module.to_string() for module in optimized_modules(self._executable.loaded)
+        )
+
+    def cost_analysis(self) -> dict[str, float] | None:
+        """Estimated flops, bytes and more of the optimized program, by XLA."""
+        costs = cost_analysis(self._executable.loaded)
+        return costs[0] if isinstance(costs, (list, tuple)) else costs
+
+    def memory_analysis(self) -> Any:
+        """Bytes of arguments, results, temporaries and code, by XLA."""
+        return self._executable.loaded.get_compiled_memory_stats()
+
+    def runtime_executable(self) -> Any:
+        """XLA's own executable."""
+        return self._executable.loaded
+
+    def _places_of_results(self):
+        n = self.out_tree.num_leaves  # what is written to references comes after
+        layouts = self._executable.result_layouts[:n]
+        return self._executable.out_shardings[:n], [
+            None if x is None else layout_of(x) for x in layouts
+        ]
+
+    @property
+    def input_shardings(self) -> Any:
+        """Where arguments must lie, in their structure."""
+        return self.in_tree.unflatten(self._executable.argument_shardings)
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where results lie, in their structure."""
+        return self.out_tree.unflatten(self._executable.out_shardings)
+
+    @property
+    def input_formats(self) -> Any:
+        """Where arguments must lie, and in which order in memory, in their structure; None where they aren't used."""
+        executable = self._executable
+        layouts = iter(executable.kept_layouts)
+        formats = [
+            Format(layout_of(next(layouts)), sharding) if is_used else None
+            for sharding, is_used in strict_zip(executable.argument_shardings, executable.used)
+        ]
+        return self.in_tree.unflatten(formats)
+
+    @property
+    def output_formats(self) -> Any:
+        """Where results lie, and in which order in memory, in their structure."""
+        pairs = strict_zip(self._executable.result_layouts, self._executable.out_shardings)
+        return self.out_tree.unflatten([Format(layout_of(x), s) for x, s in pairs])
+
+
+def _call(spec: FunctionSpec, args: Operands, kwargs: Keywords) -> Call:
+    """A call whose arguments may be anything that has a shape and a dtype."""
+    try:
+        call = spec.call(args, kwargs)
+    except ArgumentTypeError:
+        if spec.static_nums or spec.static_names:
+            raise
+        args, kwargs = tree_map(_as_struct, (tuple(args), kwargs))
+        call = spec.call(args, kwargs)
+    references = [x for x in call.leaves if is_reference(x) and type(x) is not ShapeDtypeStruct]
+    if len(references) > 1:
+        check_distinct(f"`{spec.name}`", (), references)
+    return call
+
+
+def _as_struct(x: Any) -> Any:
+    aval = None if is_array_like(x) else type_of_described(x)
+    if aval is None:
+        return x
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+
+def trace(jitted: Any, /, *args: Any, **kwargs: Any) -> Traced:
+    """The function traced for these arguments, which may be `ShapeDtypeStruct`s."""
+    call = _call(jitted.spec, args, kwargs)
+    return Traced(jitted, jitted.program(call), call.leaves)
+
+
+def lower(jitted: Any, /, *args: Any, **kwargs: Any) -> Lowered:
+    """The function lowered to StableHLO for these arguments, which may be `ShapeDtypeStruct`s."""
+    lowering_platforms = kwargs.pop("lowering_platforms", None)
+    return trace(jitted, *args, **kwargs).lower(lowering_platforms=lowering_platforms)
+
+
+def shapes(jitted: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Shapes and dtypes of the function's results for these arguments, without computing them."""
+    return trace(jitted, *args, **kwargs).out_info
+
+
+def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:
+    """Shapes and dtypes of `fun(*args, **kwargs)`, without computing it.
+
+    >>> eval_shape(lambda x: x @ x, ShapeDtypeStruct((2, 2), np.float32))
+    ShapeDtypeStruct(shape=(2, 2), dtype=float32)
+    """
+    try:
+        if hasattr(fun, "eval_shape") and hasattr(fun, "jitted"):
+            return fun.eval_shape(*args, **kwargs)
+        _, avals, tree = _traced(FunctionSpec(fun, name_of(fun)), args, kwargs)
+    except LibraryValues:
+        return late("shapes with values of libraries")(fun, args, kwargs)
+    return tree.unflatten(map(struct_of, avals))
+
+
+def _traced(spec: FunctionSpec, args: Operands, kwargs: Keywords) -> tuple[ClosedJaxpr, Any, Any]:
+    call = _call(spec, args, kwargs)
+    trees: list[Any] = []
+
+    def flat(*leaves):
+        results, tree = flatten(spec.run(call, leaves))
+        trees.append(tree)
+        return results
+
+    program = stage_closed(flat, call.avals, spec.debug_info(call, trees))
+    return program, program.out_avals, trees[0]
+
+
+def make_jaxpr(
+    fun: Function,
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+    abstracted_axes: Any = None,
+) -> Function:
+    """A function that gives the program of `fun` for its arguments, instead of running it.
+
+    >>> print(make_jaxpr(lambda x: -x)(1.0))
+    { lambda ; a:f32[]. let b:f32[] = neg a in (b,) }
+    """
+    check_callable(fun, "make_jaxpr")
+    if abstracted_axes is not None:
+        raise ArgumentValueError("make_jaxpr: abstracted_axes is not supported.")
+    static_nums, static_names = resolve_arguments(fun, static_argnums, None, "static")
+    spec = FunctionSpec(fun, name_of(fun), static_nums, static_names)
+
+    @by_tool
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        with bound_axes(dict(axis_env or ())), config.call_repeated_layers(False):
+            program, avals, tree = _traced(spec, args, kwargs)
+        return (program, tree.unflatten(map(struct_of, avals))) if return_shape else program
+
+    traced.__name__ = f"make_jaxpr({spec.name})"
+    traced.__qualname__ = f"make_jaxpr({getattr(fun, '__qualname__', spec.name)})"
+    return traced
+
+
+def typeof(x: Any) -> Any:
+    """The type of an array: shape, dtype, and more.
+
+    >>> typeof(np.zeros(3, np.float32))
+    ShapedArray(float32[3])
+    """
+    handler = library_types.get(type(x))
+    return type_of(x) if handler is None else handler(x)

@@ -1,0 +1,161 @@
+"""The words in which primitives state their factors: which dimensions of operands and results are cut together.
+
+`sharding/explicit_types.py` says what words and marks mean, and derives layouts from them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from pellucid._machine.base import Ints, strict_zip
+
+Words = Sequence[str]
+"""For each dimension of an array the factors that it is made of."""
+Factors = (
+    tuple[Sequence[Words], Sequence[Words]]
+    | tuple[Sequence[Words], Sequence[Words], Mapping[str, int]]
+)
+"""Words of the operands, those of the results, and sizes of factors that are no operand's dimension alone."""
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def words(n: int, start: int = 0, mark: str = "") -> list[str]:
+    """Names of `n` factors, other than the first `start` ones, with a mark behind each.
+
+    >>> words(2), words(1, 2, "!")
+    (['a', 'b'], ['c!'])
+    """
+    return [
+        f"{_LETTERS[i % 26]}{i // 26 if i >= 26 else ''}{mark}" for i in range(start, start + n)
+    ]
+
+
+def with_mark(dims: Words, at: Collection[int], mark: str) -> list[str]:
+    """`dims` with a mark behind the factors of the dimensions `at`.
+
+    >>> with_mark(["a", "b"], [1], "!")
+    ['a', 'b!']
+    """
+    return [word + mark if i in at else word for i, word in enumerate(dims)]
+
+
+def pointwise(avals: Sequence[Any], results: Sequence[Any]) -> Factors:
+    """Factors of an operation element by element, where a scalar fits any shape, a dimension of size 1 any size."""
+    shape = results[0].shape
+    dims = words(len(shape))
+
+    def stretched(aval: Any) -> list[str]:
+        sizes = zip(dims, aval.shape, shape, strict=False)
+        return [word if size == full else "1" for word, size, full in sizes]
+
+    return [stretched(aval) for aval in avals], [dims] * len(results)
+
+
+def alike(
+    avals: Sequence[Any], results: Sequence[Any], mark: str = "", at: Collection[int] | None = None
+) -> tuple[list[Words], list[Words]]:
+    """Factors of an operation that works dimension by dimension: operands have the rank of its results, or are scalars.
+
+    The dimensions `at`, by default all, have a mark.
+    """
+    dims = words(avals[0].ndim)
+    dims = with_mark(dims, range(len(dims)) if at is None else at, mark)
+    return [dims if aval.ndim else () for aval in avals], [dims] * len(results)
+
+
+def without_dims(dims: Words, gone: Collection[int]) -> list[str]:
+    """`dims` without those at `gone`."""
+    return [word for i, word in enumerate(dims) if i not in gone]
+
+
+def regrouping(old: Ints, new: Ints) -> Factors:
+    """Factors of a reshape in row-major order, from shape `old` to `new`.
+
+    From the major end, the greatest common divisor of what is left of both dimensions is a factor; where it is 1, no
+    factor may be cut up to the next common boundary. Dimensions of size 1 without a counterpart are made of nothing.
+
+    >>> regrouping((8, 4), (2, 16))
+    ([['(a b)', 'c']], [['a', '(b c)']], {'a': 2, 'b': 4})
+    >>> regrouping((6, 4), (8, 3))
+    ([['(a b!)', 'd!']], [['(a c!)', 'e!']], {'a': 2, 'b': 3, 'c': 4})
+    """
+    dims: tuple[list[list[str]], list[list[str]]] = [[] for _ in old], [[] for _ in new]
+    sizes: dict[str, int] = {}
+
+    for i, j, size in _aligned(old, new):
+        [name] = words(1, len(sizes), "!" if i is None or j is None else "")
+        sizes[name.rstrip("!")] = size
+        if i is not None:
+            dims[0][i].append(name)
+        if j is not None:
+            dims[1][j].append(name)
+    shared = {
+        f.rstrip("!") for side in dims for factors in side if len(factors) > 1 for f in factors
+    }
+    shared -= {factors[0].rstrip("!") for factors in dims[0] if len(factors) == 1}
+    return (
+        [[*map(_word, dims[0])]],
+        [[*map(_word, dims[1])]],
+        {name: sizes[name] for name in sizes if name in shared},
+    )
+
+
+def _word(factors: Sequence[str]) -> str:
+    return f"({' '.join(factors)})" if len(factors) > 1 else factors[0] if factors else "1"
+
+
+def _aligned(old: Ints, new: Ints) -> Iterator[tuple[int | None, int | None, int]]:
+    """(dimension of `old`, dimension of `new`, size) of each factor, from the major end; None where it has no other."""
+    i = j = 0
+    if 0 in old:  # without elements dimensions correspond only where the sizes do
+        dims = [[dim for dim, size in enumerate(shape) if size != 1] for shape in (old, new)]
+        if [old[i] for i in dims[0]] == [new[j] for j in dims[1]]:
+            yield from ((i, j, old[i]) for i, j in strict_zip(*dims))
+        else:
+            yield from ((i, None, size) for i, size in enumerate(old))
+            yield from ((None, j, size) for j, size in enumerate(new))
+        return
+    while i < len(old) and j < len(new):
+        a, b = old[i], new[j]  # what is left of the two
+        if (a == 1) != (b == 1):
+            i, j = i + (a == 1), j + (b == 1)
+            continue
+        if a == b == 1:
+            yield i, j, 1
+        while a > 1 or b > 1:
+            if a == 1:
+                i, a = i + 1, old[i + 1]
+            elif b == 1:
+                j, b = j + 1, new[j + 1]
+            elif (size := a if a == b else math.gcd(a, b)) > 1:
+                yield i, j, size
+                a, b = a // size, b // size
+            else:
+                yield i, None, a
+                yield None, j, b
+                while a != b:  # up to the next common boundary
+                    if a < b:
+                        i += 1
+                        a *= old[i]
+                        yield i, None, old[i]
+                    else:
+                        j += 1
+                        b *= new[j]
+                        yield None, j, new[j]
+                a = b = 1
+        i, j = i + 1, j + 1
+
+
+def batched_factors(ranks: Ints, n_operands: int, batch_ndim: int) -> Factors:
+    """Factors of operands and results of these ranks: leading axes are shared, the others are whole."""
+    batch = words(batch_ndim)
+    dims: list[list[str]] = []
+    start = batch_ndim
+    for rank in ranks:
+        whole = words(rank - batch_ndim, start, "!")
+        start += len(whole)
+        dims.append([*batch, *whole])
+    return dims[:n_operands], dims[n_operands:]

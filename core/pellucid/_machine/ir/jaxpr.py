@@ -1,0 +1,440 @@
+"""Programs: variables, literals, equations, jaxprs."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from pellucid._machine.base import Names, NameStack
+from pellucid._machine.base.late import late
+
+from .avals import AbstractRef, AbstractValue
+from .primitive import Primitive, Programs, params_of
+from .rules import Collective, Effects, Operands, StateEffect, Values, no_effects
+
+T = TypeVar("T")
+
+
+class Var:
+    """A variable: bound once, compared by identity.
+
+    >>> x, y = pl.make_jaxpr(lambda x, y: (x, y))(1.0, 2.0).jaxpr.invars
+    >>> x == y, x.aval == y.aval
+    (False, True)
+    """
+
+    __slots__ = ("aval", "__weakref__")
+
+    def __init__(self, aval: AbstractValue) -> None:
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var(id={id(self)}):{self.aval.text()}"
+
+
+class DropVar(Var):
+    """A result that nobody uses; a program's text shows `_`.
+
+    >>> pl.core.DropVar(pl.typeof(1.0)).aval
+    ShapedArray(float32[], weak_type=True)
+    """
+
+    __slots__ = ()
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Literal:
+    """A scalar constant in an equation or among a program's results.
+
+    >>> add = pl.make_jaxpr(lambda x: x + 2.0)(1.0).eqns[0]
+    >>> add.invars[1].val, add.invars[1].aval
+    (2.0, ShapedArray(float32[], weak_type=True))
+    """
+
+    val: Any
+    aval: AbstractValue
+
+    def __repr__(self) -> str:
+        return f"{self.val}:{self.aval.text()}"
+
+
+Atom = Var | Literal
+
+
+class Lineage(NamedTuple):
+    """Where a transformation took an equation from: the transformation and the equations' ids.
+
+    `origins` are equations (references); an empty tuple means plumbing of the transformation.
+    """
+
+    transformation: str
+    origins: tuple[Equation, ...]
+
+
+next_id: Callable[[], int] = itertools.count(1).__next__
+"""Gives the id of a new equation."""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Equation:
+    """`results = primitive[params] operands`, with the four facts that all tools join over.
+
+    The facts: `id` (stable in the process), `source` (captured stack), `scope` (name stack), `lineage`.
+    """
+
+    operands: Sequence[Atom]
+    results: Sequence[Var]
+    primitive: Primitive
+    params: Any
+    effects: Effects = no_effects
+    source: Any = None
+    scope: Any = None
+    lineage: Lineage | None = None
+    id: int = field(default_factory=next_id)
+
+    @property
+    def invars(self) -> Sequence[Atom]:
+        """The reference's name for `operands`."""
+        return self.operands
+
+    @property
+    def outvars(self) -> Sequence[Var]:
+        """The reference's name for `results`."""
+        return self.results
+
+    def replace(self, **changes: Any) -> Equation:
+        """This equation with some fields changed; its four facts stay unless changed."""
+        fields = {name: getattr(self, name) for name in Equation.__slots__}
+        return Equation(**(fields | changes))
+
+    def __repr__(self) -> str:
+        results = " ".join(v.aval.text() for v in self.results)
+        return f"<Equation {self.id}: {results} = {self.primitive.name}>"
+
+
+class SourceInfo(NamedTuple):
+    """Where an equation comes from: the captured stack, and the names that were in scope.
+
+    >>> with pl.named_scope("layer"):
+    ...     program = pl.make_jaxpr(pl.lax.sin)(1.0)
+    >>> isinstance(program.eqns[0].source_info, SourceInfo)
+    True
+    """
+
+    traceback: Any
+    name_stack: Any
+
+
+_NO_NAMES = NameStack(None, "")
+
+
+class JaxprEqn:
+    """An equation as interpreters written for the reference read it: `params` is a dict.
+
+    `eqn.primitive.bind(*values, **eqn.params)` does what the equation does. A value; `equation` is what it shows.
+
+    Raises: AttributeError from `replace` for a field that it lacks.
+
+    >>> jaxpr = pl.make_jaxpr(lambda x: pl.lax.reduce_sum(x, (0,)))(np.ones(3)).jaxpr
+    >>> [(eqn.primitive.name, eqn.params["axes"]) for eqn in jaxpr.eqns]
+    [('reduce_sum', (0,))]
+    """
+
+    __slots__ = ("effects", "equation", "invars", "outvars", "params", "primitive", "source_info")
+
+    def __init__(self, equation: Equation) -> None:
+        self.equation = equation
+        self.invars = list(equation.operands)
+        self.outvars = list(equation.results)
+        self.primitive = equation.primitive
+        self.params: dict[str, Any] = equation.params._asdict()
+        self.effects = equation.effects
+        self.source_info = SourceInfo(equation.source, equation.scope or _NO_NAMES)
+
+    def replace(
+        self,
+        *,
+        invars: Sequence[Atom] | None = None,
+        outvars: Sequence[Var] | None = None,
+        primitive: Primitive | None = None,
+        params: Mapping[str, Any] | None = None,
+        effects: Effects | None = None,
+    ) -> JaxprEqn:
+        """This equation with some fields changed."""
+        primitive = self.primitive if primitive is None else primitive
+        equation = self.equation.replace(
+            operands=self.invars if invars is None else invars,
+            results=self.outvars if outvars is None else outvars,
+            primitive=primitive,
+            params=params_of(primitive, self.params if params is None else params),
+            effects=self.effects if effects is None else effects,
+        )
+        return JaxprEqn(equation)
+
+    def __repr__(self) -> str:
+        return repr(self.equation)
+
+
+class Jaxpr:
+    """A program: `constvars; invars -> equations -> outvars`. A value: nothing changes it.
+
+    Compared and hashed by identity. `debug` names its function and arguments for messages.
+    """
+
+    __slots__ = (
+        "constvars",
+        "invars",
+        "equations",
+        "outvars",
+        "effects",
+        "debug",
+        "memo",
+        "__weakref__",
+    )
+
+    def __init__(
+        self,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        equations: Sequence[Equation],
+        outvars: Sequence[Atom],
+        effects: Effects | None = None,
+        debug: DebugInfo | None = None,
+    ) -> None:
+        self.constvars = tuple(constvars)
+        self.invars = tuple(invars)
+        self.equations = tuple(equations)
+        self.outvars = tuple(outvars)
+        if effects is None:
+            effects = no_effects.union(*(e.effects for e in equations if e.effects))
+        if effects and not any(
+            type(v.aval) is AbstractRef for v in (*self.constvars, *self.invars)
+        ):
+            # References that live only within the program are not seen outside.
+            effects = frozenset([e for e in effects if not isinstance(e, StateEffect)])
+        self.effects: Effects = effects
+        self.debug = debug
+        self.memo: dict[Any, Any] = {}
+        """Programs derived from this one (its derivative, its batched form), by what was asked."""
+
+    def remembered(self, key: Any, derive: Callable[[], T]) -> T:
+        """`derive()`, which is called once for each `key`."""
+        derived = self.memo.get(key)
+        if derived is None:
+            derived = self.memo[key] = derive()
+        return derived
+
+    @property
+    def eqns(self) -> list[JaxprEqn]:
+        """The equations as the reference shows them."""
+        return self.remembered("eqns", lambda: [*map(JaxprEqn, self.equations)])
+
+    @property
+    def debug_info(self) -> DebugInfo | None:
+        """The reference's name for `debug`."""
+        return self.debug
+
+    @property
+    def in_avals(self) -> tuple[AbstractValue, ...]:
+        return tuple(v.aval for v in self.invars)
+
+    @property
+    def out_avals(self) -> tuple[AbstractValue, ...]:
+        return tuple(v.aval for v in self.outvars)
+
+    def replace(self, **changes: Any) -> Jaxpr:
+        """This program with some fields changed; `eqns` may be given instead of `equations`."""
+        if "eqns" in changes:
+            changes["equations"] = [eqn.equation for eqn in changes.pop("eqns")]
+        fields = {
+            n: getattr(self, n) for n in ("constvars", "invars", "equations", "outvars", "debug")
+        }
+        if "equations" not in changes:
+            fields["effects"] = self.effects
+        return Jaxpr(**(fields | changes))
+
+    def __repr__(self) -> str:
+        return text_of(self)
+
+    def pretty_print(self, **settings: Any) -> str:
+        """The program's text; settings as in `pellucid._machine.ir.printing.text`."""
+        return text_of(self, **settings)
+
+
+class ClosedJaxpr:
+    """A program with the values of its constants.
+
+    >>> x = jnp.arange(3)
+    >>> closed = pl.make_jaxpr(lambda y: x * y)(2)
+    >>> closed.consts, closed.in_avals
+    ([Array([0, 1, 2], dtype=int32)], ...)
+    """
+
+    __slots__ = ("jaxpr", "consts", "__weakref__")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Operands = ()) -> None:
+        self.jaxpr = jaxpr
+        self.consts = list(consts)
+
+    @property
+    def equations(self) -> tuple[Equation, ...]:
+        return self.jaxpr.equations
+
+    invars, outvars, constvars, debug_info, effects, in_avals, out_avals, eqns = (
+        property(operator.attrgetter(f"jaxpr.{name}"), doc=f"`{name}` of the jaxpr.")
+        for name in (
+            "invars", "outvars", "constvars", "debug_info", "effects", "in_avals", "out_avals", "eqns"
+        )
+    )  # fmt: skip
+
+    @property
+    def literals(self) -> list[Any]:
+        """The reference's other name for `consts`."""
+        return self.consts
+
+    def replace(self, *, jaxpr: Jaxpr | None = None, consts: Operands | None = None) -> ClosedJaxpr:
+        """This program with another jaxpr or other constants."""
+        return ClosedJaxpr(jaxpr or self.jaxpr, self.consts if consts is None else consts)
+
+    def __repr__(self) -> str:
+        return text_of(self.jaxpr)
+
+    def pretty_print(self, **settings: Any) -> str:
+        """The program's text; settings as in `pellucid._machine.ir.printing.text`."""
+        return text_of(self.jaxpr, **settings)
+
+
+LateNames: TypeAlias = Sequence[str] | Callable[[], Sequence[str]]
+
+
+class DebugInfo:
+    """Names for messages: that of a program's function, and those of its arguments and results.
+
+    The names may be given as functions; they are then worked out when a message needs them.
+
+    >>> names = DebugInfo("loss", ("params['w']", "batch"), lambda: ["result"])
+    >>> names.argument_names, names.result_names
+    (("params['w']", 'batch'), ('result',))
+    """
+
+    __slots__ = ("_names", "_result_names", "name")
+
+    def __init__(
+        self,
+        name: str,
+        argument_names: LateNames = (),
+        result_names: LateNames = (),
+    ) -> None:
+        self.name = name
+        self._names = argument_names
+        self._result_names = result_names
+
+    @property
+    def argument_names(self) -> Names:
+        """A name for each argument, as `params['w']`."""
+        self._names = names = _settled(self._names)
+        return names
+
+    @property
+    def result_names(self) -> Names:
+        """A name for each result, as `result['w']`; empty where they are not known."""
+        self._result_names = names = _settled(self._result_names)
+        return names
+
+    def rearranged(
+        self, n_inputs: int, inputs: Sequence[int | None], results: Sequence[int] | None = None
+    ) -> DebugInfo:
+        """Names for a program derived from one with `n_inputs` inputs, by positions there; an input at None is another.
+
+        `results` are by default the same, and a negative position is no result.
+        """
+
+        def argument_names() -> Sequence[str]:
+            names = self.argument_names
+            unnamed = n_inputs - len(names)  # constants come in front of arguments
+            if not names or unnamed < 0:
+                return ()
+            padded = [*[""] * unnamed, *names]
+            return ["" if i is None else padded[i] for i in inputs]
+
+        def result_names() -> Sequence[str]:
+            names = self.result_names
+            if results is None or not names:
+                return names
+            rest = dict(enumerate(names))  # a result that comes again is a residual
+            return [rest.pop(i, "") for i in results]
+
+        return DebugInfo(self.name, argument_names, result_names)
+
+    def __repr__(self) -> str:
+        return f"DebugInfo({self.name!r})"
+
+
+def _settled(names: LateNames) -> Names:
+    return tuple(names() if callable(names) else names)
+
+
+def uses_references(jaxpr: Jaxpr) -> bool:
+    """Whether `jaxpr`, or a program in it, makes or uses references."""
+    return jaxpr.remembered(
+        "uses references",
+        lambda: any(
+            any(isinstance(effect, StateEffect) for effect in e.effects)
+            or any(map(uses_references, programs_of(e)))
+            for e in jaxpr.equations
+            if e.effects or isinstance(e.primitive, Programs)
+        ),
+    )
+
+
+def axis_names(primitive: Primitive, params: Any) -> frozenset[Any]:
+    """The named axes that an equation refers to and does not bind."""
+    programs = subjaxprs(params) if isinstance(primitive, Programs) else ()
+    inner = _NO_AXES.union(*map(axis_names_of, programs))
+    return primitive.axis_names(params, inner) if isinstance(primitive, Collective) else inner
+
+
+def axis_names_of(jaxpr: Jaxpr) -> frozenset[Any]:
+    """The named axes that a program's equations refer to and do not bind."""
+    return jaxpr.remembered(
+        "axis names",
+        lambda: _NO_AXES.union(*(axis_names(e.primitive, e.params) for e in jaxpr.equations)),
+    )
+
+
+_NO_AXES: frozenset[Any] = frozenset()
+
+
+def programs_of(equation: Equation) -> Sequence[Jaxpr]:
+    """The programs that an equation runs."""
+    return subjaxprs(equation.params) if isinstance(equation.primitive, Programs) else ()
+
+
+def values_of(atoms: Sequence[Atom], values: Mapping[Any, Any]) -> Values:
+    """The values of `atoms`, those of variables taken from `values`."""
+    return [a.val if type(a) is Literal else values[a] for a in atoms]
+
+
+def subjaxprs(params: Any) -> list[Jaxpr]:
+    """The programs among `params` of an equation, in order of the fields; `params` may be a dictionary, as users see it.
+
+    >>> [equation] = pl.make_jaxpr(pl.jit(jnp.sin))(1.0).eqns
+    >>> print(*pl.core.jaxprs_in_params(equation.params))
+    { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+    """
+    programs: list[Jaxpr] = []
+    for value in params.values() if isinstance(params, dict) else params:
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(item, ClosedJaxpr):
+                programs.append(item.jaxpr)
+            elif isinstance(item, Jaxpr):
+                programs.append(item)
+    return programs
+
+
+def text_of(jaxpr: Jaxpr, **settings: Any) -> str:
+    """The text of a program; the printer needs this module, so it is bound late."""
+    return late("text")(jaxpr, **settings)

@@ -1,0 +1,378 @@
+"""Primitives: one operation with all its rules in one class."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
+
+from pellucid._machine.base import ArgumentTypeError, MissingRule, cached, strict_zip
+from pellucid._machine.base.late import late
+from pellucid._machine.sharding import NamedSharding
+from pellucid._machine.sharding.explicit_types import (
+    Operation,
+    mesh_of,
+    operand_of,
+    rule_of,
+    sharding_type_error,
+    shown_sharding,
+)
+
+from .avals import AbstractRef, AbstractValue, ShapedArray
+from .factors import Factors, alike
+from .rules import (
+    Avals,
+    BatchAxis,
+    BatchDim,
+    Dims,
+    Effects,
+    LaidOut,
+    OnReferences,
+    Operands,
+    Results,
+    Slots,
+    Traits,
+    call_slots,
+    no_effects,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    from .jaxpr import ClosedJaxpr, Equation
+
+    P = TypeVar("P", default=Any)
+    """Class of the params; `Primitive` alone is one of any params."""
+else:
+    P = typing.TypeVar("P")
+
+
+class NoParams(NamedTuple):
+    """Params of a primitive that has none."""
+
+
+NO_PARAMS = NoParams()
+
+
+class Interpreted:
+    """The names of the reference by which interpreters of programs, written by libraries, ask something of a primitive."""
+
+    traits: Traits
+    """Facts about the primitive. There is no default: `__init__` raises ArgumentTypeError where no class gives it."""
+    call_primitive = False
+    """Whether `bind` takes a function in front of the operands; calls have their program as a param."""
+
+    @property
+    def multiple_results(self) -> bool:
+        """Whether `bind` gives a list of results."""
+        return self.traits.returns_list
+
+    def bind(self: Any, *operands: Any, **params: Any) -> Any:
+        """The result for `operands` under the current trace, or a list of results where `multiple_results`.
+
+        Raises: ArgumentTypeError for params that the primitive lacks or needs.
+
+        >>> pl.lax.add_p.bind(np.float32(1), np.float32(2))
+        Array(3., dtype=float32)
+        """
+        results = binder(self, *operands, params=params_of(self, params))
+        return list(results) if self.multiple_results else results[0]
+
+    def bind_with_trace(
+        self: Any, trace: Any, args: Sequence[Any], avals: Any, params: Mapping[str, Any]
+    ) -> Any:
+        """As `bind`, under `trace` instead of the current one; `avals` changes nothing.
+
+        >>> trace = pl.core.find_top_trace(())
+        >>> pl.lax.add_p.bind_with_trace(trace, [np.float32(1), np.float32(2)], None, {})
+        Array(3., dtype=float32)
+        """
+        with late("use trace")(trace):
+            return self.bind(*args, **params)
+
+    def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The keyword arguments of `bind` for an equation with `params`: programs are params like others."""
+        return dict(params)
+
+
+class Primitive(Interpreted, Generic[P]):
+    """One operation. Subclasses override the rules they support.
+
+    Every rule takes the operands as one tuple and the static parameters as one `params` value (a
+    NamedTuple whose fields are named as a program's text shows them). Every primitive gives a list or
+    tuple of results, also when there is one. A rule runs with the parent trace as the current one.
+    """
+
+    name: str
+    own_effects: Effects = no_effects
+    """Effects of all equations; `effects` may say otherwise of some."""
+    all_dims: str | None = None
+    """The mark of each factor, where every dimension of an operand is one of the results; else None."""
+    types_are_laid_out = False
+    """Whether the types that `abstract_eval` gives have their shardings already, so that there are no factors."""
+
+    def __init__(self, name: str | None = None) -> None:
+        if name is not None:
+            self.name = name
+        if not hasattr(self, "traits"):
+            raise ArgumentTypeError(
+                f"`{self.name}` has no traits.",
+                do=f"Say what it does: `{type(self).__name__}.traits = Traits(kind=..., flops=...)`.",
+            )
+        registry[self.name] = self
+
+    @functools.cached_property
+    def params_type(self) -> type[Any]:
+        """The class of the params: what the row's `hlo` is annotated with, or the argument of `Primitive[...]`."""
+        lowering = getattr(self, "hlo", None)
+        if inspect.isfunction(lowering):
+            params_type = typing.get_type_hints(lowering).get("params", Any)
+            return NoParams if params_type is Any else params_type
+        for cls in type(self).__mro__:
+            for base in getattr(cls, "__orig_bases__", ()):
+                for argument in typing.get_args(base):
+                    if isinstance(argument, type) and argument is not Any:
+                        return argument
+        return NoParams
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> Any:
+        return _by_name, (self.name,)
+
+    # Rules ------------------------------------------------------------------------------------
+
+    def abstract_eval(self, avals: Avals, params: P) -> Sequence[AbstractValue]:
+        """Types of the results, without sharding; raises for operands that do not fit."""
+        raise self.missing("abstract_eval")
+
+    def effects(self, avals: Avals, params: P) -> Effects:
+        """Effects of an equation with these operands: by default `own_effects`."""
+        return self.own_effects
+
+    def factors(self, avals: Avals, results: Results, params: P) -> Factors | None:
+        """Which dimensions of operands and results are cut together, in the words of `sharding/explicit_types.py`.
+
+        By default as `all_dims` says. Asked only if some operand's type has a sharding, or the user stated that of
+        the result. None where `types_are_laid_out`.
+        """
+        if self.types_are_laid_out:
+            return None
+        if self.all_dims is not None:
+            return alike(avals, results, self.all_dims)
+        operands = [*map(operand_of, avals)]
+        raise sharding_type_error(
+            self.name,
+            "it has no rule for operands that are sharded over Explicit mesh axes.",
+            operands,
+            mesh_of(self.name, avals),
+            "Gather them first with reshard(x, PartitionSpec()), or leave the axes to the compiler: auto_axes.",
+        )
+
+    def jvp(self, primals: Operands, tangents: Operands, params: P) -> tuple[Any, Any]:
+        """(results, their tangents). A tangent may be `Zero`, never all of those given."""
+        raise self.missing("jvp")
+
+    def transpose(self, cotangents: Operands, operands: Operands, params: P) -> Results:
+        """Cotangents of the operands given as `LinearOperand`, or `Zero`; None for the others.
+
+        A cotangent may be `Zero`; all are only for a `TransposedByUser` and what has one within.
+        """
+        raise self.missing("transpose")
+
+    def batch(
+        self, axis: BatchAxis, operands: Operands, dims: tuple[BatchDim, ...], params: P
+    ) -> tuple[Results, Dims]:
+        """Apply to operands whose batch axis is at `dims`: (results, their dims)."""
+        raise self.missing("batch")
+
+    def lower(self, ctx: Any, operands: Operands, params: P) -> Results:
+        """StableHLO values of the results."""
+        raise self.missing("lower")
+
+    # ------------------------------------------------------------------------------------------
+
+    @cached(1 << 16)
+    def types(self, avals: Avals, params: P) -> tuple[tuple[AbstractValue, ...], Effects]:
+        """(types of the results, effects): the type rule, remembered for (primitive, avals, params)."""
+        return derived_types(self, avals, params)
+
+    def memory(self, params: P) -> dict[Any, Any] | None:
+        """Where what is compiled for `params` is remembered, with which it goes; None for params that refer to nothing."""
+        return None
+
+    dead_code: Callable[[list[bool], Equation], tuple[list[bool], Any]] | None = None
+    """A rule (used results, equation) -> (used operands, the equation that remains or None); None where the equation
+    needs all operands.
+    """
+
+    def typed(self, avals: Avals, results: Results, params: P) -> Results:
+        """The types `results` with what they say of meshes: the last step of the type rule.
+
+        By default they are laid out over Explicit mesh axes as the operands are, and vary over the manual axes over
+        which some operand does.
+        """
+        if (
+            any(getattr(aval, "shown_sharding", None) is not None for aval in avals)
+            or asked_layout(self, params) is not None
+        ):
+            results = self._laid_out(avals, results, params)
+        varying = [aval.varying for aval in avals if type(aval) is ShapedArray and aval.varying]
+        if not varying:
+            return results
+        axes = frozenset().union(*varying)
+        return [r.update(varying=axes) if type(r) is ShapedArray else r for r in results]
+
+    def _laid_out(self, avals: Avals, results: Results, params: P) -> Sequence[AbstractValue]:
+        """`results` with their shardings over Explicit mesh axes, as factors and traits imply or the user stated."""
+        factors = self.factors(avals, results, params)
+        if factors is None:
+            return results
+        stated = asked_layout(self, params)
+        mesh = mesh_of(self.name, avals) if stated is None else stated.mesh.abstract_mesh
+        linear = self.traits.linear_for(avals, params)
+        is_contraction = self.traits.kind == "contraction" and linear != "all"
+        operation = Operation(
+            self.name,
+            rule_of(factors),
+            [*map(operand_of, avals)],
+            mesh,
+            linear,
+            self.traits.passive_operands(len(avals)),
+            is_contraction,
+            isinstance(self, LaidOut),
+        )
+        shapes = [result.shape for result in results]
+        specs = (
+            operation.specs(shapes)
+            if stated is None
+            else [operation.spec_as_asked(stated, shape) for shape in shapes]
+        )
+        return [
+            result.update(shown_sharding=shown_sharding(mesh, spec))
+            for result, spec in strict_zip(results, specs)
+        ]
+
+    def missing(self, rule: str) -> MissingRule:
+        return MissingRule(
+            f"`{self.name}` has no {rule} rule.",
+            do=f"To add one: define `{type(self).__name__}.{rule}` in {type(self).__module__}.",
+        )
+
+
+class Programs(Primitive[P]):
+    """A primitive with programs among its params. They have types with shardings and marks, so nothing is derived."""
+
+    types_are_laid_out = True
+    varies_jointly = False
+    """Whether operands are cast to one set of varying manual axes, as those of operations; here they are inputs."""
+    rule_params: tuple[str, ...] = ()
+    """Names of params that transformations alone read: a lowered program doesn't depend on them."""
+
+    def types(self, avals, params):
+        return tuple(self.abstract_eval(avals, params)), self.effects(avals, params)
+
+    def slots(self, params: P) -> Slots | None:
+        """The programs with the roles of operands and results; None where these are no inputs of the programs."""
+        return None
+
+    def with_slots(self, params: P, slots: Slots) -> P:
+        """`params` with the programs of `slots`, and with the sizes of its groups."""
+        raise self.missing("with_slots")
+
+    def called(self, params: P) -> Any:
+        """The program that this primitive does nothing but call, if it is such a primitive."""
+        return None
+
+    def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
+        """Which operands are needed for the `used` results, and the equation that remains (or None)."""
+        return [True] * len(equation.operands), equation
+
+
+class OneProgram(Programs[P]):
+    """A primitive that runs one program once, on all of its operands, and gives its results."""
+
+    program_field = "jaxpr"
+    """The name of the param that is the program."""
+
+    def program(self, params: P) -> ClosedJaxpr:
+        """The program."""
+        return getattr(params, self.program_field)
+
+    def abstract_eval(self, avals, params):
+        return self.program(params).out_avals
+
+    def effects(self, avals, params):
+        return self.program(params).effects
+
+    def slots(self, params):
+        return call_slots(self.program(params))
+
+    def lower(self, ctx, operands, params):
+        return ctx.inline(self.program(params).jaxpr, (), operands)
+
+
+def derived_types(
+    self: Primitive, avals: Avals, params: Any
+) -> tuple[tuple[AbstractValue, ...], Effects]:
+    """(types of the results, effects), by the rules of a primitive; as `types` of a class that
+    must not remember params.
+    """
+    if any(type(aval) is AbstractRef for aval in avals) and not (
+        isinstance(self, OnReferences) and self.takes_references
+    ):
+        raise ArgumentTypeError(
+            f"`{self.name}` takes arrays, and got a reference.",
+            got=", ".join(aval.text() for aval in avals),
+            do="Read what the reference holds: `ref[...]`.",
+        )
+    results = self.typed(avals, self.abstract_eval(avals, params), params)
+    return tuple(results), self.effects(avals, params)
+
+
+def asked_layout(primitive: Primitive[P], params: P) -> NamedSharding | None:
+    """The layout over Explicit mesh axes that the user asked for the results."""
+    return primitive.out_sharding(params) if isinstance(primitive, LaidOut) else None
+
+
+def called(primitive: Primitive[P], params: P) -> Any:
+    """The program that an equation does nothing but call, if it does."""
+    return primitive.called(params) if isinstance(primitive, Programs) else None
+
+
+def is_always_transformed(primitive: Primitive) -> bool:
+    """Whether derivative and batch rules are wanted though no operand has a tangent or a batch axis."""
+    return isinstance(primitive, OnReferences) and primitive.always_transformed
+
+
+def params_of(primitive: Primitive[P], params: Mapping[str, Any]) -> P:
+    """`params`, named as a program's text names them, in the form that rules take.
+
+    Raises: ArgumentTypeError for params that the primitive lacks or needs.
+    """
+    kind = primitive.params_type
+    try:
+        return kind(**params)
+    except TypeError:
+        fields = ", ".join(getattr(kind, "_fields", ())) or "none"
+        raise ArgumentTypeError(
+            f"`{primitive.name}.bind` got other params than it takes.",
+            got=", ".join(params) or "none",
+            do=f"Its params are: {fields}.",
+        ) from None
+
+
+def binder(primitive: Primitive, *operands: Any, params: Any) -> Results:
+    """Replaced by `bind` of `tracing.trace` when that module loads."""
+    raise RuntimeError("pellucid._machine.tracing.trace is not loaded")
+
+
+registry: dict[str, Primitive] = {}
+"""All primitives by name."""
+
+
+def _by_name(name: str) -> Primitive:
+    return registry[name]

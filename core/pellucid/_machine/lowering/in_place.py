@@ -1,0 +1,146 @@
+"""Updates of a part of an array that are computed from the array itself, as in `x.at[1:].set(x[:-1])`.
+
+XLA's CPU compiler may fuse what computes an update with the update and write in place. It sees that elements are
+read after they were overwritten, unless a reshape stands before or after the update: then its values are wrong. Such
+an update is lowered as a choice between the array and its new elements, which isn't in place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pellucid._machine.xla.mlir import ir
+
+from .faults import UPDATE_READS_ITSELF
+
+if TYPE_CHECKING:
+    from .module import LoweringContext
+
+MAX_VISITED_OPERATIONS = 64
+"""Operations between an array and its update that are looked at; beyond them, the array counts as read."""
+_NEVER_FUSED = frozenset({
+    "func.call", "stablehlo.case", "stablehlo.convolution", "stablehlo.custom_call", "stablehlo.dot_general",
+    "stablehlo.fft", "stablehlo.rng_bit_generator", "stablehlo.scatter", "stablehlo.sort", "stablehlo.while",
+})  # fmt: skip
+"""Operations whose results are in memory of their own before an update reads them."""
+_RESHAPES = frozenset({
+    "stablehlo.bitcast_convert", "stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose",
+})  # fmt: skip
+"""Operations that may leave elements where they are, if there are as many as before."""
+_NEVER_WRITTEN = _RESHAPES | {"stablehlo.constant", "stablehlo.dynamic_broadcast_in_dim"}
+"""Operations whose results, where they are in memory of their own, are constant or one element repeated: updates write
+into a copy of them."""
+
+
+class SelfUpdate(NamedTuple):
+    """An update that reads its array, lowered twice."""
+
+    in_place: ir.Value
+    copied: ir.Value
+    operations: Sequence[Any]
+    """The operations that compute `copied`, in order."""
+    is_reshaped: bool
+    """Whether a reshape stands before the update."""
+
+
+def checked_update(
+    ctx: LoweringContext,
+    in_place: ir.Value,
+    array: ir.Value,
+    update: ir.Value,
+    copied: Callable[[], ir.Value],
+) -> None:
+    """Note an update of `array`, if it may read it; `copied()` lowers it without writing in place."""
+    if not ctx.has_fault(UPDATE_READS_ITSELF) or not _may_read(update, array):
+        return
+    point: Any = ir.InsertionPoint.current
+    block = point.block
+    n_before = len(block.operations)
+    value = copied()
+    ctx.self_updates.append(
+        SelfUpdate(in_place, value, list(block.operations)[n_before:], _buffer(array) != array)
+    )
+
+
+def settle(module: ir.Module, updates: Sequence[SelfUpdate]) -> None:
+    """Keep of each update the way of lowering that XLA compiles right; the one in place if it can be."""
+    for update in reversed(updates):
+        if update.is_reshaped or _is_reshaped(module, update.in_place):
+            update.in_place.replace_all_uses_with(update.copied)
+        else:
+            for operation in reversed(update.operations):
+                operation.erase()
+
+
+def _may_read(update: ir.Value, array: ir.Value) -> bool:
+    """Whether a fusion that computes `update` may read the buffer of `array`."""
+    buffer = _buffer(array)
+    if not isinstance(buffer.owner, ir.Block) and buffer.owner.name in _NEVER_WRITTEN:
+        return False
+    pending, seen = [update], {buffer}
+    while pending:
+        value = pending.pop()
+        if value == buffer or _are_arguments_of_a_call(value, buffer):
+            return True
+        if value in seen or isinstance(value.owner, ir.Block) or value.owner.name in _NEVER_FUSED:
+            continue
+        seen.add(value)
+        if len(seen) > MAX_VISITED_OPERATIONS:
+            return True
+        pending += value.owner.operands
+    return False
+
+
+def _buffer(array: ir.Value) -> ir.Value:
+    """The value in whose memory `array` may lie."""
+    while not isinstance(array.owner, ir.Block) and array.owner.name in _RESHAPES:
+        operand = array.owner.operands[0]
+        if _size(operand) != _size(array):
+            break
+        array = operand
+    return array
+
+
+def _size(value: ir.Value) -> int:
+    return math.prod(ir.RankedTensorType(value.type).shape)
+
+
+def _are_arguments_of_a_call(value: ir.Value, buffer: ir.Value) -> bool:
+    """Whether both are arguments of a function that others call, where one may be computed from the other."""
+    if not (isinstance(value.owner, ir.Block) and value.owner == buffer.owner):
+        return False
+    return _name_of_function(value.owner.owner) not in (None, "main")
+
+
+def _name_of_function(operation) -> str | None:
+    attributes = operation.attributes
+    return ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else None
+
+
+def _is_reshaped(module: ir.Module, value: ir.Value) -> bool:
+    """Whether a reshape takes `value`, in its function or, if it is a result, in those that call it."""
+    for use in value.uses:
+        user = use.owner
+        if user.name in _RESHAPES and _size(user.results[0]) == _size(value):
+            return True
+        if user.name == "func.return":
+            name = _name_of_function(user.operation.parent)
+            results = (call.results[use.operand_number] for call in _calls(module.operation, name))
+            if any(_is_reshaped(module, result) for result in results):
+                return True
+    return False
+
+
+def _calls(operation, name: str | None) -> list[Any]:
+    """Calls of the function `name` within `operation`."""
+    calls = []
+
+    def visit(inner: Any) -> ir.WalkResult:
+        if inner.name == "func.call" and inner.attributes["callee"].value == name:
+            calls.append(inner)
+        return ir.WalkResult.ADVANCE
+
+    operation.walk(visit)
+    return calls

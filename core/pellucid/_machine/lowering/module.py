@@ -1,0 +1,571 @@
+"""A whole module: its main function, the functions it calls, locations, tokens, donation."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from pellucid._machine.base import Function, Names, NameStack, is_user_file, strict_zip
+from pellucid._machine.ir import (
+    Avals,
+    ClosedJaxpr,
+    Effect,
+    Equation,
+    Jaxpr,
+    Lineage,
+    Literal,
+    Programs,
+    abstract_token,
+    shaped_array,
+)
+from pellucid._machine.tracing import stage_closed, use_lineage
+from pellucid._machine.xla.mlir import ir, location_cache, new_context
+
+from .addends import compute_with_addends
+from .dynamic_shapes import SIZE, solved_variables
+from .in_place import settle
+from .loops import case
+from .operations import FRONTEND, Attributes, OperationBuilder, Values
+
+_FRAME_LIMIT = 12
+_PLATFORM_INDEX = shaped_array((), np.dtype(np.int32))
+_WRAPPED_MAIN = "_wrapped_jax_export_main"
+"""The function of the program where `main` computes its dimension variables."""
+OrderedEffects: TypeAlias = tuple[Effect, ...]
+"""Ordered effects of a function, for each of which it takes and gives a token."""
+LOWERED = Lineage("lower", ())
+"""Of equations that a lowering rule makes: they are where the equation is that is lowered."""
+
+
+class Origin(NamedTuple):
+    """An equation that was lowered."""
+
+    id: int
+    source: Any
+    primitive: str
+    path: str
+    """The scopes that it lies in, as XLA's records name them."""
+
+
+class ModuleOptions(NamedTuple):
+    """Options of a module besides its program."""
+
+    name: str
+    platforms: Names
+    """The platforms that it runs on; with several, `main` takes the position of the one at hand as first argument."""
+    n_partitions: int = 1
+    donated: tuple[bool, ...] = ()
+    """For each argument, whether its memory may hold results."""
+    aliases: tuple[int | None, ...] = ()
+    """For each argument, the result that takes its memory, where one fits."""
+    argument_shardings: tuple[Any, ...] = ()
+    result_shardings: tuple[Any, ...] = ()
+    argument_names: Names = ()
+    result_names: tuple[str | None, ...] = ()
+    argument_layouts: tuple[str | None, ...] = ()
+    result_layouts: tuple[str | None, ...] = ()
+    replicated: Any = None
+    """The placement of a value that each device of the program holds in full."""
+    constants: tuple[Any, ...] = ()
+    """Values of the program's constants, for a program that doesn't take them as arguments."""
+    manual: Any = None
+    """The manual region that the program is the inside of, if it is (`lowering.collectives`)."""
+    identifies_equations: bool = True
+    """Whether locations hold ids of equations, which differ from process to process."""
+    equations: Any = None
+    """Equations of the dimension variables and the sizes of the arguments (`Symbol.equations`), if there are any."""
+
+
+class LoweredModule(NamedTuple):
+    """A StableHLO module with what must travel beside it."""
+
+    module: ir.Module
+    context: ir.Context
+    host_callbacks: list[Any]
+    host_failures: list[list[BaseException] | None]
+    keep_alive: list[Any]
+    checks: list[Callable[[Any], None]]
+    """Checks of the compiled program before it runs."""
+    ordered_effects: OrderedEffects
+    calls: int
+    """Most times that one shared function is called; it guides how XLA treats calls. 0 where all should be inlined."""
+    largest_contraction: float
+    """Most products that one matrix multiplication takes, infinite if one is in a loop."""
+    origins: list[Origin]
+    """The equations in the order in which they were lowered, which is the same for equal programs."""
+
+
+def lower_module(
+    jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None, listener: Any = None
+) -> LoweredModule:
+    """The module of `jaxpr`, whose constants must be among its arguments or in `options`.
+
+    `shardings` (with `.declare_meshes(ctx)` and `.attribute(sharding, aval)`) turns shardings into Shardy
+    attributes; None for programs of one device. A `listener` receives the values of a program's variables, and those of
+    each program within it at each place where it runs: `.begin(jaxpr, values)` its constants and inputs,
+    `.lowered(equation, values)` the results of an equation of the innermost program that has begun, and `.end()`. Calls
+    are lowered in place for it, so that it receives the values of a program that is called twice at each of the calls.
+    """
+    context = new_context()
+    with context, ir.Location.unknown(context), use_lineage(LOWERED):
+        ctx = LoweringContext(
+            context, options.platforms, options=options, sharding_attributes=shardings, manual=options.manual,
+            location_of=location_cache(_file_of_code, _FRAME_LIMIT, context), listener=listener,
+        )  # fmt: skip
+        ctx.lower_main(jaxpr)
+    return LoweredModule(
+        ctx.module, context, ctx.host_callbacks, ctx.host_failures, ctx.keep_alive, ctx.checks, ctx.ordered_effects,
+        0 if ctx.is_slow_in_calls else max(ctx.call_counts.values(), default=0), ctx.largest_contraction, ctx.origins,
+    )  # fmt: skip
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class LoweringContext(OperationBuilder):
+    """The state of one lowering: the functions of the module, and the equation at hand.
+
+    >>> from pellucid.extend.core import Primitive
+    >>> from pellucid.interpreters.mlir import register_lowering
+    >>> p = Primitive("negated")
+    >>> _ = p.def_abstract_eval(lambda x: x)
+    >>> _ = register_lowering(p, lambda ctx, x: [ctx.op1("stablehlo.negate", ctx.avals_out[0], [x])])
+    >>> pl.jit(p.bind)(np.float32(2))
+    Array(-2., dtype=float32)
+    """
+
+    options: ModuleOptions
+    listener: Any = None
+    """Receiver of the values of variables (`lower_module`); None for none."""
+    module: ir.Module = field(default_factory=ir.Module.create)
+    origins: list[Origin] = field(default_factory=list)
+    functions: dict[Any, str] = field(default_factory=dict)
+    call_counts: Counter[str] = field(default_factory=Counter)
+    contractions: dict[str, float] = field(default_factory=dict)
+    """By function, the most products that one matrix multiplication in it takes."""
+    names: dict[str, int] = field(default_factory=lambda: {"main": 0})
+    """By name of a function, the number that the next one of that name gets."""
+    python_programs: dict[Any, Any] = field(default_factory=dict)
+    scopes: dict[int, tuple[NameStack, str, Attributes]] = field(default_factory=dict)
+    """By id of a name stack, that stack and what `scope_facts` gives."""
+    location_of: Any
+    """A cache of the locations of sources."""
+    ordered_effects: OrderedEffects = ()
+    global_avals: Avals = ()
+    """Types of values that every function of the module takes in front of its own arguments."""
+    prefix: str = ""
+    """The path in front of the names of the program at hand."""
+    path: str = ""
+    """The path in front of the name of the operation at hand."""
+    leaf: str = ""
+    """The name of the operation at hand."""
+    source: ir.Location = field(default_factory=ir.Location.unknown)
+    """The source and the id of the equation at hand."""
+
+    # Functions ----------------------------------------------------------------------------------
+
+    def lower_main(self, jaxpr: Jaxpr) -> None:
+        """Fill the module with `main`."""
+        options, attributes = self.options, self.module.operation.attributes
+        attributes["sym_name"] = self.string(_identifier(f"jit_{options.name}").rstrip("_"))
+        attributes["mhlo.num_partitions"] = self.integer(options.n_partitions, 32)
+        attributes["mhlo.num_replicas"] = self.integer(1, 32)
+        self.path = f"jit({options.name})/"
+        with ir.InsertionPoint(self.module.body):
+            if self.sharding_attributes is not None:
+                self.sharding_attributes.declare_meshes(self)
+            self.ordered_effects = effects = ordered(jaxpr.effects)
+            self.dimensions = () if options.equations is None else options.equations.variables
+            platform = ["_platform_index"] if len(options.platforms) > 1 else []
+            self.global_avals = (_PLATFORM_INDEX,) * len(platform) + (SIZE,) * len(self.dimensions)
+            marks = [{"jax.global_constant": name} for name in (*platform, *self.dimensions)]
+            arguments, results = self.annotations(jaxpr)
+            annotations = self._by_value([*marks[: len(platform)], *arguments], results)
+            if self.dimensions:
+                attributes["jax.uses_shape_polymorphism"] = self.boolean(True)
+                self.lower_entry(jaxpr, len(platform), annotations)
+                annotations = self._by_value([*marks, *[{}] * len(arguments)], [])
+            self.lower_function(
+                _WRAPPED_MAIN if self.dimensions else "main", jaxpr, effects, public=not self.dimensions,
+                constants=options.constants, attributes=annotations, names=options.argument_names,
+            )  # fmt: skip
+        settle(self.module, self.self_updates)
+
+    def lower_entry(self, jaxpr: Jaxpr, n_platforms: int, attributes: Attributes) -> None:
+        """The `main` of a program with symbolic dimensions, which computes and checks their variables."""
+        self.names[_WRAPPED_MAIN] = 0
+        tokens = [abstract_token] * len(self.ordered_effects)
+        avals_in = [*self.global_avals[:n_platforms], *tokens, *jaxpr.in_avals]
+        avals_out = [*tokens, *jaxpr.out_avals]
+        with self.function("main", avals_in, avals_out, attributes, public=True) as arguments:
+            platform, values = arguments[:n_platforms], arguments[n_platforms:]
+            dimensions = solved_variables(self, self.options.equations, values[len(tokens) :])
+            results = self._call(_WRAPPED_MAIN, avals_out, [*platform, *dimensions, *values])
+            self.op("func.return", [], results)
+
+    def annotations(self, jaxpr: Jaxpr) -> tuple[list[Attributes], list[Attributes]]:
+        """Donation, placement and names of the tokens and arguments of `main`, and of its tokens and results."""
+        options, n_tokens = self.options, len(self.ordered_effects)
+        arguments: list[Attributes] = [{} for _ in range(n_tokens)]
+        results: list[Attributes] = [{} for _ in range(n_tokens)]
+        for alias, donated, *value in zip_longest(
+            options.aliases, options.donated,
+            jaxpr.in_avals, options.argument_shardings, options.argument_layouts,
+        ):  # fmt: skip
+            arguments.append(self._placement(*value))
+            if alias is not None:
+                arguments[-1]["tf.aliasing_output"] = self.integer(alias + n_tokens, 32)
+            elif donated:
+                arguments[-1]["jax.buffer_donor"] = True
+        for name, *value in zip_longest(
+            options.result_names, jaxpr.out_avals, options.result_shardings, options.result_layouts
+        ):
+            results.append(self._placement(*value))
+            if name is not None:
+                results[-1]["jax.result_info"] = name
+        return arguments, results
+
+    def _placement(self, aval, sharding, layout) -> Attributes:
+        attributes = {}
+        if None not in (sharding, self.sharding_attributes) and aval is not abstract_token:
+            attributes["sdy.sharding"] = self.sharding_attributes.attribute(sharding, aval)
+        kind = None if sharding is None else sharding.memory_kind
+        space = getattr(aval, "memory_space", None)
+        kind = space.memory_kind if kind is None and space is not None else kind
+        if kind not in (None, "device"):
+            attributes["mhlo.memory_kind"] = kind
+        if layout is not None:
+            attributes["mhlo.layout_mode"] = layout
+        return attributes
+
+    def _by_value(
+        self, arguments: Sequence[Attributes], results: Sequence[Attributes]
+    ) -> Attributes:
+        """The attributes of a function that hold those of its arguments and results."""
+        return {
+            name: ir.ArrayAttr.get([self.dictionary(attributes) for attributes in of_values])
+            for name, of_values in (("arg_attrs", arguments), ("res_attrs", results))
+            if any(of_values)
+        }
+
+    def lower_function(
+        self, name: str, jaxpr: Jaxpr, effects: OrderedEffects, *, public: bool = False,
+        constants: Sequence[Any] = (), attributes: Attributes | None = None, names: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        """A `func.func` of the module's globals, tokens for `effects`, and the arguments of `jaxpr`; the last have `names`."""
+        tokens = [abstract_token] * len(effects)
+        avals_in = [*self.global_avals, *tokens, *jaxpr.in_avals]
+        avals_out = [*tokens, *jaxpr.out_avals]
+        with self.function(name, avals_in, avals_out, attributes, names, public=public) as values:
+            outer = self.tokens, self.globals
+            self.globals = [values.pop(0) for _ in self.global_avals]
+            self.tokens = {effect: values.pop(0) for effect in effects}
+            results = self.inline(jaxpr, [self.constant(np.asarray(c)) for c in constants], values)
+            self.op("func.return", [], [*(self.tokens[e] for e in effects), *results])
+            self.tokens, self.globals = outer
+
+    @contextlib.contextmanager
+    def function(
+        self, name: str, avals_in: Avals, avals_out: Avals, attributes: Attributes | None = None,
+        names: Sequence[str] = (), *, public: bool = False,
+    ) -> Iterator[list[ir.Value]]:  # fmt: skip
+        """Build a `func.func` in the block, whose arguments are given; it is made at the insertion point."""
+        region = self._function(
+            name, self.types(avals_in), self.types(avals_out), attributes, public
+        )
+        block = self.block(region, avals_in, names)
+        with ir.InsertionPoint(block):
+            yield list(block.arguments)
+
+    def _function(
+        self, name: str, types_in: list[ir.Type], types_out: list[ir.Type],
+        attributes: Attributes | None = None, public: bool = False,
+    ) -> ir.Region:  # fmt: skip
+        """The region of a new `func.func`, which is empty."""
+        all_attributes = self.attributes({
+            "sym_name": name, "sym_visibility": "public" if public else "private",
+            "function_type": ir.TypeAttr.get(ir.FunctionType.get(types_in, types_out)),
+            **(attributes or {}),
+        })  # fmt: skip
+        function = ir.Operation.create(
+            "func.func", regions=1, loc=self.location, attributes=all_attributes
+        )
+        return function.regions[0]
+
+    def _call(self, symbol: str, avals: Avals, operands: Values) -> list[ir.Value]:
+        callee = ir.FlatSymbolRefAttr.get(symbol)
+        return list(self.op("func.call", self.types(avals), operands, {"callee": callee}).results)
+
+    def call(self, jaxpr: Jaxpr, name: str, operands: Values, key: Any = None) -> list[ir.Value]:
+        """Call `jaxpr` as a function of the module, lowered once however often it is called.
+
+        Tokens of ordered effects go along.
+        """
+        scope = None if self.equation is None else self.equation.scope
+        path = "/".join(NameStack(scope, f"jit({name})").path())
+        with self._at(f"{self.prefix}{path}/", ""):
+            if self.listener is not None:
+                return self.inline(jaxpr, (), operands)
+            effects = ordered(jaxpr.effects)
+            symbol = self.symbol_of(jaxpr, name, key)
+            self.call_counts[symbol] += 1
+            results = self._call(
+                symbol,
+                [*[abstract_token] * len(effects), *jaxpr.out_avals],
+                [*self.globals, *(self.tokens[e] for e in effects), *operands],
+            )
+        self.tokens.update(zip(effects, results, strict=False))
+        return results[len(effects) :]
+
+    def symbol(self, jaxpr: Jaxpr, name: str) -> str:
+        """The reference `@name` to `jaxpr`, of scalars, as a function for operations that call by reference."""
+        outer = self.global_avals, self.dimensions, self.platforms
+        # It takes its own arguments only, so it can't choose between platforms.
+        self.global_avals, self.dimensions, self.platforms = (), (), self.platforms[:1]
+        symbol = self.symbol_of(jaxpr, name)
+        self.global_avals, self.dimensions, self.platforms = outer
+        return f"@{symbol}"
+
+    def symbol_of(self, jaxpr: Jaxpr, name: str, key: Any = None) -> str:
+        """The name of the function that `jaxpr` is lowered to, made when first asked for."""
+        key = (jaxpr, key, self.manual, self.platforms)
+        symbol = self.functions.get(key)
+        if symbol is None:
+            symbol = self.functions[key] = self.add_function(name, jaxpr, ordered(jaxpr.effects))
+        self.note_contraction(self.contractions[symbol])
+        return symbol
+
+    def add_function(self, name: str, jaxpr: Jaxpr, effects: OrderedEffects, **more: Any) -> str:
+        """Lower `jaxpr` to a new function of the module, as `lower_function`; its name is `name` where that is free."""
+        symbol = self.unique_name(name)
+        outer = self.largest_contraction, self.loop_depth
+        self.largest_contraction, self.loop_depth = 0.0, 0
+        with ir.InsertionPoint(self.module.body), self._at("", self.leaf):
+            self.lower_function(symbol, jaxpr, effects, **more)
+        self.contractions[symbol] = self.largest_contraction
+        self.largest_contraction, self.loop_depth = outer
+        return symbol
+
+    def combination(self, scalars: Avals, fill: Callable[[ir.Region], None]) -> str:
+        """The name of a new function that combines two tuples of scalars as the region that `fill` fills."""
+        name, types = self.unique_name("combination"), self.types(scalars)
+        with ir.InsertionPoint(self.module.body):
+            region = self._function(name, types * 2, types)
+        fill(region)
+        returned = list(region.blocks[0].operations)[-1]
+        with ir.InsertionPoint(returned):
+            self.op("func.return", [], list(returned.operands))
+        returned.erase()
+        return name
+
+    def symbol_of_module(self, key: Any, name: str, module: Callable[[], ir.Module]) -> str:
+        """The name of the function that is `main` of another module, whose functions and meshes move here.
+
+        That happens when it is first asked for by `key`. Donation, shardings and names of its arguments are dropped.
+        """
+        symbol = self.functions.get(key)
+        if symbol is not None:
+            return symbol
+        operation = module().operation
+        moved = {_symbol_of(op): op for op in operation.regions[0].blocks[0].operations}
+        self.names |= dict.fromkeys(moved, 0)  # no new name may be one of these
+        renamed = {old: self.unique_name(name if old == "main" else old) for old in moved}
+        for old, new in renamed.items():
+            ir.SymbolTable.replace_all_symbol_uses(old, new, operation)
+            moved[old].attributes["sym_name"] = self.string(new)
+        main = moved["main"].attributes
+        main["sym_visibility"] = self.string("private")
+        for attribute in ("arg_attrs", "res_attrs"):
+            if attribute in main:
+                del main[attribute]
+        for op in moved.values():
+            op.operation.detach_from_parent()
+            self.module.body.append(op)
+        self.is_slow_in_calls = True  # a choice between platforms is made where the call is inlined
+        symbol = self.functions[key] = renamed["main"]
+        return symbol
+
+    def unique_name(self, name: str) -> str:
+        """A function name that the module doesn't have yet."""
+        symbol = name = _identifier(name)
+        count = self.names.get(name, 0)
+        while symbol in self.names:
+            symbol = f"{name}_{count}"
+            count += 1
+        self.names |= {symbol: 0, name: count}
+        return symbol
+
+    def from_python(self, function: Function, operands: Values, params: Any = ()) -> list[ir.Value]:
+        """Lower `function(*operands, *params)`, a definition by other primitives, traced once for (params, types)."""
+        key = (function, params, self.avals_in)
+        program = self.python_programs.get(key)
+        if program is None:
+            program = stage_closed(lambda *xs: _listed(function(*xs, *params)), self.avals_in)
+            self.python_programs[key] = program
+        return self.inline_closed(program, operands)
+
+    # Equations ------------------------------------------------------------------------------------
+
+    def inline_closed(self, program: ClosedJaxpr, operands: Values) -> list[ir.Value]:
+        """Lower `program` as `inline` does, with its constants embedded."""
+        return self.inline(program.jaxpr, [self.constant(c) for c in program.consts], operands)
+
+    def inline(self, jaxpr: Jaxpr, consts: Values, operands: Values) -> list[ir.Value]:
+        """Lower each equation of `jaxpr` at the insertion point; the values of its results."""
+        values: dict[Any, ir.Value] = dict(strict_zip(jaxpr.constvars, consts))
+        values.update(strict_zip(jaxpr.invars, operands))
+        listener = self.listener
+        if listener is not None:
+            listener.begin(jaxpr, (*consts, *operands))
+        outer = (self.location, self.avals_in, self.avals_out, self.frontend_attributes)
+        outer_names = (self.prefix, self.path, self.leaf, self.equation, self.source)
+        self.prefix = self.path
+        for equation in jaxpr.equations:
+            self.enter(equation)
+            inputs = [
+                self.literal(a) if type(a) is Literal else values[a] for a in equation.operands
+            ]
+            self.avals_in = tuple([a.aval for a in equation.operands])
+            self.avals_out = tuple([v.aval for v in equation.results])
+            if len(self.platforms) == 1:
+                results = equation.primitive.lower(self, inputs, equation.params)
+            else:
+                results = self._lower_for_platforms(equation, inputs)
+            if self.sharding_attributes is not None:
+                # The equations of programs have types of their own.
+                if not isinstance(equation.primitive, Programs):
+                    compute_with_addends(self, inputs, results)
+                results = list(map(self.as_typed, results, self.avals_out))
+            values.update(strict_zip(equation.results, results))
+            if listener is not None:
+                listener.lowered(equation, results)
+        if listener is not None:
+            listener.end()
+        self.location, self.avals_in, self.avals_out, self.frontend_attributes = outer
+        self.prefix, self.path, self.leaf, self.equation, self.source = outer_names
+        return [self.literal(a) if type(a) is Literal else values[a] for a in jaxpr.outvars]
+
+    def jaxpr_body(self, region: ir.Region, program: ClosedJaxpr) -> None:
+        """Fill `region` with `program`, whose arguments are those of the block, and return its results."""
+        with self.inside(region, program.in_avals) as operands:
+            self.op("stablehlo.return", [], self.inline_closed(program, operands))
+
+    def _lower_for_platforms(self, equation: Equation, inputs: Values) -> Values:
+        """Lower an equation once if its rule doesn't ask for the platform, else as a choice between all platforms."""
+        tokens, n_updates = self.tokens, len(self.self_updates)
+        outer, self.reads_platform = self.reads_platform, False
+        trial = self.op("stablehlo.case", [], [self.globals[0]], regions=1)
+        with self.inside(trial.regions[0], []):
+            results = equation.primitive.lower(self, inputs, equation.params)
+        if self.reads_platform:
+            del self.self_updates[n_updates:]
+            self.tokens = tokens
+            branches = [
+                functools.partial(self._lower_on, p, equation, inputs) for p in self.platforms
+            ]
+            effects = ordered(equation.effects)
+            results = case(self, self.globals[0], self.avals_out, branches, effects)
+        else:
+            for operation in list(trial.regions[0].blocks[0].operations):
+                operation.operation.move_before(trial)
+        trial.erase()
+        self.reads_platform = outer
+        return results
+
+    def _lower_on(self, platform: str, equation: Equation, inputs: Values) -> Values:
+        outer, self.platforms = self.platforms, (platform,)
+        try:
+            return equation.primitive.lower(self, inputs, equation.params)
+        finally:
+            self.platforms = outer
+
+    def literal(self, literal: Literal) -> ir.Value:
+        """A constant for a literal."""
+        return self.constant(np.asarray(literal.val, dtype=literal.aval.dtype))  # pyright: ignore[reportAttributeAccessIssue]
+
+    def named(
+        self, scope: str, operation: str | None = None
+    ) -> contextlib.AbstractContextManager[None]:
+        """Name what is built in the block: `scope`, as `while/body/`, goes behind the path of the equation at hand.
+
+        Operations are called `operation`, by default as the equation's primitive.
+        """
+        return self._at(self.path + scope, self.leaf if operation is None else operation)
+
+    @contextlib.contextmanager
+    def _at(self, path: str, leaf: str) -> Iterator[None]:
+        outer = self.path, self.leaf, self.location
+        self.path, self.leaf = path, leaf
+        self.location = self._location()
+        try:
+            yield
+        finally:
+            self.path, self.leaf, self.location = outer
+
+    def enter(self, equation: Equation) -> None:
+        """Let what is built carry the equation's id, scope, source and metadata into the compiled program.
+
+        What a lowering rule defines by other primitives is where its own equation is.
+        """
+        if equation.lineage is LOWERED:
+            return
+        self.equation, self.leaf = equation, equation.primitive.name
+        path, self.frontend_attributes = self.scope_facts(equation.scope)
+        self.path = self.prefix + path
+        self.origins.append(Origin(equation.id, equation.source, self.leaf, self.path))
+        stack = equation.source
+        where = None if stack is None else self.location_of.get(stack)
+        if self.options.identifies_equations:
+            where = ir.Location.name(f"e{equation.id}:", childLoc=where)
+        self.source = where or ir.Location.unknown(self.context)
+        self.location = self._location()
+
+    def _location(self) -> ir.Location:
+        """Where operations built now come from: a path as in the reference, the equation's id, and its source.
+
+        The id becomes the type of the operation in XLA's metadata, `e7`: in names it would split what trace viewers
+        group. XLA loses these types where it partitions programs, so there the last name of a path has the id too.
+        """
+        name = self.path + self.leaf
+        is_partitioned = self.sharding_attributes is not None
+        if is_partitioned and self.leaf and self.equation and self.options.identifies_equations:
+            name = f"{name}#e{self.equation.id}"
+        return ir.Location.name(name.removesuffix("/"), childLoc=self.source)
+
+    def scope_facts(self, scope: NameStack | None) -> tuple[str, Attributes]:
+        """(the path in front of names, the attributes that hold the user's metadata) of operations in `scope`."""
+        if scope is None:
+            return "", {}
+        facts = self.scopes.get(id(scope))
+        if facts is None:
+            path = "".join(f"{name}/" for name in scope.path())
+            texts = scope.all_metadata()
+            attributes = {FRONTEND: self.dictionary(texts)} if texts else {}
+            facts = self.scopes[id(scope)] = scope, path, attributes
+        return facts[1:]
+
+
+def _file_of_code(code) -> str | None:
+    return code.co_filename if is_user_file(code.co_filename) else None
+
+
+def _symbol_of(operation) -> str:
+    return ir.StringAttr(operation.attributes["sym_name"]).value
+
+
+def _identifier(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "_.-" else "_" for c in name) or "f"
+
+
+def _listed(results) -> list[Any]:
+    return list(results) if isinstance(results, (list, tuple)) else [results]
+
+
+def ordered(effects: Any) -> OrderedEffects:
+    """The ordered effects among `effects`, in a fixed order."""
+    return tuple(sorted((e for e in effects if e.ordered), key=repr)) if effects else ()

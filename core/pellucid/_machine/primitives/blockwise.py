@@ -1,0 +1,553 @@
+"""Products by blocks: of consecutive groups of different sizes, and of operands whose blocks have scales."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid._machine.base import (
+    ArgumentTypeError,
+    Axes,
+    DtypeError,
+    Ints,
+    ShapeError,
+    UnsupportedError,
+    dtypes,
+    ints,
+    resized,
+    strict_zip,
+)
+from pellucid._machine.ir import (
+    BatchAxis,
+    BatchDim,
+    Primitive,
+    ShapedArray,
+    Traits,
+    Zero,
+    shaped_array,
+)
+from pellucid._machine.tracing import bind, bind1, type_of
+
+from .arithmetic import mul, sub
+from .contraction import (
+    Bilinear,
+    CanonicalDimensions,
+    CanonicalPrecision,
+    DotDimensionNumbers,
+    DotGeneralParams,
+    PrecisionLike,
+    batched_dimensions,
+    canonical_dimensions,
+    canonical_precision,
+    check_dimensions,
+    converted,
+    cotangent_dimensions,
+    cotangent_preference,
+    dimensions_text,
+    dot_general_p,
+    dot_shape,
+    other_axes,
+    precision_attribute,
+    preferred_dtype,
+    product_dtype,
+    swapped,
+)
+from .counts import dot_operations, ragged_dot_operations
+from .creation import broadcasted_iota, ones, zeros
+from .families import INTEGER, add_tangents, kind_of, zero_of
+from .logical import bitwise_and, le, lt, select_n
+from .movement import (
+    aligned_at,
+    broadcast_in_dim,
+    inverse_permutation,
+    move_axis,
+    reshape,
+    shifted,
+    transpose,
+)
+from .reduction import cumsum
+
+
+@dataclass(init=False, unsafe_hash=True)
+class RaggedDotDimensionNumbers:
+    """Which axes `ragged_dot_general` contracts, which one is ragged, which one of `rhs` counts groups.
+
+    `dot_dimension_numbers` are those of `dot_general`. `lhs_ragged_dimensions` holds the one axis of `lhs` that
+    is divided into groups; `rhs_group_dimensions` the axis of `rhs` with one matrix for each group, if the ragged
+    axis is neither contracted nor a batch axis, else nothing.
+
+    >>> RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), [0], [0]).lhs_ragged_dimensions
+    (0,)
+    """
+
+    dot_dimension_numbers: CanonicalDimensions
+    lhs_ragged_dimensions: Axes
+    rhs_group_dimensions: Axes
+
+    def __init__(
+        self,
+        dot_dimension_numbers: DotDimensionNumbers,
+        lhs_ragged_dimensions: Ints,
+        rhs_group_dimensions: Ints,
+    ) -> None:
+        self.dot_dimension_numbers = canonical_dimensions(
+            dot_dimension_numbers, "ragged_dot_general"
+        )
+        self.lhs_ragged_dimensions = ints(lhs_ragged_dimensions)
+        self.rhs_group_dimensions = ints(rhs_group_dimensions)
+
+    # What follows from the fields ---------------------------------------------------------------
+
+    @property
+    def ragged(self) -> int:
+        """The ragged axis of lhs."""
+        return self.lhs_ragged_dimensions[0]
+
+    @property
+    def mode(self) -> str:
+        """The kind of the ragged axis: 'contracting', 'batch', or 'free'."""
+        (lhs_contract, _), (lhs_batch, _) = self.dot_dimension_numbers
+        if self.ragged in lhs_contract:
+            return "contracting"
+        return "batch" if self.ragged in lhs_batch else "free"
+
+    def prefix(self, lhs_ndim: int) -> Axes:
+        """Axes of lhs for each of whose elements there may be other group sizes: those left of the ragged axis."""
+        (lhs_contract, _), (lhs_batch, _) = self.dot_dimension_numbers
+        if self.mode == "batch":
+            return lhs_batch[: lhs_batch.index(self.ragged)]
+        others = (
+            lhs_contract
+            if self.mode == "contracting"
+            else other_axes(lhs_ndim, lhs_contract, lhs_batch)
+        )
+        return (*lhs_batch, *others[: others.index(self.ragged)])
+
+
+class RaggedParams(NamedTuple):
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers
+    precision: CanonicalPrecision
+    preferred_element_type: Any
+    group_offset: None
+    out_sharding: Any
+
+
+class RaggedDotGeneral(Bilinear[RaggedParams]):
+    name = "ragged_dot_general"
+    traits = Traits(
+        kind="contraction", flops=ragged_dot_operations, linear="each", passive=(2,), makes_nan=True
+    )
+
+    def abstract_eval(self, avals, params):
+        lhs, rhs, group_sizes = avals
+        numbers = params.ragged_dot_dimension_numbers
+        dims = numbers.dot_dimension_numbers
+        check_dimensions(lhs, rhs, dims, "ragged_dot_general")
+        _check_groups(lhs, rhs, group_sizes, numbers)
+        dtype = product_dtype(
+            lhs.dtype, rhs.dtype, params.preferred_element_type, "ragged_dot_general"
+        )
+        if numbers.mode == "free":
+            [group] = numbers.rhs_group_dimensions
+            (lhs_contract, rhs_contract), batch = dims
+            without = (((*lhs_contract, -1), (*rhs_contract, group)), batch)
+            shape = dot_shape(lhs.shape, rhs.shape, without)
+        else:
+            shape = dot_shape(lhs.shape, rhs.shape, dims)
+            if numbers.mode == "contracting":
+                shape = (group_sizes.shape[-1], *shape)
+        return [shaped_array(shape, dtype)]
+
+    def operand_cotangent(self, side, cotangent, operands, params):
+        x, other = operands[side], operands[1 - side]
+        numbers = params.ragged_dot_dimension_numbers
+        if numbers.mode == "batch":
+            return dot_general_p.operand_cotangent(side, cotangent, operands[:2], _as_dot(params))
+        ndim, group, ragged = x.aval.ndim, numbers.rhs_group_dimensions, numbers.ragged
+        contracts, batches = numbers.dot_dimension_numbers
+        contract, batch = contracts[side], batches[side]
+        n_batch, n_contract = len(batch), len(contract)
+        if numbers.mode == "contracting":
+            # Each contracted element of the other operand meets the cotangent of its group. Its axes are brought into
+            # the order of the dimension numbers, since group sizes refer to those left of the ragged one.
+            free = other_axes(ndim, contract, batch)
+            other_contract, other_batch = contracts[1 - side], batches[1 - side]
+            other_free = other_axes(type_of(other).ndim, other_contract, other_batch)
+            other = transpose(other, (*other_batch, *other_contract, *other_free))
+            first = 1 + n_batch + (0 if side else len(free))  # of axes (group, batch, free, free)
+            dims = (
+                (_span(n_batch + n_contract, len(other_free)), _span(first, len(other_free))),
+                (_span(0, n_batch), _span(1, n_batch)),
+            )
+            place = n_batch + contracts[0].index(ragged)
+            factors, group, order = (other, cotangent), (0,), [*batch, *contract, *free]
+        else:
+            dims, order = cotangent_dimensions(
+                side,
+                ndim,
+                type_of(other).ndim,
+                numbers.dot_dimension_numbers,
+                () if side else group,
+            )
+            factors, place = (cotangent, other), order.index(ragged)
+            if side == 1:  # for each group, a product over its rows
+                factors, place = (other, cotangent), ragged
+                dims = swapped(dims)
+                free = other_axes(ndim, contract, group, batch)
+                group, order = (), [*group, *batch, *order[ndim - n_contract :], *free]
+        product = bind1(self, *factors, operands[2], params=RaggedParams(
+            RaggedDotDimensionNumbers(dims, (place,), group), params.precision,
+            cotangent_preference(params.preferred_element_type, x.aval.dtype), None, None,
+        ))  # fmt: skip
+        return transpose(product, inverse_permutation(order))
+
+    def batch(self, axis, operands, dims, params):
+        (lhs, rhs, group_sizes), (lhs_dim, rhs_dim, sizes_dim) = operands, dims
+        numbers = params.ragged_dot_dimension_numbers
+        dot, ragged = numbers.dot_dimension_numbers, numbers.lhs_ragged_dimensions
+        group = numbers.rhs_group_dimensions
+        if sizes_dim is None and (lhs_dim is None or rhs_dim is None):
+            # The batched operand has one more free axis, which must not come before the ragged one.
+            if lhs_dim is not None:
+                last = type_of(lhs).ndim - 1
+                lhs, lhs_dim = move_axis(lhs, lhs_dim, last), last
+            ndims = type_of(lhs).ndim, type_of(rhs).ndim
+            dot, out_dim = batched_dimensions(ndims, (lhs_dim, rhs_dim), dot)
+            if rhs_dim is not None:
+                out_dim -= sum(axis < rhs_dim for axis in group)
+                group = shifted(group, rhs_dim)
+        else:
+            lhs_shape = [s for i, s in enumerate(type_of(lhs).shape) if i != lhs_dim]
+            prefix = [lhs_shape[a] for a in numbers.prefix(len(lhs_shape))]
+            group_sizes = _with_prefix(axis, group_sizes, sizes_dim, prefix)
+            lhs, rhs = aligned_at(axis, (lhs, rhs), (lhs_dim, rhs_dim))
+            dot, out_dim = batched_dimensions((), (0, 0), dot)
+            ragged, group = shifted(ragged, 0), shifted(group, 0)
+        batched = RaggedDotDimensionNumbers(dot, ragged, group)
+        products = bind(
+            self, lhs, rhs, group_sizes, params=params._replace(ragged_dot_dimension_numbers=batched)
+        )  # fmt: skip
+        return products, [out_dim + (numbers.mode == "contracting")]
+
+    def lower(self, ctx, operands, params):
+        if ctx.platform == "cpu":  # which has no kernel
+            return ctx.from_python(_by_masking, operands, params)
+        numbers = params.ragged_dot_dimension_numbers
+        attributes = {
+            "ragged_dot_dimension_numbers": ctx.attribute(
+                f"#chlo.ragged_dot<{dimensions_text(numbers.dot_dimension_numbers)}, "
+                f"lhs_ragged_dimensions = {list(numbers.lhs_ragged_dimensions)}, "
+                f"rhs_group_dimensions = {list(numbers.rhs_group_dimensions)}>"
+            ),
+            "precision_config": precision_attribute(ctx, params.precision, "chlo"),
+        }
+        return [ctx.as_result("chlo.ragged_dot", operands, attributes)]
+
+
+def _as_dot(params: RaggedParams) -> DotGeneralParams:
+    """The product that this is where the ragged axis is a batch axis, whose groups change nothing."""
+    dims = params.ragged_dot_dimension_numbers.dot_dimension_numbers
+    return DotGeneralParams(dims, params.precision, params.preferred_element_type, None)
+
+
+def _span(start: int, count: int) -> Axes:
+    return tuple(range(start, start + count))
+
+
+def _with_prefix(axis: BatchAxis, group_sizes, dim: BatchDim, prefix: Ints):
+    """Group sizes for each element of the batch and of the axes of sizes `prefix`."""
+    shape = type_of(group_sizes).shape
+    if dim is not None:
+        group_sizes = move_axis(group_sizes, dim, 0)
+        shape = resized(shape, dim)
+    full = (axis.size, *prefix, shape[-1])
+    axes = _span(1 + len(prefix) - (len(shape) - 1), len(shape))
+    return broadcast_in_dim(group_sizes, full, axes if dim is None else (0, *axes))
+
+
+def _check_groups(
+    lhs: ShapedArray, rhs: ShapedArray, group_sizes: ShapedArray, numbers: RaggedDotDimensionNumbers
+) -> None:
+    """Raise unless the ragged axis, the group axis and the group sizes fit the operands."""
+    caller = "ragged_dot_general"
+    got = [
+        f"lhs: {lhs.text()}",
+        f"rhs: {rhs.text()}",
+        f"group_sizes: {group_sizes.text()}",
+        f"{numbers!r}",
+    ]
+    if len(numbers.lhs_ragged_dimensions) != 1 or not 0 <= numbers.ragged < lhs.ndim:
+        raise ShapeError(f"{caller} needs one ragged axis, which lhs has.", got=got)
+    if kind_of(group_sizes.dtype) not in INTEGER:
+        raise DtypeError(f"{caller} needs integers as group sizes.", got=got)
+    if group_sizes.ndim == 0:
+        raise ShapeError(f"{caller} needs a vector of group sizes.", got=got)
+    (_, rhs_contract), (_, rhs_batch) = numbers.dot_dimension_numbers
+    groups = numbers.rhs_group_dimensions
+    if numbers.mode != "free":
+        if groups:
+            raise ShapeError(
+                f"{caller}: rhs has no group axis if the ragged axis is contracted or a batch axis.",
+                got=got,
+            )
+    elif (
+        len(groups) != 1
+        or groups[0] in (*rhs_contract, *rhs_batch)
+        or not 0 <= groups[0] < rhs.ndim
+    ):
+        raise ShapeError(
+            f"{caller} needs one group axis of rhs, neither contracted nor a batch axis.", got=got
+        )
+    elif rhs.shape[groups[0]] != group_sizes.shape[-1]:
+        raise ShapeError(
+            f"{caller}: rhs has {rhs.shape[groups[0]]} groups, group_sizes {group_sizes.shape[-1]}.",
+            got=got,
+        )
+    prefix = tuple([lhs.shape[a] for a in numbers.prefix(lhs.ndim)])
+    if group_sizes.ndim > 1 and group_sizes.shape[:-1] != prefix:
+        raise ShapeError(
+            f"{caller} needs group sizes that are one vector, or one for each element of axes of sizes {prefix}.",
+            got=got,
+        )
+
+
+def _by_masking(lhs, rhs, group_sizes, *fields):
+    """The definition: a copy of the operand for each group, zero outside it, and one product of them all."""
+    params = RaggedParams(*fields)
+    numbers = params.ragged_dot_dimension_numbers
+    dot = _as_dot(params)
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dot.dimension_numbers
+    prefix = numbers.prefix(type_of(lhs).ndim)
+    if numbers.mode == "batch":
+        return bind1(dot_general_p, lhs, rhs, params=dot)
+    masked = _masked(lhs, group_sizes, prefix, numbers.ragged)
+    if numbers.mode == "free":
+        contract = (*shifted(lhs_contract, 0), 0), (*rhs_contract, *numbers.rhs_group_dimensions)
+        dims: Any = contract, (shifted(lhs_batch, 0), rhs_batch)
+    else:
+        partner = dict(strict_zip((*lhs_contract, *lhs_batch), (*rhs_contract, *rhs_batch)))
+        rhs = _masked(rhs, group_sizes, [partner[a] for a in prefix], partner[numbers.ragged])
+        dims, _ = batched_dimensions((), (0, 0), dot.dimension_numbers)
+    return bind1(dot_general_p, masked, rhs, params=dot._replace(dimension_numbers=dims))
+
+
+def _masked(x, group_sizes, prefix: Ints, ragged: int):
+    """For each group a copy of `x`, zero where the index along axis `ragged` is not of the group; groups are axis 0."""
+    aval = type_of(x)
+    sizes = type_of(group_sizes)
+    if sizes.dtype.itemsize < 4:  # too narrow for the sums
+        group_sizes = converted(group_sizes, np.dtype(np.int32))
+    shape = (sizes.shape[-1], *aval.shape)
+    ends = cumsum(group_sizes, sizes.ndim - 1)
+    starts = sub(ends, group_sizes)
+    own_prefix = list(prefix) if sizes.ndim > 1 else []
+    order = sorted(range(len(own_prefix)), key=own_prefix.__getitem__)
+
+    def spread(bounds):
+        bounds = transpose(bounds, (sizes.ndim - 1, *order))
+        return broadcast_in_dim(bounds, shape, (0, *(own_prefix[i] + 1 for i in order)))
+
+    index = broadcasted_iota(type_of(group_sizes).dtype, shape, ragged + 1)
+    inside = bitwise_and(le(spread(starts), index), lt(index, spread(ends)))
+    copies = broadcast_in_dim(x, shape, _span(1, aval.ndim))
+    return select_n(inside, zeros(shaped_array(shape, aval.dtype)), copies)
+
+
+ragged_dot_general_p = RaggedDotGeneral()
+
+
+def ragged_dot_general(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    group_offset: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Product of `lhs` and `rhs` by groups: the ragged axis of `lhs` is cut into pieces of `group_sizes`.
+
+    If the ragged axis is free, each piece meets its own matrix of `rhs`, and elements after the last group give
+    zero. If it is contracted, the result has a new first axis, with the product over each piece. If it is a batch axis, this
+    is `dot_general`. `group_sizes` is a vector, or has one for each element of the axes left of the ragged one.
+    Raises ShapeError for operands that don't fit. Source: XLA, `ragged_dot`.
+
+    >>> numbers = RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), [0], [])
+    >>> ragged_dot_general(np.ones(5), np.arange(5.0), np.array([2, 3]), numbers)
+    Array([1., 9.], dtype=float32)
+    """
+    if group_offset is not None:
+        raise UnsupportedError(
+            "ragged_dot_general can't offset groups.", do="Pass group_offset=None."
+        )
+    if not isinstance(ragged_dot_dimension_numbers, RaggedDotDimensionNumbers):
+        raise ArgumentTypeError(
+            "ragged_dot_general needs RaggedDotDimensionNumbers.",
+            got=f"ragged_dot_dimension_numbers: {type(ragged_dot_dimension_numbers).__name__}",
+        )
+    params = RaggedParams(
+        ragged_dot_dimension_numbers, canonical_precision(precision, "ragged_dot_general"),
+        preferred_dtype(preferred_element_type, "ragged_dot_general"), None, out_sharding,
+    )  # fmt: skip
+    return bind1(ragged_dot_general_p, lhs, rhs, group_sizes, params=params)
+
+
+def ragged_dot(
+    lhs: Any,
+    rhs: Any,
+    group_sizes: Any,
+    precision: PrecisionLike = None,
+    preferred_element_type: Any = None,
+    group_offset: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Rows of `lhs` (m, k) times matrices of `rhs` (groups, k, n): the first `group_sizes[0]` rows meet the first.
+
+    Rows after the last group give zero.
+
+    The result has shape [m, n] and dtype `preferred_element_type`, or that to which operands promote.
+    Raises: ShapeError for shapes that do not fit, DtypeError for group sizes that are no integers, ArgumentTypeError
+    for lists and strings.
+
+    >>> ragged_dot(np.ones((3, 1)), np.array([[[1.0]], [[2.0]]]), np.array([2, 1]))
+    Array([[1.],
+           [1.],
+           [2.]], dtype=float32)
+    """
+    numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
+    return ragged_dot_general(
+        lhs,
+        rhs,
+        group_sizes,
+        numbers,
+        precision,
+        preferred_element_type,
+        group_offset,
+        out_sharding,
+    )
+
+
+_BF16 = dtypes.as_dtype("bfloat16")
+
+
+class ScaledDotParams(NamedTuple):
+    dimension_numbers: CanonicalDimensions
+    preferred_element_type: Any
+
+
+class ScaledDot(Primitive[ScaledDotParams]):
+    """A product of operands each of whose blocks along the contracted axes has a factor."""
+
+    name = "scaled_dot"
+    traits = Traits(kind="contraction", flops=dot_operations, linear="each", makes_nan=True)
+
+    def abstract_eval(self, avals, params):
+        lhs, rhs, *_ = avals
+        check_dimensions(lhs, rhs, params.dimension_numbers, "scaled_dot")
+        contract, _ = params.dimension_numbers
+        for i, side in enumerate(("lhs", "rhs")):
+            aval, scale, axes = avals[i], avals[2 + i], contract[i]
+            if scale.ndim != aval.ndim or not all(
+                s and n % s == 0 if a in axes else s == n
+                for a, (n, s) in enumerate(strict_zip(aval.shape, scale.shape))
+            ):
+                raise ShapeError(
+                    f"scaled_dot needs a scale of the shape of {side}, but for contracted axes a divisor of their size.",
+                    got=[
+                        f"{side}: {aval.text()}, contracted axes {axes}",
+                        f"its scale: {scale.text()}",
+                    ],
+                )
+        shape = dot_shape(lhs.shape, rhs.shape, params.dimension_numbers)
+        return [shaped_array(shape, params.preferred_element_type)]
+
+    def jvp(self, primals, tangents, params):
+        result = bind1(self, *primals, params=params)
+        total: Any = zero_of(result)
+        for i, tangent in enumerate(tangents):  # linear in each of the four
+            if type(tangent) is not Zero:
+                term = _by_scaling(*resized(primals, i, tangent), *params)  # pyright: ignore[reportCallIssue]
+                total = add_tangents(total, term)
+        return [result], [total]
+
+    def batch(self, axis, operands, dims, params):
+        in_front = aligned_at(axis, operands, dims)
+        numbers, dim = batched_dimensions((), (0, 0), params.dimension_numbers)
+        return bind(self, *in_front, params=params._replace(dimension_numbers=numbers)), [dim]
+
+    def lower(self, ctx, operands, params):
+        return ctx.from_python(_by_scaling, operands, params)
+
+
+def _by_scaling(lhs, rhs, lhs_scale, rhs_scale, numbers: CanonicalDimensions, preferred):
+    """The definition: operands times their scales, in bfloat16, and their product."""
+    (lhs_contract, rhs_contract), _ = numbers
+    return bind1(
+        dot_general_p, _scaled(lhs, lhs_scale, lhs_contract), _scaled(rhs, rhs_scale, rhs_contract),
+        params=DotGeneralParams(numbers, None, preferred, None),
+    )  # fmt: skip
+
+
+def _scaled(x, scale, axes: Axes):
+    """`x` times its scale, whose elements are repeated along blocks of `axes`, in bfloat16."""
+    shape = type_of(x).shape
+    for a in axes:
+        factors = type_of(scale).shape
+        if factors[a] != shape[a]:
+            block = shape[a] // factors[a]
+            blocks = (*factors[: a + 1], block, *factors[a + 1 :])
+            dims = other_axes(len(blocks), [a + 1])
+            repeated = broadcast_in_dim(scale, blocks, dims)
+            scale = reshape(repeated, resized(factors, a, shape[a]))
+    return mul(converted(x, _BF16), converted(scale, _BF16))
+
+
+scaled_dot_p = ScaledDot()
+
+
+def scaled_dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    lhs_scale: Any = None,
+    rhs_scale: Any = None,
+    dimension_numbers: DotDimensionNumbers | None = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """Product of narrow operands with scales: each element of a scale is the factor of a block along a contracted axis.
+
+    A scale has the shape of its operand, but for contracted axes a divisor of their size; None means 1. By default
+    matrices are multiplied, or, at rank 3, batches of them. The result is bfloat16 unless `preferred_element_type` is given.
+    Raises ShapeError for operands that don't fit.
+
+    >>> scaled_dot(np.ones((2, 64)), np.ones((64, 3)), lhs_scale=np.full((2, 2), 0.5)).dtype
+    dtype(bfloat16)
+    """
+    lhs_aval, rhs_aval = type_of(lhs), type_of(rhs)
+    if dimension_numbers is None:
+        defaults = {2: (((1,), (0,)), ((), ())), 3: (((2,), (1,)), ((0,), (0,)))}
+        dimension_numbers = defaults.get(lhs_aval.ndim) if lhs_aval.ndim == rhs_aval.ndim else None
+        if dimension_numbers is None:
+            raise ShapeError(
+                "scaled_dot without dimension_numbers needs two operands of rank 2, or two of rank 3.",
+                got=[f"lhs: {lhs_aval.text()}", f"rhs: {rhs_aval.text()}"],
+            )
+    numbers = canonical_dimensions(dimension_numbers, "scaled_dot")
+    check_dimensions(lhs_aval, rhs_aval, numbers, "scaled_dot")
+    scales = [
+        _unit_scale(aval, axes) if scale is None else scale
+        for scale, aval, axes in strict_zip(
+            (lhs_scale, rhs_scale), (lhs_aval, rhs_aval), numbers[0]
+        )
+    ]
+    preferred = preferred_dtype(preferred_element_type, "scaled_dot") or _BF16
+    return bind1(scaled_dot_p, lhs, rhs, *scales, params=ScaledDotParams(numbers, preferred))
+
+
+def _unit_scale(aval, axes: Axes):
+    """A scale of ones, with one block along each contracted axis."""
+    shape = tuple([1 if a in axes else n for a, n in enumerate(aval.shape)])
+    return converted(ones(shaped_array(shape, _BF16)), dtypes.as_dtype("float8_e8m0fnu"))

@@ -1,0 +1,85 @@
+"""Operation counts that no number per result element gives; each is a `CountRule` (see `ir/traits.py`).
+
+Counted as XLA counts: two operations for each product that is summed, one for each element that is combined with another.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pellucid._machine.ir import real_operations, size_of
+
+
+def combinations(operands, results, params):
+    """Of a reduction: one for each element of the first operand beyond those of the result."""
+    return max(0.0, size_of(operands[0]) - size_of(results[0]))
+
+
+def operand_elements(operands, results, params):
+    """One for each element of the first operand."""
+    return size_of(operands[0])
+
+
+def update_elements(operands, results, params):
+    """One for each element of the last operand: of a scatter, the updates."""
+    return size_of(operands[-1])
+
+
+def window_combinations(operands, results, params):
+    """One for each element of each window but the first."""
+    return size_of(results[0]) * max(0, math.prod(params.window_dimensions) - 1)
+
+
+def window_comparisons(operands, results, params):
+    """One for each element of each window, with a window for each element of the first operand."""
+    return size_of(operands[0]) * math.prod(params.window_dimensions)
+
+
+def dot_operations(operands, results, params):
+    """A product and a sum for each contracted element of each element of the result."""
+    (lhs_contracting, _), _ = params.dimension_numbers
+    inner = math.prod(operands[0].shape[d] for d in lhs_contracting)
+    return 2.0 * size_of(results[0]) * inner * real_operations(results[0])
+
+
+def ragged_dot_operations(operands, results, params):
+    """Those of a matrix product: each row belongs to one group."""
+    return 2.0 * size_of(results[0]) * operands[0].shape[-1] * real_operations(results[0])
+
+
+def convolution_operations(operands, results, params):
+    """A product and a sum for each element of the kernel that belongs to one output feature."""
+    kernel = operands[1]
+    features = kernel.shape[params.dimension_numbers.rhs_spec[0]]
+    inner = size_of(kernel) / max(1, features)
+    return 2.0 * size_of(results[0]) * inner * real_operations(results[0])
+
+
+def fft_operations(operands, results, params):
+    """5 N log2 N for a transform of N complex numbers (Cooley and Tukey), half of it where one side is real."""
+    n = math.prod(params.fft_lengths)
+    transforms = math.prod(results[0].shape[: -len(params.fft_lengths) or None])
+    is_complex = operands[0].dtype.kind == results[0].dtype.kind == "c"
+    return transforms * 5.0 * n * math.log2(max(n, 1)) * (1.0 if is_complex else 0.5)
+
+
+def sort_comparisons(operands, results, params):
+    """N log2 N for each key."""
+    n = operands[0].shape[params.dimension]
+    return size_of(operands[0]) * math.log2(max(n, 2)) * params.num_keys
+
+
+def top_k_comparisons(operands, results, params):
+    """log2(k + 1) for each element of the operand."""
+    return size_of(operands[0]) * math.log2(params.k + 1)
+
+
+def power_products(operands, results, params):
+    """Repeated squaring: a product for each bit of the exponent, one more for each bit that is set."""
+    exponent = abs(params.y)
+    products = exponent.bit_length() - 1 + exponent.bit_count() - 1 if exponent else 0
+    return size_of(results[0]) * real_operations(results[0]) * (products + (params.y < 0))
+
+
+THREEFRY_FLOPS = 35.0
+"""Operations for each word of Threefry-2x32: 20 rounds of three operations and the key schedule, for two words."""

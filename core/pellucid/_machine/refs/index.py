@@ -1,0 +1,332 @@
+"""Indices of references: the part of the array that is read or written."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid._machine.base import (
+    ArgumentValueError,
+    IndexingError,
+    Ints,
+    NonConcreteBooleanIndexError,
+    inserted,
+    strict_zip,
+)
+from pellucid._machine.ir import Avals, Operands, Values
+from pellucid._machine.primitives import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    Slice,
+    add,
+    broadcast_in_dim,
+    broadcast_shapes,
+    clamp,
+    concatenate,
+    convert_element_type,
+    dynamic_slice,
+    dynamic_update_slice,
+    gather,
+    iota,
+    mul,
+    reshape,
+    scatter,
+    scatter_add,
+    slice as static_slice,
+    wrapped,
+)
+from pellucid._machine.tracing import is_array_like, type_of, types_of
+
+Shape = tuple[int, ...]
+_INT32 = np.dtype(np.int32)
+
+
+class Window(NamedTuple):
+    """`size` positions along one axis, from `start` in steps of `stride`.
+
+    The start is None where it is an operand, a scalar.
+    """
+
+    start: int | None
+    size: int
+    stride: int = 1
+
+    @property
+    def span(self) -> int:
+        """Number of positions from the first to the last, both included."""
+        return (self.size - 1) * self.stride + 1 if self.size else 0
+
+    def covers(self, dim: int) -> bool:
+        """Whether this is the whole axis, of length `dim`."""
+        return self == (0, dim, 1)
+
+    def text(self, dim: int, operand: str = "") -> str:
+        """As Python writes it; `operand` is the name of the start where that is an operand."""
+        if self.covers(dim):
+            return ":"
+        step = "" if self.stride == 1 else f":{self.stride}"
+        if self.start is None:
+            return f"{operand}:{operand}+{self.span}{step}"
+        stop = self.start + self.size * self.stride
+        return f"{self.start or ''}:{'' if stop >= dim else stop}{step}"
+
+
+class RefIndex(NamedTuple):
+    """An index of arrays of `shape`: for each axis a window, or None for an operand, a scalar or an array of integers.
+
+    Operands are in the order of the axes, starts of windows among them.
+
+    The operands' common shape is part of the result's shape; it begins at axis `position`.
+    """
+
+    shape: Shape
+    entries: tuple[Window | None, ...]
+    position: int
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the index selects the whole array."""
+        return all(e is not None and e.covers(d) for e, d in strict_zip(self.entries, self.shape))
+
+    @property
+    def windows(self) -> Shape:
+        """Sizes of the windows."""
+        return tuple([e.size for e in self.entries if e is not None])
+
+    def result_shape(self, operands: Avals) -> Shape:
+        """Shape of the selected part, with operands of these types."""
+        windows, p = self.windows, self.position
+        return inserted(windows, p, *broadcast_shapes((), *[a.shape for a in operands]))
+
+    def text(self, operands: Sequence[str]) -> str:
+        """As Python writes it, with names for the operands."""
+        if self.is_full:
+            return "..."
+        names = iter(operands)
+        pairs = strict_zip(self.entries, self.shape)
+        return ",".join(
+            [
+                next(names) if e is None else e.text(d, next(names) if e.start is None else "")
+                for e, d in pairs
+            ]
+        )
+
+
+def parsed(caller: str, index: Any, shape: Shape) -> tuple[RefIndex, Values]:
+    """The index that the user wrote, for arrays of `shape`, and its operands.
+
+    Raises: IndexingError for masks, strings and other items that are no indices, ArgumentValueError for positions out of
+    bounds.
+    """
+    items = list(index) if isinstance(index, tuple) else [index]
+    dots = [i for i, x in enumerate(items) if x is Ellipsis]
+    missing = len(shape) - len(items) + len(dots)
+    if len(dots) > 1 or missing < 0:
+        raise IndexingError(
+            f"{caller}: the index doesn't fit the reference.",
+            got=f"{len(items)} entries for shape {list(shape)}",
+        )
+    at = dots[0] if dots else len(items)
+    items[at : at + len(dots)] = [slice(None)] * missing
+    entries: list[Window | None] = []
+    operands: Values = []
+    vectors: list[int] = []
+    for axis, (entry, dim) in enumerate(strict_zip(items, shape)):
+        if isinstance(entry, slice):
+            entries.append(_window(caller, entry, dim))
+            continue
+        if isinstance(entry, Slice):
+            entries.append(_moving_window(caller, entry, dim))
+            if entry.is_dynamic_start:
+                operands.append(entry.start)
+            continue
+        operand = _position(caller, entry, dim)
+        if type_of(operand).shape:
+            vectors.append(axis)
+        entries.append(None)
+        operands.append(operand)
+    return RefIndex(shape, tuple(entries), _vector_position(entries, vectors)), operands
+
+
+def _vector_position(entries: Sequence[Window | None], vectors: Ints) -> int:
+    """Position of the axes of index arrays, as in NumPy: that of the first, or 0 if a slice is between them."""
+    if not vectors:
+        return 0
+    positions = [i for i, e in enumerate(entries) if e is None]
+    together = positions == list(range(positions[0], positions[-1] + 1))
+    return sum(e is not None for e in entries[: positions[0]]) if together else 0
+
+
+def _window(caller: str, entry: slice, dim: int) -> Window:
+    try:
+        start, stop, step = entry.indices(dim)
+    except TypeError:
+        raise IndexingError(
+            f"{caller}: the bounds of a slice must be known when the function is traced.",
+            got=[
+                f"{name}: {type_of(bound).text()}"
+                for name, bound in (
+                    ("start", entry.start),
+                    ("stop", entry.stop),
+                    ("step", entry.step),
+                )
+                if bound is not None and is_array_like(bound)
+            ],
+            do="Use an array of indices, for example `start + jnp.arange(size)`.",
+        ) from None
+    if step < 1:
+        raise ArgumentValueError(
+            f"{caller}: references take no slices that go backwards.", got=repr(entry)
+        )
+    return Window(start, max(0, -(-(stop - start) // step)), step)
+
+
+def _moving_window(caller: str, entry: Slice, dim: int) -> Window:
+    window = Window(None if entry.is_dynamic_start else entry.start, entry.size, entry.stride)
+    if window.span > dim or not -dim <= (window.start or 0) <= dim - window.span:
+        raise ArgumentValueError(
+            f"{caller}: the slice is out of bounds.", got=f"{entry!r} for an axis of size {dim}"
+        )
+    return window if window.start is None else window._replace(start=window.start % max(dim, 1))
+
+
+def _position(caller: str, entry, dim: int):
+    """An integer scalar or array, as the operand it becomes."""
+    if (
+        entry is None
+        or isinstance(entry, (bool, np.bool_, str))
+        or not (is_array_like(entry) or isinstance(entry, (list, tuple)))
+    ):
+        raise IndexingError(
+            f"{caller}: references are indexed by integers, slices, arrays of integers and `...`.",
+            got=f"got {entry!r:.60}",
+        )
+    if isinstance(entry, (int, np.integer)):
+        if not -dim <= entry < dim:
+            raise ArgumentValueError(
+                f"{caller}: the index is out of bounds.", got=f"{entry} for an axis of size {dim}"
+            )
+        return np.int32(entry)
+    entry = np.asarray(entry) if isinstance(entry, (list, tuple)) else entry
+    aval = type_of(entry)
+    if aval.dtype == np.bool_:
+        raise NonConcreteBooleanIndexError(
+            f"{caller}: references can't be indexed by masks.",
+            got=aval.text(),
+            do="Read the whole array with `ref[...]`, and choose with `jnp.where`.",
+        )
+    if aval.dtype.kind not in "iu":
+        raise IndexingError(f"{caller}: an index must have an integer dtype.", got=aval.text())
+    return entry
+
+
+# Reading and writing arrays ------------------------------------------------------------------------------
+
+
+def _starts(index: RefIndex, operands: Operands) -> Values:
+    rest = iter(operands)
+    return [
+        next(rest) if e is None or e.start is None else np.int32(e.start) for e in index.entries
+    ]
+
+
+def _spans(index: RefIndex) -> Shape:
+    return tuple([1 if e is None else e.span for e in index.entries])
+
+
+def _strides(index: RefIndex) -> Shape:
+    return tuple([1 if e is None else e.stride for e in index.entries])
+
+
+def _has_vectors(operands: Operands) -> bool:
+    return any(type_of(x).shape for x in operands)
+
+
+def read(array: Any, index: RefIndex, operands: Operands) -> Any:
+    """`array[index]`; positions outside are moved to the nearest inside."""
+    if index.is_full:
+        return array
+    if _has_vectors(operands):
+        points, numbers, sizes = _points(index, operands)
+        return gather(array, points, numbers, sizes, mode=GatherScatterMode.CLIP)
+    starts, spans, strides = _starts(index, operands), _spans(index), _strides(index)
+    if operands:
+        array, starts = dynamic_slice(array, starts, spans), [0] * len(spans)
+    if not operands or max(strides) > 1:
+        array = static_slice(array, starts, [*map(operator.add, starts, spans)], strides)
+    return reshape(array, index.result_shape(types_of(operands)))
+
+
+def written(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
+    """`array` with `new` at `index`; positions outside are dropped."""
+    if index.is_full:
+        return new
+    if not _is_block(index, operands):
+        return _scattered(array, index, operands, new, scatter)
+    return dynamic_update_slice(array, reshape(new, _spans(index)), _starts(index, operands))
+
+
+def added(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
+    """`array` with `new` added at `index`, several times where positions are repeated."""
+    if not _is_block(index, operands):
+        return _scattered(array, index, operands, new, scatter_add)
+    return written(array, index, operands, add(read(array, index, operands), new))
+
+
+def _is_block(index: RefIndex, operands: Operands) -> bool:
+    """Whether the index selects a contiguous block, at a position that may be traced."""
+    return not _has_vectors(operands) and set(_strides(index)) <= {1}
+
+
+def _scattered(array, index: RefIndex, operands: Operands, new, combine):
+    points, (offsets, collapsed, axes, *_), _ = _points(index, operands)
+    numbers = ScatterDimensionNumbers(offsets, collapsed, axes)
+    return combine(array, points, new, numbers, unique_indices=not _has_vectors(operands))
+
+
+def _points(index: RefIndex, operands: Operands) -> tuple[Any, GatherDimensionNumbers, Shape]:
+    """(index vectors along a new last axis, what their components and the axes of the part are, sizes of the windows).
+
+    Windows without gaps move as a whole, from starts that are moved to the nearest inside; negative positions count
+    from the end.
+    """
+    shape = index.result_shape(types_of(operands))
+    end = index.position + len(shape) - len(index.windows)
+    vector_axes = range(index.position, end)
+    window_axes = iter([*range(index.position), *range(end, len(shape))])
+    # By axis of the array: sizes of windows that move as a whole, with their axis of the part; positions along the others,
+    # and starts of windows, with the axes of the part along which they lie.
+    windows: dict[int, tuple[int, int]] = {}
+    positions: dict[int, tuple[Any, Sequence[int]]] = {}
+    starts = _starts(index, operands)
+    for i, (entry, dim, start) in enumerate(strict_zip(index.entries, index.shape, starts)):
+        if entry is None or entry.start is None:
+            start = wrapped(convert_element_type(start, _INT32), dim)
+        if entry is None:
+            positions[i] = start, vector_axes[len(vector_axes) - type_of(start).ndim :]
+            continue
+        axis = next(window_axes)
+        if entry.start is None:
+            start = clamp(np.int32(0), start, np.int32(dim - entry.span))
+        if entry.stride > 1:
+            steps = mul(iota(_INT32, entry.size), np.int32(entry.stride))
+            positions[i] = add(steps, start), (axis,)
+            continue
+        windows[i] = entry.size, axis
+        if not entry.covers(dim):
+            positions[i] = start, ()
+    offsets = tuple([axis for _, axis in windows.values()])
+    sizes = tuple([windows[i][0] if i in windows else 1 for i in range(len(starts))])
+    collapsed = tuple([i for i in range(len(starts)) if i not in windows])
+    outer = [axis for axis in range(len(shape)) if axis not in offsets]
+    column = (*[shape[axis] for axis in outer], 1)
+    columns = [
+        broadcast_in_dim(x, column, [outer.index(axis) for axis in axes])
+        for x, axes in positions.values()
+    ]
+    vectors = concatenate(columns, len(outer)) if len(columns) > 1 else columns[0]
+    return vectors, GatherDimensionNumbers(offsets, collapsed, tuple(positions)), sizes

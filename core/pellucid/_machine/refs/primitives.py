@@ -1,0 +1,584 @@
+"""References outside traces, boxes with an array; their primitives, `new_ref`, `get`, `swap` and others."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid._machine.base import (
+    ArgumentTypeError,
+    BatchingRuleError,
+    DeletedArrayError,
+    EffectsError,
+    cached,
+    inserted,
+    strict_zip,
+)
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.ir import (
+    INDEXING,
+    AbstractRef,
+    Avals,
+    BatchAxis,
+    BatchDim,
+    Described,
+    Dims,
+    Effects,
+    Linearized,
+    NoParams,
+    OnReferences,
+    Operands,
+    P,
+    Primitive,
+    Results,
+    Runs,
+    Shown,
+    Traits,
+    Values,
+    Zero,
+    abstract_ref,
+    accum_effect,
+    allocation_effect,
+    read_effect,
+    shaped_array,
+    write_effect,
+)
+from pellucid._machine.primitives import (
+    broadcast,
+    broadcast_to,
+    convert_element_type,
+    empty,
+    instantiate,
+    iota,
+    move_axis,
+    reshape,
+    zero_of,
+)
+from pellucid._machine.runtime.transfer import copied, from_host
+from pellucid._machine.tracing import Cell, bind, bind1, type_of, types_of
+from pellucid._machine.xla import ARRAY_TYPES
+
+from . import index as indexing
+from .index import RefIndex, Window
+
+
+def owned(x: Any) -> Any:
+    """A copy of `x` as an array whose memory has no other user, so that programs may write over it."""
+    aval = type_of(x)
+    if type(x) not in ARRAY_TYPES:
+        return from_host(np.array(x, dtype=aval.dtype))
+    array = copied(x)
+    return convert_element_type(array, aval.dtype) if aval.weak_type else array
+
+
+class _RefType(type):
+    """Traced references are instances of `Ref`, too."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return type.__instancecheck__(cls, x) or type(getattr(x, "aval", None)) is AbstractRef
+
+
+class Accessed:
+    """Base class of references and of views of them: indexed, and with the methods of references."""
+
+    __slots__ = ()
+
+    @property
+    def at(self) -> Any:
+        """`ref.at[index]` is a reference to a part of the value."""
+        return AbstractRef.methods["at"](self)
+
+    @property
+    def T(self) -> Any:
+        """A view of the value with its axes reversed."""
+        return AbstractRef.methods["T"](self)
+
+    def __getattr__(self, name: str) -> Any:
+        method = AbstractRef.methods.get(name)
+        if method is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return functools.partial(method, self)
+
+    def __getitem__(self, index: Any) -> Any:
+        return AbstractRef.methods["get"](self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        AbstractRef.methods["set"](self, value, index)
+
+
+class Ref(Accessed, Described, metaclass=_RefType):
+    """A mutable cell that holds an array; made by `new_ref`, read and written by `ref[...]`.
+
+    A compiled function that takes it, or uses it from outside, reads and changes what it holds. Compared and hashed by
+    identity.
+
+    >>> ref = pl.new_ref(jnp.zeros(3))
+    >>> pl.jit(lambda: ref.__setitem__(1, 2.0))()
+    >>> ref[...]
+    Array([0., 2., 0.], dtype=float32)
+    """
+
+    __slots__ = ("__weakref__", "_given_up_by", "_value", "aval")
+
+    def __init__(self, value: Any) -> None:
+        self.aval = abstract_ref(value.aval)
+        self._value = value
+        self._given_up_by = ""
+
+    @property
+    def value(self) -> Any:
+        """The array that it holds; programs may write over its memory.
+
+        Raises: DeletedArrayError for a deleted reference.
+        """
+        if self._value is None:
+            raise DeletedArrayError(
+                f"a reference was used after `{self._given_up_by}`.",
+                got=self.aval.text(),
+                do="Make a new one with `new_ref`.",
+            )
+        return self._value
+
+    @value.setter
+    def value(self, array: Any) -> None:
+        self._value = array
+
+    def given_up(self, function: str) -> Any:
+        """The value; deletes the reference, on behalf of `function`."""
+        value, self._value = self.value, None
+        self._given_up_by = function
+        return value
+
+    sharding, format, committed = (
+        property(operator.attrgetter(f"value.{name}"), doc=f"`{name}` of the array.")
+        for name in ("sharding", "format", "committed")
+    )
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the memory in which the array is now."""
+        return self.value.unsafe_buffer_pointer()
+
+    def block_until_ready(self) -> Ref:
+        """Wait for the program that computes what it holds."""
+        self.value.block_until_ready()
+        return self
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __iter__(self) -> Any:
+        return iter(self[...])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        raise ArgumentTypeError(
+            "a reference is not an array.",
+            got=self.aval.text(),
+            do="Read what it holds: `ref[...]`.",
+        )
+
+    def __repr__(self) -> str:
+        if self._value is None:
+            return f"Ref(given up by {self._given_up_by}: {self.aval.text()})"
+        return repr(self._value).replace("Array", "Ref", 1)
+
+
+_ALLOCATES: Effects = frozenset({allocation_effect})
+_READS: Effects = frozenset({read_effect})
+_WRITES: Effects = frozenset({read_effect, write_effect})
+_ADDS: Effects = frozenset({accum_effect})
+
+
+class OfReference(OnReferences, Runs, Primitive[P]):
+    """Base class of primitives whose first operand is a reference."""
+
+    traits = INDEXING
+    types_are_laid_out = True
+
+
+# Making and giving up ---------------------------------------------------------------------------------
+
+
+class NewRefParams(NamedTuple):
+    """`kind` is a name for tools, `memory_space` is one for kernels."""
+
+    kind: Any
+    memory_space: Any
+
+
+class NewRef(Linearized, OfReference[NewRefParams]):
+    """A new reference that holds the operand."""
+
+    name = "new_ref"
+    traits = Traits(kind="creation", flops=0.0)
+    always_transformed = True
+    own_effects = _ALLOCATES
+
+    def abstract_eval(self, avals, params):
+        return [abstract_ref(avals[0])]
+
+    def run(self, operands, params):
+        return [Ref(owned(operands[0]))]
+
+    def jvp(self, primals, tangents, params):
+        return self.beside(
+            primals, params, lambda: bind(self, instantiate(tangents[0]), params=params)
+        )
+
+    def linearize(self, trace, primals, tangents, params):
+        # A reference to a constant may hold a differentiated value later.
+        tangent = lambda: trace.stage_linear(self, (trace.linear_value(tangents[0]),), params)
+        return self.beside(primals, params, tangent)
+
+    def beside(self, primals: Operands, params: Any, tangent: Callable[[], Results]) -> Any:
+        """(the reference, that to its tangent: what `tangent()` returns, or `Zero` for one without tangents)."""
+        results = bind(self, *primals, params=params)
+        aval = type_of(results[0]).tangent()
+        return results, tangent() if type(aval) is AbstractRef else [Zero(aval)]
+
+    def batch(self, axis, operands, dims, params):
+        # A reference without a batch axis may hold another value for each element later.
+        x = broadcast(operands[0], (axis.size,)) if dims[0] is None else operands[0]
+        return bind(self, x, params=params), [dims[0] or 0]
+
+    def discharge(self, operands, params):
+        return [Cell(operands[0])]
+
+
+class EmptyRefParams(NamedTuple):
+    """`ty` is the type of the array that the reference holds."""
+
+    memory_space: Any
+    ty: Any
+
+
+class EmptyRef(Linearized, Shown, OfReference[EmptyRefParams]):
+    """A new reference to an array with undefined contents."""
+
+    name = "empty_ref"
+    traits = Traits(kind="creation", flops=0.0)
+    always_transformed = True
+    own_effects = _ALLOCATES
+
+    def abstract_eval(self, avals, params):
+        return [abstract_ref(params.ty)]
+
+    def run(self, operands, params):
+        return [Ref(empty(params.ty.shape, params.ty.dtype))]
+
+    def jvp(self, primals, tangents, params):
+        return new_ref_p.jvp(*_as_new(params))
+
+    def linearize(self, trace, primals, tangents, params):
+        return new_ref_p.linearize(trace, *_as_new(params))
+
+    def batch(self, axis, operands, dims, params):
+        ty = params.ty.update(shape=(axis.size, *params.ty.shape))
+        return bind(self, params=params._replace(ty=ty)), [0]
+
+    def discharge(self, operands, params):
+        return [Cell(empty(params.ty.shape, params.ty.dtype))]
+
+    def printed_params(self, equation):
+        params = equation.params
+        shape = ",".join(map(str, params.ty.shape))
+        return {"memory_space": params.memory_space, "ty": f"{params.ty.dtype.name}[{shape}]"}
+
+
+def _as_new(params: EmptyRefParams) -> tuple[tuple[Any], tuple[Zero], NewRefParams]:
+    """(primals, tangents, params) of a `new_ref` to an empty array."""
+    value, zero = empty(params.ty.shape, params.ty.dtype), Zero(params.ty.tangent())
+    return (value,), (zero,), NewRefParams(None, params.memory_space)
+
+
+class Deletion(OfReference[NoParams]):
+    """Base class of primitives that delete a reference."""
+
+    own_effects = _READS
+
+    def run(self, operands, params):
+        value = operands[0].given_up(self.name)
+        return [] if self.multiple_results else [value]
+
+    def discharge(self, operands, params):
+        return self.run(operands, params)
+
+    def batch(self, axis, operands, dims, params):
+        return bind(self, *operands), [] if self.multiple_results else dims
+
+
+class Freeze(Deletion):
+    """The value of a reference, which is deleted."""
+
+    name = "freeze"
+
+    def abstract_eval(self, avals, params):
+        return [avals[0].inner_aval]
+
+    def jvp(self, primals, tangents, params):
+        return bind(self, *primals), bind(self, *tangents)
+
+
+class FreeRef(Deletion):
+    """Deletes a reference and its value."""
+
+    name = "free_ref"
+    traits = INDEXING.replace(returns_list=True)
+
+    def abstract_eval(self, avals, params):
+        return []
+
+    def jvp(self, primals, tangents, params):
+        bind(self, *tangents)
+        return bind(self, *primals), []
+
+
+# Parts ------------------------------------------------------------------------------------------------
+
+
+class PartParams(NamedTuple):
+    """The part of the reference's value; operands of the index come last."""
+
+    index: RefIndex
+
+
+@cached(2048)
+def _compiled(function, index: RefIndex, *, donates: bool):
+    """`function` (of an array, the index, its operands, a new value) as a compiled program on arrays."""
+
+    def on_arrays(array, operands, *new):
+        return function(array, index, operands, *new)
+
+    on_arrays.__name__ = function.__name__
+    return jit(on_arrays, donate_argnums=(0,) if donates else ())
+
+
+def _swapped(array, index: RefIndex, operands: Operands, new) -> tuple[Any, Any]:
+    return (
+        indexing.written(array, index, operands, new),
+        indexing.read(array, index, operands),
+    )
+
+
+class Get(Shown, OfReference[PartParams]):
+    """Reads a part of a reference's value."""
+
+    name = "get"
+    own_effects = _READS
+
+    def abstract_eval(self, avals, params):
+        ref, *operands = avals
+        shape = params.index.result_shape(operands)
+        if params.index.is_full:
+            return [ref.inner_aval]
+        return [shaped_array(shape, ref.dtype)]
+
+    def run(self, operands, params):
+        ref, *rest = operands
+        if params.index.is_full:
+            return [owned(ref.value)]
+        return [_compiled(indexing.read, params.index, donates=False)(ref.value, rest)]
+
+    def jvp(self, primals, tangents, params):
+        results = bind(self, *primals, params=params)
+        return results, bind(self, tangents[0], *primals[1:], params=params)
+
+    def batch(self, axis, operands, dims, params):
+        (ref, *rest), (dim, *rest_dims) = operands, dims
+        index, rest, out = batched_index(axis, params.index, dim, rest, rest_dims)
+        return [bind1(self, ref, *rest, params=PartParams(index))], [out]
+
+    def discharge(self, operands, params):
+        cell, *rest = operands
+        return [indexing.read(cell.value, params.index, rest)]
+
+    def printed_equation(self, equation, results, operands):
+        return f"{results} <- {_part(equation, operands[0], operands[1:])}"
+
+
+def _part(equation, ref: str, operands: Sequence[str]) -> str:
+    return f"{ref}[{equation.params.index.text(operands)}]"
+
+
+class Write(Shown, OfReference[PartParams]):
+    """Base class of primitives that take (reference, new value, operands of the index)."""
+
+    def check(self, avals: Avals, params: PartParams) -> Any:
+        """The type of the part; raises EffectsError for a new value of another type."""
+        ref, new, *operands = avals
+        part = shaped_array(params.index.result_shape(operands), ref.dtype)
+        if new.shape != part.shape or new.dtype != part.dtype:
+            raise EffectsError(
+                f"`{self.name}`: the new value doesn't have the type of the part of the reference.",
+                got=f"{ref.text()}, part {part.text()}, new value {new.text()}",
+            )
+        return part
+
+    def tangent(self, primals: Operands, tangents: Operands) -> Any:
+        """The tangent to be written; None if neither reference nor value has one.
+
+        Raises: EffectsError for a differentiated value and a reference without a tangent.
+        """
+        if type(tangents[0]) is not Zero:
+            return instantiate(tangents[1])
+        if type(tangents[1]) is Zero:
+            return None
+        raise EffectsError(
+            f"`{self.name}`: a differentiated value can't be written to a reference from outside.",
+            got=f"{type_of(primals[0]).text()}, value {type_of(primals[1]).text()}",
+            do="Write `lax.stop_gradient(value)`, return the value as auxiliary data, or make the reference inside the "
+            "differentiated function.",
+        )
+
+    def jvp(self, primals, tangents, params):
+        tangent = self.tangent(primals, tangents)
+        results = bind(self, *primals, params=params)
+        if tangent is None:
+            return results, [*map(zero_of, results)]
+        return results, bind(self, tangents[0], tangent, *primals[2:], params=params)
+
+    def batch(self, axis, operands, dims, params):
+        (ref, new, *rest), (dim, new_dim, *rest_dims) = operands, dims
+        if dim is None:
+            what = (
+                "write values that differ between"
+                if self.own_effects != _ADDS
+                else "add for each of"
+            )
+            raise EffectsError(
+                f"vmap can't {what} the elements of a batch to one reference for all.",
+                got=f"{type_of(ref).text()}, written by `{self.name}`",
+                do="Give the batched function a reference with a batch axis as an argument, or reduce over the batch "
+                "outside, and write then.",
+            )
+        avals = strict_zip(types_of(rest), rest_dims)
+        elements = [a if d is None else a.without_dim(d) for a, d in avals]
+        shape = params.index.result_shape(elements)
+        index, rest, out = batched_index(axis, params.index, dim, rest, rest_dims)
+        full = inserted(shape, out, axis.size)
+        if new_dim is None:
+            new = broadcast_to(reshape(new, inserted(shape, out, 1)), full)
+        else:
+            new = move_axis(new, new_dim, out)
+        results = bind(self, ref, new, *rest, params=PartParams(index))
+        return results, [out] * len(results)
+
+
+class Swap(Write):
+    """Replaces a part of a reference's value, and returns the old part."""
+
+    name = "swap"
+    own_effects = _WRITES
+
+    def abstract_eval(self, avals, params):
+        return [self.check(avals, params)]
+
+    def run(self, operands, params):
+        ref, new, *rest = operands
+        if params.index.is_full:
+            old, ref.value = ref.value, owned(new)
+            return [old]
+        swapped = _compiled(_swapped, params.index, donates=True)
+        ref.value, old = swapped(ref.value, rest, new)
+        return [old]
+
+    def discharge(self, operands, params):
+        cell, new, *rest = operands
+        cell.value, old = _swapped(cell.value, params.index, rest, new)
+        return [old]
+
+    def printed_equation(self, equation, results, operands):
+        ref, new, *rest = operands
+        part = _part(equation, ref, rest)
+        value = _typed(equation.operands[1], new)
+        if results.startswith("_:"):
+            return f"{part} <- {value}"
+        return f"{results}, {part} <- {part}, {value}"
+
+
+def _typed(atom, shown: str) -> str:
+    """A literal with its type, a variable alone."""
+    return f"{shown}:{atom.aval.text()}" if hasattr(atom, "val") else shown
+
+
+class AddUpdate(Write):
+    """Adds to a part of a reference's value."""
+
+    name = "addupdate"
+    traits = INDEXING.replace(flops=1.0, returns_list=True)
+    always_transformed = True  # a batch of additions to one reference isn't one addition
+    own_effects = _ADDS
+
+    def abstract_eval(self, avals, params):
+        self.check(avals, params)
+        return []
+
+    def run(self, operands, params):
+        ref, new, *rest = operands
+        ref.value = _compiled(indexing.added, params.index, donates=True)(ref.value, rest, new)
+        return []
+
+    def discharge(self, operands, params):
+        cell, new, *rest = operands
+        cell.value = indexing.added(cell.value, params.index, rest, new)
+        return []
+
+    def printed_equation(self, equation, results, operands):
+        ref, new, *rest = operands
+        return f"{_part(equation, ref, rest)} += {_typed(equation.operands[1], new)}"
+
+
+new_ref_p = NewRef()
+empty_ref_p = EmptyRef()
+freeze_p = Freeze()
+free_ref_p = FreeRef()
+get_p = Get()
+swap_p = Swap()
+addupdate_p = AddUpdate()
+
+
+# Batches ----------------------------------------------------------------------------------------------
+
+
+def batched_index(
+    axis: BatchAxis,
+    index: RefIndex,
+    dim: BatchDim,
+    operands: Operands,
+    dims: Dims,
+) -> tuple[RefIndex, Values, int]:
+    """(the index of a batch of parts, its operands, position of the parts' batch axis)."""
+    avals: Avals = types_of(operands)
+    entries, shape = list(index.entries), list(index.shape)
+    are_starts = [e is not None for e in entries if e is None or e.start is None]
+    if any(is_start and d is not None for is_start, d in strict_zip(are_starts, dims)):
+        raise BatchingRuleError(
+            "vmap of `ref[ds(start, size)]` needs a start that is the same for the whole batch.",
+            do="Use an array of indices: `ref[start + jnp.arange(size)]`.",
+        )
+    if dim is not None:
+        shape.insert(dim, axis.size)
+    if dim is not None and not any(a.shape for a in avals):
+        out = sum(e is not None for e in entries[:dim])
+        entries.insert(dim, Window(0, axis.size))
+        return RefIndex(tuple(shape), tuple(entries), 0), list(operands), out
+    ranks = [a.ndim - (d is not None) for a, d in strict_zip(avals, dims)]
+    rank = max(ranks)
+    vectors: Values = []
+    for x, aval, d, is_start in strict_zip(operands, avals, dims, are_starts):
+        if is_start:
+            vectors.append(x)
+            continue
+        front = move_axis(x, d, 0) if d is not None else reshape(x, (1, *aval.shape))
+        size, *dims_of_element = type_of(front).shape
+        vectors.append(
+            reshape(front, (size, *[1] * (rank - len(dims_of_element)), *dims_of_element))
+        )
+    if dim is not None:
+        before = sum(e is None or e.start is None for e in entries[:dim])
+        entries.insert(dim, None)
+        vectors.insert(before, reshape(iota("int32", axis.size), (axis.size, *[1] * rank)))
+    return RefIndex(tuple(shape), tuple(entries), index.position), vectors, index.position

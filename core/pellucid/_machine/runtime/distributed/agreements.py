@@ -1,0 +1,286 @@
+"""Coordinator side of agreement on programs: compares, position by position, what the processes of a group launch.
+
+A process *proposes* what it does next. It waits for the others before it does it, or has launched it already. All
+members of a group propose the same at the same position of the group's order; what differs is found here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pellucid._machine.base import AgreementError, DistributedError, DistributedTimeoutError, Ints
+from pellucid._machine.runtime.peers import processes_in_words
+
+CHECK_INTERVAL_SECONDS = 0.1
+"""Interval of the coordinator's calls of `Agreements.check`."""
+_MAX_QUOTED_LINES = 4
+_STOPPED_PEER_GRACE_SECONDS = 1.0
+"""Grace period before a stopped process is reported to its waiting peers: it may be about to go on."""
+_IN_ORDER = (
+    "Let all processes call the same functions, on values of the same types, in the same order."
+)
+Group = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Order:
+    """Proposals of a group that not all members have made yet."""
+
+    counts: dict[int, int]
+    """Number of the proposals that each member has made: the first ones of `keys`."""
+    keys: deque[str] = field(default_factory=deque)
+    since: float = 0.0
+    """Time at which the first proposal came to be the first."""
+    seconds: float = 0.0
+    """Limit of the time from then on until all members have made it."""
+
+    def missing(self) -> list[int]:
+        """Members that have not made the first proposal."""
+        return [member for member, count in self.counts.items() if self.keys and not count]
+
+
+class Agreements:
+    """Releases the members of a group when all of them have proposed the same.
+
+    A process waits at one place at a time, so processes that wait for each other at different places would do so for
+    ever, which is found at once. If a disagreement concerns waiting processes only, each of them gets an error and
+    the job continues; if one of them has launched its program, the job has failed. `send(process, event, **fields)`
+    sends a message to a member; `fail_process(process, reason)` and `fail_order(lines)` end the job.
+    """
+
+    def __init__(
+        self,
+        send: Callable[..., None],
+        fail_process: Callable[[int, str], None],
+        fail_order: Callable[[list[str]], None],
+    ) -> None:
+        self._send = send
+        self._fail_process = fail_process
+        self._fail_order = fail_order
+        self._orders: dict[Group, Order] = {}
+        self._place: dict[int, Group] = {}
+        """The group in which each waiting process waits; what it waits for is its last proposal there."""
+        self._texts: dict[str, tuple[str, str]] = {}
+        """(subject, proposal) for each key."""
+        self._last: dict[int, str] = {}
+        """Key of the last proposal of each process that all others made too."""
+        self._owed: dict[tuple[Group, int], dict[str, Any]] = {}
+        """Errors to deliver to members that had not arrived when their group was decided."""
+        self._stopped: dict[int, tuple[str, float]] = {}
+        """Processes that propose nothing for now: why, and since when."""
+
+    def come(
+        self, process: int, group: Ints, what: str, text: str, seconds: float, key: str = ""
+    ) -> None:
+        """`process` proposes `text` about `what` to its `group`, and waits at most `seconds` for the others."""
+        group = tuple(group)
+        self._stopped.pop(process, None)
+        if error := self._owed.pop((group, process), None):
+            self._send(process, "error", **error)
+            return
+        key = key or f"{what}\0{text}"
+        self._texts[key] = what, text
+        self._propose(process, group, [key], seconds, is_waiting=True)
+        if circle := self._circle(process):
+            proposals = {
+                member: order.keys[count - 1]
+                for order in map(self._orders.__getitem__, circle)
+                for member, count in order.counts.items()
+                if count
+            }
+            self._reject(proposals, circle, any(map(self._is_launched, circle)))
+
+    def launched(self, process: int, group: Ints, keys: Iterable[str], seconds: float) -> None:
+        """`process` has launched the programs `keys` with its `group`, in this order, without waiting."""
+        self._propose(process, tuple(group), keys, seconds, is_waiting=False)
+
+    def _propose(
+        self, process: int, group: Group, keys: Iterable[str], seconds: float, *, is_waiting: bool
+    ) -> None:
+        """Compare the proposals of `process` with those of the others; what all have made isn't pending any more."""
+        order = self._orders.setdefault(group, Order(dict.fromkeys(group, 0)))
+        order.seconds = seconds
+        for key in keys:
+            if not order.keys:
+                order.since = time.monotonic()
+            index = order.counts[process]
+            if index == len(order.keys):
+                order.keys.append(key)
+            elif (other := order.keys[index]) != key:
+                proposals = {m: other for m, count in order.counts.items() if count > index}
+                is_launched = not is_waiting or self._is_launched(group)
+                self._reject({**proposals, process: key}, [group], is_launched, process)
+                return
+            order.counts[process] += 1
+            if is_waiting:
+                self._place[process] = group
+            if all(order.counts.values()):
+                self._release(group, order)
+
+    def _release(self, group: Group, order: Order) -> None:
+        """Remove the first proposal, which all members have made, and let those go on that wait for it."""
+        self._last.update(dict.fromkeys(group, order.keys.popleft()))
+        order.since = time.monotonic()
+        for member in group:
+            order.counts[member] -= 1
+            if not order.counts[member] and self._waits(member, group):
+                del self._place[member]
+                self._send(member, "agreed")
+
+    def _waits(self, process: int, group: Group) -> bool:
+        return self._place.get(process) == group
+
+    def _is_launched(self, group: Group) -> bool:
+        """Whether a member has launched something that not all others have proposed."""
+        counts = self._orders[group].counts
+        return any(count > self._waits(member, group) for member, count in counts.items())
+
+    def stop(self, process: int, reason: str | None) -> None:
+        """`process` proposes nothing for now, for `reason`; None if it continues. Its waiting peers get an error."""
+        self._stopped.pop(process, None)
+        if reason is not None:
+            self._stopped[process] = reason, time.monotonic()
+
+    def withdraw(self, process: int) -> None:
+        """`process` doesn't wait any more; the answer follows what it may have been told before."""
+        self.forget(process)
+        self._send(process, "withdrawn")
+
+    def forget(self, process: int) -> None:
+        """`process` doesn't wait any more."""
+        group = self._place.pop(process, None)
+        if group is not None:
+            order = self._orders[group]
+            order.counts[process] -= 1
+            while len(order.keys) > max(order.counts.values()):
+                order.keys.pop()
+
+    def check(self) -> None:
+        """End waits for processes that have stopped, or that come too late; to be called again and again."""
+        now = time.monotonic()
+        for group, order in self._orders.items():
+            missing = order.missing()
+            stopped = {
+                process: reason
+                for process, (reason, since) in self._stopped.items()
+                if process in missing
+                and now > max(order.since, since) + _STOPPED_PEER_GRACE_SECONDS
+            }
+            if stopped:
+                self._let_go(
+                    group, stopped, DistributedError, f"{processes_in_words([*stopped])} stopped before.",
+                    [f"process {process}: {reason}" for process, reason in stopped.items()],
+                    "Mend that, and run it again in all processes.",
+                )  # fmt: skip
+            elif missing and now > order.since + order.seconds:
+                what, text = self._text(order.keys[0])
+                reason = f"it did not come to {text} within {order.seconds:g} s"
+                self._let_go(
+                    group, dict.fromkeys(missing, reason), DistributedTimeoutError,
+                    f"{processes_in_words(missing)} did not come within {order.seconds:g} s.",
+                    [f"process {member}: last agreed on {self._last_text(member)}" for member in missing],
+                    "Look at what they do; or raise the option peer_timeout_seconds.",
+                )  # fmt: skip
+                late = f"{what}: the others waited {order.seconds:g} s for this process, and then gave up."
+                for member in missing:
+                    got = [f"process {member} comes only now"]
+                    error = _error(DistributedTimeoutError, late, got, _IN_ORDER)
+                    self._owed[group, member] = error
+
+    def _let_go(
+        self,
+        group: Group,
+        reasons: dict[int, str],
+        kind: type[DistributedError],
+        problem: str,
+        got: list[str],
+        do: str,
+    ) -> None:
+        """End the wait of `group` by an error, or the job for some processes' `reasons` if a member has launched."""
+        if self._is_launched(group):
+            for process, reason in reasons.items():
+                self._fail_process(process, reason)
+        else:
+            what, _ = self._text(self._orders[group].keys[0])
+            self._dismiss([group], _error(kind, f"{what}: {problem}", got, do))
+
+    def _reject(
+        self, proposals: dict[int, str], groups: list[Group], is_launched: bool, *arrived: int
+    ) -> None:
+        """End what `groups` propose: an error for each member, also those `arrived`; the end of the job if `is_launched`."""
+        by_key = defaultdict(list)
+        for process, key in sorted(proposals.items()):
+            by_key[key].append(process)
+        texts = [(processes_in_words(who), *self._text(key)) for key, who in by_key.items()]
+        is_one_thing = len({what for _, what, _ in texts}) == 1
+        lines = [
+            f"{who}: {text if is_one_thing else f'{what}, {text}'}" for who, what, text in texts
+        ]
+        if is_launched:
+            self._fail_order(_quoted(lines))
+            return
+        what = (
+            f"{texts[0][1]}: the processes don't agree."
+            if is_one_thing
+            else "the processes are not at the same point of their programs."
+        )
+        error = _error(AgreementError, what, lines, _IN_ORDER)
+        informed = {*arrived, *self._dismiss(groups, error)}
+        for process in arrived:
+            self._send(process, "error", **error)
+        for group in groups:
+            self._owed.update({(group, process): error for process in set(group) - informed})
+
+    def _dismiss(self, groups: list[Group], error: dict[str, Any]) -> list[int]:
+        """The waiting members of `groups`, which get an error and whose proposals are taken back."""
+        waiting = [process for group in groups for process in group if self._waits(process, group)]
+        for process in waiting:
+            self.forget(process)
+            self._send(process, "error", **error)
+        return waiting
+
+    def _text(self, key: str) -> tuple[str, str]:
+        """(subject, proposal) of a key; what a launch adds to its program's key is a digest of argument values."""
+        program, _, contents = key.partition(":")
+        if key in self._texts or program not in self._texts:
+            return self._texts.get(key, ("a program", key))
+        what, text = self._texts[program]
+        return what, f"{text}, arguments of its own with contents {contents}"
+
+    def _last_text(self, process: int) -> str:
+        return (
+            ": ".join(self._text(self._last[process])) if process in self._last else "nothing yet"
+        )
+
+    def _circle(self, process: int) -> list[Group]:
+        """Groups whose members wait for each other, `process` among them; empty if there is a way out."""
+        seen = set()
+
+        def way_back(waiting: int) -> list[Group]:
+            """The groups from `waiting` to `process`."""
+            group = self._place.get(waiting)
+            if group is None or group in seen:
+                return []
+            seen.add(group)
+            for other in self._orders[group].missing():
+                rest = way_back(other)
+                if other == process or rest:
+                    return [group, *rest]
+            return []
+
+        return way_back(process)
+
+
+def _quoted(lines: list[str]) -> list[str]:
+    if len(lines) <= _MAX_QUOTED_LINES:
+        return lines
+    return [*lines[: _MAX_QUOTED_LINES - 1], "and others"]
+
+
+def _error(kind: type[DistributedError], what: str, lines: list[str], do: str) -> dict[str, Any]:
+    """An error as a message to a member."""
+    return {"kind": kind.__name__, "what": what, "got": _quoted(lines), "do": do}

@@ -1,0 +1,71 @@
+"""Waiting for devices: the one way in which Python waits for what they compute, which Ctrl-C ends.
+
+A device can't be interrupted. It finishes what it was told, and whoever asks it for something meanwhile waits again; so
+the wait that Ctrl-C ends says so, and so does each wait until the devices are done with what was left to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pellucid._machine.base import interruptible, logger
+from pellucid._machine.xla import ArrayImpl, Device, arrays
+
+_MAX_NAMED_DEVICES = 4
+_RESTART = "A program that runs can't be stopped but by ending the process (restarting the kernel)."
+
+is_ready = ArrayImpl.is_ready
+"""Whether an array is computed, without a Python frame: hot paths ask it before they wait."""
+_left: list[ArrayImpl] = []
+"""Arrays that devices went on computing when the wait for them was interrupted."""
+
+
+def wait_for(several: Sequence[ArrayImpl]) -> None:
+    """Wait until arrays are computed; raises what computing them raised, and KeyboardInterrupt after Ctrl-C."""
+    if _left:
+        _tell_who_is_busy(several)
+    try:
+        arrays.wait_for(several)
+    except KeyboardInterrupt as error:
+        running = [x for x in several if not x.is_deleted() and not is_ready(x)]
+        _left.extend(running)
+        if running:
+            error.add_note(
+                f"The device is not interrupted: {_in_words(_devices_of(running))} still computes what was waited "
+                f"for, and what it is asked for next has to wait. {_RESTART}"
+            )
+        raise
+
+
+def wait_for_token(token: Any) -> None:
+    """Wait until the effects that a token of a program orders have happened, as `wait_for`.
+
+    Tokens of XLA don't look for signals while they wait, as arrays do.
+    """
+    if isinstance(token, ArrayImpl):
+        wait_for([token])
+    else:
+        interruptible(token.block_until_ready)
+
+
+def _tell_who_is_busy(several: Sequence[ArrayImpl]) -> None:
+    """Warn that arrays will be late because of what was left to devices."""
+    _left[:] = [x for x in _left if not x.is_deleted() and not is_ready(x)]
+    if _left and not all(x.is_deleted() or is_ready(x) for x in several):
+        logger.warning(
+            "%s still runs a program for which a wait was interrupted, so this wait may be long; Ctrl-C ends it too. %s",
+            _in_words(_devices_of(_left)), _RESTART,
+        )  # fmt: skip
+
+
+def _devices_of(several: Sequence[ArrayImpl]) -> list[Device]:
+    """The devices that hold arrays, each once."""
+    return list(dict.fromkeys([d for x in several for d in x._sharding._internal_device_list]))
+
+
+def _in_words(devices: Sequence[Device]) -> str:
+    """As in "CpuDevice(id=0)", and the number of those that are too many to name."""
+    shown = ", ".join(map(repr, devices[:_MAX_NAMED_DEVICES]))
+    n_more = len(devices) - _MAX_NAMED_DEVICES
+    return shown if n_more <= 0 else f"{shown} and {n_more} more"

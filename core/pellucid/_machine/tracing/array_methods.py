@@ -1,0 +1,73 @@
+"""Operators and methods of arrays and tracers: those of the NumPy API, which loads when one is first used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pellucid._machine.base import is_loaded
+from pellucid._machine.base.late import late
+
+_BINARY = [
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "divmod",
+    "pow",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+    "matmul",
+]
+_OTHERS = [
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "neg",
+    "pos",
+    "abs",
+    "invert",
+    "getitem",
+    "setitem",
+    "iter",
+    "contains",
+    "round",
+]
+OPERATORS = [*_BINARY, *[f"r{name}" for name in _BINARY], *_OTHERS]
+"""Python's operators, without underscores: it looks them up in the class, so they must be there beforehand."""
+
+
+def add_late_methods(cls: type) -> None:
+    """Give `cls` operators that load those of the NumPy API, which replace them."""
+    for name in OPERATORS:
+        method = f"__{name}__"
+        if method not in vars(cls):
+            setattr(cls, method, _late_operator(method))
+
+
+def _late_operator(name: str):
+    def operator(x: Any, *operands: Any) -> Any:
+        late("array methods")
+        method = getattr(type(x), name)
+        return NotImplemented if method is operator else method(x, *operands)
+
+    operator.__name__ = name
+    return operator
+
+
+def late_attribute(x: Any, name: str) -> Any:
+    """The attribute of `x` that the NumPy API, not loaded yet, gives it.
+
+    Raises: AttributeError if there is none, or the API is loaded already.
+    """
+    if name.startswith("_") or is_loaded("array methods"):
+        raise AttributeError(f"{type(x).__name__!r} object has no attribute {name!r}")
+    late("array methods")
+    return getattr(x, name)

@@ -1,0 +1,285 @@
+"""Programs with references become programs on values: what is written is a value that is passed on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pellucid._machine.base import DeletedArrayError, EffectsError, strict_zip
+from pellucid._machine.ir import (
+    AbstractRef,
+    ClosedJaxpr,
+    Jaxpr,
+    Lineage,
+    Literal,
+    Mask,
+    OnReferences,
+    Operands,
+    Results,
+    Values,
+    constants_as_inputs,
+    programs_of,
+    uses_references,
+    values_of,
+)
+
+from .current import context, use_facts, use_no_scope, use_trace
+from .staging import StagingTrace, StagingTracer
+from .trace import made_at, type_of
+
+
+class Cell:
+    """A reference while its program is discharged: `value` is what it holds at this point of the program.
+
+    Reading or writing it raises DeletedArrayError after it was given up.
+    """
+
+    __slots__ = ("_given_up_by", "last_value")
+
+    def __init__(self, value: Any) -> None:
+        self.last_value = value
+        self._given_up_by = ""
+
+    @property
+    def value(self) -> Any:
+        self._check()
+        return self.last_value
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self._check()
+        self.last_value = value
+
+    def given_up(self, function: str) -> Any:
+        """The last value; the reference can't be used from now on."""
+        self._check()
+        self._given_up_by = function
+        return self.last_value
+
+    def _check(self) -> None:
+        if self._given_up_by:
+            raise DeletedArrayError(
+                f"a reference was used after `{self._given_up_by}`.",
+                got=f"a reference to {type_of(self.last_value).text()}",
+                do="Make a new one with `new_ref`.",
+            )
+
+
+class Discharged(NamedTuple):
+    """A program on values: it takes (`consts`, the inputs, what they hold for references) and gives (the results, what
+    the references among the inputs that are `written`, by position, hold in the end).
+    """
+
+    program: ClosedJaxpr
+    consts: Values
+    written: tuple[int, ...]
+
+
+def held(operands: Operands) -> Values:
+    """`operands` with what cells hold in place of them."""
+    return [x.value if type(x) is Cell else x for x in operands]
+
+
+def discharged(jaxpr: Jaxpr, operands: Operands | None = None) -> Discharged:
+    """`jaxpr`, which has no constants, as a program on values; made once.
+
+    If the `operands` are given, references among them that are no cells stay references.
+    """
+    passed = frozenset(
+        i
+        for i, x in enumerate(operands or ())
+        if type(x) is not Cell and is_reference(jaxpr.invars[i])
+    )
+    return jaxpr.remembered(("discharged", passed), lambda: _discharged(jaxpr, passed))
+
+
+def without_references(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
+    """`jaxpr` without the references it makes for itself, and further constants in front of its own."""
+    if not uses_references(jaxpr):
+        return jaxpr, []
+    closed = constants_as_inputs(jaxpr)
+    values = discharged(closed, closed.invars)
+    program, n = values.program.jaxpr, len(values.consts) + len(jaxpr.constvars)
+    opened = program.replace(constvars=program.invars[:n], invars=program.invars[n:])
+    return opened, values.consts
+
+
+def _discharged(jaxpr: Jaxpr, passed: frozenset[int]) -> Discharged:
+    trace = StagingTrace(jaxpr.debug)
+    values: dict[Any, Any] = {}
+    cells: dict[int, tuple[Cell, Any]] = {}
+    for i, var in enumerate(jaxpr.invars):
+        if type(var.aval) is AbstractRef and i not in passed:
+            tracer = trace.new_argument(var.aval.inner_aval)
+            values[var] = cell = Cell(tracer)
+            cells[i] = cell, tracer
+        else:
+            trace.invars.append(var)
+            values[var] = StagingTracer(trace, var, None)
+    with use_trace(trace), use_no_scope():
+        _run_on_cells(trace, jaxpr, values, keep=True)
+    written = tuple([i for i, (cell, before) in cells.items() if cell.last_value is not before])
+    results = values_of(jaxpr.outvars, values)
+    if any(type(x) is Cell for x in results):
+        raise EffectsError(
+            "a reference that is made in a part of a program (jit, scan, cond) is used outside of it.",
+            got=", ".join(a.aval.text() for a in jaxpr.outvars if type(a.aval) is AbstractRef),
+            do="Make it outside and pass it, for example where a custom derivative keeps it for the backward pass.",
+        )
+    program, consts = trace.finish([*results, *(cells[i][0].last_value for i in written)])
+    trace.close()
+    return Discharged(ClosedJaxpr(constants_as_inputs(program)), consts, written)
+
+
+def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, keep: bool) -> None:
+    """Write the equations of `jaxpr` into `trace`, and what its variables are into `values`.
+
+    With `keep`, equations that don't know of references stay the same, with their facts and variables.
+    """
+    with use_facts() as facts:
+        for equation in jaxpr.equations:
+            operands = values_of(equation.operands, values)
+            knows_references = _knows_references(equation, operands)
+            if keep and not knows_references:
+                atoms = [
+                    a if type(a) is Literal else trace.atom(x)
+                    for a, x in strict_zip(equation.operands, operands)
+                ]
+                same = equation.replace(operands=atoms)
+                trace.equations.append(same)
+                trace.effects = trace.effects | same.effects
+                values.update((v, StagingTracer(trace, v, same)) for v in equation.results)
+                continue
+            facts.enter(equation, Lineage("discharge", (equation,)))
+            primitive, params = equation.primitive, equation.params
+            if knows_references:
+                if not isinstance(primitive, OnReferences):
+                    raise primitive.missing("discharge")
+                results = primitive.discharge(tuple(operands), params)
+            else:
+                results = trace.interpret(primitive, tuple(operands), params)
+            values.update(strict_zip(equation.results, results))
+
+
+def _knows_references(equation, operands: Operands) -> bool:
+    if any(type(x) is Cell for x in operands) or any(map(is_reference, equation.results)):
+        return True
+    return any(map(uses_references, programs_of(equation)))
+
+
+def inline_on_cells(jaxpr: Jaxpr, operands: Operands) -> Values:
+    """Results of `jaxpr`, without constants, on `operands`, some of which may be cells, in the program being written."""
+    trace = context.trace
+    values: dict[Any, Any] = dict(strict_zip(jaxpr.invars, operands))
+    _run_on_cells(trace, jaxpr, values, keep=False)
+    return values_of(jaxpr.outvars, values)
+
+
+# Programs that are compiled ------------------------------------------------------------------------------
+
+
+class ValueProgram:
+    """A traced program as it is compiled: on values, in which references have no place.
+
+    `closed` takes the values of the references that the program closes over, `closed_over`, then those of its
+    arguments. It returns its results, then the values of the references that it wrote: `written` are their positions
+    among both. A program without references is its own value program.
+    """
+
+    __slots__ = ("closed", "closed_over", "takes_references", "written")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Operands) -> None:
+        n = len(consts)
+        self.takes_references = any(type(v.aval) is AbstractRef for v in jaxpr.invars)
+        if not self.takes_references:
+            opened = jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:])
+            self.closed, self.closed_over, self.written = ClosedJaxpr(opened, consts), [], ()
+            return
+        body = discharged(jaxpr)
+        n_more = len(body.consts)
+        inputs = body.program.jaxpr.invars
+        captured, arguments = inputs[n_more : n_more + n], inputs[n_more + n :]
+        referred = [i for i in range(n) if is_reference(jaxpr.invars[i])]
+        constants = [i for i in range(n) if i not in referred]
+        opened = body.program.jaxpr.replace(
+            constvars=[*inputs[:n_more], *(captured[i] for i in constants)],
+            invars=[*(captured[i] for i in referred), *arguments],
+        )
+        order = [*referred, *range(n, len(jaxpr.invars))]
+        self.closed = ClosedJaxpr(opened, [*body.consts, *(consts[i] for i in constants)])
+        self.closed_over = [consts[i] for i in referred]
+        self.written = tuple([order.index(i) for i in body.written])
+
+    def of_inputs(self, arguments: Operands | None) -> tuple[Any, ...] | None:
+        """Settings of the arguments as settings of the inputs of `closed`: None for a reference closed over."""
+        return None if arguments is None else (*[None] * len(self.closed_over), *arguments)
+
+    def of_results(self, results: Results | None) -> tuple[Any, ...] | None:
+        """Settings of the results as settings of the results of `closed`: None for the value of a reference."""
+        return None if results is None else (*results, *[None] * len(self.written))
+
+    def donated(self, arguments: Mask) -> Mask:
+        """Whether each input of `closed` may give its memory to results, as values of written references do."""
+        n_arguments = len(self.closed.in_avals) - len(self.closed_over)
+        flags = self.of_inputs(arguments or [False] * n_arguments) or ()
+        return tuple([bool(d) or i in self.written for i, d in enumerate(flags)])
+
+    def operands(self, leaves: Operands) -> Results:
+        """The operands of `closed` for the arguments `leaves`: the values that references hold now."""
+        if not self.takes_references:
+            return leaves
+        # A ShapeDtypeStruct of a reference has the placement of its value.
+        inputs = (*self.closed_over, *leaves)
+        return [getattr(x, "value", x) if is_reference(x) else x for x in inputs]
+
+    def settle(self, leaves: Operands, results: Results) -> Results:
+        """The results of the program among those of `closed`; references that it wrote get their new values."""
+        if not self.written:
+            return results
+        references, n = [*self.closed_over, *leaves], len(results) - len(self.written)
+        for position, value in strict_zip(self.written, results[n:]):
+            references[position].value = value
+        return list(results[:n])
+
+
+def is_reference(x: Any) -> bool:
+    """Whether `x` is a reference, or stands for one."""
+    return type(getattr(x, "aval", None)) is AbstractRef
+
+
+def check_distinct(caller: str, names: Sequence[str], operands: Operands) -> None:
+    """Raise EffectsError if one reference is given twice: what a write to one does to the other isn't seen."""
+    seen: dict[Any, int] = {}
+    for i, x in enumerate(operands):
+        if is_reference(x):
+            key = id(x.variable) if type(x) is StagingTracer else id(x)
+            if key in seen:
+                places = [names[j] if j < len(names) else f"operand {j}" for j in (seen[key], i)]
+                raise EffectsError(
+                    f"{caller} got the same reference twice.",
+                    got=[f"{place}: {x.aval.text()}" for place in places],
+                    do="Pass it once, and don't also use it from outside the function: references may have no other name.",
+                )
+            seen[key] = i
+
+
+def check_results_are_values(caller: str, results: Results) -> None:
+    """Raise EffectsError if a function returns a reference."""
+    for x in results:
+        if is_reference(x):
+            raise EffectsError(
+                f"{caller} returns a reference, which functions that are traced can't.",
+                got=[f"got {x.aval.text()}", *made_at(x)],
+                do="Return what it holds, `ref[...]`, or make the reference outside and pass it.",
+            )
+
+
+def check_carry_is_values(caller: str, carry: Operands) -> None:
+    """Raise EffectsError if a loop is to carry a reference."""
+    references = [x.aval.text() for x in carry if is_reference(x)]
+    if references:
+        raise EffectsError(
+            f"{caller} takes no references as initial values or inputs of its steps.",
+            got=", ".join(references),
+            do="Use the reference from outside the body, which may read and write it.",
+        )

@@ -1,0 +1,391 @@
+"""A user's function: which of its arguments are static, donated, and what they are called."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from types import CellType, FunctionType
+from typing import Any, NamedTuple
+
+from pellucid._machine.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    Function,
+    KeyPath,
+    Keywords,
+    ints,
+    is_user_file,
+    keystr,
+    leaf_paths,
+    strict_zip,
+)
+from pellucid._machine.ir import DebugInfo, Mask, Operands, Values
+from pellucid._machine.xla import LibraryValues, flatten, flatten_with_path, library_types
+
+from .current import context
+from .trace import type_of, types_of
+
+
+def name_of(function: Function) -> str:
+    """Name of `function` in messages and compiled modules."""
+    name = getattr(function, "__name__", None)
+    if name is None and isinstance(function, functools.partial):
+        return name_of(function.func)
+    return name if name and isinstance(name, str) else type(function).__name__
+
+
+def compares_by_identity(function: Function) -> bool:
+    """Whether `function` equals itself alone, so that a weak table finds this very object by it."""
+    kind = type(function)
+    return kind.__eq__ is object.__eq__ and kind.__weakrefoffset__ != 0
+
+
+def code_of(function: Function) -> Any:
+    """The code of a function of Python, which may be replaced; None of others."""
+    return getattr(function, "__code__", None)
+
+
+def signature_of(function: Function) -> inspect.Signature | None:
+    """The signature of `function`; None where Python knows none."""
+    try:
+        return inspect.signature(function)
+    except (ValueError, TypeError):
+        return None
+
+
+def _without_captured(function: Function) -> Function:
+    """A function with the parameters of `function` that keeps neither it nor its captured values and defaults alive."""
+    if type(function) is not FunctionType or hasattr(function, "__signature__"):
+        signature = signature_of(function)
+        return function if signature is None else _with_parameters(signature)
+    if hasattr(function, "__wrapped__"):
+        return _without_captured(function.__wrapped__)
+    cells = tuple([CellType() for _ in function.__closure__ or ()])
+    return FunctionType(function.__code__, {}, closure=cells)
+
+
+def _with_parameters(signature: inspect.Signature) -> Function:
+    """A function with these parameters, without their defaults."""
+
+    def function(*args: Any, **kwargs: Any) -> None:
+        raise TypeError("a function with parameters alone was called")
+
+    parameters = signature.parameters.values()
+    empty = inspect.Parameter.empty
+    bare = [p.replace(default=empty, annotation=empty) for p in parameters]
+    function.__signature__ = inspect.Signature(bare)
+    return function
+
+
+def indices(value: int | Iterable[int] | None, what: str) -> tuple[int, ...]:
+    """`argnums`-like values as a tuple of ints."""
+    if value is None:
+        return ()
+    try:
+        return ints([value] if hasattr(value, "__index__") else value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentTypeError(
+            f"{what} must be an int or a sequence of ints.", got=f"got {value!r}"
+        ) from None
+
+
+def names(value: str | Iterable[str] | None, what: str) -> tuple[str, ...]:
+    """`argnames`-like values as a tuple of strings."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (value,)
+    strings = tuple(value)
+    if not all(isinstance(v, str) for v in strings):
+        raise ArgumentTypeError(
+            f"{what} must be a string or a sequence of strings.", got=f"got {value!r}"
+        )
+    return strings
+
+
+_NOT_BY_NAME = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def resolve_arguments(
+    function: Function, argnums: Any, argnames: Any, kind: str
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Positions and names of arguments chosen by either; each implies the other where both exist.
+
+    Raises ArgumentValueError for positions and names that the function's signature lacks.
+    """
+    if argnums is None and argnames is None:
+        return (), ()  # a signature takes as long as many a call
+    nums = indices(argnums, f"{kind}_argnums")
+    chosen = names(argnames, f"{kind}_argnames")
+    signature = signature_of(function)
+    if signature is None:
+        return nums, chosen
+    parameters = list(signature.parameters.values())
+    positional = [p.name for p in parameters if p.kind in _POSITIONAL]
+    has_star = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    has_kwargs = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    for n in nums:
+        if not has_star and not -len(positional) <= n < len(positional):
+            raise ArgumentValueError(
+                f"{kind}_argnums contains {n}, but `{name_of(function)}` takes {len(positional)} positional arguments.",
+                got=f"signature: {name_of(function)}{signature}",
+            )
+    nums = tuple(n % len(positional) if n < 0 and positional else n for n in nums)
+    for name in chosen:
+        parameter = signature.parameters.get(name)
+        only_by_position = parameter is not None and parameter.kind in _NOT_BY_NAME
+        if only_by_position or (parameter is None and not has_kwargs):
+            why = "takes by position only" if only_by_position else "does not take"
+            raise ArgumentValueError(
+                f"{kind}_argnames contains {name!r}, which `{name_of(function)}` {why}.",
+                got=f"signature: {name_of(function)}{signature}",
+            )
+    if argnames is None:
+        chosen = tuple(
+            positional[n]
+            for n in nums
+            if n < len(positional) and parameters[n].kind is not inspect.Parameter.POSITIONAL_ONLY
+        )
+    elif argnums is None:
+        nums = tuple(i for i, name in enumerate(positional) if name in chosen)
+    return tuple(sorted(set(nums))), chosen
+
+
+class Static(NamedTuple):
+    """The static arguments of one call, as part of a cache key; values compare with == and by type."""
+
+    positions: tuple[tuple[int, type, Any], ...]
+    keywords: tuple[tuple[str, type, Any], ...]
+
+
+NO_STATIC = Static((), ())
+
+
+class Call(NamedTuple):
+    """One call of a function, taken apart: what is traced and what is static."""
+
+    leaves: Values
+    tree: Any
+    avals: tuple[Any, ...]
+    static: Static
+
+
+class _Parameters(NamedTuple):
+    """Names of a function's parameters: positional ones, all but `**kwargs`, and those of `*args` and `**kwargs`."""
+
+    positional: list[str]
+    explicit: set[str]
+    star: str
+    keywords: str | None
+
+    def of_position(self, i: int) -> str:
+        """The name of the argument at position `i`, as `x` or `rest[0]`."""
+        n = len(self.positional)
+        return self.positional[i] if i < n else f"{self.star}[{i - n}]"
+
+    def of_keyword(self, name: str) -> str:
+        """The name of the argument with the keyword `name`, as `x` or `options['x']`."""
+        is_explicit = name in self.explicit or self.keywords is None
+        return name if is_explicit else f"{self.keywords}[{name!r}]"
+
+
+class FunctionSpec(NamedTuple):
+    """A user's function with its static and donated arguments."""
+
+    function: Function
+    name: str
+    static_nums: tuple[int, ...] = ()
+    static_names: tuple[str, ...] = ()
+    donated_nums: tuple[int, ...] = ()
+    donated_names: tuple[str, ...] = ()
+
+    def call(self, args: Operands, kwargs: Keywords, hashes: bool = True) -> Call:
+        """The call `function(*args, **kwargs)`, taken apart; with `hashes`, an error if static arguments have no hash."""
+        static, args, kwargs = self._without_static(args, kwargs, hashes)
+        return self.call_of_dynamic(args, kwargs, static)
+
+    def call_of_dynamic(self, args: Operands, kwargs: Keywords, static: Static = NO_STATIC) -> Call:
+        """A call with the static arguments `static`, of whose other arguments `args` and `kwargs` consist."""
+        args = tuple(args)
+        try:
+            leaves, tree = flatten((args, kwargs))
+        except SystemError as error:
+            # C++ at the last recursion level: the cause is the RecursionError.
+            raise error.__cause__ or error from None
+        if library_types and not library_types.keys().isdisjoint(map(type, leaves)):
+            raise LibraryValues
+        try:
+            avals = tuple(types_of(leaves))
+        except ArgumentTypeError:
+            what = f"`{self.name}` got an argument that is not an array."
+            do = "Make it static with static_argnums or static_argnames, or pass an array."
+            raise self.not_arrays(what, do, args, kwargs, lambda x: not _has_type(x)) from None
+        return Call(leaves, tree, avals, static)
+
+    def _without_static(
+        self, args: Operands, kwargs: Keywords, hashes: bool
+    ) -> tuple[Static, Any, dict[str, Any]]:
+        if not self.static_nums and not self.static_names:
+            return NO_STATIC, args, kwargs
+        positions = [(n, type(args[n]), args[n]) for n in self.static_nums if n < len(args)]
+        keywords = [(k, type(v), v) for k, v in sorted(kwargs.items()) if k in self.static_names]
+        for where, _, value in (*positions, *keywords) if hashes else ():
+            try:
+                hash(value)
+            except TypeError:
+                shown = self._argument_name(where)
+                raise ArgumentValueError(
+                    f"`{self.name}`: the static argument {shown!r} can't be hashed.",
+                    got=f"{shown}: {type(value).__name__}",
+                    do="Pass a hashable value (a tuple, a frozen dataclass), or don't make the argument static.",
+                ) from None
+        dynamic = tuple([x for i, x in enumerate(args) if i not in self.static_nums])
+        rest = {k: v for k, v in kwargs.items() if k not in self.static_names}
+        return Static(tuple(positions), tuple(keywords)), dynamic, rest
+
+    def names_of(self, static: Static) -> tuple[str, ...]:
+        """Names of static arguments."""
+        return tuple(
+            self._argument_name(where) for where, *_ in (*static.positions, *static.keywords)
+        )
+
+    def _argument_name(self, where: int | str) -> str:
+        return where if isinstance(where, str) else self._parameters().of_position(where)
+
+    def _parameters(self) -> _Parameters:
+        signature = signature_of(self.function)
+        parameters = [] if signature is None else list(signature.parameters.values())
+        stars = {p.kind: p.name for p in parameters}
+        return _Parameters(
+            [p.name for p in parameters if p.kind in _POSITIONAL],
+            {p.name for p in parameters if p.kind is not p.VAR_KEYWORD},
+            stars.get(inspect.Parameter.VAR_POSITIONAL, "args"),
+            stars.get(inspect.Parameter.VAR_KEYWORD),
+        )
+
+    def _dynamic(self, n_args: int) -> list[int]:
+        """Positions of the `n_args` arguments that are not static."""
+        positions = range(n_args + len(self.static_nums))
+        return [i for i in positions if i not in self.static_nums]
+
+    def not_arrays(
+        self, what: str, do: str, args: Operands, kwargs: Keywords, is_bad: Callable[[Any], bool]
+    ) -> ArgumentTypeError:
+        """An error about those leaves of the arguments that are no arrays, as `is_bad` says."""
+        paths = self.argument_paths(args, kwargs)
+        leaves, _ = flatten((tuple(args), kwargs))
+        bad = [(path, x) for path, x in zip(paths, leaves, strict=False) if is_bad(x)]
+        got = [f"{path}: {_kind_of(x)} ({x!r:.60})" for path, x in bad[:3]]
+        return ArgumentTypeError(what, got=got, do=do)
+
+    def argument_paths(self, args: Operands, kwargs: Keywords) -> tuple[str, ...]:
+        """A name for each traced leaf, as `params['w']`."""
+        with_paths, _ = flatten_with_path((tuple(args), kwargs))
+        return self.names_of_leaves([path for path, _ in with_paths], len(args))
+
+    def names_of_leaves(self, paths: Sequence[KeyPath], n_args: int) -> tuple[str, ...]:
+        """A name for each path into (positional arguments without static ones, keywords)."""
+        parameters = self._parameters()
+        dynamic = self._dynamic(n_args)
+        names = []
+        for where, which, *rest in paths:
+            name = (
+                parameters.of_keyword(str(which.key))
+                if where.idx
+                else parameters.of_position(dynamic[which.idx])
+            )
+            names.append(name + keystr(tuple(rest)))
+        return tuple(names)
+
+    def run(self, call: Call, leaves: Operands) -> Any:
+        """The function's result on `leaves` and the static arguments of `call`."""
+        args, kwargs = call.tree.unflatten(leaves)
+        args = list(args)
+        for position, _, value in call.static.positions:
+            args.insert(position, value)
+        for key, _, value in call.static.keywords:
+            kwargs[key] = value
+        return self.function(*args, **kwargs)
+
+    def debug_info(self, call: Call, out_trees: Sequence[Any] = ()) -> DebugInfo:
+        """Names for messages about this call; `out_trees` gets the structure of the result when the function has run."""
+        # Programs keep this: neither the call, which refers to its arguments, nor what the function captured.
+        tree, avals = call.tree, call.avals
+        spec = self._replace(function=_without_captured(self.function))
+
+        def names() -> tuple[str, ...]:
+            return spec.names_of_leaves(leaf_paths(tree, avals), len(tree.children()[0].children()))
+
+        return DebugInfo(self.name, names, paths_of_results(self.function, out_trees))
+
+    def donated(self, call: Call) -> Mask:
+        """For each leaf, whether its argument is donated."""
+        if not self.donated_nums and not self.donated_names:
+            return ()
+        args, kwargs = [tree.children() for tree in call.tree.children()]
+        _, keys = call.tree.children()[1].node_data()
+        flags = [n in self.donated_nums for n in self._dynamic(len(args))[: len(args)]]
+        flags += [key in self.donated_names for key in keys]
+        children = strict_zip(flags, (*args, *kwargs))
+        return tuple([flag for flag, child in children for _ in range(child.num_leaves)])
+
+
+class NamedCall(NamedTuple):
+    """A call of a user's function whose arguments errors name."""
+
+    function: Function
+    args: Operands
+    kwargs: Keywords
+
+    def name_of(self, x: Any) -> str | None:
+        """The path of the one argument that is `x`, as `params['w']`; None if there is none or several are."""
+        leaves, _ = flatten((tuple(self.args), self.kwargs))
+        positions = [i for i, leaf in enumerate(leaves) if leaf is x]
+        if len(positions) != 1:
+            return None
+        spec = FunctionSpec(self.function, name_of(self.function))
+        return spec.argument_paths(self.args, self.kwargs)[positions[0]]
+
+
+def named_call(function: Function, args: Operands, kwargs: Keywords) -> Any:
+    """`function(*args, **kwargs)` under the current trace, whose errors name the arguments."""
+    trace = context.trace
+    previous = getattr(trace, "call", None)
+    trace.call = NamedCall(function, args, kwargs)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        trace.call = previous  # the call refers to the trace
+
+
+def paths_of_results(
+    function: Function, out_trees: Sequence[Any]
+) -> Callable[[], Sequence[str]] | Sequence[str]:
+    """The names of the results of `function`, as `result['w']`, once `out_trees` has their structure.
+
+    What a function of the library returns isn't what the user gets of it.
+    """
+    code = getattr(function, "__code__", None)
+    if code is not None and not is_user_file(code.co_filename):
+        return ()
+    return lambda: [path for tree in out_trees for path in result_paths(tree)]
+
+
+def result_paths(tree) -> list[str]:
+    """A name for each result, `result['w']`."""
+    return [f"result{keystr(path)}" for path in leaf_paths(tree)]
+
+
+def _has_type(x) -> bool:
+    try:
+        type_of(x)
+    except ArgumentTypeError:
+        return False
+    return True
+
+
+def _kind_of(x) -> str:
+    dtype = getattr(x, "dtype", None)
+    return type(x).__name__ if dtype is None else f"{type(x).__name__} of dtype {dtype}"

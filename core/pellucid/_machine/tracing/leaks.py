@@ -1,0 +1,96 @@
+"""Who kept a tracer alive after its trace ended."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from typing import Any
+
+from pellucid._machine.base import LeakError
+
+_MAX_CHAIN_LENGTH = 3
+
+
+def keepers(value: Any) -> list[str]:
+    """Chains of containers that hold `value`, in words, nearest holder first."""
+    chains: list[str] = []
+    ignored = {id(value)}
+
+    def visit(target: Any, path: str, level: int) -> None:
+        for holder in gc.get_referrers(target):
+            if id(holder) in ignored or type(holder).__name__ in (
+                "frame",
+                "list_iterator",
+                "cell_iterator",
+            ):
+                continue
+            ignored.add(id(holder))
+            step = _described(holder, target)
+            if step is None:
+                continue
+            chains.append(f"{path}{step}")
+            if level < _MAX_CHAIN_LENGTH:
+                visit(holder, f"{path}{step} <- ", level + 1)
+
+    visit(value, "", 1)
+    return chains[:10]
+
+
+def _described(holder, target) -> str | None:
+    if isinstance(holder, dict):
+        names = [key for key, value in holder.items() if value is target]
+        if "__name__" in holder and names:
+            return f"global `{names[0]}` of module {holder['__name__']}"
+        return f"dict entry {names[0]!r}" if names else None
+    if isinstance(holder, (list, tuple, set)):
+        return f"an element of a {type(holder).__name__} of length {len(holder)}"
+    if type(holder).__name__ == "cell":
+        return "a variable that a closure captured"
+    if hasattr(holder, "__dict__"):
+        return f"an object of type {type(holder).__name__}"
+    return None
+
+
+def _tracers_of(trace) -> list[Any]:
+    """The tracers of `trace` that exist."""
+    return [
+        x
+        for x in gc.get_referrers(trace)
+        if getattr(x, "_trace", None) is trace and hasattr(x, "aval")
+    ]
+
+
+def _references(trace) -> int:
+    return sys.getrefcount(trace)
+
+
+def _references_of_callers() -> int:
+    trace = object()
+    return _references(trace)
+
+
+_UNUSED = _references_of_callers()
+"""References to a trace that only `check_no_leaks` and its caller hold."""
+_GENERATIONS = len(gc.get_count())
+
+
+def check_no_leaks(trace: Any, name: str) -> None:
+    """Raise LeakError if tracers of `trace`, which has ended, are still referenced."""
+    # A search among all objects takes a tenth of a second, a collection of the oldest three times as long; what was
+    # made while tracing is young.
+    if sys.getrefcount(trace) == _UNUSED or not _tracers_of(trace):
+        return
+    for generation in range(_GENERATIONS):
+        gc.collect(generation)
+        if sys.getrefcount(trace) == _UNUSED:
+            return
+    leaked = _tracers_of(trace)
+    if leaked:
+        tracer = leaked[0]
+        origin = tracer.origin()
+        raise LeakError(
+            f"tracing `{name}` left {len(leaked)} traced value(s) alive.",
+            got=[f"{tracer.aval.text()}{f', made at {origin}' if origin else ''}",
+                 *[f"kept by {chain}" for chain in keepers(tracer)]],
+            do="Return such values from the function instead of storing them.",
+        )  # fmt: skip

@@ -1,0 +1,440 @@
+"""Staging, which runs a function on tracers and writes down the equations it makes, and replay, which runs a program."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid._machine.base import (
+    EquationStaged,
+    ForbiddenError,
+    Symbol,
+    TraceFinished,
+    TracerLeaked,
+    UnexpectedTracerError,
+    config,
+    on,
+    publish,
+    source,
+    stage_events,
+    strict_zip,
+)
+from pellucid._machine.ir import (
+    AbstractValue,
+    ClosedJaxpr,
+    DebugInfo,
+    Equation,
+    Folds,
+    Jaxpr,
+    Lineage,
+    Literal,
+    Operands,
+    Results,
+    Values,
+    Var,
+    no_effects,
+    values_of,
+)
+
+from .captured import substituted
+from .current import bottom, computes_known, context, use_facts, use_no_scope, use_trace
+from .leaks import check_no_leaks
+from .trace import Trace, Tracer, as_operand, made_at, type_of
+
+_capture = source.capture
+
+
+class StagingTracer(Tracer):
+    """A value that will be known when the program runs; `variable` is its name in the program.
+
+    >>> _ = pl.make_jaxpr(lambda x: print(isinstance(x, StagingTracer)) or x)(1.0)
+    True
+    """
+
+    __slots__ = ("variable", "equation")
+
+    def __init__(self, trace: StagingTrace, var: Var, equation: Equation | None) -> None:
+        self._trace = trace
+        self.aval = var.aval
+        self.variable = var
+        self.equation = equation
+
+    def origin(self):
+        if self.equation is not None:
+            place = source.describe(self.equation.source)
+            return f"{place} (by `{self.equation.primitive.name}`)" if place else None
+        debug = self._trace.debug
+        if debug is None:
+            return None
+        name = self.argument_name()
+        return f"{'an argument' if name is None else f'argument {name}'} of {debug.name}"
+
+    def __repr__(self) -> str:
+        look = self._trace.look
+        text = None if look is None else look.text(self)
+        return super().__repr__() if text is None else text
+
+    def asked_for(self, use, kind, do):
+        look = self._trace.look
+        is_known, value = (False, None) if look is None else look.known(self)
+        if is_known and value is None:
+            raise kind(
+                f"an array that differs between devices was used as {use}.",
+                got=[f"got {self.aval.text()}", *made_at(self)],
+                do="Keep it an array (`jnp.where`, `lax.cond`), or make one value of it for all devices, as `lax.psum` does.",
+            )
+        return value
+
+    def argument_name(self):
+        return None if self.equation is not None else self._argument_names().get(self.variable)
+
+    def only_argument(self):
+        names = self._argument_names()
+        equations = {v: e for e in self._trace.equations for v in e.results}
+        variable = self.variable
+        while variable in equations:
+            operands = {v for v in equations[variable].operands if isinstance(v, Var)}
+            if len(operands) != 1:
+                return None
+            [variable] = operands
+        return names.get(variable)
+
+    def _argument_names(self) -> dict[Var, str]:
+        debug = self._trace.debug
+        names = () if debug is None else debug.argument_names
+        return dict(zip(self._trace.invars, names, strict=False))
+
+
+_LITERALS = (bool, int, float, complex, np.generic, np.ndarray)
+"""Types of scalars that are literals; an array on a device is a constant, unless it was made while the program was traced."""
+
+
+class StagingTrace(Trace):
+    """Writes equations. Everything bound while it is current becomes part of the program."""
+
+    __slots__ = (
+        "alive", "constants", "debug", "effects", "equations", "invars", "look", "parent", "superseded",
+    )  # fmt: skip
+    is_heard = True
+    """Whether its equations are published."""
+
+    def __init__(self, debug: DebugInfo | None = None) -> None:
+        self.equations: list[Equation] = []
+        self.invars: list[Var] = []
+        self.constants: dict[int, tuple[Var | Literal, Any]] = {}
+        """By identity of a value from outside its variable, or the literal of a scalar made meanwhile, and the value."""
+        self.effects = no_effects
+        self.debug = debug
+        self.alive = True
+        self.parent = context.trace
+        """The trace that was current when this one began; None once it is closed."""
+        self.look: Any = None
+        """Computes values of the program for who asks for them meanwhile; None where nothing can be computed yet."""
+        self.superseded: set[Equation] = set()
+        """Equations that others have replaced: they are part of the program only where they are used all the same."""
+
+    def new_argument(self, aval: AbstractValue) -> StagingTracer:
+        """A tracer for a new argument of the program."""
+        var = Var(aval)
+        self.invars.append(var)
+        return StagingTracer(self, var, None)
+
+    def interpret(self, primitive, operands, params) -> Values:
+        if isinstance(primitive, Folds):
+            folded = primitive.fold(operands, params)
+            if folded is not None:
+                return folded
+        if computes_known.value and _all_known(operands):
+            with use_trace(bottom()) as trace:
+                return trace.interpret(primitive, operands, params)
+        atoms: list[Any] = []
+        avals = []
+        for x in operands:
+            atom = x.variable if type(x) is StagingTracer and x._trace is self else self.atom(x)
+            atoms.append(atom)
+            avals.append(atom.aval)
+        result_avals, effects = primitive.types(tuple(avals), params)
+        results: list[Var] = []
+        tracers = []
+        facts = context
+        equation = Equation(
+            atoms, results, primitive, params, effects,
+            facts.source or _capture(), facts.scope, facts.lineage,
+        )  # fmt: skip
+        for aval in result_avals:
+            var = Var(aval)
+            results.append(var)
+            tracers.append(StagingTracer(self, var, equation))
+        self.equations.append(equation)
+        if effects:
+            self.effects = self.effects | effects
+        if on.equation_staged and self.is_heard:
+            publish(EquationStaged(equation))
+        return tracers
+
+    def run_plan(self, plan, operands):
+        """Write the equations of `plan`, whose types are known; all come from the user's line at hand."""
+        if computes_known.value:
+            return super().run_plan(plan, operands)
+        values: Values = [*operands, *plan.fixed]
+        atoms: Values = [*map(self.atom, operands), *plan.literals]
+        facts = context
+        stack, scope, lineage = facts.source or _capture(), facts.scope, facts.lineage
+        for primitive, params, take, avals, effects in plan.steps:
+            results: list[Var] = []
+            equation = Equation(
+                take(atoms), results, primitive, params, effects, stack, scope, lineage
+            )
+            for aval in avals:
+                var = Var(aval)
+                results.append(var)
+                values.append(StagingTracer(self, var, equation))
+            atoms += results
+            self.equations.append(equation)
+            if effects:
+                self.effects = self.effects | effects
+            if on.equation_staged and self.is_heard:
+                publish(EquationStaged(equation))
+        return plan.take(values)
+
+    def custom_call(self, call, operands):
+        if computes_known.value and _all_known(operands):
+            with use_trace(bottom()) as trace:
+                return trace.custom_call(call, operands)
+        return call.staged(self, operands)
+
+    def atom(self, x: Any) -> Var | Literal:
+        """The variable or literal of `x` in this program."""
+        kind = type(x)
+        if kind is StagingTracer and x._trace is self:
+            return x.variable
+        constant = self.constants.get(id(x))
+        if constant is not None:
+            return constant[0]
+        if isinstance(x, Tracer):
+            value = substituted(x, self.parent)
+            if value is not x:
+                return self.atom(value)
+            check_alive(x)
+            aval = x.aval
+        else:
+            if isinstance(x, Symbol):
+                with use_trace(self):
+                    return self.atom(x.as_value())
+            operand = as_operand(x)
+            if operand is not x:
+                return self.atom(operand)
+            aval = type_of(x)
+            if getattr(aval, "shape", None) == () and isinstance(x, _LITERALS):
+                return Literal(x, aval)
+        var = Var(aval)
+        self.constants[id(x)] = var, x
+        return var
+
+    def finish(self, results: Results) -> tuple[Jaxpr, Values]:
+        """The program that computes `results`, and the values of its constants."""
+        outvars = [self.atom(x) for x in results]
+        if self.superseded:
+            self._drop_superseded(outvars)
+        constants = [(v, x) for v, x in self.constants.values() if type(v) is Var]
+        jaxpr = Jaxpr(
+            [v for v, _ in constants],
+            self.invars,
+            self.equations,
+            outvars,
+            self.effects,
+            self.debug,
+        )
+        return jaxpr, [x for _, x in constants]
+
+    def _drop_superseded(self, outvars: Sequence[Var | Literal]) -> None:
+        used: set[Any] = {*outvars}
+        live = []
+        for equation in reversed(self.equations):
+            if equation not in self.superseded or not used.isdisjoint(equation.results):
+                live.append(equation)
+                used.update(equation.operands)
+        self.equations = live[::-1]
+
+    def close(self) -> None:
+        """From now on, this trace's tracers may no longer be used."""
+        self.alive = False
+        self.parent = self.look = None
+
+
+class Draft(StagingTrace):
+    """A trace whose equations are no part of a program."""
+
+    __slots__ = ()
+    is_heard = False
+
+
+def note_scalar(array: Any, *values: Any) -> None:
+    """Make `array`, a scalar that was put on a device for the program traced now, if there is one, a literal of it.
+
+    The literal's value is the first of `values`, equal numbers of the host, that has the array's type, else the array.
+    """
+    if trace := _current_staging():
+        aval = array.aval
+        value = next((x for x in values if type_of(x) is aval), array)
+        trace.constants.setdefault(id(array), (Literal(value, aval), array))
+
+
+def as_rule_operands(operands: Operands) -> Values:
+    """`operands` of an equation with numbers and NumPy arrays, which literals and constants are, as tracers.
+
+    Rules of users expect operands that are arrays. Outside of traced programs, and where known values are computed, the
+    operands stay as they are.
+    """
+    trace = _current_staging()
+    return [
+        StagingTracer(trace, trace.atom(x), None)  # pyright: ignore[reportArgumentType]
+        if trace and isinstance(x, _LITERALS)
+        else x
+        for x in operands
+    ]
+
+
+def _current_staging() -> StagingTrace | None:
+    """The innermost trace that writes a program; None where known values are computed."""
+    trace = None if computes_known.value else context.trace
+    while trace is not None and not isinstance(trace, StagingTrace):
+        trace = getattr(trace, "parent", None)
+    return trace
+
+
+def _all_known(operands: Operands) -> bool:
+    return not any(isinstance(x, Tracer) for x in operands)
+
+
+def check_alive(tracer: Tracer) -> None:
+    """Raise UnexpectedTracerError if the trace of `tracer` has ended."""
+    if getattr(tracer._trace, "alive", True):
+        return
+    if on.tracer_leaked:
+        publish(TracerLeaked(tracer))
+    debug = getattr(tracer._trace, "debug", None)
+    name = f" of `{debug.name}`" if debug is not None else ""
+    raise UnexpectedTracerError(
+        f"a traced value was used after the tracing{name} that made it had ended.",
+        got=[f"got {tracer.aval.text()}", *made_at(tracer)],
+        do="Return it from the traced function instead of storing it in a global, an attribute or a list.",
+    )
+
+
+def stage(
+    function: Callable[..., Sequence[Any]],
+    avals: Sequence[AbstractValue],
+    debug: DebugInfo | None = None,
+) -> tuple[Jaxpr, Values]:
+    """The program of `function`, a function of flat values, and the values of its constants.
+
+    Names of scopes around the call are no part of it: the equation that runs the program carries them.
+
+    Raises: ForbiddenError under `no_tracing`.
+    """
+    name = debug.name if debug is not None else "program"
+    if config.no_tracing.value:
+        raise ForbiddenError(
+            f"`{name}` has to be traced, which `no_tracing` forbids.",
+            got=f"for arguments of types {', '.join(aval.text() for aval in avals) or '()'}",
+            do="Call it before with arguments of these types; `explain_misses` says why it is traced again.",
+        )
+    trace = StagingTrace(debug)
+    arguments = [trace.new_argument(aval) for aval in avals]
+    start = time.perf_counter()
+    try:
+        with stage_events("trace", name, trace), use_trace(trace), use_no_scope():
+            results = function(*arguments)
+        jaxpr, consts = trace.finish(results)
+    finally:
+        trace.close()
+    if on.trace_finished:
+        publish(TraceFinished(name, function, jaxpr, time.perf_counter() - start))
+    if config.check_tracer_leaks.value:
+        del arguments, results
+        check_no_leaks(trace, name)
+    return jaxpr, consts
+
+
+def stage_closed(
+    function: Callable[..., Sequence[Any]],
+    avals: Sequence[AbstractValue],
+    debug: DebugInfo | None = None,
+) -> ClosedJaxpr:
+    """The program of `function` with its constants."""
+    return ClosedJaxpr(*stage(function, avals, debug))
+
+
+# Replay --------------------------------------------------------------------------------------------
+
+
+class Pause(NamedTuple):
+    """The moment before an equation runs: `values` holds everything computed so far."""
+
+    equation: Equation
+    operands: Values
+    values: dict[Var, Any]
+
+
+def replay(jaxpr: Jaxpr, consts: Operands, *arguments: Any) -> Values:
+    """Results of `jaxpr` on `arguments` under the current trace.
+
+    What an equation turns into carries its source and scope, and has it as lineage.
+    """
+    values: dict[Any, Any] = dict(strict_zip(jaxpr.constvars, consts))
+    values.update(strict_zip(jaxpr.invars, arguments))
+    run_equations(jaxpr.equations, values)
+    return values_of(jaxpr.outvars, values)
+
+
+def run_equations(equations: Iterable[Equation], values: dict[Any, Any]) -> None:
+    """Add the results of `equations` under the current trace to `values`, which holds their operands."""
+    interpret = context.trace.interpret
+    with use_facts() as facts:
+        for equation in equations:
+            facts.enter(equation, Lineage("replay", (equation,)))
+            results = interpret(
+                equation.primitive,
+                tuple([a.val if type(a) is Literal else values[a] for a in equation.operands]),
+                equation.params,
+            )
+            values.update(strict_zip(equation.results, results))
+
+
+def eval_jaxpr(
+    jaxpr: Jaxpr, consts: Operands, *args: Any, propagate_source_info: bool = True
+) -> Values:
+    """Results of a program with the constants `consts` on `args`, as a list; traced if the arguments are.
+
+    >>> program = pl.make_jaxpr(lambda x: x * 2.0)(1.0)
+    >>> eval_jaxpr(program.jaxpr, program.consts, 4.0)
+    [Array(8., dtype=float32, weak_type=True)]
+    """
+    return replay(jaxpr, consts, *args)
+
+
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., Values]:
+    """A function that gives the results of a program, with its constants, as a list; `args` are its first arguments.
+
+    >>> program = pl.make_jaxpr(lambda x: x + 1)(np.float32(1))
+    >>> jaxpr_as_fun(program)(np.float32(2))
+    [Array(3., dtype=float32)]
+    """
+    return functools.partial(replay, closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
+
+
+def steps(jaxpr: Jaxpr, consts: Operands, *arguments: Any) -> Generator[Pause, None, Values]:
+    """The same as `replay`, pausing before each equation; its return value is the results."""
+    values: dict[Any, Any] = dict(strict_zip(jaxpr.constvars, consts))
+    values.update(strict_zip(jaxpr.invars, arguments))
+    for equation in jaxpr.equations:
+        operands = values_of(equation.operands, values)
+        yield Pause(equation, operands, values)
+        results = context.trace.interpret(equation.primitive, tuple(operands), equation.params)
+        values.update(strict_zip(equation.results, results))
+    return values_of(jaxpr.outvars, values)

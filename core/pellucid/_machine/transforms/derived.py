@@ -1,0 +1,102 @@
+"""Programs that a transformation makes of a program within a program: made once, remembered on it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from pellucid._machine.base import Function, Names
+from pellucid._machine.ir import (
+    Avals,
+    ClosedJaxpr,
+    DebugInfo,
+    Jaxpr,
+    Lineage,
+    Mask,
+    Values,
+    constants_as_inputs,
+)
+from pellucid._machine.tracing import Tracer, stage, use_lineage
+from pellucid._machine.xla import trace_context
+
+
+class Derived(NamedTuple):
+    """A program without constants: the values of what were its constants, `consts`, come in front of its inputs.
+
+    `mask` says what the transformation has to say about each result.
+    """
+
+    program: ClosedJaxpr
+    consts: Values
+    mask: tuple[Any, ...]
+
+
+D = TypeVar("D", bound=Any)
+F = TypeVar("F", bound=Function)
+
+
+def remembered(jaxpr: Jaxpr, key: tuple[Any, ...], derive: Callable[[], D]) -> D:
+    """Result of `derive()`, a program derived from `jaxpr`; cached on `jaxpr` by `key` and the options in force.
+
+    What holds values of a running trace (its `consts`) is not kept. What isn't made of an equation of `jaxpr` is
+    plumbing, whoever asks first. Programs that are derived from a batch's program have that as `memo["batched"]`.
+    """
+    key = (*key, trace_context())
+    derived = jaxpr.memo.get(key)
+    if derived is None:
+        with use_lineage(Lineage(key[0], ())):
+            derived = derive()
+        batched = jaxpr if "lanes" in jaxpr.memo else jaxpr.memo.get("batched")
+        if batched is not None:
+            fields: Any = derived
+            for program in fields if isinstance(fields, tuple) else ():
+                if isinstance(program, ClosedJaxpr):
+                    program.jaxpr.memo["batched"] = batched
+        if not any(isinstance(c, Tracer) for c in derived.consts):
+            jaxpr.memo[key] = derived
+    return derived
+
+
+def derivation(name: str) -> Callable[[F], F]:
+    """Decorator of functions of a program without constants and settings: results are remembered on the program."""
+
+    def decorate(derive: F) -> F:
+        @functools.wraps(derive)
+        def derived(jaxpr: Jaxpr, *settings: Any, **keywords: Any) -> Any:
+            listless = [tuple(s) if type(s) is list else s for s in settings]
+            key = (name, *listless, *keywords.items())
+            return remembered(jaxpr, key, lambda: derive(jaxpr, *settings, **keywords))
+
+        return derived  # pyright: ignore[reportReturnType]
+
+    return decorate
+
+
+def stage_open(
+    function: Callable[..., Sequence[Any]], avals: Avals, debug: DebugInfo | None
+) -> tuple[ClosedJaxpr, Values]:
+    """The program of `function` with its constants as first inputs, and their values.
+
+    Its first results are those that `debug` names.
+    """
+    source = debug
+    if source is not None:
+
+        def names() -> Names:
+            # Those of a program that this one is derived from are others.
+            return source.argument_names if len(source.argument_names) == len(avals) else ()
+
+        debug = DebugInfo(source.name, names, lambda: source.result_names)
+    jaxpr, consts = stage(function, avals, debug)
+    return ClosedJaxpr(constants_as_inputs(jaxpr)), consts
+
+
+def unnamed(debug: DebugInfo | None) -> DebugInfo | None:
+    """`debug` for a derived program whose arguments are others: residuals, tangents, cotangents."""
+    return None if debug is None else DebugInfo(debug.name)
+
+
+def listed(mask: bool | Mask, length: int) -> Mask:
+    """One flag for each of `length` results, where one may stand for all."""
+    return (mask,) * length if isinstance(mask, bool) else tuple(mask)

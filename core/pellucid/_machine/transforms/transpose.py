@@ -1,0 +1,157 @@
+"""Reverse a linear program: from cotangents of its results to cotangents of its inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pellucid._machine.base import strict_zip
+from pellucid._machine.ir import (
+    Avals,
+    Equation,
+    Jaxpr,
+    Lineage,
+    LinearOperand,
+    Literal,
+    Mask,
+    Operands,
+    Programs,
+    TransposedByUser,
+    Values,
+    Zero,
+    programs_of,
+)
+from pellucid._machine.primitives import add_tangents, instantiate
+from pellucid._machine.tracing import run_equations, use_facts, without_references
+
+from .derived import Derived, derivation, listed, stage_open, unnamed
+from .zeros import as_cotangent_of
+
+
+def backward_pass(
+    jaxpr: Jaxpr, consts: Operands, cotangents: Operands, operands: Operands | None = None
+) -> Values:
+    """Cotangents of the inputs given as `LinearOperand` (others get None), under the current trace.
+
+    `jaxpr` is linear jointly in those inputs, which are all without `operands`. A cotangent may be `Zero`. Equations that depend on no
+    linear input are evaluated first.
+    """
+    jaxpr, more_consts = without_references(jaxpr)
+    consts = [*more_consts, *consts]
+    values: dict[Any, Any] = dict(strict_zip(jaxpr.constvars, consts))
+    linear: dict[Any, LinearOperand] = {}
+    if operands is None:
+        operands = [LinearOperand(v.aval) for v in jaxpr.invars]  # type: ignore[arg-type]
+    for var, x in strict_zip(jaxpr.invars, operands):
+        (linear if type(x) is LinearOperand else values)[var] = x
+    scheduled: list[Equation] = []
+    nonlinear: list[Equation] = []
+    for equation in jaxpr.equations:
+        if not linear.keys().isdisjoint(equation.operands):
+            for v in equation.results:
+                linear[v] = LinearOperand(v.aval)  # type: ignore[arg-type]
+            scheduled.append(equation)
+        else:
+            nonlinear.append(equation)
+    run_equations(nonlinear, values)
+
+    cotangent_of: dict[Any, Any] = {}
+    asks_user = any(_asks_user(e) for e in scheduled if isinstance(e.primitive, _ASKING))
+    zeros: set[Any] = set()
+    """Values with a cotangent of zero that reach the results: rules of users are asked for these, too."""
+
+    def add(atom: Any, ct: Any) -> None:
+        if ct is None or type(ct) is Zero:
+            zeros.add(atom)
+        else:
+            cotangent_of[atom] = (
+                add_tangents(cotangent_of[atom], ct) if atom in cotangent_of else ct
+            )
+
+    for atom, ct in strict_zip(jaxpr.outvars, cotangents):
+        if atom in linear:
+            add(atom, ct)
+
+    with use_facts() as facts:
+        for equation in reversed(scheduled):
+            results, operands = equation.results, equation.operands
+            if cotangent_of.keys().isdisjoint(results):
+                if not asks_user or zeros.isdisjoint(results):
+                    continue
+                if not _asks_user(equation):
+                    zeros.update(operands)
+                    continue
+            result_cotangents = []
+            for v in results:
+                ct = cotangent_of.pop(v) if v in cotangent_of else Zero(v.aval)
+                result_cotangents.append(ct)
+            operand_values = [
+                a.val if type(a) is Literal else linear[a] if a in linear else values[a]
+                for a in operands
+            ]
+            lineage = equation.lineage
+            origins = lineage.origins if lineage is not None else (equation,)
+            facts.enter(equation, Lineage("transpose", origins))
+            operand_cotangents = equation.primitive.transpose(
+                tuple(result_cotangents), tuple(operand_values), equation.params
+            )
+            for atom, ct in strict_zip(operands, operand_cotangents):
+                if atom in linear:
+                    add(atom, as_cotangent_of(atom.aval, ct))
+    return [
+        cotangent_of.get(var, Zero(var.aval)) if var in linear else None for var in jaxpr.invars
+    ]
+
+
+_ASKING = TransposedByUser, Programs
+
+
+def _asks_user(equation: Equation) -> bool:
+    """Whether transposing the equation, or one of a program within it, calls a rule of the user."""
+    return isinstance(equation.primitive, TransposedByUser) or any(
+        map(_any_asks_user, programs_of(equation))
+    )
+
+
+def _any_asks_user(jaxpr: Jaxpr) -> bool:
+    return jaxpr.remembered("asks user", lambda: any(map(_asks_user, jaxpr.equations)))
+
+
+@derivation("transpose")
+def transpose_jaxpr(
+    jaxpr: Jaxpr,
+    linear: Mask,
+    cotangent_avals: Avals,
+    instantiate_results: bool | Mask,
+    in_avals: Avals | None = None,
+) -> Derived:
+    """The transposed program of `jaxpr`, which has no constants, for cotangents of some types, None for zeros.
+
+    It maps (inputs that are not linear, nonzero cotangents of the results) to the cotangents of those linear
+    inputs that `mask` marks: the nonzero ones, and those in `instantiate_results`. The rules see linear inputs of the
+    types `in_avals`, by default those of `jaxpr`; only weak types may differ from these.
+    """
+    want = listed(instantiate_results, sum(linear))
+    rule_avals = in_avals or jaxpr.in_avals
+    mask: list[bool] = []
+
+    def backward(*arguments):
+        values = iter(arguments)
+        operands = [
+            LinearOperand(aval) if is_linear else next(values)  # type: ignore[arg-type]
+            for aval, is_linear in strict_zip(rule_avals, linear)
+        ]
+        cotangents = [
+            Zero(v.aval) if aval is None else next(values)
+            for v, aval in strict_zip(jaxpr.outvars, cotangent_avals)
+        ]
+        argument_cotangents = backward_pass(jaxpr, (), cotangents, operands)
+        linear_cotangents = [
+            ct for ct, is_linear in strict_zip(argument_cotangents, linear) if is_linear
+        ]
+        mask[:] = [w or type(ct) is not Zero for w, ct in strict_zip(want, linear_cotangents)]
+        return [instantiate(ct) for ct, m in strict_zip(linear_cotangents, mask) if m]
+
+    avals = [v.aval for v, is_linear in strict_zip(jaxpr.invars, linear) if not is_linear]
+    avals += [aval for aval in cotangent_avals if aval is not None]
+    program, consts = stage_open(backward, avals, unnamed(jaxpr.debug))
+    return Derived(program, consts, tuple(mask))

@@ -1,0 +1,552 @@
+"""Batching: one run of a function for a whole axis of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid._machine.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    Function,
+    Keywords,
+    broadcast_prefix,
+    broadcast_prefix_to,
+    config,
+    is_none,
+    leaf_paths,
+    shown_path,
+    strict_zip,
+    tree_leaves,
+    tree_map,
+)
+from pellucid._machine.ir import (
+    BatchAxis,
+    BatchDim,
+    Dims,
+    Jaxpr,
+    Mask,
+    Operands,
+    Primitive,
+    Programs,
+    Values,
+    accum_effect,
+    axis_names,
+    is_always_transformed,
+)
+from pellucid._machine.primitives import (
+    ReshardParams,
+    aligned_at,
+    brought_to,
+    iota,
+    reduce_sum,
+    reshard_p,
+)
+from pellucid._machine.sharding import NamedSharding, PartitionSpec
+from pellucid._machine.tracing import (
+    StagingTracer,
+    Trace,
+    Tracer,
+    bind1,
+    bound_axes,
+    check_distinct,
+    check_no_leaks,
+    context,
+    is_reference,
+    name_of,
+    named_call,
+    plumbing,
+    replay,
+    type_of,
+    types_of,
+    use_trace,
+    use_transformation,
+)
+from pellucid._machine.xla import flatten
+
+from . import vmappable
+from .arguments import argument_paths, check_callable, checked_leaves, result_leaves, wraps
+from .derived import Derived, derivation, listed, stage_open
+from .jvp import JVPTracer
+from .vmappable import Whole
+
+
+def batch_flat(
+    function: Callable[..., Sequence[Any]],
+    axis: BatchAxis,
+    operands: Operands,
+    dims: Dims,
+    tag: object = None,
+    users: Function | None = None,
+    lanes: Lanes | None = None,
+) -> tuple[Values, list[BatchDim]]:
+    """Results of a function of flat values on a batch of inputs, and where their batch axes are.
+
+    With `tag`, that of another BatchTrace, batched values of that trace may be captured by the function. `users` is
+    the user's function that `function` calls, if it may keep its batched values. `lanes` takes the batch dimensions.
+    """
+    trace = BatchTrace(context.trace, axis, tag, lanes)
+    arguments = trace.joined(operands, dims)
+    names = {} if axis.name is None else {axis.name: axis.size}
+    try:
+        with use_trace(trace), bound_axes(names):
+            results = function(*arguments)
+    finally:
+        trace.alive = False
+    split = [trace.split(x) for x in results]
+    if users is not None and config.check_tracer_leaks.value:
+        del arguments, results
+        check_no_leaks(trace, name_of(users))
+    return [x for x, _ in split], [d for _, d in split]
+
+
+class Lanes:
+    """The batch dimensions of the values that one `vmap` batches, by variable of the program that is staged meanwhile."""
+
+    __slots__ = ("axis", "dims", "unbatched")
+
+    def __init__(self, axis: BatchAxis, unbatched: Jaxpr | None = None) -> None:
+        self.axis = axis
+        self.dims: dict[Any, int] = {}
+        """Counted without the dimensions of batches around."""
+        self.unbatched = unbatched
+        """The program of one element, if a program is batched."""
+
+    # Name stacks of repeated layers are equal.
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Lanes and other.axis == self.axis
+
+    def __hash__(self) -> int:
+        return hash(self.axis)
+
+    def note(self, values: Operands, dims: Dims) -> None:
+        """Note the dimensions of values that the program computes, and not those of values that are noted already."""
+        noted = self.dims
+        for x, dim in strict_zip(values, dims):
+            if dim is not None:
+                if type(x) is not StagingTracer:
+                    x = _innermost(x)
+                if x is not None and x.variable not in noted:
+                    noted[x.variable] = dim
+
+
+def _innermost(x: Any) -> StagingTracer | None:
+    """The value of the program that tracers of transformations stand for; None for a known one."""
+    while type(x) is BatchTracer or type(x) is JVPTracer:
+        x = x.value if type(x) is BatchTracer else x.primal
+    return x if type(x) is StagingTracer else None
+
+
+class Container:
+    """Base class of tree nodes whose static data have the batch dimensions of their leaves, such as sparse arrays.
+
+    `vmap` calls `element` on arguments and `stacked` on results. `dims` is the node with batch axes as leaves: an int
+    as the user gave it, or None. The leaves have no batch axis yet in `element`, and have it again in `stacked`.
+    """
+
+    def element(self, dims: Any) -> Any:
+        """The node as one element of the batch."""
+        raise NotImplementedError(type(self))
+
+    def stacked(self, dims: Any, size: int) -> Any:
+        """The node as the batch of `size` elements."""
+        raise NotImplementedError(type(self))
+
+
+def _with_containers(method: Callable[..., Any], tree, values: Operands, dims: Dims):
+    """`tree` of `values`, with `method` applied to each container in it."""
+    nodes = tree.unflatten(values)
+    if not Container.__subclasses__():
+        return nodes
+    return tree_map(
+        lambda node, dims: method(node, dims) if isinstance(node, Container) else node,
+        nodes,
+        tree.unflatten(dims),
+        is_leaf=lambda x: isinstance(x, Container) or x is None,
+    )
+
+
+def vmap(
+    fun: Function,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+    sum_match: bool = False,
+) -> Function:
+    """`fun` applied to each element of a batch, all at once.
+
+    `in_axes` says along which axis each argument is batched: an int for all, or a tuple with one entry for each
+    positional argument, where an entry is an int, None (the same for the whole batch) or a tree of those that
+    is a prefix of the argument. Where it is None, the argument may be any object. Keyword arguments are batched along axis 0. `out_axes` says in the same way
+    where the batch axis of each result goes; None is for results that are the same for the whole batch, or, with
+    `sum_match`, are to be summed over it. `axis_name` names the axis for collectives, `axis_size` its length if no
+    argument shows it; `spmd_axis_name` are mesh axes over which the batch is sharded.
+
+    Raises: ArgumentValueError for axes that don't fit the arguments or whose sizes differ (it names each).
+
+    >>> vmap(lambda x, y: x + y, in_axes=(0, None))(np.arange(3), 10)
+    Array([10, 11, 12], dtype=int32)
+    """
+    check_callable(fun, "vmap")
+    in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    _check_axes("in_axes", in_axes)
+    _check_axes("out_axes", out_axes)
+    if spmd_axis_name is not None and not isinstance(spmd_axis_name, tuple):
+        spmd_axis_name = (spmd_axis_name,)
+
+    @wraps(fun, "Batched form")
+    def batched(*args: Any, **kwargs: Any) -> Any:
+        if vmappable.registered:
+            args, kwargs = vmappable.with_leaves((args, kwargs))
+        leaves, tree = flatten((args, kwargs))
+        specs = input_dims("vmap", fun, in_axes, args, kwargs, tree)
+        in_dims = [None if type(x) is Whole else d for x, d in strict_zip(leaves, specs)]
+        leaves = checked_leaves(leaves, "vmap", fun, args, kwargs, [d is None for d in in_dims])
+        if any(map(is_reference, leaves)):
+            check_distinct("vmap", argument_paths(fun, args), leaves)
+        size, dims = batch_size("vmap", fun, args, kwargs, leaves, in_dims, axis_size)
+        axis = BatchAxis(size, axis_name, spmd_axis_name, _shown_sharding(leaves, dims))
+        out_tree: Any = None
+
+        def dims_of_results() -> list[Any]:
+            if type(out_axes) is int:
+                return [out_axes] * out_tree.num_leaves
+            return broadcast_prefix_to(
+                out_axes, out_tree, is_none, caller="vmap out_axes", name="result"
+            )
+
+        def place(x, dim: BatchDim, out_axis, i: int):
+            return _placed(fun, axis, x, dim, out_axis, out_tree, i, sum_match)
+
+        def flat(*xs):
+            nonlocal out_tree
+            if vmappable.registered:
+                xs = _elements(context.trace, xs, specs)
+            inner_args, inner_kwargs = _with_containers(
+                lambda node, dims: node.element(dims), tree, xs, in_dims
+            )
+            result = named_call(fun, inner_args, inner_kwargs)
+            if not vmappable.registered:
+                results, out_tree = result_leaves(result, "vmap", fun)
+                return results
+            results, out_tree = flatten(vmappable.with_leaves(result))
+            result_leaves([x for x in results if type(x) is not Whole], "vmap", fun)
+            return _stacked(context.trace, results, dims_of_results(), place)
+
+        lanes = Lanes(axis)
+        with use_transformation("vmap", lanes):
+            results, result_dims = batch_flat(flat, axis, leaves, dims, users=fun, lanes=lanes)
+        out_dims = dims_of_results()
+        with plumbing("vmap"), use_transformation("vmap"):
+            placed = [
+                x.value if type(x) is Whole else place(x, d, w, i)
+                for i, (x, d, w) in enumerate(strict_zip(results, result_dims, out_dims))
+            ]
+        return _with_containers(
+            lambda node, dims: node.stacked(dims, size), out_tree, placed, out_dims
+        )
+
+    return batched
+
+
+def _elements(trace: Any, leaves: Operands, specs: Sequence[Any]) -> Values:
+    """`leaves` with one element of the batch in place of each container that `vmap` takes apart."""
+    positions: list[BatchTracer] = []
+
+    def index():
+        if not positions:
+            size = trace.axis.size
+            make = vmappable.iotas.get(type(size))
+            values = iota(np.int32, size) if make is None else make(size)
+            positions.append(BatchTracer(trace, values, 0))
+        return positions[0]
+
+    def element_of(x, spec):
+        if vmappable.is_registered(x):
+            return vmappable.registered[type(x)].to_elt(element_of, index, x, spec)
+        ndim = type_of(x).ndim
+        if spec is None:
+            return x
+        if not isinstance(spec, int) or not -ndim <= spec < ndim:
+            raise ArgumentValueError(
+                "to_elt of a container asked for an element along what is no axis.",
+                got=f"axis {spec!r} of {type_of(x).text()}",
+            )
+        return BatchTracer(trace, x, spec % ndim)
+
+    return [element_of(x.value, s) if type(x) is Whole else x for x, s in strict_zip(leaves, specs)]
+
+
+def _stacked(trace: Any, results: Values, specs: Sequence[Any], place: Function) -> Values:
+    """`results` with containers of the whole batch in place of those of one element."""
+
+    def container(element, spec, i: int) -> Whole:
+        def stacked(axis_size, x, spec):
+            if vmappable.is_registered(x):
+                return vmappable.registered[type(x)].from_elt(stacked, axis_size, x, spec)
+            return place(*trace.split(x), spec, i)
+
+        return Whole(stacked(trace.axis.size, element, spec))
+
+    return [
+        container(x.value, s, i) if type(x) is Whole else x
+        for i, (x, s) in enumerate(strict_zip(results, specs))
+    ]
+
+
+def _shown_sharding(leaves: Operands, dims: Dims) -> NamedSharding | None:
+    """The sharding of the batch, as one dimension, if the types of all batched arguments show the same."""
+    cuts: set[NamedSharding | None] = set()
+    for x, dim in strict_zip(leaves, dims):
+        if dim is not None:
+            shown = getattr(type_of(x), "shown_sharding", None)
+            axes = shown and shown.spec.axes_per_dim[dim]
+            cuts.add(shown.with_spec(PartitionSpec(axes)) if shown and axes else None)
+    return cuts.pop() if len(cuts) == 1 else None
+
+
+def _check_axes(what: str, axes) -> None:
+    kinds = (int, tuple, *vmappable.spec_types)
+    if not (axes is None or isinstance(axes, kinds) or what == "out_axes") or isinstance(
+        axes, bool
+    ):
+        raise ArgumentTypeError(
+            f"vmap {what} must be an int, None, or a tuple with one entry for each positional argument.",
+            got=f"got {axes!r}",
+        )
+    bad = [
+        x for x in tree_leaves(axes) if type(x) is not int and type(x) not in vmappable.spec_types
+    ]
+    if bad:
+        raise ArgumentTypeError(
+            f"vmap {what} must be ints or None, or trees of them.",
+            got=f"got {bad[0]!r} in {axes!r}",
+        )
+
+
+def input_dims(
+    caller: str, fun: Any, in_axes: Any, args: Operands, kwargs: Keywords, tree: Any
+) -> list[BatchDim]:
+    """For each leaf of the arguments, the axis along which it is batched, as the user said it."""
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise ArgumentValueError(
+            f"{caller} in_axes needs one entry for each positional argument.",
+            got=f"{len(in_axes)} entries, but `{name_of(fun)}` was called with {len(args)} positional arguments",
+            do="Arguments by keyword have no entry: they are always mapped along axis 0. Pass them by position."
+            if kwargs
+            else None,
+        )
+    dims = (
+        [in_axes] * tree.children()[0].num_leaves
+        if type(in_axes) is int
+        else broadcast_prefix(in_axes, args, is_none, caller=f"{caller} in_axes", name="args")
+    )
+    return dims + [0] * (tree.num_leaves - len(dims))
+
+
+def batch_size(
+    caller: str,
+    fun: Any,
+    args: Operands,
+    kwargs: Keywords,
+    leaves: Values,
+    dims: list[BatchDim],
+    axis_size: int | None,
+) -> tuple[int, list[BatchDim]]:
+    """The length of the batch, and the axes counted from the front."""
+    distinct = set() if axis_size is None else {axis_size}
+    canonical = list(dims)
+    for i, (x, dim) in enumerate(strict_zip(leaves, dims)):
+        if dim is None:
+            continue
+        aval = type_of(x)
+        if not -aval.ndim <= dim < aval.ndim:
+            raise ArgumentValueError(
+                f"{caller} was asked to batch along axis {dim} of an argument that has {aval.ndim} dimensions.",
+                got=f"{argument_paths(fun, args, kwargs)[i]}: {aval.text()}",
+                do="Choose another axis in in_axes, or None for an argument that is the same for the whole batch.",
+            )
+        canonical[i] = dim % aval.ndim
+        distinct.add(aval.shape[dim])
+    if len(distinct) == 1:
+        return distinct.pop(), canonical
+    if not distinct:
+        raise ArgumentValueError(
+            f"{caller} doesn't know how long the batch is: no argument is batched.",
+            got=f"`{name_of(fun)}` was called with {len(leaves)} arrays",
+            do="Batch an argument (in_axes), or give axis_size.",
+        )
+    paths = argument_paths(fun, args, kwargs)
+    lines = [f"axis_size: {axis_size}"] if axis_size is not None else []
+    lines += [
+        f"{path}: {type_of(x).text()} has size {type_of(x).shape[dim]} along axis {dim}"
+        for path, x, dim in strict_zip(paths, leaves, dims)
+        if dim is not None
+    ]
+    raise ArgumentValueError(
+        f"{caller} got axes of different sizes to batch along.", got=lines[:12],
+        do="All batched axes must have one size; give None in in_axes to what is the same for the whole batch.",
+    )  # fmt: skip
+
+
+def _placed(
+    fun,
+    axis: BatchAxis,
+    x,
+    dim: BatchDim,
+    out_axis: int | None,
+    out_tree,
+    index: int,
+    sum_match: bool,
+):
+    """A result with its batch axis where `out_axes` puts it."""
+    ndim = type_of(x).ndim + (dim is None)
+    if out_axis is None:
+        if dim is None:
+            return x
+        if sum_match:
+            return reduce_sum(x, (dim,))
+        problem, do = "is batched, but out_axes says None", "Give the axis where it shall be."
+    elif not -ndim <= out_axis < ndim:
+        problem = f"has {ndim} dimensions with its batch axis, but out_axes says {out_axis}"
+        do = f"Choose an axis from {-ndim} to {ndim - 1}."
+    else:
+        if dim is None:
+            x, dim = cut_alike(axis, brought_to(axis, x, None, 0), type_of(x)), 0
+        return brought_to(axis, x, dim, out_axis % ndim)
+    raise ArgumentValueError(
+        f"vmap out_axes don't fit the result of `{name_of(fun)}`.",
+        got=f"{shown_path('result', leaf_paths(out_tree)[index])} {problem}",
+        do=do,
+    )
+
+
+class BatchTracer(Tracer):
+    """One element of a batch; `value` holds all of them along axis `dim`."""
+
+    __slots__ = ("dim", "value")
+    _trace: BatchTrace
+
+    def __init__(self, trace: BatchTrace, value: Any, dim: int) -> None:
+        self._trace = trace
+        self.aval = type_of(value).without_dim(dim)
+        self.value = value
+        self.dim = dim
+
+    def details(self):
+        return f", batched={type_of(self.value)}"
+
+    def transformed(self):
+        return self.value
+
+    def batches(self):
+        return (type_of(self.value).shape[self.dim], *super().batches())
+
+
+class BatchTrace(Trace):
+    """Applies batching rules. Traces with equal tags batch over the same axis: one takes tracers of the other."""
+
+    __slots__ = ("alive", "axis", "lanes", "parent", "tag")
+
+    def __init__(
+        self, parent: Trace, axis: BatchAxis, tag: object = None, lanes: Lanes | None = None
+    ) -> None:
+        self.parent = parent
+        self.axis = axis
+        self.lanes = lanes
+        self.tag = object() if tag is None else tag
+        self.alive = True
+
+    def split(self, x: Any) -> tuple[Any, BatchDim]:
+        """(value, batch dim) of `x`."""
+        if type(x) is BatchTracer and (x._trace is self or x._trace.tag is self.tag):
+            return x.value, x.dim
+        return x, None
+
+    def joined(self, values: Operands, dims: Dims) -> Values:
+        """Tracers of values with a batch axis; plain values where there is none."""
+        if self.lanes is not None:
+            self.lanes.note(values, dims)
+        return [v if d is None else BatchTracer(self, v, d) for v, d in strict_zip(values, dims)]
+
+    def interpret(self, primitive, operands, params):
+        values, dims = strict_zip(*map(self.split, operands)) if operands else ((), ())
+        with use_trace(self.parent):
+            is_batched = any(d is not None for d in dims) or is_always_transformed(primitive)
+            is_batched = is_batched or _adds(primitive, values, params)
+            name = self.axis.name
+            if not is_batched and (name is None or name not in axis_names(primitive, params)):
+                return self.parent.interpret(primitive, values, params)
+            results, out_dims = primitive.batch(self.axis, values, dims, params)
+        return self.joined(results, out_dims)
+
+    def custom_call(self, call, operands):
+        values, dims = strict_zip(*map(self.split, operands)) if operands else ((), ())
+        batched, out_dims = call.batched(self.axis, dims, self.tag)
+        with use_trace(self.parent):
+            results = self.parent.custom_call(batched, values)
+        return self.joined(results, out_dims)
+
+
+def _adds(primitive: Primitive, operands: Operands, params: Any) -> bool:
+    """Whether programs of an equation add to a reference, which each element of a batch would do."""
+    if not isinstance(primitive, Programs):
+        return False
+    return accum_effect in primitive.effects(types_of(operands), params)
+
+
+@derivation("batch")
+def batch_jaxpr(
+    jaxpr: Jaxpr,
+    axis: BatchAxis,
+    dims: Dims,
+    batched_results: bool | Mask = False,
+    varying: frozenset[Any] = frozenset(),
+) -> Derived:
+    """The program of `jaxpr`, which has no constants, on batches, whose parts differ along the mesh axes `varying`.
+
+    `mask` holds where its results' batch axes are: 0, or None where a result has none and is not among
+    `batched_results`.
+    """
+    want = listed(batched_results, len(jaxpr.outvars))
+    out_dims: list[BatchDim] = []
+    lanes = Lanes(axis, jaxpr)
+
+    def run(*operands):
+        one = lambda *xs: replay(jaxpr, (), *xs)
+        results, found_dims = batch_flat(one, axis, operands, dims, lanes=lanes)
+        out_dims[:] = [0 if w or d is not None else None for w, d in strict_zip(want, found_dims)]
+        results = aligned_at(axis, results, found_dims, out_dims)
+        if axis.explicit is None:
+            return results
+        return [
+            x if o is None else cut_alike(axis, x, v.aval)
+            for x, o, v in strict_zip(results, out_dims, jaxpr.outvars)
+        ]
+
+    avals = [batched_aval(v.aval, axis, d) for v, d in strict_zip(jaxpr.invars, dims)]
+    if varying:
+        avals = [
+            a if d is None else a.update(varying=a.varying | varying)
+            for a, d in strict_zip(avals, dims)
+        ]
+    program, consts = stage_open(run, avals, jaxpr.debug)
+    program.jaxpr.memo["lanes"] = lanes
+    return Derived(program, consts, tuple(out_dims))
+
+
+def cut_alike(axis: BatchAxis, x: Any, element: Any) -> Any:
+    """`x`, a batch along axis 0 of values of type `element`, cut over Explicit mesh axes as the whole batch is."""
+    shown = getattr(axis.added_to(element, 0), "shown_sharding", None)
+    if shown is None or type_of(x).shown_sharding is shown:
+        return x
+    return bind1(reshard_p, x, params=ReshardParams(shown))
+
+
+def batched_aval(aval: Any, axis: BatchAxis, dim: BatchDim) -> Any:
+    """Type of a batch of values of type `aval`."""
+    return aval if dim is None else axis.added_to(aval, dim)

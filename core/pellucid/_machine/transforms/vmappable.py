@@ -1,0 +1,46 @@
+"""Containers that `vmap` takes apart and puts together by functions of the user, and not as trees of arrays."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pellucid._machine.base import Function, tree_map
+
+
+class Vmappable(NamedTuple):
+    """The functions of one class of containers."""
+
+    to_elt: Function
+    """(element_of, index, container, spec) -> one element of the batch.
+
+    `element_of(array, axis)` is one element of an array, `index()` the position in the batch.
+    """
+    from_elt: Function
+    """(stacked, axis_size, element, spec) -> the container; `stacked(axis_size, element, axis)` is an array of the batch."""
+
+
+class Whole:
+    """A container as one leaf of a tree, also where its class is a pytree."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+registered: dict[type, Vmappable] = {}
+"""By class of container."""
+spec_types: set[type] = set()
+"""Classes of what `in_axes` and `out_axes` may have for such containers."""
+iotas: dict[type, Function] = {}
+"""By class of axis size: the function from a size to the positions 0, 1, …"""
+
+
+def is_registered(x: Any) -> bool:
+    """Whether `x` is a container of a registered class."""
+    return type(x) in registered
+
+
+def with_leaves(tree: Any) -> Any:
+    """`tree` with each registered container as one leaf, a `Whole`."""
+    return tree_map(lambda x: Whole(x) if is_registered(x) else x, tree, is_leaf=is_registered)

@@ -1,3 +1,0 @@
-"""Clients, buffers, running."""
-
-from pellucid.runtime import interchange as _interchange
