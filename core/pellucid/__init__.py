@@ -81,7 +81,7 @@ _RENAMED = {
 _SUBMODULES = (
     "ad_checkpoint", "analysis", "api_util", "core", "custom_batching", "custom_derivatives", "debug", "distributed",
     "dlpack", "dtypes",
-    "errors", "example_libraries", "experimental", "export", "extend", "ffi", "flatten_util", "image", "interpreters", "introspect", "lax",
+    "errors", "events", "example_libraries", "experimental", "export", "extend", "ffi", "flatten_util", "image", "interpreters", "introspect", "lax",
     "memory", "monitoring",
     "nn", "numpy", "ops", "random", "ref", "scipy", "sharding", "stages", "test_util", "tree", "tree_util",
     "typing",

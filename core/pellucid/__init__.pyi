@@ -9,6 +9,7 @@ from pellucid import (
     dlpack as dlpack,
     dtypes as dtypes,
     errors as errors,
+    events as events,
     example_libraries as example_libraries,
     experimental as experimental,
     export as export,

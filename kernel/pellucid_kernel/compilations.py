@@ -12,7 +12,7 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from pellucid._machine.base import events
+from pellucid import events
 from pellucid.introspect.misses import joined_misses
 from pellucid.introspect.schema import MissesRecord
 from pellucid.introspect.unrolled import (

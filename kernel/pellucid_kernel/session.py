@@ -8,8 +8,7 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from pellucid import config, introspect
-from pellucid._machine.base import events
+from pellucid import config, events, introspect
 from pellucid.introspect.errors import PellucidError
 from pellucid_kernel.arrays import HANDLERS as ARRAY_HANDLERS
 from pellucid_kernel.cells import Cells

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid._machine.base.events import CallbackRan, Observer
+from pellucid.events import CallbackRan, Observer
 from pellucid_profiler.sources import Place
 
 
@@ -23,7 +23,7 @@ class CallbackRow(NamedTuple):
 class CallbackLog(Observer):
     """An observer that sums up the callbacks that run while it observes.
 
-    >>> from pellucid._machine.base.events import observe
+    >>> from pellucid.events import observe
     >>> log = CallbackLog()
     >>> with observe(log):
     ...     pl.jit(lambda x: pl.debug.callback(lambda x: None, x))(1.0)

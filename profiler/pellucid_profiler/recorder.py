@@ -9,7 +9,7 @@ from concurrent.futures import wait
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from pellucid._machine.base.events import add_observer, remove_observer
+from pellucid.events import add_observer, remove_observer
 from pellucid.introspect import recording
 from pellucid.introspect.errors import ArgumentValueError, UnsupportedError
 from pellucid.introspect.transfers import TransferLog

@@ -196,7 +196,7 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
     >>> start_server(port)
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.ArgumentValueError: a profiler server runs already, and a process has one at a time.
+    pellucid.errors.ArgumentValueError: a profiler server runs already, and a process has one at a time.
     ...
     >>> stop_server()
     """
@@ -222,7 +222,7 @@ def register_subprocess(pid: int, port: int) -> Callable[[], None]:
     >>> register_subprocess(os.getpid(), 9999)
     Traceback (most recent call last):
     ...
-    pellucid._machine.base.errors.ArgumentValueError: process ... can't be recorded together with this one...
+    pellucid.errors.ArgumentValueError: process ... can't be recorded together with this one...
     """
     try:
         end = recording.register_subprocess(pid, port)
@@ -249,7 +249,7 @@ def stop_server() -> None:
     >>> stop_server()
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.ArgumentValueError: no profiler server runs.
+    pellucid.errors.ArgumentValueError: no profiler server runs.
     ...
     """
     if not _servers:

@@ -3,10 +3,13 @@
 import fnmatch
 import importlib
 import re
+import subprocess
+import sys
 import types
 
 import pytest
 
+import pellucid.errors
 from tools import missing_api, public_api
 
 OURS = {
@@ -18,7 +21,11 @@ OURS = {
         "observe",
     },
     "pellucid.distributed": {"KeyValueStore", "barrier", "key_value_store", "report_error"},
-    "pellucid.errors": {"PellucidError"},
+    "pellucid.errors": {
+        name
+        for name, x in vars(pellucid.errors).items()
+        if getattr(x, "__module__", "") == "pellucid.errors"
+    },
     # In the reference they are in modules below this one.
     "pellucid.experimental.sparse": {"SparseInfo", "bcoo_eliminate_zeros", "bcsr_eliminate_zeros"},
     "pellucid.profiler": {
@@ -159,3 +166,20 @@ def test_every_missing_or_incompatible_name_has_a_reason():
         for name in (*each.missing, *each.incompatible)
     ]
     assert [n for n in names if not any(fnmatch.fnmatchcase(n, p) for p in patterns)] == []
+
+
+def test_every_error_of_the_machine_is_among_the_public_ones():
+    code = """
+import importlib, pkgutil
+import pellucid, pellucid._machine, pellucid.errors
+for module in pkgutil.walk_packages(pellucid._machine.__path__, "pellucid._machine."):
+    importlib.import_module(module.name)
+kinds = [pellucid.errors.PellucidError]
+for kind in kinds:
+    kinds += [each for each in kind.__subclasses__() if each not in kinds]
+    module = importlib.import_module(kind.__module__)
+    assert not kind.__module__.startswith("pellucid._machine"), kind
+    assert getattr(module, kind.__name__) is kind, kind
+assert len(kinds) > 60
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -41,7 +41,7 @@ def answer(version: str) -> None:
     >>> answer("0.4.0")
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.ArgumentValueError: pellucid answers for versions of jax from 0.10.2 on, below 0.13.
+    pellucid.errors.ArgumentValueError: pellucid answers for versions of jax from 0.10.2 on, below 0.13.
       got '0.4.0'
       Names and semantics are those of 0.10.2.
     """

@@ -50,7 +50,7 @@ def compute_on2(
     >>> compute_on2(abs, compute_type="device_host", out_memory_spaces=None)
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.UnsupportedError: compute_on2 isn't supported.
+    pellucid.errors.UnsupportedError: compute_on2 isn't supported.
       Use the context `compute_on`, and `device_put` results to the memory they shall lie in.
     """
     raise UnsupportedError(

@@ -18,7 +18,7 @@ def get_profiled_instructions_proto(tensorboard_dir: str) -> bytes:
     >>> get_profiled_instructions_proto("nowhere")
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.ArgumentValueError: the folder has no profile.
+    pellucid.errors.ArgumentValueError: the folder has no profile.
       nowhere
     """
     if not any(Path(tensorboard_dir).glob("*.xplane.pb")):

@@ -48,7 +48,7 @@ def get_topology_desc(
     >>> get_topology_desc("1x1", platform="cpu")
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.DeviceError: there is no topology '1x1' of cpu here.
+    pellucid.errors.DeviceError: there is no topology '1x1' of cpu here.
       no plug-in of cpu has topologies
     """
     platform = "tpu" if platform is None else platform

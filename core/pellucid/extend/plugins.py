@@ -34,7 +34,7 @@ def register_plugin(
     >>> register_plugin("abacus")
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.ArgumentValueError: register_plugin takes `library_path` or `c_api`.
+    pellucid.errors.ArgumentValueError: register_plugin takes `library_path` or `c_api`.
       plugin 'abacus': library_path=None, c_api=None
     """
     if (library_path is None) == (c_api is None):

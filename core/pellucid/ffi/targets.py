@@ -89,7 +89,7 @@ def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
     >>> register_ffi_type_id("state", None)
     Traceback (most recent call last):
     ...
-    pellucid._machine.base.errors.UnsupportedError: register_ffi_type_id isn't supported by this jaxlib.
+    pellucid.errors.UnsupportedError: register_ffi_type_id isn't supported by this jaxlib.
       Call `register_ffi_type(name, {"type_id": obj})`.
     """
     raise UnsupportedError(

@@ -16,7 +16,7 @@ def set_cpu_device_count(count: int) -> None:
     >>> set_cpu_device_count(len(pl.devices("cpu")) + 1)
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.DeviceError: the number of CPU devices can't become ...: they are in use.
+    pellucid.errors.DeviceError: the number of CPU devices can't become ...: they are in use.
     ...
     """
     for client in platforms.started_clients():

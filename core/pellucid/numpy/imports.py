@@ -89,7 +89,7 @@ def fromfile(*args: Any, **kwargs: Any) -> Any:
     >>> fromfile("numbers.bin")
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.UnsupportedError: jnp.fromfile isn't offered.
+    pellucid.errors.UnsupportedError: jnp.fromfile isn't offered.
       Use jnp.asarray(np.fromfile(...)).
     """
     raise UnsupportedError("jnp.fromfile isn't offered.", do="Use jnp.asarray(np.fromfile(...)).")
@@ -104,7 +104,7 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
     >>> fromiter(iter([1, 2]))
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.UnsupportedError: jnp.fromiter isn't offered.
+    pellucid.errors.UnsupportedError: jnp.fromiter isn't offered.
       Use jnp.asarray(np.fromiter(...)).
     """
     raise UnsupportedError("jnp.fromiter isn't offered.", do="Use jnp.asarray(np.fromiter(...)).")

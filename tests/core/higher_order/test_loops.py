@@ -180,9 +180,7 @@ def test_errors_say_what_where_and_what_to_do(call, error, fragments):
 def test_values_that_escape_a_body_are_refused():
     leaked = []
     lax.scan(lambda c, x: (leaked.append(x) or c, None), 0.0, XS)
-    check_message(
-        lambda: lax.sin(leaked[0]), pellucid._machine.base.errors.UnexpectedTracerError, "had ended"
-    )
+    check_message(lambda: lax.sin(leaked[0]), pellucid.errors.UnexpectedTracerError, "had ended")
 
 
 def test_what_no_step_changes_is_forwarded() -> None:

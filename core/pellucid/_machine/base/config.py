@@ -354,7 +354,7 @@ numpy_rank_promotion = Option(
     ...     jnp.ones(2) + jnp.ones((1, 2))
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.ShapeError: jnp.add promotes ranks: operands of shapes (2,), (1, 2).
+    pellucid.errors.ShapeError: jnp.add promotes ranks: operands of shapes (2,), (1, 2).
     ...
     """,
     _one_of("allow", "warn", "raise"),
@@ -394,7 +394,7 @@ check_tracer_leaks = Option(
     ...     pl.jit(leaked.append)(1.0)
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.LeakError: tracing `append` left 1 traced value(s) alive.
+    pellucid.errors.LeakError: tracing `append` left 1 traced value(s) alive.
     ...
     """,
     in_trace_key=True,
@@ -407,7 +407,7 @@ debug_nans = Option(
     ...     jnp.log(-1.0)
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.NonFiniteError: `log` gave a result with NaN in it.
+    pellucid.errors.NonFiniteError: `log` gave a result with NaN in it.
     ...
     """,
     in_call_key=True,
@@ -420,7 +420,7 @@ debug_infs = Option(
     ...     1 / jnp.zeros(1)
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.NonFiniteError: `divide` gave a result with infinity in it.
+    pellucid.errors.NonFiniteError: `divide` gave a result with infinity in it.
     ...
     """,
     in_call_key=True,
@@ -567,7 +567,7 @@ legacy_prng_key = Option(
     ...     pl.random.uniform(pl.random.PRNGKey(0))
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.ArgumentTypeError: uniform got the words of a key, where typed keys are expected.
+    pellucid.errors.ArgumentTypeError: uniform got the words of a key, where typed keys are expected.
     ...
     """,
     _one_of("allow", "warn", "error"),
@@ -606,7 +606,7 @@ softmax_custom_jvp = Option(
     ...     pass
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.ConfigError: option 'softmax_custom_jvp' does not take False.
+    pellucid.errors.ConfigError: option 'softmax_custom_jvp' does not take False.
       only True is supported
     ...
     """,
@@ -625,7 +625,7 @@ transfer_guard_host_to_device = Option(
     ...     pl.device_put(1.0)
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.TransferGuardError: a host-to-device transfer happened that the transfer guard forbids.
+    pellucid.errors.TransferGuardError: a host-to-device transfer happened that the transfer guard forbids.
     ...
     """,
     _guard_level,
@@ -640,7 +640,7 @@ transfer_guard_device_to_device = Option(
     ...     pl.device_put(x, pl.devices()[1])
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.TransferGuardError: a device-to-device transfer happened that the transfer guard forbids.
+    pellucid.errors.TransferGuardError: a device-to-device transfer happened that the transfer guard forbids.
     ...
     """,
     _guard_level,
@@ -665,7 +665,7 @@ transfer_guard = Option(
     ...     jnp.sin(np.ones(2))
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.TransferGuardError: a host-to-device transfer happened that the transfer guard forbids.
+    pellucid.errors.TransferGuardError: a host-to-device transfer happened that the transfer guard forbids.
     ...
     """,
     _guard_level,
@@ -704,7 +704,7 @@ no_tracing = Option(
     ...     pl.jit(lambda x: 19 * x)(1)
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.ForbiddenError: `<lambda>` has to be traced, which `no_tracing` forbids.
+    pellucid.errors.ForbiddenError: `<lambda>` has to be traced, which `no_tracing` forbids.
     ...
     """,
 )
@@ -716,7 +716,7 @@ no_execution = Option(
     ...     jnp.sin(1.0)
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.ForbiddenError: `sin` has to run, which `no_execution` forbids.
+    pellucid.errors.ForbiddenError: `sin` has to run, which `no_execution` forbids.
     ...
     """,
     in_call_key=True,
@@ -730,7 +730,7 @@ auto_pcast = Option(
     ...     pl.shard_map(jnp.multiply, mesh=mesh, in_specs=(pl.P("i"), pl.P()), out_specs=pl.P("i"))(jnp.ones(2), 3.0)
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.CollectiveError: `mul` takes operands that vary over the same mesh axes.
+    pellucid.errors.CollectiveError: `mul` takes operands that vary over the same mesh axes.
     ...
     """,
     in_trace_key=True,
@@ -743,7 +743,7 @@ allow_f16_reductions = Option(
     ...     lax.reduce_sum(jnp.ones(2, "float16"), (0,))
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.ArgumentValueError: reduce_sum of 16-bit floating numbers is forbidden by `allow_f16_reductions`.
+    pellucid.errors.ArgumentValueError: reduce_sum of 16-bit floating numbers is forbidden by `allow_f16_reductions`.
     ...
     """,
     in_trace_key=True,
@@ -759,7 +759,7 @@ remove_size_one_mesh_axis_from_type = Option(
     ...     pass
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.ConfigError: option 'remove_size_one_mesh_axis_from_type' does not take True.
+    pellucid.errors.ConfigError: option 'remove_size_one_mesh_axis_from_type' does not take True.
       only False is supported
     ...
     """,

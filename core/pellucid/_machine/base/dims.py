@@ -29,8 +29,6 @@ class InconclusiveDimensionOperation(PellucidError, ValueError):
     State what holds, as in `symbolic_shape(..., constraints=["b >= 2"])`.
     """
 
-    __module__ = "pellucid.errors"
-
 
 class Symbol:
     """Base class of symbolic sizes.

@@ -14,7 +14,7 @@ from typing import Any
 from pellucid._machine.xla import JaxRuntimeError
 
 _PUBLIC = "pellucid.errors"
-"""Module in which users find the classes that `jax.errors` has, too."""
+"""Module in which users find the classes of errors that the machine raises."""
 JaxRuntimeError.__module__ = _PUBLIC
 
 
@@ -28,6 +28,12 @@ class PellucidError(Exception):
       x[0]: int
       Make them equal.
     """
+
+    __module__ = _PUBLIC
+
+    def __init_subclass__(cls) -> None:
+        if cls.__module__.startswith("pellucid._machine."):
+            cls.__module__ = _PUBLIC
 
     def __init__(
         self,
@@ -73,7 +79,7 @@ def expecting(what: str, argument: Any) -> Iterator[None]:
     ...     pairs = [(source, destination) for source, destination in [1, 2]]
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.ArgumentTypeError: perm is a list of pairs.
+    pellucid.errors.ArgumentTypeError: perm is a list of pairs.
       got [1, 2]
     """
     try:
@@ -133,8 +139,6 @@ class JAXTypeError(PellucidError, TypeError):
     TracerBoolConversionError
     """
 
-    __module__ = _PUBLIC
-
     def __init__(self, what: Any = "", context: str = "", **more: Any) -> None:
         if not isinstance(what, str):
             definition = (inspect.getdoc(type(self)) or "").partition("\n")[0]
@@ -152,8 +156,6 @@ class ConcretizationTypeError(JAXTypeError):
     ...
     """
 
-    __module__ = _PUBLIC
-
 
 class TracerBoolConversionError(ConcretizationTypeError):
     """A traced value was used as a Python bool.
@@ -164,8 +166,6 @@ class TracerBoolConversionError(ConcretizationTypeError):
     pellucid.errors.TracerBoolConversionError: a traced array was used as a Python bool, but its value is known only when the program runs.
     ...
     """
-
-    __module__ = _PUBLIC
 
 
 class TracerIntegerConversionError(ConcretizationTypeError):
@@ -178,8 +178,6 @@ class TracerIntegerConversionError(ConcretizationTypeError):
     ...
     """
 
-    __module__ = _PUBLIC
-
 
 class TracerArrayConversionError(ConcretizationTypeError):
     """A traced value was asked for its NumPy array.
@@ -191,8 +189,6 @@ class TracerArrayConversionError(ConcretizationTypeError):
     ...
     """
 
-    __module__ = _PUBLIC
-
 
 class JAXIndexError(PellucidError, IndexError):
     """An index that depends on a traced value.
@@ -200,8 +196,6 @@ class JAXIndexError(PellucidError, IndexError):
     >>> issubclass(NonConcreteBooleanIndexError, JAXIndexError)
     True
     """
-
-    __module__ = _PUBLIC
 
 
 class NonConcreteBooleanIndexError(ConcretizationTypeError, JAXIndexError):
@@ -213,8 +207,6 @@ class NonConcreteBooleanIndexError(ConcretizationTypeError, JAXIndexError):
     pellucid.errors.NonConcreteBooleanIndexError: a mask used as an index must be known when the program is traced: the result's shape depends on it.
     ...
     """
-
-    __module__ = _PUBLIC
 
 
 class UnexpectedTracerError(JAXTypeError):
@@ -228,8 +220,6 @@ class UnexpectedTracerError(JAXTypeError):
     pellucid.errors.UnexpectedTracerError: a traced value was used after the tracing of `append` that made it had ended.
     ...
     """
-
-    __module__ = _PUBLIC
 
 
 class UnsupportedError(PellucidError, NotImplementedError):
@@ -277,8 +267,6 @@ class JaxprTypeError(PellucidError, TypeError):
     pellucid.errors.JaxprTypeError: ...
     """
 
-    __module__ = _PUBLIC
-
 
 class ArrayConversionError(PellucidError, TypeError, ValueError):
     """An array that can't become the Python value or buffer that was asked for."""
@@ -299,7 +287,7 @@ class PlatformError(PellucidError, RuntimeError):
 class XlaError(PellucidError, JaxRuntimeError):
     """XLA refused a program, or a program failed while it ran; also a kind of the error that jaxlib's own code raises.
 
-    >>> issubclass(pl._machine.base.errors.XlaError, pl.errors.JaxRuntimeError)
+    >>> issubclass(pl.errors.XlaError, pl.errors.JaxRuntimeError)
     True
     """
 
@@ -385,8 +373,6 @@ class KeyReuseError(JAXTypeError):
         ...
     pellucid.errors.KeyReuseError: `normal` uses a random key for a second time.
     """
-
-    __module__ = _PUBLIC
 
 
 class NonFiniteError(PellucidError, FloatingPointError):

@@ -23,7 +23,7 @@ class CheckError(PellucidError, ValueError):
     >>> error.throw()
     Traceback (most recent call last):
         ...
-    pellucid._machine.checks.errors.CheckError: not positive (`check` failed)
+    pellucid.errors.CheckError: not positive (`check` failed)
     ...
     """
 

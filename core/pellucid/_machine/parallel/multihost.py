@@ -320,7 +320,7 @@ def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
     ...     pass
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.DistributedError: live_devices: this process is not joined to others.
+    pellucid.errors.DistributedError: live_devices: this process is not joined to others.
     ...
     """
     initialize.job(_NAME)

@@ -50,7 +50,7 @@ def register_pass(pass_: Pass) -> None:
     >>> register_pass(all_passes()[0])
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.ArgumentValueError: register_pass: there is a pass of this name.
+    pellucid.errors.ArgumentValueError: register_pass: there is a pass of this name.
       name: 'jaxpr'
     """
     if pass_.name in _passes:

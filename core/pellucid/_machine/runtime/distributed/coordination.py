@@ -48,7 +48,7 @@ class KeyValueStore:
     >>> share(pl.distributed.key_value_store())
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.DistributedError: distributed.key_value_store: this process is not joined to others.
+    pellucid.errors.DistributedError: distributed.key_value_store: this process is not joined to others.
     ...
     """
 

@@ -68,7 +68,7 @@ def initialize(
     >>> pl.distributed.initialize("localhost:8476", num_processes=2, process_id=0)
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.DistributedError: distributed.initialize: devices were already used, so this process can't join others any more.
+    pellucid.errors.DistributedError: distributed.initialize: devices were already used, so this process can't join others any more.
     ...
     """
     for job in peers.jobs:
@@ -160,7 +160,7 @@ def barrier(name: str, timeout_seconds: float = 300.0, process_ids: Ints | None 
     >>> pl.distributed.barrier("loaded", timeout_seconds=10.0)
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.DistributedError: distributed.barrier: this process is not joined to others.
+    pellucid.errors.DistributedError: distributed.barrier: this process is not joined to others.
     ...
     """
     job("distributed.barrier").barriers.wait(name, timeout_seconds, process_ids)
@@ -177,7 +177,7 @@ def report_error(reason: str | None) -> None:
     >>> pl.distributed.report_error("out of memory")
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.DistributedError: distributed.report_error: this process is not joined to others.
+    pellucid.errors.DistributedError: distributed.report_error: this process is not joined to others.
     ...
     """
     job("distributed.report_error").meetings.stop(reason)
@@ -191,7 +191,7 @@ def key_value_store() -> KeyValueStore:
     >>> pl.distributed.key_value_store().set("step", "3")
     Traceback (most recent call last):
         ...
-    pellucid._machine.base.errors.DistributedError: distributed.key_value_store: this process is not joined to others.
+    pellucid.errors.DistributedError: distributed.key_value_store: this process is not joined to others.
     ...
     """
     return job("distributed.key_value_store").store

@@ -1,0 +1,22 @@
+"""What core tells while it works, and who listens: one class for each kind of event, and observers of them."""
+
+from pellucid._machine.base.events import (
+    CacheLooked as CacheLooked,
+    CallbackRan as CallbackRan,
+    CompilationFinished as CompilationFinished,
+    EquationStaged as EquationStaged,
+    Event as Event,
+    Observer as Observer,
+    PassFinished as PassFinished,
+    StageEnded as StageEnded,
+    StageStarted as StageStarted,
+    TraceFinished as TraceFinished,
+    TracerLeaked as TracerLeaked,
+    TransferFinished as TransferFinished,
+    TransferStarted as TransferStarted,
+    add_observer as add_observer,
+    by_tool as by_tool,
+    counting as counting,
+    observe as observe,
+    remove_observer as remove_observer,
+)
