@@ -72,16 +72,31 @@ FIGURES: dict[tuple[str, str], Callable[[Any], dict[str, Any] | None]] = {
 }
 """For each type, by module and name (so that nothing is imported for it), how it is shown."""
 
+SERVED_AS = {
+    "pellucid._machine.ir.jaxpr": "jax._src.ir.jaxpr",
+    "pellucid._machine.higher_order.stages": "jax.stages",
+    "pellucid._machine.sharding.mesh": "jax.sharding",
+    "pellucid._machine.sharding.named_sharding": "jax.sharding",
+    "pellucid_profiler.session": "jax.profiler",
+    "pellucid_profiler.recorder": "jax.profiler",
+    "pellucid_profiler.comparison": "jax.profiler",
+}
+"""The modules of which these types say that they are while `import jax` is answered (`as_jax/identity.py`)."""
+
 
 def register(shell: Any) -> None:
     """Show core objects as figures in an IPython `shell`."""
     formatter = shell.display_formatter.mimebundle_formatter
     for (module, name), figure in FIGURES.items():
-        formatter.for_type_by_name(module, name, lambda value, _figure=figure, **_: _figure(value))
+        for named in {module, SERVED_AS.get(module, module)}:
+            formatter.for_type_by_name(
+                named, name, lambda value, _figure=figure, **_: _figure(value)
+            )
 
 
 def unregister(shell: Any) -> None:
     """Undo `register`."""
     formatter = shell.display_formatter.mimebundle_formatter
     for module, name in FIGURES:
-        formatter.pop(f"{module}.{name}", None)
+        for named in {module, SERVED_AS.get(module, module)}:
+            formatter.pop(f"{named}.{name}", None)
