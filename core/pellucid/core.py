@@ -17,16 +17,16 @@ from pellucid._machine.ir.avals import (
     abstract_token as abstract_token,
 )
 from pellucid._machine.ir.checking import check_jaxpr as check_jaxpr
+from pellucid._machine.ir.effects import (
+    Effect as Effect,
+    Effects as Effects,
+    no_effects as no_effects,
+)
 from pellucid._machine.ir.jaxpr import (
     Atom as Atom,
     DebugInfo as DebugInfo,
     DropVar as DropVar,
     subjaxprs as _subjaxprs,
-)
-from pellucid._machine.ir.rules import (
-    Effect as Effect,
-    Effects as Effects,
-    no_effects as no_effects,
 )
 from pellucid._machine.tracing.current import ensure_compile_time_eval as ensure_compile_time_eval
 from pellucid._machine.tracing.staging import eval_jaxpr as eval_jaxpr

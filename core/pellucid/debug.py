@@ -11,7 +11,7 @@ from pellucid._machine.callbacks.inspection import (
     inspect_array_sharding as inspect_array_sharding,
     visualize_array_sharding as visualize_array_sharding,
 )
-from pellucid._machine.ir.rules import (
+from pellucid._machine.ir.effects import (
     DebugEffect as DebugEffect,
     OrderedDebugEffect as OrderedDebugEffect,
 )

@@ -10,7 +10,7 @@ import pytest
 
 import pellucid as pl
 from pellucid._machine.ir.primitive import registry
-from pellucid._machine.ir.rules import TRANSCENDENTAL
+from pellucid._machine.ir.traits import TRANSCENDENTAL
 from pellucid._machine.primitives.arithmetic import mul
 from pellucid._machine.primitives.families import FLOATING, Elementwise
 from pellucid._machine.primitives.transcendental import tanh

@@ -28,7 +28,7 @@ class Operation(NamedTuple):
     """One row of the table."""
 
     kind: str
-    """As `ir.rules.Kind` has it."""
+    """As `ir.traits.Kind` has it."""
     flops: float | CountRule | None = 0.0
     """Arithmetic operations: per result element, or a rule for one run; None where they are unknown."""
     transcendentals: float = 0.0

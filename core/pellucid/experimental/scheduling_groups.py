@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from pellucid._machine.base.errors import ArgumentTypeError
 from pellucid._machine.base.typing import Function
 from pellucid._machine.higher_order.calls import Call
+from pellucid._machine.ir.facets import Shown
 from pellucid._machine.ir.jaxpr import ClosedJaxpr, DebugInfo
-from pellucid._machine.ir.rules import Shown, Values
+from pellucid._machine.ir.rules import Values
 from pellucid._machine.tracing.function import name_of
 from pellucid._machine.tracing.trace import bind, types_of
 from pellucid._machine.transforms.derived import stage_open

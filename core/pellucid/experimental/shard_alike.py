@@ -8,7 +8,7 @@ from pellucid._machine.base.errors import ArgumentValueError
 from pellucid._machine.base.functional import strict_zip
 from pellucid._machine.ir.factors import words
 from pellucid._machine.ir.primitive import NoParams, Primitive
-from pellucid._machine.ir.rules import Traits
+from pellucid._machine.ir.traits import Traits
 from pellucid._machine.primitives.creation import instantiate
 from pellucid._machine.primitives.movement import brought_to, move_axis
 from pellucid._machine.tracing.trace import as_operand, bind, type_of

@@ -13,9 +13,9 @@ from pellucid._machine.base.functional import strict_zip
 from pellucid._machine.base.tree import tree_structure
 from pellucid._machine.base.typing import Function
 from pellucid._machine.callbacks.host import FlatCallback
+from pellucid._machine.ir.effects import Effect, OrderedIOEffect
 from pellucid._machine.ir.jaxpr import ClosedJaxpr, Jaxpr
 from pellucid._machine.ir.rewriting import constants_as_inputs
-from pellucid._machine.ir.rules import Effect, OrderedIOEffect
 from pellucid._machine.lowering.custom_calls import host_call
 from pellucid._machine.lowering.module import LoweringContext, ModuleOptions, lower_module, ordered
 from pellucid._machine.lowering.rule_context import TokenSet

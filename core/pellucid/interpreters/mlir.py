@@ -22,8 +22,8 @@ from pellucid._machine.base.errors import (
 from pellucid._machine.base.functional import renamed
 from pellucid._machine.base.typing import Function
 from pellucid._machine.ir.avals import abstract_token, shaped_array
+from pellucid._machine.ir.effects import Effect
 from pellucid._machine.ir.primitive import Primitive
-from pellucid._machine.ir.rules import Effect
 from pellucid._machine.lowering.custom_calls import typed_attribute
 from pellucid._machine.lowering.module import LoweringContext as LoweringRuleContext
 from pellucid._machine.lowering.operations import OperationBuilder

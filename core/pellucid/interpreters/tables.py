@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from pellucid._machine.base.errors import ArgumentTypeError
 from pellucid._machine.base.typing import Function
+from pellucid._machine.ir.facets import Linearized
 from pellucid._machine.ir.primitive import Primitive, registry
-from pellucid._machine.ir.rules import Linearized
 from pellucid._machine.xla import flags
 from pellucid.interpreters import user_primitive
 from pellucid.introspect.rules import has_rule

@@ -9,8 +9,16 @@ from typing import Any
 from pellucid._machine.base.errors import ArgumentTypeError, MissingRule
 from pellucid._machine.base.typing import Function
 from pellucid._machine.ir.avals import AbstractValue
+from pellucid._machine.ir.effects import no_effects
+from pellucid._machine.ir.facets import Runs
 from pellucid._machine.ir.primitive import Primitive as BuiltIn
-from pellucid._machine.ir.rules import Avals, Operands, Results, Runs, Traits, Values, no_effects
+from pellucid._machine.ir.rules import (
+    Avals,
+    Operands,
+    Results,
+    Values,
+)
+from pellucid._machine.ir.traits import Traits
 from pellucid._machine.sharding.explicit_types import check_divisible
 
 CUSTOM = Traits(kind="custom", flops=None)

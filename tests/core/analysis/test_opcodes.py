@@ -2,7 +2,7 @@
 
 import typing
 
-from pellucid._machine.ir.rules import Kind
+from pellucid._machine.ir.traits import Kind
 from pellucid._machine.xla.mlir import new_context
 from pellucid.analysis.opcodes import OPERATIONS, Details, is_exchange, operation_cost, operation_of
 from pellucid.analysis.shapes import Shape

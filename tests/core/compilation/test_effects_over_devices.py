@@ -11,8 +11,9 @@ import pytest
 import pellucid as pl
 import pellucid.debug
 from pellucid._machine.ir.avals import abstract_token, shaped_array
+from pellucid._machine.ir.effects import Effect
 from pellucid._machine.ir.primitive import NO_PARAMS, Primitive
-from pellucid._machine.ir.rules import HOST, Effect
+from pellucid._machine.ir.traits import HOST
 from pellucid._machine.tracing.trace import bind
 from pellucid._machine.xla.mlir import ir
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec as P

@@ -11,7 +11,7 @@ import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import export, lax
 from pellucid._machine.base.errors import UnsupportedError
-from pellucid._machine.ir.rules import Effect, OrderedIOEffect
+from pellucid._machine.ir.effects import Effect, OrderedIOEffect
 from pellucid._machine.xla.mlir import ir, new_context
 from pellucid.export.checks import STABLE_CUSTOM_CALLS, check_custom_calls
 from pellucid.export.flatbuffers import encode

@@ -11,7 +11,12 @@ from pellucid import lax
 from pellucid._machine.higher_order.calls import Defined, JitParams
 from pellucid._machine.ir.avals import shaped_array
 from pellucid._machine.ir.jaxpr import ClosedJaxpr
-from pellucid._machine.ir.rules import Group, Role, Slot, Slots
+from pellucid._machine.ir.slots import (
+    Group,
+    Role,
+    Slot,
+    Slots,
+)
 from pellucid._machine.lowering.loops import while_loop as lowered_loop
 from pellucid._machine.lowering.module import ordered
 from pellucid._machine.tracing.staging import replay

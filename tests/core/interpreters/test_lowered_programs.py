@@ -10,7 +10,7 @@ from pellucid._machine.base.errors import (
     CallbackError,
     UnsupportedError,
 )
-from pellucid._machine.ir.rules import io_effect, ordered_io_effect
+from pellucid._machine.ir.effects import io_effect, ordered_io_effect
 from pellucid.experimental.layout import Layout
 from pellucid.extend.core import Primitive
 from pellucid.interpreters import mlir, partial_eval

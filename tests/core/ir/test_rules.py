@@ -4,7 +4,7 @@ import pytest
 
 from pellucid._machine.base.errors import ArgumentTypeError
 from pellucid._machine.ir.primitive import Primitive
-from pellucid._machine.ir.rules import ARITHMETIC, Traits
+from pellucid._machine.ir.traits import ARITHMETIC, Traits
 from pellucid._machine.primitives.families import FLOATING, Elementwise
 from pellucid._machine.primitives.movement import Movement
 

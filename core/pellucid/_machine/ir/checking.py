@@ -7,8 +7,8 @@ from typing import Any
 
 from pellucid._machine.base import JaxprTypeError, strict_zip
 
+from .effects import StateEffect
 from .jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, subjaxprs
-from .rules import StateEffect
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:

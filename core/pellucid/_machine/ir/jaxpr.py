@@ -12,8 +12,10 @@ from pellucid._machine.base import Names, NameStack
 from pellucid._machine.base.late import late
 
 from .avals import AbstractRef, AbstractValue
+from .effects import Effects, StateEffect, no_effects
+from .facets import Collective
 from .primitive import Primitive, Programs, params_of
-from .rules import Collective, Effects, Operands, StateEffect, Values, no_effects
+from .rules import Operands, Values
 
 T = TypeVar("T")
 

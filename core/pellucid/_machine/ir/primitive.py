@@ -21,22 +21,19 @@ from pellucid._machine.sharding.explicit_types import (
 )
 
 from .avals import AbstractRef, AbstractValue, ShapedArray
+from .effects import Effects, no_effects
+from .facets import LaidOut, OnReferences
 from .factors import Factors, alike
 from .rules import (
     Avals,
     BatchAxis,
     BatchDim,
     Dims,
-    Effects,
-    LaidOut,
-    OnReferences,
     Operands,
     Results,
-    Slots,
-    Traits,
-    call_slots,
-    no_effects,
 )
+from .slots import Slots, call_slots
+from .traits import Traits
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

@@ -19,8 +19,8 @@ import numpy as np
 from pellucid._machine.base import dtypes, source, strict_zip
 from pellucid._machine.base.pretty import Break, Doc, Group, Mark, Nest, concat, join, layout
 
+from .facets import Shown
 from .jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, subjaxprs
-from .rules import Shown
 
 
 def variable_names() -> Iterator[str]:

@@ -12,7 +12,8 @@ from pellucid._machine.base.errors import ArgumentTypeError, MissingRule, Unsupp
 from pellucid._machine.base.typing import Function
 from pellucid._machine.higher_order.custom_rules import SymbolicZero
 from pellucid._machine.ir.avals import AbstractValue, ShapedArray
-from pellucid._machine.ir.rules import Effect, Zero
+from pellucid._machine.ir.effects import Effect
+from pellucid._machine.ir.rules import Zero
 from pellucid._machine.primitives.creation import instantiate
 from pellucid._machine.tracing.trace import Tracer, is_array_like, type_of
 from pellucid._machine.xla import pytree

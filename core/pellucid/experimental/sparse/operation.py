@@ -13,8 +13,9 @@ from pellucid import numpy as jnp
 from pellucid._machine.base import public_functions
 from pellucid._machine.base.caching import cached
 from pellucid._machine.higher_order.calls import Defined, JitParams
+from pellucid._machine.ir.facets import Shown
 from pellucid._machine.ir.jaxpr import ClosedJaxpr
-from pellucid._machine.ir.rules import CONTROL, Shown
+from pellucid._machine.ir.traits import CONTROL
 from pellucid._machine.tracing.trace import bind, type_of
 from pellucid._machine.transforms.derived import stage_open
 from pellucid._machine.transforms.vmap import vmap

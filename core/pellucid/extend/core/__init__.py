@@ -8,6 +8,7 @@ from pellucid._machine.base.errors import JaxprTypeError
 from pellucid._machine.base.functional import renamed
 from pellucid._machine.ir.avals import AbstractToken
 from pellucid._machine.ir.checking import check_jaxpr
+from pellucid._machine.ir.effects import Effect, Effects, no_effects
 from pellucid._machine.ir.jaxpr import (
     ClosedJaxpr,
     DebugInfo,
@@ -17,7 +18,6 @@ from pellucid._machine.ir.jaxpr import (
     Var,
     subjaxprs as _subjaxprs,
 )
-from pellucid._machine.ir.rules import Effect, Effects, no_effects
 from pellucid._machine.runtime.tokens import Token
 from pellucid._machine.tracing.current import (
     take_current_trace as take_current_trace,

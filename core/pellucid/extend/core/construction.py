@@ -11,6 +11,7 @@ from pellucid._machine.base import dtypes
 from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid._machine.base.typing import Function
 from pellucid._machine.higher_order.calls import ClosedCall, ClosedCallParams, call_p
+from pellucid._machine.ir.effects import Effects
 from pellucid._machine.ir.jaxpr import (
     Atom,
     DebugInfo,
@@ -21,7 +22,6 @@ from pellucid._machine.ir.jaxpr import (
     subjaxprs as programs_among,
 )
 from pellucid._machine.ir.primitive import Primitive, params_of
-from pellucid._machine.ir.rules import Effects
 from pellucid._machine.tracing.current import context
 from pellucid._machine.tracing.trace import bind, types_of
 from pellucid._machine.transforms.derived import stage_open

@@ -1,0 +1,130 @@
+"""Slots: the programs among the params of a primitive, and the roles of the operands they take and results they give.
+
+By them readers follow values through programs, and rewrites put other programs in their place.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pellucid._machine.base import strict_zip
+
+from .rules import Operands, Values
+
+if TYPE_CHECKING:
+    from .jaxpr import ClosedJaxpr
+
+
+class Role(enum.Enum):
+    """Role of consecutive operands or results of an equation for its programs."""
+
+    INDEX = "index"
+    """Operand: the number of the one program that runs."""
+    CONSTANT = "constant"
+    """Operand: the same value in every run."""
+    CARRY = "carry"
+    """Operand and result: the result of one run is the operand of the next."""
+    STACKED = "stacked"
+    """Operand or result: one element along axis 0 for each run."""
+    RESULT = "result"
+    """Result of the one run."""
+
+
+class Group(NamedTuple):
+    """Consecutive operands, or results, of one role."""
+
+    role: Role
+    size: int
+
+
+class Slot(NamedTuple):
+    """A program: positions of the operand groups that are its inputs and of the result groups that it gives, in order.
+
+    One that gives no group decides by its only result whether a loop continues.
+    """
+
+    program: ClosedJaxpr
+    takes: tuple[int, ...]
+    gives: tuple[int, ...]
+
+    @property
+    def is_predicate(self) -> bool:
+        """Whether its result decides if a loop continues."""
+        return not self.gives
+
+
+class Slots(NamedTuple):
+    """All programs of an equation."""
+
+    operands: tuple[Group, ...]
+    results: tuple[Group, ...]
+    programs: tuple[Slot, ...]
+    runs: int | None = 1
+    """Number of runs of each; None where it is known only at run time."""
+    is_reversed: bool = False
+    """Whether the runs take, and give, elements along axis 0 from the last to the first."""
+    ends: bool = False
+    """Whether a predicate comes after each run and ends the loop; otherwise it comes before each run."""
+
+    @property
+    def choosing(self) -> list[int]:
+        """Positions of the operand groups that choose which one of the programs runs: one, or none."""
+        return _places(self.operands, Role.INDEX)
+
+    @property
+    def carries(self) -> list[tuple[int, int]]:
+        """(position among operand groups, position among result groups) of each carry."""
+        places = [_places(groups, Role.CARRY) for groups in (self.operands, self.results)]
+        return list(strict_zip(*places))
+
+    def split(self, values: Operands) -> list[Values]:
+        """`values`, one for each operand, group by group."""
+        return _split(self.operands, values)
+
+    def split_results(self, values: Operands) -> list[Values]:
+        """`values`, one for each result, group by group."""
+        return _split(self.results, values)
+
+    def gathered(
+        self, slot: Slot, groups: Sequence[Sequence[Any]] | Mapping[int, Sequence[Any]]
+    ) -> Values:
+        """The values for the inputs of a program, from those for all operands by group."""
+        return [x for group in slot.takes for x in groups[group]]
+
+    def taken(self, slot: Slot, values: Operands) -> dict[int, Values]:
+        """`values`, one for each input of a program, by position of the operand group."""
+        sizes = [self.operands[group] for group in slot.takes]
+        return dict(strict_zip(slot.takes, _split(sizes, values)))
+
+    def given(self, slot: Slot, values: Operands) -> list[tuple[int, Values]]:
+        """`values`, one for each result of a program, with the position of their result group."""
+        sizes = [self.results[group] for group in slot.gives]
+        return list(strict_zip(slot.gives, _split(sizes, values)))
+
+
+def call_slots(program: ClosedJaxpr) -> Slots:
+    """The slots of an equation that runs one program once, on all of its operands."""
+    jaxpr = program.jaxpr
+    operands, results = len(jaxpr.invars), len(jaxpr.outvars)
+    return Slots(
+        (Group(Role.CONSTANT, operands),),
+        (Group(Role.RESULT, results),),
+        (Slot(program, (0,), (0,)),),
+    )
+
+
+def _places(groups: Sequence[Group], role: Role) -> list[int]:
+    return [i for i, group in enumerate(groups) if group.role is role]
+
+
+def _split(groups: Sequence[Group], values: Operands) -> list[Values]:
+    return consecutive([group.size for group in groups], values)[:-1]
+
+
+def consecutive(sizes: Iterable[int], values: Operands) -> list[Values]:
+    """Consecutive parts of `values` of these sizes, and the rest."""
+    rest = iter(values)
+    return [*([*itertools.islice(rest, n)] for n in sizes), [*rest]]
