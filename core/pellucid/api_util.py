@@ -11,7 +11,7 @@ from pellucid._machine.base.tree import broadcast_prefix_to, is_none, tree_unfla
 from pellucid._machine.base.typing import Function
 from pellucid._machine.ir.jaxpr import DebugInfo
 from pellucid._machine.tracing.function import FunctionSpec, indices, name_of
-from pellucid._machine.tracing.trace import type_of
+from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.xla.pytree import flatten
 from pellucid.extend.linear_util import (
     Store,

@@ -29,15 +29,19 @@ from pellucid._machine.ir.jaxpr import (
     subjaxprs as _subjaxprs,
 )
 from pellucid._machine.tracing.current import ensure_compile_time_eval as ensure_compile_time_eval
+from pellucid._machine.tracing.operands import (
+    is_array_like as _is_array_like,
+    type_handlers as _type_handlers,
+)
 from pellucid._machine.tracing.staging import eval_jaxpr as eval_jaxpr
 from pellucid._machine.tracing.trace import (
-    Tracer as Tracer,
-    concrete_or_error as concrete_or_error,
     find_top_trace as find_top_trace,
     get_opaque_trace_state as get_opaque_trace_state,
-    is_array_like as _is_array_like,
+)
+from pellucid._machine.tracing.tracer import (
+    Tracer as Tracer,
+    concrete_or_error as concrete_or_error,
     is_concrete as is_concrete,
-    type_handlers as _type_handlers,
 )
 from pellucid.extend.core.construction import (
     CallPrimitive as CallPrimitive,

@@ -10,7 +10,7 @@ import pytest
 import pellucid
 from pellucid._machine.base.late import late, origins
 from pellucid._machine.tracing.array_methods import OPERATORS
-from pellucid._machine.tracing.trace import Tracer
+from pellucid._machine.tracing.tracer import Tracer
 from pellucid._machine.xla.arrays import ArrayImpl
 
 SOURCES = [p.read_text() for p in Path(pellucid.__file__).parent.rglob("*.py")]

@@ -10,7 +10,7 @@ import numpy as np
 from pellucid._machine.base import dtypes
 from pellucid._machine.ir.rules import Zero
 from pellucid._machine.primitives.creation import instantiate
-from pellucid._machine.tracing.trace import type_of
+from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.transforms.jvp import jvp_flat
 from pellucid._machine.transforms.linearize import linearize_flat
 from pellucid._machine.transforms.transpose import backward_pass

@@ -14,8 +14,8 @@ import numpy as np
 
 from pellucid._machine.base import config
 from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.tracing.staging import replay, stage
-from pellucid._machine.tracing.trace import type_of
 from tests.laws.jax_answers import COMPILATION
 
 EXACT = {**COMPILATION, "xla_cpu_use_fusion_emitters": True, "xla_backend_optimization_level": 3}

@@ -27,8 +27,8 @@ import pellucid.lax
 import pellucid.random
 from pellucid._machine.ir.jaxpr import subjaxprs
 from pellucid._machine.primitives.families import kind_of
+from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.tracing.staging import stage
-from pellucid._machine.tracing.trace import type_of
 from pellucid.experimental import sparse
 from pellucid.random import threefry
 

@@ -7,8 +7,8 @@ import pytest
 
 from pellucid._machine.ir.rules import Zero
 from pellucid._machine.primitives.creation import instantiate
+from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.tracing.staging import replay
-from pellucid._machine.tracing.trace import type_of
 from tests.laws.compare import assert_close, pairing
 from tests.laws.directions import cotangents_by, direction, linear_program, tangents_of
 from tests.laws.sample import Sample, differentiable_samples

@@ -10,8 +10,8 @@ import pytest
 from oracle import Oracle
 
 from pellucid._machine.base import config
+from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.tracing.staging import stage
-from pellucid._machine.tracing.trace import type_of
 from tests.laws import jax_answers
 from tests.laws.compare import assert_close, assert_same_bits
 from tests.laws.directions import cotangents_by, inexact, linear_program, tangents_of

@@ -10,8 +10,8 @@ import pellucid
 from pellucid._machine.ir.avals import shaped_array
 from pellucid._machine.ir.primitive import Primitive
 from pellucid._machine.sharding.explicit_types import Rule, rule_of
+from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.tracing.staging import stage
-from pellucid._machine.tracing.trace import type_of
 from tests.laws.sample import Sample, families
 
 APART = {"conv_general_dilated"}

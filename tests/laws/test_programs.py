@@ -14,7 +14,7 @@ from pellucid._machine.ir.avals import physical
 from pellucid._machine.ir.checking import check_jaxpr
 from pellucid._machine.ir.rewriting import constants_as_inputs
 from pellucid._machine.lowering.module import ModuleOptions, lower_module
-from pellucid._machine.tracing.trace import type_of
+from pellucid._machine.tracing.operands import type_of
 from tests.laws.compare import assert_close
 from tests.laws.evaluation import Evaluated
 from tests.laws.sample import Sample, all_samples, eager_samples

@@ -7,8 +7,9 @@ import numpy as np
 from pellucid._machine.ir.jaxpr import Literal
 from pellucid._machine.ir.primitive import registry
 from pellucid._machine.primitives.families import kind_of
+from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.tracing.staging import stage
-from pellucid._machine.tracing.trace import bind, type_of
+from pellucid._machine.tracing.trace import bind
 from tests.laws.sample import eager_samples
 
 EXTREMES = (math.inf, -math.inf, 0.0, -0.0, -1.0, 3e38, 0.5)

@@ -13,7 +13,7 @@ from pellucid._machine.base.typing import Function
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.primitives.placement import device_put
 from pellucid._machine.sharding.memory import MemorySpace
-from pellucid._machine.tracing.trace import type_of
+from pellucid._machine.tracing.operands import type_of
 
 
 def fused(*, out_spaces: Sequence[MemorySpace]) -> Callable[[Function], Function]:

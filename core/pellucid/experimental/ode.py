@@ -22,7 +22,7 @@ from pellucid._machine.base.tree import tree_leaves, tree_map
 from pellucid._machine.higher_order.custom_derivatives import closure_convert, custom_vjp
 from pellucid._machine.higher_order.loops import fori_loop, scan, while_loop
 from pellucid._machine.primitives.slicing import dynamic_update_index_in_dim
-from pellucid._machine.tracing.trace import is_array_like, type_of
+from pellucid._machine.tracing.operands import is_array_like, type_of
 from pellucid._machine.transforms.arguments import check_callable
 from pellucid._machine.transforms.gradient import vjp
 from pellucid._machine.transforms.ravel import ravel_pytree

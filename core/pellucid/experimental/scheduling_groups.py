@@ -12,7 +12,8 @@ from pellucid._machine.ir.facets import Shown
 from pellucid._machine.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid._machine.ir.rules import Values
 from pellucid._machine.tracing.function import name_of
-from pellucid._machine.tracing.trace import bind, types_of
+from pellucid._machine.tracing.operands import types_of
+from pellucid._machine.tracing.trace import bind
 from pellucid._machine.transforms.derived import stage_open
 from pellucid._machine.xla.pytree import flatten
 

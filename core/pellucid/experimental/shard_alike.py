@@ -11,7 +11,8 @@ from pellucid._machine.ir.primitive import NoParams, Primitive
 from pellucid._machine.ir.traits import Traits
 from pellucid._machine.primitives.creation import instantiate
 from pellucid._machine.primitives.movement import brought_to, move_axis
-from pellucid._machine.tracing.trace import as_operand, bind, type_of
+from pellucid._machine.tracing.operands import as_operand, type_of
+from pellucid._machine.tracing.trace import bind
 
 
 class ShardAlike(Primitive[NoParams]):

@@ -21,7 +21,7 @@ from pellucid._machine.ir.rules import (
 )
 from pellucid._machine.primitives.creation import instantiate, zeros
 from pellucid._machine.primitives.families import add_any_p as add_jaxvals_p, add_tangents
-from pellucid._machine.tracing.trace import type_of
+from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.transforms.jvp import JVPTrace, JVPTracer
 from pellucid.interpreters.tables import RuleTable, checked_list
 from pellucid.interpreters.user_primitive import listed, unlisted

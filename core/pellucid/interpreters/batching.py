@@ -14,7 +14,7 @@ from pellucid._machine.base.typing import Function
 from pellucid._machine.ir.primitive import Primitive, params_of
 from pellucid._machine.ir.rules import BatchAxis, BatchDim
 from pellucid._machine.primitives.movement import aligned_for_batch, brought_to
-from pellucid._machine.tracing.trace import type_of
+from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.transforms import vmappable
 from pellucid.interpreters.tables import RuleTable, checked_list
 from pellucid.interpreters.user_primitive import listed, unlisted

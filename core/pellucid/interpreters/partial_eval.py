@@ -17,6 +17,7 @@ from pellucid._machine.ir.primitive import Primitive, Programs, called, params_o
 from pellucid._machine.ir.rewriting import remove_dead_equations
 from pellucid._machine.ir.rules import Operands, Values
 from pellucid._machine.tracing.current import use_trace
+from pellucid._machine.tracing.operands import types_of
 from pellucid._machine.tracing.staging import (
     StagingTrace,
     StagingTracer,
@@ -24,7 +25,7 @@ from pellucid._machine.tracing.staging import (
     replay,
     stage,
 )
-from pellucid._machine.tracing.trace import Trace, bind, types_of
+from pellucid._machine.tracing.trace import Trace, bind
 from pellucid.extend.linear_util import WrappedFun
 from pellucid.interpreters.tables import RuleTable, checked_list
 

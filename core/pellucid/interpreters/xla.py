@@ -9,7 +9,7 @@ import numpy as np
 from pellucid._machine.base.typing import Function
 from pellucid._machine.compilation.eager import compiled
 from pellucid._machine.ir.primitive import Primitive, params_of
-from pellucid._machine.tracing.trace import type_of
+from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.xla.client import Client as Backend
 
 

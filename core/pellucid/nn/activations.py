@@ -22,7 +22,7 @@ from pellucid._machine.primitives.movement import canonical_axis
 from pellucid._machine.primitives.special import erfc
 from pellucid._machine.primitives.transcendental import logistic
 from pellucid._machine.tracing import type_of
-from pellucid._machine.tracing.trace import concrete_or_error
+from pellucid._machine.tracing.tracer import concrete_or_error
 from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact

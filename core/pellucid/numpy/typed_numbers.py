@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pellucid._machine.base import dtypes
-from pellucid._machine.tracing.trace import type_handlers
+from pellucid._machine.tracing.operands import type_handlers
 
 
 class _Typed:

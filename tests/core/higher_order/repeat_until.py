@@ -19,8 +19,9 @@ from pellucid._machine.ir.slots import (
 )
 from pellucid._machine.lowering.loops import while_loop as lowered_loop
 from pellucid._machine.lowering.module import ordered
+from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.tracing.staging import replay
-from pellucid._machine.tracing.trace import bind, type_of
+from pellucid._machine.tracing.trace import bind
 from pellucid._machine.transforms.derived import remembered, stage_open
 
 BOOL = shaped_array((), np.dtype(bool))

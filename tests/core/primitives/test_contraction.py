@@ -11,8 +11,8 @@ from pellucid._machine.base.errors import CompilationError, DtypeError
 from pellucid._machine.ir.rewriting import constants_as_inputs
 from pellucid._machine.lowering.module import ModuleOptions, lower_module
 from pellucid._machine.primitives.contraction import product_dtype
+from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.tracing.staging import stage
-from pellucid._machine.tracing.trace import type_of
 
 MATRICES = (((1,), (0,)), ((), ()))
 X = np.ones((2, 3), np.float32)

@@ -9,7 +9,7 @@ from message_page import Page
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid._machine.base.errors import ShapeError
-from pellucid._machine.tracing.trace import name_operands
+from pellucid._machine.tracing.operand_texts import name_operands
 
 PAGE = Page("operands.md")
 

@@ -43,6 +43,17 @@ from .function import (
     signature_of,
 )
 from .leaks import check_no_leaks
+from .operand_texts import name_operands, operand_lines
+from .operands import (
+    as_operand,
+    is_array_like,
+    refuse_masked,
+    type_of,
+    type_of_numpy,
+    types_of,
+    value_types,
+)
+from .plan import Plan, plan_of
 from .staging import (
     Draft,
     StagingTrace,
@@ -56,20 +67,5 @@ from .staging import (
     stage_closed,
     steps,
 )
-from .trace import (
-    Plan,
-    Trace,
-    Tracer,
-    as_operand,
-    bind,
-    bind1,
-    is_array_like,
-    name_operands,
-    operand_lines,
-    plan_of,
-    refuse_masked,
-    type_of,
-    type_of_numpy,
-    types_of,
-    value_types,
-)
+from .trace import Trace, bind, bind1
+from .tracer import Tracer

@@ -17,7 +17,8 @@ from pellucid._machine.ir import Operands, ShapedArray
 from pellucid._machine.xla import ARRAY_TYPES, flatten
 
 from .current import context, use_trace
-from .trace import Trace, Tracer
+from .trace import Trace
+from .tracer import Tracer
 
 _MAX_LOOKED_AT = 10_000
 """Objects that are looked at for traced values. What isn't found raises where a rule uses it, as its trace has ended."""

@@ -24,8 +24,9 @@ from pellucid._machine.ir import (
 )
 
 from .current import context, use_facts, use_no_scope, use_trace
+from .operands import type_of
 from .staging import StagingTrace, StagingTracer
-from .trace import made_at, type_of
+from .tracer import made_at
 
 
 class Cell:

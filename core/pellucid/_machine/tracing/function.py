@@ -24,7 +24,7 @@ from pellucid._machine.ir import DebugInfo, Mask, Operands, Values
 from pellucid._machine.xla import LibraryValues, flatten, flatten_with_path, library_types
 
 from .current import context
-from .trace import type_of, types_of
+from .operands import type_of, types_of
 
 
 def name_of(function: Function) -> str:

@@ -43,7 +43,9 @@ from pellucid._machine.ir import (
 from .captured import substituted
 from .current import bottom, computes_known, context, use_facts, use_no_scope, use_trace
 from .leaks import check_no_leaks
-from .trace import Trace, Tracer, as_operand, made_at, type_of
+from .operands import as_operand, type_of
+from .trace import Trace
+from .tracer import Tracer, made_at
 
 _capture = source.capture
 

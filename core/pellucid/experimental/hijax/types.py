@@ -15,7 +15,8 @@ from pellucid._machine.ir.avals import AbstractValue, ShapedArray
 from pellucid._machine.ir.effects import Effect
 from pellucid._machine.ir.rules import Zero
 from pellucid._machine.primitives.creation import instantiate
-from pellucid._machine.tracing.trace import Tracer, is_array_like, type_of
+from pellucid._machine.tracing.operands import is_array_like, type_of
+from pellucid._machine.tracing.tracer import Tracer
 from pellucid._machine.xla import pytree
 
 _CARRIERS = "_pellucid_tangent_carriers"

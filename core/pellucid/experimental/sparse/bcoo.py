@@ -23,7 +23,7 @@ from pellucid._machine.base.errors import (
     UnsupportedError,
 )
 from pellucid._machine.base.tree import register_pytree_node_class
-from pellucid._machine.tracing.trace import Tracer
+from pellucid._machine.tracing.tracer import Tracer
 from pellucid._machine.transforms.vmap import Container
 from pellucid.experimental.sparse.base import JAXSparse, mapped_shape
 from pellucid.experimental.sparse.indices import (

@@ -16,7 +16,8 @@ from pellucid._machine.higher_order.calls import Defined, JitParams
 from pellucid._machine.ir.facets import Shown
 from pellucid._machine.ir.jaxpr import ClosedJaxpr
 from pellucid._machine.ir.traits import CONTROL
-from pellucid._machine.tracing.trace import bind, type_of
+from pellucid._machine.tracing.operands import type_of
+from pellucid._machine.tracing.trace import bind
 from pellucid._machine.transforms.derived import stage_open
 from pellucid._machine.transforms.vmap import vmap
 from pellucid._machine.xla.flags import trace_context

@@ -10,7 +10,8 @@ import numpy as np
 
 from pellucid import lax, numpy as jnp
 from pellucid._machine.base.errors import UnsupportedError
-from pellucid._machine.tracing.trace import Tracer, bind1
+from pellucid._machine.tracing.trace import bind1
+from pellucid._machine.tracing.tracer import Tracer
 from pellucid.experimental.sparse.base import JAXSparse
 from pellucid.experimental.sparse.bcoo import BCOO, bcoo_sum_duplicates
 from pellucid.experimental.sparse.bcsr import (

@@ -18,7 +18,8 @@ from pellucid._machine.ir.avals import shaped_array
 from pellucid._machine.ir.primitive import Primitive, called
 from pellucid._machine.tracing.current import context, use_trace
 from pellucid._machine.tracing.staging import replay
-from pellucid._machine.tracing.trace import Trace, Tracer
+from pellucid._machine.tracing.trace import Trace
+from pellucid._machine.tracing.tracer import Tracer
 from pellucid._machine.transforms.arguments import check_callable, wraps
 from pellucid.experimental.sparse.base import JAXSparse
 from pellucid.experimental.sparse.bcoo import BCOO

@@ -23,13 +23,10 @@ from pellucid._machine.tracing.current import (
     take_current_trace as take_current_trace,
     use_trace as set_current_trace,
 )
+from pellucid._machine.tracing.operands import is_array_like as _is_array_like
 from pellucid._machine.tracing.staging import jaxpr_as_fun
-from pellucid._machine.tracing.trace import (
-    concrete_or_error,
-    find_top_trace,
-    get_opaque_trace_state,
-    is_array_like as _is_array_like,
-)
+from pellucid._machine.tracing.trace import find_top_trace, get_opaque_trace_state
+from pellucid._machine.tracing.tracer import concrete_or_error
 from pellucid.extend.core import primitives as primitives
 from pellucid.extend.core.construction import (
     CallPrimitive,

@@ -23,7 +23,8 @@ from pellucid._machine.ir.jaxpr import (
 )
 from pellucid._machine.ir.primitive import Primitive, params_of
 from pellucid._machine.tracing.current import context
-from pellucid._machine.tracing.trace import bind, types_of
+from pellucid._machine.tracing.operands import types_of
+from pellucid._machine.tracing.trace import bind
 from pellucid._machine.transforms.derived import stage_open
 from pellucid.extend.linear_util import WrappedFun
 from pellucid.extend.source_info_util import as_scope

@@ -1,0 +1,138 @@
+"""Operands: what primitives take, and of which types they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pellucid._machine.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    Shape,
+    Symbol,
+    cached,
+    dtypes,
+    users_function,
+)
+from pellucid._machine.ir import (
+    AbstractValue,
+    shaped_array,
+)
+from pellucid._machine.xla import ARRAY_TYPES, ArrayImpl, flags
+
+DTYPES_OF_NUMBERS = {
+    bool: (np.bool_, np.bool_), int: (np.int32, np.int64), float: (np.float32, np.float64),
+    complex: (np.complex64, np.complex128),
+}  # fmt: skip
+"""Dtypes of Python numbers, without and with 64-bit types."""
+
+_x64 = flags.enable_x64
+
+
+def type_of_numpy(x: Any) -> AbstractValue:
+    """The aval of a NumPy array or scalar; raises ArgumentTypeError for dtypes that arrays can't have."""
+    return _type_of_shape(x.shape, x.dtype, _x64.value)
+
+
+@cached(4096)
+def _type_of_shape(shape: Shape, dtype, _is_x64: bool) -> AbstractValue:
+    if dtype not in dtypes.SUPPORTED:
+        raise ArgumentTypeError(
+            f"arrays can't have NumPy's dtype {dtype}.",
+            got=f"a NumPy array of dtype {dtype} and shape {shape}",
+            do="Use a boolean, integer, floating or complex dtype in the machine's byte order.",
+        )
+    return shaped_array(shape, dtypes.canonicalize(dtype), False)
+
+
+def refuse_masked(x: np.ma.MaskedArray) -> NoReturn:
+    """Raise ArgumentValueError for an array of NumPy with a mask, which arrays would lose."""
+    raise ArgumentValueError(
+        "numpy masked arrays are not supported: the mask would be lost.",
+        got=f"got {type(x).__name__} of dtype {x.dtype} and shape {x.shape}",
+        do="Pass an array without a mask, `x.filled(value)`, or `x.data` and `~x.mask` as `where`.",
+    )
+
+
+value_types: set[type] = {*ARRAY_TYPES}
+"""Types of arrays and tracers. Each class of tracers adds itself."""
+
+
+def _number_handler(kind: type) -> Callable[[Any], AbstractValue]:
+    """Handler of Python numbers of type `kind`, and of its subclasses (enumerations of numbers are such)."""
+    narrow, wide = (
+        shaped_array((), np.dtype(dtype), kind is not bool) for dtype in DTYPES_OF_NUMBERS[kind]
+    )
+    return lambda x: wide if _x64.value else narrow
+
+
+type_handlers: dict[type, Callable[[Any], AbstractValue]] = {
+    ArrayImpl: lambda x: x.aval,
+    **{kind: _number_handler(kind) for kind in DTYPES_OF_NUMBERS},
+    np.ndarray: type_of_numpy,
+    np.ma.MaskedArray: refuse_masked,
+    Symbol: _number_handler(int),
+}
+"""For each type of operand, how to get its aval. Extended at import by layers that add types."""
+
+
+def type_of(x: Any) -> Any:
+    """The aval of `x`, for arrays a `ShapedArray`; raises ArgumentTypeError for values that are no arrays.
+
+    >>> type_of(np.ones(3, np.float32))
+    ShapedArray(float32[3])
+    """
+    try:
+        return x.aval
+    except AttributeError:
+        pass
+    handler = type_handlers.get(type(x))
+    if handler is None:
+        handler = _handler_for(x)
+    return handler(x)
+
+
+def types_of(values: Iterable[Any]) -> list[Any]:
+    """The avals of `values`."""
+    return [type_of(x) for x in values]
+
+
+def _handler_for(x) -> Callable[[Any], AbstractValue]:
+    if isinstance(x, np.generic):  # first, because np.float64 is a Python float too
+        type_handlers[type(x)] = type_of_numpy
+        return type_of_numpy
+    for base in type(x).__mro__:
+        if base in type_handlers:
+            if base is np.ndarray:
+                type_handlers[type(x)] = type_of_numpy
+            return type_handlers[base]
+    if hasattr(x, "__jax_array__"):
+        return lambda value: type_of(as_operand(value))
+    raise ArgumentTypeError(
+        f"a value of type {type(x).__name__} is not an array.",
+        got=f"got {x!r:.80}",
+        do="Arrays, NumPy arrays and Python numbers are accepted; convert lists with `jnp.array`.",
+    )
+
+
+def as_operand(x: Any) -> Any:
+    """`x`, or the array that `x.__jax_array__()` gives; a symbolic size is an operand itself, as integers are."""
+    # Objects that stand for an array may pass `aval` on to it; what has an aval has it by its class.
+    if type(x) in type_handlers or hasattr(type(x), "aval") or isinstance(x, Symbol):
+        return x
+    method = getattr(x, "__jax_array__", None)
+    return x if method is None else as_operand(users_function(method)())
+
+
+def is_array_like(x: Any) -> bool:
+    """Whether `type_of(x)` gives an aval.
+
+    >>> is_array_like(1.0), is_array_like("a")
+    (True, False)
+    """
+    # Objects that pass all attributes on to an array are none themselves.
+    if type(x) in type_handlers or hasattr(type(x), "aval") or isinstance(x, np.generic):
+        return True
+    return any(base in type_handlers for base in type(x).__mro__) or hasattr(x, "__jax_array__")

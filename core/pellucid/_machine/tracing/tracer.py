@@ -1,0 +1,222 @@
+"""Tracers, which stand for values of a program that is being traced."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from pellucid._machine.base import (
+    ConcretizationTypeError,
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    TracerIntegerConversionError,
+    called_with,
+    is_loaded,
+)
+from pellucid._machine.ir import (
+    Described,
+)
+from pellucid._machine.xla import ArrayImpl
+
+from .array_methods import late_attribute
+from .operands import value_types
+
+
+class Tracer(Described):
+    """Stands for a value of type `aval` under `trace`. Its operators and methods are the NumPy API's.
+
+    >>> def f(x):
+    ...     print(isinstance(x, pl.core.Tracer), x)
+    ...     return x * 2
+    >>> pl.jit(f)(1.5)
+    True StagingTracer(~float32[])
+    Array(3., dtype=float32, weak_type=True)
+    """
+
+    __slots__ = ("_trace", "aval", "__weakref__")
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]
+
+    _trace: Any
+
+    def __init__(self, trace: Any, aval: Any) -> None:
+        self._trace = trace
+        self.aval = aval
+
+    def __init_subclass__(cls) -> None:
+        value_types.add(cls)
+
+    def _is_traced_array(self) -> bool:
+        """Asked by the C++ side for `isinstance(tracer, Array)`."""
+        return hasattr(self.aval, "shape")
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.aval, "methods", {}).get(name) if name != "aval" else None
+        if method is None:
+            if not is_loaded("array methods"):
+                return late_attribute(self, name)
+            raise AttributeError(
+                f"a traced array has no {name!r}: it has data and a place when the program runs. "
+                "`typeof(x)` says what its type shows of them."
+                if hasattr(ArrayImpl, name)
+                else f"{type(self).__name__!r} object has no attribute {name!r}"
+            )
+        return functools.partial(method, self)
+
+    def __len__(self) -> int:
+        if not self.aval.shape:
+            raise TypeError("len() of a 0-dimensional array")
+        return self.aval.shape[0]
+
+    def concrete(self) -> Any:
+        """The value, where the trace knows it; None otherwise."""
+        return None
+
+    def asked_for(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
+        """The value, where it can be computed for Python, which needs it as `use`; None otherwise.
+
+        Raises: `kind` for a value that isn't one, because devices have several.
+        """
+        return None
+
+    def transformed(self) -> Any:
+        """The value of the enclosing trace that is transformed here, a whole batch for example; None without one."""
+        return None
+
+    def origin(self) -> str | None:
+        """Where the value was made, for error messages."""
+        value = self.transformed()
+        return value.origin() if isinstance(value, Tracer) else None
+
+    def argument_name(self) -> str | None:
+        """The name of the argument of a traced or transformed function that the value is; None if it is none."""
+        name, value = self._trace.name_of_argument(self), self.transformed()
+        return value.argument_name() if name is None and isinstance(value, Tracer) else name
+
+    def only_argument(self) -> str | None:
+        """The name of the one argument of a traced function that the value was computed from; None if there are several."""
+        value = self.transformed()
+        return value.only_argument() if isinstance(value, Tracer) else None
+
+    def batches(self) -> tuple[int, ...]:
+        """Sizes of the batches of which the value is one element, innermost first."""
+        value = self.transformed()
+        return value.batches() if isinstance(value, Tracer) else ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.aval}{self.details()})"
+
+    def details(self) -> str:
+        """Text of a tracer of its kind behind the type."""
+        return ""
+
+    # Python asks for concrete values --------------------------------------------------------------
+
+    def _known(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
+        """The value, which is needed as `use`; raises an error of `kind` where the trace doesn't know it."""
+        value = self.concrete()
+        if value is None:
+            value = self.asked_for(use, kind, do)
+        if value is None:
+            got = [f"got {self.aval.text()}", *made_at(self)]
+            call = called_with(self)
+            if call is not None:
+                function, parameter, line = call
+                raise kind(
+                    f"`{function}` needs to know `{parameter}` when the program is traced, and was given a traced array.",
+                    got=got,
+                    where=line,
+                    do="Pass a value that is known, or mark the argument that it comes from as static.",
+                )
+            raise kind(
+                f"a traced array was used as {use}, but its value is known only when the program runs.",
+                got=got,
+                do=do,
+            )
+        return value
+
+    def _scalar(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
+        if self.aval.shape != () and self.aval.size != 1:
+            raise TypeError(
+                f"only arrays with one element can be used as {use}, got {self.aval.text()}."
+            )
+        return self._known(use, kind, do)
+
+    def __bool__(self) -> bool:
+        if self.aval.shape != () and self.aval.size != 1:
+            raise ValueError(
+                f"the truth value of an array with more than one element is ambiguous: "
+                f"{self.aval.text()}. Use `.any()` or `.all()`."
+            )
+        do = "Use `lax.cond` or `jnp.where` instead of `if`, or mark the argument static."
+        return bool(self._scalar("a Python bool", TracerBoolConversionError, do))
+
+    def __int__(self) -> int:
+        do = "Use `.astype(int)`, or mark the argument static."
+        return int(self._scalar("a Python int", TracerIntegerConversionError, do))
+
+    def __index__(self) -> int:
+        do = "Use `lax.dynamic_slice` or `x[i]` with a traced `i`, or mark the argument static."
+        return self._scalar("a Python index", TracerIntegerConversionError, do).__index__()
+
+    def __float__(self) -> float:
+        do = "Use `.astype(float)`, or mark the argument static."
+        return float(self._scalar("a Python float", ConcretizationTypeError, do))
+
+    def __complex__(self) -> complex:
+        do = "Use `.astype(complex)`, or mark the argument static."
+        return complex(self._scalar("a Python complex", ConcretizationTypeError, do))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        do = "Use the functions of `pellucid.numpy` instead of NumPy's."
+        return np.asarray(self._known("a NumPy array", TracerArrayConversionError, do), dtype=dtype)
+
+    def tolist(self) -> Any:
+        return self.__array__().tolist()
+
+    def item(self, *index: int) -> Any:
+        return self.__array__().item(*index)
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        raise ConcretizationTypeError(
+            "a traced array can't be pickled: it belongs to its trace.",
+            got=[f"got {self.aval.text()}", *made_at(self)],
+            do="Pickle values outside of the traced function.",
+        )
+
+
+def made_at(x: Any) -> list[str]:
+    """The line of an error that says where the traced value `x` was made; none where that isn't known."""
+    origin = x.origin() if isinstance(x, Tracer) else None
+    return [f"made at {origin}"] if origin else []
+
+
+def is_concrete(x: Any) -> bool:
+    """Whether the value of `x` is known now; of traced values it is only in eager transformations.
+
+    >>> is_concrete(3.0)
+    True
+    """
+    return not isinstance(x, Tracer) or x.concrete() is not None
+
+
+def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
+    """`force(val)`, or `val` itself where `force` is None; `context` says in the error who needs the value.
+
+    Raises: ConcretizationTypeError for a value that is known only when the program runs.
+
+    >>> concrete_or_error(int, np.float32(3))
+    3
+    """
+    if isinstance(val, Tracer):
+        do = context or "Mark the argument static."
+        val = val._known("a known value", ConcretizationTypeError, do)
+    return val if force is None else force(val)
