@@ -91,7 +91,8 @@ from pellucid._machine.parallel.shard_map import (
     shard_map as shard_map,
     smap as smap,
 )
-from pellucid._machine.primitives.placement import device_put as device_put, reshard as reshard
+from pellucid._machine.primitives.placement import device_put as device_put
+from pellucid._machine.primitives.reshard import reshard as reshard
 from pellucid._machine.primitives.slicing import ds as ds
 from pellucid._machine.refs.access import (
     empty_ref as empty_ref,

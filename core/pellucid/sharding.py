@@ -1,6 +1,6 @@
 """Where values are: meshes of devices, PartitionSpecs over their axes, and shardings made of both."""
 
-from pellucid._machine.primitives.placement import (
+from pellucid._machine.primitives.reshard import (
     auto_axes as auto_axes,
     explicit_axes as explicit_axes,
     reshard as reshard,

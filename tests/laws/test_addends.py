@@ -14,7 +14,7 @@ import pytest
 import pellucid
 from pellucid._machine.primitives.families import kind_of
 from pellucid._machine.primitives.movement import reduce_sum
-from pellucid._machine.primitives.placement import reshard
+from pellucid._machine.primitives.reshard import reshard
 from pellucid._machine.sharding.errors import ShardingTypeError
 from pellucid.sharding import AxisType, Mesh, PartitionSpec as P
 from tests.laws.compare import assert_close

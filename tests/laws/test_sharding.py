@@ -11,7 +11,7 @@ import pytest
 from rotation import runs_whole
 
 import pellucid
-from pellucid._machine.primitives.placement import with_sharding_constraint
+from pellucid._machine.primitives.sharding_constraint import with_sharding_constraint
 from pellucid.sharding import Mesh, NamedSharding, PartitionSpec
 from tests.laws.compare import assert_close
 from tests.laws.evaluation import Evaluated

@@ -268,11 +268,7 @@ from pellucid._machine.primitives.movement import (
     transpose as transpose,
     transpose_p as transpose_p,
 )
-from pellucid._machine.primitives.placement import (
-    device_put_p as device_put_p,
-    sharding_constraint_p as sharding_constraint_p,
-    with_sharding_constraint as with_sharding_constraint,
-)
+from pellucid._machine.primitives.placement import device_put_p as device_put_p
 from pellucid._machine.primitives.random_bits import (
     RandomAlgorithm as RandomAlgorithm,
     rng_bit_generator as rng_bit_generator,
@@ -307,6 +303,10 @@ from pellucid._machine.primitives.reduction import (
     reduce_prod_p as reduce_prod_p,
     reduce_xor as reduce_xor,
     reduce_xor_p as reduce_xor_p,
+)
+from pellucid._machine.primitives.sharding_constraint import (
+    sharding_constraint_p as sharding_constraint_p,
+    with_sharding_constraint as with_sharding_constraint,
 )
 from pellucid._machine.primitives.slicing import (
     dynamic_index_in_dim as dynamic_index_in_dim,

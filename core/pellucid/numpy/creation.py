@@ -40,7 +40,8 @@ from pellucid._machine.primitives.movement import (
     move_axis,
     reshape,
 )
-from pellucid._machine.primitives.placement import device_put, reshard as laid_out
+from pellucid._machine.primitives.placement import device_put
+from pellucid._machine.primitives.reshard import reshard as laid_out
 from pellucid._machine.runtime.array import default_sharding
 from pellucid._machine.runtime.extended import of_words
 from pellucid._machine.runtime.transfer import copied, from_host, out_of_range, put_host

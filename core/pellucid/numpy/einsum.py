@@ -29,8 +29,8 @@ from pellucid._machine.primitives.contraction import PrecisionLike, dot_general,
 from pellucid._machine.primitives.creation import broadcasted_iota, zeros
 from pellucid._machine.primitives.logical import bitwise_and, eq, select
 from pellucid._machine.primitives.movement import broadcast_in_dim, reduce_sum, squeeze, transpose
-from pellucid._machine.primitives.placement import with_out_sharding
 from pellucid._machine.primitives.reduction import reduce_or
+from pellucid._machine.primitives.reshard import with_out_sharding
 from pellucid._machine.tracing import operand_lines, type_of
 from pellucid._machine.xla.arrays import Array
 

@@ -22,7 +22,7 @@ from pellucid._machine.primitives.gather_scatter import (
 )
 from pellucid._machine.primitives.index_dims import GatherScatterMode, ScatterDimensionNumbers
 from pellucid._machine.primitives.movement import broadcast_to, rev, squeeze
-from pellucid._machine.primitives.placement import with_out_sharding
+from pellucid._machine.primitives.reshard import with_out_sharding
 from pellucid._machine.refs.access import set as write_reference
 from pellucid._machine.tracing import (
     compares_by_identity,

@@ -31,7 +31,7 @@ from pellucid._machine.primitives.conversion import size_scalar
 from pellucid._machine.primitives.creation import iota
 from pellucid._machine.primitives.families import constant_like, full_as, scalar
 from pellucid._machine.primitives.movement import canonical_axis
-from pellucid._machine.primitives.placement import with_out_sharding
+from pellucid._machine.primitives.reshard import with_out_sharding
 from pellucid._machine.tracing import Tracer, as_operand, refuse_masked, type_of
 from pellucid._machine.xla.arrays import Array
 

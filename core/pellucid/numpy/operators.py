@@ -21,7 +21,8 @@ from pellucid._machine.ir import AbstractRef
 from pellucid._machine.primitives import conversion
 from pellucid._machine.primitives.conversion import bitcast_convert_type
 from pellucid._machine.primitives.families import scalar
-from pellucid._machine.primitives.placement import device_put, reshard
+from pellucid._machine.primitives.placement import device_put
+from pellucid._machine.primitives.reshard import reshard
 from pellucid._machine.primitives.slicing import dynamic_slice_in_dim
 from pellucid._machine.runtime.calls import make_call
 from pellucid._machine.tracing import (

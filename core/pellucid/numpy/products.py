@@ -29,7 +29,7 @@ from pellucid._machine.primitives.movement import (
     squeeze,
     transpose,
 )
-from pellucid._machine.primitives.placement import with_out_sharding
+from pellucid._machine.primitives.reshard import with_out_sharding
 from pellucid._machine.tracing import operand_lines, type_of
 from pellucid._machine.xla.arrays import Array
 

@@ -15,7 +15,7 @@ from pellucid._machine.base import (
 )
 from pellucid._machine.primitives.index_dims import GatherScatterMode
 from pellucid._machine.primitives.monoids import highest, lowest
-from pellucid._machine.primitives.placement import with_out_sharding
+from pellucid._machine.primitives.reshard import with_out_sharding
 from pellucid._machine.tracing import Tracer
 from pellucid._machine.xla.arrays import Array
 

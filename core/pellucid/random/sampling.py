@@ -27,7 +27,7 @@ from pellucid._machine.primitives.conversion import convert_element_type
 from pellucid._machine.primitives.creation import checked_shape
 from pellucid._machine.primitives.families import kind_of
 from pellucid._machine.primitives.movement import broadcast_in_dim, broadcast_shapes, broadcast_to
-from pellucid._machine.primitives.placement import with_out_sharding
+from pellucid._machine.primitives.reshard import with_out_sharding
 from pellucid._machine.runtime.extended import of_words
 from pellucid._machine.sharding import PartitionSpec, Sharding
 from pellucid._machine.tracing import Tracer, as_operand, bind1, context, is_array_like, type_of

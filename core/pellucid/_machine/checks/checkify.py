@@ -36,8 +36,8 @@ from pellucid._machine.parallel.manual import REPLICATED, shard_map_p
 from pellucid._machine.primitives.arithmetic import neg
 from pellucid._machine.primitives.logical import ne, select_n
 from pellucid._machine.primitives.movement import broadcast
-from pellucid._machine.primitives.placement import reshard
 from pellucid._machine.primitives.reduction import argmax
+from pellucid._machine.primitives.reshard import reshard
 from pellucid._machine.primitives.slicing import dynamic_index_in_dim
 from pellucid._machine.refs.access import get, set as write
 from pellucid._machine.sharding import NamedSharding, PartitionSpec

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from pellucid._machine.base import ArgumentValueError, broadcast_prefix_to, is_none, strict_zip
 from pellucid._machine.ir import Avals, ClosedJaxpr, Jaxpr, Operands, Results, Values, aval_at
-from pellucid._machine.primitives.placement import constrained, reshard
+from pellucid._machine.primitives.reshard import reshard
+from pellucid._machine.primitives.sharding_constraint import constrained
 from pellucid._machine.sharding import PartitionSpec, mesh_context
 from pellucid._machine.sharding.errors import PartitionSpecError
 from pellucid._machine.sharding.layout import AutoLayout, Layout

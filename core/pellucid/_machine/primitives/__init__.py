@@ -36,7 +36,7 @@ from .movement import (
     transpose,
     with_batch_dim,
 )
-from .placement import ReshardParams, device_put, reshard_p
+from .placement import device_put
 from .reduction import (
     by_halves,
     prefixes,
@@ -47,6 +47,7 @@ from .reduction import (
     reduce_prod,
     reduce_xor,
 )
+from .reshard import ReshardParams, reshard_p
 from .slicing import (
     Slice,
     dynamic_index_in_dim,

@@ -38,7 +38,8 @@ from pellucid._machine.tracing import Tracer, bind1, bottom, context, type_of
 from .conversion import convert_element_type
 from .families import NUMBER, constant_like, kind_of, scalar, scalar_of
 from .movement import broadcast_in_dim, broadcast_shapes, broadcast_to, expand_dims
-from .placement import ReshardParams, constrained, reshard_p
+from .reshard import ReshardParams, reshard_p
+from .sharding_constraint import constrained
 from .varying import Marks, marked, vary
 
 _PYTHON_SCALARS = (bool, int, float, complex)

@@ -17,9 +17,7 @@ from pellucid._machine.ir import (
     Values,
     primitive as primitives,
 )
-from pellucid._machine.xla import set_tracer_class
 
-from .array_methods import add_late_methods
 from .current import context
 from .operand_texts import name_operands
 from .operands import (
@@ -29,7 +27,6 @@ from .operands import (
     value_types,
 )
 from .plan import Plan
-from .tracer import Tracer
 
 tracebacks.install()
 
@@ -150,10 +147,3 @@ def get_opaque_trace_state(convention: Any = None) -> OpaqueTraceState:
     (True, Array(False, dtype=bool))
     """
     return OpaqueTraceState(context.trace)
-
-
-# Tracers -------------------------------------------------------------------------------------------
-
-
-set_tracer_class(Tracer)
-add_late_methods(Tracer)

@@ -18,9 +18,9 @@ from pellucid._machine.base import (
 from pellucid._machine.ir import (
     Described,
 )
-from pellucid._machine.xla import ArrayImpl
+from pellucid._machine.xla import ArrayImpl, set_tracer_class
 
-from .array_methods import late_attribute
+from .array_methods import add_late_methods, late_attribute
 from .operands import value_types
 
 
@@ -220,3 +220,7 @@ def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
         do = context or "Mark the argument static."
         val = val._known("a known value", ConcretizationTypeError, do)
     return val if force is None else force(val)
+
+
+set_tracer_class(Tracer)
+add_late_methods(Tracer)

@@ -12,7 +12,9 @@ from pellucid._machine.higher_order.custom_derivatives import (
 )
 from pellucid._machine.higher_order.remat import name_p as name_p, remat_p as remat_p
 from pellucid._machine.primitives.families import add_any_p as add_jaxvals_p
-from pellucid._machine.primitives.placement import sharding_constraint_p as sharding_constraint_p
+from pellucid._machine.primitives.sharding_constraint import (
+    sharding_constraint_p as sharding_constraint_p,
+)
 from pellucid._machine.refs.primitives import get_p as get_p, swap_p as swap_p
 from pellucid.lax import *
 from pellucid.lax.linalg import *
