@@ -2,6 +2,7 @@
 
 from types import ModuleType as _Module
 
+from pellucid._machine.higher_order.associative_scan import associative_scan as associative_scan
 from pellucid._machine.higher_order.calls import composite as composite
 from pellucid._machine.higher_order.cond import (
     cond as cond,
@@ -16,7 +17,6 @@ from pellucid._machine.higher_order.linear_calls import (
 )
 from pellucid._machine.higher_order.loop_primitives import scan_p as scan_p, while_p as while_p
 from pellucid._machine.higher_order.loops import (
-    associative_scan as associative_scan,
     fori_loop as fori_loop,
     map as map,
     scan as scan,
@@ -35,13 +35,6 @@ from pellucid._machine.parallel.axes import (
     axis_index_p as axis_index_p,
     axis_size as axis_size,
     pcast as pcast,
-    pmax as pmax,
-    pmax_p as pmax_p,
-    pmean as pmean,
-    pmin as pmin,
-    pmin_p as pmin_p,
-    psum as psum,
-    psum_p as psum_p,
 )
 from pellucid._machine.parallel.exchange import (
     all_to_all as all_to_all,
@@ -49,17 +42,27 @@ from pellucid._machine.parallel.exchange import (
     pbroadcast as pbroadcast,
     ppermute as ppermute,
     ppermute_p as ppermute_p,
-    precv as precv,
-    psend as psend,
     pshuffle as pshuffle,
     pswapaxes as pswapaxes,
-    ragged_all_to_all as ragged_all_to_all,
-    ragged_all_to_all_p as ragged_all_to_all_p,
 )
 from pellucid._machine.parallel.gathering import (
     all_gather as all_gather,
     all_gather_p as all_gather_p,
     psum_scatter as psum_scatter,
+)
+from pellucid._machine.parallel.point_to_point import precv as precv, psend as psend
+from pellucid._machine.parallel.ragged_exchange import (
+    ragged_all_to_all as ragged_all_to_all,
+    ragged_all_to_all_p as ragged_all_to_all_p,
+)
+from pellucid._machine.parallel.reductions import (
+    pmax as pmax,
+    pmax_p as pmax_p,
+    pmean as pmean,
+    pmin as pmin,
+    pmin_p as pmin_p,
+    psum as psum,
+    psum_p as psum_p,
 )
 from pellucid._machine.primitives.arithmetic import (
     RoundingMethod as RoundingMethod,

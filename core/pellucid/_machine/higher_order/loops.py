@@ -1,4 +1,4 @@
-"""Loops as users call them: `scan`, `map`, `while_loop`, `fori_loop`, and `associative_scan`, a tree of combinations."""
+"""Loops as users call them: `scan`, `map`, `while_loop`, `fori_loop`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from pellucid._machine.base import (
     Symbol,
     TracerBoolConversionError,
     Unary,
-    UnsupportedError,
     canonical_size,
     config,
     expecting,
@@ -32,7 +31,6 @@ from pellucid._machine.primitives import (
     INTEGER,
     REAL,
     add,
-    canonical_axis,
     concatenate,
     constant_like,
     convert_element_type,
@@ -40,9 +38,7 @@ from pellucid._machine.primitives import (
     iota,
     kind_of,
     lt,
-    prefixes,
     reshape,
-    rev,
     slice_in_dim,
     stack,
 )
@@ -534,58 +530,3 @@ def map(f: Unary, xs: Any, *, batch_size: int | None = None) -> Any:
 
 def _mapped_step(f: Unary, _: None, x) -> tuple[None, Any]:
     return None, f(x)
-
-
-# associative_scan ----------------------------------------------------------------------------------
-
-
-_ASSOCIATIVE_SCAN = stand_in("associative_scan", "elems")
-
-
-def associative_scan(fn: Binary, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """For each position along `axis` of the arrays in `elems`, all elements up to it combined by `fn`.
-
-    `fn` is associative and works on whole arrays, position by position: it gives a tree like its two arguments.
-    `reverse` combines from the end. Takes about 2 log2(n) calls of `fn` on ever shorter arrays.
-    Source: R. Ladner and M. Fischer, Parallel prefix computation, 1980.
-
-    Raises: ArgumentValueError for arrays of different sizes along `axis`.
-
-    The result has the structure, the shapes and the dtypes of `elems`.
-
-    >>> associative_scan(lambda a, b: a + b, np.arange(5))
-    Array([ 0,  1,  3,  6, 10], dtype=int32)
-    """
-    check_callable(fn, "associative_scan")
-    leaves, tree = flat_arguments(elems, "associative_scan", _ASSOCIATIVE_SCAN, (elems,))
-    if not leaves:
-        raise ArgumentValueError("associative_scan needs at least one array.")
-    avals = types_of(leaves)
-    axis = canonical_axis(axis, avals[0].ndim)
-    if any(a.ndim <= axis or a.shape[axis] != avals[0].shape[axis] for a in avals):
-        paths = ["elems" + keystr(path) for path, _ in flatten_with_path(elems)[0]]
-        raise ArgumentValueError(
-            f"associative_scan needs arrays of one size along axis {axis}.",
-            got=[f"{path}: {a.text()}" for path, a in strict_zip(paths, avals)][:8],
-        )
-
-    if isinstance(size := avals[0].shape[axis], Symbol):
-        raise UnsupportedError(
-            "associative_scan can't run along a symbolic dimension: its size decides how many steps there are.",
-            got=f"size {size}",
-            do="Use `lax.scan`, or a cumulative function such as `jnp.cumsum`.",
-        )
-
-    def combined(a, b):
-        results, out_tree = flatten(fn(tree.unflatten(a), tree.unflatten(b)))
-        if out_tree != tree:
-            raise ArgumentTypeError(
-                f"associative_scan: `{name_of(fn)}` must return the structure that it takes.",
-                got=[f"taken {tree}", f"returned {out_tree}"],
-            )
-        return results
-
-    if reverse:
-        leaves = [rev(x, (axis,)) for x in leaves]
-    results = prefixes(combined, leaves, axis)
-    return tree.unflatten([rev(x, (axis,)) for x in results] if reverse else results)

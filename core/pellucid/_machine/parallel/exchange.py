@@ -1,6 +1,4 @@
-"""Values that change places along named axes: permutations, broadcasts, transpositions with an array's own axis, parts of
-different lengths, and sending and receiving apart.
-"""
+"""Values that change places along named axes: permutations, broadcasts, transpositions with an array's own axis."""
 
 from __future__ import annotations
 
@@ -10,11 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid._machine.base import (
-    ArgumentTypeError,
     CollectiveError,
-    DtypeError,
     Ints,
-    UnsupportedError,
     expecting,
     ints,
     strict_zip,
@@ -23,13 +18,7 @@ from pellucid._machine.base import (
 from pellucid._machine.ir import (
     COLLECTIVE,
     BatchAxis,
-    Collective,
-    Operands,
-    P,
-    Primitive,
-    ShapedArray,
     Shown,
-    abstract_token,
     shaped_array,
 )
 from pellucid._machine.lowering.collectives import (
@@ -38,51 +27,41 @@ from pellucid._machine.lowering.collectives import (
     device_groups,
     group_attributes,
     position_along,
-    region_of,
 )
 from pellucid._machine.primitives import (
     CollectiveParams,
     add,
-    bitwise_and,
     broadcast,
     broadcast_in_dim,
     brought_to,
     canonical_axis,
-    clamp,
-    convert_element_type,
     dynamic_index_in_dim,
     eq,
     expand_dims,
     full_like,
-    ge,
-    index_in_dim,
     index_take,
-    instantiate,
     iota,
-    lt,
     move_axis,
     mul,
     select,
     squeeze,
-    sub,
     vary,
 )
-from pellucid._machine.tracing import bind, bind1, bound_axes, context, stage, type_of, types_of
-from pellucid._machine.transforms import backward_pass, batch_flat
+from pellucid._machine.tracing import bind1, context, type_of
 
 from .axes import (
+    POSITION,
     AxisNames,
     Exchange,
     axes_and_even_groups,
     axis_index,
     listed_axes,
-    psum_p,
     size_along,
 )
 from .gathering import GatherAxesParams, all_gather_p, check_parts, folded, split
+from .reductions import psum_p
 
 Pairs = tuple[tuple[int, int], ...]
-_INDEX = np.dtype(np.int32)
 
 
 def of_all_positions(axis: BatchAxis, x: Any, axes: AxisNames) -> tuple[Any, Any]:
@@ -92,9 +71,9 @@ def of_all_positions(axis: BatchAxis, x: Any, axes: AxisNames) -> tuple[Any, Any
     """
     params = GatherAxesParams(0, None, axes, size_with(axis, axes), False)
     [everything], _ = all_gather_p.batch(axis, (x,), (0,), params)
-    here: Any = np.zeros((), _INDEX)
+    here: Any = np.zeros((), POSITION)
     for name in axes:
-        size, position = (axis.size, iota(_INDEX, axis.size)) if name == axis.name else (
+        size, position = (axis.size, iota(POSITION, axis.size)) if name == axis.name else (
             context.axes[name], axis_index(name))  # fmt: skip
         here = add(mul(here, np.int32(size)), position)
     return everything, here
@@ -126,7 +105,7 @@ class PPermute(Exchange[PPermuteParams]):
 
     def among_batch(self, axis, x, dim, params):
         x = brought_to(axis, x, dim, 0)
-        source = np.full(size_with(axis, params.axis_name), -1, _INDEX)
+        source = np.full(size_with(axis, params.axis_name), -1, POSITION)
         for s, d in params.perm:
             source[d] = s
         if len(params.axis_name) == 1:
@@ -144,14 +123,14 @@ class PPermute(Exchange[PPermuteParams]):
         groups = device_groups(ctx, params.axis_name)
         if groups.shape[1] == 1:
             return [operands[0] if params.perm else ctx.zeros(ctx.avals_out[0])]
-        attributes = _pair_attributes(ctx, params)
+        attributes = pair_attributes(ctx, params)
         return [ctx.as_result("stablehlo.collective_permute", operands, attributes)]
 
 
 ppermute_p = PPermute()
 
 
-def _pair_attributes(ctx: Any, params: Any) -> dict[str, Any]:
+def pair_attributes(ctx: Any, params: Any) -> dict[str, Any]:
     """The attributes by which a collective names its pairs of devices."""
     groups = device_groups(ctx, params.axis_name)
     attributes = group_attributes(ctx, groups)
@@ -251,10 +230,10 @@ class PBroadcast(Exchange[PBroadcastParams]):
         if groups.shape[1] == 1:
             return operands
         if ctx.platform == "cpu":  # which has no broadcast: all add zeros but the source
-            scalar = shaped_array((), _INDEX)
+            scalar = shaped_array((), POSITION)
             here = position_along(ctx, params.axis_name)
             is_source = ctx.compare(here, ctx.constant(np.int32(params.source)), "EQ", scalar)
-            wide = aval if aval.dtype.kind != "b" else aval.update(dtype=_INDEX)
+            wide = aval if aval.dtype.kind != "b" else aval.update(dtype=POSITION)
             addend = x if wide is aval else ctx.convert(x, wide)
             addend = ctx.op1("stablehlo.select", wide, [is_source, addend, ctx.zeros(wide)])
             result = all_reduce(ctx, addend, wide, "stablehlo.add", groups)
@@ -410,245 +389,3 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
            [2, 4]], dtype=int32)
     """
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
-
-
-# ragged_all_to_all ---------------------------------------------------------------------------------
-
-
-_NAMES = ("input_offsets", "send_sizes", "output_offsets", "recv_sizes")
-
-
-class RaggedExchangeParams(NamedTuple):
-    axis_name: AxisNames
-    axis_index_groups: Groups | None
-
-
-class RaggedAllToAll(Collective, Primitive[RaggedExchangeParams]):
-    """Each position sends a slice of its operand to each other, into their outputs.
-
-    It is linear in (operand, output) together; derivatives and batches are those of `by_gathering`, which defines it.
-    """
-
-    name = "ragged_all_to_all"
-    traits = COLLECTIVE.replace(linear=None)
-
-    def abstract_eval(self, avals, params):
-        return [avals[1].update(weak_type=False)]
-
-    def jvp(self, primals, tangents, params):
-        dense_tangents = [instantiate(t) for t in tangents[:2]]
-        tangents = bind(self, *dense_tangents, *primals[2:], params=params)
-        return bind(self, *primals, params=params), tangents
-
-    def transpose(self, cotangents, operands, params):
-        jaxpr, consts = stage(lambda *xs: [by_gathering(xs, params)], types_of(operands))
-        return backward_pass(jaxpr, consts, cotangents, operands)
-
-    def batch(self, axis, operands, dims, params):
-        return batch_flat(lambda *xs: [by_gathering(xs, params)], axis, operands, dims)
-
-    def lower(self, ctx, operands, params):
-        if ctx.platform != "cpu":
-            groups = device_groups(ctx, params.axis_name, params.axis_index_groups)
-            config = f"{{replica_groups = {ctx.int_matrix(groups)}, channel_id = 1 : i64}}"
-            attributes = {
-                "call_target_name": self.name,
-                "backend_config": ctx.attribute(config),
-                "api_version": ctx.integer(4, 32),
-            }
-            return [ctx.as_result("stablehlo.custom_call", operands, attributes)]
-        # The CPU has no such operation.
-        mesh = region_of(ctx, params.axis_name).mesh
-        with bound_axes({name: mesh.shape[name] for name in params.axis_name}):
-            return ctx.from_python(lambda *xs: by_gathering(xs, params), operands)
-
-
-ragged_all_to_all_p = RaggedAllToAll()
-
-
-def by_gathering(operands: Operands, params: RaggedExchangeParams) -> Any:
-    """The exchange by other collectives: everything is gathered, and each position takes what is for it."""
-    operand, output, input_offsets, send_sizes, output_offsets, _ = operands
-    groups = params.axis_index_groups
-    size = size_along(params.axis_name, groups)
-    gather = GatherAxesParams(0, groups, params.axis_name, size, False)
-    here = axis_index(params.axis_name)
-    if groups is not None:
-        places = np.argsort(np.concatenate(groups)) % size  # of each position, within its group
-        here = dynamic_index_in_dim(places.astype(_INDEX), here, 0, keepdims=False)
-
-    def for_me(x):
-        everywhere = bind1(all_gather_p, convert_element_type(x, _INDEX), params=gather)
-        return dynamic_index_in_dim(everywhere, here, 1, keepdims=False)
-
-    sent = bind1(all_gather_p, operand, params=gather)
-    starts, lengths, places = map(for_me, (input_offsets, send_sizes, output_offsets))
-    rows = iota(_INDEX, type_of(output).shape[0])
-    last = np.int32(type_of(operand).shape[0] - 1)
-    for origin in range(size):
-        start, length, place = (
-            index_in_dim(x, origin, 0, keepdims=False) for x in (starts, lengths, places)
-        )
-        row = sub(rows, place)
-        is_filled = bitwise_and(ge(row, np.int32(0)), lt(row, length))
-        received = index_take(
-            index_in_dim(sent, origin, 0, keepdims=False),
-            (clamp(np.int32(0), add(row, start), last),),
-            (0,),
-        )
-        output = select(broadcast_in_dim(is_filled, type_of(output).shape, (0,)), received, output)
-    return output
-
-
-def ragged_all_to_all(
-    operand: Any,
-    output: Any,
-    input_offsets: Any,
-    send_sizes: Any,
-    output_offsets: Any,
-    recv_sizes: Any,
-    *,
-    axis_name: Any,
-    axis_index_groups: Any = None,
-) -> Any:
-    """`output` with rows of the operands of all positions along `axis_name` written into it.
-
-    A position sends rows `input_offsets[j]` to `input_offsets[j] + send_sizes[j]` of its operand to position `j`,
-    where they stand from row `output_offsets[j]` on; it gets `recv_sizes[j]` rows from position `j`. Other rows of
-    `output` stay.
-
-    Shapes: operand (n, …), output (m, …), offsets and sizes one integer for each position along the axis.
-    Raises: CollectiveError for offsets and sizes of another shape, DtypeError if they are no integers.
-
-    >>> from pellucid import vmap
-    >>> send = lambda x, at: ragged_all_to_all(
-    ...     x, np.zeros(2), np.arange(2), np.ones(2, int), at, np.ones(2, int), axis_name="i")
-    >>> vmap(send, axis_name="i")(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[0, 0], [1, 1]]))
-    Array([[1., 3.],
-           [2., 4.]], dtype=float32)
-    """
-    axes, groups = axes_and_even_groups("ragged_all_to_all", axis_name, axis_index_groups)
-    size = size_along(axes, groups)
-    layout = (input_offsets, send_sizes, output_offsets, recv_sizes)
-    for what, x in strict_zip(_NAMES, layout):
-        aval = type_of(x)
-        if aval.dtype.kind not in "iu":
-            raise DtypeError(
-                "ragged_all_to_all: offsets and sizes are integers.", got=f"{what}: {aval.text()}"
-            )
-        if aval.shape != (size,):
-            raise CollectiveError(
-                f"ragged_all_to_all: offsets and sizes have one element for each of {size} positions.",
-                got=f"{what}: {aval.text()}, axis_name={axes!r}",
-            )
-    operands = [vary(x, axes) for x in (operand, output, *layout)]
-    return bind1(ragged_all_to_all_p, *operands, params=RaggedExchangeParams(axes, groups))
-
-
-# Two halves of a ppermute, joined by a token --------------------------------------------------------
-
-
-_PLATFORMS = ("cuda", "gpu", "rocm")
-
-
-class PRecvParams(NamedTuple):
-    """`out_shape` is the type of what comes."""
-
-    axis_name: AxisNames
-    out_shape: ShapedArray
-    perm: Pairs
-
-
-class PointToPoint(Collective, Primitive[P]):
-    """One half of an exchange along `params.axis_name`."""
-
-    traits = COLLECTIVE.replace(linear=None)
-
-    def attributes(self, ctx: Any, params: Any) -> dict[str, Any]:
-        """Attributes of the StableHLO operation.
-
-        Raises: UnsupportedError on platforms whose devices can't do it.
-        """
-        if ctx.platform not in _PLATFORMS:
-            raise UnsupportedError(
-                f"{self.name}: devices of the platform {ctx.platform!r} don't send and receive apart.",
-                do="Use `ppermute`, which does both.",
-            )
-        return _pair_attributes(ctx, params)
-
-
-class PSend(PointToPoint[PPermuteParams]):
-    """Sends its operand; the result is a token."""
-
-    name = "psend"
-
-    def abstract_eval(self, avals, params):
-        return [abstract_token]
-
-    def lower(self, ctx, operands, params):
-        attributes = self.attributes(ctx, params)
-        token = ctx.op1("stablehlo.create_token", abstract_token, [])
-        return [ctx.op1("stablehlo.send", abstract_token, [*operands, token], attributes)]
-
-
-class PRecv(PointToPoint[PRecvParams]):
-    """Receives an array after what its operand, a token, waits for."""
-
-    name = "precv"
-
-    def abstract_eval(self, avals, params):
-        if avals[0] is not abstract_token:
-            raise ArgumentTypeError(
-                "precv takes a token.",
-                got=avals[0].text(),
-                do="Give what `psend` gave, or `create_token()`.",
-            )
-        return [params.out_shape]
-
-    def lower(self, ctx, operands, params):
-        types = [ctx.type(params.out_shape), ctx.type(abstract_token)]
-        return [ctx.op("stablehlo.recv", types, operands, self.attributes(ctx, params)).results[0]]
-
-
-psend_p = PSend()
-precv_p = PRecv()
-
-
-def psend(x: Any, axis_name: Any, perm: Iterable[Ints]) -> Any:
-    """Send `x` (arrays in a tree) along `axis_name`; gives a token for each array.
-
-    `perm` is as in `ppermute`. GPUs only; a program that does it can't be lowered for others.
-
-    Raises: what `ppermute` raises.
-
-    Arrays may have any shape and dtype; tokens have none.
-
-    >>> from pellucid import make_jaxpr
-    >>> make_jaxpr(lambda x: psend(x, "i", [(0, 1)]), axis_env=[("i", 2)])(1.0)
-    { lambda ; a:f32[]. let b:Tok = psend[axis_name=('i',) perm=((0, 1),)] a in (b,) }
-    """
-    axes, pairs = axes_and_pairs("psend", axis_name, perm)
-    params = PPermuteParams(axes, pairs)
-    return tree_map(lambda leaf: bind1(psend_p, vary(leaf, axes), params=params), x)
-
-
-def precv(token: Any, out_shape: Any, axis_name: Any, perm: Iterable[Ints]) -> Any:
-    """The value that `psend` sent along `axis_name`, with shape and dtype of `out_shape` (in a tree), received after `token`.
-
-    Raises: what `ppermute` raises; ArgumentTypeError for what is no token.
-
-    >>> from pellucid import make_jaxpr
-    >>> make_jaxpr(lambda x: precv(psend(x, "i", [(0, 1)]), x, "i", [(0, 1)]), axis_env=[("i", 2)])(1.0)
-    { lambda ; a:f32[]. let
-        b:Tok = psend[axis_name=('i',) perm=((0, 1),)] a
-        c:f32[] = precv[axis_name=('i',) out_shape=float32[] perm=((0, 1),)] b
-      in (c,) }
-    """
-    axes, pairs = axes_and_pairs("precv", axis_name, perm)
-
-    def received(out):
-        aval: Any = out if hasattr(out, "shape") and hasattr(out, "dtype") else type_of(out)
-        params = PRecvParams(axes, shaped_array(tuple(aval.shape), np.dtype(aval.dtype)), pairs)
-        return vary(bind1(precv_p, token, params=params), axes)
-
-    return tree_map(received, out_shape)

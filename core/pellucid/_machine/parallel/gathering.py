@@ -32,7 +32,14 @@ from pellucid._machine.primitives import (
 from pellucid._machine.sharding import get_abstract_mesh
 from pellucid._machine.tracing import bind1, context, type_of
 
-from .axes import AxisNames, Exchange, are_addends, axes_and_even_groups, axis_index, size_along
+from .axes import (
+    AxisNames,
+    Exchange,
+    axes_and_even_groups,
+    axis_index,
+    size_along,
+)
+from .reductions import are_addends
 
 
 class GatherAxesParams(NamedTuple):

@@ -80,8 +80,9 @@ from pellucid._machine.transforms import (
     transpose_jaxpr,
 )
 
-from .axes import AxisNames, psum_p
+from .axes import AxisNames
 from .divergence import check_no_divergence, check_of_compiled
+from .reductions import psum_p
 
 REPLICATED = PartitionSpec()
 """The spec of a value that every position has in full."""
