@@ -123,31 +123,17 @@ def real_operations(aval: Any) -> float:
 
 ARITHMETIC = Traits(kind="elementwise", flops=1.0)
 """One operation for each element of the result."""
-
-
 CHEAP_ARITHMETIC = ARITHMETIC.replace(cheap=True)
 """Such an operation whose result is computed again rather than kept."""
-
-
 TRANSCENDENTAL = Traits(kind="elementwise", flops=0.0, transcendentals=1.0, makes_nan=True)
 """One transcendental function for each element of the result."""
-
-
 MOVEMENT = Traits(kind="movement", flops=0.0, linear="all")
 """Elements of the operands, or zeros, in another arrangement."""
-
-
 INDEXING = Traits(kind="indexing", flops=0.0)
 """Elements at positions that are values."""
-
-
 COLLECTIVE = Traits(kind="collective", flops=0.0, linear="all")
 """Elements move between devices."""
-
-
 CONTROL = Traits(kind="control", flops=None, returns_list=True)
 """The programs among the params do the work."""
-
-
 HOST = Traits(kind="host", flops=None, returns_list=True)
 """The host does the work."""

@@ -17,18 +17,13 @@ from pellucid._machine.base.errors import (
     DistributedError,
     DistributedTimeoutError,
 )
-from pellucid._machine.runtime.distributed import clusters
-from pellucid._machine.runtime.distributed.clusters import (
-    ComputeEngineTpu,
-    Kubernetes,
-    KubernetesTpu,
-    Mpi4py,
-    OpenMpi,
-    Place,
-    Slurm,
-    completed,
-    wait_for_host,
-)
+from pellucid._machine.runtime.distributed import cloud_tpu, clusters, kubernetes as pods
+from pellucid._machine.runtime.distributed.cloud_tpu import ComputeEngineTpu, KubernetesTpu
+from pellucid._machine.runtime.distributed.cluster import Place, wait_for_host
+from pellucid._machine.runtime.distributed.clusters import completed
+from pellucid._machine.runtime.distributed.kubernetes import Kubernetes
+from pellucid._machine.runtime.distributed.mpi import Mpi4py, OpenMpi
+from pellucid._machine.runtime.distributed.slurm import Slurm
 from pellucid._machine.xla import plugins
 
 SLURM = {
@@ -49,7 +44,8 @@ OPEN_MPI = {
 @pytest.fixture(autouse=True)
 def nothing_around(monkeypatch):
     """There are no hosts to wait for, no TPU, and no optional package."""
-    monkeypatch.setattr(clusters, "wait_for_host", lambda host, seconds: None)
+    for module in (cloud_tpu, pods):
+        monkeypatch.setattr(module, "wait_for_host", lambda host, seconds: None)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(plugins, "tpu_library", lambda: None)
 
@@ -253,7 +249,7 @@ def kubernetes(monkeypatch, tmp_path):
     """Function that gives the place in a pod whose API is `client`, with changes of its environment."""
     namespace = tmp_path / "namespace"
     namespace.write_text("research\n")
-    monkeypatch.setattr(clusters, "_NAMESPACE_FILE", namespace)
+    monkeypatch.setattr(pods, "_NAMESPACE_FILE", namespace)
     monkeypatch.setattr(socket, "gethostbyname", {"train-1-x": "10.1.2.3"}.__getitem__)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name == "kubernetes" or None)
 
@@ -329,7 +325,7 @@ def compute_engine(monkeypatch, tpu):
     """Function that gives the place on a TPU machine with certain metadata."""
 
     def place(attributes, environment=()):
-        monkeypatch.setattr(clusters, "metadata", attributes.get)
+        monkeypatch.setattr(cloud_tpu, "metadata", attributes.get)
         return place_in(ComputeEngineTpu, dict(environment))
 
     return place
@@ -374,7 +370,7 @@ def test_compute_engine_is_asked_only_where_there_is_a_tpu(monkeypatch, compute_
         raise AssertionError(key)
 
     assert compute_engine({}) == Place()
-    monkeypatch.setattr(clusters, "metadata", refuse)
+    monkeypatch.setattr(cloud_tpu, "metadata", refuse)
     assert place_in(ComputeEngineTpu, {"TPU_SKIP_MDS_QUERY": "1"}) == Place()
     monkeypatch.setattr(plugins, "tpu_library", lambda: None)
     assert place_in(ComputeEngineTpu, {}) == Place()
@@ -398,18 +394,18 @@ def test_metadata_of_a_machine(monkeypatch, answers, actual):
         def log_message(self, *_):
             pass
 
-    monkeypatch.setattr(clusters, "_METADATA_RETRY_SECONDS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(cloud_tpu, "_METADATA_RETRY_SECONDS", (0.0, 0.0, 0.0))
     with http.server.HTTPServer(("127.0.0.1", 0), Metadata) as server:
         monkeypatch.setenv("GCE_METADATA_IP", f"127.0.0.1:{server.server_port}")
         monkeypatch.setenv("no_proxy", "127.0.0.1")
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        assert clusters.metadata("agent-worker-number") == actual
+        assert cloud_tpu.metadata("agent-worker-number") == actual
         server.shutdown()
     assert left == []
 
 
 def test_tpu_pods_of_kubernetes(monkeypatch, tpu):
-    monkeypatch.setattr(clusters, "metadata", {}.get)
+    monkeypatch.setattr(cloud_tpu, "metadata", {}.get)
     environment = {"TPU_WORKER_ID": "2", "TPU_WORKER_HOSTNAMES": "w-0.svc,w-1.svc,w-2.svc"}
     assert place_in(KubernetesTpu, environment) == Place("w-0.svc:8482", 3, 2, None)
     addresses = {**environment, "TPU_PROCESS_ADDRESSES": "10.0.0.1:8476,10.0.0.2:8476"}

@@ -20,7 +20,8 @@ from pellucid._machine.base import (
 )
 from pellucid._machine.runtime import peers, platforms
 
-from .clusters import Place, completed
+from .cluster import Place
+from .clusters import completed
 from .coordination import KeyValueStore
 from .job import THIS_MACHINE, Job, Plan
 
