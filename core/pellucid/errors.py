@@ -58,7 +58,7 @@ from pellucid._machine.base.errors import (
     UnsupportedError as UnsupportedError,
     XlaError as XlaError,
 )
-from pellucid._machine.base.tree.structures import (
+from pellucid._machine.base.tree.errors import (
     CyclicTreeError as CyclicTreeError,
     TreeArgumentError as TreeArgumentError,
     TreeError as TreeError,

@@ -3,7 +3,7 @@
 from types import ModuleType as _Module
 
 from pellucid._machine.higher_order.associative_scan import associative_scan as associative_scan
-from pellucid._machine.higher_order.calls import composite as composite
+from pellucid._machine.higher_order.composite import composite as composite
 from pellucid._machine.higher_order.cond import (
     cond as cond,
     cond_p as cond_p,
@@ -186,6 +186,18 @@ from pellucid._machine.primitives.creation import (
     iota_p as iota_p,
     shape_as_value as shape_as_value,
 )
+from pellucid._machine.primitives.cumulative import (
+    cumlogsumexp as cumlogsumexp,
+    cumlogsumexp_p as cumlogsumexp_p,
+    cummax as cummax,
+    cummax_p as cummax_p,
+    cummin as cummin,
+    cummin_p as cummin_p,
+    cumprod as cumprod,
+    cumprod_p as cumprod_p,
+    cumsum as cumsum,
+    cumsum_p as cumsum_p,
+)
 from pellucid._machine.primitives.families import (
     AccuracyMode as AccuracyMode,
     Tolerance as Tolerance,
@@ -284,16 +296,6 @@ from pellucid._machine.primitives.reduction import (
     argmax_p as argmax_p,
     argmin as argmin,
     argmin_p as argmin_p,
-    cumlogsumexp as cumlogsumexp,
-    cumlogsumexp_p as cumlogsumexp_p,
-    cummax as cummax,
-    cummax_p as cummax_p,
-    cummin as cummin,
-    cummin_p as cummin_p,
-    cumprod as cumprod,
-    cumprod_p as cumprod_p,
-    cumsum as cumsum,
-    cumsum_p as cumsum_p,
     reduce_and as reduce_and,
     reduce_and_p as reduce_and_p,
     reduce_max as reduce_max,

@@ -14,7 +14,7 @@ from pellucid._machine.base import (
     dtypes,
     public_functions,
 )
-from pellucid._machine.primitives import reduction
+from pellucid._machine.primitives import cumulative
 from pellucid._machine.primitives.assembly import concatenate
 from pellucid._machine.primitives.creation import filled
 from pellucid._machine.primitives.movement import canonical_axis, reshape
@@ -52,7 +52,7 @@ def accumulated(
 
 @numpy_function(static=("axis", "dtype"))
 def _cumsum(a: ArrayLike, axis: int | None, dtype: np.dtype | None) -> Any:
-    return accumulated("cumsum", reduction.cumsum, a, axis, dtype)
+    return accumulated("cumsum", cumulative.cumsum, a, axis, dtype)
 
 
 def cumsum(
@@ -74,7 +74,7 @@ def cumsum(
 
 @numpy_function(static=("axis", "dtype"))
 def _cumprod(a: ArrayLike, axis: int | None, dtype: np.dtype | None) -> Any:
-    return accumulated("cumprod", reduction.cumprod, a, axis, dtype)
+    return accumulated("cumprod", cumulative.cumprod, a, axis, dtype)
 
 
 def cumprod(
@@ -118,7 +118,9 @@ def _cumulative(
 def _cumulative_sum(
     x: ArrayLike, axis: int | None, dtype: np.dtype | None, include_initial: bool
 ) -> Any:
-    return _cumulative("cumulative_sum", reduction.cumsum, x, axis, dtype, include_initial, 0, True)
+    return _cumulative(
+        "cumulative_sum", cumulative.cumsum, x, axis, dtype, include_initial, 0, True
+    )
 
 
 def cumulative_sum(
@@ -150,7 +152,7 @@ def _cumulative_prod(
     x: ArrayLike, axis: int | None, dtype: np.dtype | None, include_initial: bool
 ) -> Any:
     return _cumulative(
-        "cumulative_prod", reduction.cumprod, x, axis, dtype, include_initial, 1, False
+        "cumulative_prod", cumulative.cumprod, x, axis, dtype, include_initial, 1, False
     )
 
 

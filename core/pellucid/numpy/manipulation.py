@@ -26,7 +26,14 @@ from pellucid._machine.base import (
     smaller,
 )
 from pellucid._machine.base.dims import InconclusiveDimensionOperation
-from pellucid._machine.primitives import arithmetic, assembly, logical, movement, reduction, slicing
+from pellucid._machine.primitives import (
+    arithmetic,
+    assembly,
+    cumulative,
+    logical,
+    movement,
+    slicing,
+)
 from pellucid._machine.primitives.conversion import size_scalar
 from pellucid._machine.primitives.creation import iota
 from pellucid._machine.primitives.families import constant_like, full_as, scalar
@@ -588,11 +595,11 @@ def _repeated_order(repeats: ArrayLike, size: int, total: int) -> Any:
     """Which of `size` elements stand at the places of the result [total], each repeated as often as `repeats` says."""
     index = dtypes.default_int_dtype()
     counts = movement.broadcast_to(convert(repeats, type_of(repeats), index), (size,))
-    starts = arithmetic.sub(reduction.cumsum(counts, 0), counts)
+    starts = arithmetic.sub(cumulative.cumsum(counts, 0), counts)
     # At each start, the position in the input moves on by one; starts beyond the end are dropped.
     steps = movement.broadcast_in_dim(index.type(0), (total,), ())
     moves = steps.at[starts].add(index.type(1))
-    return arithmetic.sub(reduction.cumsum(moves, 0), index.type(1))
+    return arithmetic.sub(cumulative.cumsum(moves, 0), index.type(1))
 
 
 @numpy_function(static=("repeats", "axis"))

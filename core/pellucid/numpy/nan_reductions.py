@@ -9,7 +9,7 @@ import numpy as np
 
 from pellucid._machine.base import ArrayLike, DTypeLike, dtypes, public_functions
 from pellucid._machine.ir import ShapedArray
-from pellucid._machine.primitives import arithmetic, logical, reduction
+from pellucid._machine.primitives import arithmetic, cumulative, logical
 from pellucid._machine.primitives.movement import broadcast_in_dim
 from pellucid._machine.primitives.reduction import argmax as lax_argmax, argmin as lax_argmin
 from pellucid._machine.tracing import type_of
@@ -473,7 +473,7 @@ def nanstd(
 @numpy_function(static=("axis", "dtype"))
 def _nancumsum(a: ArrayLike, axis: int | None, dtype: np.dtype | None) -> Any:
     name = "nancumsum"
-    return accumulated(name, reduction.cumsum, _without_nan(name, a, SUM.identity), axis, dtype)
+    return accumulated(name, cumulative.cumsum, _without_nan(name, a, SUM.identity), axis, dtype)
 
 
 def nancumsum(
@@ -496,7 +496,7 @@ def nancumsum(
 @numpy_function(static=("axis", "dtype"))
 def _nancumprod(a: ArrayLike, axis: int | None, dtype: np.dtype | None) -> Any:
     name = "nancumprod"
-    return accumulated(name, reduction.cumprod, _without_nan(name, a, PROD.identity), axis, dtype)
+    return accumulated(name, cumulative.cumprod, _without_nan(name, a, PROD.identity), axis, dtype)
 
 
 def nancumprod(

@@ -9,14 +9,9 @@ from typing import Any
 import numpy as np
 
 from pellucid._machine.base import ArgumentTypeError, Function
-from pellucid._machine.higher_order.calls import (
-    ClosedCallParams,
-    Defined,
-    Structured,
-    bind_programs,
-    closed_call_p,
-)
+from pellucid._machine.higher_order.calls import ClosedCallParams, Defined, closed_call_p
 from pellucid._machine.higher_order.custom_rules import CustomCall
+from pellucid._machine.higher_order.structured import Structured, bind_programs
 from pellucid._machine.ir import (
     ClosedJaxpr,
     DebugInfo,

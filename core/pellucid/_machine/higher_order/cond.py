@@ -89,15 +89,14 @@ from pellucid._machine.transforms import (
 )
 
 from .bodies import Body, check_batched_effects, differing_types, layout_advice, traced, type_lines
-from .calls import (
+from .calls import chosen, without_calls
+from .structured import (
     Structured,
-    chosen,
     marks,
     with_common_consts,
     with_common_inputs,
     with_forwarded,
     with_linear_part,
-    without_calls,
 )
 
 Platforms = tuple[Names | None, ...]

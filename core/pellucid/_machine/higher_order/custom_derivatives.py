@@ -96,7 +96,7 @@ from pellucid._machine.xla import (
 )
 
 from .bodies import body_of
-from .calls import ClosedCallParams, Defined, closed_call_p, with_common_consts
+from .calls import ClosedCallParams, Defined, closed_call_p
 from .custom_rules import (
     CustomFunction,
     DerivativeCall,
@@ -111,6 +111,7 @@ from .custom_rules import (
     refuse_captured,
     refuse_differentiated,
 )
+from .structured import with_common_consts
 
 PrimalsAndTangents = tuple[list[Any], list[Any]]
 
@@ -352,9 +353,6 @@ def _checked_tangents(rule: str, tangent, tree, avals: Avals) -> Values:
         is_zero = isinstance(t, SymbolicZero) or expected.dtype == dtypes.float0
         checked.append(Zero(expected) if is_zero else t)
     return checked
-
-
-# custom_vjp -----------------------------------------------------------------------------------------
 
 
 # A call of flat values ----------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ from pellucid._machine.transforms import (
     stage_open,
 )
 
-from .calls import Structured
+from .structured import Structured
 
 # Symbolic zeros -----------------------------------------------------------------------------------------
 

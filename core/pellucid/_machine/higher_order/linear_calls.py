@@ -44,14 +44,10 @@ from pellucid._machine.transforms.linearize import linearize
 from pellucid._machine.xla import flatten, treedef_tuple
 
 from .bodies import Body, body_of, body_of_flat, differing_types, type_lines
-from .calls import (
-    ClosedCallParams,
-    closed_call_p,
-    with_common_consts,
-    with_common_inputs,
-)
+from .calls import ClosedCallParams, closed_call_p
 from .custom_derivatives import CustomJvpCall
 from .custom_rules import CustomCall
+from .structured import with_common_consts, with_common_inputs
 
 # linear_call ---------------------------------------------------------------------------------------
 

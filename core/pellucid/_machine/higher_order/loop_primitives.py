@@ -78,9 +78,9 @@ from pellucid._machine.transforms import (
 )
 
 from .bodies import check_batched_effects
-from .calls import (
+from .calls import chosen
+from .structured import (
     Structured,
-    chosen,
     remembered_on_program,
     with_linear_part,
     with_settled_carry,

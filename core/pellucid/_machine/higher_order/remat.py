@@ -66,11 +66,10 @@ from .calls import (
     Call,
     ClosedCallParams,
     closed_call_p,
-    remembered_on_program,
-    with_forwarded,
     without_calls,
 )
 from .custom_rules import CustomCall
+from .structured import remembered_on_program, with_forwarded
 
 Policy = Callable[..., Any]
 """`policy(primitive, *types of operands, **params)`: True or `Saveable` to keep the results, False or `Recompute`

@@ -17,11 +17,8 @@ from pellucid._machine.base import (
     is_static,
     strict_zip,
 )
-from pellucid._machine.higher_order.calls import (
-    remembered_on_program,
-    with_linear_part,
-    without_calls,
-)
+from pellucid._machine.higher_order.calls import without_calls
+from pellucid._machine.higher_order.structured import remembered_on_program, with_linear_part
 from pellucid._machine.ir import (
     CONTROL,
     Avals,

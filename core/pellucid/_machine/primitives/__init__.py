@@ -4,6 +4,7 @@ from .arithmetic import add, div, mul, neg, sub
 from .assembly import concatenate, pad, slice, split, stack
 from .conversion import bitcast_convert_type, convert_element_type, real, stop_gradient
 from .creation import broadcasted_iota, empty, full, full_like, instantiate, iota, ones, zeros
+from .cumulative import prefixes
 from .families import INTEGER, REAL, add_tangents, constant_like, kind_of, zero_of
 from .gather_scatter import gather, scatter, scatter_add
 from .index_dims import (
@@ -39,7 +40,6 @@ from .movement import (
 from .placement import device_put
 from .reduction import (
     by_halves,
-    prefixes,
     reduce_and,
     reduce_max,
     reduce_min,

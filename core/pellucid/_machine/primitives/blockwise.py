@@ -56,6 +56,7 @@ from .contraction import (
 )
 from .counts import dot_operations, ragged_dot_operations
 from .creation import broadcasted_iota, ones, zeros
+from .cumulative import cumsum
 from .families import INTEGER, add_tangents, kind_of, zero_of
 from .logical import bitwise_and, le, lt, select_n
 from .movement import (
@@ -67,7 +68,6 @@ from .movement import (
     shifted,
     transpose,
 )
-from .reduction import cumsum
 
 
 @dataclass(init=False, unsafe_hash=True)

@@ -9,6 +9,15 @@ from pellucid._machine.xla.pytree import (
     default_registry,
 )
 
+from .differences import Difference, leaf_type, structure_differences
+from .errors import (
+    CyclicTreeError,
+    TreeArgumentError,
+    TreeError,
+    TreeStructureError,
+    TreeTransposeError,
+    UnsortableKeysError,
+)
 from .flatten import (
     all_leaves,
     broadcast_prefix,
@@ -36,6 +45,13 @@ from .flatten import (
     treedef_is_strict_leaf,
     treedef_tuple,
 )
+from .paths import (
+    KeyEntry,
+    KeyPath,
+    keystr,
+    leaf_paths,
+    shown_path,
+)
 from .registry import (
     Partial,
     flatten_one_level,
@@ -48,20 +64,4 @@ from .registry import (
     register_pytree_with_keys_class,
     register_static,
     static,
-)
-from .structures import (
-    CyclicTreeError,
-    Difference,
-    KeyEntry,
-    KeyPath,
-    TreeArgumentError,
-    TreeError,
-    TreeStructureError,
-    TreeTransposeError,
-    UnsortableKeysError,
-    keystr,
-    leaf_paths,
-    leaf_type,
-    shown_path,
-    structure_differences,
 )

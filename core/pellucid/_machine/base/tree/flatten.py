@@ -21,17 +21,10 @@ from pellucid._machine.xla import (
     stopping,
 )
 
-from .structures import (
-    Difference,
-    KeyPath,
-    TreeArgumentError,
-    TreeStructureError,
-    TreeTransposeError,
-    raise_failure,
-    same_node,
-    shown_path,
-    structure_differences,
-)
+from .diagnosis import raise_failure
+from .differences import Difference, same_node, structure_differences
+from .errors import TreeArgumentError, TreeStructureError, TreeTransposeError
+from .paths import KeyPath, shown_path
 
 _flatten = guarded(pytree.flatten)
 _flatten_with_path = guarded(pytree.flatten_with_path)

@@ -10,7 +10,7 @@ from pellucid._machine.base.functional import strict_zip
 from pellucid._machine.base.typing import Function
 from pellucid._machine.xla import DictKey, pytree
 
-from .structures import TreeArgumentError, TreeError
+from .errors import TreeArgumentError, TreeError
 
 T = TypeVar("T")
 Class = TypeVar("Class", bound=type)

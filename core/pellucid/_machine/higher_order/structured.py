@@ -1,0 +1,264 @@
+"""Rules of primitives that hold programs, as they follow from their slots."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, compress
+from typing import Any, TypeAlias
+
+from pellucid._machine.base import (
+    EffectsError,
+    Ints,
+    strict_zip,
+)
+from pellucid._machine.ir import (
+    CONTROL,
+    Avals,
+    ClosedJaxpr,
+    Group,
+    Jaxpr,
+    Mask,
+    OnReferences,
+    Operands,
+    P,
+    Primitive,
+    Programs,
+    Results,
+    Role,
+    Slot,
+    Slots,
+    Values,
+    rearranged,
+    remove_dead_equations,
+)
+from pellucid._machine.tracing import Cell, bind, discharged, held, type_of
+from pellucid._machine.transforms import (
+    D,
+    Derived,
+    paired,
+    remembered,
+)
+
+
+class Structured(OnReferences, Programs[P]):
+    """A primitive that declares `slots` and their inverse, `with_slots`.
+
+    Each program takes a group of constants first.
+    """
+
+    traits = CONTROL
+
+    def slots(self, params) -> Slots:
+        raise self.missing("slots")
+
+    def discharge(self, operands, params):
+        # References that a loop writes are carried, in front; those that a branch writes are further results.
+        slots = self.slots(params)
+        groups = slots.split(operands)
+        inputs = [slots.gathered(slot, groups) for slot in slots.programs]
+        bodies = [
+            discharged(slot.program.jaxpr, values)
+            for slot, values in strict_zip(slots.programs, inputs)
+        ]
+        ids = {id(x[i]) for body, x in strict_zip(bodies, inputs) for i in body.written}
+        cells: list[Cell] = [*{id(x): x for x in operands if id(x) in ids}.values()]
+        # An input's key: the id of a written cell, or minus the position of another operand.
+        keys = slots.split([id(x) if id(x) in ids else -i for i, x in enumerate(operands)])
+        values = dict(strict_zip(chain(*keys), held(operands)))
+        new_keys = keys
+        for carry, _ in slots.carries:
+            new_keys = [[k for k in group if k not in ids] for group in keys]
+            new_keys[carry] = [*map(id, cells), *keys[carry]]
+        opened = []
+        for slot, body in strict_zip(slots.programs, bodies):
+            if body.written and slot.is_predicate:
+                raise EffectsError(
+                    "the condition of a while_loop can't write to a reference.",
+                    got=", ".join(slot.program.in_avals[i].text() for i in body.written),
+                    do="Write to it in the body.",
+                )
+            own_keys, n = slots.gathered(slot, keys), len(body.consts)
+            positions = {key: n + i for i, key in enumerate(own_keys)}
+            m = len(body.program.out_avals) - len(body.written)
+            finals = {own_keys[i]: m + j for j, i in enumerate(body.written)}
+            written = [] if slot.is_predicate else map(id, cells)
+            program = rearranged(
+                body.program,
+                [
+                    *range(n),
+                    *(
+                        positions[k] if k in positions else type_of(values[k])
+                        for k in slots.gathered(slot, new_keys)
+                    ),
+                ],
+                [*(finals[k] if k in finals else ~positions[k] for k in written), *range(m)],
+            )
+            opened.append((program, body.consts))
+        new_groups = [[values[k] for k in group] for group in new_keys]
+        results = bind_programs(self, params, slots, new_groups, opened)
+        for cell, value in zip(cells, results, strict=False):
+            cell.value = value
+        return results[len(cells) :]
+
+    def dead_code(self, used, equation):
+        slots = self.slots(equation.params)
+        first, *others = [slot.program.jaxpr for slot in slots.programs]
+        key = ("dead code", tuple(used), slots.operands, tuple(others))
+        programs, used_operands, used_results = first.remembered(key, lambda: _pruned(slots, used))
+        if programs is None:
+            return used_operands, equation
+        if not any(used) and not any(program.effects for program in programs):
+            return used_operands, None
+        pruned = slots._replace(
+            operands=_resized(slots.operands, map(sum, slots.split(used_operands))),
+            results=_resized(slots.results, map(sum, slots.split_results(used_results))),
+            programs=_with_programs(slots, programs),
+        )
+        return used_operands, equation.replace(
+            operands=list(compress(equation.operands, used_operands)),
+            results=list(compress(equation.results, used_results)),
+            params=self.with_slots(equation.params, pruned),
+        )
+
+
+def _resized(groups: Sequence[Group], sizes: Iterable[int]) -> tuple[Group, ...]:
+    """`groups` with other sizes."""
+    return tuple([group._replace(size=n) for group, n in strict_zip(groups, sizes)])
+
+
+def _with_programs(slots: Slots, programs: Iterable[ClosedJaxpr]) -> tuple[Slot, ...]:
+    """The slots with other programs."""
+    return tuple([s._replace(program=p) for s, p in strict_zip(slots.programs, programs)])
+
+
+def _pruned(slots: Slots, used: Mask) -> tuple[list[ClosedJaxpr] | None, list[bool], list[bool]]:
+    """(programs for the `used` results, which operands they take, which results they give).
+
+    Carries that a program needs for the next run are among the results. None stands for unchanged programs.
+    """
+    results = slots.split_results(used)
+    needed = [[group.role is Role.INDEX] * group.size for group in slots.operands]
+    pruned: list[Jaxpr] = []
+    is_settled = False
+    while not is_settled:
+        is_settled, pruned = True, []
+        for slot in slots.programs:
+            mask = None if slot.is_predicate else [u for g in slot.gives for u in results[g]]
+            jaxpr, inputs = remove_dead_equations(slot.program.jaxpr, mask)
+            pruned.append(jaxpr)
+            for group, flags in slots.taken(slot, inputs).items():
+                needed[group] = [a or b for a, b in strict_zip(needed[group], flags)]
+        for i, j in slots.carries:
+            carried = [a or b for a, b in strict_zip(results[j], needed[i])]
+            is_settled = is_settled and carried == results[j]
+            results[j] = needed[i] = carried
+    used_operands, used_results = [*chain(*needed)], [*chain(*results)]
+    originals = [slot.program.jaxpr for slot in slots.programs]
+    is_same = [a.equations == b.equations for a, b in strict_zip(pruned, originals)]
+    if all(used_operands) and all(used_results) and all(is_same):
+        return None, used_operands, used_results
+    programs = [
+        ClosedJaxpr(jaxpr.replace(invars=list(compress(full.invars, slots.gathered(slot, needed)))))
+        for slot, jaxpr, full in strict_zip(slots.programs, pruned, originals)
+    ]
+    return programs, used_operands, used_results
+
+
+def bind_programs(
+    primitive: Structured[P],
+    params: P,
+    slots: Slots,
+    groups: Sequence[Operands],
+    opened: Sequence[Opened],
+) -> Results:
+    """Results of an equation with the programs `opened` in the slots, and the operands `groups`.
+
+    The constants of a program become operands in front of the first group that it takes.
+    """
+    new_groups, programs = [*groups], [program for program, *_ in opened]
+    for home in {slot.takes[0] for slot in slots.programs}:
+        here = [i for i, slot in enumerate(slots.programs) if slot.takes[0] == home]
+        shared, values = with_common_consts([opened[i] for i in here])
+        new_groups[home] = [*values, *groups[home]]
+        for i, program in strict_zip(here, shared):
+            programs[i] = program
+    new = slots._replace(
+        operands=_resized(slots.operands, map(len, new_groups)),
+        programs=_with_programs(slots, programs),
+    )
+    return bind(primitive, *chain(*new_groups), params=primitive.with_slots(params, new))
+
+
+Opened: TypeAlias = tuple[Any, ...]
+"""A program without constants, the values of its first inputs, which were its constants, and perhaps more: a `Derived`,
+a `Body`, the result of `stage_open`."""
+
+
+def with_common_consts(opened: Sequence[Opened]) -> tuple[tuple[ClosedJaxpr, ...], Values]:
+    """The programs with all their constants, equal objects once, in front of their common inputs; and these constants."""
+    values = {id(x): x for _, consts, *_ in opened for x in consts}
+    positions = {key: i for i, key in enumerate(values)}
+    avals = [type_of(x) for x in values.values()]
+    return tuple(
+        [
+            with_common_inputs(program, [positions[id(x)] for x in consts], avals)
+            for program, consts, *_ in opened
+        ]
+    ), [*values.values()]
+
+
+def with_common_inputs(program: ClosedJaxpr, positions: Ints, avals: Avals) -> ClosedJaxpr:
+    """The program with inputs of types `avals` in front, of which its first inputs are those at `positions`."""
+    front: Values = [*avals]
+    for i, position in enumerate(positions):
+        front[position] = i
+    return rearranged(program, [*front, *range(len(positions), len(program.jaxpr.invars))])
+
+
+def marks(derived: Any) -> list[bool]:
+    """For each result of a derived program, whether it has a tangent, a cotangent or a batch axis."""
+    mask = derived.mask if type(derived) is Derived else derived.nonzero_out
+    return [m is not None and m is not False for m in mask]  # a batch axis may be 0
+
+
+def remembered_on_program(derive: Callable[..., D]) -> Callable[..., D]:
+    """Decorator of a function of params and further facts, whose result is cached on the program of the params."""
+
+    @functools.wraps(derive)
+    def found_or_derived(params: Any, *facts: Any) -> D:
+        key = (derive.__name__.replace("_", " "), params._replace(jaxpr=None), *facts)
+        return remembered(params.jaxpr.jaxpr, key, lambda: derive(params, *facts))
+
+    return found_or_derived
+
+
+def with_settled_carry(
+    derive: Callable[[list[bool]], D], carried: list[bool]
+) -> tuple[D, list[bool]]:
+    """(what `derive` gives for a mask of carries, the mask), from `carried` on, once a step marks the carries that it takes."""
+    while True:
+        derived = derive(carried)
+        returned = marks(derived)[: len(carried)]
+        if returned == carried:
+            return derived, returned
+        carried = returned
+
+
+def with_linear_part(
+    trace: Any, primitive: Primitive[P], results: Values, mask: Mask, operands: Operands, params: P
+) -> tuple[Values, Values]:
+    """(results, their tangents): an equation of the linear program gives those that `mask` marks, if there are any.
+
+    `results` may go on with residuals.
+    """
+    tangents: Results = ()
+    if any(mask) or primitive.effects((), params):
+        tangents = trace.stage_linear(primitive, operands, params)
+    return paired([*results[: len(mask)], *tangents], mask)
+
+
+def with_forwarded(results: Results, forwarded: Sequence[int | None], operands: Operands) -> Values:
+    """All results of a program, from those without results that are inputs: `forwarded` has the operand of each, or None."""
+    rest = iter(results)
+    return [next(rest) if i is None else operands[i] for i in forwarded]
