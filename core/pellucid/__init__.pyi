@@ -80,8 +80,8 @@ from pellucid._machine.higher_order.custom_derivatives import (
 )
 from pellucid._machine.higher_order.jitted import jit as jit
 from pellucid._machine.higher_order.misses import explain_misses as explain_misses
+from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct as ShapeDtypeStruct
 from pellucid._machine.higher_order.stages import (
-    ShapeDtypeStruct as ShapeDtypeStruct,
     eval_shape as eval_shape,
     make_jaxpr as make_jaxpr,
     typeof as typeof,
@@ -91,9 +91,9 @@ from pellucid._machine.parallel.shard_map import (
     shard_map as shard_map,
     smap as smap,
 )
+from pellucid._machine.primitives.dslice import ds as ds
 from pellucid._machine.primitives.placement import device_put as device_put
 from pellucid._machine.primitives.reshard import reshard as reshard
-from pellucid._machine.primitives.slicing import ds as ds
 from pellucid._machine.refs.access import (
     empty_ref as empty_ref,
     free_ref as free_ref,

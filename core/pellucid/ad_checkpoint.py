@@ -1,6 +1,6 @@
 """Rematerialization and its policies, under the names of `jax.ad_checkpoint`."""
 
-from pellucid._machine.higher_order.remat import (
+from pellucid._machine.higher_order.remat_policies import (
     Offloadable as Offloadable,
     Recompute as Recompute,
     Saveable as Saveable,

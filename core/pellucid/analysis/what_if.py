@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from pellucid._machine.base import ArgumentTypeError, ArgumentValueError, by_tool, tree_flatten
 from pellucid._machine.higher_order.jitted import jit
-from pellucid._machine.higher_order.stages import Compiled, ShapeDtypeStruct, Traced
+from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
+from pellucid._machine.higher_order.stages import Compiled, Traced
 from pellucid._machine.sharding import (
     AbstractMesh,
     AxisType,

@@ -20,7 +20,8 @@ from pellucid import lax, nn, random
 from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError
 from pellucid._machine.base.functional import strict_zip
 from pellucid._machine.base.typing import Axes, Function, Shape
-from pellucid._machine.higher_order.stages import ShapeDtypeStruct, eval_shape
+from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
+from pellucid._machine.higher_order.stages import eval_shape
 from pellucid.nn import log_softmax as logsoftmax
 from pellucid.nn.initializers import glorot_normal as glorot, normal as randn, ones, zeros
 

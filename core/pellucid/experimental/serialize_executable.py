@@ -17,7 +17,8 @@ import numpy as np
 from pellucid._machine.base import digests
 from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid._machine.higher_order.jitted import jit
-from pellucid._machine.higher_order.stages import Compiled, ShapeDtypeStruct
+from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
+from pellucid._machine.higher_order.stages import Compiled
 from pellucid._machine.primitives.creation import zeros
 from pellucid._machine.runtime import platforms
 from pellucid._machine.runtime.executable import Executable, serialized_executable

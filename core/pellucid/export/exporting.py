@@ -7,7 +7,8 @@ from typing import Any
 
 from pellucid._machine.base import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid._machine.higher_order.jitted import jit
-from pellucid._machine.higher_order.stages import ShapeDtypeStruct, Traced
+from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
+from pellucid._machine.higher_order.stages import Traced
 from pellucid._machine.ir import Values
 from pellucid._machine.lowering.module import ordered
 from pellucid._machine.runtime import platforms as known_platforms

@@ -13,7 +13,7 @@ from pellucid._machine.base import (
     is_none,
     strict_zip,
 )
-from pellucid._machine.higher_order.stages import ShapeDtypeStruct
+from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.pytree import flatten
 

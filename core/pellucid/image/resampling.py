@@ -23,7 +23,7 @@ from pellucid._machine.base import (
     is_static,
     public_functions,
 )
-from pellucid._machine.primitives.contraction import Precision, canonical_precision
+from pellucid._machine.primitives.precision import Precision, canonical_precision
 from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function

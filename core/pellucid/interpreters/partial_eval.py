@@ -11,7 +11,7 @@ from pellucid._machine.base.functional import renamed, strict_zip
 from pellucid._machine.base.typing import Function
 from pellucid._machine.higher_order.calls import closed_call_p, jit_p
 from pellucid._machine.higher_order.custom_derivatives import CustomJvpCall
-from pellucid._machine.higher_order.remat import decision
+from pellucid._machine.higher_order.remat_policies import decision
 from pellucid._machine.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr, JaxprEqn
 from pellucid._machine.ir.primitive import Primitive, Programs, called, params_of
 from pellucid._machine.ir.rewriting import remove_dead_equations

@@ -9,7 +9,8 @@ from typing import Any
 from pellucid._machine.base import ArgumentValueError
 from pellucid._machine.higher_order.jitted import Jitted, Program, all_jitted
 from pellucid._machine.higher_order.misses import Key
-from pellucid._machine.higher_order.stages import ShapeDtypeStruct, Traced
+from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
+from pellucid._machine.higher_order.stages import Traced
 from pellucid._machine.ir import AbstractRef
 
 from . import schema

@@ -136,11 +136,7 @@ from pellucid._machine.primitives.blockwise import (
     scaled_dot as scaled_dot,
 )
 from pellucid._machine.primitives.contraction import (
-    DotAlgorithm as DotAlgorithm,
-    DotAlgorithmPreset as DotAlgorithmPreset,
     DotDimensionNumbers as DotDimensionNumbers,
-    Precision as Precision,
-    PrecisionLike as PrecisionLike,
     batch_matmul as batch_matmul,
     dot as dot,
     dot_general as dot_general,
@@ -174,6 +170,16 @@ from pellucid._machine.primitives.convolution import (
     conv_general_dilated_patches as conv_general_dilated_patches,
     conv_transpose as conv_transpose,
     conv_with_general_padding as conv_with_general_padding,
+)
+from pellucid._machine.primitives.convolution_shapes import (
+    ConvDimensionNumbers as ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
+    conv_dimension_numbers as conv_dimension_numbers,
+    conv_general_permutations as conv_general_permutations,
+    conv_general_shape_tuple as conv_general_shape_tuple,
+    conv_shape_tuple as conv_shape_tuple,
+    conv_transpose_shape_tuple as conv_transpose_shape_tuple,
+    reduce_window_shape_tuple as reduce_window_shape_tuple,
 )
 from pellucid._machine.primitives.creation import (
     broadcast_like as broadcast_like,
@@ -283,7 +289,14 @@ from pellucid._machine.primitives.movement import (
     transpose as transpose,
     transpose_p as transpose_p,
 )
+from pellucid._machine.primitives.padding import padtype_to_pads as padtype_to_pads
 from pellucid._machine.primitives.placement import device_put_p as device_put_p
+from pellucid._machine.primitives.precision import (
+    DotAlgorithm as DotAlgorithm,
+    DotAlgorithmPreset as DotAlgorithmPreset,
+    Precision as Precision,
+    PrecisionLike as PrecisionLike,
+)
 from pellucid._machine.primitives.random_bits import (
     RandomAlgorithm as RandomAlgorithm,
     rng_bit_generator as rng_bit_generator,
@@ -416,17 +429,8 @@ from pellucid._machine.primitives.transcendental import (
     zeta_p as zeta_p,
 )
 from pellucid._machine.primitives.windows import (
-    ConvDimensionNumbers as ConvDimensionNumbers,
-    ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
-    conv_dimension_numbers as conv_dimension_numbers,
-    conv_general_permutations as conv_general_permutations,
-    conv_general_shape_tuple as conv_general_shape_tuple,
-    conv_shape_tuple as conv_shape_tuple,
-    conv_transpose_shape_tuple as conv_transpose_shape_tuple,
-    padtype_to_pads as padtype_to_pads,
     reduce_window_max_p as reduce_window_max_p,
     reduce_window_min_p as reduce_window_min_p,
-    reduce_window_shape_tuple as reduce_window_shape_tuple,
     reduce_window_sum_p as reduce_window_sum_p,
     select_and_gather_add_p as select_and_gather_add_p,
     select_and_scatter_add_p as select_and_scatter_add_p,

@@ -16,8 +16,8 @@ from pellucid._machine.base import (
     dtypes,
     public_functions,
 )
-from pellucid._machine.primitives.contraction import PrecisionLike
 from pellucid._machine.primitives.convolution import conv_general_dilated
+from pellucid._machine.primitives.precision import PrecisionLike
 from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.arrays import Array
 

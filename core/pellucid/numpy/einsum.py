@@ -25,10 +25,11 @@ from pellucid._machine.base import (
     public_functions,
 )
 from pellucid._machine.ir import Operands
-from pellucid._machine.primitives.contraction import PrecisionLike, dot_general, preferred_dtype
+from pellucid._machine.primitives.contraction import dot_general
 from pellucid._machine.primitives.creation import broadcasted_iota, zeros
 from pellucid._machine.primitives.logical import bitwise_and, eq, select
 from pellucid._machine.primitives.movement import broadcast_in_dim, reduce_sum, squeeze, transpose
+from pellucid._machine.primitives.precision import PrecisionLike, preferred_dtype
 from pellucid._machine.primitives.reduction import reduce_or
 from pellucid._machine.primitives.reshard import with_out_sharding
 from pellucid._machine.tracing import operand_lines, type_of

@@ -18,8 +18,8 @@ from pellucid._machine.base import (
     known_at_least,
     slice_window,
 )
+from pellucid._machine.primitives.dslice import Slice
 from pellucid._machine.primitives.families import kind_of
-from pellucid._machine.primitives.slicing import Slice
 from pellucid._machine.tracing import Tracer, is_array_like, refuse_masked, type_of
 from pellucid._machine.xla.arrays import Array, ArrayImpl
 

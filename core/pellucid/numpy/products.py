@@ -18,7 +18,7 @@ from pellucid._machine.base import (
 )
 from pellucid._machine.ir import ShapedArray
 from pellucid._machine.primitives import arithmetic, logical
-from pellucid._machine.primitives.contraction import PrecisionLike, dot_general, preferred_dtype
+from pellucid._machine.primitives.contraction import dot_general
 from pellucid._machine.primitives.conversion import conj
 from pellucid._machine.primitives.movement import (
     broadcast_shapes,
@@ -29,6 +29,7 @@ from pellucid._machine.primitives.movement import (
     squeeze,
     transpose,
 )
+from pellucid._machine.primitives.precision import PrecisionLike, preferred_dtype
 from pellucid._machine.primitives.reshard import with_out_sharding
 from pellucid._machine.tracing import operand_lines, type_of
 from pellucid._machine.xla.arrays import Array

@@ -23,7 +23,7 @@ from pellucid._machine.base import dtypes
 from pellucid._machine.base.errors import ArgumentValueError
 from pellucid._machine.base.typing import Function
 from pellucid._machine.higher_order.jitted import jit
-from pellucid._machine.higher_order.stages import ShapeDtypeStruct
+from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid._machine.xla.compile import to_hlo
 from pellucid._machine.xla.mlir import portable_artifact
 from pellucid.numpy.creation import asarray

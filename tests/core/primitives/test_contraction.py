@@ -10,7 +10,7 @@ from pellucid._machine.base import config
 from pellucid._machine.base.errors import CompilationError, DtypeError
 from pellucid._machine.ir.rewriting import constants_as_inputs
 from pellucid._machine.lowering.module import ModuleOptions, lower_module
-from pellucid._machine.primitives.contraction import product_dtype
+from pellucid._machine.primitives.precision import product_dtype
 from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.tracing.staging import stage
 

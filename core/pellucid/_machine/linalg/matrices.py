@@ -21,7 +21,7 @@ from pellucid._machine.ir import (
 )
 from pellucid._machine.primitives.arithmetic import add, div, mul
 from pellucid._machine.primitives.assembly import pad
-from pellucid._machine.primitives.contraction import Precision, dot_general
+from pellucid._machine.primitives.contraction import dot_general
 from pellucid._machine.primitives.conversion import conj, converted, real, real_dtype
 from pellucid._machine.primitives.creation import broadcasted_iota, full_like
 from pellucid._machine.primitives.logical import eq, ge, select_n
@@ -32,6 +32,7 @@ from pellucid._machine.primitives.movement import (
     reduce_sum,
     transpose,
 )
+from pellucid._machine.primitives.precision import Precision
 from pellucid._machine.primitives.slicing import slice_in_dim
 from pellucid._machine.primitives.varying import vary
 from pellucid._machine.tracing import bind, type_of

@@ -19,7 +19,7 @@ from pellucid._machine.base import (
 from pellucid._machine.compilation.shardy import ShardyAttributes
 from pellucid._machine.higher_order.bodies import Body, observed
 from pellucid._machine.higher_order.custom_rules import ForwardsDefinitions, Signature
-from pellucid._machine.higher_order.stages import ShapeDtypeStruct
+from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid._machine.ir import (
     CONTROL,
     Avals,

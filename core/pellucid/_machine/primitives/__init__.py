@@ -5,6 +5,7 @@ from .assembly import concatenate, pad, slice, split, stack
 from .conversion import bitcast_convert_type, convert_element_type, real, stop_gradient
 from .creation import broadcasted_iota, empty, full, full_like, instantiate, iota, ones, zeros
 from .cumulative import prefixes
+from .dslice import Slice
 from .families import INTEGER, REAL, add_tangents, constant_like, kind_of, zero_of
 from .gather_scatter import gather, scatter, scatter_add
 from .index_dims import (
@@ -49,7 +50,6 @@ from .reduction import (
 )
 from .reshard import ReshardParams, reshard_p
 from .slicing import (
-    Slice,
     dynamic_index_in_dim,
     dynamic_slice,
     dynamic_slice_in_dim,

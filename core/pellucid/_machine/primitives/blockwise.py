@@ -34,13 +34,10 @@ from .arithmetic import mul, sub
 from .contraction import (
     Bilinear,
     CanonicalDimensions,
-    CanonicalPrecision,
     DotDimensionNumbers,
     DotGeneralParams,
-    PrecisionLike,
     batched_dimensions,
     canonical_dimensions,
-    canonical_precision,
     check_dimensions,
     converted,
     cotangent_dimensions,
@@ -49,9 +46,6 @@ from .contraction import (
     dot_general_p,
     dot_shape,
     other_axes,
-    precision_attribute,
-    preferred_dtype,
-    product_dtype,
     swapped,
 )
 from .counts import dot_operations, ragged_dot_operations
@@ -67,6 +61,14 @@ from .movement import (
     reshape,
     shifted,
     transpose,
+)
+from .precision import (
+    CanonicalPrecision,
+    PrecisionLike,
+    canonical_precision,
+    precision_attribute,
+    preferred_dtype,
+    product_dtype,
 )
 
 

@@ -25,17 +25,15 @@ from pellucid._machine.tracing import bind1, type_of, types_of
 
 from .arithmetic import add, sub
 from .assembly import pad
-from .contraction import (
-    Bilinear,
-    PrecisionLike,
-    canonical_precision,
-    component_bits,
-    converted,
-    dot_general,
-    precision_attribute,
-    preferred_dtype,
-)
+from .contraction import Bilinear, converted, dot_general
 from .conversion import complex as complex_from_parts, imag, real, real_dtype
+from .convolution_shapes import (
+    ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
+    conv_dimension_numbers,
+    conv_shape,
+    transpose_padding,
+)
 from .counts import convolution_operations
 from .creation import broadcasted_iota, zero_like_elements, zeros
 from .families import ANY, INTEGER, check_elements, check_one_dtype, kind_of
@@ -49,18 +47,20 @@ from .movement import (
     rev,
     transpose,
 )
-from .windows import (
-    ConvDimensionNumbers,
-    ConvGeneralDilatedDimensionNumbers,
+from .padding import (
     Pads,
-    conv_dimension_numbers,
-    conv_shape,
     explicit_pads,
     padding_attribute,
     padtype_to_pads,
     positive_sizes,
     spans,
-    transpose_padding,
+)
+from .precision import (
+    PrecisionLike,
+    canonical_precision,
+    component_bits,
+    precision_attribute,
+    preferred_dtype,
 )
 
 # The primitive ------------------------------------------------------------------------------------

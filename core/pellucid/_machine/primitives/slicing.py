@@ -5,16 +5,12 @@ A window that would reach over an edge is moved until it fits; no error is raise
 
 from __future__ import annotations
 
-import builtins
-import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from pellucid._machine.base import (
-    ArgumentTypeError,
     ArgumentValueError,
     DtypeError,
     IndexingError,
@@ -47,12 +43,13 @@ from pellucid._machine.ir import (
     shaped_array,
 )
 from pellucid._machine.lowering.in_place import checked_update
-from pellucid._machine.tracing import bind, bind1, is_array_like, type_of
+from pellucid._machine.tracing import bind, bind1, type_of
 
 from .arithmetic import add, rem
 from .assembly import aligned_at_one_dim, concatenate, slice
 from .conversion import convert_element_type, size_scalar
 from .creation import zeros
+from .dslice import Slice
 from .families import INTEGER, kind_of, texts
 from .gather_scatter import GatherParams, ScatterParams, gather, gather_p, scatter_p, written_apart
 from .index_dims import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
@@ -534,69 +531,8 @@ def dynamic_update_index_in_dim(
     )
 
 
-@dataclass(slots=True, eq=False)
-class Slice:
-    """`size` positions along an axis, from `start` in steps of `stride`; `start` may be a traced integer."""
-
-    start: Any
-    size: int
-    stride: int = 1
-
-    @property
-    def is_dynamic_start(self) -> bool:
-        """Whether the start is known only when the program runs."""
-        return not isinstance(self.start, int)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Slice) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
-
 register_pytree_node(
     Slice,
     lambda s: ((s.start,), (s.size, s.stride)),
     lambda data, children: Slice(*children, *data),
 )
-
-
-def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice | builtins.slice:
-    """The index `start : start + size`, whose start may be traced; its size is known. With `stride`, every so many-th.
-
-    `ds(size)` begins at 0, and `ds(None)` is everything. It indexes arrays and references: `x[ds(i, 2)]`.
-
-    Raises: ArgumentTypeError for a size that is not known or a start that is no integer; ArgumentValueError for
-    a negative size or a stride below 1.
-
-    >>> from pellucid import jit
-    >>> import numpy as np
-    >>> jit(lambda x, i: x[ds(i, 2)])(np.arange(5), 3)
-    Array([3, 4], dtype=int32)
-    """
-    if start is None:
-        return builtins.slice(None)
-    if size is None:
-        start, size = 0, start
-    try:
-        length = canonical_size(size)
-        stride = operator.index(1 if stride is None else stride)
-    except TypeError:
-        raise ArgumentTypeError(
-            "ds needs a size and a stride that are known when the function is traced.",
-            got=f"size: {size!r:.60}, stride: {stride!r:.60}",
-            do="Only the start may be traced.",
-        ) from None
-    if length < 0 or stride < 1:
-        raise ArgumentValueError(
-            "ds needs a size of at least 0 and a stride of at least 1.",
-            got=f"size: {length}, stride: {stride}",
-        )
-    if not isinstance(start, int):
-        aval = type_of(start) if is_array_like(start) else None
-        if aval is None or aval.shape != () or aval.dtype.kind not in "iu":
-            raise ArgumentTypeError(
-                "ds needs a scalar integer start.",
-                got=f"got {aval.text() if aval is not None else type(start).__name__}",
-            )
-    return Slice(start, length, stride)

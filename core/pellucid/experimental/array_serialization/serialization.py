@@ -20,7 +20,7 @@ import numpy as np
 from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid._machine.base.functional import strict_zip
 from pellucid._machine.base.typing import Shape
-from pellucid._machine.higher_order.stages import ShapeDtypeStruct
+from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid._machine.runtime.assembly import make_array_from_callback
 from pellucid._machine.runtime.distributed.initialize import barrier
 from pellucid._machine.runtime.extended import ExtendedArray

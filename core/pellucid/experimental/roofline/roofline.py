@@ -12,7 +12,8 @@ import numpy as np
 from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid._machine.base.tree import tree_map
 from pellucid._machine.base.typing import Function
-from pellucid._machine.higher_order.stages import ShapeDtypeStruct, eval_shape, make_jaxpr
+from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
+from pellucid._machine.higher_order.stages import eval_shape, make_jaxpr
 from pellucid._machine.ir import Equation, Jaxpr, Literal, Primitive, ShapedArray
 from pellucid._machine.parallel.shard_map import shard_map
 from pellucid._machine.transforms.gradient import vjp

@@ -10,7 +10,8 @@ import numpy as np
 from pellucid import lax, numpy as jnp
 from pellucid._machine.base import public_functions
 from pellucid._machine.base.errors import UnsupportedError
-from pellucid._machine.higher_order.stages import ShapeDtypeStruct, eval_shape
+from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
+from pellucid._machine.higher_order.stages import eval_shape
 from pellucid.experimental.sparse.base import JAXSparse
 from pellucid.experimental.sparse.bcoo import BCOO, bcoo_fromdense, checked
 from pellucid.experimental.sparse.indices import in_bounds, padded, zeroed

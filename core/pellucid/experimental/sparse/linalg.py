@@ -20,8 +20,8 @@ from pellucid._machine.base.errors import (
 from pellucid._machine.callbacks.pure import pure_callback
 from pellucid._machine.higher_order.linear_calls import custom_linear_solve
 from pellucid._machine.higher_order.loops import while_loop
-from pellucid._machine.higher_order.stages import ShapeDtypeStruct
-from pellucid._machine.primitives.contraction import Precision
+from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
+from pellucid._machine.primitives.precision import Precision
 from pellucid.experimental.sparse.base import JAXSparse
 from pellucid.experimental.sparse.compressed import CSR
 from pellucid.numpy.promotion import promote_dtypes_inexact

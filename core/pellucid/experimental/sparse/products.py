@@ -16,7 +16,8 @@ from pellucid._machine.base.errors import (
     ShapeError,
     UnsupportedError,
 )
-from pellucid._machine.higher_order.stages import ShapeDtypeStruct, eval_shape
+from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
+from pellucid._machine.higher_order.stages import eval_shape
 from pellucid._machine.transforms.vmap import vmap
 from pellucid.experimental.sparse.bcoo import (
     BCOO,

@@ -10,7 +10,8 @@ from pellucid._machine.higher_order.custom_derivatives import (
     custom_lin_p as custom_lin_p,
     custom_vjp_call_p as custom_vjp_call_p,
 )
-from pellucid._machine.higher_order.remat import name_p as name_p, remat_p as remat_p
+from pellucid._machine.higher_order.remat import remat_p as remat_p
+from pellucid._machine.higher_order.remat_policies import name_p as name_p
 from pellucid._machine.primitives.families import add_any_p as add_jaxvals_p
 from pellucid._machine.primitives.sharding_constraint import (
     sharding_constraint_p as sharding_constraint_p,

@@ -35,8 +35,8 @@ from pellucid._machine.linalg.matrices import (
 )
 from pellucid._machine.linalg.qr import qr as lax_qr
 from pellucid._machine.linalg.triangular import triangular_solve
-from pellucid._machine.primitives.contraction import Precision
 from pellucid._machine.primitives.movement import canonical_axis
+from pellucid._machine.primitives.precision import Precision
 from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function

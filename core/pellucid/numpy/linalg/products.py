@@ -13,8 +13,8 @@ from pellucid._machine.base import (
     public_functions,
 )
 from pellucid._machine.linalg.matrices import eye_like
-from pellucid._machine.primitives.contraction import Precision, PrecisionLike
 from pellucid._machine.primitives.movement import canonical_axis
+from pellucid._machine.primitives.precision import Precision, PrecisionLike
 from pellucid._machine.tracing import operand_lines, type_of
 from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function

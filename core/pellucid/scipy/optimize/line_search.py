@@ -13,7 +13,7 @@ import numpy as np
 from pellucid import numpy as jnp
 from pellucid._machine.base import tree_map
 from pellucid._machine.higher_order.loops import while_loop
-from pellucid._machine.primitives.contraction import Precision
+from pellucid._machine.primitives.precision import Precision
 
 _DECREASE, _CURVATURE = 1e-4, 0.9
 """Fractions of the initial slope: of the mean slope of a step at least, of the slope at its end at most."""

@@ -20,7 +20,7 @@ from pellucid._machine.base import (
     tree_map,
 )
 from pellucid._machine.higher_order.loops import fori_loop, while_loop
-from pellucid._machine.primitives.contraction import Precision
+from pellucid._machine.primitives.precision import Precision
 from pellucid._machine.tracing import type_of
 from pellucid._machine.transforms import check_callable
 from pellucid._machine.transforms.gradient import value_and_grad

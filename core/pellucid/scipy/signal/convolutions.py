@@ -21,7 +21,7 @@ from pellucid._machine.base import (
     public_functions,
 )
 from pellucid._machine.ir import ShapedArray
-from pellucid._machine.primitives.contraction import canonical_precision
+from pellucid._machine.primitives.precision import canonical_precision
 from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function

@@ -27,7 +27,7 @@ from pellucid._machine.base import (
 )
 from pellucid._machine.higher_order.linear_calls import custom_linear_solve
 from pellucid._machine.higher_order.loops import fori_loop, while_loop
-from pellucid._machine.primitives.contraction import Precision
+from pellucid._machine.primitives.precision import Precision
 from pellucid._machine.tracing import is_array_like, type_of
 from pellucid._machine.transforms.ravel import ravel_pytree
 from pellucid.numpy.promotion import promote_dtypes_inexact
