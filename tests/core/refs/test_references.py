@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid._machine.base.errors import DeletedArrayError, EffectsError
+from pellucid._machine.base.errors import DeletedArrayError, DerivativeRuleError, EffectsError
 from pellucid._machine.refs.primitives import Ref
 
 X = np.arange(4, dtype=np.float32)
@@ -553,3 +553,102 @@ def test_a_written_reference_and_an_array_of_its_type_closed_over():
     for _ in range(3):
         double()
     assert (ref[...].tolist(), array.tolist()) == ([8] * 3, [2] * 3)
+
+
+@pl.custom_vjp
+def product(ref, x):
+    return ref[...] * x
+
+
+def product_backward(factors, ct):
+    value, x = factors
+    return 10 * ct * x, 100 * ct * value
+
+
+product.defvjp(lambda ref, x: (product(ref, x), (ref[...], x)), product_backward)
+
+
+def products_in_a_loop(x):
+    """x**3: in each run the derivative of c by the reference is 10 times c, by c 100 times x."""
+    ref = pl.new_ref(x)
+    return lax.scan(lambda c, _: (product(ref, c), None), 1.0, length=3)[0]
+
+
+@pytest.mark.parametrize(
+    ("f", "at", "expected"),
+    [
+        (lambda x: product(pl.new_ref(x), 3.0), 2.0, 30),
+        (lambda x: product(pl.new_ref(2 * x), 3.0), 2.0, 60),
+        (lambda x: product(pl.new_ref(x), x), 2.0, 220),
+        (lambda x: lax.cond(jnp.ones(()) > 0, lambda r: product(r, 3.0), lambda r: r[...], pl.new_ref(x)), 2.0, 30),
+        (pl.checkpoint(lambda x: product(pl.new_ref(x), 3.0)), 2.0, 30),
+        (lambda x: lax.scan(lambda c, _: (product(pl.new_ref(c), 1.0), None), x, length=2)[0], 2.0, 100),
+        (products_in_a_loop, 2.0, 10 * (200**2 + 200 * 2 + 4)),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("around", [lambda f: f, pl.jit], ids=["eager", "jit"])
+def test_rules_have_derivatives_by_references_that_are_made_inside(f, at, expected, around):
+    assert float(around(pl.grad(f))(at)) == expected
+    assert float(pl.grad(around(f))(at)) == expected
+    assert around(pl.vmap(pl.grad(f)))(jnp.full(2, at)).tolist() == [expected] * 2
+    batched = around(lambda xs: pl.vmap(f)(xs).sum())
+    assert pl.grad(batched)(jnp.full(2, at)).tolist() == [expected] * 2
+
+
+def test_cotangents_of_rules_add_to_those_of_what_is_read_later():
+    def f(x):
+        ref = pl.new_ref(x)
+        y = product(ref, 3.0)
+        return y + 7 * ref[...]
+
+    assert float(pl.grad(f)(2.0)) == 37
+
+
+def test_cotangents_of_references_have_the_type_of_what_they_hold():
+    f = pl.custom_vjp(lambda ref: ref[...])
+    f.defvjp(lambda ref: (ref[...], None), lambda _, ct: (jnp.ones(3),))
+    with pytest.raises(DerivativeRuleError, match="another type than its argument"):
+        pl.grad(lambda x: f(pl.new_ref(x)))(2.0)
+
+
+UNDIFFERENTIATED = {"kind": "no_grad_no_remat"}
+
+
+@pytest.mark.parametrize("around", [lambda f: f, pl.jit], ids=["eager", "jit"])
+def test_undifferentiated_references_take_differentiated_values(around):
+    ref = pl.new_ref(np.float32(0), **UNDIFFERENTIATED)
+
+    def f(x):
+        ref[...] = x * 2
+        ref.addupdate(x)
+        return x * 4
+
+    assert float(around(pl.grad(f))(3.0)) == 4
+    assert float(ref[...]) == 9
+    assert float(pl.grad(around(f))(5.0)) == 4
+    assert float(ref[...]) == 15
+    value, tangent = pl.jvp(around(f), (2.0,), (1.0,))
+    assert (float(value), float(tangent), float(ref[...])) == (8, 4, 6)
+    assert float(pl.grad(pl.checkpoint(f))(7.0)) == 4
+    assert float(ref[...]) == 21
+
+
+def test_undifferentiated_references_as_arguments_of_compiled_functions_have_programs_of_their_own():
+    f = pl.jit(lambda ref, x: ref.swap(x) * x)
+    plain, undifferentiated = (pl.new_ref(np.float32(2), **kind) for kind in ({}, UNDIFFERENTIATED))
+    assert float(f(plain, 3.0)) == 6
+    assert float(pl.grad(lambda x: f(undifferentiated, x))(3.0)) == 2
+    with pytest.raises(EffectsError, match="differentiated value can't be written"):
+        pl.grad(lambda x: f(plain, x))(3.0)
+
+
+@pytest.mark.parametrize("around", [lambda f: f, pl.jit], ids=["eager", "jit"])
+def test_undifferentiated_references_pass_no_derivatives_on(around):
+    def f(x):
+        ref = pl.new_ref(x, **UNDIFFERENTIATED)
+        ref[...] *= x
+        return pl.freeze(ref) * x
+
+    assert float(around(pl.grad(f))(3.0)) == 9
+    assert around(pl.vmap(pl.grad(f)))(jnp.arange(3.0)).tolist() == [0, 1, 4]
+    assert pl.grad(lambda x: pl.vmap(around(f))(x).sum())(jnp.arange(3.0)).tolist() == [0, 1, 4]

@@ -407,15 +407,13 @@ class CustomVjpCall(NamedTuple):
         )  # fmt: skip
 
     def rule(self, primals: Operands, tangents: Operands) -> tuple[Values, Values]:
-        """Results, and tangents that only reverse mode can compute; references are passed without theirs."""
-        tangents = [
-            Zero(t.aval) if is_reference(x) else t for x, t in strict_zip(primals, tangents)
-        ]
+        """Results, and tangents that only reverse mode can compute; those of references are what they hold then."""
+        tangents = [_held(x, t) for x, t in strict_zip(primals, tangents)]
         perturbed = tuple(nonzero_mask(tangents))
         results, residuals, form = self.forward(primals, perturbed)
         captured = map(zero_of, primals[: self.num_captured])
         tangents = [*captured, *tangents[self.num_captured :]]
-        if self.num_captured and not any(nonzero_mask(tangents)):
+        if not any(nonzero_mask(tangents)):
             return results, [*map(zero_of, results)]
         perturbed = tuple(nonzero_mask(tangents))
         avals = types_of(results)
@@ -455,6 +453,13 @@ class CustomVjpCall(NamedTuple):
         rules = _BatchedVjp(self.forward, self.backward, axis, tuple(dims), places)
         forward, backward = Rule(_BatchedVjp.run, rules), Rule(_BatchedVjp.cotangents, rules)
         return self._replace(function=function, forward=forward, backward=backward), places.dims
+
+
+def _held(primal: Any, tangent: Any) -> Any:
+    """The tangent of an operand; of a reference, what its tangent holds."""
+    if is_reference(primal) and type(tangent) is not Zero:
+        return tangent.aval.methods["get"](tangent)
+    return tangent
 
 
 class _BatchedVjp(NamedTuple):

@@ -309,14 +309,17 @@ def element_shape(aval: ShapedArray) -> Shape:
 class AbstractRef(AbstractValue):
     """Type of a reference: a cell that holds an array of type `inner_aval`. Made by `abstract_ref` alone.
 
+    What references of the `kind` "no_grad_no_remat" hold is never differentiated.
+
     >>> aval = pl.typeof(pl.new_ref(jnp.zeros(3)))
     >>> aval, aval.inner_aval
     (Ref{float32[3]}, ShapedArray(float32[3]))
     """
 
-    __slots__ = ("inner_aval", "_tangent", "__weakref__")
+    __slots__ = ("inner_aval", "kind", "_tangent", "__weakref__")
 
     inner_aval: ShapedArray
+    kind: str | None
     methods: ClassVar[dict[str, Any]] = {}
     """Methods of traced references, by name."""
 
@@ -324,7 +327,7 @@ class AbstractRef(AbstractValue):
         return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
 
     def __reduce__(self) -> Any:
-        return abstract_ref, (self.inner_aval,)
+        return abstract_ref, (self.inner_aval, self.kind)
 
     shape, dtype, ndim, size, itemsize, nbytes, shown_sharding, sharding, memory_space, varying = (
         property(operator.attrgetter(f"inner_aval.{name}"), doc=f"`{name}` of the array.")
@@ -336,40 +339,47 @@ class AbstractRef(AbstractValue):
 
     def update(self, **changes: Any) -> AbstractRef:
         """The type of references to arrays of another type."""
-        return abstract_ref(self.inner_aval.update(**changes))
+        return abstract_ref(self.inner_aval.update(**changes), self.kind)
 
     def with_dim(
         self, dim: int, size: int, axes: Any = None, explicit: NamedSharding | None = None
     ) -> AbstractRef:
         """The type of references to arrays with a new dimension, as `ShapedArray.with_dim` gives them."""
-        return abstract_ref(self.inner_aval.with_dim(dim, size, axes, explicit))
+        return abstract_ref(self.inner_aval.with_dim(dim, size, axes, explicit), self.kind)
 
     def without_dim(self, dim: int) -> AbstractRef:
         """The type of references to arrays without the dimension `dim`."""
-        return abstract_ref(self.inner_aval.without_dim(dim))
+        return abstract_ref(self.inner_aval.without_dim(dim), self.kind)
 
     def strip_weak_type(self) -> AbstractRef:
         """This type: what a reference holds is never weak."""
         return self
 
+    @property
+    def is_differentiable(self) -> bool:
+        """Whether such a reference has a tangent, a reference to the tangent of what it holds."""
+        return type(self.tangent()) is AbstractRef
+
     def tangent(self):
+        if self.kind == "no_grad_no_remat":
+            return shaped_array(self.shape, dtypes.float0)
         inner = self.inner_aval.tangent()
-        return inner if inner.dtype == dtypes.float0 else abstract_ref(inner)
+        return inner if inner.dtype == dtypes.float0 else abstract_ref(inner, self.kind)
 
     to_tangent_aval = tangent
 
 
-_interned_refs: dict[ShapedArray, AbstractRef] = {}
+_interned_refs: dict[tuple[ShapedArray, str | None], AbstractRef] = {}
 
 
-def abstract_ref(inner: ShapedArray) -> AbstractRef:
-    """The one type of references to arrays of type `inner`, whose weakness is dropped."""
-    inner = inner.strip_weak_type()
-    aval = _interned_refs.get(inner)
+def abstract_ref(inner: ShapedArray, kind: str | None = None) -> AbstractRef:
+    """The one type of references of a `kind` to arrays of type `inner`, whose weakness is dropped."""
+    key = inner.strip_weak_type(), kind
+    aval = _interned_refs.get(key)
     if aval is None:
         aval = object.__new__(AbstractRef)
-        aval.inner_aval = inner
-        aval = _interned_refs.setdefault(inner, aval)
+        aval.inner_aval, aval.kind = key
+        aval = _interned_refs.setdefault(key, aval)
     return aval
 
 

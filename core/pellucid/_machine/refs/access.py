@@ -289,7 +289,8 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Any
     `ref[index]` reads, `ref[index] = value` writes. Functions that are compiled, loops and branches may get it as an
     argument or use it from outside, and change what it holds; they may not return it. In a function that is
     differentiated, references made inside pass derivatives on; those from outside take values without derivatives.
-    `memory_space` and `kind` are kept for kernels.
+    Of the `kind` "no_grad_no_remat", a reference takes differentiated values, too, and passes no derivatives on. Other
+    kinds, and `memory_space`, are kept for kernels.
 
     Raises: ArgumentTypeError for what is no array.
 

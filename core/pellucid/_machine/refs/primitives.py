@@ -124,8 +124,8 @@ class Ref(Accessed, Described, metaclass=_RefType):
 
     __slots__ = ("__weakref__", "_given_up_by", "_value", "aval")
 
-    def __init__(self, value: Any) -> None:
-        self.aval = abstract_ref(value.aval)
+    def __init__(self, value: Any, kind: str | None = None) -> None:
+        self.aval = abstract_ref(value.aval, kind)
         self._value = value
         self._given_up_by = ""
 
@@ -203,7 +203,7 @@ class OfReference(OnReferences, Runs, Primitive[P]):
 
 
 class NewRefParams(NamedTuple):
-    """`kind` is a name for tools, `memory_space` is one for kernels."""
+    """`kind` is that of the type, `memory_space` a name for kernels."""
 
     kind: Any
     memory_space: Any
@@ -218,10 +218,10 @@ class NewRef(Linearized, OfReference[NewRefParams]):
     own_effects = _ALLOCATES
 
     def abstract_eval(self, avals, params):
-        return [abstract_ref(avals[0])]
+        return [abstract_ref(avals[0], params.kind)]
 
     def run(self, operands, params):
-        return [Ref(owned(operands[0]))]
+        return [Ref(owned(operands[0]), params.kind)]
 
     def jvp(self, primals, tangents, params):
         return self.beside(
@@ -236,8 +236,8 @@ class NewRef(Linearized, OfReference[NewRefParams]):
     def beside(self, primals: Operands, params: Any, tangent: Callable[[], Results]) -> Any:
         """(the reference, that to its tangent: what `tangent()` returns, or `Zero` for one without tangents)."""
         results = bind(self, *primals, params=params)
-        aval = type_of(results[0]).tangent()
-        return results, tangent() if type(aval) is AbstractRef else [Zero(aval)]
+        aval = type_of(results[0])
+        return results, tangent() if aval.is_differentiable else [Zero(aval.tangent())]
 
     def batch(self, axis, operands, dims, params):
         # A reference without a batch axis may hold another value for each element later.
@@ -420,17 +420,17 @@ class Write(Shown, OfReference[PartParams]):
     def tangent(self, primals: Operands, tangents: Operands) -> Any:
         """The tangent to be written; None if neither reference nor value has one.
 
-        Raises: EffectsError for a differentiated value and a reference without a tangent.
+        Raises: EffectsError for a differentiated value and a reference that should have a tangent, and has none.
         """
         if type(tangents[0]) is not Zero:
             return instantiate(tangents[1])
-        if type(tangents[1]) is Zero:
+        if type(tangents[1]) is Zero or not type_of(primals[0]).is_differentiable:
             return None
         raise EffectsError(
             f"`{self.name}`: a differentiated value can't be written to a reference from outside.",
             got=f"{type_of(primals[0]).text()}, value {type_of(primals[1]).text()}",
-            do="Write `lax.stop_gradient(value)`, return the value as auxiliary data, or make the reference inside the "
-            "differentiated function.",
+            do="Write `lax.stop_gradient(value)`, return the value as auxiliary data, make the reference inside the "
+            "differentiated function, or of `kind='no_grad_no_remat'`.",
         )
 
     def jvp(self, primals, tangents, params):
