@@ -58,6 +58,8 @@ def gradient_of(function):
 
 # name: (function, its operands' shapes as texts, or (shape, dtype))
 FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "slices of few elements": (lambda x: (x[-3:], x[1:-1:2], x[:: x.shape[0]], x[-1:-4:-1], x[-2::-2], x.at[: x.shape[0] - 1 : 2].set(0), x[1::2] + jnp.zeros(x.shape[0] // 2)), "(b,)"),
+    "pad by a size": (lambda x: [jnp.pad(x, (x.shape[0] - 1, x.shape[0]), mode) for mode in ("constant", "edge", "wrap", "reflect", "symmetric", "mean")], "(b,)"),
     "arithmetic": (lambda x: (x + x * 2 - lax.rsqrt(x * x + 1) / x) ** 3, "(b,4)"),
     "transcendental": (lambda x: lax.logistic(lax.erf(jnp.sin(x)) + jnp.exp(x)), "(b,4)"),
     "special": (lambda x: lax.lgamma(jnp.abs(x) + 1) + lax.digamma(jnp.abs(x) + 1) + jnp.arcsinh(x), "(b,4)"),

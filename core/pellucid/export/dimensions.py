@@ -217,6 +217,9 @@ def _divided(x: Size, y: Size, scope: Any) -> tuple[Size, Size]:
     """(q, r) with x = q * y + r, where no term of r is a multiple of the first term of y."""
     quotient: Size = 0
     if type(y) is int:
+        whole = _whole_quotient(x, y, scope)
+        if whole is not None:
+            return whole, 0
         while not all(0 <= coefficient < y for _, coefficient in _terms(x)):
             # Sums resolve multiples of quotients, which gives new coefficients.
             quotient = quotient + _sum([(m, c // y) for m, c in _terms(x)], scope)
@@ -236,6 +239,24 @@ def _divided(x: Size, y: Size, scope: Any) -> tuple[Size, Size]:
         passed.add(monomial)
         multiple = _sum([(factor, count)], scope)
         quotient, rest = quotient + multiple, rest - multiple * y
+
+
+def _whole_quotient(x: Size, y: int, scope: Any) -> Size | None:
+    """x / y for x = e - mod(e, y) and multiples of y, which is floordiv(e, y) and more; None for others."""
+    for monomial, coefficient in _terms(x):
+        factor = monomial[0][0] if len(monomial) == 1 and monomial[0][1] == 1 else ""
+        if isinstance(factor, str) or factor.name != "mod":
+            continue
+        if factor.operands[1] != y or (coefficient + 1) % y:
+            continue
+        e, rest = factor.operands[0], x - _sum([(monomial, coefficient)], scope)
+        multiples = (coefficient + 1) // y
+        more = rest - e
+        if all(c % y == 0 for _, c in _terms(more)):
+            floor = scope.factor(Operation("floordiv", (e, y)))
+            more = _sum([(m, c // y) for m, c in _terms(more)], scope)
+            return floor + more + _sum([(monomial, multiples)], scope)
+    return None
 
 
 def _floordiv(x: Size, y: Size, scope: Any) -> Size:

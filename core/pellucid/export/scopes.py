@@ -15,9 +15,12 @@ Bounds: TypeAlias = tuple[int | None, int | None]
 LinearForm: TypeAlias = dict[Monomial, int]
 """A linear combination of monomials; the empty monomial has the constant."""
 
+_CHOICES = ("max", "min")
 _RELATIONS = ("==", ">=", "<=")
 _MAX_INEQUALITIES = 400
 """Maximum number of inequalities in one elimination; beyond it a bound may be missed, never wrong."""
+_MAX_CHOICES = 4
+"""How many choices between two sizes are followed both ways in one expression; beyond it a bound may be missed, too."""
 
 
 class Constraint(NamedTuple):
@@ -133,7 +136,7 @@ class SymbolicScope:
             return None, None
         self._pending.append(dimension)
         try:
-            bounds = _eliminated(dict(dimension.terms), self._facts(dimension))
+            bounds = self._bounds_by_cases(dimension, [], _MAX_CHOICES)
         finally:
             self._pending.pop()
         if not self._pending:
@@ -143,12 +146,46 @@ class SymbolicScope:
     def _bounds_of(self, size: Size) -> Bounds:
         return self.bounds(size) if isinstance(size, Dimension) else (size, size)
 
-    def _facts(self, dimension: Dimension) -> list[LinearForm]:
-        """Linear forms that are at least 0 and have to do with the monomials of `dimension`."""
+    def _bounds_by_cases(self, size: Size, case: list[LinearForm], n_choices: int) -> Bounds:
+        """Bounds of `size` in the `case` that linear forms are at least 0; up to `n_choices` are followed both ways."""
+        if not isinstance(size, Dimension):
+            return size, size
+        whole = _eliminated(dict(size.terms), self._facts(size, case))
+        choices = (
+            (monomial[0][0], coefficient)
+            for monomial, coefficient in size.terms
+            if len(monomial) == 1 and monomial[0][1] == 1
+        )
+        choices = ((f, c) for f, c in choices if isinstance(f, Operation) and f.name in _CHOICES)
+        choice, coefficient = next(choices, (None, 0))
+        if choice is None or not n_choices:
+            return whole
+        rest = size - Dimension(((((choice, 1),), coefficient),), self)
+        found: list[Bounds] = []
+        for chosen, other in (choice.operands, choice.operands[::-1]):
+            excess = chosen - other if choice.name == "max" else other - chosen
+            if isinstance(excess, Dimension):
+                inner = [*case, dict(excess.terms)]
+                found.append(
+                    self._bounds_by_cases(rest + chosen * coefficient, inner, n_choices - 1)
+                )
+            elif excess >= 0:
+                found.append(
+                    self._bounds_by_cases(rest + chosen * coefficient, case, n_choices - 1)
+                )
+        found = [(low, high) for low, high in found if low is None or high is None or low <= high]
+        lows, highs = zip(*found, strict=True) if found else ((None,), (None,))
+        return (
+            max((x for x in (whole[0], _least(lows)) if x is not None), default=None),
+            min((x for x in (whole[1], _largest(highs)) if x is not None), default=None),
+        )
+
+    def _facts(self, dimension: Dimension, case: Sequence[LinearForm] = ()) -> list[LinearForm]:
+        """Linear forms that are at least 0, in a `case`, and have to do with the monomials of `dimension`."""
         facts: list[LinearForm] = []
         pending = [m for m, _ in dimension.terms if m]
         seen = set(pending)
-        constraints = list(self._inequalities)
+        constraints = [*self._inequalities, *case]
         while pending:
             monomial = pending.pop()
             related = [c for c in constraints if monomial in c]
@@ -222,6 +259,14 @@ class SymbolicScope:
                 yield from (value, x - value)
         elif operation.name == "mod" and known_at_least(-1, y):
             yield from (-value, value - y - 1)
+
+
+def _least(lows: Sequence[int | None]) -> int | None:
+    return None if None in lows else min(lows)  # type: ignore[type-var]
+
+
+def _largest(highs: Sequence[int | None]) -> int | None:
+    return None if None in highs else max(highs)  # type: ignore[type-var]
 
 
 def _variables(size: Size | Operation) -> set[str]:

@@ -37,17 +37,19 @@ class Scalar(NamedTuple):
 class Window(NamedTuple):
     """`length` elements of an axis from `lowest` on, `abs(step)` apart; in reverse if `step` is negative.
 
-    They all exist. `lowest` may be a traced scalar.
+    They all exist. `lowest` may be a traced scalar. `extent` is stated where the elements that a symbolic slice leaves out
+    behind its last one exist, too: by it the length of the slice is the same expression.
     """
 
     lowest: Any
-    length: int
-    step: int
+    length: Size
+    step: Size
+    extent: Size | None = None
 
     @property
-    def span(self) -> int:
-        """How many elements lie between the first and the last, both included."""
-        return dilated_size(self.length, abs(self.step))
+    def span(self) -> Size:
+        """How many elements lie between the first and the last, both included, and maybe some behind."""
+        return dilated_size(self.length, abs(self.step)) if self.extent is None else self.extent
 
     @property
     def is_contiguous(self) -> bool:
@@ -198,12 +200,14 @@ def _simplified(item: Any) -> Any:
 def _window(item: slice, size: Size) -> Window:
     """The window that a slice cuts out of an axis of `size`."""
     try:
-        start, length, step = slice_window(item, size)
+        start, length, step, extent = slice_window(item, size)
     except TypeError:
         raise _bad_slice(item) from None
     if known_at_least(1, length):
         return Window(as_value(start) if step > 0 or length else 0, length, 1)
-    return Window(as_value(start if step > 0 else start + (length - 1) * step), length, step)
+    if step > 0:
+        return Window(as_value(start), length, step, None if type(length) is int else extent)
+    return Window(as_value(start + (length - 1) * step), length, step)
 
 
 def _bad_slice(item: slice) -> IndexingError:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid._machine.base import ArrayLike, IndexingError, ShapeError, cached, config
+from pellucid._machine.base import ArrayLike, IndexingError, ShapeError, as_value, cached, config
 from pellucid._machine.ir import AbstractRef, Operands
 from pellucid._machine.primitives.arithmetic import add, mul
 from pellucid._machine.primitives.assembly import concatenate, slice as static_slice
@@ -143,7 +143,7 @@ def taken_apart(index: Index) -> tuple[Structure, list[Any]]:
     operands: list[Any] = []
     for entry in index.entries:
         if type(entry) is Window:
-            lowest, length, step = entry
+            lowest, length, step, _ = entry
             is_known_edge = type(lowest) is int and lowest == 0
             kinds.append((0 if is_known_edge else None, length, step))
             if not is_known_edge:
@@ -209,7 +209,7 @@ class Cut(NamedTuple):
 
 
 def _window(entries: Sequence[Entry], shape: Shape, lookup: Lookup) -> Cut | None:
-    """The window that scalars and slices cut out; None where some of it might have to be filled."""
+    """The window that scalars and slices cut out; None where some of it might have to be filled, or a step is a symbol."""
     cut = Cut([], [], [], [], [], [])
     fills = lookup.mode in (GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT)
     dtype = index_dtype(shape)
@@ -219,6 +219,8 @@ def _window(entries: Sequence[Entry], shape: Shape, lookup: Lookup) -> Cut | Non
         axis = len(cut.starts)
         size = shape[axis]
         if isinstance(entry, Window):
+            if type(entry.step) is not int:
+                return None
             start = entry.lowest
             if type(start) is not int:
                 start = normalized(start, size, dtype, wrap=False)
@@ -379,7 +381,8 @@ def places_of(arranged: Arrangement, shape: Shape, wrap: bool) -> Places:
             columns.append((starts[axis], block))
         elif not entry.is_contiguous:
             lowest = normalized(entry.lowest, size, dtype, wrap=False)
-            steps = mul(dtype.type(abs(entry.step)), iota(dtype, entry.length))
+            step = normalized(as_value(abs(entry.step)), size, dtype, wrap=False)
+            steps = mul(step, iota(dtype, entry.length))
             columns.append((add(lowest, steps), (strided.pop(0),)))
         else:
             sizes[axis] = entry.length

@@ -95,9 +95,9 @@ def pad(
     return _pad(array, values, widths, mode, reflect_type, stat_length)
 
 
-def _places(n: Size, before: int, after: int, mode: str) -> Any:
+def _places(n: Size, before: Size, after: Size, mode: str) -> Any:
     """For each element of a padded axis, the position among its `n` elements that it repeats."""
-    if is_static((n,)):
+    if is_static((n, before, after)):
         return np.pad(np.arange(n), (before, after), mode=mode).astype(np.int32)  # type: ignore[call-overload]
     places = arange(-before, n + after)
     if mode == "edge":
@@ -115,7 +115,7 @@ def _pairs(name: str, value: Any, ndim: int) -> Widths:
     has_symbols = all(isinstance(n, (int, np.integer, Symbol)) for n in numbers.flat)
     if numbers.dtype.kind not in "iu" and not (numbers.dtype == object and has_symbols):
         raise ArgumentTypeError(f"jnp.pad needs integers as `{name}`.", got=f"got {value!r}")
-    if numbers.size and numbers.min() < 0:
+    if any(n < 0 for n in numbers.flat):
         raise ArgumentValueError(
             f"jnp.pad needs a `{name}` that isn't negative.", got=f"got {value!r}"
         )

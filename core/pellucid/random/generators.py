@@ -16,6 +16,7 @@ from pellucid._machine.base import (
     UnsupportedError,
     config,
     dtypes,
+    fits,
 )
 from pellucid._machine.primitives.arithmetic import mul
 from pellucid._machine.primitives.assembly import concatenate, slice as static_slice, stack
@@ -157,7 +158,7 @@ def _of_consecutive_counts(words: Array, count: int) -> Array:
 
     Raises: UnsupportedError for more than 2³² words.
     """
-    if count >= 2**32:
+    if not fits(count, 2**32 - 1):
         raise UnsupportedError(
             "random bits of 2^32 words and more need counters of 64 bits.",
             got=f"{count} words under threefry_partitionable=False",

@@ -78,7 +78,7 @@ def test_comparisons_hold_for_all_sizes_or_are_refused(left, right):
     [
         (A + B, "b + a"), (B + A * 2 - 1, "b + 2*a - 1"), (A * B + C, "a*b + c"), (A**2 * B, "a^2*b"), (1 - A, "- a + 1"),
         ((2 * A + 1) // 2, "a"), ((4 * A + 2) // 2, "2*a + 1"), ((2 * A + 1) % 2, "1"), (A * B // B, "a"),
-        (A // 2 * 2, "- mod(a, 2) + a"), ((A + 2) // 2, "floordiv(a, 2) + 1"), (-A // 2, "floordiv(a, 2) - a"),
+        (A // 2 * 2, "- mod(a, 2) + a"), (A // 2 * 2 // 2, "floordiv(a, 2)"), ((A // 3 * 3 + 6 * B) // 3, "floordiv(a, 3) + 2*b"), ((A + 2) // 2, "floordiv(a, 2) + 1"), (-A // 2, "floordiv(a, 2) - a"),
         (larger(A, 1), "a"), (larger(A, 3), "max(a, 3)"), (smaller(A, B), "min(b, a)"), (A // (A + 1), "0"),
         ((A * A - B * B) // (A + B), "- b + a"), (abs(A - 3), "max(a - 3, - a + 3)"), (A * (B // 2), "a*floordiv(b, 2)"),
     ],
@@ -100,6 +100,16 @@ def test_what_bounds_decide():
         _ = A < B
     assert 'constraints=["a + 1 <= b"]' in str(caught.value)
     assert "test_dimensions.py, line" in str(caught.value)
+
+
+def test_choices_are_followed_both_ways():
+    assert larger(A - 2, 0) + 1 <= A
+    assert A - larger(A - 2, 0) >= 1
+    assert smaller(A, 5) - 5 <= 0
+    assert known_at_least(5, A - larger(A - 5, 0))
+    assert known_at_least(larger(A, B) + C, smaller(A, B) + 1)
+    assert known_at_least(larger(larger(A - 1, B), 3), 3)
+    assert not known_at_least(larger(A - 1, B - 1), 1)
 
 
 def test_constraints():

@@ -247,3 +247,10 @@ def test_over_several_devices_a_symbolic_size_must_be_a_multiple_and_shard_map_i
     check_message(
         exporting(mapped, even), UnsupportedError, "shard_map", "symbolic dimensions", "f32[2*k"
     )
+
+
+def test_random_numbers_of_symbolic_shapes_have_counters_of_32_bits():
+    with pl.threefry_partitionable(False):
+        draw = pl.jit(lambda x: pl.random.gamma(pl.random.key(0), x))
+        e = export.export(draw)(pl.ShapeDtypeStruct(symbolic_shape("b"), np.float32))
+        np.testing.assert_array_equal(e.call(np.ones(3, np.float32)), draw(np.ones(3, np.float32)))

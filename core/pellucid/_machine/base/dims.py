@@ -172,20 +172,26 @@ def fits(size: Size, largest: int) -> bool:
     return (2**31 - 1 if high is None else high) <= largest
 
 
-def slice_window(part: slice, size: Size) -> tuple[Size, Size, int]:
-    """The start, the length and the step of a Python slice of `size` elements.
+def slice_window(part: slice, size: Size) -> tuple[Size, Size, Size, Size]:
+    """The start, the length and the step of a Python slice of `size` elements, and how far apart its bounds are.
 
     Raises: InconclusiveDimensionOperation where the end that a bound counts from depends on the values of symbols; TypeError for
     bounds that are no sizes.
 
     >>> slice_window(slice(1, None, 2), 4), slice_window(slice(None, None, -1), 4)
-    ((1, 2, 2), (3, 4, -1))
+    ((1, 2, 2, 3), (3, 4, -1, 4))
     """
-    if is_static((size, part.start, part.stop)):
+    if is_static((size, part.start, part.stop, part.step)):
         start, stop, step = part.indices(size)
-        return start, len(range(start, stop, step)), step
-    step = 1 if part.step is None else operator.index(part.step)
-    first, last = (0, size) if step > 0 else (size - 1, -1)
+        return (
+            start,
+            len(range(start, stop, step)),
+            step,
+            max(stop - start if step > 0 else start - stop, 0),
+        )
+    step = 1 if part.step is None else canonical_size(part.step)
+    lowest, highest = (0, size) if step > 0 else (-1, size - 1)
+    first, last = (lowest, highest) if step > 0 else (highest, lowest)
 
     def bound(stated: Any, default: Size) -> Size:
         if stated is None:
@@ -199,11 +205,11 @@ def slice_window(part: slice, size: Size) -> tuple[Size, Size, int]:
             raise InconclusiveDimensionOperation(
                 f"the slice bound {place} may be negative or not, so that it may count from either end."
             )
-        place = larger(place + size, 0) if place < 0 else smaller(place, size)
-        return place - (step < 0 and place == size)
+        return larger(place + size, lowest) if place < 0 else smaller(place, highest)
 
     start, stop = bound(part.start, first), bound(part.stop, last)
-    return start, strided_length(stop - start if step > 0 else start - stop, abs(step)), step
+    extent = stop - start if step > 0 else start - stop
+    return start, strided_length(extent, abs(step)), step, larger(extent, 0)
 
 
 def as_value(size: Size) -> Any:
@@ -246,7 +252,7 @@ def exact_quotient(a: Size, b: Size) -> Size | None:
     return None if b == 0 or a % b != 0 else a // b
 
 
-def strided_length(length: Size, stride: int) -> Size:
+def strided_length(length: Size, stride: Size) -> Size:
     """The number of elements that a slice of `length` with a step has: length / stride, rounded up; at least 0.
 
     >>> strided_length(5, 2), strided_length(-1, 2)
