@@ -21,7 +21,7 @@ from pellucid._machine.base import (
     public_functions,
 )
 from pellucid._machine.higher_order.custom_derivatives import custom_vjp
-from pellucid._machine.primitives.contraction import dot_general
+from pellucid._machine.primitives.contraction import DotDimensionNumbers, dot_general
 from pellucid._machine.primitives.conversion import bitcast_convert_type
 from pellucid._machine.primitives.staging import optimization_barrier
 from pellucid._machine.xla.arrays import Array
@@ -115,7 +115,7 @@ def get_scaled_dot_general_config(
 def scaled_dot_general(
     lhs: ArrayLike,
     rhs: ArrayLike,
-    dimension_numbers: Any,
+    dimension_numbers: DotDimensionNumbers,
     preferred_element_type: DTypeLike = np.float32,
     configs: Sequence[BlockScaleConfig] | None = None,
     implementation: Literal["cudnn"] | None = None,

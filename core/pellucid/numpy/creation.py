@@ -17,6 +17,7 @@ from pellucid._machine.base import (
     DtypeError,
     DTypeLike,
     ShapeError,
+    StaticScalar,
     Symbol,
     canonical_size,
     dtypes,
@@ -513,9 +514,9 @@ def full_like(
 
 
 def arange(
-    start: ArrayLike,
-    stop: ArrayLike | None = None,
-    step: ArrayLike | None = None,
+    start: ArrayLike | StaticScalar,
+    stop: ArrayLike | StaticScalar | None = None,
+    step: ArrayLike | StaticScalar | None = None,
     dtype: DTypeLike | None = None,
     *,
     device: DeviceLike = None,

@@ -348,7 +348,7 @@ def _on_diagonal(shape: Shape, axes: Sequence[int]) -> Any:
 def einsum(
     subscripts: str | ArrayLike,
     /,
-    *operands: Any,
+    *operands: ArrayLike | Ints,
     out: None = None,
     optimize: str | bool | Sequence[Ints] = "auto",
     precision: PrecisionLike = None,

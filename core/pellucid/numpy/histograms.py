@@ -13,6 +13,7 @@ from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     ConcretizationTypeError,
+    Ints,
     ShapeError,
     UnsupportedError,
     dtypes,
@@ -83,8 +84,8 @@ def bincount(
 
 def histogram_bin_edges(
     a: ArrayLike,
-    bins: Any = 10,
-    range: Sequence[ArrayLike] | None = None,
+    bins: Any | Ints = 10,
+    range: Sequence[ArrayLike] | Ints | None = None,
     weights: ArrayLike | None = None,
 ) -> Array:
     """Edges [bins + 1] of equal bins over `range`, by default from the least to the largest element of `a`.
@@ -135,8 +136,8 @@ def _bin_numbers(x: ArrayLike, edges: Array) -> Any:
 
 def histogram(
     a: ArrayLike,
-    bins: ArrayLike = 10,
-    range: Sequence[ArrayLike] | None = None,
+    bins: ArrayLike | Ints = 10,
+    range: Sequence[ArrayLike] | Ints | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Any, Any]:
@@ -169,8 +170,8 @@ def histogram(
 
 def histogramdd(
     sample: Any,
-    bins: Any = 10,
-    range: Sequence[Sequence[ArrayLike]] | None = None,
+    bins: Any | Ints = 10,
+    range: Sequence[Sequence[ArrayLike]] | Sequence[Ints] | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Any, list[Any]]:
@@ -225,8 +226,8 @@ def histogramdd(
 def histogram2d(
     x: ArrayLike,
     y: ArrayLike,
-    bins: Any = 10,
-    range: Sequence[Sequence[ArrayLike]] | None = None,
+    bins: Any | Ints = 10,
+    range: Sequence[Sequence[ArrayLike]] | Sequence[Ints] | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Any, Any, Any]:

@@ -14,6 +14,7 @@ from pellucid._machine.base import (
     ConcretizationTypeError,
     Ints,
     ShapeError,
+    StaticScalar,
     Symbol,
     canonical_size,
     dtypes,
@@ -531,7 +532,7 @@ def _roll_traced(a: ArrayLike, shifts: ArrayLike, axes: tuple[int, ...]) -> Any:
 
 def repeat(
     a: ArrayLike,
-    repeats: ArrayLike,
+    repeats: ArrayLike | Ints,
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
@@ -621,7 +622,7 @@ def where(
     /,
     *,
     size: int | None = None,
-    fill_value: ArrayLike | None = None,
+    fill_value: ArrayLike | StaticScalar | None = None,
 ) -> Any:
     """`x` where `condition`, else `y`. With `condition` alone, the indices of its nonzero elements.
 
@@ -656,7 +657,7 @@ def _where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Any:
 
 
 def nonzero(
-    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | StaticScalar | None = None
 ) -> tuple[Any, ...]:
     """For each axis, the indices of the nonzero elements of `a`.
 

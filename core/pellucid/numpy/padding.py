@@ -11,6 +11,7 @@ from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
+    Ints,
     Size,
     Symbol,
     UnsupportedError,
@@ -52,9 +53,9 @@ _OPTIONS = {
 
 def pad(
     array: ArrayLike,
-    pad_width: ArrayLike | Sequence[Any],
+    pad_width: ArrayLike | Ints | Sequence[Any],
     mode: str | Callable[..., Any] = "constant",
-    **kwargs: Any,
+    **kwargs: Any | Ints,
 ) -> Array:
     """`array` with more elements before and after along each axis.
 
@@ -84,7 +85,7 @@ def pad(
             f"jnp.pad has no such option in mode {mode!r}.", got=f"got {', '.join(sorted(unknown))}"
         )
     reflect_type = kwargs.get("reflect_type", "even")
-    if reflect_type not in ("even", "odd"):
+    if not isinstance(reflect_type, str) or reflect_type not in ("even", "odd"):
         raise ArgumentValueError(
             'jnp.pad has the reflect types "even" and "odd".', got=f"got {reflect_type!r}"
         )

@@ -11,6 +11,7 @@ from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     DtypeError,
+    StaticScalar,
     UnsupportedError,
     dtypes,
     expecting,
@@ -76,7 +77,7 @@ def take(
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    fill_value: ArrayLike | None = None,
+    fill_value: ArrayLike | StaticScalar | None = None,
 ) -> Array:
     """Elements of `a` at `indices` along `axis` (of `a` raveled, if it is None).
 
@@ -154,7 +155,7 @@ def take_along_axis(
     indices: ArrayLike,
     axis: int | None = -1,
     mode: str | None = None,
-    fill_value: ArrayLike | None = None,
+    fill_value: StaticScalar | None = None,
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:
@@ -349,7 +350,7 @@ def fill_diagonal(
 
 
 def argwhere(
-    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | StaticScalar | None = None
 ) -> Array:
     """Indices [count, ndim] of the nonzero elements of `a`; under a trace, of `size` of them.
 
@@ -366,7 +367,7 @@ def argwhere(
 
 
 def flatnonzero(
-    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | StaticScalar | None = None
 ) -> Array:
     """Indices of the nonzero elements of `a`, raveled; under a trace, of `size` of them.
 
@@ -386,7 +387,7 @@ def compress(
     axis: int | None = None,
     *,
     size: int | None = None,
-    fill_value: ArrayLike = 0,
+    fill_value: ArrayLike | StaticScalar = 0,
     out: None = None,
 ) -> Array:
     """Slices of `a` along `axis` (elements of `a` raveled, if it is None) where the vector `condition` is true.
@@ -422,7 +423,11 @@ def compress(
 
 
 def extract(
-    condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0
+    condition: ArrayLike,
+    arr: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | StaticScalar = 0,
 ) -> Array:
     """Elements of `arr`, raveled, where `condition` is true; `size` and `fill_value` as of `compress`.
 
@@ -525,7 +530,7 @@ def _select(condlist: list[Any], choicelist: list[Any], default: ArrayLike) -> A
 def piecewise(
     x: ArrayLike,
     condlist: Array | Sequence[ArrayLike],
-    funclist: Sequence[Any],
+    funclist: Sequence[Callable[..., Any] | Any],
     *args: Any,
     **kw: Any,
 ) -> Array:

@@ -16,6 +16,7 @@ from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     ConcretizationTypeError,
+    StaticScalar,
     canonical_size,
     dtypes,
     larger,
@@ -113,7 +114,7 @@ def _distinct(
     axis: int | None,
     equal_nan: bool,
     size: int | None,
-    fill_value: ArrayLike | None,
+    fill_value: ArrayLike | StaticScalar | None,
 ) -> tuple[Any, Any, Any, Any]:
     """(values, indices, inverse, counts) of the distinct slices of `ar` along `axis`."""
     aval = aval_of(name, ar)
@@ -169,7 +170,7 @@ def unique(
     *,
     equal_nan: bool = True,
     size: int | None = None,
-    fill_value: ArrayLike | None = None,
+    fill_value: ArrayLike | StaticScalar | None = None,
     sorted: bool = True,
 ) -> Any:
     """Distinct elements of `ar`, sorted; along `axis`, distinct slices.
@@ -188,7 +189,7 @@ def unique(
 
 
 def unique_all(
-    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | StaticScalar | None = None
 ) -> UniqueAll:
     """Distinct elements with indices, inverse and counts; NaN differs from NaN. See `unique`.
 
@@ -204,7 +205,7 @@ def unique_all(
 
 
 def unique_counts(
-    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | StaticScalar | None = None
 ) -> UniqueCounts:
     """Distinct elements and how often they occur; NaN differs from NaN. See `unique`.
 
@@ -221,7 +222,7 @@ def unique_counts(
 
 
 def unique_inverse(
-    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | StaticScalar | None = None
 ) -> UniqueInverse:
     """Distinct elements and which of them each element is; NaN differs from NaN. See `unique`.
 
@@ -238,7 +239,7 @@ def unique_inverse(
 
 
 def unique_values(
-    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | StaticScalar | None = None
 ) -> Array:
     """Distinct elements, sorted; NaN differs from NaN. See `unique`.
 
@@ -356,7 +357,11 @@ def _chosen(mask: Array, size: int | None, fills: Sequence[Any], *columns: Array
 
 
 def union1d(
-    ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | StaticScalar | None = None,
 ) -> Array:
     """Distinct elements of both arrays, sorted. `size` and `fill_value` as of `unique`.
 
@@ -377,7 +382,7 @@ def setdiff1d(
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: ArrayLike | None = None,
+    fill_value: ArrayLike | StaticScalar | None = None,
 ) -> Array:
     """Distinct elements of `ar1` that aren't in `ar2`, sorted; as they stand, where they are assumed unique.
 
@@ -406,7 +411,7 @@ def intersect1d(
     return_indices: bool = False,
     *,
     size: int | None = None,
-    fill_value: ArrayLike | None = None,
+    fill_value: ArrayLike | StaticScalar | None = None,
 ) -> Any:
     """Distinct elements that are in both arrays, sorted; with `return_indices`, also where they stand first in each.
 
@@ -432,7 +437,7 @@ def setxor1d(
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: ArrayLike | None = None,
+    fill_value: ArrayLike | StaticScalar | None = None,
 ) -> Array:
     """Distinct elements that are in one of the arrays only, sorted. `size` and `fill_value` as of `unique`.
 

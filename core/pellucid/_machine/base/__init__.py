@@ -107,5 +107,6 @@ from .typing import (
     Keywords,
     Names,
     Shape,
+    StaticScalar,
     Unary,
 )

@@ -24,6 +24,8 @@ class SupportsDType(Protocol):
 DTypeLike: TypeAlias = str | type | np.dtype | SupportsDType
 """Names of dtypes; None is none."""
 
+StaticScalar: TypeAlias = bool | int | float | complex | np.bool_ | np.number
+"""A number that is known when tracing."""
 Keywords: TypeAlias = dict[str, Any]
 """Arguments of a call that are given by name."""
 Names: TypeAlias = tuple[str, ...]

@@ -8,20 +8,28 @@ from collections.abc import Mapping
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from pellucid._machine.base import Function
+from pellucid._machine.xla import flatten
 
 from .jitted import jit
 
 STAGES = ("trace", "lower", "eval_shape", "clear_cache")
+_KNOWN = ("Ints", "StaticScalar", "str", "slice")
+"""Words of annotations beside that of arrays: such an argument may be known when tracing."""
+_PLAIN = ("bool", "int", "str", "None", "Shape", "tuple[int, ...]", "DType", "ufunc")
+"""Annotations of results of functions that have no stages."""
 
 
 def give_stages(names: Mapping[str, Any]) -> None:
     """Give each public Python function of arrays among `names`, the globals of a module, the stages of its jitted form.
 
-    Arguments that are annotated as arrays, or as anything, are traced, all others are static. Nothing is jitted before a
-    stage is called.
+    Arguments that are annotated as arrays, or as anything, are traced, all others are static. Those that may be known
+    when tracing, too, as `ArrayLike | Ints`, are static unless there are arrays in them. Nothing is jitted before a stage
+    is called.
 
-    >>> def scaled(x: "Any", factor: int):
+    >>> def scaled(x: "Any", factor: int) -> "Array":
     ...     return x * factor
     >>> give_stages({"scaled": scaled})
     >>> scaled.eval_shape(np.ones(2, np.float32), 3)
@@ -30,22 +38,79 @@ def give_stages(names: Mapping[str, Any]) -> None:
     for name, function in names.items():
         if name[0] == "_" or not isinstance(function, FunctionType):
             continue
-        if any(map(_is_array, function.__annotations__.values())):
+        annotations = function.__annotations__
+        result = annotations.get("return")
+        is_plain = getattr(result, "__name__", result) in _PLAIN
+        if not is_plain and any(map(_is_array, annotations.values())):
             for stage in STAGES:
                 setattr(function, stage, functools.partial(_run_stage, function, stage))
 
 
 def _run_stage(function: Function, stage: str, *args: Any, **kwargs: Any) -> Any:
-    return getattr(_jitted(function), stage)(*args, **kwargs)
+    forms = _forms(function)
+    if stage == "clear_cache":
+        for jitted in forms.values():
+            jitted.clear_cache()
+        return None
+    positional, by_name, var_keyword = _parameters(function)
+    # Of more arguments than parameters, the rest are those of the last one, `*args`.
+    places = [
+        positional[min(i, len(positional) - 1)] for i in range(len(args) if positional else 0)
+    ]
+    numbers = tuple([i for i, p in enumerate(places) if _is_static(p, args[i])])
+    static_names = tuple(
+        [name for name, x in kwargs.items() if _is_static(by_name.get(name, var_keyword), x)]
+    )
+    args = tuple([_hashable(x) if i in numbers else x for i, x in enumerate(args)])
+    kwargs = {name: _hashable(x) if name in static_names else x for name, x in kwargs.items()}
+    form = numbers, static_names
+    if form not in forms:
+        forms[form] = jit(function, static_argnums=numbers, static_argnames=static_names)
+    return getattr(forms[form], stage)(*args, **kwargs)
 
 
 @functools.cache
-def _jitted(function: Function) -> Any:
+def _forms(function: Function) -> dict[tuple[tuple[int, ...], tuple[str, ...]], Any]:
+    """The jitted forms of `function`, by the places and the names of its static arguments."""
+    return {}
+
+
+Parameter = inspect.Parameter
+
+
+@functools.cache
+def _parameters(
+    function: Function,
+) -> tuple[list[Parameter], dict[str, Parameter], Parameter | None]:
+    """The parameters that are given by position, those that are given by name, and the one that takes other names."""
     parameters = inspect.signature(function).parameters.values()
-    static = [
-        p.name for p in parameters if p.annotation is not p.empty and not _is_array(p.annotation)
-    ]
-    return jit(function, static_argnames=static)
+    positional = [p for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+    by_name = {p.name: p for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
+    return positional, by_name, next((p for p in parameters if p.kind is p.VAR_KEYWORD), None)
+
+
+def _is_static(parameter: Parameter | None, value: Any) -> bool:
+    annotation = Parameter.empty if parameter is None else parameter.annotation
+    if annotation is Parameter.empty:
+        return False
+    if not _is_array(annotation):
+        return True
+    may_be_known = any(word in str(annotation) for word in _KNOWN)
+    return may_be_known and not any(map(_is_of_arrays, flatten(value)[0]))
+
+
+def _is_of_arrays(leaf: Any) -> bool:
+    """Whether `leaf` is an array, or stands for one; NumPy's arrays of integers are sizes and positions."""
+    if isinstance(leaf, np.ndarray):
+        return leaf.dtype.kind not in "iu"
+    return hasattr(leaf, "shape") and hasattr(leaf, "dtype") and not isinstance(leaf, np.generic)
+
+
+def _hashable(value: Any) -> Any:
+    """A static argument as what can be compared: tuples for lists, and for NumPy's arrays of integers."""
+    if isinstance(value, np.ndarray):
+        return _hashable(value.tolist())
+    return tuple([_hashable(x) for x in value]) if isinstance(value, (list, tuple)) else value
 
 
 def _is_array(annotation: Any) -> bool:

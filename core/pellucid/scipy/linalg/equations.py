@@ -492,7 +492,7 @@ def eigh_tridiagonal(
     *,
     eigvals_only: bool = False,
     select: str = "a",
-    select_range: Any = None,
+    select_range: tuple[float, float] | None = None,
     tol: Any = None,
     key: Any = None,
 ) -> Any:

@@ -374,7 +374,7 @@ def _solve_sylvester(a: Any, b: Any, c: Any, tol: Any, by_eigenvalues: bool) -> 
 
 
 def solve_sylvester(
-    A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
+    A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: ArrayLike = 1e-8
 ) -> Array:
     """The solution X of A X + X B = C, for matrices A [m, m], B [n, n] and C [m, n].
 

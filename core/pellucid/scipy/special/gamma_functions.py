@@ -550,7 +550,7 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     return _comb(jnp.add(N, k) - 1, k) if repetition else _comb(N, k)
 
 
-def multigammaln(a: Any, d: Any) -> Any:
+def multigammaln(a: Any, d: int) -> Any:
     """Logarithm of the multivariate gamma function of dimension `d`, a Python integer of at least 0.
 
     The result has the shape of `a`, and its dtype if that is floating-point, else the default floating dtype. Raises,

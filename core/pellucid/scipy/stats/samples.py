@@ -148,7 +148,7 @@ def rankdata(
 
 
 def sem(
-    a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
+    a: ArrayLike, axis: int | None = 0, ddof: ArrayLike = 1, nan_policy: str = "propagate", *, keepdims: bool = False
 ) -> Array:  # fmt: skip
     """Standard error of the mean along `axis` (`None`: of all): the standard deviation over the root of the count.
 
