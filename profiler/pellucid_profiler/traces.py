@@ -17,14 +17,15 @@ from pellucid.introspect import recording
 from pellucid.introspect.errors import ArgumentValueError, UnsupportedError
 from pellucid.introspect.recording import Annotation
 from pellucid_profiler import recorder
+from pellucid_profiler.chrome_trace import chrome_trace
 from pellucid_profiler.files import write_file
 from pellucid_profiler.perfetto import save_perfetto
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_traces: list[tuple[recorder.Profile, Path, bool]] = []
-"""The trace that is being recorded: its profile, its directory, and whether it becomes a Perfetto trace, too."""
+_traces: list[tuple[recorder.Profile, Path, str, bool]] = []
+"""The trace that is being recorded: its profile, its directory, its name, and whether it becomes a Perfetto trace, too."""
 _servers: list[Any] = []
 
 
@@ -36,8 +37,10 @@ def start_trace(
 ) -> None:
     """Begin to record until `stop_trace`, which writes the recording into `log_dir`.
 
-    `profiler_options`: a `ProfileOptions`. Raises: RecordingStateError, a RuntimeError, if a session is being recorded; UnsupportedError for `create_perfetto_link`, which would
-    open a server for a page of the internet.
+    `profiler_options`: a `ProfileOptions`, whose `session_id` is the name of the recording's folder, by default the time.
+    With `create_perfetto_trace` there are traces for Perfetto beside it. Raises: RecordingStateError, a RuntimeError, if a
+    session is being recorded; UnsupportedError for `create_perfetto_link`, which would open a server for a page of the
+    internet.
 
     >>> import tempfile
     >>> start_trace(tempfile.mkdtemp())
@@ -52,13 +55,15 @@ def start_trace(
         profiler_options = recorder.recording_options(programs=True)
     profile = recorder.Profile(options=profiler_options).__enter__()
     _traces.clear()  # one that couldn't be written gives way
-    _traces.append((profile, Path(log_dir), create_perfetto_trace))
+    _traces.append((profile, Path(log_dir), profiler_options.session_id, create_perfetto_trace))
 
 
 def stop_trace() -> None:
     """End the recording that `start_trace` began, and write it.
 
-    The file `plugins/profile/<time>/<host>.xplane.pb` is what XProf and TensorBoard open.
+    The file `plugins/profile/<time>/<host>.xplane.pb` is what XProf and TensorBoard open. Of `create_perfetto_trace` are
+    `perfetto_trace.pftrace`, with programs and lines, and XLA's recording alone as JSON, `perfetto_trace.json.gz` and
+    `<host>.trace.json.gz`.
     Raises: RecordingStateError, a RuntimeError, if none was begun; OSError if it can't be written, as on a full disk: called again, it
     writes what was recorded.
 
@@ -73,12 +78,16 @@ def stop_trace() -> None:
         raise recorder.RecordingStateError(
             "no trace is being recorded.", do="Begin one with `pl.profiler.start_trace(log_dir)`."
         )
-    profile, log_dir, is_perfetto = _traces[-1]
+    profile, log_dir, name, is_perfetto = _traces[-1]
     profile.__exit__(None, None, None)
-    folder = log_dir / "plugins" / "profile" / time.strftime("%Y_%m_%d_%H_%M_%S")
+    folder = log_dir / "plugins" / "profile" / (name or time.strftime("%Y_%m_%d_%H_%M_%S"))
     folder.mkdir(parents=True, exist_ok=True)
-    profile.to_xspace(folder / f"{socket.gethostname()}.xplane.pb")
+    host = socket.gethostname()
+    profile.to_xspace(folder / f"{host}.xplane.pb")
     if is_perfetto:
+        events = chrome_trace(profile.recorded())
+        write_file(folder / "perfetto_trace.json.gz", events)
+        write_file(folder / f"{host}.trace.json.gz", events)
         save_perfetto(profile.wait(), folder / "perfetto_trace.pftrace")
     _traces.pop()
 

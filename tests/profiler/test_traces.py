@@ -1,6 +1,7 @@
 """The reference's profiler names: directories for XProf, Perfetto traces, annotations, a server, memory profiles."""
 
 import gzip
+import json
 import struct
 import types
 from pathlib import Path
@@ -85,6 +86,23 @@ def test_a_traced_directory_has_what_xprof_opens(tmp_path: Path) -> None:
     assert "/host:CPU" in planes
     [perfetto] = tmp_path.glob("plugins/profile/*/perfetto_trace.pftrace")
     assert slices(perfetto.read_bytes())
+    jsons = [*tmp_path.glob("plugins/profile/*/*.trace.json.gz"), perfetto.with_suffix(".json.gz")]
+    assert len(jsons) == 2
+    for path in jsons:
+        events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+        names = {e["args"]["name"] for e in events if e["name"] == "process_name"}
+        assert "/host:CPU" in names
+        spans = [e for e in events if e["ph"] == "X" and "sin" in e["name"]]
+        assert spans
+        assert all(e["dur"] >= 0 for e in spans)
+
+
+def test_a_recording_has_the_name_that_its_options_give(tmp_path: Path) -> None:
+    options = profiler.ProfileOptions()
+    options.session_id = "first"
+    with profiler.trace(tmp_path, profiler_options=options):
+        jnp.sin(1.0)
+    assert len([*tmp_path.glob("plugins/profile/first/*.xplane.pb")]) == 1
 
 
 def test_a_step_annotation_has_its_number(tmp_path: Path) -> None:
