@@ -68,7 +68,7 @@ def _product(data: Any, row: Any, col: Any, x: Any, shape: Sequence[int], transp
     """The product of a matrix, given by its elements, with a vector [columns] or matrix [columns, n]."""
     size, free, contracted = (shape[1], col, row) if transpose else (shape[0], row, col)
     factors = gathered(x, contracted[:, None])
-    dtype = np.result_type(data.dtype, x.dtype)
+    dtype = jnp.result_type(data.dtype, x.dtype)
     data = data.astype(dtype).reshape(-1, *[1] * (factors.ndim - 1))
     return scattered(data * factors.astype(dtype), free[:, None], (size,))
 

@@ -79,7 +79,7 @@ def bcoo_conv_general_dilated(
     )  # fmt: skip
     n = result_type.shape[2]
     x, y = _vector(lhs, lhs.shape[2]), _vector(rhs, rhs.shape[2])
-    dtype = preferred_element_type or np.result_type(x.dtype, y.dtype)
+    dtype = preferred_element_type or jnp.result_type(x.dtype, y.dtype)
     data = (x.data.astype(dtype)[:, None] * y.data.astype(dtype)[None]).reshape(-1)
     places = x.indices[:, None] - y.indices[None] + low
     exists = in_bounds(x.indices, x.shape)[:, None] & in_bounds(y.indices, y.shape)[None]

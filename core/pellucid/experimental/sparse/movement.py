@@ -208,7 +208,7 @@ def bcoo_broadcast_in_dim(
 
 
 def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
-    """BCOO arrays of one layout one behind the other along a batch or sparse dimension.
+    """BCOO arrays of one layout one behind the other along a batch or sparse dimension; along batches, `nse` is the largest one.
 
     Raises: ArgumentValueError for what isn't a sequence of BCOO arrays, ShapeError for layouts and shapes that don't fit,
     UnsupportedError along dense dimensions.
@@ -241,11 +241,10 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     if dimension >= n_batch + n_sparse:
         raise UnsupportedError("bcoo_concatenate along dense dimensions.", got=got)
     if dimension < n_batch:
-        if len({x.nse for x in layouts}) > 1:
-            raise ShapeError(
-                "bcoo_concatenate: along a batch dimension, all need the same nse.", got=got
-            )
-        data, indices = map(list, zip(*map(with_batch, operands), strict=True))
+        nse = max(x.nse for x in layouts)
+        sparse_shape = first.shape[n_batch : n_batch + n_sparse]
+        parts = [_with_rows(*with_batch(x), nse, sparse_shape) for x in operands]
+        data, indices = map(list, zip(*parts, strict=True))
         axis = dimension
     else:
         axis, data, indices = n_batch, [], []
@@ -259,6 +258,19 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
             data.append(full_data)
             indices.append(new)
     return BCOO((jnp.concatenate(data, axis), jnp.concatenate(indices, axis)), shape=shape)
+
+
+def _with_rows(data: Any, indices: Any, nse: int, shape: Sequence[int]) -> tuple[Any, Any]:
+    """`data` and `indices`, which have their batch dimensions, with padding behind their rows, so that they are `nse`."""
+    axis = indices.ndim - 2
+    n_more = nse - indices.shape[axis]
+    if not n_more:
+        return data, indices
+    more = lambda x: [(0, n_more if i == axis else 0) for i in range(x.ndim)]
+    outside = jnp.broadcast_to(
+        jnp.asarray(shape, indices.dtype), (*indices.shape[:axis], n_more, len(shape))
+    )
+    return jnp.pad(data, more(data)), jnp.concatenate([indices, outside], axis)
 
 
 def bcoo_reshape(

@@ -81,7 +81,7 @@ def _zero_preserving(primitive: Any, *, is_linear: bool = False) -> None:
 for _primitive in (lax.neg_p, lax.copy_p, lax.real_p, lax.imag_p, lax.conj_p):
     _zero_preserving(_primitive, is_linear=True)
 for _primitive in (
-    lax.abs_p, lax.asin_p, lax.asinh_p, lax.atan_p, lax.atanh_p, lax.cbrt_p, lax.convert_element_type_p, lax.expm1_p,
+    lax.abs_p, lax.asin_p, lax.asinh_p, lax.atan_p, lax.atanh_p, lax.bessel_i1e_p, lax.cbrt_p, lax.convert_element_type_p, lax.expm1_p,
     lax.log1p_p, lax.sign_p, lax.sin_p, lax.sinh_p, lax.sqrt_p, lax.square_p, lax.tan_p, lax.tanh_p,
 ):  # fmt: skip
     _zero_preserving(_primitive)

@@ -96,7 +96,7 @@ def _dot_general(
     free = [i for i in range(layout.n_sparse) if n + i not in lhs_contract]
     front = [partner[d] for d in range(n) if d in partner] + [partner[n + i] for i in contracted]
     rhs = rhs.transpose(*front, *free_dims(rhs.ndim, front))
-    dtype = preferred_element_type or np.result_type(lhs_data.dtype, rhs.dtype)
+    dtype = preferred_element_type or jnp.result_type(lhs_data.dtype, rhs.dtype)
 
     def element(data: Any, indices: Any, rhs: Any) -> Any:
         factors = gathered(rhs, indices[:, np.array(contracted, int)])
@@ -311,7 +311,7 @@ def _spdot_general(
     lhs_columns_free = free_dims(left.n_sparse, [i for i, _ in dims])
     rhs_columns_free = free_dims(right.n_sparse, [j for _, j in dims])
     sizes = [*(lhs_sparse[i] for i in lhs_columns_free), *(rhs_sparse[j] for j in rhs_columns_free)]
-    dtype = preferred_element_type or np.result_type(lhs_data.dtype, rhs_data.dtype)
+    dtype = preferred_element_type or jnp.result_type(lhs_data.dtype, rhs_data.dtype)
 
     def element(lhs_data: Any, lhs_indices: Any, rhs_data: Any, rhs_indices: Any) -> Any:
         n_rows = (len(lhs_data), len(rhs_data))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import pellucid as pl
 from pellucid import lax, numpy as jnp
@@ -95,3 +96,39 @@ def test_loops_keep_what_they_state_of_rows() -> None:
     result = pl.jit(sparse.sparsify(loop))(mat)
     assert (result.indices_sorted, result.unique_indices) == (False, True)
     np.testing.assert_array_equal(result.todense(), np.eye(3))
+
+
+@pytest.mark.parametrize("n_dense", [0, 1])
+def test_arrays_of_unlike_nse_are_padded_along_batches(n_dense):
+    full = np.arange(1, 25, dtype=np.float32).reshape(2, 3, 4)
+    few = np.zeros((1, 3, 4), np.float32)
+    few[0, 1, 2] = 5
+    mats = [sparse.BCOO.fromdense(x, n_batch=1, n_dense=n_dense) for x in (full, few)]
+    joined = sparse.bcoo_concatenate(mats, dimension=0)
+    assert joined.nse == mats[0].nse
+    np.testing.assert_array_equal(joined.todense(), np.concatenate([full, few]))
+    np.testing.assert_array_equal(
+        (joined * 2).sum(1).todense(), np.concatenate([full, few]).sum(1) * 2
+    )
+
+
+def test_compressed_arrays_of_unlike_nse_are_padded_along_batches():
+    dense = np.array([[[1, 0, 2], [3, 0, 0]], [[1, 0, 0], [0, 0, 4]]], np.float32)
+    mats = [sparse.BCSR.fromdense(dense[i : i + 1], n_batch=1) for i in (0, 1)]
+    joined = sparse.bcsr_concatenate(mats, dimension=0)
+    assert (joined.nse, mats[1].nse) == (3, 2)
+    np.testing.assert_array_equal(joined.todense(), dense)
+
+
+def test_products_with_integers_have_the_dtype_of_dense_ones():
+    dense = np.array([[1, 0, 2], [3, 0, 0]], np.float32)
+    mat = sparse.BCOO.fromdense(dense)
+    product = sparse.sparsify(lax.dot)(mat, jnp.ones((3, 2), np.int32))
+    assert product.dtype == np.float32
+    np.testing.assert_array_equal(product, dense @ np.ones((3, 2)))
+
+
+def test_a_bessel_function_that_is_0_at_0_keeps_what_isnt_stored():
+    dense = np.array([[1, 0, 2]], np.float32)
+    result = sparse.sparsify(lax.bessel_i1e)(sparse.BCOO.fromdense(dense)).todense()
+    np.testing.assert_allclose(result, lax.bessel_i1e(dense), rtol=1e-6)
