@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, NoReturn
+import functools
+from collections.abc import Mapping
+from typing import Any
 
-from pellucid._machine.base.errors import ArgumentValueError, UnsupportedError
+from pellucid._machine.base import Function, is_none, tree_leaves, wrapping
+from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.primitives.placement import device_put
+from pellucid._machine.sharding.memory import MemorySpace
 from pellucid._machine.tracing.current import xla_metadata
 
 _NAMES = {"device": None, "device_host": "host", "tpu_sparsecore": "sparseoffload"}
@@ -41,22 +47,49 @@ def compute_on(compute_type: str) -> contextlib.AbstractContextManager[None]:
 
 
 def compute_on2(
-    f: Any = None, *, compute_type: Any, out_memory_spaces: Any, compiler_options: Any = None
-) -> NoReturn:
-    """The reference's next form, which states memories of results, too.
+    f: Function | None = None,
+    *,
+    compute_type: str,
+    out_memory_spaces: Any,
+    compiler_options: Mapping[str, Any] | None = None,
+) -> Any:
+    """`f`, computed by a unit as under `compute_on`, whose results lie in `out_memory_spaces`; without `f`, a decorator.
 
-    Raises: UnsupportedError.
+    `out_memory_spaces`: a `pellucid.memory.Space`, or a tree of them that is a prefix of the result. Raises: as
+    `compute_on`; ArgumentTypeError for what is no space; UnsupportedError for `compiler_options`, which programs have as a whole.
 
-    >>> compute_on2(abs, compute_type="device_host", out_memory_spaces=None)
-    Traceback (most recent call last):
-        ...
-    pellucid.errors.UnsupportedError: compute_on2 isn't supported.
-      Use the context `compute_on`, and `device_put` results to the memory they shall lie in.
+    >>> space = pl.memory.Space.Device
+    >>> doubled = compute_on2(lambda x: x * 2, compute_type="device_host", out_memory_spaces=space)
+    >>> doubled(1.5)
+    Array(3., dtype=float32, weak_type=True)
     """
-    raise UnsupportedError(
-        "compute_on2 isn't supported.",
-        do="Use the context `compute_on`, and `device_put` results to the memory they shall lie in.",
-    )
+    if f is None:
+        return functools.partial(
+            compute_on2, compute_type=compute_type, out_memory_spaces=out_memory_spaces,
+            compiler_options=compiler_options,
+        )  # fmt: skip
+    if compiler_options:
+        raise UnsupportedError(
+            "compute_on2: a part of a program has no compiler options of its own.",
+            got=f"compiler_options={dict(compiler_options)}",
+            do="Give them to the program: `jit(f, compiler_options=...)`.",
+        )
+    compute_on(compute_type)
+    for space in tree_leaves(out_memory_spaces, is_leaf=is_none):
+        if not isinstance(space, MemorySpace):
+            raise ArgumentTypeError(
+                "compute_on2 needs the memory spaces of results.",
+                got=f"out_memory_spaces={space!r}",
+                do="Pass `pellucid.memory.Space.Device`, or a tree of such.",
+            )
+
+    @wrapping(f)
+    def computed(*args: Any, **kwargs: Any) -> Any:
+        with compute_on(compute_type):
+            result = f(*args, **kwargs)
+        return device_put(result, out_memory_spaces)
+
+    return jit(computed)
 
 
 __all__ = ["compute_on", "compute_on2"]
