@@ -1,5 +1,7 @@
 """Estimated costs of equations."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -31,7 +33,7 @@ def cost(function, *args):
         (
             lambda x, w: lax.conv(x, w, (1, 1), "SAME"),
             [np.ones((2, 3, 8, 8), F), np.ones((5, 3, 3, 3), F)],
-            2 * (2 * 5 * 8 * 8) * 3 * 9, 0,
+            2 * (2 * 5) * 3 * (3 * 8 - 2) ** 2, 0,
         ),
         (lambda x: lax.fft(x, "FFT", (8,)), [np.ones((2, 8), np.complex64)], 2 * 5 * 8 * 3, 0),
         (lambda x: lax.fft(x, "RFFT", (8,)), [np.ones((2, 8), F)], 5 * 8 * 3, 0),
@@ -46,6 +48,24 @@ def test_operations_are_counted(function, args, flops, transcendentals):
     if flops is not None:
         assert actual.flops == flops
     assert actual.transcendentals == transcendentals
+
+
+@pytest.mark.parametrize(
+    ("options", "shapes"),
+    [
+        ({"window_strides": (1, 1), "padding": "SAME"}, ((2, 3, 8, 7), (5, 3, 3, 4))),
+        ({"window_strides": (2, 3), "padding": [(1, 2), (4, 0)]}, ((1, 2, 6, 7), (3, 2, 2, 3))),
+        ({"window_strides": (3, 2), "padding": [(2, 5), (0, 3)], "lhs_dilation": (2, 4), "rhs_dilation": (1, 3)}, ((1, 2, 5, 4), (3, 2, 3, 2))),
+        ({"window_strides": (2, 1), "padding": [(-1, 2), (9, 9)], "lhs_dilation": (4, 6)}, ((1, 1, 5, 2), (1, 1, 3, 4))),
+        ({"window_strides": (1, 1), "padding": "SAME", "feature_group_count": 2}, ((1, 4, 3, 3), (6, 2, 3, 3))),
+        ({"window_strides": (1,), "padding": "VALID", "batch_group_count": 2}, ((4, 2, 8), (6, 2, 3))),
+    ],
+)  # fmt: skip
+def test_convolutions_count_products_with_elements(options, shapes):
+    """A convolution of ones gives for each element of its result the number of its products."""
+    convolve = functools.partial(lax.conv_general_dilated, **options)
+    operands = [np.ones(shape, F) for shape in shapes]
+    assert cost(convolve, *operands).flops == 2 * convolve(*operands).sum()
 
 
 def test_bytes_are_read_and_written_once():

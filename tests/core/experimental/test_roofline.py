@@ -7,6 +7,7 @@ import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
 from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid.experimental import io_callback
 from pellucid.experimental.roofline import (
     RooflineResult,
     RooflineShape,
@@ -65,6 +66,8 @@ def test_programs_within_run_as_often_as_known() -> None:
         (lambda x: lax.psum_scatter(x, "y", scatter_dimension=1, tiled=True), P("x", "y"), "y", 48, 4),
         (lambda x: lax.all_gather(x, "x", tiled=True), P("x", "y"), "x", 64, 2),
         (lambda x: lax.ppermute(x, "y", [(0, 1), (1, 0)]), P("x", "y"), "y", 64, 1),
+        (lambda x: lax.ppermute(x, "y", [(0, 2)]), P("x", "y"), "y", 64, 2),
+        (lambda x: lax.ppermute(x, "y", [(i, (i + 1) % 4) for i in range(4)]), P("x", "y"), "y", 64, 1),
         (lambda x: lax.all_to_all(x, "y", 0, 1, tiled=True), P("x", "y"), "y", 64, 2),
     ],
 )  # fmt: skip
@@ -75,6 +78,21 @@ def test_exchanges_go_along_rings(function, out_spec, axes, n_bytes, steps) -> N
     assert result.ici_bytes == dict.fromkeys(axes, n_bytes)
     assert result.ici_latency == dict.fromkeys(axes, steps)
     assert result.peak_hbm_bytes in (64, 128)
+
+
+def test_calls_of_python_compute_nothing_on_the_device() -> None:
+    def f(x):
+        pl.debug.print("{}", x)
+        y = pl.pure_callback(lambda x: x, x, x)
+        io_callback(lambda x: None, None, x)
+        return y @ y.T
+
+    result = costs(f, X)
+    product = costs(lambda y: y @ y.T, X)
+    assert (result.flops, result.unfused_flops) == (product.flops, product.unfused_flops)
+    assert result.hbm_bytes == product.hbm_bytes
+    # What Python reads and gives is moved.
+    assert result.unfused_hbm_bytes == product.unfused_hbm_bytes + 3 * X.nbytes
 
 
 def test_costs_of_cotangents() -> None:

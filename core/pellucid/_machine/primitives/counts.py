@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from pellucid._machine.base import is_static
 from pellucid._machine.ir import real_operations, size_of
 
 
@@ -48,11 +49,39 @@ def ragged_dot_operations(operands, results, params):
 
 
 def convolution_operations(operands, results, params):
-    """A product and a sum for each element of the kernel that belongs to one output feature."""
-    kernel = operands[1]
-    features = kernel.shape[params.dimension_numbers.rhs_spec[0]]
+    """A product and a sum for each element of the kernel that belongs to one output feature and meets an element.
+
+    Padding, and the holes of a dilated operand, meet none.
+    """
+    lhs, kernel = operands
+    lhs_spec, rhs_spec, out_spec = params.dimension_numbers
+    features = kernel.shape[rhs_spec[0]]
     inner = size_of(kernel) / max(1, features)
-    return 2.0 * size_of(results[0]) * inner * real_operations(results[0])
+    positions = size_of(results[0]) * inner
+    dims = zip(
+        lhs_spec[2:], rhs_spec[2:], out_spec[2:], params.window_strides, params.padding, params.lhs_dilation,
+        params.rhs_dilation, strict=True,
+    )  # fmt: skip
+    for i, k, o, stride, (before, _), dilation, kernel_dilation in dims:
+        sizes = n, width, n_out = lhs.shape[i], kernel.shape[k], results[0].shape[o]
+        if is_static((*sizes, before)) and n_out * width:
+            starts = [t * kernel_dilation - before for t in range(width)]
+            met = sum(_met(n, n_out, start, stride, dilation) for start in starts)
+            positions *= met / (n_out * width)
+    return 2.0 * round(positions) * real_operations(results[0])
+
+
+def _met(n: int, n_out: int, start: int, stride: int, dilation: int) -> int:
+    """How many of the places `start + i * stride`, for i < `n_out`, have one of `n` elements that lie `dilation` apart."""
+    common = math.gcd(stride, dilation)
+    if not n or start % common:
+        return 0
+    # i is `first` or more by multiples of `period`, and within the bounds of the elements.
+    period = dilation // common
+    first = -(start // common) * pow(stride // common, -1, period) % period
+    least = max(0, -(start // stride))
+    most = min(n_out - 1, ((n - 1) * dilation - start) // stride)
+    return max(0, (most - first) // period - (least - 1 - first) // period)
 
 
 def fft_operations(operands, results, params):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -238,6 +239,9 @@ def _of_equation(equation: Equation, options: _Options) -> RooflineResult:
             pin_rhs_in_vmem=options.pin_rhs_in_vmem,
         )
         return rule(context, *map(RooflineShape.from_aval, operands), **params._asdict())
+    if primitive.name in _CALLBACKS:
+        is_read = primitive.name != "debug_print"
+        return RooflineResult(unfused_hbm_bytes=is_read * sum(map(_bytes, (*operands, *results))))
     bodies = bodies_of(equation)
     if bodies and primitive.traits.flops is None:
         return _of_bodies(equation, bodies, options)
@@ -284,6 +288,8 @@ def _of_bodies(equation: Equation, bodies: list[Body], options: _Options) -> Roo
     return total
 
 
+_CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
+"""What calls Python computes nothing on the device; what is printed counts nothing at all."""
 _EXCHANGES = {
     **dict.fromkeys(("psum", "pmax", "pmin", "unreduced_psum"), "all-reduce"),
     **dict.fromkeys(("all_gather", "all_gather_invariant", "all_gather_reduced"), "all-gather"),
@@ -312,6 +318,11 @@ def _of_collective(equation: Equation, options: _Options) -> RooflineResult:
     }[operation]  # fmt: skip
     operand_bytes = sum(_bytes(a.aval) for a in equation.operands)
     result_bytes = sum(_bytes(v.aval) for v in equation.results)
+    if operation == "collective-permute" and len(axes) == 1:
+        hops, load = _along_ring(params.perm, n)
+        return RooflineResult(
+            ici_bytes={axes[0]: load * operand_bytes}, ici_latency={axes[0]: hops}
+        )
     if operation == "all-to-all":  # on the way a block passes a quarter of the ring on average
         sent = result_bytes * n / 4
     else:
@@ -320,6 +331,18 @@ def _of_collective(equation: Equation, options: _Options) -> RooflineResult:
         ici_bytes={axis: round(sent / len(axes)) for axis in axes},
         ici_latency={axis: round(steps) for axis in axes},
     )
+
+
+def _along_ring(perm: Sequence[tuple[int, int]], n: int) -> tuple[int, int]:
+    """(steps of the longest way, the most ways that go through one link in one direction), by the shorter ways around."""
+    loads: Counter[tuple[int, int]] = Counter()
+    longest = 0
+    for source, target in perm:
+        forward = (target - source) % n
+        steps, step = (forward, 1) if 2 * forward <= n else (n - forward, -1)
+        longest = max(longest, steps)
+        loads.update(((source + i * step) % n, step) for i in range(steps))
+    return longest, max(loads.values(), default=0)
 
 
 # Functions ------------------------------------------------------------------------------------------------
