@@ -126,6 +126,10 @@ CLAMP_OF_BOOLEANS = _fault(
     "clamp-of-booleans", "A clamp of booleans that the simplifier left, or never saw, has no machine code.",
     "tests/core/lowering/test_faults.py -k clamp", "all programs", is_of_cpus=True,
 )  # fmt: skip
+CONTRACTED_SHIFT = _fault(
+    "contracted-shift", "The difference of a product and its maximum is the product's rounding error, not 0, where it is greatest (`exact.py`).",
+    "tests/core/lowering/test_exact.py -k shift", "all programs", is_of_cpus=True,
+)  # fmt: skip
 
 
 @contextmanager

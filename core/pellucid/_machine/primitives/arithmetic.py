@@ -12,6 +12,7 @@ import numpy as np
 
 from pellucid._machine.base import ArgumentValueError, DtypeError, dtypes
 from pellucid._machine.ir import ARITHMETIC, CHEAP_ARITHMETIC, TRANSCENDENTAL, Avals, Linear, Zero
+from pellucid._machine.lowering.exact import difference
 from pellucid._machine.tracing import bind1, type_of
 
 from .conversion import conj, converted, real, real_dtype
@@ -100,11 +101,16 @@ def sub(x: Any, y: Any) -> Any:
     return bind1(sub_p, x, y)
 
 
+def _lower_sub(ctx, operands, params):
+    [x, y] = operands
+    return difference(ctx, x, y, ctx.avals_out[0])
+
+
 sub_p: Elementwise = LinearElementwise(
     "sub",
     _SUM,
     NUMBER,
-    "subtract",
+    _lower_sub,
     tangents=(unchanged, lambda t, *_: neg(t)),
     transposes=(unchanged, lambda c, *_: neg(c)),
 )

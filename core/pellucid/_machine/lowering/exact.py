@@ -1,0 +1,95 @@
+"""Differences and products that are rounded in compiled programs as they are in eager operations.
+
+XLA's CPU compiler contracts `a * b - c` to one operation that doesn't round the product. In `p - max(p)` of a product `p`
+the greatest element is then not 0 but the product's rounding error, which `exp` of large numbers makes infinite. No option
+of XLA and no barrier prevents it: LLVM contracts where a product has one use. Its operations can be given operands with
+which no contraction is possible, by identities of IEEE arithmetic. They belong here, below differentiation, which they
+would mislead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pellucid._machine.base import dtypes
+from pellucid._machine.ir import ShapedArray
+from pellucid._machine.xla.mlir import ir
+
+from .faults import CONTRACTED_SHIFT
+
+if TYPE_CHECKING:
+    from .operations import OperationBuilder
+
+MAX_VISITED_OPERATIONS = 32
+"""Operations between a difference and an extreme that are looked at."""
+_EXTREMES = frozenset({
+    "chlo.top_k", "stablehlo.clamp", "stablehlo.dynamic_slice", "stablehlo.gather", "stablehlo.maximum", "stablehlo.minimum", "stablehlo.reduce",
+    "stablehlo.reduce_window", "stablehlo.sort",
+})  # fmt: skip
+"""Operations that choose elements by their order or their place; reductions do if their body holds none but `_IN_EXTREMES`."""
+_IN_EXTREMES = frozenset({
+    "func.call", "stablehlo.maximum", "stablehlo.minimum", "stablehlo.negate", "stablehlo.return",
+})  # fmt: skip
+_MOVEMENTS = frozenset({
+    "sdy.sharding_constraint", "stablehlo.bitcast_convert", "stablehlo.broadcast_in_dim", "stablehlo.convert",
+    "stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_reshape", "stablehlo.optimization_barrier", "stablehlo.reshape", "stablehlo.reverse", "stablehlo.select", "stablehlo.slice",
+    "stablehlo.transpose", "stablehlo.xor",
+})  # fmt: skip
+"""Operations whose results are elements of operands, up to the form in which an extreme is computed."""
+
+
+def difference(ctx: OperationBuilder, x: ir.Value, y: ir.Value, aval: ShapedArray) -> ir.Value:
+    """`x - y` of type `aval`; 0, as IEEE arithmetic has it, where one is an extreme of elements of the other and they are equal."""
+    result = ctx.op1("stablehlo.subtract", aval, [x, y])
+    is_shift = _is_floating(aval) and (_is_extreme_of(y, x) or _is_extreme_of(x, y))
+    if not is_shift or not ctx.has_fault(CONTRACTED_SHIFT):
+        return result
+    # The bits are those of the rounded product, which has a second use by them. Infinities leave NaN.
+    of_bits = aval.update(dtype=np.dtype(f"int{dtypes.itemsize_bits(aval.dtype)}"))
+    bits_x, bits_y = (ctx.op1("stablehlo.bitcast_convert", of_bits, [v]) for v in (x, y))
+    is_same = ctx.compare(bits_x, bits_y, "EQ", of_bits)
+    flags = aval.update(dtype=np.dtype(bool))
+    is_finite = ctx.op1("stablehlo.is_finite", flags, [y])
+    zero, nan = ctx.full(aval, 0), ctx.full(aval, np.nan)
+    of_same = ctx.op1("stablehlo.select", aval, [is_finite, zero, nan])
+    return ctx.op1("stablehlo.select", aval, [is_same, of_same, result])
+
+
+def _is_floating(aval: ShapedArray) -> bool:
+    return dtypes.is_inexact(aval.dtype) and aval.dtype.kind != "c"
+
+
+def _is_extreme_of(y: ir.Value, x: ir.Value) -> bool:
+    """Whether the way that the elements of `y` came leads through an extreme to where those of `x` came from."""
+    origins = set(_origins(x, frozenset()))
+    return any(
+        _chooses(v) and not origins.isdisjoint(_origins(v, _EXTREMES))
+        for v in _origins(y, frozenset())
+    )
+
+
+def _chooses(x: ir.Value) -> bool:
+    operation = x.owner
+    if isinstance(operation, ir.Block) or operation.name not in _EXTREMES:
+        return False
+    if not operation.name.startswith("stablehlo.reduce"):
+        return True
+    body = operation.regions[0].blocks[0]
+    return all(inner.operation.name in _IN_EXTREMES for inner in body.operations)
+
+
+def _origins(x: ir.Value, passed: frozenset[str]) -> Iterator[ir.Value]:
+    """The values that movements and operations called `passed` make `x` of, itself among them."""
+    pending, seen = [x], {x}
+    while pending and len(seen) < MAX_VISITED_OPERATIONS:
+        value = pending.pop()
+        yield value
+        operation = value.owner
+        if isinstance(operation, ir.Block) or operation.name not in _MOVEMENTS | passed:
+            continue
+        new = [v for v in operation.operands if v not in seen]
+        seen.update(new)
+        pending += new
