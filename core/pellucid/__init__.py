@@ -20,7 +20,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid._machine.base.config": (
         "allow_f16_reductions", "array_garbage_collection_guard", "auto_pcast", "check_tracer_leaks",
         "config", "debug_infs", "debug_key_reuse", "debug_nans", "default_device", "default_matmul_precision",
-        "default_prng_impl", "enable_checks", "enable_custom_prng", "enable_x64",
+        "default_prng_impl", "enable_checks", "enable_custom_prng", "enable_x64", "exact_arithmetic",
         "explain_cache_misses", "legacy_prng_key", "log_compiles", "no_execution", "no_tracing", "numpy_dtype_promotion",
         "numpy_rank_promotion", "remove_size_one_mesh_axis_from_type", "softmax_custom_jvp",
         "thread_guard", "threefry_partitionable", "transfer_guard",

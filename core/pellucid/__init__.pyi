@@ -51,6 +51,7 @@ from pellucid._machine.base.config import (
     enable_checks as enable_checks,
     enable_custom_prng as enable_custom_prng,
     enable_x64 as enable_x64,
+    exact_arithmetic as exact_arithmetic,
     explain_cache_misses as explain_cache_misses,
     jit_disabled as disable_jit,  # noqa: F401
     legacy_prng_key as legacy_prng_key,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pellucid._machine.base import config
 from pellucid._machine.base.errors import ArgumentValueError, UnsupportedError
 from pellucid._machine.base.functional import strict_zip
 from pellucid._machine.base.tree import tree_structure
@@ -382,6 +383,7 @@ def lower_jaxpr_to_module(
             module_name, tuple(platforms), donated=tuple(donated_args),
             aliases=tuple(input_output_aliases or ()), argument_names=tuple(arg_names or ()),
             result_names=tuple(result_names or ()), constants=tuple([np.asarray(c) for c in jaxpr.consts]),
+            is_exact=config.exact_arithmetic.value,
         ),
     )  # fmt: skip
     with lowered.context:

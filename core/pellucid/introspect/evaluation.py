@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pellucid._machine.base import strict_zip
@@ -74,6 +74,49 @@ def evaluated(
     else:
         values.update(strict_zip(results, run(ClosedJaxpr(recorded), inputs)))
     return Evaluation(jaxpr, values)
+
+
+def where_rounding_begins(
+    program: Evaluation, expected: Evaluation, distance: Callable[[Any, Any], float]
+) -> tuple[int, float] | None:
+    """From which equation on the compiled program rounds otherwise than `expected`, its run by equations: its number, the distance.
+
+    Here each value is compiled without the others: what is kept is rounded. None if no result of the program differs.
+    The place is found by halving the equations that a result depends on.
+    """
+    equations, inputs = program.jaxpr.equations, [program.values[v] for v in program.jaxpr.invars]
+    values = {
+        v: expected.values[w]
+        for e, other in strict_zip(equations, expected.jaxpr.equations)
+        for v, w in strict_zip(e.results, other.results)
+        if w in expected.values
+    }
+
+    def distance_at(outvars: Sequence[Any]) -> float:
+        kept = [v for v in outvars if v in values]
+        found = run(ClosedJaxpr(program.jaxpr.replace(outvars=kept)), inputs) if kept else []
+        return max((distance(x, values[v]) for x, v in strict_zip(found, kept)), default=0.0)
+
+    for result in program.jaxpr.outvars:
+        farthest = 0.0 if type(result) is Literal else distance_at([result])
+        if not farthest:
+            continue
+        needed, numbers = {result}, []
+        for i in reversed(range(len(equations))):
+            if not needed.isdisjoint(equations[i].results):
+                needed.update(v for v in equations[i].operands if type(v) is not Literal)
+                numbers.append(i)
+        numbers.reverse()
+        low, high = 0, len(numbers) - 1
+        while low < high:
+            middle = (low + high) // 2
+            found = distance_at([v for v in equations[numbers[middle]].results if v in needed])
+            if found:
+                high, farthest = middle, found
+            else:
+                low = middle + 1
+        return numbers[low], farthest
+    return None
 
 
 def _called(equation: Equation) -> ClosedJaxpr | None:

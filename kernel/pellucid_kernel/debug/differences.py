@@ -9,7 +9,7 @@ import numpy as np
 
 import pellucid as pl
 from pellucid.introspect.errors import EffectsError
-from pellucid.introspect.evaluation import evaluated
+from pellucid.introspect.evaluation import evaluated, where_rounding_begins
 from pellucid.introspect.stepping import line_text
 
 
@@ -31,12 +31,15 @@ class FirstDifference(NamedTuple):
     """The user's line."""
     ulps: float
     """The largest distance of two elements, in units of the last place."""
+    is_exact_equal: bool = False
+    """Whether none differs under `pl.exact_arithmetic()`."""
 
     def __str__(self) -> str:
         if not self.primitive:
             return "no single operation differs: the compiler rounds otherwise where it keeps no value between"
         line = f": {self.line}" if self.line else ""
-        return f"they first differ at `{self.primitive}`, by {self.ulps:g} units of the last place{line}"
+        cure = "; under `pl.exact_arithmetic()` none does" if self.is_exact_equal else ""
+        return f"they first differ at `{self.primitive}`, by {self.ulps:g} units of the last place{line}{cure}"
 
 
 def differences(results: Sequence[Any], compiled: Sequence[Any]) -> list[Difference]:
@@ -64,11 +67,24 @@ def first_difference(
     except EffectsError:
         return None
     for equation, other in zip(whole.jaxpr.equations, alone.jaxpr.equations, strict=True):
-        pairs = zip(alone.results(other), whole.results(equation), strict=True)
-        distance = max((ulps(a, b) for a, b in pairs), default=0.0)
+        distance = _farthest(alone.results(other), whole.results(equation))
         if distance:
-            return FirstDifference(equation.primitive.name, line_text(equation), distance)
-    return FirstDifference("", "", 0.0)
+            break
+    else:
+        begin = where_rounding_begins(whole, alone, ulps)
+        if begin is None:
+            return FirstDifference("", "", 0.0)
+        equation, distance = whole.jaxpr.equations[begin[0]], begin[1]
+    is_equal = False
+    if not pl.config.jax_exact_arithmetic:
+        with pl.exact_arithmetic():
+            again = first_difference(program, operands)
+        is_equal = again is not None and not again.primitive
+    return FirstDifference(equation.primitive.name, line_text(equation), distance, is_equal)
+
+
+def _farthest(results: Sequence[Any], others: Sequence[Any]) -> float:
+    return max(map(ulps, results, others), default=0.0)
 
 
 def ulps(a: Any, b: Any) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 
 import pellucid as pl
 from pellucid.introspect.errors import ArgumentTypeError
-from pellucid.introspect.evaluation import Evaluation, evaluated
+from pellucid.introspect.evaluation import Evaluation, evaluated, where_rounding_begins
 from pellucid.introspect.stepping import line_text
 from pellucid_kernel.debug.places import place_columns
 from pellucid_kernel.debug.schema import ComparedEquationColumns, DivergenceRecord
@@ -52,11 +52,19 @@ class Row(NamedTuple):
 class Divergence:
     """How the runs `a` and `b` of one call differ; `print(divergence)` shows where they begin to, and what grows."""
 
-    def __init__(self, rows: list[Row], unmatched: int, names: tuple[str, str]) -> None:
+    def __init__(
+        self,
+        rows: list[Row],
+        unmatched: int,
+        names: tuple[str, str],
+        exact: Divergence | None = None,
+    ) -> None:
         self.rows = rows
         """The equations that both have, in the order in which they run."""
         self.unmatched = unmatched
         """Number of equations that only one of the runs has."""
+        self.exact = exact
+        """How both differ under `pl.exact_arithmetic()`, if the compiled and the eager run differ without it."""
         self._names = names
 
     @property
@@ -72,6 +80,8 @@ class Divergence:
     def __str__(self) -> str:
         a, b = self._names
         missing = [f"{self.unmatched} operations have no counterpart"] if self.unmatched else []
+        if self.exact is not None:
+            missing.append(_of_exact(self.exact.first))
         if self.first is None or self.largest is None:
             return "\n".join([f"{a} and {b} are equal to the bit", *missing])
         differing = [i for i, row in enumerate(self.rows) if row.error]
@@ -116,6 +126,13 @@ class Divergence:
         return self.figure().displayed()
 
 
+def _of_exact(first: Row | None) -> str:
+    under = "under `pl.exact_arithmetic()`"
+    if first is None:
+        return f"{under} they are equal to the bit"
+    return f"{under} they first differ at `{first.primitive}`, by {first.error:.3g}: {first.line}"
+
+
 def diverge(
     function: Callable[..., Any], args: tuple[Any, ...], *, a: Any = "jit", b: Any = "eager"
 ) -> Divergence:
@@ -125,6 +142,7 @@ def diverge(
     dtype, to which floating-point arguments are cast; another function; a dictionary of compiler options; or a sharding,
     by which the arguments are placed. Errors are relative to `b`. Functions with other equations are aligned by
     operations and shapes. Loops and branches are compared by their results. All values of both runs are kept in memory.
+    Where "jit" and "eager" differ, they are compared under `pl.exact_arithmetic()`, too.
 
     Raises: ArgumentTypeError for another way; EffectsError for a function that calls Python for values.
 
@@ -155,7 +173,18 @@ def diverge(
                 errors[v] = distance(first.values[v], second.values[w])
                 error = max(error, errors[v])
         rows.append(Row(one.primitive.name, line_text(one), error, operand_error, one))
-    return Divergence(rows, sum(map(len, keys)) - 2 * len(pairs), (_name(a), _name(b)))
+    are_plain = isinstance(a, str) and isinstance(b, str) and {a, b} == {"jit", "eager"}
+    if are_plain and not any(row.error for row in rows):
+        # What is kept is rounded, and all of it was.
+        compiled, eager = (first, second) if a == "jit" else (second, first)
+        begin = where_rounding_begins(compiled, eager, distance)
+        if begin is not None:
+            rows[begin[0]] = rows[begin[0]]._replace(error=begin[1])
+    divergence = Divergence(rows, sum(map(len, keys)) - 2 * len(pairs), (_name(a), _name(b)))
+    if divergence.first is not None and are_plain and not pl.config.jax_exact_arithmetic:
+        with pl.exact_arithmetic():
+            divergence.exact = diverge(function, args, a=a, b=b)
+    return divergence
 
 
 def _evaluation(function: Callable[..., Any], args: tuple[Any, ...], way: Any) -> Evaluation:

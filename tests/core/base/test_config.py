@@ -120,6 +120,9 @@ of_call("allow_f16_reductions", False, lambda x: lax.reduce_sum(x.astype("float1
 of_call("random_seed_offset", 5, lambda: random.bits(random.key(1)))
 
 
+of_call("exact_arithmetic", True, lambda x: x / jnp.sqrt(x) * x - 1, X)
+
+
 @row("call_repeated_layers", False)
 def _(tmp_path, monkeypatch):
     def layers(x):
@@ -542,7 +545,7 @@ def test_the_guide_lists_options_without_effect():
 
 
 OURS = {
-    "agreement_on_programs", "call_repeated_layers", "compilation_cache_session", "peer_timeout_seconds",
+    "agreement_on_programs", "call_repeated_layers", "compilation_cache_session", "exact_arithmetic", "peer_timeout_seconds",
 }  # fmt: skip
 
 ENVIRONMENT = """

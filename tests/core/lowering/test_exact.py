@@ -1,4 +1,4 @@
-"""Compiled programs round as eager operations do: differences from a maximum."""
+"""Compiled programs round as eager operations do: differences from a maximum, and all products if the option says so."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compilation import usual_options
 
 import pellucid as pl
 from pellucid import lax, nn, numpy as jnp
+from pellucid._machine.compilation import pipeline
 from pellucid._machine.lowering import faults
 from pellucid.sharding import NamedSharding, PartitionSpec as P
 
@@ -131,3 +133,82 @@ def test_only_differences_from_an_extreme_of_the_same_elements_are_shifts(
     platform = pl.default_backend()
     text = pl.jit(function).lower(np.ones(5, np.float32)).as_text()
     assert ("bitcast_convert" in text) == (is_shift and platform == "cpu")
+
+
+# The option `exact_arithmetic` ------------------------------------------------------------------------
+
+
+ROUNDED: dict[str, Callable[..., Any]] = {
+    "product and sum": lambda x, y: x * y + y,
+    "square and difference": lambda x, y: x**2 - y * y,
+    "cube": lambda x, y: x**3 + y**-3,
+    "by a constant": lambda x, y: x / 7 - y * 0.3,
+    "by a root": lambda x, y: x / jnp.sqrt(y),
+    "by an exponential": lambda x, y: x / jnp.exp(y),
+    "quotients": lambda x, y: x / y / 3 + x / (y / x),
+    "constants": lambda x, y: (x + 0.3) + 0.7 + (y * 0.3) * 0.7,
+    "exponentials": lambda x, y: jnp.exp(x) * jnp.exp(y) + jnp.log(jnp.exp(x)),
+    "sum of a repeated value": lambda x, y: jnp.broadcast_to(x[:1], (7,)).sum() * y,
+    "two products": lambda x, y: 1.7 * x + 0.3 * x,
+    "nested": lambda x, y: pl.jit(lambda x, y: x * y)(x, y) - y * 0.3,
+    "scan": lambda x, y: lax.scan(lambda c, a: (c * 0.3 + a, c * a - a), x[0], y)[1],
+    "mapped": pl.vmap(lambda x, y: x * y - x / 3),
+    "gradient": pl.grad(lambda x, y: (jnp.tanh(x * y) * x / 3).sum()),
+    "softmax": lambda x, y: nn.softmax(x * 1.7) + nn.logsumexp(y * 0.3),
+}
+
+
+def _differing(found: Any, expected: Any) -> int:
+    found, expected = np.asarray(found), np.asarray(expected)
+    return int(np.sum(~((found == expected) | (np.isnan(found) & np.isnan(expected)))))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, jnp.bfloat16])
+@pytest.mark.parametrize("name", ROUNDED)
+def test_exact_programs_round_as_eager_operations(
+    name: str, dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "compile_options", usual_options)
+    rng = np.random.default_rng(0)
+    function = ROUNDED[name]
+    with pl.enable_x64(dtype is np.float64), pl.exact_arithmetic():
+        x, y = (jnp.asarray(abs(rng.standard_normal(96)) + 0.1, dtype) for _ in range(2))
+        assert not _differing(pl.jit(lambda x, y: function(x, y))(x, y), function(x, y))
+
+
+def test_products_are_contracted_without_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "compile_options", usual_options)
+    x = np.linspace(0.1, 3, 96, dtype=np.float32)
+    product = lambda x: x / 7 - x * 0.3
+    assert _differing(pl.jit(product)(x), product(jnp.asarray(x)))
+
+
+def test_exact_programs_of_several_devices_round_as_eager_operations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pipeline, "compile_options", usual_options)
+    mesh = pl.make_mesh((4,), ("a",), devices=pl.devices()[:4])
+    x = np.linspace(0.1, 3, 96, dtype=np.float32).reshape(8, 12)
+    placed = pl.device_put(x, NamedSharding(mesh, P("a")))
+    mapped = pl.shard_map(lambda x: x / 7 - x * 0.3, mesh=mesh, in_specs=P("a"), out_specs=P("a"))
+    for function in (lambda x: x / 7 - x * 0.3, mapped):
+        with pl.exact_arithmetic():
+            found = pl.jit(lambda x, f=function: f(x))(placed)
+            assert not _differing(found, jnp.asarray(x) / 7 - jnp.asarray(x) * 0.3)
+
+
+def test_exact_arithmetic_is_decided_where_a_program_is_traced() -> None:
+    jitted = pl.jit(lambda x: x * x - 1)
+    x = np.ones(3, np.float32)
+    with pl.exact_arithmetic():
+        traced = jitted.trace(x)
+    assert "compare" in traced.lower().as_text()
+    assert "compare" not in jitted.lower(x).as_text()
+    assert "compare" not in jitted.trace(x.astype(np.int32)).lower().as_text()
+
+
+def test_exact_programs_keep_infinities_and_nan() -> None:
+    x = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 3e38], np.float32)
+    with pl.exact_arithmetic(), np.errstate(all="ignore"):
+        for function in (lambda x: x * x, lambda x: x * 0, lambda x: x / x, lambda x: x - x * 2):
+            np.testing.assert_array_equal(pl.jit(function)(x), function(x))

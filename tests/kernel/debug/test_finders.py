@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from compilation import usual_options
 
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid._machine.compilation import interception
+from pellucid._machine.compilation import interception, pipeline
 from pellucid.experimental import checkify
 from pellucid_kernel.debug import debug, diverge, explain_grad, post_mortem
+from pellucid_kernel.debug.differences import first_difference
 from pellucid_viz.render.html import record_of
 
 
@@ -87,6 +89,28 @@ def test_compiled_eager_flagged_and_sharded_runs_are_compared() -> None:
         assert "are equal to the bit" in str(divergence)
     with pytest.raises(TypeError, match="no such way of running"):
         diverge(f, (x,), b="quickly")
+
+
+def test_what_exact_arithmetic_cures_is_said(monkeypatch) -> None:
+    monkeypatch.setattr(pipeline, "compile_options", usual_options)
+    x = np.linspace(0.1, 3, 64, dtype=np.float32)
+
+    def straight(x):
+        y = x * 0.3
+        return y - x / 7
+
+    divergence = diverge(straight, (x,))
+    assert divergence.first is not None
+    assert divergence.first.primitive == "sub"
+    assert line_of(straight, 2) in divergence.first.line
+    assert divergence.exact is not None
+    assert divergence.exact.first is None
+    assert "under `pl.exact_arithmetic()` they are equal to the bit" in str(divergence)
+    difference = first_difference(pl.make_jaxpr(straight)(x), [x])
+    assert difference is not None
+    assert difference.primitive == "sub"
+    assert difference.is_exact_equal
+    assert str(difference).endswith("under `pl.exact_arithmetic()` none does")
 
 
 def test_prints_don_t_happen_and_calls_for_values_are_refused(capfd) -> None:

@@ -376,6 +376,19 @@ call_repeated_layers = Option(
     "Whether equal layers that a Python loop makes are compiled as calls of one program.",
     in_trace_key=True,
 )
+exact_arithmetic = Option(
+    False,
+    """Whether products and quotients in compiled programs are rounded as in eager operations, each by itself.
+
+    The option in force where the outermost function is traced holds for its whole program.
+
+    >>> x = np.float32([0.1, 0.7])
+    >>> with pl.exact_arithmetic():
+    ...     "stablehlo.compare" in pl.jit(lambda x: x * x - 1).lower(x).as_text()
+    True
+    """,
+    in_trace_key=True,
+)
 enable_checks = Option(
     False,
     """Whether every program is type-checked after every pass.

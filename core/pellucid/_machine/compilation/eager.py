@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid._machine.base import Function, Shape, UnexpectedTracerError, cached, strict_zip
+from pellucid._machine.base import (
+    Function,
+    Shape,
+    UnexpectedTracerError,
+    cached,
+    config,
+    strict_zip,
+)
 from pellucid._machine.ir import (
     AbstractRef,
     Avals,
@@ -204,6 +211,7 @@ def _executable(
     request = Request(
         primitive.name, place.placement, place.shardings, results,
         donated=program.donated(()), committed=place.committed, mesh=place.mesh,
+        is_exact=config.exact_arithmetic.value,
     )  # fmt: skip
     return compile_program(program.closed, request)
 

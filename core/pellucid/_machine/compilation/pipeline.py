@@ -109,6 +109,8 @@ class Request(NamedTuple):
     """The platforms whose operations the module has, where it isn't only that of the devices; it can't be compiled then."""
     is_portable: bool = False
     """Whether the module holds constants, instead of taking them as arguments, and nothing of this process."""
+    is_exact: bool = False
+    """Whether products and quotients are rounded as in eager operations (`lowering/exact.py`)."""
 
     @property
     def is_partitioned(self) -> bool:
@@ -525,6 +527,7 @@ def _module_options(
             jaxpr.in_avals,
         ),
         result_layouts=_layout_modes(request.result_layouts, jaxpr.out_avals),
+        is_exact=request.is_exact,
     )
 
 

@@ -103,6 +103,8 @@ class Program:
     """Names of the call's arguments, which are worked out once."""
     in_layouts: Layouts = None
     out_layouts: Layouts = None
+    is_exact: bool = field(default_factory=lambda: config.exact_arithmetic.value)
+    """What the option `exact_arithmetic` was when it was traced."""
     executables: dict[Where, Executable] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)  # pyright: ignore[reportGeneralTypeIssues]
     """Held while an executable is compiled: threads that need the same one wait for it."""
@@ -416,6 +418,7 @@ class Jitted:
             result_names=values.of_results(result_paths(program.out_tree)) or (),
             argument_layouts=values.of_inputs(program.in_layouts),
             result_layouts=values.of_results(program.out_layouts),
+            is_exact=program.is_exact,
         )  # fmt: skip
 
     def lower(

@@ -58,6 +58,21 @@ def difference(ctx: OperationBuilder, x: ir.Value, y: ir.Value, aval: ShapedArra
     return ctx.op1("stablehlo.select", aval, [is_same, of_same, result])
 
 
+def rounded(ctx: OperationBuilder, product: ir.Value, aval: ShapedArray) -> ir.Value:
+    """The `product` of type `aval`, which no operation is contracted with if the program is exact."""
+    if not ctx.is_exact or not _is_floating(aval):
+        return product
+    is_number = ctx.compare(product, product, "EQ", aval)
+    return ctx.op1("stablehlo.select", aval, [is_number, product, ctx.full(aval, np.nan)])
+
+
+def held(ctx: OperationBuilder, x: ir.Value, aval: ShapedArray) -> ir.Value:
+    """`x` of type `aval`, which XLA doesn't rewrite together with what takes it if the program is exact."""
+    if not ctx.is_exact or not dtypes.is_inexact(aval.dtype):
+        return x
+    return ctx.op1("stablehlo.optimization_barrier", aval, [x])
+
+
 def _is_floating(aval: ShapedArray) -> bool:
     return dtypes.is_inexact(aval.dtype) and aval.dtype.kind != "c"
 

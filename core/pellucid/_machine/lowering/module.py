@@ -77,6 +77,8 @@ class ModuleOptions(NamedTuple):
     """Values of the program's constants, for a program that doesn't take them as arguments."""
     manual: Any = None
     """The manual region that the program is the inside of, if it is (`lowering.collectives`)."""
+    is_exact: bool = False
+    """Whether products and quotients are rounded as in eager operations (`exact.py`)."""
     identifies_equations: bool = True
     """Whether locations hold ids of equations, which differ from process to process."""
     equations: Any = None
@@ -117,6 +119,7 @@ def lower_module(
     with context, ir.Location.unknown(context), use_lineage(LOWERED):
         ctx = LoweringContext(
             context, options.platforms, options=options, sharding_attributes=shardings, manual=options.manual,
+            is_exact=options.is_exact,
             location_of=location_cache(_file_of_code, _FRAME_LIMIT, context), listener=listener,
         )  # fmt: skip
         ctx.lower_main(jaxpr)

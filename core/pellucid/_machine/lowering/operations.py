@@ -94,6 +94,8 @@ class OperationBuilder(RuleContext):
     """Number of groups of values that Shardy gives one sharding."""
     is_slow_in_calls: bool = False
     """Whether XLA has fast kernels for some operation only where the call around it is inlined."""
+    is_exact: bool = False
+    """Whether products and quotients are rounded as in eager operations (`exact.py`)."""
     sharding_attributes: Any = None
     frontend_attributes: dict[str, ir.Attribute] = field(default_factory=dict)
     """The frontend attributes of the equation at hand: metadata that the user passes to XLA."""

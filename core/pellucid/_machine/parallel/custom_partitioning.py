@@ -86,7 +86,7 @@ class CustomPartitioning(OneProgram[CustomPartitioningParams]):
         if ctx.sharding_attributes is None or ctx.manual is not None:
             return ctx.inline_closed(params.call, operands)
         mesh = ctx.sharding_attributes.mesh
-        partition = Partition(params, mesh, ctx.platform)
+        partition = Partition(params, mesh, ctx.platform, is_exact=ctx.is_exact)
         ctx.keep_alive.append(partition)
         attributes = {
             "call_target_name": TARGET,
@@ -126,10 +126,13 @@ def _rule_for(
 class Partition:
     """How one call is done in parts: what the partitioner asks when it has decided what is cut."""
 
-    def __init__(self, params: CustomPartitioningParams, mesh: Any, platform: str) -> None:
+    def __init__(
+        self, params: CustomPartitioningParams, mesh: Any, platform: str, *, is_exact: bool
+    ) -> None:
         self.params = params
         self.mesh = mesh
         self.platform = platform
+        self.is_exact = is_exact
         self.x64 = config.enable_x64.value
         """The partitioner asks in another thread, in which the caller's options don't hold."""
         self.failure: Exception | None = None
@@ -207,7 +210,7 @@ class Partition:
             )
         options = ModuleOptions(
             name_of(of_part), (self.platform,), n_partitions=mesh.size, manual=ManualRegion(mesh, axes),
-            constants=tuple(program.consts),
+            constants=tuple(program.consts), is_exact=self.is_exact,
         )  # fmt: skip
         attributes = ShardyAttributes(mesh._internal_device_list, mesh.size, mesh)
         lowered = lower_module(program.jaxpr, options, attributes)

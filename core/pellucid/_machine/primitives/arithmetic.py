@@ -12,7 +12,7 @@ import numpy as np
 
 from pellucid._machine.base import ArgumentValueError, DtypeError, dtypes
 from pellucid._machine.ir import ARITHMETIC, CHEAP_ARITHMETIC, TRANSCENDENTAL, Avals, Linear, Zero
-from pellucid._machine.lowering.exact import difference
+from pellucid._machine.lowering.exact import difference, held, rounded
 from pellucid._machine.tracing import bind1, type_of
 
 from .conversion import conj, converted, real, real_dtype
@@ -145,7 +145,7 @@ def _lower_mul(ctx, operands, params: MulParams):
     result = ctx.avals_out[0]
     if params.out_dtype is not None and params.out_dtype != ctx.avals_in[0].dtype:
         operands = [ctx.convert(x, result) for x in operands]
-    return ctx.op1("stablehlo.multiply", result, operands)
+    return rounded(ctx, ctx.op1("stablehlo.multiply", result, operands), result)
 
 
 def _mul_back(cotangent, other, dtype, params: MulParams, *, is_second: bool):
@@ -238,6 +238,7 @@ def _lower_div(ctx, operands, params):
     if kind_of(result.dtype) == "complex" and _is_constant_zero(y):
         # XLA multiplies by the reciprocal of a constant, and every part of a product by 1 / (0 + 0j) is NaN.
         y = ctx.op1("stablehlo.optimization_barrier", result, [y])
+    x, y = (held(ctx, v, result) for v in (x, y))
     return ctx.op1("stablehlo.divide", result, [x, y])
 
 
@@ -456,7 +457,7 @@ def _lower_pow(ctx, operands, params):
     [result], (x, y) = ctx.avals_out, operands
     if ctx.avals_in[1].dtype != result.dtype:
         y = ctx.convert(y, result)
-    return ctx.op1("stablehlo.power", result, [x, y])
+    return ctx.op1("stablehlo.power", result, [held(ctx, v, result) for v in (x, y)])
 
 
 def _pow_by_base(t, z, x, y):
@@ -531,9 +532,10 @@ def integer_pow(x: Any, y: int) -> Any:
 def _lower_integer_pow(ctx, operands, params: IntegerPowParams):
     [result], [x] = ctx.avals_out, operands
     if params.y == 3:  # complex products round by their order, and the reference cubes in this one
-        return ctx.op1(
+        cube = ctx.op1(
             "stablehlo.multiply", result, [ctx.op1("stablehlo.multiply", result, [x, x]), x]
         )
+        return rounded(ctx, cube, result)
     exponent, square = builtins.abs(params.y), x
     power = None
     while exponent:
@@ -547,8 +549,8 @@ def _lower_integer_pow(ctx, operands, params: IntegerPowParams):
     if power is None:
         return ctx.full(result, 1)
     if params.y < 0:
-        return ctx.op1("stablehlo.divide", result, [ctx.full(result, 1), power])
-    return power
+        return ctx.op1("stablehlo.divide", result, [ctx.full(result, 1), held(ctx, power, result)])
+    return rounded(ctx, power, result)
 
 
 def _integer_pow_tangent(t, z, x, *, params: IntegerPowParams):
@@ -597,7 +599,7 @@ def square(x: Any) -> Any:
 def _lower_square(ctx, operands, params):
     if kind_of(ctx.avals_out[0].dtype) in INTEGER:
         return ctx.as_result("stablehlo.multiply", [*operands, *operands])
-    return ctx.as_result("chlo.square", operands)
+    return rounded(ctx, ctx.as_result("chlo.square", operands), ctx.avals_out[0])
 
 
 square_p: Elementwise = Elementwise(

@@ -33,6 +33,7 @@ from pellucid._machine.ir import (
     pointwise,
     shaped_array,
 )
+from pellucid._machine.lowering.exact import held
 from pellucid._machine.tracing import bind, bind1, bottom, type_of
 
 from .movement import (
@@ -268,8 +269,11 @@ class Elementwise(Shown, Primitive[P]):
             ]
             ctx.avals_in = tuple([a.update(shape=shape) for a in ctx.avals_in])
         if callable(self.hlo):
-            return [self.hlo(ctx, operands, params)]
-        return [ctx.op1(self.hlo, result, operands)]
+            value = self.hlo(ctx, operands, params)
+        else:
+            value = ctx.op1(self.hlo, result, operands)
+        # What may make NaN is rounded, too.
+        return [held(ctx, value, result) if self.traits.makes_nan else value]
 
 
 class LinearElementwise(Elementwise[P]):

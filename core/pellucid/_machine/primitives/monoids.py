@@ -9,6 +9,7 @@ import numpy as np
 
 from pellucid._machine.base import Function, Ints, dtypes
 from pellucid._machine.ir import ClosedJaxpr, ShapedArray, shaped_array
+from pellucid._machine.lowering.exact import held
 from pellucid._machine.lowering.faults import LARGE_EXTREMES_WITHOUT_NAN
 from pellucid._machine.lowering.module import LOWERED
 from pellucid._machine.tracing import stage_closed, use_lineage
@@ -135,6 +136,8 @@ def lower_reduction(
 ) -> ir.Value:
     """`x` reduced along `axes`."""
     initial = ctx.constant(monoid.identity(result.dtype))
+    if monoid.name == "prod":
+        x = held(ctx, x, result.update(shape=tuple(ir.RankedTensorType(x.type).shape)))
     reduction = ctx.op(
         "stablehlo.reduce", [ctx.type(result)], [x, initial], {"dimensions": axes}, regions=1
     )

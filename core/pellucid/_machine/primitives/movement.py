@@ -49,6 +49,7 @@ from pellucid._machine.ir import (
     without_dims,
     words,
 )
+from pellucid._machine.lowering.exact import held
 from pellucid._machine.tracing import bind, bind1, type_of
 
 from .counts import combinations
@@ -614,9 +615,11 @@ class ReduceSum(LaidOut, Movement[ReduceSumParams]):
         return super().batched_params(params._replace(out_sharding=None), dim, size)
 
     def lower(self, ctx, operands, params):
-        aval = ctx.avals_in[0]
+        [x], [aval] = operands, ctx.avals_in
         zero = ctx.constant(np.zeros((), aval.dtype))
-        return [ctx.reduce(operands[0], zero, params.axes, "stablehlo.add", ctx.avals_out[0])]
+        return [
+            ctx.reduce(held(ctx, x, aval), zero, params.axes, "stablehlo.add", ctx.avals_out[0])
+        ]
 
 
 reduce_sum_p = ReduceSum()
