@@ -17,6 +17,7 @@ from pellucid._machine.higher_order.loops import fori_loop, scan
 from pellucid._machine.primitives.movement import canonical_axis
 from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.arrays import Array
+from pellucid._machine.xla.calls import PjitFunction
 
 from . import cumulative, elementwise, guarded_formulas, reductions
 from .annotations import Axis
@@ -78,6 +79,11 @@ class ufunc(metaclass=_UfuncType):
         if name in self.__dict__:
             raise AttributeError(f"{self!r} can't be changed: its {name} is fixed.")
         super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in self.__dict__:
+            raise AttributeError(f"{self!r} can't be changed: its {name} is fixed.")
+        super().__delattr__(name)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is ufunc and self._identifier() == other._identifier()
@@ -318,7 +324,35 @@ def _updated(method: str) -> Callable[..., Any]:
     return lambda x, indices, b: getattr(x.at[indices], method)(b)
 
 
-_METHODS = ("reduce", "accumulate", "at", "outer", "reduceat", "nin", "nout", "nargs", "identity")
+_FACTS = ("nin", "nout", "nargs", "identity")
+_METHODS = ("reduce", "accumulate", "at", "outer", "reduceat", *_FACTS)
+
+
+class _Fact:
+    """An attribute that a ufunc has for good, and other compiled functions have if somebody gives it to them."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, function: Any, owner: Any) -> Any:
+        if function is None or self.name not in function.__dict__:
+            raise AttributeError(f"{function or owner!r} has no attribute {self.name!r}.")
+        return function.__dict__[self.name]
+
+    def __set__(self, function: Any, value: Any) -> None:
+        self._check_changeable(function)
+        function.__dict__[self.name] = value
+
+    def __delete__(self, function: Any) -> None:
+        self._check_changeable(function)
+        self.__get__(function, None)
+        del function.__dict__[self.name]
+
+    def _check_changeable(self, function: Any) -> None:
+        if isinstance(function, ufunc):
+            raise AttributeError(
+                f"{function.__name__} can't be changed: its {self.name} is fixed.",
+            )
 
 
 def install() -> None:
@@ -343,6 +377,8 @@ def install() -> None:
     for name, options in binary.items():
         _install(name, 2, options)
     _install("negative", 1, {})
+    for name in _FACTS:
+        setattr(PjitFunction, name, _Fact(name))
 
 
 def _install(name: str, nin: int, options: dict[str, Any]) -> None:
