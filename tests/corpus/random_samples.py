@@ -357,11 +357,26 @@ COUNTS = rows([
     "random.binomial(key, jnp.array([0.0, 3.0, 50.0, 1e4]), jnp.array([[0.1], [0.5], [0.99]]))", "random.binomial(key, jnp.array([-1.0, jnp.nan, 5.0, 5.0]), jnp.array([0.5, 0.5, jnp.nan, 1.0]))",
     "random.binomial(key, 5.0, 0.5, dtype='int32')", "random.multinomial(key, 30.0, jnp.array([0.2, 0.3, 0.5]))",
 ])  # fmt: skip
-GENERATORS = rows([
-    form.format(impl) for impl in ("'rbg'", "'unsafe_rbg'")
-    for form in ("random.split(random.key(3, impl={}), (2, 2))", "random.fold_in(random.key(3, impl={}), 7)", "random.normal(random.key(3, impl={}), (5,))",
-                 "jax.vmap(random.bits)(random.split(random.key(3, impl={}), 3))")
-])  # fmt: skip
+_COUNTER_HASHES = ("'philox2x32'", "'philox4x32'", "'threefry4x32'")
+GENERATORS = [
+    *rows([
+        form.format(impl) for impl in ("'rbg'", "'unsafe_rbg'", *_COUNTER_HASHES)
+        for form in ("random.split(random.key(3, impl={}), (2, 2))", "random.fold_in(random.key(3, impl={}), 7)",
+                     "random.normal(random.key(3, impl={}), (5,))", "jax.vmap(random.bits)(random.split(random.key(3, impl={}), 3))")
+    ]),
+    *rows([
+        form.format(impl) for impl in _COUNTER_HASHES
+        for form in ("random.key(-1, impl={})", "random.PRNGKey(2**31, impl={})", "jax.vmap(lambda x: random.key(x, impl={}))(jnp.arange(3))",
+                     "random.bits(random.key(3, impl={}), (2, 3), 'uint8')", "random.bits(random.key(3, impl={}), (), 'uint16')",
+                     "jax.vmap(lambda x: random.fold_in(random.key(3, impl={}), x))(jnp.arange(3))",
+                     "jax.jit(random.uniform)(random.wrap_key_data(random.PRNGKey(3, impl={0}), impl={0}))",
+                     "random.gamma(random.key(3, impl={}), 2.0, (3,))", "random.permutation(random.key(3, impl={}), 7)")
+    ]),
+    *rows([
+        form.format(impl) for impl in _COUNTER_HASHES
+        for form in ("random.key(2**33 + 5, impl={})", "random.bits(random.key(-3, impl={}), (3,), 'uint64')")
+    ], wide=True),
+]  # fmt: skip
 _COVARIANCE = "jnp.array([[2.0, 0.5], [0.5, 1.0]])"
 MATRICES = rows(
     [

@@ -29,8 +29,9 @@ from pellucid._machine.ir.jaxpr import subjaxprs
 from pellucid._machine.primitives.families import kind_of
 from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.tracing.staging import stage
+from pellucid._machine.tracing.trace import bind
 from pellucid.experimental import sparse
-from pellucid.random import threefry
+from pellucid.random import philox, threefry
 
 NAMES = ("x", "y", "z", "w", "v", "u", "t", "s", "r", "q")
 
@@ -237,6 +238,7 @@ def lax() -> SimpleNamespace:
         **vars(pellucid.lax),
         "threefry2x32": threefry.threefry2x32,
         "iota_2x32_shape": threefry.iota_2x32_shape,
+        **{p.name: functools.partial(bind, p) for p in (threefry.threefry4x32_p, philox.philox2x32_p, philox.philox4x32_p)},
         "linalg": SimpleNamespace(**functions_of(pellucid._machine.linalg)),
     })  # fmt: skip
 

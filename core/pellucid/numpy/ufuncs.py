@@ -349,10 +349,9 @@ class _Fact:
         del function.__dict__[self.name]
 
     def _check_changeable(self, function: Any) -> None:
-        if isinstance(function, ufunc):
-            raise AttributeError(
-                f"{function.__name__} can't be changed: its {self.name} is fixed.",
-            )
+        is_fixed = isinstance(function, ufunc)
+        if is_fixed:
+            raise AttributeError(f"{function.__name__} can't be changed: its {self.name} is fixed.")
 
 
 def install() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -32,11 +33,12 @@ from pellucid._machine.primitives.logical import (
 from pellucid._machine.primitives.movement import broadcast_in_dim, reshape
 from pellucid._machine.primitives.random_bits import rng_bit_generator
 from pellucid._machine.primitives.slicing import index_in_dim
-from pellucid._machine.tracing import type_of
+from pellucid._machine.tracing import bind, type_of
 from pellucid._machine.transforms.vmap import vmap
 from pellucid._machine.xla.arrays import Array
 
-from .threefry import iota_2x32_shape, threefry2x32
+from .philox import philox2x32_p, philox4x32_p
+from .threefry import CounterHash, iota_2x32_shape, threefry2x32, threefry4x32_p
 
 Shape = tuple[int, ...]
 _WORD = np.dtype(np.uint32)
@@ -258,6 +260,68 @@ threefry_prng_impl = registered(
         "threefry2x32",
         "fry",
     )
+)
+
+
+# philox2x32, philox4x32, threefry4x32 ---------------------------------------------------------------
+
+
+def _hashing(
+    word_hash: CounterHash,
+    tag: str,
+    seed: Callable[[Array, Array], list[Any]],
+    halves: Callable[[list[Array]], tuple[Array, Array]],
+) -> PRNGImpl:
+    """The generator of a hash, whose bits depend on the key and on an element's position alone.
+
+    `seed`: (upper, lower word of a seed) -> the operands of the hash of which the first words are the key's.
+    `halves`: words of random bits -> (upper, lower word) of a number of 64 bits.
+    """
+    n = word_hash.n_key_words
+    zeros = [np.uint32(0)] * (word_hash.n_counter_words - 2)
+    """Words of a counter beside the position: after it where numbers are drawn, before it where keys are made."""
+
+    def of_counter(words: Array, *counter: Any) -> list[Array]:
+        key = [index_in_dim(words, i, keepdims=False) for i in range(n)]
+        return bind(word_hash, *key, *counter)
+
+    def seeded(value: Array) -> Array:
+        return stack(bind(word_hash, *seed(*_halves(threefry_seed(value))))[:n], 0)
+
+    def split(words: Array, shape: Shape) -> Array:
+        return stack(of_counter(words, *zeros, *iota_2x32_shape(shape))[:n], len(shape))
+
+    def fold_in(words: Array, data: Array) -> Array:
+        return stack(of_counter(words, *zeros, np.uint32(0), data)[:n], 0)
+
+    def bits(words: Array, bit_width: int, shape: Shape) -> Array:
+        drawn = of_counter(words, *iota_2x32_shape(shape), *zeros)
+        if bit_width == 64:
+            return _joined(*halves(drawn))
+        mixed = functools.reduce(bitwise_xor, drawn)
+        return mixed if bit_width == 32 else convert_element_type(mixed, unsigned(bit_width))
+
+    return registered(PRNGImpl((n,), seeded, split, bits, fold_in, word_hash.name, tag))
+
+
+_0 = np.uint32(0)
+philox2x32_prng_impl = _hashing(
+    philox2x32_p,
+    "phx2",
+    lambda upper, lower: [_0, upper, lower],
+    lambda drawn: (drawn[0], drawn[1]),
+)
+philox4x32_prng_impl = _hashing(
+    philox4x32_p,
+    "phx4",
+    lambda upper, lower: [_0, _0, upper, lower, _0, _0],
+    lambda drawn: (drawn[0], drawn[1]),
+)
+threefry4x32_prng_impl = _hashing(
+    threefry4x32_p,
+    "fry4",
+    lambda upper, lower: [upper, lower, *[_0] * 6],
+    lambda drawn: (bitwise_xor(drawn[0], drawn[2]), bitwise_xor(drawn[1], drawn[3])),
 )
 
 

@@ -129,8 +129,8 @@ def _seeded(caller: str, seed: Any, generator: PRNGImpl) -> Array:
 def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None) -> Array:
     """A typed random key, of shape () and a dtype such as `key<fry>`, made of the integer `seed`.
 
-    `impl` names the generator, "threefry2x32", "rbg" or "unsafe_rbg"; so does `dtype`, a dtype of keys. By default
-    the option `default_prng_impl` does. Equal seeds make equal keys.
+    `impl` names the generator: "threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg" or "unsafe_rbg"; so
+    does `dtype`, a dtype of keys. By default the option `default_prng_impl` does. Equal seeds make equal keys.
 
     Raises: DtypeError for seeds that are no integers, ShapeError for arrays of them.
 

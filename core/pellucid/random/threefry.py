@@ -1,8 +1,9 @@
-"""Threefry: random bits as a hash of a key and a counter, and the counters of an array's elements."""
+"""Random bits as a hash of a key and a counter, Threefry among them, and the counters of an array's elements."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,42 +26,97 @@ from pellucid._machine.xla.arrays import Array
 
 _WORD = np.dtype(np.uint32)
 
-# threefry2x32 -------------------------------------------------------------------------------------
+# Hashes of counters -------------------------------------------------------------------------------
 
 
-class Threefry2x32(Primitive[Any]):
-    """Two words of key and two words of counter give two words of random bits, element by element."""
+class CounterHash(Primitive[Any]):
+    """Words of a key and words of a counter give as many words of random bits as the counter has, element by element."""
 
-    name = "threefry2x32"
     traits = Traits(kind="random", flops=THREEFRY_FLOPS, returns_list=True)
+    n_key_words: int
+    n_counter_words: int
+
+    def rounds(self, key: Sequence[Any], counter: Sequence[Any]) -> list[Any]:
+        """`definition` of the words of the key and those of the counter."""
+        raise NotImplementedError(type(self))
 
     def abstract_eval(self, avals, params):
-        if len(avals) != 4 or any(a.dtype != _WORD for a in avals):
+        if len(avals) != self.n_key_words + self.n_counter_words or any(
+            a.dtype != _WORD for a in avals
+        ):
             raise DtypeError(
-                "threefry2x32 needs two words of key and two of counter, all uint32.",
+                f"{self.name} needs {self.n_key_words} words of key and {self.n_counter_words} of counter, all uint32.",
                 got=texts("operand", avals),
             )
         shape = broadcast_shapes(*(a.shape for a in avals))
         if any(a.ndim not in (0, len(shape)) for a in avals):
             raise ShapeError(
-                "threefry2x32 needs operands of one rank, or scalars.",
-                got=texts("operand", avals),
+                f"{self.name} needs operands of one rank, or scalars.", got=texts("operand", avals)
             )
-        return [shaped_array(shape, _WORD)] * 2
+        return [shaped_array(shape, _WORD)] * self.n_counter_words
 
     def factors(self, avals, results, params):
         return pointwise(avals, results)
 
     def batch(self, axis, operands, dims, params):
         aligned, dim = aligned_for_batch(axis, operands, dims)
-        return bind(self, *aligned), [dim, dim]
+        return bind(self, *aligned), [dim] * self.n_counter_words
+
+    def definition(self, *operands: Any) -> list[Any]:
+        """The words of random bits, by operations on words."""
+        return self.rounds(operands[: self.n_key_words], operands[self.n_key_words :])
 
     def lower(self, ctx, operands, params):
-        return ctx.from_python(_threefry2x32, operands)
+        return ctx.from_python(self.definition, operands)
+
+
+# threefry2x32, threefry4x32 -----------------------------------------------------------------------
+
+
+class Threefry2x32(CounterHash):
+    """Two words of key and two words of counter give two words of random bits, element by element."""
+
+    name = "threefry2x32"
+    n_key_words = n_counter_words = 2
+
+    def rounds(self, key, counter):
+        return _threefry2x32(*key, *counter)
 
 
 threefry2x32_p = Threefry2x32()
 
+
+class Threefry4x32(CounterHash):
+    """Four words of key and four words of counter give four words of random bits, element by element."""
+
+    name = "threefry4x32"
+    n_key_words = n_counter_words = 4
+
+    def rounds(self, key, counter):
+        # Salmon et al., SC 2011: Threefry-4x32-20.
+        parity: Any = constant_like(key[0], _KEY_PARITY)
+        for word in key:
+            parity = bitwise_xor(parity, word)
+        keys = [*key, parity]
+        x = [add(word, k) for word, k in zip(counter, key, strict=True)]
+        for i in range(20):
+            # Pairs of words are mixed, in even rounds (0, 1) and (2, 3), in odd ones (0, 3) and (2, 1).
+            for left, distance in zip((0, 2), _ROTATIONS_OF_PAIRS[i % 8], strict=True):
+                right = (left + (3 if i % 2 else 1)) % 4
+                x[left] = add(x[left], x[right])
+                x[right] = bitwise_xor(_rotated(x[right], distance), x[left])
+            if i % 4 == 3:
+                turn = i // 4 + 1
+                x = [add(word, keys[(turn + j) % 5]) for j, word in enumerate(x)]
+                x[3] = add(x[3], constant_like(x[3], turn))
+        return x
+
+
+threefry4x32_p = Threefry4x32()
+
+_ROTATIONS_OF_PAIRS = (
+    (10, 26), (11, 21), (13, 27), (23, 5), (6, 20), (17, 11), (25, 10), (18, 20),
+)  # fmt: skip
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _KEY_PARITY = 0x1BD11BDA
 

@@ -87,7 +87,7 @@ def test_one_number_is_folded_into_each_key_alike() -> None:
     np.testing.assert_array_equal(together, each)
 
 
-@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg"])
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg", "philox4x32"])
 def test_samples_of_no_elements(impl) -> None:
     key = random.key(0, impl=impl)
     assert random.gamma(key, 2.0, (0,)).shape == random.beta(key, 2.0, 3.0, (0,)).shape == (0,)

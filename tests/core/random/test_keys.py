@@ -47,7 +47,9 @@ def test_text_and_type() -> None:
         hash(KEY)
 
 
-@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg"])
+@pytest.mark.parametrize(
+    "impl", ["threefry2x32", "rbg", "unsafe_rbg", "philox2x32", "threefry4x32"]
+)
 def test_pickles(impl) -> None:
     keys = random.split(random.key(3, impl=impl), 2)
     copy = pickle.loads(pickle.dumps(keys))

@@ -8,7 +8,13 @@ from pellucid import random
 from pellucid._machine.base.errors import UnsupportedError
 from pellucid._machine.tracing.staging import stage
 from pellucid._machine.tracing.trace import bind
-from pellucid.random.threefry import Iota2x32ShapeParams, iota_2x32_shape_p, threefry2x32
+from pellucid.random.philox import philox2x32_p, philox4x32_p
+from pellucid.random.threefry import (
+    Iota2x32ShapeParams,
+    iota_2x32_shape_p,
+    threefry2x32,
+    threefry4x32_p,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +28,39 @@ from pellucid.random.threefry import Iota2x32ShapeParams, iota_2x32_shape_p, thr
 def test_threefry_gives_the_known_answers_of_random123(key, counter, expected) -> None:
     words = threefry2x32(*(np.uint32(word) for word in (*key, *counter)))
     assert tuple(int(word) for word in words) == expected
+
+
+PI = (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344, 0xA4093822, 0x299F31D0, 0x082EFA98, 0xEC4E6C89)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("word_hash", "of_zeros", "of_ones", "of_pi"),
+    [
+        (philox2x32_p, "ff1dae59 6cd10df2", "2c3f628b ab4fd7ad", "dd7ce038 f62a4c12"),
+        (
+            philox4x32_p,
+            "6627e8d5 e169c58d bc57ac4c 9b00dbd8",
+            "408f276d 41c83b0e a20bc7c6 6d5451fd",
+            "d16cfe09 94fdcceb 5001e420 24126ea1",
+        ),
+        (
+            threefry4x32_p,
+            "9c6ca96a e17eae66 fc10ecd4 5256a7d8",
+            "2a881696 57012287 f6c7446e a16a6732",
+            "59cd1dbb b8879579 86b5d00c ac8b6d84",
+        ),
+    ],
+    ids=str,
+)
+def test_hashes_give_the_known_answers_of_random123(word_hash, of_zeros, of_ones, of_pi) -> None:
+    n_key, n_counter = word_hash.n_key_words, word_hash.n_counter_words
+    counter_first = PI[n_counter : n_counter + n_key] + PI[:n_counter]
+    n = n_key + n_counter
+    for words, expected in (
+        ([0] * n, of_zeros), ([0xFFFFFFFF] * n, of_ones), (counter_first, of_pi),
+    ):  # fmt: skip
+        drawn = bind(word_hash, *map(np.uint32, words))
+        assert " ".join(f"{int(word):08x}" for word in drawn) == expected
 
 
 def test_counters_of_a_huge_array_have_an_upper_word() -> None:

@@ -1,6 +1,6 @@
 """Rows for random bits."""
 
-from tests.laws.sample import Sample, array, values
+from tests.laws.sample import NAMES, Sample, array, values
 
 REFERENCE = "__import__('jax.extend.random', fromlist=['random'])"
 COUNTERS = "__import__('jax._src.random.prng', fromlist=['prng'])"
@@ -12,6 +12,17 @@ def threefry(*shapes: tuple[int, ...]) -> Sample:
     return Sample(
         "lax.threefry2x32(x, y, z, w)", tuple(array(shape, "uint32", 0, 2**32 - 1) for shape in shapes),
         jax_call=f"{REFERENCE}.threefry2x32_p.bind(x, y, z, w)",
+    )  # fmt: skip
+
+
+def counter_hash(name: str, n_words: int, *shapes: tuple[int, ...]) -> Sample:
+    """The hash called `name` of words of these shapes, the last of which is that of several more."""
+    shapes = (*shapes, *shapes[-1:] * (n_words - len(shapes)))
+    operands = tuple(array(shape, "uint32", 0, 2**32 - 1) for shape in shapes)
+    names = ", ".join(NAMES[:n_words])
+    return Sample(
+        f"lax.{name}({names})", operands,
+        jax_call=f"__import__('jax._src.random.{name}', fromlist=['p']).{name}_p.bind({names})",
     )  # fmt: skip
 
 
@@ -36,6 +47,12 @@ samples = [
     threefry((2, 3), (2, 3), (2, 3), (2, 3)),
     threefry((2, 1), (2, 1), (1, 3), (2, 3)),
     threefry((), (), (), ()),
+    counter_hash("philox2x32", 3, (), (3,)),
+    counter_hash("philox2x32", 3, (2, 1), (1, 3), (2, 3)),
+    counter_hash("philox4x32", 6, (), (), (3,)),
+    counter_hash("philox4x32", 6, (), ()),
+    counter_hash("threefry4x32", 8, (), (), (), (), (2, 3)),
+    counter_hash("threefry4x32", 8, (3,)),
     *[counters(shape) for shape in ((5,), (2, 3, 4), (), (0, 3))],
     bits("(2, 3)"),
     bits("(3,), np.dtype('uint8'), algorithm=lax.RandomAlgorithm.RNG_THREE_FRY"),

@@ -559,7 +559,7 @@ default_prng_impl = Option(
     ...     pl.random.key(0).dtype
     key<rbg>
     """,
-    _one_of("threefry2x32", "rbg", "unsafe_rbg"),
+    _one_of("threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg", "unsafe_rbg"),
     in_trace_key=True,
 )
 enable_custom_prng = Option(
