@@ -51,6 +51,7 @@ from .operands import (
     type_of,
     type_of_numpy,
     types_of,
+    value_of_literal,
     value_types,
 )
 from .plan import Plan, plan_of
@@ -66,6 +67,7 @@ from .staging import (
     stage,
     stage_closed,
     steps,
+    values_of_constants,
 )
 from .trace import Trace, bind, bind1
 from .tracer import Tracer

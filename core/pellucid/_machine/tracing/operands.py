@@ -18,9 +18,12 @@ from pellucid._machine.base import (
 )
 from pellucid._machine.ir import (
     AbstractValue,
+    Literal,
     shaped_array,
 )
 from pellucid._machine.xla import ARRAY_TYPES, ArrayImpl, flags
+
+from .current import bottom
 
 DTYPES_OF_NUMBERS = {
     bool: (np.bool_, np.bool_), int: (np.int32, np.int64), float: (np.float32, np.float64),
@@ -92,6 +95,21 @@ def type_of(x: Any) -> Any:
     if handler is None:
         handler = _handler_for(x)
     return handler(x)
+
+
+def typed(value: Any, aval: AbstractValue) -> Any:
+    """`value`, once read as `aval`, with that type: an array in place of a number of the host that is now read otherwise.
+
+    Which dtype numbers have depends on `enable_x64`, which may have changed meanwhile.
+    """
+    if hasattr(value, "aval") or getattr(type_of(value), "dtype", None) == aval.dtype:  # pyright: ignore[reportAttributeAccessIssue]
+        return value
+    return bottom().number(value, aval)
+
+
+def value_of_literal(literal: Literal) -> Any:
+    """The value of a literal, with the type that it has in its program."""
+    return typed(literal.val, literal.aval)
 
 
 def types_of(values: Iterable[Any]) -> list[Any]:

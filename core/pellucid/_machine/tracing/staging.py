@@ -43,7 +43,7 @@ from pellucid._machine.ir import (
 from .captured import substituted
 from .current import bottom, computes_known, context, use_facts, use_no_scope, use_trace
 from .leaks import check_no_leaks
-from .operands import as_operand, type_of
+from .operands import as_operand, type_of, typed, value_of_literal
 from .trace import Trace
 from .tracer import Tracer, made_at
 
@@ -388,10 +388,15 @@ def replay(jaxpr: Jaxpr, consts: Operands, *arguments: Any) -> Values:
 
     What an equation turns into carries its source and scope, and has it as lineage.
     """
-    values: dict[Any, Any] = dict(strict_zip(jaxpr.constvars, consts))
+    values = values_of_constants(jaxpr, consts)
     values.update(strict_zip(jaxpr.invars, arguments))
     run_equations(jaxpr.equations, values)
     return values_of(jaxpr.outvars, values)
+
+
+def values_of_constants(jaxpr: Jaxpr, consts: Operands) -> dict[Any, Any]:
+    """The values of the constants of `jaxpr`, by their variables."""
+    return {v: typed(x, v.aval) for v, x in strict_zip(jaxpr.constvars, consts)}
 
 
 def run_equations(equations: Iterable[Equation], values: dict[Any, Any]) -> None:
@@ -402,7 +407,12 @@ def run_equations(equations: Iterable[Equation], values: dict[Any, Any]) -> None
             facts.enter(equation, Lineage("replay", (equation,)))
             results = interpret(
                 equation.primitive,
-                tuple([a.val if type(a) is Literal else values[a] for a in equation.operands]),
+                tuple(
+                    [
+                        value_of_literal(a) if type(a) is Literal else values[a]
+                        for a in equation.operands
+                    ]
+                ),
                 equation.params,
             )
             values.update(strict_zip(equation.results, results))

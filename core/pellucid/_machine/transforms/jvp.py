@@ -18,6 +18,7 @@ from pellucid._machine.primitives import instantiate, zero_of
 from pellucid._machine.tracing import (
     Trace,
     Tracer,
+    bottom,
     context,
     plumbing,
     replay,
@@ -114,8 +115,8 @@ class JVPTracer(Tracer):
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
         self._trace = trace
         self.aval = type_of(primal)
-        self.primal = primal
-        self.tangent = tangent
+        self.primal = _of_lasting_type(primal)
+        self.tangent = _of_lasting_type(tangent)
 
     def concrete(self):
         return concrete_value(self.primal)
@@ -128,6 +129,11 @@ class JVPTracer(Tracer):
 
     def transformed(self):
         return self.primal
+
+
+def _of_lasting_type(x: Any) -> Any:
+    """`x`, but for a floating number of Python, whose dtype the option `enable_x64` may change before it is used."""
+    return bottom().number(x, type_of(x)) if type(x) in (float, complex) else x
 
 
 class JVPTrace(Trace):

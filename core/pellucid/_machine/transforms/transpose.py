@@ -21,7 +21,13 @@ from pellucid._machine.ir import (
     programs_of,
 )
 from pellucid._machine.primitives import add_tangents, instantiate
-from pellucid._machine.tracing import run_equations, use_facts, without_references
+from pellucid._machine.tracing import (
+    run_equations,
+    use_facts,
+    value_of_literal,
+    values_of_constants,
+    without_references,
+)
 
 from .derived import Derived, derivation, listed, stage_open, unnamed
 from .zeros import as_cotangent_of
@@ -37,7 +43,7 @@ def backward_pass(
     """
     jaxpr, more_consts = without_references(jaxpr)
     consts = [*more_consts, *consts]
-    values: dict[Any, Any] = dict(strict_zip(jaxpr.constvars, consts))
+    values = values_of_constants(jaxpr, consts)
     linear: dict[Any, LinearOperand] = {}
     if operands is None:
         operands = [LinearOperand(v.aval) for v in jaxpr.invars]  # type: ignore[arg-type]
@@ -85,7 +91,11 @@ def backward_pass(
                 ct = cotangent_of.pop(v) if v in cotangent_of else Zero(v.aval)
                 result_cotangents.append(ct)
             operand_values = [
-                a.val if type(a) is Literal else linear[a] if a in linear else values[a]
+                value_of_literal(a)
+                if type(a) is Literal
+                else linear[a]
+                if a in linear
+                else values[a]
                 for a in operands
             ]
             lineage = equation.lineage
