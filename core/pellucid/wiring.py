@@ -7,6 +7,7 @@ late.origins.update(
         "array methods": "pellucid.numpy.operators:METHODS",  # importing it installs them
         "asarray": "pellucid.numpy.creation:asarray",  # `jnp.float32(3)` makes an array
         "bottom trace": "pellucid._machine.compilation.eager:bottom",
+        "check library result": "pellucid._machine.compilation.finite:check_library_result",
         "call of functions": "pellucid.extend.core.construction:call",  # libraries bind `call_p`
         "devices": "pellucid._machine.runtime.platforms:devices",  # of a mesh made without devices
         "load ahead": "pellucid._machine.compilation.disk_cache:programs_of_session",  # when devices are there

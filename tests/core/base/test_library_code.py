@@ -7,10 +7,17 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid._machine.base import ShapeError, library_code, promotion, users_function
+from pellucid._machine.base import (
+    NonFiniteError,
+    ShapeError,
+    TransferGuardError,
+    library_code,
+    promotion,
+    users_function,
+)
 from pellucid._machine.base.dtypes import TypePromotionError
 from pellucid.experimental.ode import odeint
-from pellucid.scipy.linalg import funm
+from pellucid.scipy.linalg import expm_frechet, funm
 from pellucid.scipy.optimize import minimize
 from pellucid.scipy.signal import detrend
 from pellucid.scipy.sparse.linalg import bicgstab, cg, gmres
@@ -155,3 +162,40 @@ def test_every_public_function_is_library_code(module) -> None:
 def test_operands_are_checked_under_every_name(name: str) -> None:
     with pl.numpy_rank_promotion("raise"), pytest.raises(ShapeError, match="promotes ranks"):
         getattr(jnp, name)(np.ones((2, 3), np.int32), np.ones(3, np.int32))
+
+
+def test_constants_of_the_library_are_no_transfers() -> None:
+    x = jnp.asarray(VECTOR)
+    with pl.transfer_guard("disallow"):
+        for function in (
+            jnp.gradient,
+            jnp.unwrap,
+            jnp.corrcoef,
+            jnp.trapezoid,
+            jnp.median,
+            jnp.nanstd,
+            jnp.polyder,
+            jnp.copy,
+        ):
+            assert jnp.isfinite(function(x)).all()
+
+
+@pytest.mark.parametrize("text", [
+    "jnp.trapezoid(VECTOR)", "jnp.median(VECTOR.astype(float))", "jnp.gradient(X, 0.25)", "jnp.gradient(X, np.float32(0.25))",
+    "jnp.corrcoef(TABLE)", "X * 2", "jnp.apply_along_axis(lambda row: row * 2.5, 0, X)", "jnp.sum(VECTOR)",
+])  # fmt: skip
+def test_operands_and_functions_of_users_are_guarded(text: str) -> None:
+    names = {**globals(), "X": jnp.asarray(VECTOR)}
+    with pl.transfer_guard("disallow"), pytest.raises(TransferGuardError, match="transfer"):
+        eval(text, names)
+
+
+def test_checks_for_nan_look_at_results_of_the_library_alone() -> None:
+    with pl.debug_nans():
+        derivative = expm_frechet(jnp.eye(3), jnp.eye(3))[1]
+        assert jnp.isfinite(derivative).all()
+        assert jnp.linspace(0.0, 1.0, 1) == 0
+        with pytest.raises(NonFiniteError, match="corrcoef"):
+            jnp.corrcoef(jnp.zeros(3))
+        with pytest.raises(NonFiniteError):
+            jnp.frompyfunc(lambda x, y: x / (y * 0), 2, 1).reduce(jnp.zeros(3))

@@ -56,7 +56,14 @@ from .functional import (
 )
 from .interruption import interruptible
 from .late import is_loaded
-from .library_code import NEUTRAL, library_code, promotion, public_functions, users_function
+from .library_code import (
+    NEUTRAL,
+    is_own_constant,
+    library_code,
+    promotion,
+    public_functions,
+    users_function,
+)
 from .source import (
     Cell,
     Frame,

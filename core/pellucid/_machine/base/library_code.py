@@ -5,27 +5,44 @@ A public function checks the operands that it is called with, by the caller's `n
 that it calls in turn check nothing. Functions that it was given run under their own caller's options again.
 
 The options are really set back, so that programs which are traced meanwhile are found again by them.
+
+One that runs eagerly in several steps is guarded as one that is compiled as a whole: `debug_nans` and `debug_infs` look at
+its result, and a transfer guard at what it was given, not at what it makes in between.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from typing import Any, TypeVar
+
+import numpy as np
 
 from pellucid._machine.xla import flags
 
-from .config import numpy_dtype_promotion, numpy_rank_promotion
+from .config import (
+    debug_infs,
+    debug_nans,
+    numpy_dtype_promotion,
+    numpy_rank_promotion,
+    transfer_guard_host_to_device,
+)
+from .late import late
 
 F = TypeVar("F", bound=Callable[..., Any])
 Options = tuple[str, str]
 
 _rank, _dtype = numpy_rank_promotion.state, numpy_dtype_promotion.state
 NEUTRAL: Options = numpy_rank_promotion.default, numpy_dtype_promotion.default
+_nans, _infs = debug_nans.state, debug_infs.state
+_guard = transfer_guard_host_to_device.state
+_tracing_now = flags.tracing_now
 
-_callers = flags.flag("pellucid_callers_promotion", None)
+_callers = flags.flag("pellucid_callers_options", None)
 """Options of the user's code that called the library, while library code runs under others."""
+_given = flags.flag("pellucid_given_values", None)
+"""While a transfer guard is set and library code runs: the values of the host that it was given, by their ids."""
 _checked = flags.RareFlag("pellucid_checked_promotion", None, in_trace_key=True)
 """The same while that function itself runs which users called: its operands are theirs."""
 
@@ -48,17 +65,56 @@ def library_code(function: F) -> F:
     @functools.wraps(function)
     def entered(*args: Any, **kwargs: Any) -> Any:
         rank, dtype = options = _rank.value, _dtype.value
-        if rank == "allow" and dtype == "standard":
+        watches = _tracing_now.value is None and (
+            _nans.value or _infs.value or (_guard.value != "allow" and _given.value is None)
+        )
+        if rank == "allow" and dtype == "standard" and not watches:
             if _checked.value is None:
                 return function(*args, **kwargs)
             with flags.overridden(_checked, None):
                 return function(*args, **kwargs)
+        looks_for = _nans.value, _infs.value
+        given = _given.value
+        if watches and given is None and _guard.value != "allow":
+            given = _values_of_host((args, kwargs))
+        callers = *options, *looks_for, None
         arguments = [_of_user(x) for x in args]
-        with _options(NEUTRAL, callers=options, checked=options):
-            return function(*arguments, **{name: _of_user(x) for name, x in kwargs.items()})
+        checked = None if options == NEUTRAL else options
+        inner = (False, False) if watches else looks_for
+        with _options((*NEUTRAL, *inner, given), callers=callers, checked=checked):
+            result = function(*arguments, **{name: _of_user(x) for name, x in kwargs.items()})
+        if watches and True in looks_for:
+            late("check library result")(function.__name__, result)
+        return result
 
     entered.is_library_code = True  # pyright: ignore[reportAttributeAccessIssue]
     return entered  # pyright: ignore[reportReturnType]
+
+
+def _values_of_host(arguments: Any) -> dict[int, Any]:
+    """Values of the host among arguments, by their ids; but for small integers, of which one object is all."""
+    kind = type(arguments)
+    if kind in (tuple, list, dict):
+        found: dict[int, Any] = {}
+        for x in arguments.values() if kind is dict else arguments:
+            found |= _values_of_host(x)
+        return found
+    is_small = kind is bool or (kind is int and -6 < arguments < 257)
+    is_of_host = isinstance(arguments, (int, float, complex, np.ndarray, np.generic))
+    return {id(arguments): arguments} if is_of_host and not is_small else {}
+
+
+def is_own_constant(x: Any) -> bool:
+    """Whether library code made the value `x` of the host by itself; known where a transfer guard is set.
+
+    Values of NumPy are its own if it was given none: others are made of what it was given.
+    """
+    given = _given.value
+    if given is None or id(x) in given:
+        return False
+    return type(x) in (bool, int, float, complex) or not any(
+        isinstance(value, (np.ndarray, np.generic)) for value in given.values()
+    )
 
 
 def public_functions(names: Iterable[str], module: MutableMapping[str, Any]) -> None:
@@ -127,7 +183,7 @@ class _options:
     __slots__ = ("previous", "values")
 
     def __init__(
-        self, options: Options, *, callers: Options | None, checked: Options | None
+        self, options: Sequence[Any], *, callers: Sequence[Any] | None, checked: Options | None
     ) -> None:
         self.values = *options, callers, checked
 
@@ -141,4 +197,4 @@ class _options:
             state.set_local(value)
 
 
-_STATES = _rank, _dtype, _callers, _checked
+_STATES = _rank, _dtype, _nans, _infs, _given, _callers, _checked

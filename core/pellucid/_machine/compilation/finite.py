@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from pellucid._machine.base import NonFiniteError, capture, config, describe, dtypes
 from pellucid._machine.ir import ClosedJaxpr, Equation, Operands, Results
 from pellucid._machine.tracing import steps, type_of
-from pellucid._machine.xla import ARRAY_TYPES
+from pellucid._machine.xla import ARRAY_TYPES, flatten
 
 _nans, _infs = config.debug_nans.state, config.debug_infs.state
 _KINDS = {"NaN": (np.isnan, config.debug_nans), "infinity": (np.isinf, config.debug_infs)}
@@ -46,6 +47,11 @@ def check_results(
         where=describe(source),
         do=f"Turn off the option `{_KINDS[kind][1].name}` to get the value nevertheless.",
     )
+
+
+def check_library_result(name: str, result: Any) -> None:
+    """Raise NonFiniteError if arrays in the result of a library function hold what the options forbid."""
+    check_results(name, [x for x in flatten(result)[0] if type(x) in ARRAY_TYPES])
 
 
 def _kind_of_bad(kinds: Sequence[str], values: Operands) -> str | None:

@@ -18,6 +18,7 @@ from pellucid._machine.base import (
     capture,
     config,
     dtypes,
+    is_own_constant,
     on,
     publish,
     shown_path,
@@ -98,7 +99,7 @@ def put_host(
 
     `explicit` states to transfer guards that the user asked for the transfer. Implicit ones of Python numbers, which
     C++ does in calls that it knows, are guarded and not published. Under a trace there are no implicit ones: values of
-    the host are constants of the program.
+    the host are constants of the program; nor are those of constants of library code.
 
     Raises: IntegerRangeError for a Python integer that the dtype can't hold.
     """
@@ -121,7 +122,8 @@ def put_host(
         parts = np.array(data) if may_alias else data  # one copy, which devices may take parts of
         shards = [parts[index] for index in indices]
     put = lambda: arrays.put(aval, sharding, shards, devices, committed, may_alias=may_alias)
-    asked = None if not explicit and not context.trace.is_eager else explicit
+    is_free = not explicit and (not context.trace.is_eager or is_own_constant(value))
+    asked = None if is_free else explicit
     if not explicit and type(value) in (bool, int, float, complex):
         with guards.passed("host_to_device", aval, sharding, explicit=asked):
             array = put()
@@ -322,7 +324,8 @@ def copied(x: ArrayImpl | ExtendedArray) -> Any:
         return late("relaid")(x, sharding, x.format.layout)
     if not sharding.is_fully_addressable:
         return arrays.assemble(x.aval, sharding, _copies(x, sharding), x._committed)
-    result = arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
+    with guards.passed("device_to_device", x.aval, sharding, explicit=None):  # no other device
+        result = arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
     return arrays.rewrap(result, x.aval, sharding) if result.aval is not x.aval else result
 
 
