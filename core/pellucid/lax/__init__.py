@@ -204,6 +204,14 @@ from pellucid._machine.primitives.cumulative import (
     cumsum as cumsum,
     cumsum_p as cumsum_p,
 )
+from pellucid._machine.primitives.error_functions import (
+    erf as erf,
+    erf_inv as erf_inv,
+    erf_inv_p as erf_inv_p,
+    erf_p as erf_p,
+    erfc as erfc,
+    erfc_p as erfc_p,
+)
 from pellucid._machine.primitives.families import (
     AccuracyMode as AccuracyMode,
     Tolerance as Tolerance,
@@ -355,12 +363,6 @@ from pellucid._machine.primitives.special import (
     bessel_i1e as bessel_i1e,
     bessel_i1e_p as bessel_i1e_p,
     betainc as betainc,
-    erf as erf,
-    erf_inv as erf_inv,
-    erf_inv_p as erf_inv_p,
-    erf_p as erf_p,
-    erfc as erfc,
-    erfc_p as erfc_p,
     igamma as igamma,
     igamma_grad_a as igamma_grad_a,
     igamma_grad_a_p as igamma_grad_a_p,

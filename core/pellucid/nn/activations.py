@@ -18,8 +18,8 @@ from pellucid._machine.base import (
 )
 from pellucid._machine.higher_order.custom_derivatives import custom_jvp
 from pellucid._machine.primitives.creation import checked_shape
+from pellucid._machine.primitives.error_functions import erfc
 from pellucid._machine.primitives.movement import canonical_axis
-from pellucid._machine.primitives.special import erfc
 from pellucid._machine.primitives.transcendental import logistic
 from pellucid._machine.tracing import type_of
 from pellucid._machine.tracing.tracer import concrete_or_error

@@ -32,6 +32,7 @@ from pellucid._machine.primitives.conversion import (
     convert_element_type,
     stop_gradient,
 )
+from pellucid._machine.primitives.error_functions import erf, erf_inv
 from pellucid._machine.primitives.families import (
     COMPLEX,
     FLOATING,
@@ -48,7 +49,6 @@ from pellucid._machine.primitives.logical import (
     lt,
     shift_right_logical,
 )
-from pellucid._machine.primitives.special import erf, erf_inv
 from pellucid._machine.sharding import PartitionSpec, Sharding
 from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.arrays import Array

@@ -11,7 +11,7 @@ from pellucid._machine.base import Function, dtypes
 from pellucid._machine.ir import Operands, ShapedArray, shaped_array
 from pellucid._machine.tracing import stage_closed, type_of
 
-from . import arithmetic, logical, transcendental
+from . import arithmetic, error_functions, logical, transcendental
 from .families import constant_like, full_as
 
 
@@ -101,6 +101,7 @@ power = _of_terms(arithmetic.pow)
 minimum = _of_terms(arithmetic.min)
 floor = _of_terms(arithmetic.floor)
 nearest = _of_terms(lambda x: arithmetic.round(x, arithmetic.RoundingMethod.TO_NEAREST_EVEN))
+erfc = _of_terms(error_functions.erfc)
 lgamma = _of_terms(transcendental.lgamma)
 digamma = _of_terms(transcendental.digamma)
 is_nan = _of_terms(lambda x: logical.ne(x, x))

@@ -3,8 +3,9 @@
 P(a, x) is computed by its power series for small x, Q(a, x) = 1 - P(a, x) by its continued fraction for
 large x; derivatives by `a` differentiate the terms of either (DLMF, sections 8.7 and 8.9; Moore, Algorithm
 AS 187, Applied Statistics 31, 1982; Figurnov, Mohamed and Mnih, Implicit Reparameterization Gradients, 2018).
-Both need O(√a) steps where x is near a. The incomplete beta function is computed by its continued fraction (DLMF
-8.17.22), which converges fast for x < (a + 1) / (a + b + 2); elsewhere I(a, b, x) = 1 - I(b, a, 1 - x).
+Both need O(√a) steps where x is near a; for large a its uniform asymptotic expansion (DLMF, section 8.12) takes their place.
+The incomplete beta function is computed by its continued fraction (DLMF
+8.17.22), which converges fast for x < (a + 1) / (a + b + 2); elsewhere I(a, b, x) = 1 - I(b, a, 1 - x). Large a and b have an expansion, too.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ from .formulas import (
     Iteration,
     Term,
     digamma,
+    erfc,
     exp,
     is_nan,
     lgamma,
     log,
+    log1p,
     maximum,
+    minimum,
     polynomial,
     select,
+    sqrt,
     square,
 )
 
@@ -79,6 +84,46 @@ def is_undefined_gamma(a: Term, x: Term) -> Term:
     return (a < 0) | (x < 0) | ((a == 0) & (x == 0)) | (is_nan(a) | is_nan(x))
 
 
+_MIN_OF_EXPANSION = {32: 1e5, 64: 1e6}
+# Powers of η of the coefficients of the expansion: of c₀, and the first ones of c₁ (Temme, SIAM J. Math. Anal. 10, 1979).
+_TEMME = (-1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600)
+_TEMME_NEXT = (-1 / 540, -1 / 288, 1 / 378)
+
+
+def is_large(a: Term) -> Term:
+    """Where the asymptotic expansion is used."""
+    return a > _MIN_OF_EXPANSION[a.limits.bits]
+
+
+def expansion(a: Term, x: Term) -> tuple[Term, Term]:
+    """(square root of the deviance, with the sign of x - a; η): what is left where |η| is above 0.1 underflows."""
+    root = sqrt(deviance(a, x, x - a))
+    root = select(x < a, -root, root)
+    eta = root * sqrt(2 / a)
+    return root, minimum(maximum(eta, x.constant(-0.1)), x.constant(0.1))
+
+
+def expanded_tails(a: Term, x: Term) -> tuple[Term, Term]:
+    """(P(a, x), Q(a, x)) for large a (DLMF 8.12.3, 8.12.4, 8.12.7)."""
+    root, eta = expansion(a, x)
+    rest = polynomial(eta, _TEMME) + polynomial(eta, _TEMME_NEXT) / a
+    rest = rest * exp(-square(root)) / sqrt(2 * math.pi * a)
+    return 0.5 * erfc(-root) - rest, 0.5 * erfc(root) + rest
+
+
+def expanded_slope(a: Term, x: Term) -> Term:
+    """-∂P/∂a over exp(-deviance) / √(2πa), for large a: the derivative of the expansion, by terms."""
+    _, eta = expansion(a, x)
+    away = (x - a) / a
+    logarithm = select(abs(away) < 0.5, log1p(away), log(x / a))
+    by_eta = 1 / select(eta == 0, 1.0, eta)
+    leading = select(eta == 0, 1.0, logarithm * by_eta)
+    by_eta = select(eta == 0, 1.0, away * by_eta)
+    first = polynomial(eta, _TEMME)
+    slope = polynomial(eta, [k * c for k, c in enumerate(_TEMME)][1:])
+    return leading + logarithm * first - (0.5 * first + slope * by_eta) / a
+
+
 # Iteration ------------------------------------------------------------------------------------------
 #
 # One state serves both methods, and derivatives: (active, n, a, x, s, ds, p, dp, q, dq). For the series, s is
@@ -96,7 +141,7 @@ def start_gamma(a: Term, x: Term) -> list[Term]:
     dd = square(d)
     p = select(far, 1 / x.limits.tiny, one)
     return [
-        is_regular_gamma(a, x), x.constant(1), a, x, select(far, d, one), select(far, dd, zero), p, zero, d, dd,
+        is_regular_gamma(a, x) & ~is_large(a), x.constant(1), a, x, select(far, d, one), select(far, dd, zero), p, zero, d, dd,
     ]  # fmt: skip
 
 
@@ -152,7 +197,11 @@ def tails(a: Term, x: Term, s: Term) -> tuple[Term, Term]:
     near = weight / a * s  # P = xᵃ e⁻ˣ / Γ(a + 1) · Σ
     far = weight * s  # Q = xᵃ e⁻ˣ / Γ(a) · K
     is_far = beyond(a, x)
-    return select(is_far, 1 - far, near), select(is_far, far, 1 - near)
+    lower, upper = expanded_tails(a, x)
+    return (
+        select(is_large(a), lower, select(is_far, 1 - far, near)),
+        select(is_large(a), upper, select(is_far, far, 1 - near)),
+    )
 
 
 def at_edges(a: Term, x: Term, value: Term, at_zero: float, at_infinity: float) -> Term:
@@ -182,7 +231,9 @@ def finish_igamma_grad_a(a: Term, x: Term, *state: Term) -> Term:
     """∂P/∂a."""
     weight = exp(log_gamma_power(a, x))
     weight = select(beyond(a, x), -weight, weight / a)
-    value = at_edges(a, x, weight * slope(a, x, state), 0, 0)
+    value = weight * slope(a, x, state)
+    large = -expanded_slope(a, x) * exp(-deviance(a, x, x - a)) / sqrt(2 * math.pi * a)
+    value = at_edges(a, x, select(is_large(a), large, value), 0, 0)
     return select(a == 0, np.nan, value)
 
 
@@ -190,6 +241,8 @@ def finish_random_gamma_grad(a: Term, x: Term, *state: Term) -> Term:
     """dx/da = -(∂P/∂a) / (∂P/∂x), where ∂P/∂x = xᵃ⁻¹ e⁻ˣ / Γ(a) cancels against the prefactors."""
     part = slope(a, x, state)
     value = x * select(beyond(a, x), part, -(part / a))
+    large = x / a * exp(stirling_error(a)) * expanded_slope(a, x)
+    value = select(is_large(a), large, value)
     limit = select((x == 0) & (a > 0), 0, value.filled(np.nan))
     return select(is_regular_gamma(a, x), value, limit)
 
@@ -236,12 +289,34 @@ def is_undefined_beta(a: Term, b: Term, x: Term) -> Term:
     return result
 
 
+_MIN_OF_BETA_EXPANSION = {32: 1e5, 64: 1e8}
+
+
+def is_large_beta(a: Term, b: Term) -> Term:
+    """Where the asymptotic expansion for large parameters is used."""
+    return minimum(a, b) > _MIN_OF_BETA_EXPANSION[a.limits.bits]
+
+
+def expanded_beta(a: Term, b: Term, x: Term) -> Term:
+    """I(a, b, x) for large a and b (DLMF 8.18.9, c₀ by its powers of the distance from a / (a + b))."""
+    part, y = a / (a + b), 1 - x
+    other = b / (a + b)
+    n = a + b
+    away = n * (b / n * x - a / n * y)
+    divergence = deviance(a, n * x, away) + deviance(b, n * y, -away)
+    root = sqrt(divergence)
+    root = select(away < 0, -root, root)
+    spread = part * other
+    first = ((other - part) / 3 - (x - part) * (1 / spread - 1) / 12) / sqrt(spread)
+    return 0.5 * erfc(-root) + first * exp(-divergence) / sqrt(2 * math.pi * n)
+
+
 def start_beta(a: Term, b: Term, x: Term) -> list[Term]:
     """The state (active, m, a, b, x, p, q, s): ratios p, q and value s of Lentz's modified method.
 
     Source: Press et al., Numerical Recipes, 3rd ed., sections 5.2 and 6.4.
     """
-    active = is_regular_beta(a, b, x)
+    active = is_regular_beta(a, b, x) & ~is_large_beta(a, b)
     _, a, b, x, _ = mirrored(a, b, x)
     q = 1 / away_from_zero(1 - (a + b) * x / (a + 1))
     return [active, x.constant(1), a, b, x, x.filled(1), q, q]
@@ -275,6 +350,7 @@ def finish_beta(a: Term, b: Term, x: Term, *state: Term) -> Term:
     slow, a_, b_, x_, y_ = mirrored(a, b, x)
     part = exp(log_beta_power(a_, b_, x_, y_)) / a_ * state[-1]
     value = select(slow, 1 - part, part)
+    value = select(is_large_beta(a, b), expanded_beta(a, b, x), value)
     at_one = ((x == 1) | ((a == 0) | (b == np.inf))) & (x != 0)
     limit = select(at_one, 1, x.filled(0))
     limit = select(is_undefined_beta(a, b, x), np.nan, limit)

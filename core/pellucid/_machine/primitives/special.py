@@ -1,8 +1,7 @@
-"""Special functions: error functions, incomplete gamma and beta functions, Bessel functions."""
+"""Special functions: incomplete gamma and beta functions, Bessel functions."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from pellucid._machine.base import dtypes
 from pellucid._machine.tracing import bind1, type_of
 
 from . import formulas
-from .arithmetic import abs as absolute, add, integer_pow, log, mul, neg, sign, square, sub
+from .arithmetic import abs as absolute, add, integer_pow, log, mul, neg, sign, sub
 from .families import constant_like, full_as, real_transcendental
 from .formulas import Formula
 from .incomplete import (
@@ -23,65 +22,6 @@ from .incomplete import (
 )
 from .logical import gt, select
 from .transcendental import exp, lgamma, log1p, no_derivative
-
-# Error functions ----------------------------------------------------------------------------------
-
-
-def erf(x: Any) -> Any:
-    """Error function of `x`, element by element: 2/√π times the integral of exp(-t²) from 0 to `x`.
-
-    Takes floating-point elements; the result has the shape and dtype of `x`.
-    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
-    Source: DLMF 7.2.1.
-
-    >>> erf(np.float32(0))
-    Array(0., dtype=float32)
-    """
-    return bind1(erf_p, x)
-
-
-def erfc(x: Any) -> Any:
-    """`1 - erf(x)`, element by element, accurate for large `x`.
-
-    Takes floating-point elements; the result has the shape and dtype of `x`.
-    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
-    Source: DLMF 7.2.2.
-
-    >>> erfc(np.float32(0))
-    Array(1., dtype=float32)
-    """
-    return bind1(erfc_p, x)
-
-
-def erf_inv(x: Any) -> Any:
-    """The number whose error function is `x`, element by element; NaN if there is none.
-
-    Takes floating-point elements; the result has the shape and dtype of `x`.
-    Raises: DtypeError for other elements, ArgumentTypeError for lists and strings.
-    Source: DLMF, section 7.17.
-
-    >>> erf_inv(np.float32(0))
-    Array(0., dtype=float32)
-    """
-    return bind1(erf_inv_p, x)
-
-
-def _gaussian(t, x, factor: float):
-    return mul(constant_like(x, factor), mul(t, exp(neg(square(x)))))
-
-
-erf_p = real_transcendental(
-    "erf", "chlo.erf", lambda t, y, x: _gaussian(t, x, 2 / math.sqrt(math.pi))
-)
-erfc_p = real_transcendental(
-    "erfc", "chlo.erfc", lambda t, y, x: _gaussian(t, x, -2 / math.sqrt(math.pi))
-)
-erf_inv_p = real_transcendental(
-    "erf_inv",
-    "chlo.erf_inv",
-    lambda t, y, x: mul(constant_like(x, math.sqrt(math.pi) / 2), mul(t, exp(square(y)))),
-)
-
 
 # Incomplete gamma functions -----------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ def expi_of(x: Term) -> Term:
     large = half * (select(x < 18, middle, far) / x) * half
     value = select(x < 6, near, large)
     value = select(x < 0, -exp1_of(abs(x)), value)
-    return select(x == np.inf, np.inf, value)
+    return select(half == np.inf, np.inf, value)
 
 
 def _expn_slope(y: Term, n: Term, x: Term) -> Term:
@@ -176,7 +176,9 @@ def _quarter_square(x: Term) -> Term:
     total = 0.5 * square(high)
     rest = low * (x + high) * 0.5
     total = total - 2 * formulas.nearest(0.5 * total)
-    return total + (rest - 2 * formulas.nearest(0.5 * rest))
+    total = total + (rest - 2 * formulas.nearest(0.5 * rest))
+    # Numbers as large as these are multiples of 2, whose squares may overflow.
+    return select((abs(x) > 4 / float(x.limits.eps)) & is_finite(x), 0.0, total)
 
 
 def _fresnel_far(x: Term) -> tuple[Term, Term, Term, Term]:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from pellucid._machine.base import ArgumentValueError, ArrayLike, public_functions
-from pellucid._machine.primitives import special
+from pellucid._machine.primitives import error_functions
 from pellucid._machine.primitives.formulas import (
     Term,
     exp,
@@ -36,7 +36,7 @@ _LAST_TAIL = 28.0
 @with_partials(lambda y, x: _2_BY_ROOT_PI * exp_square(x, -1))
 def erf_of(x: Term) -> Term:
     """The error function."""
-    return Term(special.erf(x.value))
+    return Term(error_functions.erf(x.value))
 
 
 @with_partials(lambda y, x: 2 * x * y - _2_BY_ROOT_PI)

@@ -153,8 +153,10 @@ def exp_square(x: Term, factor: float) -> Term:
     high, low = split(x)
     rest = low * (x + high)
     large = exp(factor * (high * high))
+    # Where the first factor is 0 or infinite the other one may be the inverse, whatever it should be.
+    correction = select((large > 0) & is_finite(large), formulas.expm1(factor * rest), 0.0)
     # As a product of two values of exp, the compiler would add their arguments, which rounds x² after all.
-    return large * (1 + formulas.expm1(select(is_finite(x), factor * rest, 0.0)))
+    return large * (1 + correction)
 
 
 def is_finite(x: Term) -> Term:
