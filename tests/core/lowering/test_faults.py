@@ -82,3 +82,35 @@ def test_log1p_of_float64_is_accurate_between_minus_half_and_minus_a_quarter() -
     with pl.enable_x64(True):
         result = np.asarray(pl.jit(lax.log1p)(numbers))
     np.testing.assert_allclose(result, np.log1p(numbers), rtol=2 * np.finfo("float64").eps, atol=0)
+
+
+@pytest.mark.parametrize("rhs_dilation", [(1, 1), (1, 2)])
+@pytest.mark.parametrize(
+    "pads", [((0, 0), (-1, 1)), ((-2, 0), (-1, 1)), ((-2, 2), (0, 0)), ((0, 0), (-2, 1))]
+)
+def test_convolutions_with_padding_of_both_signs(pads, rhs_dilation) -> None:
+    generator = np.random.default_rng(0)
+    x = generator.standard_normal((2, 2, 5, 6)).astype(np.float32)
+    y = generator.standard_normal((2, 2, 3, 2)).astype(np.float32)
+    cut = [
+        np.s_[max(0, -low) : size - max(0, -high)]
+        for (low, high), size in zip(pads, (5, 6), strict=True)
+    ]
+
+    def convolved(x, y):
+        return lax.conv_general_dilated(x, y, (1, 1), pads, rhs_dilation=rhs_dilation)
+
+    def cut_before(x, y):
+        positive = [(max(0, low), max(0, high)) for low, high in pads]
+        return lax.conv_general_dilated(
+            x[:, :, cut[0], cut[1]], y, (1, 1), positive, rhs_dilation=rhs_dilation
+        )
+
+    for function in (convolved, pl.jit(convolved)):
+        np.testing.assert_allclose(function(x, y), cut_before(x, y), 1e-4, 1e-5)
+    results = [
+        pl.grad(lambda x, y, f=f: (f(x, y) ** 2).sum(), (0, 1))(x, y)
+        for f in (convolved, cut_before)
+    ]
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(a, b, 1e-4, 1e-4)

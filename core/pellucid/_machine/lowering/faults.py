@@ -122,6 +122,10 @@ LARGE_EXTREMES_WITHOUT_NAN = _fault(
     "large-extremes-without-nan", "Maxima and minima of some thousand floating numbers lose NaN: a library for CPUs takes those it recognizes.",
     "tests/core/lowering/test_faults.py -k large_extremes", "all programs", is_of_cpus=True,
 )  # fmt: skip
+MIXED_PADDING = _fault(
+    "mixed-padding", "Convolutions over two dimensions, one of which is cut before and padded behind, read other elements.",
+    "tests/core/lowering/test_faults.py -k padding_of_both_signs", "all programs", is_of_cpus=True,
+)  # fmt: skip
 CLAMP_OF_BOOLEANS = _fault(
     "clamp-of-booleans", "A clamp of booleans that the simplifier left, or never saw, has no machine code.",
     "tests/core/lowering/test_faults.py -k clamp", "all programs", is_of_cpus=True,

@@ -19,7 +19,12 @@ from pellucid._machine.base import (
     strict_zip,
 )
 from pellucid._machine.ir import LaidOut, ShapedArray, Traits, shaped_array, with_mark, words
-from pellucid._machine.lowering.faults import CUT_GROUPS, CUT_POSITIONS, NEGATIVE_PADDING
+from pellucid._machine.lowering.faults import (
+    CUT_GROUPS,
+    CUT_POSITIONS,
+    MIXED_PADDING,
+    NEGATIVE_PADDING,
+)
 from pellucid._machine.sharding.explicit_types import cotangent_sharding
 from pellucid._machine.tracing import bind1, type_of, types_of
 
@@ -185,6 +190,8 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
             return ctx.from_python(_complex_by_parts, operands, params)
         pads = [pad for ends in params.padding for pad in ends]
         if not all(known_at_least(pad, 0) for pad in pads) and ctx.has_fault(NEGATIVE_PADDING):
+            return ctx.from_python(_padded_before, operands, params)
+        if any(_is_mixed(*ends) for ends in params.padding) and ctx.has_fault(MIXED_PADDING):
             return ctx.from_python(_padded_before, operands, params)
         if ctx.platform == "cpu" and params.dimension_numbers != _fast_order(ctx.avals_in[0].ndim):
             if not ctx.is_partitioned:
@@ -363,6 +370,13 @@ def _dimensions_attribute(ctx, numbers: ConvDimensionNumbers):
     lhs, rhs, out = numbers
     return ctx.attribute(
         f"#stablehlo.conv<{text(lhs, 'b', 'f')}x{text(rhs, 'o', 'i')}->{text(out, 'b', 'f')}>"
+    )
+
+
+def _is_mixed(low, high) -> bool:
+    """Whether one end of a dimension may be cut, and the other one padded."""
+    return not (known_at_least(low, 0) and known_at_least(high, 0)) and not (
+        known_at_least(-low, 0) and known_at_least(-high, 0)
     )
 
 
