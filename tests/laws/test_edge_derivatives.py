@@ -89,3 +89,18 @@ def beside(derivative, left, right, value, tolerance) -> list[str]:
     fits |= np.isinf(derivative) & (size > 1e3)
     rows = zip(POINTS[~fits], derivative[~fits], left[~fits], right[~fits], strict=True)
     return [f"at {x}: {d}, differences {a} and {b}" for x, d, a, b in rows]
+
+
+def test_what_is_left_out_or_undefined_has_no_part_in_derivatives() -> None:
+    """One number has no variance with `ddof=1`; weights of elements left out are 0 whatever the others are."""
+    numbers = pl.numpy.array([3.0, np.nan])
+    for function in (pl.numpy.nanvar, pl.numpy.nanstd):
+        assert np.isnan(function(numbers, ddof=1))
+        slope = pl.grad(lambda x, f=function: f(x, ddof=1))(numbers)
+        assert slope.tolist() == [0, 0]
+    kept = np.array([True, True, False])
+    x = pl.numpy.array([1.0, np.nan, 2.0])
+    for t in (np.ones(3), np.array([1, 1, np.inf])):
+        y, slope = pl.jvp(lambda x: pl.nn.softmax(x, where=kept), (x,), (t.astype(np.float32),))
+        assert (y[2], slope[2]) == (0, 0)
+        assert np.isnan(slope[:2]).all()

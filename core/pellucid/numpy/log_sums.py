@@ -144,8 +144,10 @@ def _softmax(x: ArrayLike, where: ArrayLike | None, axis: Axis) -> Any:
     @of.defjvp
     @library_code
     def _(primals: Any, tangents: Any) -> Any:
-        y, t = of(*primals), tangents[0]
-        return y, y * (t - sum(y * t, axis, where=primals[1], keepdims=True))
+        (_, where), t = primals, tangents[0]
+        y = of(*primals)
+        slope = y * (t - sum(y * t, axis, where=where, keepdims=True))
+        return y, slope if where is None else choose(where, slope, 0)
 
     return of(x, where)
 

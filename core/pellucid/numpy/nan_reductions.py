@@ -380,9 +380,11 @@ def _variance(
     count = reduced(name, SUM, _present(a), axis, part, keepdims, where=where)
     divisor = arithmetic.sub(count, convert(ddof, type_of(ddof), part))
     total = reduced(name, SUM, squares, axis, part, keepdims, where=where)
-    variance = arithmetic.div(total, divisor)
+    defined = logical.gt(divisor, part.type(0))
+    # A quotient by 0 has no derivative, also where it is left out.
+    variance = arithmetic.div(total, masked(name, divisor, defined, part.type(1)))
     variance = convert(variance, type_of(variance), result)
-    return masked(name, variance, logical.gt(divisor, part.type(0)), np.asarray(np.nan, result)[()])
+    return masked(name, variance, defined, np.asarray(np.nan, result)[()])
 
 
 @numpy_function(static=("axis", "dtype", "keepdims"))

@@ -117,7 +117,7 @@ def test_as_numpy_in_double_precision(row, dtype) -> None:
 
 
 DERIVATIVES = [
-    "pinv(x)", "pinv(x.T)", "norm(x, 'nuc')", "norm(x, 2)", "cond(x)", "lstsq(x, x[:, :1] + 1)[0]",
+    "pinv(x)", "pinv(x.T)", "pinv(x[:3], hermitian=True)", "norm(x, 'nuc')", "norm(x, 2)", "cond(x)", "lstsq(x, x[:, :1] + 1)[0]",
     "slogdet(x[:3], method='qr')[1]", "slogdet(x[:3])[1]", "solve(x[:3], x[:3] + 1)", "det(x @ x.T)",
     "det(x[:3])", "matrix_power(x[:3], 3)", "inv(x[:3])", "eigvalsh(x @ x.T)[2:]", "abs(jnp.linalg.eigvals(x[:3])).sum()",
 ]  # fmt: skip

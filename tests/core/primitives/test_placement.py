@@ -51,11 +51,13 @@ def test_batches_leave_their_axis_out_of_shardings() -> None:
     sharding = NamedSharding(mesh, PartitionSpec("a"))
     params = DevicePutParams((ArrayCopySemantics.REUSE_INPUT,), (sharding,), (None,))
 
-    def batched(x):
-        return device_put_p.batch(BatchAxis(5), (x,), (1,), params)[0]
+    for dim, spec in ((0, PartitionSpec(None, "a")), (1, PartitionSpec("a", None))):
 
-    jaxpr, _ = stage(batched, [shaped_array((3, 5), np.dtype(np.float32))])
-    assert jaxpr.equations[0].params.devices[0].spec == PartitionSpec("a", None)
+        def batched(x, dim=dim):
+            return device_put_p.batch(BatchAxis(5), (x,), (dim,), params)[0]
+
+        jaxpr, _ = stage(batched, [shaped_array((5, 5), np.dtype(np.float32))])
+        assert jaxpr.equations[0].params.devices[0].spec == spec
 
 
 def test_a_device_in_a_program_gives_way_to_where_arguments_are() -> None:

@@ -652,3 +652,27 @@ def test_undifferentiated_references_pass_no_derivatives_on(around):
     assert float(around(pl.grad(f))(3.0)) == 9
     assert around(pl.vmap(pl.grad(f)))(jnp.arange(3.0)).tolist() == [0, 1, 4]
     assert pl.grad(lambda x: pl.vmap(around(f))(x).sum())(jnp.arange(3.0)).tolist() == [0, 1, 4]
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_derivatives_of_places_that_are_written_twice(is_compiled):
+    places = np.array([2, 0, 2, 1])
+
+    def swapped(x, y):
+        ref = pl.new_ref(x)
+        before = pl.ref.swap(ref, places, y)
+        ref[places] = jnp.sin(ref[places]) * 2
+        return jnp.cos(jnp.arange(5.0)) @ ref[...] + before @ y
+
+    def without(x, y):
+        for i in places:
+            x = x.at[i].set(y[np.flatnonzero(places == i)[-1]])
+        x = x.at[:3].set(2 * jnp.sin(x[:3]))
+        return jnp.cos(jnp.arange(5.0)) @ x
+
+    x, y = np.linspace(0.3, 1.9, 5, dtype=np.float32), np.linspace(1, 3, 4, dtype=np.float32)
+    call = pl.grad(swapped, (0, 1))
+    by_x, by_y = (pl.jit(call) if is_compiled else call)(x, y)
+    want_x, want_y = pl.grad(without, (0, 1))(x, y)
+    np.testing.assert_allclose(by_x, want_x + np.bincount(places, y, 5), 1e-5)
+    np.testing.assert_allclose(by_y, want_y + x[places], 1e-5)

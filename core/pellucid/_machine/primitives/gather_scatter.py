@@ -560,16 +560,9 @@ class ScatterReplace(JointlyLinear[ScatterParams], Scatter):
             tangents = bind(self, tx, indices, tu, params=params)
             return bind(self, *primals, params=params), tangents
         # Which one of several updates for one place remains is up to the platform, so values and tangents are
-        # taken by one and the same choice: each update has a number, and those whose number remains are added
-        # to the operand, emptied where some number was written.
-        aval = type_of(updates)
-        numbers = _numbered(aval.shape, params.dimension_numbers)
-        blank = np.zeros((), _IDS)
-        written = bind1(
-            self, broadcast_in_dim(blank, type_of(x).shape, ()), indices, numbers, params=params
-        )
-        remains = eq(numbers, gathered_updates(written, indices, aval, params))
-        untouched = eq(written, blank)
+        # taken by one and the same choice: those updates that remain are added to the operand, emptied where one was
+        # written.
+        remains, untouched = self.remaining(type_of(x), indices, type_of(updates), params)
 
         def chosen(old, new):
             base = select_n(untouched, zeros(type_of(old)), old)
@@ -580,17 +573,22 @@ class ScatterReplace(JointlyLinear[ScatterParams], Scatter):
 
     def operand_cotangents(self, cotangent, operands, params):
         x, indices, updates = operands
-        if not params.unique_indices:
-            raise MissingRule(
-                "scatter can be transposed only if no place is written twice.",
-                do="Pass `unique_indices=True` if that is so; derivatives work in any case.",
-            )
         aval = type_of(updates)
-        return [
-            is_linear(x) and bind1(self, cotangent, indices, zeros(aval), params=params),
-            None,
-            is_linear(updates) and gathered_updates(cotangent, indices, aval, params),
-        ]
+        to_x = is_linear(x) and bind1(self, cotangent, indices, zeros(aval), params=params)
+        to_updates = is_linear(updates) and gathered_updates(cotangent, indices, aval, params)
+        if is_linear(updates) and not params.unique_indices:
+            remains, _ = self.remaining(type_of(x), indices, aval, params)
+            to_updates = select_n(remains, zeros(aval), to_updates)
+        return [to_x, None, to_updates]
+
+    def remaining(self, aval: ShapedArray, indices, updates: ShapedArray, params: ScatterParams):
+        """(which updates remain, which elements of an operand of type `aval` none is written to): each has a number."""
+        numbers = _numbered(updates.shape, params.dimension_numbers)
+        blank = np.zeros((), _IDS)
+        none_written = broadcast_in_dim(blank, aval.shape, ())
+        written = bind1(self, none_written, indices, numbers, params=params)
+        remains = eq(numbers, gathered_updates(written, indices, updates, params))
+        return remains, eq(written, blank)
 
 
 def _numbered(updates: Shape, numbers: ScatterDimensionNumbers):

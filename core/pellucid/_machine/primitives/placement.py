@@ -168,7 +168,7 @@ def _batched_place(place, dim: BatchDim):
     """The place of a batch whose elements go to `place`."""
     if not isinstance(place, NamedSharding) or dim is None:
         return place
-    spec = place.spec.padded(dim)
+    spec = place.spec.padded(max(dim, len(place.spec.partitions)))
     return place.with_spec(spec.update(partitions=inserted(spec.partitions, dim, None)))
 
 

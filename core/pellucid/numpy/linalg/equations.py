@@ -297,6 +297,8 @@ def _pinv(a: ArrayLike, rtol: ArrayLike | None, hermitian: bool) -> Any:
         return zeros_like(a, shape=(*batch, n, m))
     rtol = 10 * _default_tolerance(a) if rtol is None else rtol
     rtol = asarray(rtol, real(a).dtype) + zeros_like(real(a), shape=tuple(batch))
+    if hermitian and m == n:
+        a = (a + H(a)) / 2  # as `eigh` does, whose derivatives these then are
     return (_inverse_by_eigenvalues if hermitian else _inverse_by_svd)(a, rtol)
 
 
