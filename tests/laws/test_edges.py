@@ -312,3 +312,21 @@ def test_shapes_that_broadcast_and_shapes_without_elements() -> None:
     assert pl.jit(lambda x: jnp.iscomplexobj([x, 1j]))(1.0)
     assert not pl.jit(lambda x: jnp.iscomplexobj([x, 1]))(1.0)
     assert pl.experimental.jet.fact(4) == 24
+
+
+@pytest.mark.parametrize("size", [1, 3, 5, 7])
+def test_counts_of_fewer_distinct_elements_than_there_are(size) -> None:
+    x = np.array([5, 1, 5, 2, 7, 5, 7, 7, 9])
+    _, counts = np.unique(x, return_counts=True)
+    want = [*counts[:size], *[0] * (size - len(counts))]
+    for function in (jnp.unique, pl.jit(jnp.unique, static_argnames=("return_counts", "size"))):
+        assert function(x, return_counts=True, size=size)[1].tolist() == want
+
+
+@pytest.mark.parametrize(("name", "by_q_at_zero"), [("rel_entr", 0), ("kl_div", 1)])
+def test_relative_entropies_have_derivatives_where_they_are_constant(name, by_q_at_zero) -> None:
+    slopes = pl.vmap(pl.grad(getattr(pl.scipy.special, name), (0, 1)))
+    outside = np.array([[-2, -3], [1, -1], [-1, 1], [0, -1]], np.float32).T
+    assert [s.tolist() for s in slopes(*outside)] == [[0] * 4] * 2
+    by_p, by_q = slopes(np.zeros(2, np.float32), np.array([0, 1], np.float32))
+    assert (by_p.tolist(), by_q.tolist()) == ([0, -np.inf], [by_q_at_zero] * 2)

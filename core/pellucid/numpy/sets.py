@@ -140,11 +140,12 @@ def _distinct(
     rows = reshape(flat, (n, math.prod(rest)))
     order, is_first = _runs(rows, bool(equal_nan))
     count = int(np.asarray(is_first).sum()) if size is None else size
-    starts, total = _sized_starts(is_first, smaller(count, n))
-    starts = _extended(starts, count, 0)
+    # One more than there are results: the last of them ends where the next run begins.
+    starts, total = _sized_starts(is_first, smaller(count + 1, n))
+    starts = _extended(starts, count + 1, 0)
+    starts, following = starts[:count], starts[1 : count + 1]
     exists = arange(count) < total
     end = size_scalar(n, index)
-    following = starts if count == 0 else concatenate([starts[1:], asarray(end, index)[None]])
     ends = where(arange(count) + 1 < total, following, end)
     indices = where(exists, order[starts], order[0])
     values = flat[indices]

@@ -42,13 +42,30 @@ def _defined(p: Term, q: Term, value: Term, at_zero: Term) -> Term:
     return select(is_nan(p) | is_nan(q), np.nan, value)
 
 
-@with_partials(lambda y, p, q: _log_ratio(p, q), lambda y, p, q: 1 - p / q)
+def _slope(p: Term, q: Term, slope: Term, at_zero: Term | float) -> Term:
+    """A derivative of such functions: `slope` for positive p, `at_zero` for p = 0, and 0 where they are always ∞."""
+    value = select((p > 0) & (q >= 0), slope, select((p == 0) & (q >= 0), at_zero, p.filled(0)))
+    return select(is_nan(p) | is_nan(q), np.nan, value)
+
+
+def _steep_at_zero(p: Term, q: Term) -> Term:
+    """Derivatives by p at p = 0: that from above, and 0 at q = 0, where there is none."""
+    return select(q > 0, -np.inf, p.filled(0))
+
+
+@with_partials(
+    lambda y, p, q: _slope(p, q, _log_ratio(p, q), _steep_at_zero(p, q)),
+    lambda y, p, q: _slope(p, q, 1 - p / q, 1.0),
+)
 def kl_div_of(p: Term, q: Term) -> Term:
     """p log(p / q) - p + q."""
     return _defined(p, q, deviance(p, q, q - p), q)
 
 
-@with_partials(lambda y, p, q: _log_ratio(p, q) + 1, lambda y, p, q: -(p / q))
+@with_partials(
+    lambda y, p, q: _slope(p, q, _log_ratio(p, q) + 1, _steep_at_zero(p, q)),
+    lambda y, p, q: _slope(p, q, -(p / q), 0.0),
+)
 def rel_entr_of(p: Term, q: Term) -> Term:
     """p log(p / q)."""
     return _defined(p, q, p * _log_ratio(p, q), p.filled(0))
