@@ -1,8 +1,10 @@
 """Compare random programs of nested transformations with jax, and what runs at once with what is compiled.
 
     python tools/random_programs.py --seed 0 --count 2000
+    python tools/random_programs.py --seed 0 --count 200 --areas linalg sparse
 
-Programs are made by `tests/corpus/random_programs.py`, one for each seed. Each library runs them in a process of its
+Programs are made by `tests/corpus/random_programs.py`, one for each seed; with `--areas`, or `--areas all`, by the tables of
+`tests/corpus/drawn`, as many for each area, of which the results in several ways are compared with one another, too. Each library runs them in a process of its
 own, over eight virtual CPU devices. Prints a line for each difference and for each program that one side refuses, and
 ends with an error if there was one.
 """
@@ -46,6 +48,64 @@ def work(library: str, first: int, last: int, eager_every: int) -> None:
                 results.append(f"{type(error).__name__}: {text}")
         sys.stdout.write(base64.b64encode(pickle.dumps((seed, results))).decode() + "\n")
         sys.stdout.flush()
+
+
+def work_on_area(library: str, first: int, last: int, area: str) -> None:
+    """As `work`, for programs drawn of an area."""
+    sys.path.insert(0, str(ROOT / "tests" / "corpus"))
+    programs = importlib.import_module("drawn.programs")
+    chosen = importlib.import_module(library)
+    warnings.simplefilter("ignore")
+    for seed in range(first, last):
+        print(seed, flush=True)
+        results = programs.run(chosen, programs.make(seed, area))
+        print(base64.b64encode(pickle.dumps(results)).decode(), flush=True)
+
+
+def answers_of_area(library: str, seed: int, count: int, area: str) -> dict[int, Any]:
+    """The results of each drawn program by its seed, None for one that ended its process."""
+    flags = f"--xla_force_host_platform_device_count=8 {os.environ.get('XLA_FLAGS', '')}"
+    environment = {**os.environ, "XLA_FLAGS": flags}
+    found: dict[int, Any] = {}
+    while len(found) < count:
+        at = seed + len(found)
+        last = min(seed + count, at + PROGRAMS_PER_PROCESS)
+        command = [sys.executable, __file__, "--worker", library, str(at), str(last), area]
+        run = subprocess.run(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False,
+        )  # fmt: skip
+        numbers, results = run.stdout.split()[::2], run.stdout.split()[1::2]
+        found |= dict.fromkeys(map(int, numbers or [at]))
+        found |= {
+            int(n): pickle.loads(base64.b64decode(r))  # noqa: S301
+            for n, r in zip(numbers, results, strict=False)
+        }
+    return found
+
+
+def compare_areas(areas: list[str], seed: int, count: int) -> int:
+    """Compare `count` programs of each area; how many differ."""
+    sys.path.insert(0, str(ROOT / "tests" / "corpus"))
+    programs = importlib.import_module("drawn.programs")
+    comparison = importlib.import_module("drawn.comparison")
+    known = [*importlib.import_module("drawn.tables").AREAS]
+    wrong = 0
+    for area in known if areas == ["all"] else areas:
+        ours, theirs = (answers_of_area(name, seed, count, area) for name in ("pellucid", "jax"))
+        differ = 0
+        for number, mine in ours.items():
+            texts = comparison.problems(mine, theirs[number])
+            differ += bool(texts)
+            if texts:
+                program = programs.make(number, area)
+                print(
+                    f"seed {number} of {area}: {program.body} | {program.inputs} {program.around}"
+                )
+            for text in texts:
+                print(f"    {text}", flush=True)
+        print(f"{area}: {count} programs from seed {seed}: {differ} differ", flush=True)
+        wrong += differ
+    return wrong
 
 
 def answers(library: str, seed: int, count: int, eager_every: int) -> Iterator[tuple[int, Any]]:
@@ -140,7 +200,10 @@ def main() -> int:
         default=4,
         help="run every so many programs at once, too; 0: none",
     )
+    parser.add_argument("--areas", nargs="+", help="areas of drawn programs, or `all`")
     options = parser.parse_args()
+    if options.areas:
+        return int(compare_areas(options.areas, options.seed, options.count) > 0)
     sys.path.insert(0, str(ROOT / "tests" / "corpus"))
     difference = importlib.import_module("random_programs").difference
     start, wrong, done, of_jax, refused = time.monotonic(), 0, 0, 0, 0
@@ -166,6 +229,10 @@ def main() -> int:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--worker"]:
-        work(sys.argv[2], *map(int, sys.argv[3:6]))
+        library, first, last, rest = sys.argv[2:6]
+        if rest.isdigit():
+            work(library, int(first), int(last), int(rest))
+        else:
+            work_on_area(library, int(first), int(last), rest)
     else:
         sys.exit(main())
