@@ -310,3 +310,20 @@ def test_what_no_transformation_asks_for_is_refused() -> None:
         partial_eval.partial_eval_jaxpr_custom_rules[primitive] = rule
         with pytest.raises(UnsupportedError, match="can only choose whether `checkpoint` keeps"):
             pl.make_jaxpr(pl.grad(pl.checkpoint(primitive.bind)))(1.0)
+
+
+def test_lowerings_in_python_use_references():
+    def summed(x):
+        total = pl.new_ref(x)
+
+        def add(i, c):
+            total[...] += i
+            return c
+
+        pl.lax.fori_loop(0, 3, add, 0)
+        return pl.freeze(total)
+
+    primitive = Primitive("summed")
+    primitive.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(primitive, mlir.lower_fun(summed, multiple_results=False))
+    np.testing.assert_array_equal(pl.jit(primitive.bind)(np.ones(2, np.float32)), [4, 4])

@@ -25,7 +25,7 @@ from pellucid._machine.ir import (
     abstract_token,
     shaped_array,
 )
-from pellucid._machine.tracing import stage_closed, use_lineage
+from pellucid._machine.tracing import stage_closed, use_lineage, without_references
 from pellucid._machine.xla.mlir import ir, location_cache, new_context
 
 from .addends import compute_with_addends
@@ -409,6 +409,8 @@ class LoweringContext(OperationBuilder):
         program = self.python_programs.get(key)
         if program is None:
             program = stage_closed(lambda *xs: _listed(function(*xs, *params)), self.avals_in)
+            jaxpr, consts = without_references(program.jaxpr)
+            program = ClosedJaxpr(jaxpr, [*consts, *program.consts])
             self.python_programs[key] = program
         return self.inline_closed(program, operands)
 
