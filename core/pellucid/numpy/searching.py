@@ -18,7 +18,7 @@ from pellucid._machine.base import (
     larger,
     public_functions,
 )
-from pellucid._machine.higher_order.loops import fori_loop
+from pellucid._machine.higher_order.loops import fori_loop, scan
 from pellucid._machine.primitives import creation, logical, sorting
 from pellucid._machine.primitives.conversion import size_scalar
 from pellucid._machine.primitives.movement import canonical_axis
@@ -27,10 +27,12 @@ from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
 from .creation import asarray, zeros
+from .joining import stack
 from .manipulation import expand_dims, flip, where
 from .number_kinds import isnan
 from .promotion import aval_of, convert, known_int, number_type, promote_dtypes, promote_shapes
 from .reductions import sum
+from .selection import take_along_axis
 from .sorting import argsort, sort
 
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all", "default")
@@ -218,8 +220,26 @@ def lexsort(keys: Array | Sequence[ArrayLike], axis: int = -1) -> Array:
 @numpy_function(static="axis")
 def _lexsort(keys: list[Any], axis: int) -> Any:
     positions = creation.broadcasted_iota(dtypes.default_int_dtype(), type_of(keys[0]).shape, axis)
+    if len(keys) > _MOST_KEYS and len({type_of(key).dtype for key in keys}) == 1:
+        return _sorted_by_each(keys, positions, axis)
     operands = (*reversed(keys), positions)
     return sorting.sort(operands, dimension=axis, num_keys=len(keys))[-1]
+
+
+_MOST_KEYS = 8
+"""Keys of one sort: one of 100 operands takes seconds to compile, and moves them all."""
+
+
+def _sorted_by_each(keys: list[Any], positions: Any, axis: int) -> Any:
+    """`positions`, sorted by one key after the other, the last of which counts most: equals keep their order."""
+
+    def sorted_by(order: Any, key: Any) -> tuple[Any, None]:
+        operands = take_along_axis(key, order, axis), order
+        return sorting.sort(operands, dimension=axis, num_keys=1)[-1], None
+
+    # The first one sorts by itself: the positions are laid out as the keys from then on.
+    first, _ = sorted_by(positions, keys[0])
+    return scan(sorted_by, first, stack(keys[1:]))[0]
 
 
 def sort_complex(a: ArrayLike) -> Array:

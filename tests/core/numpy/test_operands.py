@@ -319,3 +319,24 @@ def test_grids_of_numpy_arrays_are_arrays() -> None:
     [grid] = jnp.ix_(np.arange(3))
     assert isinstance(grid, pl.Array)
     assert grid.dtype == np.int32
+
+
+def test_many_keys_are_sorted_one_after_the_other():
+    """By a program whose size doesn't grow with the keys: one sort of 100 operands takes seconds to compile."""
+    rng = np.random.default_rng(0)
+    keys = rng.integers(0, 3, (20, 6, 16)).astype(np.float32)
+    keys[rng.random(keys.shape) < 0.2] = np.nan
+    for axis in (0, 1):
+        np.testing.assert_array_equal(jnp.lexsort(keys, axis), np.lexsort(keys, axis))
+    mixed = [*keys[:10], *keys[:2].astype(bool)]
+    np.testing.assert_array_equal(jnp.lexsort(mixed), np.lexsort(mixed))
+    batched = pl.vmap(jnp.lexsort, in_axes=1)(keys)
+    np.testing.assert_array_equal(batched, jnp.lexsort(keys))
+    mesh = pl.make_mesh((2,), ("d",), axis_types=(pl.sharding.AxisType.Auto,))
+    over = pl.P(None, "d")
+    cut = pl.shard_map(jnp.lexsort, mesh=mesh, in_specs=over, out_specs=pl.P("d"))
+    np.testing.assert_array_equal(cut(keys), jnp.lexsort(keys))
+    program = str(pl.make_jaxpr(jnp.lexsort)(np.ones((50, 3))))
+    assert program.count("sort[") == program.count("num_keys=1") == 2
+    rows = rng.integers(0, 2, (40, 12)).astype(np.float32)
+    np.testing.assert_array_equal(jnp.unique(rows, axis=0), np.unique(rows, axis=0))
