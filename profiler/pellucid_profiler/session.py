@@ -193,24 +193,47 @@ class Session:
                     totals[share.equation] += seconds * share.share / count
         return totals
 
+    def seconds_of_run(self, equations: Collection[int]) -> dict[int, float]:
+        """Seconds of `equations`, by their ids, in one run of their program on one device: the mean over all of them.
+
+        That is the program most of whose equations they are; empty without one.
+        """
+        wanted, best, result = {*equations}, 0.5, dict[int, float]()
+        for number in self.programs:
+            runs, totals = self._run_of(number)
+            parts: dict[int, float] = defaultdict(float)
+            for i, seconds in totals.items():
+                for share in self.infos[i].shares:
+                    if share.equation is not None:
+                        parts[share.equation] += seconds * share.share / runs
+            overlap = len(wanted & parts.keys()) / max(1, len(parts))
+            if overlap > best:
+                best, result = overlap, parts
+        return result
+
+    def _run_of(self, program: int) -> tuple[int, dict[int, float]]:
+        """(runs of a program, counted on each device, seconds of each of `infos` in all of them)."""
+        ops = self.operations
+        rows = np.flatnonzero(ops.program == program)
+        used = np.unique(self.info_of_operation[rows]).tolist()
+        runs = len(np.unique(grouped(ops.run[rows], ops.device[rows])))
+        return max(1, runs), {i: float(self.seconds_of_infos[i]) for i in used}
+
     def seconds_of_kernels(self, function: str, kernels: Collection[str]) -> dict[str, float]:
         """Seconds of each of `kernels` in one run of a jitted function's program on one device: the mean over all of them.
 
         Of several programs of the function it is the one that has most of them. Raises: ArgumentValueError if it didn't run
         in this session.
         """
-        ops = self.operations
         best, seconds = 0.5, dict[str, float]()
         for number, program in self.programs.items():
-            rows = np.flatnonzero(ops.program == number)
-            if program.name != module_name(function) or not rows.size:
+            if program.name != module_name(function):
                 continue
-            used = np.unique(self.info_of_operation[rows]).tolist()
-            names = {self.infos[i].name for i in used if not self.infos[i].is_container}
+            runs, totals = self._run_of(number)
+            names = {self.infos[i].name for i in totals if not self.infos[i].is_container}
             share = len(names & {*kernels}) / max(1, len(names))
             if share > best:
-                runs = len(np.unique(grouped(ops.run[rows], ops.device[rows])))
-                parts = {self.infos[i].name: float(self.seconds_of_infos[i]) / runs for i in used}
+                parts = {self.infos[i].name: each / runs for i, each in totals.items()}
                 best, seconds = share, parts
         if seconds:
             return seconds

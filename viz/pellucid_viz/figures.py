@@ -7,6 +7,7 @@ the arguments `(x,)`.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,12 +36,30 @@ def _timed(record: schema.ProgramRecord, profile: Any) -> schema.ProgramRecord:
     """The record with the times of a profile as one more cost; as it is without a profile."""
     if profile is None:
         return record
-    seconds = profile.seconds_of_equations
-    microseconds = [
-        seconds[number] * 1e6 if number in seconds else None for number in record.equations.id
-    ]
-    time = schema.CostColumn(name="time", unit="us", basis="measured", values=microseconds)
-    return dataclasses.replace(record, costs=[*record.costs, time])
+    if record.dialect == "hlo":
+        results = record.equations.results
+        values = (record.strings[record.values.name[value]] for value in results)
+        rows = {name.removeprefix("%"): row for row, name in enumerate(values)}
+        times = profile.seconds_of_kernels(record.name, {*rows})
+        return analysis.timed(record, {rows[name]: times[name] for name in rows.keys() & times})
+    ids = _origins(record)
+    seconds = profile.seconds_of_run(ids)
+    is_of_run = bool(seconds)
+    if not is_of_run:  # it ran within other programs only
+        seconds = profile.seconds_of_equations
+    by_row = {row: seconds[id] for row, id in enumerate(ids) if id in seconds}
+    return analysis.timed(record, by_row, is_of_run=is_of_run)
+
+
+def _origins(record: schema.ProgramRecord) -> list[int]:
+    """For each equation the id of the user's; of several operations that one became, the first stands for all; -1 for none."""
+    equations = record.equations
+    if record.dialect == "jaxpr":
+        return equations.id
+    origins = iter(equations.origins)
+    first = [[*itertools.islice(origins, n), -1][0] for n in equations.origin_counts]
+    rows = {id: row for row, id in reversed([*enumerate(first)])}
+    return [id if rows[id] == row else -1 for row, id in enumerate(first)]
 
 
 def lens(function: Callable[..., Any]) -> Callable[..., Figure]:

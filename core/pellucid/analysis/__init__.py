@@ -11,10 +11,10 @@ from pellucid.analysis.layouts import DeclaredMesh
 from pellucid.analysis.machines import Machine
 from pellucid.analysis.passes import passes
 from pellucid.analysis.placement_search import fastest
-from pellucid.analysis.programs import program
+from pellucid.analysis.programs import program, timed
 from pellucid.analysis.what_if import Placement, Search, WhatIf
 
 __all__ = [
     "DeclaredMesh", "HloModule", "Kernel", "Machine", "Placement", "Search", "WhatIf", "array_slice", "array_values", "compiled", "diff", "fastest", "function_view", "kernels",
-    "ladder", "lens", "passes", "program", "sharding",
+    "ladder", "lens", "passes", "program", "sharding", "timed",
 ]  # fmt: skip

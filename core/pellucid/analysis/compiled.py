@@ -21,7 +21,9 @@ from pellucid._machine.higher_order.stages import Compiled
 from pellucid._machine.xla.compile import peak_bytes
 from pellucid.introspect import schema
 
-from .hlo import RUNS_PROGRAMS, Instruction, Module
+from .costs import CostTable
+from .hlo import Instruction, Module
+from .hlo_costs import costs_of
 from .hlo_program import HloReading, read_hlo
 from .kernels import instructions_within, kernels
 from .opcodes import is_free
@@ -83,7 +85,6 @@ def compiled_record(
     """The record of a `Compiled` stage whose history is known."""
     executable = stage.runtime_executable()
     reading = read_hlo(stage, listing=with_program, source_lines=with_program)
-    kernels = list(_kernels(reading))
     devices = executable.local_devices()
     fingerprint = executable.fingerprint
     return schema.CompiledRecord(
@@ -94,29 +95,21 @@ def compiled_record(
         device_count=len(devices),
         cache=cache,
         phases=phases,
-        cost=_cost(kernels, stage.cost_analysis() or {}),
+        cost=_cost(costs_of(reading.module).table),
         memory=_memory(stage.memory_analysis()),
-        kernels=kernels,
+        kernels=list(_kernels(reading)),
         program=reading.record if with_program else None,
     )
 
 
-def _cost(
-    kernels: list[schema.KernelRecord], analysis: dict[str, float]
-) -> schema.CompiledCostRecord:
-    """What one run costs: the sum over kernels, or where one of them is unknown XLA's `analysis`, which counts loops once."""
-
-    def total(values: list[float | None], name: str) -> float | None:
-        known = [value for value in values if value is not None]
-        if len(known) == len(values):
-            return sum(known)
-        value = analysis.get(name)
-        return None if value is None or value < 0 else max(value, sum(known))
-
+def _cost(table: CostTable) -> schema.CompiledCostRecord:
+    """What one run costs; where that isn't known, what is known of it."""
+    total, least = table.total, table.least_total
     return schema.CompiledCostRecord(
-        flops=total([each.flops for each in kernels], "flops"),
-        transcendentals=total([None], "transcendentals"),
-        bytes_accessed=total([each.bytes_accessed for each in kernels], "bytes accessed"),
+        flops=least.flops,
+        transcendentals=least.transcendentals,
+        bytes_accessed=least.bytes,
+        is_least=None in total,
     )
 
 
@@ -135,22 +128,20 @@ def _memory(stats: Any) -> schema.CompiledMemoryRecord:
 def _kernels(reading: HloReading) -> Iterator[schema.KernelRecord]:
     """The kernels in the order of the program, those of loops and branches among them."""
     record, module = reading.record, reading.module
-    columns = {column.name: column.values for column in record.costs}
-    executions: dict[str, int | None] = {}
-    for run in module.runs():  # a computation comes once for each place where it runs
-        name, count = run.computation.name, run.count
-        before = executions.get(name, 0)
-        executions[name] = None if count is None or before is None else before + count
+    costs = costs_of(module)
     instructions = [
-        (each, executions[computation])
-        for computation in executions
+        each
+        for computation in dict.fromkeys(run.computation.name for run in module.runs())
         for each in module.by_name[computation].instructions
-        if each.opcode not in RUNS_PROGRAMS and not is_free(each.opcode)
+        if not each.runs_programs and not is_free(each.opcode)
     ]
     row_of_origin = _rows_of_origins(reading)
-    read = kernels(module, {each.name for each, _ in instructions})
-    for instruction, count in instructions:
+    read = kernels(module, {each.name for each in instructions})
+    for instruction in instructions:
         row, kernel = reading.rows[instruction.name], read[instruction.name]
+        cost = costs.table.least(costs.rows[instruction.name])
+        count = costs.table.runs[costs.rows[instruction.name]]
+        times = 1 if count is None else count
         shares: dict[int, float] = {}
         # A fusion's own line is that of its last instruction.
         if kernel.category == "fusion" or record.equations.span[row] < 0:
@@ -164,8 +155,8 @@ def _kernels(reading: HloReading) -> Iterator[schema.KernelRecord]:
             category=kernel.category,
             hlo_equation=record.equations.id[row],
             equations=_equations(module, instruction),
-            flops=_times(columns["flops"][row], count),
-            bytes_accessed=_times(columns["bytes"][row], count),
+            flops=times * (cost.flops or 0),
+            bytes_accessed=times * (cost.bytes or 0),
             executions=count,
             lines=[
                 schema.LineShareRecord(
@@ -176,11 +167,6 @@ def _kernels(reading: HloReading) -> Iterator[schema.KernelRecord]:
             ],
             is_line_inferred=bool(shares) and kernel.attribution == "inferred",
         )
-
-
-def _times(cost: float | None, count: int | None) -> float | None:
-    """What all executions cost together; those of an unknown number count once."""
-    return None if cost is None else cost * (1 if count is None else count)
 
 
 def _rows_of_origins(reading: HloReading) -> dict[int | None, int]:
@@ -196,6 +182,6 @@ def _rows_of_origins(reading: HloReading) -> dict[int | None, int]:
 
 def _equations(module: Module, instruction: Instruction) -> list[int]:
     """The user's equations that an instruction computes, by itself or inside."""
-    within = (each for _, each, _ in instructions_within(module, instruction))
+    within = (each for each, _ in instructions_within(module, instruction))
     equations = (each.equation for each in (instruction, *within))
     return list(dict.fromkeys(each for each in equations if each is not None))

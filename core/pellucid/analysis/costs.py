@@ -7,7 +7,9 @@ once; fusion makes the true figure smaller. What nobody can know is None: the tr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from pellucid._machine.base import cached
@@ -27,6 +29,11 @@ class Cost(NamedTuple):
 
     def plus(self, other: Cost) -> Cost:
         return Cost(*map(_sum, self, other))
+
+    @property
+    def known(self) -> Cost:
+        """0 in place of what can't be known."""
+        return Cost(*[each or 0 for each in self])
 
     def times(self, factor: float) -> Cost:
         return Cost(*[None if a is None else a * factor for a in self])
@@ -68,13 +75,149 @@ RunBodies = Literal["all", "one", "fused", "combined"]
 kernel, which moves the operation's own bytes; the first for each of the operation's own `flops`, to combine elements."""
 
 
-class Costs:
-    """Costs of the equations of a program, given one after the other; those that run bodies cost what is inside."""
+class Row(NamedTuple):
+    """An equation: its cost without the programs inside of it, and how often it runs each of these."""
 
-    def __init__(self, program: ProgramColumns | schema.ProgramRecord) -> None:
+    cost: Cost
+    runs: RunBodies | None = None
+    uses: Sequence[tuple[int, int | None]] = ()
+    """(number of a program, how often one run of the equation runs it; None where that is not known)."""
+
+
+class CostTable:
+    """The one table of what the equations of a program cost and how often they run: all views read their figures here.
+
+    `bodies` has the equations of each program, the main one first; rows are numbered through all of them.
+
+    >>> dot, loop = Row(Cost(8, 0, 4)), Row(FREE, "all", [(1, 100)])
+    >>> table = CostTable([[dot, loop], [dot]])
+    >>> table.total.flops, table.runs
+    (808, [1, 1, 100])
+    """
+
+    def __init__(self, bodies: Sequence[Sequence[Row]]) -> None:
+        self.rows = [row for body in bodies for row in body]
+        ends = list(itertools.accumulate(map(len, bodies), initial=0))
+        self.ranges = [range(*each) for each in itertools.pairwise(ends)]
+        """The rows of each program."""
+        self._body_of = [body for body, rows in enumerate(self.ranges) for _ in rows]
+        self._wholes: dict[tuple[int, bool], Cost] = {}
+
+    def whole(self, row: int) -> Cost:
+        """Cost of one run of an equation with everything inside; None where that can't be known."""
+        return self._row(row, is_known=True)
+
+    def least(self, row: int) -> Cost:
+        """What is known of `whole`: loops of unknown length count once, and native code costs nothing."""
+        return self._row(row, is_known=False)
+
+    @property
+    def total(self) -> Cost:
+        """Cost of one run of the main program; None where it can't be known."""
+        return self._body(0, is_known=True)
+
+    @property
+    def least_total(self) -> Cost:
+        """What is known of `total`."""
+        return self._body(0, is_known=False)
+
+    @cached_property
+    def runs(self) -> list[int | None]:
+        """For each equation how often one run of the main program runs it.
+
+        None where that is not known: in branches, in loops of unknown length, and in functions that native code calls.
+        """
+        return self._counts(is_known=True)
+
+    @cached_property
+    def least_runs(self) -> list[int]:
+        """`runs`, with 1 for each branch, and for each loop of unknown length."""
+        return [count or 0 for count in self._counts(is_known=False)]
+
+    def _counts(self, *, is_known: bool) -> list[int | None]:
+        callers: list[list[int]] = [[] for _ in self.ranges]
+        for row, each in enumerate(self.rows):
+            for body in dict.fromkeys(body for body, _ in each.uses):
+                callers[body].append(row)
+        counts: dict[int, int | None] = {0: 1}
+
+        def of(body: int) -> int | None:
+            if body not in counts:
+                count: int | None = 0
+                for row in callers[body]:
+                    each = times(of(self._body_of[row]), self._runs_of(row, body, is_known))
+                    count = None if count is None or each is None else count + each
+                counts[body] = count
+            return counts[body]
+
+        def times(a: int | None, b: int | None) -> int | None:
+            return 0 if a == 0 or b == 0 else None if a is None or b is None else a * b
+
+        return [of(body) for body in self._body_of]
+
+    def _runs_of(self, row: int, body: int, is_known: bool) -> int | None:
+        """How often one run of an equation runs a program."""
+        cost, runs, uses = self.rows[row]
+        counts = [trips for used, trips in uses if used == body]
+        if runs == "combined" and body == uses[0][0] and cost.flops is not None:
+            return int(cost.flops)
+        if runs == "fused" or not is_known:
+            return sum(1 if trips is None else trips for trips in counts)
+        known = [trips for trips in counts if trips is not None]
+        return sum(known) if runs == "all" and len(known) == len(counts) else None
+
+    def _row(self, row: int, *, is_known: bool) -> Cost:
+        key = (row, is_known)
+        if key not in self._wholes:
+            self._wholes[key] = self._with_bodies(*self.rows[row], is_known)
+        return self._wholes[key]
+
+    def _with_bodies(
+        self, cost: Cost, runs: RunBodies | None, uses: Sequence[tuple[int, int | None]], is_known: bool
+    ) -> Cost:  # fmt: skip
+        if not is_known:
+            cost = cost.known
+        if runs is None or not uses:
+            return cost
+        if runs == "combined":
+            if cost.flops is None:
+                return cost
+            return self._body(uses[0][0], is_known).times(cost.flops)._replace(bytes=cost.bytes)
+        total = FREE
+        for body, trips in uses:
+            inside = self._body(body, is_known)
+            if runs == "one":
+                total = total.maximum(inside)
+            elif trips is None and runs == "all" and is_known:
+                total = UNKNOWN
+            else:
+                total = total.plus(inside.times(1 if trips is None else trips))
+        return total._replace(bytes=cost.bytes) if runs == "fused" else total
+
+    def _body(self, body: int, is_known: bool) -> Cost:
+        total = FREE
+        for row in self.ranges[body]:
+            total = total.plus(self._row(row, is_known=is_known))
+        return total
+
+    def columns(self, rows: Iterable[int] | None = None) -> list[schema.CostColumn]:
+        """Costs of one run of each equation with everything inside, as columns; of `rows` alone if they are given."""
+        costs = [self.whole(row) for row in (range(len(self.rows)) if rows is None else rows)]
+        units = (("flops", "flop"), ("transcendentals", "op"), ("bytes", "B"))
+        return [
+            schema.CostColumn(
+                name=name, unit=unit, basis="estimate", values=[_number(each[i]) for each in costs]
+            )
+            for i, (name, unit) in enumerate(units)
+        ]
+
+
+class Costs:
+    """Costs of the equations of a program that is written, given one after the other."""
+
+    def __init__(self, program: ProgramColumns) -> None:
         self._program = program
         self._own: list[tuple[Cost, RunBodies | None]] = []
-        self._bodies: dict[int, Cost] = {}
 
     def add(self, cost: Cost, runs: RunBodies | None = None) -> None:
         """The next equation costs `cost` without its bodies, which it runs as `runs` says."""
@@ -82,51 +225,23 @@ class Costs:
 
     def columns(self) -> list[schema.CostColumn]:
         """The costs as columns, once the whole program is written."""
-        equations = self._program.equations
-        self._uses: list[list[tuple[int, int | None]]] = []
-        next_use = 0
-        for count in equations.body_counts:
-            uses = slice(next_use, next_use + count)
-            self._uses.append(
-                list(zip(equations.bodies[uses], equations.body_trips[uses], strict=True))
-            )
-            next_use += count
-        rows = list(map(self._row, range(len(self._own))))
-        units = (("flops", "flop"), ("transcendentals", "op"), ("bytes", "B"))
-        return [
-            schema.CostColumn(
-                name=name, unit=unit, basis="estimate", values=[_number(row[i]) for row in rows]
-            )
-            for i, (name, unit) in enumerate(units)
-        ]
+        return CostTable(rows_of(self._program, self._own)).columns()
 
-    def _row(self, row: int) -> Cost:
-        cost, runs = self._own[row]
-        uses = self._uses[row]
-        if runs is None or not uses:
-            return cost
-        if runs == "combined":
-            if cost.flops is None:
-                return cost
-            return self._body(uses[0][0]).times(cost.flops)._replace(bytes=cost.bytes)
-        total = FREE
-        for body, trips in uses:
-            if runs == "one":
-                total = total.maximum(self._body(body))
-            else:
-                unknown = trips is None and runs == "all"
-                total = total.plus(UNKNOWN if unknown else self._body(body).times(trips or 1))
-        return total._replace(bytes=cost.bytes) if runs == "fused" else total
 
-    def _body(self, index: int) -> Cost:
-        cost = self._bodies.get(index)
-        if cost is None:
-            body = self._program.bodies[index]
-            cost = FREE
-            for row in range(body.first_equation, body.first_equation + body.equation_count):
-                cost = cost.plus(self._row(row))
-            self._bodies[index] = cost
-        return cost
+def rows_of(
+    program: ProgramColumns | schema.ProgramRecord, own: Sequence[tuple[Cost, RunBodies | None]]
+) -> list[list[Row]]:
+    """The rows of each program of a record, whose equations cost `own` without what they run."""
+    equations = program.equations
+    uses = zip(equations.bodies, equations.body_trips, strict=True)
+    rows = [
+        Row(*each, tuple(itertools.islice(uses, count)))
+        for each, count in zip(own, equations.body_counts, strict=True)
+    ]
+    return [
+        rows[body.first_equation : body.first_equation + body.equation_count]
+        for body in program.bodies
+    ]
 
 
 def _number(value: float | None) -> float | None:
@@ -134,13 +249,23 @@ def _number(value: float | None) -> float | None:
     return int(value) if value is not None and value == int(value) else value
 
 
-def jaxpr_costs(reading: JaxprReading) -> list[schema.CostColumn]:
-    """Costs of the equations of a jaxpr, as columns."""
-    costs = Costs(reading.record)
-    for jaxpr in reading.bodies:
-        for equation in jaxpr.equations:
-            costs.add(equation_cost(equation), _runs(equation))
-    return costs.columns()
+def is_branch(role: str) -> bool:
+    """Whether a program in this role is one of several of which an equation runs one."""
+    return role.startswith("branches[")
+
+
+def jaxpr_costs(reading: JaxprReading) -> CostTable:
+    """The costs of a jaxpr that was read; its rows are the equations of the record."""
+    return CostTable([
+        [
+            Row(
+                equation_cost(equation), _runs(equation),
+                [(reading.bodies[each.jaxpr], each.trips) for each in bodies_of(equation)],
+            )
+            for equation in jaxpr.equations
+        ]
+        for jaxpr in reading.bodies
+    ])  # fmt: skip
 
 
 def _runs(equation: Equation) -> RunBodies | None:

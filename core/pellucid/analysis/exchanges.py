@@ -142,7 +142,9 @@ class _Plan:
                         self.block(each, inner, over)
 
     def inner_runs(self, op: Any, runs: int | None) -> int | None:
-        """How often what is inside `op` runs."""
+        """How often what is inside `op` runs; not known in branches."""
+        if op.name in ("stablehlo.case", "stablehlo.if"):
+            return None
         if op.name != "stablehlo.while":
             return runs
         equation = self.equations.get(equation_of(op) or -1)

@@ -53,6 +53,15 @@ class Instruction(NamedTuple):
             return int(count.group(1)) if count else None
         return 1 if self.opcode in ("fusion", "call", "async-start") else None
 
+    @property
+    def runs_programs(self) -> bool:
+        """Whether it runs computations whose instructions are kernels themselves.
+
+        XLA's backend for CPUs compiles loops of little work, with all that they call, into one kernel: a marked call.
+        """
+        is_small_call = _SMALL_CALL in self.attributes.get("frontend_attributes", "")
+        return self.opcode in RUNS_PROGRAMS and not is_small_call
+
 
 class Computation(NamedTuple):
     """A program of instructions."""
@@ -67,7 +76,7 @@ class Run(NamedTuple):
 
     computation: Computation
     count: int | None
-    """How often it runs there in one run of the module; None where that is not known."""
+    """How often it runs there in one run of the module; None where that is not known, as in branches."""
     around: tuple[int, ...]
     """Ids of the equations of the calls, loops and branches around it."""
 
@@ -117,12 +126,10 @@ class Module:
     def _runs(self, run: Run) -> Iterator[Run]:
         yield run
         for instruction in run.computation.instructions:
-            if instruction.opcode not in RUNS_PROGRAMS:
+            if not instruction.runs_programs:
                 continue
-            count, around = run.count, run.around
-            if instruction.opcode == "while":
-                trips = instruction.trips
-                count = None if count is None or trips is None else count * trips
+            trips, around = instruction.trips, run.around
+            count = None if run.count is None or trips is None else run.count * trips
             if instruction.equation is not None:
                 around = (*around, instruction.equation)
             for computation in self.called(instruction):
@@ -153,6 +160,7 @@ _CALLING = frozenset({
 })  # fmt: skip
 RUNS_PROGRAMS = frozenset({"async-start", "call", "conditional", "while"})
 """Opcodes whose computations are programs; those of others combine elements, or are one kernel."""
+_SMALL_CALL = 'xla_cpu_small_call="true"'
 _TRIP_COUNT = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 _ASSIGNED = re.compile(r"=(\d+)")
 _COMMA_OR_OPENING = re.compile(r'[,(\[{"]')

@@ -12,11 +12,10 @@ from pellucid.introspect.columns import ProgramColumns
 from pellucid.introspect.lineage import equations_by_id
 from pellucid.introspect.spans import Spans
 
-from .costs import Costs
 from .hlo import Computation, Instruction, Module, module_of
-from .kernels import instruction_cost
+from .hlo_costs import costs_of
 from .opcodes import operation_of
-from .shapes import Shape, bits_of, hlo_shapes
+from .shapes import bits_of, hlo_shapes
 
 _ARRAY = re.compile(r"^(\w+)\[([\d,]*)\]")
 
@@ -46,7 +45,7 @@ def read_hlo(
     writer = _HloWriter(columns, equations_by_id(compiled._program.values.closed.jaxpr))
     module, loaded = module_of(compiled.runtime_executable())
     text = xla_hlo.program_text(loaded) if listing else None
-    record = writer.write(module.computations, text, source_lines=source_lines)
+    record = writer.write(module, text, source_lines=source_lines)
     return HloReading(record, module, writer.rows)
 
 
@@ -55,8 +54,7 @@ def hlo_state(
 ) -> schema.ProgramRecord:
     """The record of a module between two passes, shown as `text`; `equations` are those that it was lowered from, by id."""
     writer = _HloWriter(ProgramColumns(key, name, "hlo"), equations)
-    computations = Module(xla_hlo.full_text(module)).computations
-    return writer.write(computations, text, source_lines=False)
+    return writer.write(Module(xla_hlo.full_text(module)), text, source_lines=False)
 
 
 class _HloWriter:
@@ -66,21 +64,21 @@ class _HloWriter:
         self.columns = columns
         self.equations = equations
         self.spans = Spans(columns.string)
-        self.costs = Costs(columns)
         self.bodies: dict[str, int] = {}
         self.rows: dict[str, int] = {}
         self.types: dict[str, int] = {}
 
     def write(
-        self, computations: list[Computation], text: str | None, *, source_lines: bool
+        self, module: Module, text: str | None, *, source_lines: bool
     ) -> schema.ProgramRecord:
-        self.bodies = {computation.name: i for i, computation in enumerate(computations)}
-        for computation in computations:
+        self.bodies = {computation.name: i for i, computation in enumerate(module.computations)}
+        for computation in module.computations:
             self.computation(computation)
+        costs = costs_of(module)
         return self.columns.record(
             self.spans.sources(with_lines=source_lines),
             self.spans.columns(),
-            self.costs.columns(),
+            costs.table.columns(costs.rows[name] for name in self.rows),
             None if text is None else self.listing(text),
         )
 
@@ -88,12 +86,10 @@ class _HloWriter:
         columns = self.columns
         first = columns.equation_count
         values: dict[str, int] = {}
-        shapes: dict[str, tuple[Shape, ...]] = {}
         parameters: dict[int, int] = {}
         outputs: list[int] = []
         for instruction in computation.instructions:
             name = instruction.name
-            shapes[name] = instruction.shapes
             type_index = self.type(instruction.type)
             if instruction.opcode == "constant":
                 values[name] = columns.literal(instruction.payload, type_index)
@@ -102,15 +98,13 @@ class _HloWriter:
             if instruction.opcode == "parameter":
                 parameters[int(instruction.payload)] = values[name]
             elif instruction.opcode != "constant":
-                self.instruction(instruction, values, shapes)
+                self.instruction(instruction, values)
             if instruction.is_root:
                 outputs = [values[name]]
         inputs = [parameters[i] for i in sorted(parameters)]
         columns.end_body(computation.name, first, [], inputs, outputs)
 
-    def instruction(
-        self, instruction: Instruction, values: dict[str, int], shapes: dict[str, tuple[Shape, ...]]
-    ) -> None:
+    def instruction(self, instruction: Instruction, values: dict[str, int]) -> None:
         columns = self.columns
         origin = instruction.equation
         equation = None if origin is None else self.equations.get(origin)
@@ -128,7 +122,6 @@ class _HloWriter:
             self.spans.span(equation.source) if equation is not None else -1,
             origins=() if origin is None else [origin],
         )
-        self.costs.add(instruction_cost(instruction, shapes), row.bodies)
 
     def type(self, text: str) -> int:
         index = self.types.get(text)

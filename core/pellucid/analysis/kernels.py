@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from .costs import FREE, UNKNOWN, Cost
+from .costs import Cost
 from .exchanges import Exchange, exchange_of
 from .hlo import RUNS_PROGRAMS, Computation, Instruction, Module
+from .hlo_costs import costs_of
 from .layouts import DeclaredMesh
-from .opcodes import Details, is_exchange, is_free, opcode_of, operation_cost, operation_of
-from .shapes import Shape
+from .opcodes import is_exchange, is_free, opcode_of
 
 Category = Literal["fusion", "library", "custom", "copy", "collective", "other"]
 Attribution = Literal["own", "inferred", "none"]
@@ -38,9 +36,6 @@ _LIBRARY_TARGETS = (
     "ducc_",
     "__ynn$",
 )
-
-
-_SMALL_CALL = 'xla_cpu_small_call="true"'
 
 
 class Member(NamedTuple):
@@ -101,7 +96,7 @@ def kernels(
 def category_of(instruction: Instruction) -> Category:
     """The kind of kernel that an instruction becomes."""
     opcode = opcode_of(instruction.opcode)
-    if opcode == "fusion" or (opcode == "call" and not is_program(instruction)):
+    if opcode == "fusion" or (opcode == "call" and not instruction.runs_programs):
         return "fusion"
     if is_exchange(opcode):
         return "collective"
@@ -116,19 +111,10 @@ def _target_of(instruction: Instruction) -> str:
     return instruction.attributes.get("custom_call_target", "").strip('"')
 
 
-def is_program(instruction: Instruction) -> bool:
-    """Whether an instruction runs computations whose instructions are kernels themselves.
-
-    XLA's backend for CPUs compiles loops of little work, with all that they call, into one kernel: a marked call.
-    """
-    is_small_call = _SMALL_CALL in instruction.attributes.get("frontend_attributes", "")
-    return instruction.opcode in RUNS_PROGRAMS and not is_small_call
-
-
 def instructions_within(
     module: Module, instruction: Instruction, count: int | None = 1
-) -> Iterator[tuple[Computation, Instruction, int | None]]:
-    """(computation, instruction, executions in one run) of the instructions that a kernel consists of, itself left out.
+) -> Iterator[tuple[Instruction, int | None]]:
+    """(instruction, executions in one run) of the instructions that a kernel consists of, itself left out.
 
     Executions are None within branches, and within loops whose number of iterations isn't known.
     """
@@ -141,28 +127,7 @@ def instructions_within(
             if each.opcode == "fusion" or each.opcode in RUNS_PROGRAMS:
                 yield from instructions_within(module, each, count)
             else:
-                yield computation, each, count
-
-
-def instruction_cost(instruction: Instruction, shapes: dict[str, tuple[Shape, ...]]) -> Cost:
-    """Cost of one run of an instruction without the programs inside it; `shapes` has those of its operands."""
-    operands = [shape for name in instruction.operands for shape in shapes[name]]
-    details = _details(instruction, operands)
-    return operation_cost(
-        operation_of(instruction.opcode), operands, shapes[instruction.name], details
-    )
-
-
-def _details(instruction: Instruction, operands: Sequence[Shape]) -> Details:
-    attributes = instruction.attributes
-    if instruction.opcode == "dot":
-        axes = re.findall(r"\d+", attributes.get("lhs_contracting_dims", ""))
-        return Details(summed=math.prod(operands[0].dims[int(d)] for d in axes))
-    if instruction.opcode == "convolution":
-        kernel = attributes["dim_labels"].split("->")[0].split("_")[1]
-        return Details(summed=operands[1].size / max(1, operands[1].dims[kernel.index("o")]))
-    window = re.search(r"size=([\dx]+)", attributes.get("window", ""))
-    return Details(window=math.prod(map(int, window.group(1).split("x")))) if window else Details()
+                yield each, count
 
 
 class _Reader:
@@ -174,7 +139,7 @@ class _Reader:
         self.module = module
         self.meshes = meshes
         self.by_name = {each.name: each for each in computation.instructions}
-        self.shapes = shapes_of(computation)
+        self.costs = costs_of(module)
         self._users: dict[str, list[str]] | None = None
 
     def kernels(self, names: Container[str]) -> Iterator[Kernel]:
@@ -195,7 +160,7 @@ class _Reader:
         return Kernel(
             instruction.name, instruction.opcode, category_of(instruction),
             [member._replace(share=weight / total) for member, weight in weights.items()],
-            attribution, cost, is_program(instruction),
+            attribution, cost, instruction.runs_programs,
             exchange_of(instruction, self.by_name, self.meshes) if is_exchange(instruction.opcode) else None,
             _target_of(instruction),
         )  # fmt: skip
@@ -203,34 +168,25 @@ class _Reader:
     def members(self, instruction: Instruction) -> tuple[dict[Member, float], Cost]:
         """(weights of the origins of a kernel's instructions, cost of one run of it)."""
         weights: dict[Member, float] = defaultdict(float)
+        row = self.costs.rows[instruction.name]
         if instruction.opcode != "fusion" and (
-            instruction.opcode not in RUNS_PROGRAMS or is_program(instruction)
+            instruction.opcode not in RUNS_PROGRAMS or instruction.runs_programs
         ):
             if instruction.path:
                 weights[Member(instruction.path, instruction.equation, instruction.frame, 0)] = 1.0
-            return weights, instruction_cost(instruction, self.shapes)
-        total = FREE
-        shapes: dict[str, dict[str, tuple[Shape, ...]]] = {}
-        for computation, each, count in instructions_within(self.module, instruction):
-            if is_free(each.opcode):
-                continue
-            if computation.name not in shapes:
-                shapes[computation.name] = shapes_of(computation)
-            shapes_within = shapes[computation.name]
-            member_cost = instruction_cost(each, shapes_within)
-            total = total.plus(UNKNOWN if count is None else member_cost.times(count))
-            if each.path:
-                flops, transcendentals = member_cost.flops or 0, member_cost.transcendentals or 0
-                elements = sum(shape.size for shape in shapes_within[each.name])
+            # What runs programs costs nothing besides: their instructions are kernels.
+            table = self.costs.table
+            is_own = instruction.runs_programs
+            return weights, table.rows[row].cost if is_own else table.whole(row)
+        for each, count in instructions_within(self.module, instruction):
+            if each.path and not is_free(each.opcode):
+                cost = self.costs.own(each)
+                flops, transcendentals = cost.flops or 0, cost.transcendentals or 0
+                elements = sum(shape.size for shape in self.costs.shapes[each.name])
                 weights[Member(each.path, each.equation, each.frame, 0)] += (count or 1) * (
                     flops + TRANSCENDENTAL_FLOPS * transcendentals + elements
                 )
-        bytes_moved = sum(
-            shape.bytes
-            for name in (*instruction.operands, instruction.name)
-            for shape in self.shapes[name]
-        )
-        return weights, total._replace(bytes=bytes_moved)
+        return weights, self.costs.table.whole(row)
 
     def members_near(self, instruction: Instruction) -> dict[Member, float]:
         """Weights of the nearest instruction with a line: an operand, a user, theirs, and so on; empty if there is none.
@@ -249,9 +205,9 @@ class _Reader:
             ]
             nearest: Instruction | None = None
             for each in (self.by_name[name] for name in ring):
-                within = (one for _, one, _ in instructions_within(self.module, each))
+                within = (one for one, _ in instructions_within(self.module, each))
                 with_lines = [one for one in (each, *within) if one.frame]
-                if not with_lines or is_program(each):
+                if not with_lines or each.runs_programs:
                     continue
                 nearest = nearest or each
                 for one in with_lines:
@@ -270,11 +226,6 @@ class _Reader:
                 for operand in each.operands:
                     self._users[operand].append(each.name)
         return self._users
-
-
-def shapes_of(computation: Computation) -> dict[str, tuple[Shape, ...]]:
-    """The arrays of each instruction's result."""
-    return {each.name: each.shapes for each in computation.instructions}
 
 
 __all__ = ["Attribution", "Category", "Kernel", "Member", "kernels"]

@@ -17,6 +17,10 @@ class Details(NamedTuple):
     """Products that a `dot` or a `convolution` adds for one element of its result."""
     window: float = 1.0
     """Elements in a window of a `reduce-window`."""
+    lengths: tuple[int, ...] = ()
+    """Of a sort that of its dimension, of an `fft` those of its dimensions."""
+    is_real: bool = False
+    """Whether one side of an `fft` is real."""
 
 
 Shapes = Sequence[Shape]
@@ -43,21 +47,31 @@ def _size(shapes: Shapes) -> float:
     return sum(each.size for each in shapes)
 
 
+def _operations(shapes: Shapes) -> float:
+    """Real operations of one on each element: four for a complex one, as `ir.rules.Traits.counts` has it."""
+    return sum(each.size * (4.0 if each.is_complex else 1.0) for each in shapes)
+
+
 def _products(operands: Shapes, results: Shapes, details: Details) -> float:
-    return 2.0 * _size(results) * details.summed
+    return 2.0 * _operations(results) * details.summed
 
 
 def _combinations(operands: Shapes, results: Shapes, details: Details) -> float:
-    return max(0, _size(operands[: len(results)]) - _size(results))
+    # Of several arrays one run of the function combines the elements of all.
+    return max(0, operands[0].size - results[0].size)
 
 
 def _window_combinations(operands: Shapes, results: Shapes, details: Details) -> float:
-    return _size(results) * max(0.0, details.window - 1)
+    return results[0].size * max(0.0, details.window - 1)
 
 
 def _comparisons(operands: Shapes, results: Shapes, details: Details) -> float:
-    n = operands[0].size
-    return n * math.log2(max(n, 2))
+    n, length = operands[0].size, math.prod(details.lengths or operands[0].dims[-1:])
+    return n * math.log2(max(length, 2))
+
+
+def _largest(operands: Shapes, results: Shapes, details: Details) -> float:
+    return operands[0].size * math.log2(math.prod(results[0].dims[-1:]) + 1)
 
 
 def _updates(operands: Shapes, results: Shapes, details: Details) -> float:
@@ -65,9 +79,10 @@ def _updates(operands: Shapes, results: Shapes, details: Details) -> float:
 
 
 def _fft(operands: Shapes, results: Shapes, details: Details) -> float:
-    """5 N log2 N for a transform of N complex numbers (Cooley and Tukey)."""
-    length = operands[0].dims[-1] if operands[0].dims else 1
-    return 5.0 * _size(results) * math.log2(max(length, 2))
+    """5 N log2 N for a transform of N complex numbers (Cooley and Tukey), half of it where one side is real."""
+    n = math.prod(details.lengths)
+    transforms = math.prod(results[0].dims[: -len(details.lengths) or None])
+    return transforms * 5.0 * n * math.log2(max(n, 1)) * (0.5 if details.is_real else 1.0)
 
 
 _ROWS: dict[str, Operation] = {
@@ -86,7 +101,8 @@ _ROWS: dict[str, Operation] = {
     "reduce": Operation("reduction", _combinations, bodies="combined"),
     "reduce-window": Operation("reduction", _window_combinations, bodies="combined"),
     "select-and-scatter": Operation("reduction", None),
-    "sort top-k topk": Operation("reduction", _comparisons),
+    "sort": Operation("reduction", _comparisons),
+    "top-k topk": Operation("reduction", _largest),
     "convert": Operation("movement", 1.0),
     "bitcast-convert broadcast broadcast-in-dim concatenate copy dynamic-broadcast-in-dim dynamic-reshape pad reshape"
     " reverse set-dimension-size transpose":
@@ -148,6 +164,8 @@ def operation_cost(row: Operation, operands: Shapes, results: Shapes, details: D
     n_bytes = moved_bytes(row.touches, [s.bytes for s in operands], [s.bytes for s in results])
     if row.flops is None:
         return Cost(None, None, n_bytes)
-    size = _size(results)
-    flops = row.flops(operands, results, details) if callable(row.flops) else row.flops * size
-    return Cost(flops, row.transcendentals * size, n_bytes)
+    if callable(row.flops):
+        flops = row.flops(operands, results, details)
+    else:
+        flops = row.flops * _operations(results)
+    return Cost(flops, row.transcendentals * _size(results), n_bytes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from pellucid._machine.base import ArgumentTypeError, by_tool
@@ -11,7 +12,7 @@ from pellucid._machine.ir import ClosedJaxpr, Jaxpr
 from pellucid.introspect import schema
 from pellucid.introspect.program import JaxprReading, read_jaxpr
 
-from .costs import jaxpr_costs
+from .costs import FREE, CostTable, jaxpr_costs, rows_of
 from .hlo_program import hlo_program
 from .stablehlo import stablehlo_program
 
@@ -68,4 +69,39 @@ def jaxpr_program(jaxpr: Jaxpr, **options: Any) -> schema.ProgramRecord:
 
 def with_costs(reading: JaxprReading) -> schema.ProgramRecord:
     """The record of a jaxpr that was read, with the costs of its equations."""
-    return dataclasses.replace(reading.record, costs=jaxpr_costs(reading))
+    return dataclasses.replace(reading.record, costs=jaxpr_costs(reading).columns())
+
+
+def timed(
+    record: schema.ProgramRecord, seconds: Mapping[int, float], *, is_of_run: bool = True
+) -> schema.ProgramRecord:
+    """The record with one more cost: the time of one run of each equation with everything inside.
+
+    `seconds` has, by number of an equation, the seconds of all its runs in one run of the program, or if not `is_of_run` those
+    of one of its runs. Runs of a loop of unknown length are shown together.
+
+    >>> record = program(lambda x: -x, 1.0)
+    >>> timed(record, {0: 2e-6}).costs[-1].values
+    [2.0]
+    """
+    kinds, strings, names = record.kinds, record.strings, record.equations.primitive
+    control = [kinds.get(strings[name], "control") == "control" for name in names]
+    table = CostTable(rows_of(record, [(FREE, "all" if each else None) for each in control]))
+    values: dict[int, float | None] = {}
+
+    def value(row: int) -> float | None:
+        if row not in values:
+            runs = table.least_runs[row] if is_of_run else 1
+            own = seconds.get(row)
+            parts = [] if own is None or runs == 0 else [own * 1e6 / runs]
+            for body, trips in table.rows[row].uses if control[row] else ():
+                inside = [value(each) for each in table.ranges[body]]
+                parts += [
+                    (1 if trips is None else trips) * each for each in inside if each is not None
+                ]
+            values[row] = sum(parts) if parts else None
+        return values[row]
+
+    microseconds = [value(row) for row in range(len(names))]
+    time = schema.CostColumn(name="time", unit="us", basis="measured", values=microseconds)
+    return dataclasses.replace(record, costs=[*record.costs, time])

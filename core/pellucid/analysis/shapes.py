@@ -14,6 +14,7 @@ class Shape(NamedTuple):
 
     dims: tuple[int, ...]
     bits: float
+    is_complex: bool = False
 
     @property
     def size(self) -> int:
@@ -38,16 +39,23 @@ def bits_of(dtype: str) -> int | None:
     return 8 if dtype == "i1" else int(digits.group())
 
 
+_COMPLEX = ("c64", "c128")
+
+
 @cached(4096)
 def hlo_shapes(type_text: str) -> tuple[Shape, ...]:
     """The arrays in an HLO type, those of a tuple one after the other.
 
     >>> hlo_shapes("(f32[2,3]{1,0}, pred[])")
-    (Shape(dims=(2, 3), bits=32), Shape(dims=(), bits=8))
+    (Shape(dims=(2, 3), bits=32, is_complex=False), Shape(dims=(), bits=8, is_complex=False))
     """
     return tuple(
         [
-            Shape(tuple(map(int, filter(None, dims.split(",")))), bits_of(dtype) or 0)
+            Shape(
+                tuple(map(int, filter(None, dims.split(",")))),
+                bits_of(dtype) or 0,
+                dtype in _COMPLEX,
+            )
             for dtype, dims in re.findall(r"(\w+)\[([\d,]*)\]", type_text)
         ]
     )

@@ -114,14 +114,21 @@ class _ModuleWriter:
             text = str(mlir_type)
             dims, dtype, bits = tensor_type(text)
             index = self.columns.array_type(text, dtype, dims, bits)
-            entry = self.types[mlir_type] = index, Shape(tuple(dims or ()), bits or 0)
+            entry = self.types[mlir_type] = (
+                index,
+                Shape(tuple(dims or ()), bits or 0, dtype.startswith("complex")),
+            )
         return entry
 
     def constant(self, operation: Any) -> None:
         [result] = operation.results
         type_index, _ = self.type(result.type)
-        value = operation.attributes["value"]
-        text = _splat_text(value) if result.type.shape else str(value)
+        if "complex" in str(result.type):  # whose attribute the bindings can't give
+            constant = operation.get_asm(large_elements_limit=_CONSTANTS_SHOWN)
+            text = constant.partition("stablehlo.constant ")[2].partition(" loc(")[0].strip()
+        else:
+            value = operation.attributes["value"]
+            text = _splat_text(value) if result.type.shape else str(value)
         text = re.sub(r"^dense<(.*)> : .*$", r"\1", text, flags=re.DOTALL)
         self.literals[result] = self.columns.literal(text, type_index)
 
@@ -237,6 +244,11 @@ def _details(name: str, operation: Any, operands: Sequence[Shape]) -> Details:
         labels = [label.strip() for label in kernel.group(1).split(",")] if kernel else []
         features = operands[1].dims[labels.index("o")] if "o" in labels else 1
         return Details(summed=operands[1].size / max(1, features))
+    if name == "stablehlo.sort":
+        return Details(lengths=(operands[0].dims[int(attributes["dimension"])],))
+    if name == "stablehlo.fft":
+        lengths = tuple([int(n) for n in attributes["fft_length"]])
+        return Details(lengths=lengths, is_real="RFFT" in str(attributes["fft_type"]))
     if name == "stablehlo.reduce_window":
         return Details(window=math.prod(attributes["window_dimensions"]))
     return Details()

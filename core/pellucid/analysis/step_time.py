@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from pellucid.introspect.schema import CollectiveRecord, FunctionShardingRecord
 
+from .costs import is_branch
 from .layouts import size_of, whole_axis
 from .machines import Machine
 
@@ -98,16 +99,21 @@ class _Clock:
     def equation(self, place: int, row: int) -> float:
         """Time of one run of an equation at a site."""
         sites = self.within.get((place, row))
-        if sites is None:
+        # What combines elements by a program costs what its own row says: that counts each pair.
+        if sites is None or self.kinds[row] != "control":
             return self.own(place, row)
-        equations = self.record.program.equations
-        trips = dict(
-            zip(equations.bodies[self.uses[row]], equations.body_trips[self.uses[row]], strict=True)
-        )
-        bodies = [(trips.get(self.record.sites.body[site]), self.at(site)) for site in sites]
-        counted = sum(count * seconds for count, seconds in bodies if count is not None)
-        # Of branches one runs; of a loop's condition and body the body is what takes time.
-        return counted + max((seconds for count, seconds in bodies if count is None), default=0.0)
+        program = self.record.program
+        roles, trips = dict[int, str](), dict[int, int | None]()
+        for use in range(*self.uses[row].indices(len(program.equations.bodies))):
+            body = program.equations.bodies[use]
+            roles[body] = program.strings[program.equations.body_roles[use]]
+            trips[body] = program.equations.body_trips[use]
+        bodies = [(self.record.sites.body[site], self.at(site)) for site in sites]
+        # As in `costs.CostTable.least`: of branches the dearest, and loops of unknown length count once.
+        if all(is_branch(roles.get(body, "")) for body, _ in bodies):
+            return max(seconds for _, seconds in bodies)
+        counts = [(trips.get(body), seconds) for body, seconds in bodies]
+        return sum((1 if count is None else count) * seconds for count, seconds in counts)
 
     def own(self, place: int, row: int) -> float:
         """Time of an equation that runs no program."""

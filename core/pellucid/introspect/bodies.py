@@ -15,7 +15,7 @@ class Body(NamedTuple):
     role: str
     """The param that holds it, for example `jaxpr` or `branches[1]`."""
     trips: int | None
-    """How often one run of the equation runs it; None where that is not known."""
+    """How often one run of the equation runs it: 0 if it serves transformations alone; None where that is not known."""
     is_branch: bool
     """Whether the equation runs one of several programs, of which this is one."""
 
@@ -27,15 +27,26 @@ def bodies_of(equation: Equation) -> list[Body]:
         return []
     slots = equation.primitive.slots(params)
     is_branch = slots is not None and bool(slots.choosing)
-    trips = None if slots is None or is_branch else slots.runs
+    running = equation.primitive.running_program
+    programs = None if slots is None else {id(slot.program) for slot in slots.programs}
+
+    def trips(role: str, program: Jaxpr | ClosedJaxpr) -> int | None:
+        if running:
+            return 1 if role == running else 0
+        if slots is None or programs is None:
+            return None
+        if id(program) not in programs:
+            return 0
+        return None if is_branch else slots.runs
+
     bodies = []
     for role, value in zip(params._fields, params, strict=True):
         if isinstance(value, (Jaxpr, ClosedJaxpr)):
-            bodies.append(Body(_open(value), role, trips, is_branch))
+            bodies.append(Body(_open(value), role, trips(role, value), is_branch))
         elif isinstance(value, (tuple, list)):
             names = getattr(value, "_fields", None) or range(len(value))
             bodies += [
-                Body(_open(item), f"{role}[{name}]", trips, is_branch)
+                Body(_open(item), f"{role}[{name}]", trips(f"{role}[{name}]", item), is_branch)
                 for name, item in zip(names, value, strict=True)
                 if isinstance(item, (Jaxpr, ClosedJaxpr))
             ]

@@ -194,7 +194,7 @@ class EquationColumns(Record):
     body_roles: list[int]
     """Text: the param that holds the body, for example `cond_jaxpr` or `branches[1]`."""
     body_trips: list[int | None]
-    """How often one run of the equation runs the body; None where nobody can know."""
+    """How often one run of the equation runs the body: 0 if it serves transformations alone; None where nobody can know."""
     transformation: list[int]
     """Text: the transformation that made this equation from others; 0 for the user's own."""
     origin_counts: list[int]
@@ -326,11 +326,13 @@ class DiffRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledCostRecord(Record):
-    """Cost of one run of an executable on one device, as the compiler estimates it."""
+    """Estimated cost of one run of an executable on one device: loops count as often as they run, of branches the dearest."""
 
     flops: float | None
     transcendentals: float | None
     bytes_accessed: float | None
+    is_least: bool = False
+    """Whether the cost may be more: loops of unknown length count once, and native code nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -373,7 +375,7 @@ class KernelRecord(Record):
     bytes_accessed: float | None
     """In one run of the executable, all executions together."""
     executions: int | None = 1
-    """In one run; None where it isn't known, in branches and loops without a known number of iterations, and 1 is counted."""
+    """In one run; None where it isn't known, in branches and loops of unknown length: these count once."""
     lines: list[LineShareRecord] = field(default_factory=list)
     """The lines that it computes, if it is not on one itself; empty where no line is known."""
     is_line_inferred: bool = False

@@ -131,7 +131,9 @@ export interface EquationColumns {
   readonly bodies: readonly number[];
   /** Text: the param that holds the body, for example `cond_jaxpr` or `branches[1]`. */
   readonly body_roles: readonly number[];
-  /** How often one run of the equation runs the body; None where nobody can know. */
+  /**
+   * How often one run of the equation runs the body: 0 if it serves transformations alone; None where nobody can know.
+   */
   readonly body_trips: readonly (number | null)[];
   /** Text: the transformation that made this equation from others; 0 for the user's own. */
   readonly transformation: readonly number[];
@@ -242,11 +244,15 @@ export interface DiffRecord {
   readonly kind: "diff";
 }
 
-/** Cost of one run of an executable on one device, as the compiler estimates it. */
+/**
+ * Estimated cost of one run of an executable on one device: loops count as often as they run, of branches the dearest.
+ */
 export interface CompiledCostRecord {
   readonly flops: number | null;
   readonly transcendentals: number | null;
   readonly bytes_accessed: number | null;
+  /** Whether the cost may be more: loops of unknown length count once, and native code nothing. */
+  readonly is_least: boolean;
 }
 
 /** Memory of an executable on one device. */
@@ -283,7 +289,7 @@ export interface KernelRecord {
   /** In one run of the executable, all executions together. */
   readonly bytes_accessed: number | null;
   /**
-   * In one run; None where it isn't known, in branches and loops without a known number of iterations, and 1 is counted.
+   * In one run; None where it isn't known, in branches and loops of unknown length: these count once.
    */
   readonly executions: number | null;
   /** The lines that it computes, if it is not on one itself; empty where no line is known. */

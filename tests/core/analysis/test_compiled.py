@@ -121,3 +121,36 @@ def test_a_fused_kernel_is_shared_by_the_lines_in_it():
     lines = lines_of(analysis.compiled(f, w, w))
     first = f.__code__.co_firstlineno
     assert lines[first + 1] > 0.99 * sum(lines.values())
+
+
+def test_transcendentals_and_bytes_of_loops_count_as_often_as_they_run():
+    def f(x):
+        return lax.scan(lambda c, row: (lax.tanh(c + row), c * 2.0), x[0], x)
+
+    x = np.ones((100, 1000), np.float32)
+    cost = analysis.compiled(f, x).cost
+    assert cost.transcendentals == 100 * 1000
+    # Each run reads a row and writes one: a kernel that takes or replaces a part of an array moves that part.
+    assert cost.bytes_accessed < 20 * x.nbytes
+    assert not cost.is_least
+
+
+def test_of_branches_the_dearest_counts():
+    def f(x):
+        return lax.cond(x[0, 0] > 0, lambda x: x @ x, lambda x: lax.tanh(x) + x @ x @ x, x)
+
+    record = analysis.compiled(f, np.ones((64, 64), np.float32))
+    assert record.cost.flops == pytest.approx(2 * 2 * 64**3, rel=0.02)
+    products = [each for each in record.kernels if each.flops >= 2 * 64**3]
+    assert {each.executions for each in products} == {None}
+
+
+def test_loops_of_unknown_length_count_once_and_say_so():
+    def f(x):
+        return lax.while_loop(lambda c: c[0, 0] < 9.0, lambda c: c @ x, x)
+
+    figure = pl.viz.compiled(f)(np.ones((64, 64), np.float32))
+    assert figure.record.cost.is_least
+    assert figure.record.cost.flops == pytest.approx(2 * 64**3, rel=0.01)
+    assert "work (estimate): at least 524" in repr(figure)
+    assert "runs not known" in repr(figure)

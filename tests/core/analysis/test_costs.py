@@ -103,3 +103,26 @@ def test_a_function_that_combines_elements_runs_for_each_pair():
         pl.jit(lambda x: lax.reduce(x, F(0), largest_magnitude, (1,))).lower(x)
     )
     assert total_cost(lowered, "flops") == actual.flops
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "flops"),
+    [
+        (lambda x: x * x, np.ones(12, np.complex64), 48),
+        (lambda x: x.sum(), np.ones(12, np.complex64), 44),
+        (lambda x: x @ x, np.ones((3, 3), np.complex64), 4 * 2 * 27),
+        (lambda x: lax.fft(x, "FFT", (4, 8)), np.ones((3, 4, 8), np.complex64), 3 * 5 * 32 * 5),
+        (lambda x: lax.sort(x, dimension=0), np.ones((8, 5), F), 40 * 3),
+    ],
+)
+def test_all_stages_count_alike(function, x, flops):
+    traced = pl.jit(function).trace(x)
+    for stage in (traced, traced.lower(), traced.lower().compile()):
+        assert total_cost(analysis.program(stage), "flops") == pytest.approx(flops, rel=0.03)
+
+
+def test_programs_for_transformations_alone_cost_nothing():
+    def solve(b):
+        return lax.custom_linear_solve(lambda x: 2.0 * x, b, lambda _, b: b / 2.0, symmetric=True)
+
+    assert cost(solve, np.ones(100, F)).flops == 100

@@ -54,6 +54,7 @@ from pellucid_viz.render.text import (
     function_text,
     holders_of,
     misses_text,
+    runs_text,
     tile_count,
     tile_text,
 )
@@ -95,7 +96,7 @@ def _compiled(record: CompiledRecord) -> str:
         (
             [
                 kernel.name,
-                kernel.category,
+                kernel.category + runs_text(kernel),
                 "" if kernel.flops is None else count_text(kernel.flops, "flop"),
                 "" if kernel.bytes_accessed is None else bytes_text(kernel.bytes_accessed),
             ]

@@ -16,6 +16,7 @@ from pellucid.introspect.schema import (
     FunctionEntryRecord,
     FunctionRecord,
     FunctionShardingRecord,
+    KernelRecord,
     LadderRecord,
     LensRecord,
     MemoryRecord,
@@ -91,7 +92,10 @@ def compiled_text(record: CompiledRecord) -> str:
     lines += [f"  {name}: {value}" for name, value in compiled_facts(record)]
     if record.kernels:
         lines.append(f"  {len(record.kernels)} kernels:")
-        rows = [f"    {kernel.name} ({kernel.category})" for kernel in record.kernels[:_MAX_ROWS]]
+        rows = [
+            f"    {kernel.name} ({kernel.category}{runs_text(kernel)})"
+            for kernel in record.kernels[:_MAX_ROWS]
+        ]
         lines += [*rows, *more_rows(len(record.kernels), "kernel")]
     return "\n".join(lines)
 
@@ -102,15 +106,23 @@ def compiled_facts(record: CompiledRecord) -> Iterator[tuple[str, str]]:
     if record.phases:
         steps = (f"{phase.name} {seconds_text(phase.seconds)}" for phase in record.phases)
         yield "made in", ", ".join(steps)
+    least = "at least " if cost.is_least else ""
     if cost.flops is not None:
-        yield "work (estimate)", count_text(cost.flops, "flop")
+        yield "work (estimate)", least + count_text(cost.flops, "flop")
     if cost.bytes_accessed is not None:
-        yield "memory traffic (estimate)", bytes_text(cost.bytes_accessed)
+        yield "memory traffic (estimate)", least + bytes_text(cost.bytes_accessed)
     yield "arguments", bytes_text(memory.argument_bytes)
     donated = f", {bytes_text(memory.alias_bytes)} in donated arguments"
     yield "results", bytes_text(memory.output_bytes) + (donated if memory.alias_bytes else "")
     yield "temporary", bytes_text(memory.temporary_bytes)
     yield "peak", bytes_text(memory.peak_bytes)
+
+
+def runs_text(kernel: KernelRecord) -> str:
+    """How often one run of the executable runs a kernel, as it stands behind its kind; nothing for once."""
+    if kernel.executions == 1:
+        return ""
+    return ", runs not known" if kernel.executions is None else f" × {kernel.executions:,}"
 
 
 def memory_text(record: MemoryRecord) -> str:

@@ -203,6 +203,7 @@ class LinearSolve(Programs[LinearSolveParams]):
 
     name = "custom_linear_solve"
     traits = CONTROL.replace(makes_nan=True)
+    running_program = "jaxprs[solve]"
 
     def abstract_eval(self, avals, params):
         return params.jaxprs.solve.out_avals

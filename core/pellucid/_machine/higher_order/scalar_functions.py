@@ -64,7 +64,7 @@ from pellucid._machine.primitives import (
     zero_of,
     zeros,
 )
-from pellucid._machine.primitives.counts import combinations, window_combinations
+from pellucid._machine.primitives.counts import pairs, window_pairs
 from pellucid._machine.primitives.gather_scatter import (
     Scatter,
     ScatterParams,
@@ -245,7 +245,7 @@ class Reduce(CombiningReduction[ReduceParams]):
     """A reduction along whole dimensions."""
 
     name = "reduce"
-    traits = Traits(kind="reduction", flops=combinations, makes_nan=True, returns_list=True)
+    traits = Traits(kind="reduction", flops=pairs, makes_nan=True, returns_list=True)
 
     def shape(self, shape, params):
         return reduced_shape(shape, params.dimensions, "reduce")
@@ -359,7 +359,7 @@ class ReduceWindow(CombiningReduction[ReduceWindowParams]):
     """A reduction of each of many windows."""
 
     name = "reduce_window"
-    traits = Traits(kind="reduction", flops=window_combinations, makes_nan=True, returns_list=True)
+    traits = Traits(kind="reduction", flops=window_pairs, makes_nan=True, returns_list=True)
 
     def shape(self, shape, params):
         return window_shape(shape, params.window, "reduce_window")

@@ -269,6 +269,9 @@ class Programs(Primitive[P]):
     rule_params: tuple[str, ...] = ()
     """Names of params that transformations alone read: a lowered program doesn't depend on them."""
 
+    running_program = ""
+    """Where it has no `slots`: place of the one program that it runs, `field[name]`; others serve transformations alone."""
+
     def types(self, avals, params):
         return tuple(self.abstract_eval(avals, params)), self.effects(avals, params)
 

@@ -11,9 +11,14 @@ from pellucid._machine.base import is_static
 from pellucid._machine.ir import real_operations, size_of
 
 
-def combinations(operands, results, params):
-    """Of a reduction: one for each element of the first operand beyond those of the result."""
+def pairs(operands, results, params):
+    """Pairs that a reduction combines: one for each element of the first operand beyond those of the result."""
     return max(0.0, size_of(operands[0]) - size_of(results[0]))
+
+
+def combinations(operands, results, params):
+    """Of a reduction: an operation for each pair."""
+    return pairs(operands, results, params) * real_operations(results[0])
 
 
 def operand_elements(operands, results, params):
@@ -26,9 +31,14 @@ def update_elements(operands, results, params):
     return size_of(operands[-1])
 
 
-def window_combinations(operands, results, params):
-    """One for each element of each window but the first."""
+def window_pairs(operands, results, params):
+    """Pairs that a reduction of windows combines: one for each element of each window but the first."""
     return size_of(results[0]) * max(0, math.prod(params.window_dimensions) - 1)
+
+
+def window_combinations(operands, results, params):
+    """Of a reduction of windows: an operation for each pair."""
+    return window_pairs(operands, results, params) * real_operations(results[0])
 
 
 def window_comparisons(operands, results, params):

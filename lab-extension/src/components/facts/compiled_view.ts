@@ -35,10 +35,13 @@ type Order = 'seconds' | 'bytes' | 'flops' | 'kernels';
 export function compiledView(record: CompiledRecord, events: ProgramEvents = {}): FactsView {
   const { memory, cost } = record;
   const program = record.program === null ? null : new Program(record.program);
+  const least = cost.is_least ? 'at least ' : '';
   const chips = [
     counted(record.device_count, `${oneLine(record.platform, 20)} device`),
-    cost.flops === null ? '' : `${quantity(cost.flops, 'flop')} (estimate)`,
-    cost.bytes_accessed === null ? '' : `${quantity(cost.bytes_accessed, 'B')} moved (estimate)`,
+    cost.flops === null ? '' : `${least}${quantity(cost.flops, 'flop')} (estimate)`,
+    cost.bytes_accessed === null
+      ? ''
+      : `${least}${quantity(cost.bytes_accessed, 'B')} moved (estimate)`,
     `peak ${quantity(memory.peak_bytes, 'B')}`,
   ].filter(Boolean);
   return new FactsView(
@@ -226,13 +229,22 @@ function kernelsTable(kernels: readonly KernelRecord[]): HTMLElement {
       .sort((a, b) => (b.seconds ?? 0) - (a.seconds ?? 0) || weight(b) - weight(a))
       .slice(0, MOST_KERNELS)
       .map(kernel => [
-        el('code', {}, oneLine(kernel.name, 80)),
+        [el('code', {}, oneLine(kernel.name, 80)), runsText(kernel)],
         kernel.is_line_inferred ? `${kernel.category} (line inferred)` : kernel.category,
         kernel.flops === null ? '' : quantity(kernel.flops, 'flop'),
         kernel.bytes_accessed === null ? '' : quantity(kernel.bytes_accessed, 'B'),
         ...(isTimed ? [duration(kernel.seconds ?? 0)] : []),
       ]),
   );
+}
+
+/** How often one run of the executable runs a kernel; nothing for once. */
+function runsText({ executions }: KernelRecord): HTMLElement | null {
+  if (executions === 1 || executions === undefined) {
+    return null;
+  }
+  const text = executions === null ? 'runs not known' : `× ${executions.toLocaleString('en-US')}`;
+  return el('span', { class: 'pl-muted' }, ` ${text}`);
 }
 
 /** Kernels that work or move most come first; one operation takes about as long as moving a byte. */
