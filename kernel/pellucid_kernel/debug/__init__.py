@@ -3,7 +3,7 @@
 `debug(f)(x)` gives a session to step through; `find(f, isnan)(x)` gives the place where a value first goes wrong, in the
 backward pass too; `diverge` compares two ways of running; `explain_grad(f)(x)` says why a gradient is NaN or zero;
 `post_mortem()` opens the call that failed; `prompt(f)(x)` opens a prompt in a terminal; `record(f)(x)` keeps a run to be
-looked at later. In JupyterLab its own debugger stops.
+looked at later; `repeat(f, n)(x)` says which operation of n runs isn't equal to the bit. In JupyterLab its own debugger stops.
 """
 
 import importlib
@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from pellucid_kernel.debug.finders import Finding, debug, exceeds, find, isinf, isnan
     from pellucid_kernel.debug.gradients import Explanation, explain_grad
     from pellucid_kernel.debug.recordings import record
+    from pellucid_kernel.debug.repetition import Repetition, Unrepeated, repeat
     from pellucid_kernel.debug.session import Breakpoint, Session, StackFrame
     from pellucid_kernel.debug.terminal import Prompt, prompt
 
 __all__ = [
-    "Breakpoint", "Difference", "Divergence", "Explanation", "Finding", "FirstDifference", "Prompt", "Session", "StackFrame", "debug", "diverge",
-    "exceeds", "explain_grad", "find", "isinf", "isnan", "post_mortem", "prompt", "record",
+    "Breakpoint", "Difference", "Divergence", "Explanation", "Finding", "FirstDifference", "Prompt", "Repetition", "Session", "StackFrame", "Unrepeated", "debug", "diverge",
+    "exceeds", "explain_grad", "find", "isinf", "isnan", "post_mortem", "prompt", "record", "repeat",
 ]  # fmt: skip
 _MODULES = (
     "differences",
@@ -30,6 +31,7 @@ _MODULES = (
     "finders",
     "gradients",
     "recordings",
+    "repetition",
     "session",
     "terminal",
 )

@@ -1,0 +1,151 @@
+"""Runs of one call that should be equal bit for bit: which operation isn't."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import pellucid as pl
+from pellucid.introspect.errors import ArgumentValueError
+from pellucid.introspect.evaluation import evaluated
+from pellucid.introspect.stepping import line_text
+from pellucid_kernel.debug.differences import ulps
+
+MAX_ROWS = 12
+"""Maximum number of operations in the text of a repetition."""
+
+
+class Unrepeated(NamedTuple):
+    """An operation whose results are others in some run."""
+
+    primitive: str
+    line: str
+    """The user's line."""
+    runs: int
+    """Number of runs whose results are not those of the first."""
+    ulps: float
+    """The largest distance of two elements, in units of the last place; 0 for zeros of both signs, and NaN of other bits."""
+    begins: bool
+    """Whether its operands are equal in all runs, so that the difference begins here."""
+
+    def __str__(self) -> str:
+        kind = "begins" if self.begins else "follows"
+        return f"{self.runs:>5} {self.ulps:>8.3g}  {kind:<8} {self.primitive:<22} {self.line}"
+
+
+class Repetition:
+    """How the runs of one call repeat; `print(repetition)` shows the operations that don't.
+
+    >>> repetition = repeat(lambda x: x * 2.0, 3)(1.0)
+    >>> repetition.is_exact, repetition.rows
+    (True, [])
+    """
+
+    def __init__(self, name: str, n: int, rows: list[Unrepeated], results: list[int]) -> None:
+        self._name = name
+        self.n = n
+        """Number of runs."""
+        self.rows = rows
+        """The operations that don't repeat, in the order in which they run."""
+        self.results = results
+        """Numbers of the function's own results that don't repeat, compiled as it always is, without its other values."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all runs are equal bit for bit, in the results and in all values between."""
+        return not self.rows and not self.results
+
+    @property
+    def first(self) -> Unrepeated | None:
+        """The first operation that doesn't repeat; None where each of them does."""
+        return self.rows[0] if self.rows else None
+
+    def __str__(self) -> str:
+        if self.is_exact:
+            return f"{self.n} runs of {self._name} are equal to the bit, in all values"
+        numbers = ", ".join(map(str, self.results))
+        own = f"its results {numbers} differ" if self.results else "its results are equal"
+        if self.first is None:
+            where = "no operation differs where all values are kept: the compiler's own order of a sum, or memory, does"
+            return f"{self.n} runs of {self._name} don't repeat: {own}, and {where}"
+        more = len(self.rows) - MAX_ROWS
+        return "\n".join(
+            [
+                f"{self.n} runs of {self._name} don't repeat from `{self.first.primitive}` on ({own}): {self.first.line}",
+                f"{'runs':>5} {'ulps':>8}  {'':<8} {'operation':<22} line",
+                *map(str, self.rows[:MAX_ROWS]),
+                *([f"… and {more} other operations"] if more > 0 else []),
+            ]
+        )
+
+    def __repr__(self) -> str:
+        return f"Repetition({self})"
+
+
+def repeat(function: Callable[..., Any], n: int = 5) -> Callable[..., Repetition]:
+    """A function that runs a call `n` times, and says which operation doesn't repeat bit for bit.
+
+    The call runs as it is compiled always, and once more compiled to give all its values; loops and branches are compared by
+    their results. Python functions that the program calls run each time. Values of two runs are kept in memory.
+
+    Raises: ArgumentValueError for fewer than two runs.
+
+    >>> print(repeat(lambda x: x + 1.0)(2.0))
+    5 runs of <lambda> are equal to the bit, in all values
+    """
+    if n < 2:
+        raise ArgumentValueError(
+            "there is nothing to compare in fewer than two runs.", got=f"n={n}"
+        )
+
+    def repeated(*args: Any) -> Repetition:
+        program = pl.make_jaxpr(function)(*args)
+        operands = [*map(pl.numpy.asarray, pl.tree.leaves(args))]
+        compiled = pl.jit(function)
+        first, *others = (pl.tree.leaves(compiled(*args)) for _ in range(n))
+        differing = [
+            i for i, x in enumerate(first) if any(_bits(x) != _bits(run[i]) for run in others)
+        ]
+        return Repetition(
+            getattr(function, "__name__", "the function"), n, _rows(program, operands, n), differing
+        )
+
+    return repeated
+
+
+def _rows(program: Any, operands: list[Any], n: int) -> list[Unrepeated]:
+    """The equations of a program whose results aren't equal in `n` runs."""
+    first = evaluated(program, operands, is_compiled=True, calls_host=True)
+    found: dict[int, tuple[int, float]] = {}
+    unequal: set[Any] = set()
+    for _ in range(n - 1):
+        run = evaluated(program, operands, is_compiled=True, calls_host=True)
+        pairs = zip(first.jaxpr.equations, run.jaxpr.equations, strict=True)
+        for i, (equation, other) in enumerate(pairs):
+            distance = None
+            for v, w in zip(equation.results, other.results, strict=True):
+                if v not in first.values:
+                    continue
+                a, b = first.values[v], run.values[w]
+                if _bits(a) != _bits(b):
+                    distance = max(distance or 0.0, ulps(a, b))
+                    unequal.add(v)
+            if distance is not None:
+                runs, before = found.get(i, (0, 0.0))
+                found[i] = runs + 1, max(before, distance)
+    equations = first.jaxpr.equations
+    return [
+        Unrepeated(
+            equations[i].primitive.name, line_text(equations[i]), runs, distance,
+            not any(v in unequal for v in equations[i].operands if v in first.values),
+        )
+        for i, (runs, distance) in sorted(found.items())
+    ]  # fmt: skip
+
+
+def _bits(x: Any) -> bytes:
+    if pl.numpy.issubdtype(x.dtype, pl.dtypes.extended):
+        x = pl.random.key_data(x)
+    return np.asarray(x).tobytes()
