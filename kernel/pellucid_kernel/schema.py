@@ -14,6 +14,7 @@ from pellucid.introspect.schema import (
     ProgramRecord,
     Record,
     ShardingRecord,
+    WhatIfRecord,
 )
 from pellucid_profiler.schema import PerfettoRecord, TimelineRecord
 
@@ -103,8 +104,25 @@ class ArraySliceRequest(Record):
     kind: Literal["show_array_slice"] = "show_array_slice"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIfRequest(Record):
+    """Asks for another placement of a function, or for the fastest ones."""
+
+    request: int
+    figure: str
+    """`WhatIfRecord.figure`."""
+    axis_names: list[str]
+    axis_sizes: list[int]
+    dim_axes: list[list[list[str]]]
+    """Mesh axes for each of the record's arguments and each dimension."""
+    search_under: int | None
+    """Bytes of memory under which the fastest placements are searched; None without a search."""
+    kind: Literal["show_placement"] = "show_placement"
+
+
 Request = (
     FollowRequest
+    | WhatIfRequest
     | ArrayRequest
     | ArraySliceRequest
     | ProgramRequest
@@ -167,6 +185,7 @@ Shown = (
     | PerfettoRecord
     | ArrayValuesRecord
     | ArraySliceRecord
+    | WhatIfRecord
 )
 """Views that a request can ask for."""
 

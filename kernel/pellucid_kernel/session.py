@@ -17,6 +17,7 @@ from pellucid_kernel.compilations import Progress, RecompilationNotes
 from pellucid_kernel.completion import Hints
 from pellucid_kernel.failures import FailureDisplay
 from pellucid_kernel.panels import PANELS
+from pellucid_kernel.placements import HANDLERS as PLACEMENT_HANDLERS
 from pellucid_kernel.profiles import HANDLERS as PROFILE_HANDLERS
 from pellucid_kernel.schema import AnswerRecord
 
@@ -31,6 +32,7 @@ class Session:
             kind: handler
             for handlers in (
                 ARRAY_HANDLERS,
+                PLACEMENT_HANDLERS,
                 PROFILE_HANDLERS,
                 *(panel.handlers() for panel in self._panels.values()),
             )

@@ -18,13 +18,14 @@ def step(params, x):
         x = jnp.tanh(x @ layer["up"]) @ layer["down"]
     return x.sum()
 layer = {"up": placed((1024, 4096), None, "model"), "down": placed((4096, 1024), "model")}
-w = pl.viz.what_if(step, {"layers": [layer] * 3}, placed((4096, 1024), "data")).widget()
-w"""
+figure = pl.viz.what_if(step, {"layers": [layer] * 3}, placed((4096, 1024), "data"))
+"""
+WIDGET = f"{STEP}w = figure.widget()\nw"
 
 
 def test_axes_are_resized_and_dropped_and_fast_placements_found(lab: Lab) -> None:
     lab.page.set_viewport_size({"width": 1600, "height": 1000})
-    lab.open_notebook("what_if.ipynb", [STEP, "w.mesh, w.figure.placement.dims[-1]"])
+    lab.open_notebook("what_if.ipynb", [WIDGET, "w.mesh, w.figure.placement.dims[-1]"])
     view = lab.output_of(0).last
     costs = view.get_by_role("table", name="Costs")
     expect(costs).to_contain_text("data=64, model=8 · 512 devices")
@@ -40,7 +41,7 @@ def test_axes_are_resized_and_dropped_and_fast_placements_found(lab: Lab) -> Non
     # The slider that was moved keeps the focus, so that the next key moves it on.
     expect(slider).to_be_focused()
     slider.press("ArrowLeft")
-    expect(costs.get_by_text("data=64, model=8 · 512 devices")).to_have_count(2)
+    expect(costs.get_by_text("data=64, model=8 · 512 devices")).to_have_count(1)
 
     x = view.get_by_role("row").filter(has=lab.page.locator("code", has_text=re.compile("^x$")))
     view.locator(".pl-mesh-axis .pl-axis-chip", has_text="model").drag_to(
@@ -68,17 +69,40 @@ def test_axes_are_resized_and_dropped_and_fast_placements_found(lab: Lab) -> Non
     expect(refusal).to_contain_text("what_if takes meshes of 1 to 4096 devices")
 
 
-def test_a_figure_without_a_kernel_shows_costs_and_no_controls(lab: Lab) -> None:
-    lab.open_notebook("static.ipynb", [STEP, "w.figure.search(count=2)"])
-    view = lab.output_of(1).last
-    expect(view.get_by_role("table", name="Fastest placements").get_by_role("row")).to_have_count(3)
+def test_a_figure_is_the_control_while_its_kernel_has_it(lab: Lab) -> None:
+    lab.open_notebook("figure.ipynb", [f"{STEP}figure"])
+    view = lab.output_of(0).last
+    costs = view.get_by_role("table", name="Costs")
+    # How arguments lie today stands there once.
+    expect(costs.get_by_text("data=64, model=8 · 512 devices")).to_have_count(1)
+    expect(costs).not_to_contain_text("What if")
+    lab.screenshots("what_if_today")
+    slider = view.get_by_role("slider", name="size of model")
+    slider.focus()
+    slider.press("ArrowRight")
+    expect(costs).to_contain_text("data=64, model=16 · 1,024 devices")
+    expect(slider).to_be_focused()
+    slider.press("ArrowRight")
+    expect(costs).to_contain_text("data=64, model=32 · 2,048 devices")
+    view.get_by_role("button", name="Search").click()
+    best = view.get_by_role("table", name="Fastest placements")
+    expect(best.get_by_role("row")).to_have_count(6, timeout=30_000)
+    slider = view.get_by_role("slider", name="size of data")
+    slider.focus()
+    slider.press("End")
+    refusal = view.get_by_role("alert")
+    expect(refusal).to_contain_text("what_if takes meshes of 1 to 4096 devices")
+    lab.evaluate_in_kernel("get_ipython().run_line_magic('reset', '-f'); import gc; gc.collect()")
+    slider.press("ArrowLeft")
+    expect(refusal).to_contain_text("this figure is gone")
     expect(view.get_by_role("slider")).to_have_count(0)
-    expect(view.get_by_role("button", name="Search")).to_have_count(0)
+    expect(view).to_contain_text("figure.change(mesh, specs)")
+    lab.screenshots("what_if_without_kernel")
 
 
 def test_axes_are_named_in_narrow_cells_of_both_themes(lab: Lab) -> None:
     lab.page.set_viewport_size({"width": 520, "height": 900})
-    lab.open_notebook("narrow.ipynb", [STEP])
+    lab.open_notebook("narrow.ipynb", [f"{STEP}figure"])
     lab.command("application:toggle-left-area")
     view = lab.output_of(0).last
     costs = view.get_by_role("table", name="Costs")

@@ -326,6 +326,31 @@ def test_slices_and_parts_of_a_drawn_array_are_asked_for(client):
     assert "gone" in panel.next("answer")["error"]
 
 
+def test_other_placements_of_a_figure_are_asked_for(client):
+    run(client, "def total(x):\n    return x.sum()")
+    run(client, "figure = pl.viz.what_if(total, pl.ShapeDtypeStruct((64, 32), 'float32'))")
+    drawn = record_in(run(client, "figure.change({'data': 4})"))
+    panel = Panel(client)
+
+    def ask(request, shown, size, under=None, kind="show_placement"):
+        panel.ask(
+            kind=kind, request=request, figure=shown["figure"], axis_names=["data"], axis_sizes=[size],
+            dim_axes=[[["data"], []]], search_under=under,
+        )  # fmt: skip
+        return panel.next("answer")
+
+    answer = ask(1, drawn, 16)["shown"]
+    assert answer["placement"]["axis_sizes"] == [16]
+    assert answer["arguments"][0]["device_bytes"] == 64 * 32 * 4 // 16
+    # An answer is asked for the next one, and a request may come from the first record still.
+    answer = ask(2, answer, 8, under=10**6)["shown"]
+    assert answer["best"]
+    refused = ask(3, drawn, 128)["shown"]
+    assert "can't be split evenly into 128 parts" in refused["refusal"]
+    assert refused["placement"]["axis_sizes"] == [4]
+    assert "gone" in ask(4, {"figure": "none"}, 8)["error"]
+
+
 def test_a_jitted_function_is_a_card(client):
     run(client, "@pl.jit\ndef card(x, n=2):\n    return x**n\n\nheld = card(jnp.ones(3))")
     outputs = run(client, "card")

@@ -354,3 +354,12 @@ def test_the_widget_of_what_if_answers_requests_and_says_what_cannot_be():
     assert (actual["refusal"], actual["memory_limit_bytes"]) == ("", 1000)
     assert all(each["peak_bytes"] <= 1000 for each in actual["best"])
     assert widget.answered == 3
+
+
+def test_what_lies_as_today_has_one_column():
+    figure = pl.viz.what_if(jitted, pl.ShapeDtypeStruct((64, 8), "float32"))
+    lines = repr(figure).splitlines()
+    assert lines[1].split() == ["today"]
+    assert "figure.change(mesh, specs) shows another placement" in repr(figure)
+    assert "what if" not in figure.static
+    assert repr(figure.change({"data": 8})).splitlines()[1].split() == ["today", "what", "if"]

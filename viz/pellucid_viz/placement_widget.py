@@ -12,9 +12,6 @@ from pellucid_viz.widget import RecordWidget
 if TYPE_CHECKING:
     from pellucid_viz.placements import WhatIfFigure
 
-SEARCH_SECONDS = 10.0
-"""Time after which a search of the widget begins no further estimate."""
-
 
 class WhatIfWidget(RecordWidget):
     """The live view of a `WhatIfFigure`.
@@ -53,11 +50,8 @@ class WhatIfWidget(RecordWidget):
     def _answer(self, change: Any) -> None:
         request = change["new"]
         try:
-            figure = self.figure.placed(dict(request["axes"]), request["dims"])
-            limit = request["searchUnder"]
-            if limit is not None:
-                figure = figure.search(limit, seconds=SEARCH_SECONDS)
-            self.show(figure)
+            asked = dict(request["axes"]), request["dims"], request["searchUnder"]
+            self.show(self.figure.asked(*asked))
         except Exception as error:  # what the user's function raises is an answer, too
             refused = dataclasses.replace(self.figure.record, refusal=str(error))
             self.record = refused.to_dict()

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
+import itertools
+import uuid
+import weakref
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pellucid import analysis
 from pellucid.introspect import schema
+from pellucid.introspect.errors import ArgumentValueError
 from pellucid_viz.figure import Figure
 from pellucid_viz.render.html import DEFAULT_HEIGHT
+
+SEARCH_SECONDS = 10.0
+"""Time after which a search that a view asks for begins no further estimate."""
+MAX_ANSWERS = 64
+"""Figures of other placements that a figure keeps for the views of it, from which they ask for further ones."""
+
+_session, _numbers = uuid.uuid4().hex[:8], itertools.count(1)
+_shown: weakref.WeakValueDictionary[str, WhatIfFigure] = weakref.WeakValueDictionary()
 
 
 class WhatIfFigure(Figure):
     """A function over another mesh, or with other specs, beside how its arguments lie today.
 
-    `change` and `search` give further figures of the same function; estimates are remembered.
+    `change` and `search` give further figures of the same function; estimates are remembered. Where a kernel lives, the
+    figure in a notebook has controls for both.
     """
 
     record: schema.WhatIfRecord
@@ -26,7 +41,10 @@ class WhatIfFigure(Figure):
         placement: analysis.Placement,
         search: analysis.Search | None = None,
     ) -> None:
-        super().__init__(what_if.record(placement, search))
+        key = f"{_session}-{next(_numbers)}"
+        super().__init__(dataclasses.replace(what_if.record(placement, search), figure=key))
+        _shown[key] = self
+        self._answers: deque[WhatIfFigure] = deque(maxlen=MAX_ANSWERS)
         self.what_if = what_if
         self.placement = placement
         self.last_search = search
@@ -55,6 +73,21 @@ class WhatIfFigure(Figure):
         """The same function with sizes by axis name, and for each of `record.arguments` the axes of each dimension."""
         placement = self.what_if.placement_of(axis_sizes, dims, self.placement, self.last_search)
         return WhatIfFigure(self.what_if, placement, self.last_search)
+
+    def asked(
+        self,
+        axis_sizes: Mapping[str, int],
+        dims: Sequence[Sequence[Sequence[str]]],
+        search_under: int | None,
+    ) -> WhatIfFigure:
+        """What a view asks for: a placement as `placed` takes it, and with a limit in bytes the fastest below it."""
+        figure = self.placed(axis_sizes, dims)
+        if search_under is not None:
+            figure = figure.search(search_under, seconds=SEARCH_SECONDS)
+        # The view asks for the next one by this one's name, and nobody else holds it.
+        figure._answers = self._answers
+        self._answers.append(figure)
+        return figure
 
     def search(
         self, memory_limit_bytes: int | None = None, count: int = 5, seconds: float = 10.0
@@ -101,3 +134,25 @@ def what_if(function: Callable[..., Any], *args: Any, device: Any = "H100") -> W
     """
     possible = analysis.WhatIf(function, *args, device=device)
     return WhatIfFigure(possible, possible.today)
+
+
+def placement_record(
+    figure: str,
+    axis_sizes: Mapping[str, int],
+    dims: Sequence[Sequence[Sequence[str]]],
+    search_under: int | None,
+) -> schema.WhatIfRecord:
+    """The record of another placement of the figure with this name; where it can't be, that figure's with the reason.
+
+    Raises: ArgumentValueError if nobody holds the figure any more.
+    """
+    shown = _shown.get(figure)
+    if shown is None:
+        raise ArgumentValueError(
+            "this figure is gone: nothing holds it any more, or its kernel has ended.",
+            do="Run the cell that made it again; `figure.change(mesh, specs)` shows other placements, too.",
+        )
+    try:
+        return shown.asked(axis_sizes, dims, search_under).record
+    except Exception as error:  # what the user's function raises is an answer, too
+        return dataclasses.replace(shown.record, refusal=str(error))

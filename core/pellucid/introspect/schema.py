@@ -910,5 +910,7 @@ class WhatIfRecord(Record):
     """Sentences on what the estimates leave out."""
     refusal: str
     """Why the placement that was asked for last can't be; empty where it is the one shown."""
+    figure: str = ""
+    """Name under which its kernel finds the figure, to estimate other placements; empty where none does."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["what_if"] = "what_if"

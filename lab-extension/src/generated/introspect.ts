@@ -785,6 +785,10 @@ export interface WhatIfRecord {
   readonly remarks: readonly string[];
   /** Why the placement that was asked for last can't be; empty where it is the one shown. */
   readonly refusal: string;
+  /**
+   * Name under which its kernel finds the figure, to estimate other placements; empty where none does.
+   */
+  readonly figure: string;
   readonly schema_version: number;
   readonly kind: "what_if";
 }

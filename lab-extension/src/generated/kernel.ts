@@ -1,6 +1,6 @@
 // Generated from pellucid_kernel.schema by tools/generate_types.py. Do not edit.
 
-import type { ArrayValuesRecord, CompiledRecord, FunctionShardingRecord, FunctionsRecord, MemoryRecord, ProgramRecord, ShardingRecord } from "./introspect";
+import type { ArrayValuesRecord, CompiledRecord, FunctionShardingRecord, FunctionsRecord, MemoryRecord, ProgramRecord, ShardingRecord, WhatIfRecord } from "./introspect";
 import type { PerfettoRecord, TimelineRecord } from "./profiler";
 
 /**
@@ -76,9 +76,24 @@ export interface ArraySliceRequest {
   readonly kind: "show_array_slice";
 }
 
+/** Asks for another placement of a function, or for the fastest ones. */
+export interface WhatIfRequest {
+  readonly request: number;
+  /** `WhatIfRecord.figure`. */
+  readonly figure: string;
+  readonly axis_names: readonly string[];
+  readonly axis_sizes: readonly number[];
+  /** Mesh axes for each of the record's arguments and each dimension. */
+  readonly dim_axes: readonly (readonly (readonly string[])[])[];
+  /** Bytes of memory under which the fastest placements are searched; None without a search. */
+  readonly search_under: number | null;
+  readonly kind: "show_placement";
+}
+
 /** Messages from a panel. */
 export type Request =
   | FollowRequest
+  | WhatIfRequest
   | ArrayRequest
   | ArraySliceRequest
   | ProgramRequest
@@ -131,13 +146,14 @@ export type Shown =
   | TimelineRecord
   | PerfettoRecord
   | ArrayValuesRecord
-  | ArraySliceRecord;
+  | ArraySliceRecord
+  | WhatIfRecord;
 
 /** The answer to a request with a number. */
 export interface AnswerRecord {
   readonly request: number;
   /** The requested value; None for a command. */
-  readonly shown: ProgramRecord | FunctionShardingRecord | CompiledRecord | TimelineRecord | PerfettoRecord | ArrayValuesRecord | ArraySliceRecord | null;
+  readonly shown: ProgramRecord | FunctionShardingRecord | CompiledRecord | TimelineRecord | PerfettoRecord | ArrayValuesRecord | ArraySliceRecord | WhatIfRecord | null;
   /** Message of the error; None if there was none. */
   readonly error: string | null;
   readonly kind: "answer";

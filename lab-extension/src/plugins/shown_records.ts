@@ -2,7 +2,8 @@ import type { CommandRegistry } from '@lumino/commands';
 
 import { mount, type Mounted } from '../components';
 import { ProfileView } from '../components/profile/profile_view';
-import type { ArrayValuesRecord, ProgramRecord } from '../generated/introspect';
+import { WhatIfView, type PlacementRequest } from '../components/sharding/what_if_view';
+import type { ArrayValuesRecord, ProgramRecord, WhatIfRecord } from '../generated/introspect';
 import type { ArraySliceRecord, Shown } from '../generated/kernel';
 import type { TimelineRecord } from '../generated/profiler';
 import {
@@ -89,7 +90,33 @@ export function mountRecord(
   ): Promise<TimelineRecord> => {
     return ask<TimelineRecord>({ kind: 'show_timeline', session, begin_ns, end_ns, columns });
   };
+  const figure = kind === 'what_if' ? (record as WhatIfRecord).figure : '';
+  let shownFigure = figure;
+  const onPlacement = ({ axes, dims, searchUnder }: PlacementRequest): void => {
+    const names = axes.map(([each]) => each);
+    const sizes = axes.map(([, size]) => size);
+    ask<WhatIfRecord>({
+      kind: 'show_placement',
+      figure: shownFigure,
+      axis_names: names,
+      axis_sizes: sizes,
+      dim_axes: dims.map(each => each.map(named => [...named])),
+      search_under: searchUnder,
+    }).then(
+      answer => {
+        shownFigure = answer.figure;
+        mounted.show(answer);
+      },
+      (error: unknown) => {
+        const view = mounted.view();
+        if (view instanceof WhatIfView) {
+          view.unanswered(error instanceof Error ? error.message : String(error));
+        }
+      },
+    );
+  };
   const mounted = mount(place, record, {
+    ...(figure ? { onPlacement } : {}),
     makeWorker: makeLayoutWorker,
     text,
     colorBy: viewSettings().colorBy,

@@ -225,10 +225,11 @@ def _what_if(record: WhatIfRecord) -> str:
         list(map(is_costly, record.exchanges)),
     )
     arguments = table(
-        ["argument", "type", "today", "what if", "on each device"], placements.argument_rows(record)
+        ["argument", "type", *placements.heads(record)[1:], "on each device"],
+        placements.argument_rows(record),
     )
-    remarks = "".join(f"<li>{html.escape(each)}</li>" for each in record.remarks)
-    facts = table(placements.FACTS, placements.facts(record))
+    remarks = "".join(f"<li>{html.escape(each)}</li>" for each in (placements.HOW, *record.remarks))
+    facts = table(placements.heads(record), placements.facts(record))
     title = f"<b>{html.escape(record.name)}</b>, estimated for {html.escape(record.device_kind)}"
     return f"<p>{title}</p>{facts}{arguments}{moved}{search}<ul>{remarks}</ul>"
 

@@ -9,7 +9,23 @@ from pellucid.introspect.values import bytes_text
 from pellucid_viz.render.quantities import seconds_text
 from pellucid_viz.render.sharded import REASONS
 
-FACTS = ("", "today", "what if")
+HOW = (
+    "figure.change(mesh, specs) shows another placement, figure.search() the fastest ones; where the kernel lives, "
+    "the figure in a notebook has controls for both."
+)
+
+
+def is_today(record: WhatIfRecord) -> bool:
+    """Whether the placement that is shown is that of today."""
+    placement, today = record.placement, record.today
+    return (placement.axis_names, placement.axis_sizes, placement.dim_axes) == (
+        today.axis_names, today.axis_sizes, today.dim_axes,
+    )  # fmt: skip
+
+
+def heads(record: WhatIfRecord) -> list[str]:
+    """Names of the columns of `facts`."""
+    return ["", "today"] if is_today(record) else ["", "today", "what if"]
 
 
 def mesh_text(placement: PlacementRecord) -> str:
@@ -45,7 +61,7 @@ def seconds_of(placement: PlacementRecord) -> float:
 
 
 def facts(record: WhatIfRecord) -> list[list[str]]:
-    """Costs of a run, today and as placed; estimates are marked with ≈."""
+    """Costs of a run, today and, where that is another placement, as placed; estimates are marked with ≈."""
     columns = [
         [
             mesh_text(each),
@@ -56,7 +72,7 @@ def facts(record: WhatIfRecord) -> list[list[str]]:
             f"≈ {seconds_text(each.compute_seconds)}",
             f"≈ {seconds_text(each.exchange_seconds)}",
         ]
-        for each in (record.today, record.placement)
+        for each in ((record.today,) if is_today(record) else (record.today, record.placement))
     ]
     names = (
         "mesh", "arguments on each device", "peak memory of each device", "collectives",
@@ -66,13 +82,13 @@ def facts(record: WhatIfRecord) -> list[list[str]]:
 
 
 def argument_rows(record: WhatIfRecord) -> list[list[str]]:
-    """Arguments with their types, specs today and now, and bytes on each device."""
+    """Arguments with their types, specs today and, where these differ, now, and bytes on each device."""
+    shown = [record.today] if is_today(record) else [record.today, record.placement]
     return [
         [
             each.name + (f" (× {each.count})" if each.count > 1 else ""),
             each.type,
-            dims_text(record.today.dim_axes[place]),
-            dims_text(record.placement.dim_axes[place]),
+            *(dims_text(placement.dim_axes[place]) for placement in shown),
             bytes_text(each.device_bytes),
         ]
         for place, each in enumerate(record.arguments)

@@ -320,7 +320,7 @@ def what_if_text(record: WhatIfRecord) -> str:
     """Costs of a function today and as placed, its arguments, exchanges, and the best placements found."""
     lines = [f"{record.name}, estimated for {record.device_kind}"]
     parts = [
-        ("", [list(placements.FACTS), *placements.facts(record)]),
+        ("", [placements.heads(record), *placements.facts(record)]),
         ("arguments:", placements.argument_rows(record)),
         ("collectives:", list(map(placements.exchange_row, record.exchanges))),
         (f"best found ({placements.search_text(record)}):", placements.best_rows(record)),
@@ -330,7 +330,7 @@ def what_if_text(record: WhatIfRecord) -> str:
             lines += [title] if title else []
             lines += [f"  {row}" for row in _aligned(rows[:_MAX_ROWS])]
             lines += more_rows(len(rows), "row")
-    return "\n".join([*lines, *record.remarks])
+    return "\n".join([*lines, placements.HOW, *record.remarks])
 
 
 def _aligned(rows: list[list[str]]) -> list[str]:

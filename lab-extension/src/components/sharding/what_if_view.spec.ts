@@ -6,7 +6,7 @@ import { installPage, place } from '../../testing/dom';
 import { sample } from '../../testing/samples';
 import type { NotebookLines } from '../source_link';
 import { mount, type Mounted } from '../view';
-import type { PlacementRequest } from './what_if_view';
+import type { PlacementRequest, WhatIfView } from './what_if_view';
 
 beforeAll(installPage);
 
@@ -35,6 +35,25 @@ describe('a function over another mesh', () => {
     expect(root.textContent).toContain('data=8, model=8 · 64 devices');
     expect(root.textContent).toContain('Fastest placements');
     expect(root.querySelectorAll('input, button')).toHaveLength(0);
+    expect(root.textContent).toContain('figure.change(mesh, specs)');
+  });
+
+  it('has one column for how arguments lie today', () => {
+    const { root, view } = mounted(vi.fn());
+    const heads = (): string[] =>
+      Array.from(root.querySelectorAll('[aria-label="Costs"] th'), each => each.textContent ?? '');
+    expect(heads()).toEqual(['', 'Today', 'What if']);
+    view.show({ ...record, placement: record.today });
+    expect(heads()).toEqual(['', 'Today']);
+    expect(root.textContent).not.toContain('figure.change');
+  });
+
+  it('says why nobody answers, and has no controls from then on', () => {
+    const { root, view } = mounted(vi.fn());
+    (view.view() as WhatIfView).unanswered('this figure is gone');
+    expect(root.querySelector('[role="alert"]')!.textContent).toBe('this figure is gone');
+    expect(root.querySelectorAll('input, button')).toHaveLength(0);
+    expect(root.textContent).toContain('figure.change(mesh, specs)');
   });
 
   it('asks for sizes that are no powers of two', () => {

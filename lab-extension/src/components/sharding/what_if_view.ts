@@ -24,6 +24,10 @@ export interface PlacementRequest {
   readonly searchUnder: number | null;
 }
 
+/** How other placements are seen where no kernel answers. */
+const HOW =
+  'No kernel answers here. In a notebook whose kernel made this figure it has controls for other placements; ' +
+  'in code figure.change(mesh, specs) shows one, and figure.search() the fastest.';
 const LARGEST_AXIS_BITS = 12;
 const GIB = 1024 ** 3;
 
@@ -37,7 +41,7 @@ export class WhatIfView {
   constructor(
     private readonly root: HTMLElement,
     private record: WhatIfRecord,
-    private readonly request?: (request: PlacementRequest) => void,
+    private request?: (request: PlacementRequest) => void,
     private readonly notebook?: NotebookLines,
   ) {
     const host = (root.getRootNode() as ShadowRoot).host;
@@ -63,6 +67,12 @@ export class WhatIfView {
   private keyed(key: string): HTMLElement | undefined {
     const all = Array.from(this.element.querySelectorAll<HTMLElement>('[data-key]'));
     return all.find(each => each.dataset['key'] === key);
+  }
+
+  /** Says that nobody answers any more, and why; the controls go. */
+  unanswered(reason: string): void {
+    this.request = undefined;
+    this.update({ ...this.record, refusal: reason });
   }
 
   /** Ends the wait for an answer. */
@@ -94,6 +104,7 @@ export class WhatIfView {
         ? []
         : [el('p', { class: 'pl-refusal', role: 'alert' }, record.refusal)]),
       comparison(record),
+      this.request === undefined ? el('p', { class: 'pl-what-if-how' }, HOW) : null,
       el('h3', {}, 'Mesh'),
       this.mesh(),
       el('h3', {}, 'Arguments'),
@@ -453,14 +464,15 @@ export class WhatIfView {
 function comparison(record: WhatIfRecord): HTMLElement {
   const { today, placement } = record;
   const most = Math.max(total(today), total(placement), Number.MIN_VALUE);
+  // What lies as it does today has one column.
+  const shown = isSame(today, placement) ? [today] : [today, placement];
   const row = (name: string, text: (each: PlacementRecord) => Content): Content[] => [
     name,
-    text(today),
-    text(placement),
+    ...shown.map(text),
   ];
   return tableOf(
     'Costs',
-    [{ name: '' }, { name: 'Today' }, { name: 'What if' }],
+    [{ name: '' }, { name: 'Today' }, { name: 'What if' }].slice(0, 1 + shown.length),
     [
       row('Mesh', meshText),
       row('Arguments on each device', each => quantity(each.argument_bytes, 'B')),
@@ -480,6 +492,12 @@ function comparison(record: WhatIfRecord): HTMLElement {
       ]),
     ],
   );
+}
+
+function isSame(a: PlacementRecord, b: PlacementRecord): boolean {
+  const text = ({ axis_names, axis_sizes, dim_axes }: PlacementRecord): string =>
+    JSON.stringify([axis_names, axis_sizes, dim_axes]);
+  return text(a) === text(b);
 }
 
 function exchanges(
@@ -586,6 +604,7 @@ export const whatIfStyle = `
 .pl-waiting .pl-estimating { visibility: visible; }
 .pl-refusal { padding: 8px 10px; white-space: pre-wrap; border-radius: 6px; background: var(--pl-amber-soft); color: var(--pl-amber); }
 .pl-mesh-axes { display: flex; flex-wrap: wrap; align-items: center; gap: 8px 18px; padding: 2px 8px; }
+.pl-what-if-how { margin: 6px 12px; }
 .pl-mesh-axis { display: flex; align-items: center; gap: 8px; }
 .pl-mesh-axis input { flex: 0 1 150px; min-width: 60px; accent-color: var(--pl-accent); }
 .pl-axis-button { border: 0; border-radius: 5px; background: none; cursor: pointer; padding: 0 5px; color: var(--pl-muted) !important; line-height: 22px !important; }
