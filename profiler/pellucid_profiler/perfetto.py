@@ -8,7 +8,8 @@ InternedData event_names 2; EventName iid 1, name 2; TrackDescriptor uuid 1, nam
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,35 +42,43 @@ def perfetto_trace(session: Session) -> bytes:
     >>> len(perfetto_trace(recorded.wait())) > 0
     True
     """
+    shown = [shown_name(session.sources, name) for name in session.names]
+    parts = [_packet(_names(shown), flags=_CLEARED)]
+    for uuid, track in enumerate(tracks_of(session), 1):
+        parts += [
+            _track(uuid, track.name),
+            _slices(uuid, track.names, track.start_ns, track.end_ns),
+        ]
+    return b"".join(parts)
+
+
+class Track(NamedTuple):
+    """Slices of one track: those that aren't apart lie within each other."""
+
+    name: str
+    names: Column
+    """Numbers of the slices' names in `Session.names`."""
+    start_ns: Column
+    end_ns: Column
+
+
+def tracks_of(session: Session) -> Iterator[Track]:
+    """The tracks of a session: its operations, by device, then the spans of the host, by thread."""
     ops, spans = session.operations, session.spans
-    tracks: dict[str, Column] = {}
     for device in np.unique(ops.device):
         rows = np.flatnonzero(ops.device == device)
         lanes = _lanes(ops.start_ns[rows], ops.end_ns[rows])
         for lane in range(lanes.max(initial=-1) + 1):
             name = f"device {device}" if lane == 0 else f"device {device}, beside {lane}"
-            tracks[name] = rows[lanes == lane]
-    shown = [shown_name(session.sources, name) for name in session.names]
-    parts = [_packet(_names(shown), flags=_CLEARED)]
-    uuid = 0
-    for name, rows in tracks.items():
-        uuid += 1
-        parts += [
-            _track(uuid, name),
-            _slices(uuid, ops.instruction[rows], ops.start_ns[rows], ops.end_ns[rows]),
-        ]
+            chosen = rows[lanes == lane]
+            yield Track(name, ops.instruction[chosen], ops.start_ns[chosen], ops.end_ns[chosen])
     for thread in np.unique(spans.thread):
         rows = np.flatnonzero(spans.thread == thread)
-        start, end = spans.start_ns[rows], spans.end_ns[rows]
-        lanes = _lanes(start, end)
+        lanes = _lanes(spans.start_ns[rows], spans.end_ns[rows])
         for lane in range(lanes.max(initial=-1) + 1):
-            chosen = lanes == lane
-            uuid += 1
-            parts += [
-                _track(uuid, session.threads[thread]),
-                _slices(uuid, spans.name[rows][chosen], start[chosen], end[chosen]),
-            ]
-    return b"".join(parts)
+            chosen = rows[lanes == lane]
+            names = spans.name[chosen], spans.start_ns[chosen], spans.end_ns[chosen]
+            yield Track(session.threads[thread], *names)
 
 
 def save_perfetto(session: Session, path: str | os.PathLike[str]) -> None:

@@ -1,16 +1,23 @@
-"""SQL over sessions, by Perfetto's Trace Processor."""
+"""SQL over sessions: by Perfetto's Trace Processor where it is installed, else by SQLite over the same slices and tracks."""
 
 from __future__ import annotations
 
 import importlib
 import os
 import shutil
+import sqlite3
 import tempfile
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pellucid.introspect.errors import ArgumentValueError, UnsupportedError
-from pellucid_profiler.perfetto import save_perfetto
+from pellucid_profiler.calls import nesting
+from pellucid_profiler.marks import shown_name
+from pellucid_profiler.perfetto import save_perfetto, tracks_of
+from pellucid_profiler.xspace import ABSENT
 
 if TYPE_CHECKING:
     from pellucid_profiler.session import Session
@@ -18,28 +25,39 @@ if TYPE_CHECKING:
 PROGRAM = "trace_processor_shell"
 VARIABLE = "PELLUCID_TRACE_PROCESSOR"
 """Environment variable with the path of the program, where it isn't on the PATH."""
+_TABLES = """
+create table track (id integer primary key, name text);
+create table slice (
+    id integer primary key, ts integer, dur integer, track_id integer, name text, parent_id integer, depth integer
+);
+"""
+"""Tables as Perfetto has them, with those of their columns that a session fills. Times are nanoseconds."""
 
 
 def query(session: Session, sql: str) -> list[dict[str, Any]]:
-    """Rows of a query over the session's Perfetto trace: table `slice` has its operations and spans.
+    """Rows of a query over a session: table `slice` has its operations and spans, `track` the devices and threads.
 
-    Raises: UnsupportedError without the package perfetto, or without the program `trace_processor_shell`, which nothing
-    is downloaded for; ArgumentValueError for SQL that fails.
+    Raises: UnsupportedError where the variable `PELLUCID_TRACE_PROCESSOR` names no program, or the package perfetto isn't
+    installed for it; ArgumentValueError for SQL that fails.
+
+    >>> with pl.profiler.profile() as recorded:
+    ...     y = jnp.sin(1.0)
+    >>> query(recorded.wait(), "select count(*) > 0 as ran from slice")
+    [{'ran': 1}]
     """
+    program = os.environ.get(VARIABLE) or shutil.which(PROGRAM)
     try:
         module: Any = importlib.import_module("perfetto.trace_processor")
-    except ImportError as error:
+    except ImportError:
+        module = None
+    if os.environ.get(VARIABLE) and (module is None or not Path(str(program)).is_file()):
         raise UnsupportedError(
-            "a session can't be queried: the package perfetto is not installed.",
-            do="Install it: pip install perfetto.",
-        ) from error
-    program = os.environ.get(VARIABLE) or shutil.which(PROGRAM)
-    if program is None or not Path(program).is_file():
-        raise UnsupportedError(
-            f"a session can't be queried: the program {PROGRAM} is not there.",
-            got=f"{VARIABLE}={program}" if program else f"no {PROGRAM} on the PATH",
-            do=f"Get it from Perfetto's releases, and set {VARIABLE} to its path.",
+            f"a session can't be queried by the program that {VARIABLE} names.",
+            got="the package perfetto is not installed" if module is None else f"no file {program}",
+            do=f"Install perfetto and {PROGRAM}, or unset the variable: SQLite answers then.",
         )
+    if program is None or module is None:
+        return _by_sqlite(session, sql)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "session.pftrace"
         save_perfetto(session, path)
@@ -48,9 +66,54 @@ def query(session: Session, sql: str) -> list[dict[str, Any]]:
             try:
                 rows = processor.query(sql)
             except module.TraceProcessorException as error:
-                raise ArgumentValueError(
-                    "this SQL fails.",
-                    got=str(error),
-                    do="`select * from slice limit 1` names columns.",
-                ) from None
+                raise _failed(str(error)) from None
             return [dict(vars(row)) for row in rows]
+
+
+def _failed(error: str) -> ArgumentValueError:
+    return ArgumentValueError(
+        "this SQL fails.", got=error, do="`select * from slice limit 1` names columns."
+    )
+
+
+_databases: weakref.WeakKeyDictionary[Session, sqlite3.Connection] = weakref.WeakKeyDictionary()
+
+
+def _by_sqlite(session: Session, sql: str) -> list[dict[str, Any]]:
+    database = _databases.get(session)
+    if database is None:
+        database = _databases[session] = _database(session)
+    try:
+        cursor = database.execute(sql)
+    except sqlite3.Error as error:
+        tables = f"{error}; without Perfetto's {PROGRAM} there are the tables slice and track"
+        raise _failed(tables) from None
+    names = [each[0] for each in cursor.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def _database(session: Session) -> sqlite3.Connection:
+    """The slices of a session, as its Perfetto trace has them."""
+    database = sqlite3.connect(":memory:", check_same_thread=False)
+    database.executescript(_TABLES)
+    texts = [shown_name(session.sources, name) for name in session.names]
+    first = 1
+    for track, (name, names, start_ns, end_ns) in enumerate(tracks_of(session), 1):
+        database.execute("insert into track values (?, ?)", (track, name))
+        order = np.lexsort((-end_ns, start_ns))
+        names, start_ns, end_ns = names[order], start_ns[order], end_ns[order]
+        parents = nesting(np.zeros(len(names), np.int64), start_ns, end_ns).tolist()
+        depths: list[int] = []
+        for parent in parents:  # what is around a slice comes before it
+            depths.append(0 if parent == ABSENT else depths[parent] + 1)
+        columns = (
+            range(first, first + len(names)), start_ns.tolist(), (end_ns - start_ns).tolist(), [track] * len(names),
+            [texts[i] for i in names.tolist()], [None if i == ABSENT else first + i for i in parents], depths,
+        )  # fmt: skip
+        rows = zip(*columns, strict=True)
+        database.executemany("insert into slice values (?, ?, ?, ?, ?, ?, ?)", rows)
+        first += len(names)
+    database.commit()
+    # Queries read: what a query changes would be seen by the next one.
+    database.execute("pragma query_only = on")
+    return database

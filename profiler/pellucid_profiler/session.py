@@ -475,7 +475,10 @@ class Session:
         save_speedscope(self, path)
 
     def sql(self, query_text: str) -> list[dict[str, Any]]:
-        """Rows of a query over the session's Perfetto trace, by Perfetto's program `trace_processor_shell`."""
+        """Rows of a query over the session's slices: tables `slice` (ts, dur, name, track_id, parent_id, depth) and `track`.
+
+        Perfetto's program `trace_processor_shell` answers where it is installed, with all its tables; else SQLite does.
+        """
         return query(self, query_text)
 
     def to_perfetto(self, path: str | os.PathLike[str]) -> None:

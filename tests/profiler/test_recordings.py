@@ -13,7 +13,7 @@ import pytest
 import pellucid as pl
 from pellucid import numpy as jnp, profiler
 from pellucid._machine.base.errors import ArgumentValueError, UnsupportedError
-from pellucid_profiler import queries
+from pellucid_profiler import perfetto, queries
 from pellucid_profiler.collect_profile import collect_profile, main
 from pellucid_profiler.xspace import read_events
 from tests.introspect import sample_profiles
@@ -166,11 +166,27 @@ class Processor:
         return [types.SimpleNamespace(name="op.0", dur=5)]
 
 
-def test_sql_needs_a_program_that_nobody_downloads(monkeypatch, tmp_path: Path) -> None:
+def test_sql_is_answered_by_what_is_installed(monkeypatch, tmp_path: Path) -> None:
     session = sample_profiles.session()
     monkeypatch.delenv(queries.VARIABLE, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UnsupportedError, match="trace_processor_shell is not there"):
+    # Without Perfetto's program, which nobody downloads, SQLite has the same slices and tracks.
+    tracks = [*perfetto.tracks_of(session)]
+    counts = session.sql(
+        "select name, (select count(*) from slice where track_id = track.id) as n from track"
+    )
+    assert counts == [{"name": each.name, "n": len(each.names)} for each in tracks]
+    total = sum(int((each.end_ns - each.start_ns).sum()) for each in tracks)
+    assert session.sql("select sum(dur) as ns from slice") == [{"ns": total}]
+    inside = """select count(*) as n from slice join slice as around on around.id = slice.parent_id
+        where slice.ts < around.ts or slice.ts + slice.dur > around.ts + around.dur or slice.depth != around.depth + 1"""
+    assert session.sql(inside) == [{"n": 0}]
+    assert session.sql("select max(depth) > 0 as nests from slice") == [{"nests": 1}]
+    for wrong in ("x", "select * from counter", "delete from slice"):
+        with pytest.raises(ArgumentValueError, match="this SQL fails"):
+            session.sql(wrong)
+    monkeypatch.setenv(queries.VARIABLE, str(tmp_path / "none"))
+    with pytest.raises(UnsupportedError, match="unset the variable"):
         session.sql("select 1")
     program = tmp_path / queries.PROGRAM
     program.write_text("")
