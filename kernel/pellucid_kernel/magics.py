@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import os
 import re
@@ -63,6 +64,8 @@ class PellucidMagics(Magics):
         What is compiled once is no part of a program's time: a cell that compiles is run once more, if that takes less than
         5 s, and the second run is the profile. A loop of many steps is recorded for some of them, half a second at least, behind those that compile; the
         rest of the cell runs without being recorded. `%%profile -r 1` records all of the first run.
+
+        The cell succeeds or fails as it does without: what can't be recorded runs, and the profile says so, or there is none.
         """
         option = re.fullmatch(r"(?:-r\s*([1-9]\d*))?", line.strip())
         if option is None:
@@ -73,8 +76,8 @@ class PellucidMagics(Magics):
             try:
                 runs = None if option[1] is None else int(option[1])
                 recorded, seconds = self._recorded(cell, runs)
-                if recorded is not None and runs is None and _is_warm_up(recorded, seconds):
-                    recorded, _ = self._recorded(cell, None)
+                if runs is None and recorded is not None and _is_warm_up(recorded, seconds):
+                    recorded = self._warm(cell, recorded)
             finally:
                 sys.displayhook = show
             if values:
@@ -84,24 +87,80 @@ class PellucidMagics(Magics):
     def _recorded(self, cell: str, runs: int | None) -> tuple[Any, float]:
         """(the profile of some runs of a cell, or with None of one run or some steps of its loop; seconds of the runs).
 
-        The profile is None if a run fails.
+        The profile is None where another session is being recorded. Raises: what the cell raises, once it is shown.
         """
-        # An empty line keeps the numbers of the cell's lines.
-        source, cell_id = "\n" + cell, self._extension.cells.running_id
         recorder = importlib.import_module("pellucid_profiler.recorder")
         limit = recorder.StepLimit() if runs is None else None
-        with recorder.Profile(lines=True, limit=limit) as recorded:
-            start = time.perf_counter()
+        recorded, error = recorder.Profile(lines=True, limit=limit, gives_way=True), None
+        try:
+            recorded.__enter__()
+        except recorder.RecordingStateError as refused:
+            print(f"There is no profile: {refused}", file=sys.stderr)  # noqa: T201
+            recorded = None
+        start = time.perf_counter()
+        try:
             for _ in range(runs or 1):
-                if not self._shell.run_cell(source, cell_id=cell_id).success:
-                    return None, 0.0
+                error = self._run(cell)
+                if error is not None:
+                    break
             seconds = time.perf_counter() - start
-            if runs is None and seconds < _SHORT_RUN_SECONDS and not recorded.is_stopped:
+            is_short = runs is None and error is None and seconds < _SHORT_RUN_SECONDS
+            if is_short and recorded is not None and not recorded.is_stopped:
                 recorded.add_remark(
                     f"One run of {seconds * 1e3:.2g} ms varies from run to run: `%%profile -r {_runs_for(seconds)}` "
                     "records more, which the cell's variables go through, too."
                 )
+        finally:
+            if recorded is not None:
+                recorded.__exit__(None if error is None else type(error), error, None)
+        if error is not None:
+            self._shown_already(error)
+            raise error
         return recorded, seconds
+
+    def _warm(self, cell: str, first: Any) -> Any:
+        """The profile of another run of a cell, which doesn't compile; the `first` one where it fails, which a cell may."""
+        shell: Any = self._shell
+        failed: list[BaseException] = []
+        shell.showtraceback = lambda *_, **__: None
+        shell.showsyntaxerror = lambda *_, **__: None
+        try:
+            return self._recorded(cell, None)[0]
+        except Exception as error:
+            failed.append(error)
+        finally:
+            shell.__dict__.pop("showtraceback", None)
+            shell.__dict__.pop("showsyntaxerror", None)
+        print(  # noqa: T201
+            "This is the profile of the first run, with all that it compiled. The cell can't run twice: "
+            f"{type(failed[0]).__name__}: {failed[0]}",
+            file=sys.stderr,
+        )
+        return first
+
+    def _run(self, cell: str) -> BaseException | None:
+        """Runs a cell once, as one of its own; what it raises is shown, and given."""
+        shell: Any = self._shell
+        # An empty line keeps the numbers of the cell's lines; a magic of the whole cell stands on the first.
+        source = cell if cell.startswith("%%") else "\n" + cell
+        runner, shell.loop_runner = shell.loop_runner, _run_beside
+        try:
+            result = shell.run_cell(source, cell_id=self._extension.cells.running_id)
+        finally:
+            shell.loop_runner = runner
+        return result.error_before_exec or result.error_in_exec
+
+    def _shown_already(self, error: BaseException) -> None:
+        """Let the shell show `error`, with which the cell of the magic fails, too, no second time."""
+        shell: Any = self._shell
+        show = shell.showtraceback
+
+        def shown(*args: Any, **options: Any) -> None:
+            shell.__dict__.pop("showtraceback", None)
+            if sys.exc_info()[1] is not error:
+                show(*args, **options)
+
+        shell.showtraceback = shown
 
     def _devices(self, count: str | None = None, *_: str) -> int | None:
         if count is None:
@@ -160,11 +219,22 @@ def _runs_for(seconds: float) -> int:
 
 def _is_warm_up(recorded: Any, seconds: float) -> bool:
     """Whether another run of a cell says more than a profile of its run that took `seconds`: it compiled, and is short."""
-    if recorded.is_cut:
+    if recorded.is_cut or recorded.gave_way:
         return False
     compilations = recorded.compilations
     seconds -= sum(each.seconds for each in compilations)
     return (recorded.has_begun_again or bool(compilations)) and seconds < _MAX_SECONDS_AGAIN
+
+
+def _run_beside(coroutine: Any) -> Any:
+    """The result of a coroutine, which runs in a loop of its own: that of the kernel runs the magic's cell meanwhile."""
+    around, loop = asyncio._get_running_loop(), asyncio.new_event_loop()
+    asyncio._set_running_loop(None)
+    try:
+        return loop.run_until_complete(coroutine)
+    finally:
+        loop.close()
+        asyncio._set_running_loop(around)
 
 
 def _viz() -> Any:

@@ -51,11 +51,22 @@ class Profile:
     """
 
     def __init__(
-        self, *, options: Any = None, lines: bool = False, limit: StepLimit | None = None
+        self,
+        *,
+        options: Any = None,
+        lines: bool = False,
+        limit: StepLimit | None = None,
+        gives_way: bool = False,
     ) -> None:
-        """With a `limit` the recording ends when it is reached, rather than with its block."""
+        """With a `limit` the recording ends when it is reached, rather than with its block.
+
+        If it `gives_way` it ends where another one is begun, which otherwise would fail.
+        """
         self._options = options
         self._limit = limit
+        self._gives_way = gives_way
+        self.gave_way = False
+        """Whether another recording ended it."""
         self.has_begun_again = False
         """Whether it discarded a warm-up that compiled."""
         self.is_cut = False
@@ -73,6 +84,11 @@ class Profile:
 
     def __enter__(self) -> Self:
         recording.wait_for_devices()
+        current = _current
+        if current is not None and current._gives_way:
+            current.gave_way = True
+            current.add_remark("The block records a session of its own, where this one ends.")
+            current._stop()
         with _lock:
             if _current is not None:
                 raise _is_recording()
@@ -201,7 +217,9 @@ class Profile:
                 self._arrays,
                 [*self._remarks, *remarks],
             )
-            self._conversion = Conversion(session, executables, observed, is_held=self.is_cut)
+            self._conversion = Conversion(
+                session, executables, observed, is_held=self.is_cut or self.gave_way
+            )
 
     def wait(self, timeout_seconds: float | None = None) -> Session:
         """The session, once the recording is converted; meanwhile a bar under the cell, or a line, says how far it is.

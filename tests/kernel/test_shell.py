@@ -180,7 +180,15 @@ def test_a_short_run_suggests_more(
 
 def test_a_cell_that_fails_has_no_profile(shell: InteractiveShell, capsys) -> None:
     shell.run_line_magic("load_ext", "pellucid_kernel")
-    assert shell.run_cell_magic("profile", "", "1 / 0") is None
-    assert "ZeroDivisionError" in capsys.readouterr().out
+    failed = shell.run_cell("%%profile\n1 / 0")
+    assert isinstance(failed.error_in_exec, ZeroDivisionError)
+    assert capsys.readouterr().out.count("division by zero") == 1
+    # Other errors are shown as before, one that isn't shown yet, too.
+    shell.run_cell(
+        "try:\n    get_ipython().run_cell_magic('profile', '', '1 / 0')\nexcept ZeroDivisionError:\n    pass"
+    )
+    capsys.readouterr()
+    shell.run_cell("[][0]")
+    assert "list index out of range" in capsys.readouterr().out
     with pytest.raises(UsageError, match="number of runs"):
         shell.run_cell_magic("profile", "often", "1")
