@@ -197,3 +197,26 @@ def test_residuals_as_numpy() -> None:
 def test_errors(call, error) -> None:
     with pytest.raises(error):
         eval(f"L.{call}", {"L": jnp.linalg, "np": np})
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 3), (3, 4)])
+def test_derivatives_of_svd_are_scaled_as_the_matrix_is(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    x, weights = (rng.standard_normal(shape).astype(np.float32) for _ in range(2))
+
+    def loss(x):
+        u, _, vh = jnp.linalg.svd(x, full_matrices=False)
+        return (weights * (u @ vh * u[:, :1])).sum()
+
+    def largest(x):
+        return jnp.linalg.svd(x, compute_uv=False)[0]
+
+    gradient = pl.jit(pl.grad(loss))
+    curvature = pl.jit(lambda x: pl.jvp(pl.grad(largest), (x,), (weights,))[1])
+    expected = gradient(x), curvature(x)
+    for exponent in (-100, -66, 63, 100):
+        scale = np.float32(2.0**exponent)
+        for found, at_one in zip(
+            (gradient(x * scale), curvature(x * scale)), expected, strict=True
+        ):
+            np.testing.assert_allclose(found * scale, at_one, rtol=1e-4, atol=1e-5)

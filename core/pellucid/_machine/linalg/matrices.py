@@ -180,11 +180,6 @@ def by_columns(x: Array, scale: Array) -> Array:
     return mul(x, converted(expand_dims(scale, (type_of(scale).ndim - 1,)), type_of(x).dtype))
 
 
-def by_rows(scale: Array, x: Array) -> Array:
-    """The matrices in `x`, each row multiplied by an element of the vectors in `scale`."""
-    return mul(converted(expand_dims(scale, (type_of(scale).ndim,)), type_of(x).dtype), x)
-
-
 def hermitian_part(x: ArrayLike) -> Array:
     """(x + xᴴ) / 2."""
     return div(add(x, H(x)), type_of(x).dtype.type(2))

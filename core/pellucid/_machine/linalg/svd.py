@@ -20,7 +20,6 @@ from .matrices import (
     MatrixPrimitive,
     T,
     by_columns,
-    by_rows,
     columns,
     decomposition,
     diagonal_of,
@@ -122,13 +121,18 @@ class Svd(MatrixPrimitive[SvdParams]):
         subset = params.subset_by_index
         if not params.compute_uv:
             return [chosen(s, subset)], [chosen(s_dot, subset)]
-        # dU = U F∘(dP S + S dPᴴ), dV = V F∘(S dP + dPᴴ S), F = 1 / (s_j² - s_i²) off the diagonal.
+        # Of Uᴴ dA V = B + C, the Hermitian part B and the skew part C, off the diagonal: dU = U (B / (s_j - s_i) + C / (s_j + s_i)),
+        # dV = V (B / (s_j - s_i) - C / (s_j + s_i)). Squares of singular values would leave the range of their dtype.
         on_diagonal = is_at(type_of(change).shape, 0, eq)
-        gaps = mul(by_columns_gap(s, change), _sums(s, change))
-        gaps = where_in_matrix(on_diagonal, full_like(gaps, 1), gaps)
-        right, left = by_columns(change, s), by_rows(s, change)
-        turns = [div(add(x, H(x)), gaps) for x in (right, left)]
-        turn_u, turn_v = (where_in_matrix(on_diagonal, full_like(x, 0), x) for x in turns)
+        half = full_like(change, 0.5)
+        parts = [mul(half, combine(change, H(change))) for combine in (add, sub)]
+        pairs_of_values = [by_columns_gap(s, change), _sums(s, change)]
+        turns = []
+        for part, values in zip(parts, pairs_of_values, strict=True):
+            divisors = where_in_matrix(on_diagonal, full_like(values, 1), values)
+            turn = div(part, divisors)
+            turns.append(where_in_matrix(on_diagonal, full_like(turn, 0), turn))
+        turn_u, turn_v = (combine(*turns) for combine in (add, sub))
         if is_complex:  # phases are shared by both; here those of U turn
             phases = imag(diagonal)
             twist = complex_of(full_like(phases, 0), _quotient(phases, s))

@@ -4,14 +4,15 @@ Integers become floats of the default width. Matrices of narrower floats than fl
 """
 
 from pellucid._machine.higher_order.staged_functions import give_stages as _give_stages
-from pellucid.numpy.linalg import decompositions, equations, norms, products
+from pellucid.numpy.linalg import decompositions, equations, hermitian_functions, norms, products
 from pellucid.numpy.linalg.decompositions import *
 from pellucid.numpy.linalg.equations import *
+from pellucid.numpy.linalg.hermitian_functions import *
 from pellucid.numpy.linalg.norms import *
 from pellucid.numpy.linalg.products import *
 
 __all__ = sorted([  # noqa: PLE0605  # pyright: ignore[reportUnsupportedDunderAll]
-    *decompositions.__all__, *equations.__all__, *norms.__all__, *products.__all__,
+    *decompositions.__all__, *equations.__all__, *hermitian_functions.__all__, *norms.__all__, *products.__all__,
 ])  # fmt: skip
 
 _give_stages(globals())
