@@ -162,6 +162,7 @@ def test_exponential_of_a_large_matrix() -> None:
         ("eigh(np.eye(2), eigvals=(0, 1))", UnsupportedError),
         ("eigh(np.eye(2), np.eye(2), type=4)", ArgumentValueError),
         ("eigh_tridiagonal(np.ones(3), np.ones(3))", ShapeError),
+        ("eigh_tridiagonal(np.ones(3), np.ones(2), select='v')", ArgumentValueError),
         ("polar(np.eye(2), 'up')", ArgumentValueError),
         ("polar(np.ones((2, 3)))", ShapeError),
         ("sqrtm(np.ones((2, 3)))", ShapeError),

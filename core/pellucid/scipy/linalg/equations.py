@@ -500,7 +500,7 @@ def eigh_tridiagonal(
 
     `select` "i" keeps those from index select_range[0] to select_range[1], "v" those in that interval, (low, high],
     which must be known; by default all. `tol` and `key` have no effect.
-    Raises: ArgumentValueError for another `select`; ShapeError unless `e` has one element less than `d`.
+    Raises: ArgumentValueError for another `select`, or one without its range; ShapeError unless `e` has one element less than `d`.
 
     >>> eigh_tridiagonal(np.zeros(2), np.ones(1), eigvals_only=True)
     Array([-1.,  1.], dtype=float32)
@@ -509,12 +509,16 @@ def eigh_tridiagonal(
         raise ArgumentValueError(
             "scipy.linalg.eigh_tridiagonal: select is 'a', 'i' or 'v'.", got=f"{select!r}"
         )
+    if select != "a" and select_range is None:
+        raise ArgumentValueError(
+            f"scipy.linalg.eigh_tridiagonal: select={select!r} needs a `select_range`.",
+            do="Pass (low, high).",
+        )
     w, v = _eigh_tridiagonal(d, e)
+    low, high = select_range or (0, 0)
     if select == "i":
-        low, high = map(int, select_range)
-        w, v = w[low : high + 1], v[:, low : high + 1]
+        w, v = w[int(low) : int(high) + 1], v[:, int(low) : int(high) + 1]
     elif select == "v":
-        low, high = select_range
         inside = np.asarray((w > low) & (w <= high))
         w, v = w[inside], v[:, inside]
     return w if eigvals_only else (w, v)
