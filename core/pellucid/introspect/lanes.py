@@ -42,12 +42,17 @@ def lanes_at(
 
 def batch_sizes(jaxpr: Jaxpr, equation: Equation) -> list[int]:
     """The sizes of the batches in which an equation of a program is computed, outermost first."""
+    return [*program_batch_sizes(jaxpr), *[lanes.axis.size for lanes in _around(equation)]]
+
+
+def program_batch_sizes(jaxpr: Jaxpr) -> list[int]:
+    """The sizes of the batches in which a program was batched as a whole, outermost first."""
     sizes = []
     program = _batched(jaxpr)
     while program is not None and (lanes := program.memo.get("lanes")) is not None:
         sizes.append(lanes.axis.size)
         program = lanes.unbatched
-    return [*sizes, *[lanes.axis.size for lanes in _around(equation)]]
+    return sizes
 
 
 def batches_of(jaxpr: Jaxpr, equation: Equation, result: Var) -> list[Batch]:

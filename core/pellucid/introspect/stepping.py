@@ -54,11 +54,12 @@ from pellucid._machine.transforms import Derived
 from .bodies import programs_within
 from .compiling_ahead import Chain, Step, steps_of, wait_for_compilation
 from .loops import WINDOW_RUNS, PartialLoop, Search
+from .noting import images_of
 from .positions import Positions
 from .program import name_of, value_names
 
 __all__ = [
-    "Call", "Frame", "Turn", "breakpoints_of", "calls_host", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "latest_variables", "line_text", "listing", "n_bytes", "name_of",
+    "Call", "Frame", "Turn", "breakpoints_of", "calls_host", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "is_variable", "known_variable", "latest_variables", "line_text", "listing", "n_bytes", "name_of",
     "opened", "past_breakpoints", "programs_within", "run", "run_at", "scope_of", "slots_of", "user_codes",
     "user_stack",
 ]  # fmt: skip
@@ -878,6 +879,31 @@ def latest_variables(jaxpr: Jaxpr, position: int, function: str | None = None) -
         if name.function == function or function is None or (has_arguments and not name.function):
             latest[name.name] = variable
     return latest
+
+
+def is_variable(held: Any) -> bool:
+    """Whether what a name holds is a variable of a program rather than a value."""
+    return isinstance(held, Var)
+
+
+def known_variable(frame: Frame, noted: Var) -> Var | None:
+    """The variable of a frame's program that has the value of one that was noted in its trace.
+
+    None where it has none that is known for certain, or only behind the frame's position.
+    """
+    images = images_of(frame.jaxpr)
+    variable = None if images is None else images.variables.get(noted)
+    if variable is None:
+        return None
+    position = _origins(frame.jaxpr).get(variable, -1)
+    return variable if position < frame.position else None
+
+
+def _origins(jaxpr: Jaxpr) -> dict[Var, int]:
+    """By variable the position of the equation of which it is a result; remembered."""
+    if "origins" not in jaxpr.memo:
+        jaxpr.memo["origins"] = {v: i for i, e in enumerate(jaxpr.equations) for v in e.results}
+    return jaxpr.memo["origins"]
 
 
 def compiled_results(program: ClosedJaxpr, *operands: Any) -> Values:

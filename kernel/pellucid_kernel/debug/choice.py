@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from pellucid.introspect.errors import ArgumentValueError
-from pellucid.introspect.lanes import Lane, batch_sizes, batches_before, lane_index
+from pellucid.introspect.lanes import (
+    Lane,
+    batch_sizes,
+    batches_before,
+    lane_index,
+    program_batch_sizes,
+)
 from pellucid.introspect.positions import Position, of_auto_axes
 from pellucid_kernel.debug.places import Places
 from pellucid_kernel.debug.stepper import Level
@@ -112,8 +118,19 @@ def _in_lane(value: Any, index: tuple[Any, ...]) -> Any:
 
 def sizes_at(level: Level) -> list[int]:
     """The numbers of lanes of the batches around the next equation of a level, from the outermost on."""
+    jaxpr, equation = level.frame.jaxpr, _equation_at(level)
+    return [] if equation is None else batch_sizes(jaxpr, equation)
+
+
+def _equation_at(level: Level) -> Any:
+    """The next equation of a level, at the end of its program the last one; None where there are none."""
     frame = level.frame
-    return [] if frame.equation is None else batch_sizes(frame.jaxpr, frame.equation)
+    return frame.equation or (frame.jaxpr.equations[-1] if frame.jaxpr.equations else None)
+
+
+def n_batches_of(level: Level) -> int:
+    """How many batches the program of a level was batched in as a whole."""
+    return len(program_batch_sizes(level.frame.jaxpr))
 
 
 def n_batches_around(places: Places, level: Level, depth: int) -> int:
@@ -133,9 +150,9 @@ def n_batches_around(places: Places, level: Level, depth: int) -> int:
 
 def _lane_index(level: Level, atom: Any, lane: Sequence[int | None], ndim: int) -> tuple[Any, ...]:
     """The index of chosen lanes of a value, which may have dimensions for positions in front; empty where it has none of them."""
-    frame = level.frame
-    if frame.equation is None or hasattr(atom, "val") or not lane:
+    equation = _equation_at(level)
+    if equation is None or hasattr(atom, "val") or not lane:
         return ()
     n = len(atom.aval.shape)
-    index = lane_index(batches_before(frame.jaxpr, frame.equation, atom), lane, n, ndim - n)
+    index = lane_index(batches_before(level.frame.jaxpr, equation, atom), lane, n, ndim - n)
     return index if any(type(i) is int for i in index) else ()

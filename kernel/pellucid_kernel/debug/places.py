@@ -52,6 +52,7 @@ class Places:
 
     def __init__(self, jaxpr: Any) -> None:
         self._stacks: dict[Any, Stack] = {}
+        self._whole: dict[Any, Stack] = {}
         self._spans: dict[str, tuple[Span, ...]] = {}
         self._programs = list(programs_within(jaxpr))
         for program in self._programs:
@@ -66,6 +67,10 @@ class Places:
     def stack(self, equation: Any) -> Stack:
         """The lines of an equation; empty where none is the user's."""
         return self._stacks.get(equation, ())
+
+    def whole(self, equation: Any) -> Stack:
+        """The lines of an equation with those of the functions around the program's."""
+        return self._whole.get(equation, ())
 
     def lines(self, file: str) -> list[int]:
         """Lines of a file that equations come from, ascending."""
@@ -144,6 +149,7 @@ class Places:
             e: tuple([Line(f.file, f.function, f.line) for f in user_stack(e)])
             for e in program.equations
         }
+        self._whole |= full
         stacks = [stack for stack in full.values() if stack]
         shared = 0
         while stacks and all(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import inspect
 import os
 import re
@@ -15,22 +16,24 @@ from pellucid.introspect.errors import ArgumentTypeError, ArgumentValueError, Ex
 from pellucid.introspect.finding import Match, first_failure, first_match
 from pellucid.introspect.lanes import Lane, batch_sizes, lanes_at
 from pellucid.introspect.loops import Search
+from pellucid.introspect.noting import noting
 from pellucid.introspect.positions import Position
 from pellucid.introspect.stepping import (
     breakpoints_of,
     calls_host,
-    can_enter,
     cell_name,
     compiled_results,
     frame_of,
     is_loop,
+    is_variable,
+    known_variable,
     latest_variables,
     listing,
     programs_within,
 )
 from pellucid.tree_util import tree_leaves
 from pellucid_kernel.debug.breakpoints import BUDGET
-from pellucid_kernel.debug.choice import Choice, n_batches_around, sizes_at
+from pellucid_kernel.debug.choice import Choice, n_batches_around, n_batches_of, sizes_at
 from pellucid_kernel.debug.conditions import Outer, array_of, counts, search_of
 from pellucid_kernel.debug.differences import (
     Difference,
@@ -40,6 +43,7 @@ from pellucid_kernel.debug.differences import (
 )
 from pellucid_kernel.debug.places import Stack, places_of
 from pellucid_kernel.debug.stepper import Level, NextRun, Stepper
+from pellucid_kernel.debug.visits import Visit, has_stops, visits_of
 
 
 class Breakpoint(NamedTuple):
@@ -72,6 +76,16 @@ class StackFrame(NamedTuple):
         return f"{self.function or 'program'}  {place}{f'  {self.run}' if self.run else ''}"
 
 
+class Named(NamedTuple):
+    """What a name holds."""
+
+    variable: Any
+    """A variable of the program of `level`."""
+    level: Level | None
+    """None for a value that is no part of a program."""
+    value: Any = None
+
+
 _Stops = dict[Any, tuple[int, list[Breakpoint]]]
 
 
@@ -89,7 +103,8 @@ class Session:
         kwargs: dict[str, Any],
         budget: int = BUDGET,
     ) -> None:
-        program, shape = pl.make_jaxpr(function, return_shape=True)(*args, **kwargs)
+        with noting():
+            program, shape = pl.make_jaxpr(function, return_shape=True)(*args, **kwargs)
         self._begin(program, [*map(pl.numpy.asarray, tree_leaves((args, kwargs)))], budget)
         self._tree = pl.tree_util.tree_structure(shape)
         innermost = inspect.unwrap(function)
@@ -134,14 +149,14 @@ class Session:
         )  # (where, those of the value)
         self.choice = Choice()
         self._edits: list[str] = []
-        self._depth = 1  # of the lines of the innermost program, how many are entered
+        self._stand_at_start()
 
     # Where it stands ----------------------------------------------------------------------------------------
 
     @property
     def is_done(self) -> bool:
         """Whether the call has come to its end."""
-        return self._stepper.is_done
+        return self._stepper.is_done and self._visit_index(self._stepper.top) == len(self._visits())
 
     @property
     def program(self) -> Any:
@@ -157,6 +172,14 @@ class Session:
     def bytes(self) -> int:
         """Bytes of the values that are kept."""
         return self._stepper.bytes
+
+    def is_on_python_line(self) -> bool:
+        """Whether Python came to the line where it stands while the function was traced.
+
+        It didn't come to lines of backward passes, nor was that noted of programs that were traced without a debugger.
+        """
+        visit = self._visit(self._stepper.top)
+        return visit is not None and visit.calls[-1] > 0
 
     def place(self) -> tuple[int, ...]:
         """Where it stands, as numbers: of each program its position, and the run that it is."""
@@ -178,8 +201,6 @@ class Session:
         frames: list[StackFrame] = []
         for depth, level in enumerate(self._stepper.levels):
             lines = self._lines_of(level)
-            if level is self._stepper.top:
-                lines = lines[: self._depth]
             run = self._run_text(level)
             if not lines:
                 equation = level.frame.equation
@@ -210,21 +231,53 @@ class Session:
 
     def variables(self, frame: int = -1) -> dict[str, Any]:
         """Values of the user's variables in a frame of the stack, by default the innermost, as arrays."""
-        each = self.stack()[frame]
-        level = self._stepper.levels[each.level]
-        function = each.function if each.file else None
-        latest = latest_variables(level.frame.jaxpr, level.frame.position, function)
-        shown = self.choice.shown(level, [*latest.values()], self._n_batches(frame))
-        return dict(zip(latest, shown, strict=True))
+        level, depth = self._frame_at(frame)
+        named = self._named(level, depth)
+        shown = {name: each.value for name, each in named.items() if each.level is None}
+        for each in {id(n.level): n.level for n in named.values() if n.level is not None}.values():
+            of_level = {name: n.variable for name, n in named.items() if n.level is each}
+            n_batches = self._n_batches(level, depth)
+            values = self.choice.shown(each, [*of_level.values()], n_batches)
+            shown |= zip(of_level, values, strict=True)
+        return {name: shown[name] for name in named}
 
-    def _n_batches(self, frame: int) -> int | None:
-        """How many batches are around the function of a frame of the stack; None, for all, where no lane is chosen."""
+    def _frame_at(self, frame: int) -> tuple[Level, int]:
+        """The level of a frame of the stack, and its number among the functions there."""
         stack = self.stack()
-        level = self._stepper.levels[stack[frame].level]
+        level = stack[frame].level
+        depth = sum(f.level == level for f in stack[: frame % len(stack)])
+        return self._stepper.levels[level], depth
+
+    def _named(self, level: Level, depth: int) -> dict[str, Named]:
+        """What the names of a function hold where it stands: as far as that was noted, or else as its lines imply."""
+        visit = self._visit(level)
+        held = None if visit is None else visit.held[depth]
+        if held is None:
+            function = None if visit is None else visit.lines[depth].function
+            latest = latest_variables(level.frame.jaxpr, level.frame.position, function)
+            return {name: Named(variable, level) for name, variable in latest.items()}
+        around = self._stepper.levels[self._stepper.levels.index(level) :: -1]
+        named = {}
+        for name, value in held.items():
+            if not is_variable(value):
+                named[name] = Named(None, None, value)
+                continue
+            for each in around:
+                variable = known_variable(each.frame, value)
+                if variable is not None:
+                    named[name] = Named(variable, each)
+                    break
+        return named
+
+    def _n_batches(self, level: Level, depth: int) -> int | None:
+        """How many batches are around a function; None, for all, where no lane is chosen."""
         if not self.choice.lane_in(level):
             return None
-        depth = sum(f.level == stack[frame].level for f in stack[: frame % len(stack)])
-        return n_batches_around(self._places, level, depth)
+        visit = self._visit(level)
+        noted = None if visit is None else visit.batches[depth]
+        if noted is None:
+            return n_batches_around(self._places, level, depth)
+        return noted + n_batches_of(level)
 
     def operands(self, level: Level | None = None) -> list[Any]:
         """Operands of the equation that comes next in a level, by default the innermost."""
@@ -318,7 +371,9 @@ class Session:
                 got=f"{name!r} of {each}",
                 do="Step out to its line, or go back before this program, and edit it there.",
             )
-        variables = latest_variables(top.jaxpr, top.position, each.function if each.file else None)
+        level, depth = self._frame_at(frame)
+        named = self._named(level, depth)
+        variables = {n: v.variable for n, v in named.items() if v.level is level}
         if name not in variables:
             raise ArgumentValueError(
                 "there is no variable of this name whose value could be edited here.",
@@ -326,7 +381,7 @@ class Session:
                 do=f"Name one of {', '.join(variables) or 'another line: this one has none'}.",
             )
         variable = variables[name]
-        part, put = self.choice.part(self._stepper.top, variable, self._n_batches(frame))
+        part, put = self.choice.part(self._stepper.top, variable, self._n_batches(level, depth))
         array = value if hasattr(value, "dtype") else _with_dtype(value, part.dtype)
         if array.dtype != part.dtype or array.shape != part.shape:
             raise ArgumentTypeError(
@@ -343,62 +398,105 @@ class Session:
 
     def next(self) -> Session:
         """Go to the next line, over what this one calls."""
-        level, lines = self._stepper.top, self._lines()[: self._depth]
-        while not self.is_done:
-            if self._stepper.top is level and self.equation is not None:
-                self._stepper.move(self._end_of(lines))
-            else:
-                self._stepper.forward()
-            if self._stepper.top is not level:
-                self._depth = 1
-            if self.equation is None and len(self._stepper.levels) > 1:
-                continue
-            if self._stepper.top is not level or not _is_on(self._lines(), lines):
-                self._enter_from(lines if self._stepper.top is level else ())
-                break
-        return self
+        calls = self._calls_of(self._stepper.top)
+        return self._go_on(lambda visit, calls: not calls or visit.calls[-1] in calls, calls)
 
     def step(self) -> Session:
         """Go into what this line calls: a function of the user, or a program (jit, a loop's run, a branch)."""
-        lines = self._lines()
-        if self._depth < len(lines):
-            self._depth += 1
-            return self
-        while (equation := self.equation) is not None and self._lines() == lines:
-            if can_enter(equation):
-                frame, position = self._stepper.top.frame, self._stepper.top.frame.position
-                self._stepper.forward(into=True)
-                self._depth = 1
-                if obstacle := frame.obstacle(position):
-                    self._give_reason(f"`{equation.primitive.name}` was stepped over: {obstacle}")
-                return self
-            if self._lines_after() != lines:
-                return self.next()
-            self._stepper.forward()
-        return self.next()
+        return self._go_on(lambda visit, calls: True, (), into=True)
 
     def out(self) -> Session:
         """Go on until this function, or this program with all runs that are left, has ended."""
-        if self._depth > 1:
-            self._depth -= 1
-            return self.next()
+        calls = self._calls_of(self._stepper.top)[:-1]
+        if calls:
+            return self._go_on(lambda visit, calls: visit.calls[-1] in calls, calls)
+        level = self._stepper.top
         self._stepper.out()
-        self._depth = 1
+        if self._stepper.top is level:
+            level.visit = None
+            return self
+        self._stay(self._stepper.top)
+        return self.next()
+
+    def _go_on(
+        self,
+        is_wanted: Callable[[Visit, Sequence[int]], bool],
+        calls: Sequence[int],
+        *,
+        into: bool = False,
+    ) -> Session:
+        """Go on to the next visit of the innermost program that `is_wanted`, of programs within if `into`, or around at its end.
+
+        `calls`: the runs of functions that stand where the step begins; none where any line is wanted.
+        """
+        while not self.is_done:
+            level, start = self._stepper.top, self._visit_index(self._stepper.top)
+            visits = self._visits()
+            wanted = (
+                i
+                for i in range(start + 1, len(visits))
+                if visits[i].is_stop and is_wanted(visits[i], calls)
+            )
+            index = next(wanted, len(visits))
+            equations = level.frame.jaxpr.equations
+            end = visits[index].position if index < len(visits) else len(equations)
+            entered = range(level.frame.position, end) if into else ()
+            enters = next((p for p in entered if has_stops(equations[p], level.frame.jaxpr)), None)
+            if enters is not None:
+                self._stepper.move(enters)
+                level.visit = enters, start
+                self._stepper.forward(into=True)
+                if self._stepper.top is level:
+                    level.visit = level.frame.position, start
+                    if obstacle := level.frame.obstacle(enters):
+                        name = equations[enters].primitive.name
+                        self._give_reason(f"`{name}` was stepped over: {obstacle}")
+                        return self
+                else:
+                    self._stepper.top.visit = 0, -1
+                    is_wanted, calls = (lambda visit, calls: True), ()
+                continue
+            self._stepper.move(end)
+            level.visit = end, index
+            if index < len(visits) or len(self._stepper.levels) == 1:
+                return self
+            self._stepper.forward()
+            if self._stepper.top.call is level.call:  # the next run of a loop
+                self._stepper.top.visit, calls = (0, -1), ()
+            else:
+                self._stay(self._stepper.top)
+                calls = () if into else self._calls_of(self._stepper.top)
+                if not into:
+                    is_wanted = lambda visit, calls: not calls or visit.calls[-1] in calls
         return self
 
     def back(self) -> Session:
         """Go back to the line before this one, over what it called."""
-        level, lines = self._stepper.top, self._lines()[: self._depth]
-        if self._stepper.is_at_start:
-            return self
-        self._stepper.back()
-        if self._stepper.top is not level:
-            if self.equation is None:
-                self._stepper.back()
-            self._depth, lines = 1, ()
-        else:
-            self._enter_from(lines)
-        return self._to_first()
+        while not (self._stepper.is_at_start and self._is_at_first()):
+            level, visits = self._stepper.top, self._visits()
+            start = self._visit_index(level)
+            calls = self._calls_of(level)
+            lowest = min([len(visit.calls) for visit in visits], default=0)
+            for index in range(start - 1, -1, -1):
+                visit = visits[index]
+                if visit.is_stop and (
+                    visit.calls[-1] in calls
+                    or (start == len(visits) and len(visit.calls) == lowest)
+                ):
+                    self._stepper.move(visit.position)
+                    level.visit = visit.position, index
+                    return self
+            if len(self._stepper.levels) == 1:
+                return self.restart()
+            self._stepper.move(0)
+            self._stepper.back()
+            if self._stepper.top.call is level.call:
+                top = self._stepper.top
+                top.visit = top.frame.position, len(self._visits())
+            else:
+                self._stay(self._stepper.top)
+                return self
+        return self
 
     def run(self, *, first: bool = False) -> Session:
         """Go on to the next breakpoint or `debug.breakpoint`, or to the end; what lies between runs compiled.
@@ -440,32 +538,34 @@ class Session:
         """Go on to a line, or to the end if it isn't reached."""
         place = self._resolve(line, file)
         depths = self._places.first_of(*place)
+        self._leave_lines()
         if self._stepper.run_to(depths.__contains__):
-            self._depth = depths[self.equation]
-        else:
-            self._depth = 1
+            self._stand_on(depths[self.equation])
         return self
 
     def jump(self, run: int) -> Session:
-        """Go to the start of a run, from 0, of the innermost loop, or else of the next loop on this line.
+        """Go to the start of a run, from 0, of the innermost loop, or else of the next loop of this program.
 
         Raises: ArgumentValueError where there is no loop, or no such run.
         """
         if not any(level.call and level.call.is_loop for level in self.levels):
-            equations = self._stepper.top.frame.jaxpr.equations
-            end = self._end_of(self._lines()[: self._depth])
-            for position in range(self._stepper.top.frame.position, end):
+            self._leave_lines()
+            frame = self._stepper.top.frame
+            equations = frame.jaxpr.equations
+            for position in range(frame.position, len(equations)):
                 if is_loop(equations[position]):
                     self._stepper.move(position)
                     break
         self._stepper.jump(run)
-        self._depth = 1
+        if visits := self._visits():
+            self._stepper.move(visits[0].position)
+            self._stepper.top.visit = visits[0].position, 0
         return self
 
     def to_first_line(self) -> Session:
         """Go on to the first line of the user, where the program doesn't begin with one."""
         if not self._lines():
-            self._stepper.run_to(lambda equation: bool(self._places.stack(equation)))
+            self._go_on(lambda visit, calls: True, (), into=True)
         return self
 
     def move(self, position: int) -> Session:
@@ -479,20 +579,19 @@ class Session:
             raise ArgumentValueError(
                 "there is no such equation in this program.", got=f"{position}, of {count}"
             )
+        self._leave_lines()
         self._stepper.move(position)
-        self._depth = max(len(self._lines()), 1)
         return self
 
     def compile_ahead(self) -> None:
         """Begin to compile, in a thread, what a step from here runs; a session that is shown does so by itself."""
         if self.equation is not None:
-            lines = self._lines()[: self._depth]
-            self._stepper.compile_ahead(self._end_of(lines))
+            self._stepper.compile_ahead(self._end_of_line())
 
     def restart(self) -> Session:
         """Go back to the start."""
         self._stepper.restart()
-        self._depth = 1
+        self._stand_at_start()
         return self
 
     def break_at(self, line: int, file: str | None = None, condition: str = "") -> Breakpoint:
@@ -509,9 +608,9 @@ class Session:
 
     def finish(self) -> Any:
         """Go to the end, past all breakpoints; gives the results of the call."""
-        while not self.is_done:
+        while not self._stepper.is_done:
             self._stepper.out()
-        self._depth = 1
+        self._stepper.top.visit = None
         return pl.tree_util.tree_unflatten(self._tree, self._stepper.top.frame.results())
 
     def differences(self, compiled: Sequence[Any] | None = None) -> list[Difference]:
@@ -539,11 +638,11 @@ class Session:
     def to_failure(self) -> Session:
         """Go on to the call of Python that fails, or to the end if none does; those before it are made again."""
         try:
-            while not self.is_done:
+            self._leave_lines()
+            while not self._stepper.is_done:
                 self._stepper.run_to(calls_host)
         except ExecutionError as error:
             self._give_reason(f"the next operation fails: {str(error).splitlines()[0]}")
-        self._depth = max(len(self._lines()), 1)
         return self
 
     def __str__(self) -> str:
@@ -563,7 +662,6 @@ class Session:
         """Stand before the equation of a place that was found in this session's program."""
         turns = zip(match.frames[1:], match.calls[1:], match.turns[1:], strict=True)
         self._stepper.levels = [Level(match.frames[0]), *(Level(*each) for each in turns)]
-        self._depth = max(len(self._lines()), 1)
         return self
 
     def search(self, condition: Callable[[Any], Any]) -> Match | None:
@@ -600,47 +698,79 @@ class Session:
         """The first place of the whole call that fails a check of some categories."""
         return first_failure(frame_of(self._program, *self._operands), errors)
 
+    # Visits -------------------------------------------------------------------------------------------------
+
+    def _visits(self) -> list[Visit]:
+        return visits_of(self._stepper.top.frame.jaxpr)
+
+    def _visit_index(self, level: Level) -> int:
+        """The number of the visit where a level stands; -1 before the first, and that of all behind the end."""
+        frame, visits = level.frame, visits_of(level.frame.jaxpr)
+        if level.visit is None or level.visit[0] != frame.position:
+            last = bisect.bisect_right(visits, frame.position, key=lambda visit: visit.position) - 1
+            level.visit = frame.position, len(visits) if frame.equation is None else last
+        return level.visit[1]
+
+    def _visit(self, level: Level) -> Visit | None:
+        visits, index = visits_of(level.frame.jaxpr), self._visit_index(level)
+        return visits[index] if 0 <= index < len(visits) else None
+
+    def _leave_lines(self) -> None:
+        """Stand, from now on, on the lines of the equations that come next."""
+        for level in self._stepper.levels:
+            level.visit = None
+
+    def _stay(self, level: Level) -> None:
+        """Let a level that has moved on, behind what its line called, or back, stand on the same line."""
+        if level.visit is not None:
+            level.visit = level.frame.position, level.visit[1]
+
+    def _calls_of(self, level: Level) -> tuple[int, ...]:
+        """The runs of functions that stand on lines of a level; none before its first line and at its end."""
+        visit = self._visit(level)
+        return () if visit is None else visit.calls
+
+    def _stand_at_first(self) -> None:
+        """Stand, at the start of the innermost program, on its first line if it begins with one."""
+        visits = self._visits()
+        if self._stepper.top.frame.position == 0 and visits and visits[0].position == 0:
+            self._stepper.top.visit = 0, 0
+
+    def _stand_at_start(self) -> None:
+        self._stepper.top.visit = None
+        self._stand_at_first()
+
+    def _is_at_first(self) -> bool:
+        return self._visit_index(self._stepper.top) <= 0
+
+    def _stand_on(self, depth: int) -> None:
+        """Stand on the line at a depth of the lines of the next equation, if it begins with it."""
+        level, visits = self._stepper.top, self._visits()
+        level.visit = None
+        lines = self._places.stack(self.equation)[:depth]
+        for index in range(self._visit_index(level), -1, -1):
+            if visits[index].position != level.frame.position:
+                return
+            if visits[index].is_stop and visits[index].lines[-1:] == lines[-1:]:
+                level.visit = level.frame.position, index
+                return
+
     def _lines_of(self, level: Level) -> Stack:
-        equation = level.frame.equation
-        return () if equation is None else self._places.stack(equation)
+        visit = self._visit(level)
+        return () if visit is None else visit.lines
 
     def _lines(self) -> Stack:
         return self._lines_of(self._stepper.top)
 
-    def _lines_after(self) -> Stack:
-        """Lines of the equation after the next one."""
-        frame = self._stepper.top.frame
-        equations = frame.jaxpr.equations
-        after = frame.position + 1
-        return self._places.stack(equations[after]) if after < len(equations) else ()
-
-    def _end_of(self, lines: Stack) -> int:
-        """The position behind the equations in a row, from the next one on, of the lines where it stands."""
-        frame = self._stepper.top.frame
-        equations, position = frame.jaxpr.equations, frame.position + 1
-        while position < len(equations) and _is_on(self._places.stack(equations[position]), lines):
-            position += 1
-        return position
-
-    def _enter_from(self, lines: Stack) -> None:
-        """Show as much of the stack here as differs from `lines`, and one line more."""
-        here = self._lines()
-        same = 0
-        while same < min(len(lines), len(here)) and lines[same] == here[same]:
-            same += 1
-        self._depth = max(min(same + 1, len(here)), 1)
-
-    def _to_first(self) -> Session:
-        """Go back to the first equation in a row of the line where it stands."""
-        frame, lines = self._stepper.top.frame, self._lines()[: self._depth]
-        position = frame.position
-        while (
-            position
-            and self._places.stack(frame.jaxpr.equations[position - 1])[: self._depth] == lines
-        ):
-            position -= 1
-        frame.move(position)
-        return self
+    def _end_of_line(self) -> int:
+        """The position where a step over the line where it stands ends."""
+        level, visits = self._stepper.top, self._visits()
+        calls = self._calls_of(level)
+        for index in range(self._visit_index(level) + 1, len(visits)):
+            visit = visits[index]
+            if visit.is_stop and (not calls or visit.calls[-1] in calls):
+                return visit.position
+        return len(level.frame.jaxpr.equations)
 
     def _stops(self) -> _Stops:
         """Equations to stop before, with the depth of the line in their stacks, and the breakpoints there."""
@@ -658,24 +788,28 @@ class Session:
 
     def _run(self, *, is_forward: bool) -> Session:
         stops = self._stops()
+        self._leave_lines()
         next_run = self._next_run(stops)
         run = self._stepper.run_to if is_forward else self._stepper.run_back_to
         while run(stops.__contains__, next_run):
             if self._stops_here(stops, is_forward=is_forward):
                 return self
-        self._depth = 1
+        self._stepper.top.visit = None
+        if not is_forward:
+            self._stand_at_first()
         return self
 
     def _stops_here(self, stops: _Stops, *, is_forward: bool = True) -> bool:
         """Whether to stop before the next equation, one of `stops`."""
         if self.equation not in stops:
             return False
-        self._depth, breakpoints = stops[self.equation]
+        depth, breakpoints = stops[self.equation]
+        self._stand_on(depth)
         stopping = [self._stops_at(each, is_forward) for each in breakpoints]  # each counts
         if any(stopping) or self.equation in breakpoints_of(self.program):
             return True
         if self._watched and self._watched[:2] == (self.equation, self._stepper.place()):
-            self._depth = max(len(self._lines()), 1)
+            self._stand_on(len(self._places.stack(self.equation)))
             text = f"the next operation gives a value with {self._watched[2]}"
             if batch_sizes(self._stepper.top.frame.jaxpr, self.equation):
                 self.results_meeting(self._watched[3])
@@ -749,17 +883,19 @@ class Session:
         positions = self.levels[depth].frame.positions
         for level in self.levels[depth - 1 :: -1]:
             frame = level.frame
-            functions = [line.function for line in self._lines_of(level)] or [None]
-            for function in functions[::-1]:
-                latest = latest_variables(frame.jaxpr, frame.position, function)
-                if name in latest:
-                    variable = latest[name]
-                    [value] = frame.read([variable])
-                    if frame.positions is positions:
-                        return Outer(value, variable.aval)
-                    if frame.positions is None and positions is not None:
-                        return Outer(positions.spread(value), pl.typeof(value))
-                    return None
+            for function in range(len(self._lines_of(level)) or 1)[::-1]:
+                named = self._named(level, function).get(name)
+                if named is None:
+                    continue
+                if named.level is None:
+                    return Outer(named.value, array_of(named.value))
+                frame, variable = named.level.frame, named.variable
+                [value] = frame.read([variable])
+                if frame.positions is positions:
+                    return Outer(value, variable.aval)
+                if frame.positions is None and positions is not None:
+                    return Outer(positions.spread(value), pl.typeof(value))
+                return None
         names = {"pl": pl, "jnp": pl.numpy, "np": np, **self._names}
         if name not in names:
             return None
@@ -852,11 +988,6 @@ def _with_dtype(value: Any, dtype: Any) -> Any:
     """Numbers as an array: of a dtype that they have the kind of, else of their own."""
     array = pl.numpy.asarray(value)
     return array.astype(dtype) if pl.numpy.result_type(dtype, value) == dtype else array
-
-
-def _is_on(stack: Stack, lines: Stack) -> bool:
-    """Whether an equation with a stack belongs to certain lines, outermost first, or, as they do, to none."""
-    return stack[: len(lines)] == lines if lines else not stack
 
 
 def _ranges(numbers: list[int]) -> str:

@@ -23,12 +23,14 @@ Its arguments are the depth, the run, and whether one goes forward.
 class Level:
     """A frame of the stack, and the call that it is a turn of: None for the outermost."""
 
-    __slots__ = ("call", "frame", "turn")
+    __slots__ = ("call", "frame", "turn", "visit")
 
     def __init__(self, frame: Frame, call: Call | None = None, turn: Turn = (0, 0)) -> None:
         self.frame = frame
         self.call = call
         self.turn = turn
+        self.visit: tuple[int, int] | None = None
+        """(position, number of the visit where it stands there), see `visits`; None, or of another position, for the last there."""
 
 
 class Stepper:

@@ -6,7 +6,7 @@ import contextlib
 import queue
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from types import FrameType
 from typing import Any
@@ -20,6 +20,7 @@ from pellucid.introspect.interception import (
     run_programs_by,
     users_programs,
 )
+from pellucid.introspect.noting import watching
 from pellucid.introspect.stepping import breakpoints_of, opened, past_breakpoints
 from pellucid_kernel.debug import python_thread
 from pellucid_kernel.debug.breakpoints import Breakpoints
@@ -135,8 +136,7 @@ class Stops:
         self._version += 1
         self._is_ended = False
         stops_in_trace = self._breakpoints.settings.stops_in_trace
-        tracing = contextlib.nullcontext if stops_in_trace else python_thread.left_alone
-        run_programs_by(Runner(self.run, tracing))
+        run_programs_by(Runner(self.run, contextlib.nullcontext if stops_in_trace else _watched))
 
     def enter_next(self, thread: int | None) -> None:
         """Stop at the first line of the next program that a thread runs, or no more if None."""
@@ -323,6 +323,13 @@ class Stops:
                 f"which it gives: result {worst.result} by {worst.ulps:g} units of the last place"
                 + (f"; {first}" if first else "")
             )
+
+
+@contextlib.contextmanager
+def _watched() -> Iterator[None]:
+    """Note the lines of a function that is traced, where debugpy doesn't stop meanwhile."""
+    with python_thread.left_alone(), watching():
+        yield
 
 
 def _verdict(programs: list[Places], file: str, line: int) -> dict[str, Any]:

@@ -375,3 +375,34 @@ def test_expressions_errors_and_rich_views(debugged: DebuggedKernel) -> None:
     assert "ws" in {each["name"] for each in debugged.body("inspectVariables")["variables"]}
     assert debugged.finish() == debugged.plain
     assert run(debugged.client, "copied.shape")["result"] == "(3,)"
+
+
+NOTED = """\
+def outer(w, h):
+    def inner(c):
+        z = c * w
+        return z + 1
+    for _ in range(2):
+        h = inner(h)
+    return h * 2
+
+fresh = pl.jit(outer)
+made = fresh(x, x)"""
+
+
+def test_programs_traced_with_the_debugger_on_show_the_arguments_of_inner_functions(
+    debugged: DebuggedKernel,
+) -> None:
+    debugged.break_at(NOTED, 3)
+    debugged.run(NOTED)
+    frames = debugged.stopped()
+    assert lines(frames)[:2] == [3, 6]
+    assert {"c", "w"} <= debugged.variables(frames[0]).keys()
+    assert {"w", "h"} <= debugged.variables(frames[1]).keys()
+    assert lines(debugged.go("stepOut"))[0] == 5
+    frames = debugged.go("next")
+    assert lines(frames)[0] == 6
+    assert lines(debugged.go("stepIn"))[:2] == [3, 6]
+    assert lines(debugged.go("next"))[:2] == [4, 6]
+    debugged.break_at(NOTED)
+    debugged.finish()

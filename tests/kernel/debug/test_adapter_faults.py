@@ -126,9 +126,8 @@ def test_values_beyond_the_budget_are_computed_again(debugged: DebuggedKernel) -
     debugged.break_at(DEFINE, Z)
     debugged.run("x = jnp.linspace(0.5, 1.0, 1000)\nfloat(long(x))")  # 40 values of 4,000 bytes
     debugged.stopped()
+    debugged.go("stepBack")  # to the line of `for`, which ends the loop
     frames = debugged.go("stepBack")
-    for _ in range(2):
-        frames = debugged.go("stepBack")
     facts = debugged.variables(frames[0], 2)
     number, unit = facts["kept"]["value"].strip("'").split()
     assert unit == "KiB"

@@ -42,12 +42,13 @@ def test_a_run_is_run_line_by_line_with_the_values_of_each() -> None:
     recording = record(total)(WEIGHTS, X)
     assert lines(recording) == [
         "y = x + 1",
+        "def body(c, w):",
         "y, _ = lax.scan(body, y, weights)",
-        *["z = layer(w, c)", "h = x * w", "return jnp.sin(h)"] * 3,
+        *["z = layer(w, c)", "h = x * w", "return jnp.sin(h)", "return z, c"] * 3,
         "return y * 2",
     ]
     run = recording.record
-    first, inner = run.stacks[0], run.stacks[3]
+    first, inner = run.stacks[0], run.stacks[4]
     assert [run.frames.function[i] for i in first][1:] == ["total"]
     assert [run.frames.function[i].rpartition(".")[2] for i in inner][1:] == [
         "total",
@@ -70,7 +71,7 @@ def test_residuals_and_cotangents_have_no_names_of_arguments() -> None:
 
 def test_lines_are_gone_over_and_a_recording_is_cut() -> None:
     assert lines(record(total, into=False)(WEIGHTS, X)) == [
-        "y = x + 1", "y, _ = lax.scan(body, y, weights)", "return y * 2",
+        "y = x + 1", "def body(c, w):", "y, _ = lax.scan(body, y, weights)", "return y * 2",
     ]  # fmt: skip
     cut = record(total, limit=2)(WEIGHTS, X)
     assert str(cut).startswith("2 stops of total, cut\n")

@@ -31,6 +31,19 @@ _HIDDEN_PACKAGES = frozenset(
      "pluggy")
 )  # fmt: skip
 
+_ENGINES = frozenset(
+    (
+        "_distutils_hack",
+        "jaxlib",
+        "ml_dtypes",
+        "numpy",
+        "opt_einsum",
+        "scipy",
+        "typing_extensions.py",
+    )
+)
+"""What is installed and runs on the way from the user's line into this package, or below it."""
+
 
 class Frame(NamedTuple):
     """One frame of the user's stack: 1-based lines, 0-based columns; -1 where unknown."""
@@ -63,7 +76,10 @@ def is_user_file(file: str) -> bool:
         return False
     if file.startswith(_HIDDEN_FOLDERS) and "site-packages" not in file:
         return False
-    return _HIDDEN_PACKAGES.isdisjoint(file.split(os.sep))
+    parts = file.split(os.sep)
+    if "site-packages" in parts and parts[parts.index("site-packages") + 1] in _ENGINES:
+        return False
+    return _HIDDEN_PACKAGES.isdisjoint(parts)
 
 
 def user_frames(source: Any) -> list[Frame]:

@@ -322,15 +322,18 @@ class DebugInfo:
     (("params['w']", 'batch'), ('result',))
     """
 
-    __slots__ = ("_names", "_result_names", "name")
+    __slots__ = ("_names", "_result_names", "name", "notes")
 
     def __init__(
         self,
         name: str,
         argument_names: LateNames = (),
         result_names: LateNames = (),
+        notes: Any = None,
     ) -> None:
         self.name = name
+        self.notes = notes
+        """What a debugger has noted while the function was traced (`introspect.noting`); None for most."""
         self._names = argument_names
         self._result_names = result_names
 
@@ -369,7 +372,7 @@ class DebugInfo:
             rest = dict(enumerate(names))  # a result that comes again is a residual
             return [rest.pop(i, "") for i in results]
 
-        return DebugInfo(self.name, argument_names, result_names)
+        return DebugInfo(self.name, argument_names, result_names, self.notes)
 
     def __repr__(self) -> str:
         return f"DebugInfo({self.name!r})"

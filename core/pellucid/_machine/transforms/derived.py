@@ -87,14 +87,14 @@ def stage_open(
             # Those of a program that this one is derived from are others.
             return source.argument_names if len(source.argument_names) == len(avals) else ()
 
-        debug = DebugInfo(source.name, names, lambda: source.result_names)
+        debug = DebugInfo(source.name, names, lambda: source.result_names, source.notes)
     jaxpr, consts = stage(function, avals, debug)
     return ClosedJaxpr(constants_as_inputs(jaxpr)), consts
 
 
 def unnamed(debug: DebugInfo | None) -> DebugInfo | None:
     """`debug` for a derived program whose arguments are others: residuals, tangents, cotangents."""
-    return None if debug is None else DebugInfo(debug.name)
+    return None if debug is None else DebugInfo(debug.name, notes=debug.notes)
 
 
 def listed(mask: bool | Mask, length: int) -> Mask:

@@ -1,0 +1,445 @@
+"""The user's lines in the order in which Python ran them while a program was traced, with what each name held there.
+
+Python says so itself, to a trace function that is set while a debugger traces a function, as pdb sets one. Nothing is
+noted, and nothing costs, in other traces.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid._machine.base import config, is_user_file
+from pellucid._machine.ir import DebugInfo, Equation, Jaxpr, Literal, Programs, Var
+from pellucid._machine.tracing import Draft, StagingTrace, StagingTracer, context
+from pellucid._machine.transforms.jvp import JVPTracer
+from pellucid._machine.transforms.vmap import BatchTrace, BatchTracer, Lanes
+from pellucid._machine.xla import ARRAY_TYPES
+from pellucid._machine.xla.flags import RareFlag, overridden
+
+from .lineage import origins_of, transformation_of
+
+__all__ = [
+    "Activation",
+    "Event",
+    "Images",
+    "Notes",
+    "held_by",
+    "images_of",
+    "is_noting",
+    "noting",
+    "watching",
+]
+
+MAX_LEAVES = 512
+"""Maximum number of values in a container of the user that are noted."""
+MAX_DEPTH = 8
+"""Maximum depth of containers within each other that are looked into."""
+MAX_COPIED_BYTES = 1 << 20
+"""Maximum size of NumPy arrays, which may change later, of which copies are noted."""
+
+_is_noting = RareFlag("pellucid_is_noting", False, in_trace_key=True)
+"""Programs that are traced with notes are others than those without: a function is traced anew for them, once."""
+_CONSTANTS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
+_numbers = itertools.count()
+
+
+class Activation(NamedTuple):
+    """One run of a function of the user."""
+
+    number: int
+    code: CodeType
+    n_batches: int
+    """How many `vmap` are around it in its program."""
+
+
+Held = Mapping[str, Any]
+"""By path, as `state['sum']`, what a function's names hold: a variable of a program, or a value that is known."""
+
+
+class Event(NamedTuple):
+    """A moment in a trace: a line of the user is about to run, or a function of the user has returned."""
+
+    count: int
+    """How many equations of the program were staged before."""
+    activations: tuple[Activation, ...]
+    """The runs of functions that began in this program, outermost first."""
+    lines: tuple[int, ...]
+    """Where each of them stands."""
+    held: tuple[Held, ...]
+    """What the names of each hold."""
+    is_line: bool
+
+
+class Notes:
+    """What was noted while one program was staged."""
+
+    def __init__(self, trace: StagingTrace, n_around: int) -> None:
+        self.n_around = n_around
+        """How many frames of the user were around where it began."""
+        self.events: list[Event] = []
+        self.debug = trace.debug
+        self.inputs: Sequence[Var] = trace.invars
+        self.equations: Sequence[Equation] = trace.equations
+        """All that were staged, also those that others have replaced since."""
+
+
+def is_noting() -> bool:
+    """Whether lines are noted in this thread."""
+    return _is_noting.value
+
+
+@contextlib.contextmanager
+def noting() -> Iterator[None]:
+    """Note the user's lines of what is traced in this thread meanwhile, in functions that it calls.
+
+    Functions are traced anew unless they were traced with notes before. Layers that repeat stay where the function calls
+    them, so that one can stop in each.
+    """
+    with overridden(_is_noting, True), config.call_repeated_layers(False), watching():
+        yield
+
+
+@contextlib.contextmanager
+def watching() -> Iterator[None]:
+    """As `noting`, for what is traced anyway: programs that were traced before have no notes. May be nested."""
+    previous = sys.gettrace()
+    if isinstance(getattr(previous, "__self__", None), _Watcher):
+        yield
+        return
+    watcher = _Watcher()
+    watch, set_trace = watcher.called, _set_trace()
+    set_trace(watch)
+    try:
+        yield
+    finally:
+        # A debugger that the function itself has started stays.
+        if sys.gettrace() == watch:
+            set_trace(previous)
+        watcher.finish()
+
+
+def _set_trace() -> Any:
+    """Python's own `sys.settrace`, for which pydevd puts one that warns."""
+    holder = getattr(sys.modules.get("pydevd_tracing"), "TracingFunctionHolder", None)
+    return getattr(holder, "_original_tracing", None) or sys.settrace
+
+
+class _Watcher:
+    """The trace function of one thread."""
+
+    def __init__(self) -> None:
+        self._stack: list[tuple[FrameType, Activation, StagingTrace | None]] = []
+        """The user's frames, each with the program in whose trace it began."""
+        self._generators: dict[FrameType, Activation] = {}
+        self._notes: dict[StagingTrace, Notes] = {}
+        self._n_around = _n_user_frames(sys._getframe(1))
+
+    def finish(self) -> None:
+        self._notes.clear()
+        self._stack.clear()
+        self._generators.clear()
+
+    def called(self, frame: FrameType, event: str, argument: Any) -> Any:
+        """Takes the start of any Python function; gives what takes the lines of one of the user's."""
+        code = frame.f_code
+        if event != "call" or not is_user_file(code.co_filename) or _is_no_function(frame):
+            return None
+        trace, n_batches = _staging()
+        activation = self._generators.get(frame) or Activation(next(_numbers), code, n_batches)
+        if code.co_flags & _GENERATOR:
+            self._generators[frame] = activation
+        self._stack.append((frame, activation, trace))
+        return self._ran
+
+    def _ran(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "return":
+            while self._stack and self._stack.pop()[0] is not frame:
+                pass
+            self._note(is_line=False)
+        elif event == "line":
+            self._note(is_line=True)
+        return self._ran
+
+    def _note(self, *, is_line: bool) -> None:
+        trace, _ = _staging()
+        if trace is None:
+            return
+        notes = self._notes.get(trace)
+        within = [each for each in self._stack if each[2] is trace]
+        if notes is None:
+            n_around = self._n_around + len(self._stack) - len(within)
+            trace.debug = trace.debug or DebugInfo("program")
+            notes = self._notes[trace] = trace.debug.notes = Notes(trace, n_around)
+        notes.events.append(
+            Event(
+                len(trace.equations),
+                tuple([activation for _, activation, _ in within]),
+                tuple([frame.f_lineno for frame, _, _ in within]),
+                tuple([held_by(frame) for frame, _, _ in within]),
+                is_line,
+            )
+        )
+
+
+_GENERATOR = 0x20 | 0x80 | 0x200
+"""Flags of the code of generators and coroutines, whose frames go on after they were left."""
+
+
+def _staging() -> tuple[StagingTrace | None, int]:
+    """The innermost trace that writes a program which runs, and the number of `vmap` within it."""
+    trace: Any = context.trace
+    n_batches = 0
+    while trace is not None and (not isinstance(trace, StagingTrace) or isinstance(trace, Draft)):
+        n_batches += isinstance(trace, BatchTrace)
+        trace = getattr(trace, "parent", None)
+    return trace, n_batches
+
+
+def _is_no_function(frame: FrameType) -> bool:
+    """Whether code is no function of the user's: a module that is imported, or what makes a NamedTuple."""
+    code = frame.f_code
+    is_method = code.co_name.startswith("__") or "namedtuple_" in frame.f_globals.get(
+        "__name__", ""
+    )
+    return code.co_name == "<module>" or (code.co_filename == "<string>" and is_method)
+
+
+def _n_user_frames(frame: FrameType | None) -> int:
+    count = 0
+    while frame is not None:
+        count += is_user_file(frame.f_code.co_filename)
+        frame = frame.f_back
+    return count
+
+
+# What names hold ----------------------------------------------------------------------------------------
+
+
+def held_by(frame: FrameType) -> Held:
+    """What the names of a function hold, as far as that can be shown later; what may change is copied."""
+    held: dict[str, Any] = {}
+    if frame.f_code.co_name != "<module>":
+        for name, value in frame.f_locals.items():
+            if name.isidentifier():
+                leaves: dict[str, Any] = {}
+                _collect(name, value, leaves, 0)
+                if len(leaves) <= MAX_LEAVES:
+                    held.update(leaves)
+    return held
+
+
+def _collect(path: str, value: Any, leaves: dict[str, Any], depth: int) -> None:
+    """Add what `value` consists of by the expressions that give it; nothing of objects whose attributes may be computed."""
+    kind = type(value)
+    if len(leaves) > MAX_LEAVES:
+        return
+    if isinstance(value, (StagingTracer, BatchTracer, JVPTracer)):
+        variable = _variable(value)
+        if variable is not None:
+            leaves[path] = variable
+    elif isinstance(value, _CONSTANTS) or kind in ARRAY_TYPES:
+        leaves[path] = value
+    elif kind is np.ndarray:
+        if value.nbytes <= MAX_COPIED_BYTES and value.dtype.kind != "O":
+            leaves[path] = value.copy()
+    elif depth == MAX_DEPTH:
+        return
+    elif kind in (tuple, list):
+        for i, item in enumerate(value):
+            _collect(f"{path}[{i}]", item, leaves, depth + 1)
+    elif kind is dict:
+        for key, item in value.items():
+            if isinstance(key, (str, int)):
+                _collect(f"{path}[{key!r}]", item, leaves, depth + 1)
+    elif isinstance(value, tuple) and hasattr(kind, "_fields"):
+        for name, item in zip(kind._fields, value, strict=True):
+            _collect(f"{path}.{name}", item, leaves, depth + 1)
+    elif dataclasses.is_dataclass(value) and kind is not value:
+        stored = getattr(value, "__dict__", {})
+        for field in dataclasses.fields(value):
+            if field.name in stored:
+                _collect(f"{path}.{field.name}", stored[field.name], leaves, depth + 1)
+
+
+def _variable(value: Any) -> Any:
+    """The variable whose value a tracer stands for, or a value that is known; None for neither."""
+    while True:
+        if type(value) is BatchTracer:
+            value = value.value
+        elif type(value) is JVPTracer:
+            value = value.primal
+        elif isinstance(value, StagingTracer):
+            return None if isinstance(value._trace, Draft) else value.variable
+        else:
+            return value if type(value) in ARRAY_TYPES or isinstance(value, _CONSTANTS) else None
+
+
+# Programs that were made from others ----------------------------------------------------------------------
+
+
+class Images(NamedTuple):
+    """A program beside the notes of the one that it is, or was made from."""
+
+    notes: Notes
+    order: list[int]
+    """Of each equation the number, among those that were noted, of the one that it is or was made from, ascending."""
+    variables: Mapping[Var, Var]
+    """By variable that was noted the one of this program that has its value; those of which this is certain."""
+
+
+def images_of(jaxpr: Jaxpr) -> Images | None:
+    """The notes of a program, with its equations and variables; None for one without.
+
+    A program that a transformation has made from another has its lines in the same order, but for backward passes.
+    """
+    if "images" not in jaxpr.memo:
+        jaxpr.memo["images"] = _images_of(jaxpr)
+    return jaxpr.memo["images"]
+
+
+def _images_of(jaxpr: Jaxpr) -> Images | None:
+    notes: Notes | None = None if jaxpr.debug is None else jaxpr.debug.notes
+    if notes is None:
+        return None
+    lanes: Lanes | None = jaxpr.memo.get("lanes")
+    base = jaxpr.memo.get("batched") if lanes is None else lanes.unbatched
+    if base is None:
+        return _made(notes, notes.debug, notes.inputs, notes.equations, jaxpr, None)
+    images = images_of(base)
+    step = (
+        None
+        if images is None
+        else _made(notes, base.debug, base.invars, base.equations, jaxpr, lanes)
+    )
+    if images is None or step is None:
+        return None
+    order = [images.order[i] if i >= 0 else -1 for i in step.order]
+    variables = {v: step.variables[w] for v, w in images.variables.items() if w in step.variables}
+    return Images(notes, order, variables)
+
+
+def _made(
+    notes: Notes,
+    debug: DebugInfo | None,
+    inputs: Sequence[Var],
+    equations: Sequence[Equation],
+    jaxpr: Jaxpr,
+    lanes: Lanes | None,
+) -> Images | None:
+    """A program beside the inputs and equations that it consists of, or was made from."""
+    index = {e.id: i for i, e in enumerate(equations)}
+    ids, order = frozenset(index), list[int]()
+    copies: dict[int, list[Equation]] = {}
+    own = {v: v for v in (*jaxpr.constvars, *jaxpr.invars)}
+    for equation in jaxpr.equations:
+        if equation.id in index:
+            origins = [index[equation.id]]
+            own.update((v, v) for v in equation.results)
+        elif transformation_of(equation) == "transpose" and not _is_mixed(jaxpr, ids):
+            return None
+        else:
+            origins = sorted([index[e.id] for e in origins_of(equation, ids)] if ids else [])
+            if len(origins) == 1:
+                copies.setdefault(origins[0], []).append(equation)
+        order.append(origins[-1] if origins else -1)
+    for i, n in enumerate(order):
+        order[i] = order[i - 1] if n < 0 < i else n
+    if order != sorted(order):
+        return None
+    if not copies:
+        return Images(notes, order, own)
+    variables = own | {
+        v: w for v, w in _passed(debug, inputs, jaxpr, lanes) if _is_alike(v, w, lanes)
+    }
+    for i, equation in enumerate(equations):
+        if equation.results and equation.results[0] not in variables:
+            variables.update(_results_among(copies.get(i, ()), equation, variables, lanes))
+    return Images(notes, order, variables)
+
+
+def _passed(
+    debug: DebugInfo | None, inputs: Sequence[Var], jaxpr: Jaxpr, lanes: Lanes | None
+) -> Iterator[tuple[Var, Var]]:
+    """Inputs, and those of a program that was made from theirs which stand for them: by their places in a batch, or names."""
+    if lanes is not None:  # what it captures comes in front
+        yield from zip(inputs, jaxpr.invars[len(jaxpr.invars) - len(inputs) :], strict=False)
+        return
+    named, own = _by_name(debug, inputs), _by_name(jaxpr.debug, jaxpr.invars)
+    yield from [(v, own[name]) for name, v in named.items() if name in own]
+
+
+def _by_name(debug: DebugInfo | None, inputs: Sequence[Var]) -> dict[str, Var]:
+    """The inputs of a program by their names, constants come in front; none where two have one name."""
+    names = () if debug is None else debug.argument_names
+    if len(names) > len(inputs):
+        return {}
+    named = [*zip(names, inputs[len(inputs) - len(names) :], strict=True)]
+    named = [(name, v) for name, v in named if name]
+    return dict(named) if len(named) == len(dict(named)) else {}
+
+
+def _is_mixed(jaxpr: Jaxpr, ids: frozenset[int]) -> bool:
+    """Whether a program has equations of its own, beside those of a backward pass."""
+    return any(e.id in ids for e in jaxpr.equations)
+
+
+def _results_among(
+    copies: Sequence[Equation],
+    equation: Equation,
+    variables: Mapping[Var, Var],
+    lanes: Lanes | None,
+) -> dict[Var, Var]:
+    """The variables of the results of an equation in a program that was made from its own; none where it isn't certain.
+
+    An operation on the same values has the same results; a batched one has those whose batch dimension was noted.
+    """
+    results = equation.results
+    if lanes is not None:
+        noted = [v for e in copies for v in e.results if v in lanes.dims]
+        if len(noted) == len(results) and all(map(_is_batch_in(lanes), results, noted)):
+            return dict(zip(results, noted, strict=True))
+    for copy in copies:
+        if copy.primitive is not equation.primitive or transformation_of(copy) == "transpose":
+            continue
+        if isinstance(copy.primitive, Programs):
+            is_same = len(copies) == 1
+        else:
+            is_same = _is_same(copy.params, equation.params) and all(
+                a.val is b.val
+                if isinstance(a, Literal) and isinstance(b, Literal)
+                else variables.get(a) is b  # type: ignore[arg-type]
+                for a, b in zip(equation.operands, copy.operands, strict=False)
+            )
+        same = [*map(lambda v, w: v.aval == w.aval, results, copy.results)]
+        if is_same and len(same) == len(results) and all(same):
+            return dict(zip(results, copy.results, strict=False))
+    return {}
+
+
+def _is_batch_in(lanes: Lanes) -> Any:
+    return lambda v, w: _is_alike(v, w, lanes)
+
+
+def _is_alike(variable: Var, copy: Var, lanes: Lanes | None) -> bool:
+    """Whether a copy of a variable has its type, with a batch dimension where one was noted."""
+    dim = None if lanes is None else lanes.dims.get(copy)
+    if dim is None:
+        return variable.aval == copy.aval
+    shape = [*getattr(copy.aval, "shape", ())]
+    del shape[dim]
+    return tuple(shape) == getattr(variable.aval, "shape", ())
+
+
+def _is_same(params: Any, other: Any) -> bool:
+    try:
+        return bool(params == other)
+    except Exception:  # params of users, or arrays, which don't compare
+        return False
