@@ -16,6 +16,7 @@ from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, Intera
 
 from pellucid_kernel.cells import Cells
 from pellucid_kernel.channel import Channel
+from pellucid_kernel.debug import python_thread
 from pellucid_kernel.magics import PellucidMagics
 from pellucid_viz import formatters
 
@@ -63,6 +64,8 @@ class ShellExtension:
             self.channel.announce()
         if self.session is not None:
             self.session.cell_ended()
+        # A step over the last line would go on in IPython's own code, when it runs the next cell.
+        python_thread.end_step()
 
     def start_session(self) -> None:
         """Load the core and all that shows it; where it can't be loaded, the user's import will say why."""

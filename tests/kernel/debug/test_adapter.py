@@ -377,6 +377,19 @@ def test_expressions_errors_and_rich_views(debugged: DebuggedKernel) -> None:
     assert run(debugged.client, "copied.shape")["result"] == "(3,)"
 
 
+def test_a_step_over_the_last_line_of_a_cell_ends_with_the_cell(debugged: DebuggedKernel) -> None:
+    last = "value = loss(ws, x)"
+    debugged.break_at(DEFINE, Z + 1)
+    debugged.run(last)
+    assert lines(debugged.stopped()) == [Z + 1, 1]
+    debugged.body("next", threadId=1)
+    debugged.until("idle")  # fails where it stops in IPython's own code
+    debugged.break_at(DEFINE)
+    debugged.run("float(value)")
+    debugged.until("idle")
+    assert debugged.text == debugged.plain
+
+
 NOTED = """\
 def outer(w, h):
     def inner(c):
