@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,12 +13,23 @@ from pellucid._machine.checks.check import check_p
 from pellucid._machine.checks.checkify import Errors, checked_program
 from pellucid._machine.checks.errors import Site
 from pellucid._machine.checks.watch import FirstNote, Watch, noted_by
-from pellucid._machine.ir import Equation
+from pellucid._machine.ir import ClosedJaxpr, DropVar, Equation, Jaxpr, Values
+from pellucid._machine.parallel.manual import shard_map_p
+from pellucid._machine.primitives.assembly import stack
+from pellucid._machine.tracing import type_of
+from pellucid._machine.transforms import stage_open
 
 from .bodies import bodies_of, programs_within
 from .lineage import origins_of
 from .loops import Search
-from .stepping import Call, Frame, Turn, run_at, scope_of
+from .stepping import Call, Frame, Turn, calls_host, can_enter, run_at, scope_of, slots_of
+
+MAX_OPERATIONS = 100_000
+"""Maximum number of operations of a run that is searched one by one: each takes some 50 us beyond its work."""
+VALUES_AT_ONCE = 256
+"""Values of which is read together whether a condition holds, as reading waits for the device."""
+GROUP = 16
+"""Values of one type that one program looks at."""
 
 
 class Match(NamedTuple):
@@ -38,12 +50,117 @@ class Match(NamedTuple):
 def first_match(frame: Frame, condition: Callable[[Any], Any]) -> Match | None:
     """The first equation of a program, or of programs within it, with a result for which `condition` has a true element.
 
-    `condition` is a traceable function of one array that gives booleans. The program runs compiled, once for itself
-    and once for each program on the way, at all positions of a `shard_map` together.
+    `condition` is a traceable function of one array that gives booleans. A program that runs few operations is searched
+    operation by operation, as each kind of them is compiled once, and as a session steps through it. Others run compiled,
+    once as a whole and once for each program on the way, at all positions of a `shard_map` together.
     Raises: EffectsError for a program that calls Python for values, which would be called again.
     """
     check_effects(frame)
-    return first_failure(frame, frozenset({Watch(condition)}))
+    watch = Watch(condition)
+    if frame.positions is None and n_operations(frame.jaxpr) <= MAX_OPERATIONS:
+        levels = _ByOperation(watch).levels(frame)
+        if levels is None:
+            return None
+        match = Match(*map(list, zip(*levels, strict=True)))
+        # A result of a loop or call that no operation in it has comes from how these were compiled as one.
+        if not can_enter(match.equation):
+            return match
+    return first_failure(frame, frozenset({watch}))
+
+
+def n_operations(jaxpr: Jaxpr) -> float:
+    """Number of operations that a run of a program runs; infinite where it isn't known, or one of them has an effect.
+
+    A loop whose test ends it counts as one of many runs.
+    """
+    total = 0.0
+    for equation in jaxpr.equations:
+        if equation.effects or calls_host(equation) or equation.primitive is shard_map_p:
+            return math.inf
+        slots = slots_of(equation)
+        if slots is None:
+            total += 1
+        else:
+            runs = [n_operations(slot.program.jaxpr) for slot in slots.programs]
+            total += (math.inf if slots.runs is None else slots.runs) * sum(runs)
+    return total
+
+
+class _ByOperation:
+    """A search that runs each operation alone, up to the place that it finds."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._flags: dict[Any, tuple[ClosedJaxpr, Values] | None] = {}
+        """By type the program of the condition; None where it never holds."""
+
+    def levels(self, frame: Frame) -> list[tuple[Frame, Call | None, Turn]] | None:
+        """The levels from `frame` to the first match, or None, in which case it has come to its end."""
+        here: list[tuple[Frame, Call | None, Turn]] = [(frame, None, (0, 0))]
+        waiting: list[tuple[int, Any]] = []
+
+        def is_found() -> bool:
+            """Whether one of the equations since the last call meets the condition; the frame then stands before the first."""
+            first = self._first(waiting)
+            waiting.clear()
+            frame.position = frame.position if first is None else first
+            return first is not None
+
+        for position, equation in enumerate(frame.jaxpr.equations):
+            is_call = can_enter(equation)
+            if (is_call or len(waiting) >= VALUES_AT_ONCE) and is_found():
+                return here
+            call = frame.call() if is_call else None
+            turn = None if call is None else call.first()
+            while call is not None and turn is not None:
+                inner = self.levels(call.frame(turn))
+                if inner is not None:
+                    return [*here, (call.frame(turn), call, turn), *inner[1:]]
+                turn = call.after(turn)
+            frame.run_next()
+            results = [v for v in equation.results if type(v) is not DropVar]
+            waiting += [(position, frame.values[v]) for v in results]
+        if is_found():
+            return here
+        frame.drop()
+        return None
+
+    def _first(self, values: Sequence[tuple[int, Any]]) -> int | None:
+        """The least number of a value that meets the condition, of (number, value); None where none does."""
+        by_type: dict[Any, list[tuple[int, Any]]] = {}
+        for number, value in values:
+            by_type.setdefault(type_of(value), []).append((number, value))
+        groups = [
+            rows[i : i + GROUP] for rows in by_type.values() for i in range(0, len(rows), GROUP)
+        ]
+        flags = [self._flags_of([value for _, value in group]) for group in groups]
+        holding = [
+            number
+            for group, holds in zip(groups, flags, strict=True)
+            if holds is not None
+            for (number, _), flag in zip(group, np.asarray(holds), strict=False)
+            if flag
+        ]
+        return min(holding, default=None)
+
+    def _flags_of(self, values: Sequence[Any]) -> Any:
+        """Booleans `[GROUP]`, whether an element of each of some values of one type meets the condition; None for none."""
+        aval = type_of(values[0])
+        if aval not in self._flags:
+            flags: list[Any] = []
+
+            def run(*xs: Any) -> Values:
+                flags.extend([self._watch.holds(x) for x in xs])
+                return [] if flags[0] is None else [stack(flags, 0)]
+
+            program = stage_open(run, [aval] * GROUP, None)
+            self._flags[aval] = None if flags[0] is None else program
+        flagged = self._flags[aval]
+        if flagged is None:
+            return None
+        program, consts = flagged
+        padded = [*values, *[values[-1]] * (GROUP - len(values))]
+        return run_at(None, program, padded, consts)[0]
 
 
 def first_failure(frame: Frame, errors: Errors | None) -> Match | None:

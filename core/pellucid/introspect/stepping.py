@@ -155,6 +155,15 @@ class Frame:
         self._advance(position)
         self.position = position
 
+    def run_next(self) -> None:
+        """Run the next equation alone, to know all of its results, and stop behind it."""
+        equation, position = self.jaxpr.equations[self.position], self.position
+        targets = [v for v in equation.results if type(v) is not DropVar]
+        if any(v not in self.values for v in targets):
+            self.read(equation.operands)
+            self.values.update(strict_zip(targets, self._run([equation], targets)))
+        self._ran, self.position = max(self._ran, position + 1), position + 1
+
     def call(self) -> Call | None:
         """The programs that the next equation runs, to be looked into; None if it has none that can be stopped in.
 

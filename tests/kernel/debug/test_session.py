@@ -12,7 +12,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid.introspect import compiling_ahead
+from pellucid.introspect import compiling_ahead, finding as finding_module
 from pellucid.introspect.interception import Runner, run_programs_by
 from pellucid_kernel.debug import Breakpoint, Prompt, Session, debug, exceeds, find, isinf, isnan
 
@@ -614,10 +614,13 @@ def shrinking(x):
 LOG = shrinking.__code__.co_firstlineno + 2
 
 
+@pytest.mark.parametrize("by_operation", [True, False])
 @pytest.mark.parametrize(
     "transform", [lambda f: f, pl.jit, pl.grad, lambda f: pl.jit(pl.value_and_grad(f))]
 )
-def test_the_first_nan_is_found_in_its_iteration(transform) -> None:
+def test_the_first_nan_is_found_in_its_iteration(transform, by_operation, monkeypatch) -> None:
+    if not by_operation:
+        monkeypatch.setattr(finding_module, "MAX_OPERATIONS", 0)
     finding = find(transform(shrinking), isnan)(jnp.array([8.5, 6.5, 30.0]))
     assert (finding.primitive, finding.line, finding.iterations) == ("log", LOG, [7])
     np.testing.assert_array_equal(finding.elements, [[1]])
@@ -625,6 +628,23 @@ def test_the_first_nan_is_found_in_its_iteration(transform) -> None:
     assert "1 of 3 elements, first at index (1,)" in str(finding)
     assert "in [-0.5, 23]" in str(finding)
     assert finding.session.jump(6).variables()["c"][1] == 0.5
+
+
+def test_a_search_compiles_each_kind_of_operation_once() -> None:
+    def deep(x):
+        def body(c, _):
+            for _ in range(30):
+                c = jnp.sin(c) * 2.0 - 0.5
+            return jnp.log(c + 40.0), None
+
+        return lax.scan(body, x, None, length=5)[0]
+
+    compilations = Compilations()
+    with pl.observe(compilations):
+        finding = find(deep, exceeds(3.68))(jnp.arange(7.0))
+    assert (finding.primitive, finding.iterations) == ("add", [0])
+    # Kinds of operations, a condition for their type, and what leads to the place; not the 90 operations of a run.
+    assert compilations.count < 15
 
 
 def test_a_nan_of_the_backward_pass_is_found() -> None:

@@ -30,7 +30,7 @@ class Watch:
 
     def check(self, notes: Notes, equation: Equation, results: Results) -> None:
         """Notes whether a result of `equation` meets the condition."""
-        holds = [flag for x in results if (flag := self._holds(x)) is not None]
+        holds = [flag for x in results if (flag := self.holds(x)) is not None]
         if not holds:
             return
         total = holds[0]
@@ -38,7 +38,7 @@ class Watch:
             total = bitwise_or(total, flag)
         notes.add(_site(equation), total)
 
-    def _holds(self, x: Any) -> Any:
+    def holds(self, x: Any) -> Any:
         """Whether an element of `x` meets the condition; None where that is known to be false, or `x` is no array."""
         if type(type_of(x)) is not ShapedArray:
             return None
