@@ -1,26 +1,26 @@
-"""Modules of hand-written kernels, `jax.experimental.pallas` and those below it: their names are imported, and refuse use.
+"""Modules of hand-written kernels, `jax.experimental.pallas` and those below it: pellucid's names, and others that refuse use.
 
 Libraries import kernels where they define them, and choose them for some devices only: what calls none runs.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.machinery
 from types import ModuleType
 from typing import Any, NoReturn
 
 from pellucid._machine.base.errors import UnsupportedError
 from pellucid.as_jax.kernel_names import NAMES
-from pellucid.as_jax.own import ceil_of_ratio
 
 _PACKAGE = "jax.experimental"
 _PACKAGES = {name.rpartition(".")[0] for name in NAMES}
-_OWN = {"pallas.cdiv": ceil_of_ratio}
-"""Names that are of use outside of kernels."""
+_OURS = ("pallas", "pallas.tpu", "pallas.triton")
+"""Modules that pellucid has, with a part of the names."""
 
 
 class KernelError(UnsupportedError, AttributeError):
-    """Hand-written kernels, which pellucid doesn't have."""
+    """A part of hand-written kernels that pellucid doesn't have."""
 
 
 class _Refusing(type):
@@ -36,19 +36,19 @@ class _Refusing(type):
 
     def _error(cls, use: str) -> KernelError:
         return KernelError(
-            f"`{cls.__module__}.{cls.__name__}`: pellucid has no hand-written kernels.",
+            f"`{cls.__module__}.{cls.__name__}`: pellucid has no such part of hand-written kernels.",
             got=use,
-            do="Write the computation with jax.numpy and jax.lax, or leave the choice of a kernel to `jax.nn`.",
+            do="Kernels may use `jax.experimental.pallas` as far as docs/kernels.md says; else write the computation with jax.numpy.",
         )
 
 
 def refusing(module: str, name: str) -> type:
     """What stands for `name` of a module of kernels.
 
-    >>> refusing("jax.experimental.pallas", "pallas_call")(print)
+    >>> refusing("jax.experimental.pallas.tpu", "make_async_copy")(print)
     Traceback (most recent call last):
         ...
-    pellucid.as_jax.kernels.KernelError: `jax.experimental.pallas.pallas_call`: pellucid has no hand-written kernels.
+    pellucid.as_jax.kernels.KernelError: `jax.experimental.pallas.tpu.make_async_copy`: pellucid has no such part of hand-written kernels.
     ...
     """
     doc = "A name of the reference that pellucid has no meaning for."
@@ -59,16 +59,26 @@ class _Loader:
     """Makes a module of kernels."""
 
     def create_module(self, spec: Any) -> ModuleType:
-        return ModuleType(spec.name, "Names of kernels, which refuse use.")
+        return ModuleType(
+            spec.name, "Names of kernels; those that pellucid has no meaning for refuse use."
+        )
 
     def exec_module(self, module: ModuleType) -> None:
         below = module.__name__.removeprefix(f"{_PACKAGE}.")
+        ours = _ours(below)
         for name in NAMES[below]:
-            own = _OWN.get(f"{below}.{name}")
-            vars(module)[name] = refusing(module.__name__, name) if own is None else own
+            vars(module)[name] = ours[name] if name in ours else refusing(module.__name__, name)
 
     def get_code(self, name: str) -> None:
         """None: `python -m` finds nothing to run."""
+
+
+def _ours(below: str) -> dict[str, Any]:
+    """The public names of pellucid's own module at this place."""
+    if below not in _OURS:
+        return {}
+    module = importlib.import_module(f"pellucid.experimental.{below}")
+    return {name: getattr(module, name) for name in module.__all__}
 
 
 def spec_of(name: str) -> importlib.machinery.ModuleSpec | None:

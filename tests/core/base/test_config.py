@@ -140,6 +140,9 @@ def _(tmp_path, monkeypatch):
 of_call("threefry_partitionable", False, lambda: random.bits(random.key(1), (3,)))
 of_call("default_prng_impl", "rbg", lambda: random.key_data(random.key(1)))
 of_call("enable_custom_prng", True, lambda: random.PRNGKey(1))
+of_call(
+    "pallas_enable_debug_checks", True, lambda: pl.experimental.pallas.debug_check(False, "never")
+)
 of_call("legacy_prng_key", "error", random.bits, np.array([1, 2], np.uint32))
 of_call("high_dynamic_range_gumbel", True, lambda: random.gumbel(random.key(1), (2,)))
 

@@ -592,6 +592,16 @@ high_dynamic_range_gumbel = Option(
     "Whether random.gumbel, and what is drawn by it, takes twice as many bits, for large numbers of low probability.",
     in_trace_key=True,
 )
+pallas_enable_debug_checks = Option(
+    False,
+    """Whether `debug_check` of kernels checks something.
+
+    >>> with pl.experimental.pallas.enable_debug_checks(True):
+    ...     pl.experimental.pallas.debug_checks_enabled()
+    True
+    """,
+    in_trace_key=True,
+)
 disable_bwd_checks = Option(
     False,
     "Whether cotangents that a backward rule of `custom_vjp` returns are taken unchecked and unconverted.",

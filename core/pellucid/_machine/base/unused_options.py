@@ -36,7 +36,7 @@ UNUSED_OPTIONS: dict[str, Any] = {
     "mock_num_gpu_processes": 0, "oneapi_visible_devices": "all", "rocm_visible_devices": "all",
     "sort_devices_by_process_index": True, "xla_backend": "",
     # Kernels of the reference.
-    "bcoo_cusparse_lowering": False, "mosaic_allow_hlo": False, "pallas_enable_debug_checks": False,
+    "bcoo_cusparse_lowering": False, "mosaic_allow_hlo": False,
     "pallas_poison_buffers": False, "pallas_use_mosaic_gpu": True, "pallas_verbose_errors": False,
     "ragged_dot_use_gpu_pallas_triton_lowering": False, "ragged_dot_use_ragged_dot_instruction": True,
     "threefry_gpu_kernel_lowering": False, "use_magma": "auto",

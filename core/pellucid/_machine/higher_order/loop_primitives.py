@@ -623,7 +623,7 @@ class While(Linearized, Structured[WhileParams]):
         raise IrreversibleLoopError(
             "reverse mode can't go through a loop whose number of steps is known only when it runs.",
             got="a `while_loop`, or a `fori_loop` with traced bounds",
-            do="Use `scan`, or `fori_loop` with bounds that are Python ints; forward mode (jvp, jacfwd) works as it is.",
+            do="Use `scan`, or `fori_loop` with bounds that are Python ints, or state the derivative: `custom_vjp`; forward mode (jvp, jacfwd) works as it is.",
         )
 
     # Batches --------------------------------------------------------------------------------------

@@ -1,0 +1,59 @@
+"""Hand-written kernels over blocks of arrays, under the names of `jax.experimental.pallas`."""
+
+from pellucid._machine.base.config import pallas_enable_debug_checks as enable_debug_checks
+from pellucid._machine.primitives.dslice import Slice as Slice, ds as ds
+from pellucid.kernels.grid import num_programs as num_programs, program_id as program_id
+from pellucid.kernels.inside import (
+    align_to as align_to,
+    cdiv as cdiv,
+    debug_check as debug_check,
+    debug_checks_enabled as debug_checks_enabled,
+    debug_print as debug_print,
+    dot as dot,
+    empty as empty,
+    empty_like as empty_like,
+    empty_ref_like as empty_ref_like,
+    loop as loop,
+    multiple_of as multiple_of,
+    next_power_of_2 as next_power_of_2,
+    reciprocal as reciprocal,
+    run_scoped as run_scoped,
+    run_state as run_state,
+    strides_from_shape as strides_from_shape,
+    when as when,
+    with_scoped as with_scoped,
+)
+from pellucid.kernels.kernel_call import pallas_call as pallas_call, pallas_call_p as pallas_call_p
+from pellucid.kernels.specs import (
+    ANY as ANY,
+    HOST as HOST,
+    BlockDim as BlockDim,
+    Blocked as Blocked,
+    BlockSpec as BlockSpec,
+    BoundedSlice as BoundedSlice,
+    Buffered as Buffered,
+    CompilerParams as CompilerParams,
+    CostEstimate as CostEstimate,
+    DeviceIdType as DeviceIdType,
+    Element as Element,
+    GridSpec as GridSpec,
+    Indirect as Indirect,
+    MemoryRef as MemoryRef,
+    MemorySpace as MemorySpace,
+    RevisitMode as RevisitMode,
+    Squeezed as Squeezed,
+    no_block_spec as no_block_spec,
+    squeezed as squeezed,
+)
+from pellucid.numpy import broadcast_to as broadcast_to
+
+dslice = ds
+
+__all__ = [
+    "ANY", "HOST", "BlockDim", "BlockSpec", "Blocked", "BoundedSlice", "Buffered", "CompilerParams", "CostEstimate",
+    "DeviceIdType", "Element", "GridSpec", "Indirect", "MemoryRef", "MemorySpace", "RevisitMode", "Slice", "Squeezed",
+    "align_to", "broadcast_to", "cdiv", "debug_check", "debug_checks_enabled", "debug_print", "dot", "ds", "dslice",
+    "empty", "empty_like", "empty_ref_like", "enable_debug_checks", "loop", "multiple_of", "next_power_of_2",
+    "no_block_spec", "num_programs", "pallas_call", "pallas_call_p", "program_id", "reciprocal", "run_scoped",
+    "run_state", "squeezed", "strides_from_shape", "when", "with_scoped",
+]  # fmt: skip

@@ -1,0 +1,16 @@
+"""Names of kernels for GPUs that have a meaning on every device, as in `jax.experimental.pallas.triton`."""
+
+from pellucid.kernels.inside import dot as dot
+from pellucid.kernels.specs import CompilerParams as CompilerParams
+from pellucid.kernels.triton import (
+    approx_tanh as approx_tanh,
+    atomic_add as atomic_add,
+    debug_barrier as debug_barrier,
+    load as load,
+    max_contiguous as max_contiguous,
+    store as store,
+)
+
+__all__ = [
+    "CompilerParams", "approx_tanh", "atomic_add", "debug_barrier", "dot", "load", "max_contiguous", "store",
+]  # fmt: skip

@@ -1,0 +1,423 @@
+"""`pallas_call`: a kernel over a grid, as a function of arrays, and its primitive."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid._machine.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    Function,
+    dtypes,
+    keystr,
+    leaf_paths,
+    strict_zip,
+    tree_flatten,
+)
+from pellucid._machine.higher_order.calls import Defined, JitParams, jit_p
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.ir import ClosedJaxpr, DebugInfo, Shown, Values, abstract_ref, shaped_array
+from pellucid._machine.primitives import zeros
+from pellucid._machine.tracing import bind, is_reference, name_of, type_of, types_of
+from pellucid._machine.transforms import (
+    batch_jaxpr,
+    check_callable,
+    jvp_jaxpr,
+    nonzero,
+    nonzero_mask,
+    paired,
+    stage_open,
+)
+
+from .grid import Position, within
+from .mappings import (
+    INDEX,
+    BlockMapping,
+    check_inside,
+    check_written,
+    mapping_of,
+    with_indices,
+)
+from .programs import Kernel
+from .specs import (
+    BlockSpec,
+    GridSpec,
+    MemoryRef,
+    NoBlockSpec,
+    Space,
+    is_parallel,
+    no_block_spec,
+    whole,
+)
+
+
+class KernelCallParams(NamedTuple):
+    """`jaxpr` is what the call computes, as a program on values; operands are bounds that are traced, scalars, inputs.
+
+    `smooth` is the same with zeros beyond the edges of arrays, None for one without edges: a product of a cotangent, which is 0
+    there, and an undefined element would be NaN.
+    """
+
+    jaxpr: ClosedJaxpr
+    kernel: Kernel
+    name: str
+    smooth: ClosedJaxpr | None
+
+    def as_call(self) -> JitParams:
+        """Params of a call that computes the same."""
+        return JitParams(self.name, self.jaxpr)
+
+
+class KernelCall(Shown, Defined[KernelCallParams]):
+    """A kernel over a grid."""
+
+    name = "pallas_call"
+
+    def printed_params(self, equation):
+        kernel = equation.params.kernel
+        blocks = [
+            f"{m.name}: {m.sizes} of {m.aval.shape}" for m in (*kernel.inputs, *kernel.results)
+        ]
+        return {
+            "name": kernel.name,
+            "grid": kernel.grid,
+            "blocks": tuple(blocks),
+            "jaxpr": kernel.body,
+        }
+
+    def linearize(self, trace, primals, tangents, params):
+        if params.smooth is None:
+            return super().linearize(trace, primals, tangents, params)
+        smooth = JitParams(params.name, params.smooth)
+        tangents = jit_p.linearize(trace, primals, tangents, smooth)[1]
+        return bind(self, *primals, params=params), tangents
+
+    def jvp(self, primals, tangents, params):
+        mask = nonzero_mask(tangents)
+        results = self._derived(
+            params, lambda p: jvp_jaxpr(p, mask, False), primals, nonzero(tangents)
+        )
+        return super().jvp(primals, tangents, params) if results is None else paired(*results)
+
+    def batch(self, axis, operands, dims, params):
+        results = self._derived(params, lambda p: batch_jaxpr(p, axis, dims), operands, ())
+        return super().batch(axis, operands, dims, params) if results is None else results
+
+    def _derived(
+        self, params: KernelCallParams, derive: Callable[[Any], Any], *operands: Any
+    ) -> Any:
+        """(results, what `derive` says of them) where the derived call has edges, too; else None."""
+        if params.smooth is None:
+            return None
+        ours, smooth = derive(params.jaxpr.jaxpr), derive(params.smooth.jaxpr)
+        if ours.consts or smooth.consts or ours.mask != smooth.mask:
+            return None
+        new = params._replace(jaxpr=ours.program, smooth=smooth.program)
+        return bind(self, *chain(*operands), params=new), ours.mask
+
+
+pallas_call_p = KernelCall()
+
+
+def pallas_call(
+    kernel: Function,
+    out_shape: Any,
+    *,
+    grid_spec: GridSpec | None = None,
+    grid: Any = (),
+    in_specs: Any = no_block_spec,
+    out_specs: Any = no_block_spec,
+    scratch_shapes: Any = (),
+    input_output_aliases: Mapping[int, int] = {},
+    debug: bool = False,
+    interpret: Any = False,
+    name: str | None = None,
+    compiler_params: Any = None,
+    cost_estimate: Any = None,
+    metadata: Mapping[str, str] | None = None,
+) -> Function:
+    """A function of arrays that runs `kernel` once for each point of a grid, with references to blocks of the arrays.
+
+    `kernel` gets references to the prefetched scalars, then to the blocks of the inputs, of the results, and to scratch. It
+    reads and writes them, and returns nothing. `out_shape` has the shapes and dtypes of the results: one, or a tree. Specs
+    are trees as those of the arrays; where none is given, the kernel sees the whole array. Programs run in the order of
+    the grid, the last axis fastest. Elements of blocks beyond the edge of the array are undefined, and dropped where
+    they are written; so are results before something is written: NaN, the least integer, 0 or False.
+
+    `grid` and the other parts may be given as a `grid_spec`. Sizes of the grid may be traced, and pairs of a name and a size.
+    `input_output_aliases` say which input a result begins as. Without a device that has kernels of its own the call
+    is compiled as any other program: `interpret`, `debug`, `metadata` and most of `compiler_params` change nothing.
+
+    Raises: ArgumentValueError for a grid with which blocks of results are never written, written by several programs of an
+    axis that `compiler_params` calls parallel, left and visited again, or for blocks outside of their array.
+
+    >>> def add(x_ref, y_ref, o_ref):
+    ...     o_ref[...] = x_ref[...] + y_ref[...]
+    >>> block = BlockSpec((2,), lambda i: (i,))
+    >>> x = np.arange(4, dtype=np.float32)
+    >>> pallas_call(add, x, grid=2, in_specs=[block, block], out_specs=block)(x, x)
+    Array([0., 2., 4., 6.], dtype=float32)
+    """
+    check_callable(kernel, "pallas_call")
+    own_name = name or name_of(kernel)
+    if grid_spec is not None:
+        given = (grid, in_specs, out_specs, scratch_shapes)
+        if any(
+            a is not b and a != b
+            for a, b in strict_zip(given, ((), no_block_spec, no_block_spec, ()))
+        ):
+            raise ArgumentValueError(
+                "pallas_call takes either a grid_spec, or grid, in_specs, out_specs and scratch_shapes."
+            )
+        stated = grid_spec
+    else:
+        stated = GridSpec(grid, in_specs, out_specs, scratch_shapes)
+    call = _Call(
+        kernel,
+        own_name,
+        out_shape,
+        stated,
+        dict(input_output_aliases),
+        compiler_params,
+        cost_estimate,
+    )
+
+    def run(*args: Any) -> Any:
+        return call(*args)
+
+    run.__name__ = run.__qualname__ = own_name
+    return jit(run, inline=True)
+
+
+class _Call(NamedTuple):
+    """What the user states of a kernel and its grid."""
+
+    function: Function
+    name: str
+    out_shape: Any
+    spec: GridSpec
+    aliases: dict[int, int]
+    compiler_params: Any
+    cost: Any
+
+    @property
+    def caller(self) -> str:
+        """How messages name the call."""
+        return f"pallas_call of `{self.name}`"
+
+    def __call__(self, *args: Any) -> Any:
+        kernel, operands, out_tree = self._kernel(args)
+        avals, debug = types_of(operands), DebugInfo(self.name)
+        program, consts = stage_open(kernel.run, avals, debug)
+        smooth = None
+        if kernel.has_edges:
+            smooth, same = stage_open(functools.partial(kernel.run, edge=zeros), avals, debug)
+            smooth = smooth if [*map(id, same)] == [*map(id, consts)] else None
+        params = KernelCallParams(program, kernel, self.name, smooth)
+        return out_tree.unflatten(bind(pallas_call_p, *consts, *operands, params=params))
+
+    def _kernel(self, args: tuple[Any, ...]) -> tuple[Kernel, Values, Any]:
+        """(the kernel, its operands, the tree of its results)."""
+        n_scalars = self.spec.num_scalar_prefetch
+        if len(args) < n_scalars:
+            raise ArgumentTypeError(
+                f"{self.caller}: the grid spec prefetches {n_scalars} arguments.",
+                got=f"{len(args)} arguments",
+            )
+        scalars, scalar_tree = tree_flatten(args[:n_scalars])
+        inputs, in_tree = tree_flatten(args[n_scalars:])
+        for x in (*scalars, *inputs):
+            if is_reference(x):
+                raise ArgumentTypeError(
+                    f"{self.caller} takes arrays, and got a reference.",
+                    got=type_of(x).text(),
+                    do="Pass what it holds, and alias it: `input_output_aliases`.",
+                )
+        out_shape = tuple(self.out_shape) if isinstance(self.out_shape, list) else self.out_shape
+        described, out_tree = tree_flatten(out_shape, is_leaf=lambda x: isinstance(x, MemoryRef))
+        out_avals = [_described(self.caller, x) for x in described]
+        sizes = [self._size(n) for n in self.spec.grid]
+        bounds = [n for n in sizes if not isinstance(n, int)]
+        grid = tuple([n if isinstance(n, int) else None for n in sizes])
+        mapped: list[list[BlockMapping]] = []
+        scalar_refs = [abstract_ref(a.strip_weak_type()) for a in types_of(scalars)]
+        in_avals = [a.strip_weak_type() for a in types_of(inputs)]
+        for kind, specs, tree, avals in (
+            ("in_specs", self.spec.in_specs, in_tree, in_avals),
+            ("out_specs", self.spec.out_specs, out_tree, out_avals),
+        ):
+            rows = _specs(self.caller, kind, specs, tree)
+            mapped.append(
+                [
+                    mapping_of(name, spec, aval, len(grid), scalar_refs)
+                    for (name, spec), aval in strict_zip(rows, avals)
+                ]
+            )
+        aliases = self._aliases([*types_of(scalars), *in_avals], out_avals)
+        found = with_indices([*mapped[0], *mapped[1]], grid)
+        n = len(in_avals)
+        scratch_leaves, scratch_tree = tree_flatten(
+            self.spec.scratch_shapes, is_leaf=lambda x: hasattr(x, "shape") and hasattr(x, "dtype")
+        )
+        scratch = [_described(self.caller, x) for x in scratch_leaves]
+        semantics = getattr(self.compiler_params, "dimension_semantics", None) or ()
+        parallel = frozenset(
+            [a for a, s in enumerate(semantics) if is_parallel(s) and a < len(grid)]
+        )
+        body, consts = self._body(
+            grid,
+            scalar_refs,
+            scalar_tree,
+            found[:n],
+            in_tree,
+            found[n:],
+            out_tree,
+            scratch,
+            scratch_tree,
+        )
+        kernel = Kernel(
+            self.name, grid, body, consts, tuple([a.inner_aval for a in scalar_refs]), tuple(found[:n]), tuple(found[n:]),
+            tuple(scratch), aliases, parallel, self.cost,
+        )  # fmt: skip
+        self._check(kernel)
+        return kernel, [*bounds, *scalars, *inputs], out_tree
+
+    def _size(self, n: Any) -> Any:
+        """A size of the grid: an int, or a scalar operand."""
+        if isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n >= 0:
+            return int(n)
+        aval = type_of(n) if hasattr(n, "dtype") else None
+        if aval is None or aval.shape or aval.dtype.kind not in "iu":
+            raise ArgumentTypeError(
+                f"{self.caller}: a size of the grid is an integer.",
+                got=f"grid {self.spec.grid!r:.80}",
+            )
+        return n
+
+    def _aliases(self, avals: Sequence[Any], out_avals: Sequence[Any]) -> dict[int, int]:
+        """The input of each aliased result."""
+        found: dict[int, int] = {}
+        for i, o in self.aliases.items():
+            if not (0 <= i < len(avals) and 0 <= o < len(out_avals)) or o in found:
+                raise ArgumentValueError(
+                    f"{self.caller}: input_output_aliases pair inputs and results by number, each once.",
+                    got=f"{self.aliases} for {len(avals)} inputs, {len(out_avals)} results",
+                )
+            a, b = avals[i], out_avals[o]
+            if a.shape != b.shape or a.dtype != b.dtype:
+                raise ArgumentValueError(
+                    f"{self.caller}: an input and a result are aliased that have other types.",
+                    got=f"input {i}: {a.text()}, result {o}: {b.text()}",
+                )
+            found[o] = i
+        return found
+
+    def _body(
+        self, grid, scalars, scalar_tree, inputs, in_tree, results, out_tree, scratch, scratch_tree
+    ) -> tuple[ClosedJaxpr, Values]:
+        """The kernel as a program: of constants, the position in the grid, traced bounds, and references; and the constants."""
+        refs = [
+            *scalars,
+            *(abstract_ref(m.block_aval) for m in (*inputs, *results)),
+            *map(abstract_ref, scratch),
+        ]
+        n_dynamic = grid.count(None)
+        trees = (scalar_tree, in_tree, out_tree, scratch_tree)
+
+        def run(*values: Any) -> Values:
+            ids, bounds = values[: len(grid)], iter(values[len(grid) :])
+            sizes = tuple([next(bounds) if n is None else n for n in grid])
+            parts, start = [], len(grid) + n_dynamic
+            for tree in trees:
+                parts.append(tree.unflatten(values[start : start + tree.num_leaves]))
+                start += tree.num_leaves
+            scalar_refs, in_refs, out_refs, scratch_refs = parts
+            outs = out_refs if isinstance(out_refs, (tuple, list)) else (out_refs,)
+            keywords = scratch_refs if isinstance(scratch_refs, dict) else {}
+            more = (
+                ()
+                if keywords
+                else scratch_refs
+                if isinstance(scratch_refs, (tuple, list))
+                else (scratch_refs,)
+            )
+            with within(Position(ids, sizes, self.spec.grid_names)):
+                result = self.function(*scalar_refs, *in_refs, *outs, *more, **keywords)
+            if result is not None:
+                raise ArgumentTypeError(
+                    f"{self.caller}: a kernel returns nothing.",
+                    got=f"returned {type(result).__name__}",
+                    do="Write to the references of the results: `o_ref[...] = value`.",
+                )
+            return []
+
+        avals = [*[INDEX] * (len(grid) + n_dynamic), *refs]
+        body, consts = stage_open(run, avals, DebugInfo(self.name))
+        arrays = [x for x in consts if not isinstance(x, np.ndarray)]
+        if arrays:
+            raise ArgumentValueError(
+                f"{self.caller}: the kernel uses arrays from outside.",
+                got=[type_of(x).text() for x in arrays[:4]],
+                do="Pass them as inputs.",
+            )
+        return body, consts
+
+    def _check(self, kernel: Kernel) -> None:
+        grid = kernel.grid
+        for mapping in (*kernel.inputs, *kernel.results):
+            check_inside(self.caller, mapping, grid)
+        first = len(kernel.scalars) + len(kernel.inputs)
+        for i, mapping in enumerate(kernel.results):
+            is_complete = i not in kernel.aliases
+            if is_complete and first + i not in kernel.written:
+                raise ArgumentValueError(
+                    f"{self.caller}: the kernel never writes {mapping.name}.",
+                    got=f"array of type {mapping.aval.text()}",
+                    do="Write to its reference: `o_ref[...] = value`.",
+                )
+            check_written(
+                self.caller, mapping, grid, sorted(kernel.parallel), is_complete=is_complete
+            )
+
+
+def _described(caller: str, x: Any) -> Any:
+    """The type of an array that `x` describes by its shape and dtype."""
+    if not (hasattr(x, "shape") and hasattr(x, "dtype")):
+        raise ArgumentTypeError(
+            f"{caller}: results and scratch are described by something with shape and dtype.",
+            got=f"got {x!r:.60}",
+            do="`jax.ShapeDtypeStruct(shape, dtype)`, or for scratch a memory space with a shape and a dtype.",
+        )
+    return shaped_array(tuple(x.shape), dtypes.canonicalize(x.dtype))
+
+
+def _specs(caller: str, kind: str, specs: Any, tree: Any) -> list[tuple[str, BlockSpec]]:
+    """(a name, the spec) for each leaf of `tree`, from a tree of specs that is like it or a prefix."""
+    n = tree.num_leaves
+    if isinstance(specs, NoBlockSpec) or specs is None:
+        return [(f"{kind}[{i}]", whole) for i in range(n)]
+    is_leaf = lambda x: x is None or isinstance(x, (BlockSpec, NoBlockSpec))
+    if isinstance(specs, list):
+        specs = tuple(specs)
+    leaves, own_tree = tree_flatten(specs, is_leaf=is_leaf)
+    if len(leaves) != n:
+        raise ArgumentValueError(
+            f"{caller}: {kind} has one spec for each array.",
+            got=f"{len(leaves)} specs for {n} arrays",
+        )
+    names = [keystr(path) or "" for path in leaf_paths(own_tree)]
+    rows = []
+    for name, leaf in strict_zip(names, leaves):
+        if isinstance(leaf, (Space, NoBlockSpec)) or leaf is None:
+            leaf = whole
+        if not isinstance(leaf, BlockSpec):
+            raise ArgumentTypeError(
+                f"{caller}: {kind}{name} is no BlockSpec.", got=f"got {leaf!r:.60}"
+            )
+        rows.append((f"{kind}{name}", leaf))
+    return rows

@@ -1,0 +1,387 @@
+"""Index maps as programs: which block each program of a grid sees, and what can be said of that before anything runs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid._machine.base import ArgumentTypeError, ArgumentValueError, Shape, strict_zip
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.ir import (
+    Avals,
+    ClosedJaxpr,
+    DebugInfo,
+    Literal,
+    Operands,
+    ShapedArray,
+    Values,
+    remove_dead_equations,
+    shaped_array,
+)
+from pellucid._machine.primitives import convert_element_type
+from pellucid._machine.primitives.dslice import Slice
+from pellucid._machine.tracing import discharged, name_of, replay, type_of
+from pellucid._machine.tracing.current import ensure_compile_time_eval
+from pellucid._machine.transforms import stage_open
+from pellucid._machine.transforms.vmap import vmap
+
+from .specs import (
+    Blocked,
+    BlockSpec,
+    BoundedSlice,
+    Element,
+    RevisitMode,
+    Squeezed,
+    block_dims,
+    padding_of,
+    size_of,
+    step_of,
+)
+
+INT32 = np.dtype(np.int32)
+INDEX = shaped_array((), INT32)
+_MOST_PROGRAMS = 1 << 20
+"""Grids up to this size are looked at program by program before they run."""
+
+
+class Along(NamedTuple):
+    """A block index that is the position along this axis of the grid."""
+
+    axis: int
+
+
+class BlockMapping(NamedTuple):
+    """Which block of an array of type `aval` the programs of a grid see: `dims` of the block, and its index.
+
+    `program` takes the position in the grid and the prefetched scalars, and gives an index for each dimension, then a size for
+    each `BoundedSlice`. `known` has for each dimension what is known of its index: a number, an `Along`, or None. `indices`
+    are those of all programs of the grid, row by row, where none depends on data.
+    """
+
+    name: str
+    spec: BlockSpec
+    aval: ShapedArray
+    dims: tuple[Any, ...]
+    program: ClosedJaxpr
+    known: tuple[Any, ...]
+    indices: np.ndarray | None = None
+
+    @property
+    def sizes(self) -> Shape:
+        """Sizes of the block along all dimensions of the array."""
+        return tuple([size_of(dim) for dim in self.dims])
+
+    @property
+    def block_aval(self) -> ShapedArray:
+        """Type of the block as the kernel sees it."""
+        kept = [size_of(dim) for dim in self.dims if type(dim) is not Squeezed]
+        return shaped_array(tuple(kept), self.aval.dtype)
+
+    @property
+    def n_blocks(self) -> Shape:
+        """Number of blocks along each dimension, of positions where the index is one of an element."""
+        pairs = strict_zip(self.dims, self.aval.shape)
+        return tuple([-(-(n + sum(padding_of(d))) // max(step_of(d), 1)) for d, n in pairs])
+
+    def starts(self, ids: Operands, scalars: Operands) -> tuple[Values, Values]:
+        """(first elements of the block of the program at `ids`, sizes for each `BoundedSlice`)."""
+        results: Values = [None] * len(self.dims)
+        bounds: Values = []
+        if any(k is None for k in self.known) or len(self.program.jaxpr.outvars) > len(self.dims):
+            results = replay(self.program.jaxpr, (), *ids, *scalars)
+            results, bounds = results[: len(self.dims)], results[len(self.dims) :]
+        starts = []
+        for dim, known, index in strict_zip(self.dims, self.known, results):
+            if type(known) is Along:
+                index = ids[known.axis]
+            if isinstance(known, int):
+                starts.append(known * step_of(dim))
+            else:
+                starts.append(index if step_of(dim) == 1 else index * np.int32(step_of(dim)))
+        return starts, bounds
+
+    def padding(self) -> list[tuple[int, int]]:
+        """Numbers of elements without a value that the array gets in front and behind, so that all blocks are whole."""
+        config = []
+        for i, (dim, n) in enumerate(strict_zip(self.dims, self.aval.shape)):
+            size, (before, behind) = size_of(dim), padding_of(dim)
+            if type(dim) is Blocked:
+                behind = -n % size if size else 0
+            elif type(dim) is not Squeezed:
+                last = n + before + behind - 1
+                if self.indices is not None and len(self.indices):
+                    last = int(self.indices[:, i].max())
+                behind += max(0, last + size - (n + before + behind))
+            config.append((before, behind))
+        return config
+
+
+def mapping_of(
+    name: str, spec: BlockSpec, aval: ShapedArray, n_axes: int, scalars: Avals
+) -> BlockMapping:
+    """The block mapping that `spec` states for an array of type `aval`.
+
+    Raises: ArgumentTypeError, ArgumentValueError for an index map that doesn't give an integer for each dimension.
+    """
+    dims = block_dims(name, spec, aval.shape)
+    avals = [*[INDEX] * n_axes, *scalars]
+    index_map = spec.index_map
+
+    def indices(*args: Any) -> Values:
+        result = (0,) * len(dims) if index_map is None else index_map(*args)
+        entries = list(result) if isinstance(result, (tuple, list)) else [result]
+        if len(entries) != len(dims):
+            raise ArgumentValueError(
+                f"{name}: an index map gives one index for each dimension of the block.",
+                got=f"{len(entries)} for block {spec.block_shape} of an array of shape {aval.shape}",
+                where=spec.line,
+            )
+        starts, sizes = [], []
+        for dim, entry in strict_zip(dims, entries):
+            if type(dim) is BoundedSlice and isinstance(entry, Slice):
+                entry, bound = entry.start, entry.size
+                sizes.append(_integer(name, spec, bound))
+            starts.append(_integer(name, spec, entry))
+        return [*starts, *sizes]
+
+    debug = DebugInfo("index map" if index_map is None else name_of(index_map))
+    try:
+        opened, consts = stage_open(indices, avals, debug)
+    except TypeError as error:
+        if isinstance(error, ArgumentTypeError) or "positional argument" not in str(error):
+            raise
+        raise ArgumentTypeError(
+            f"{name}: an index map takes one argument for each of the grid's axes"
+            + (", then one for each prefetched scalar." if scalars else "."),
+            got=f"{error}; the grid has {n_axes} axes"
+            + (f", and {len(scalars)} arguments are prefetched" if scalars else ""),
+            where=spec.line,
+        ) from None
+    if consts:
+        raise ArgumentValueError(
+            f"{name}: the index map uses arrays from outside.",
+            got=", ".join([type_of(x).text() for x in consts]),
+            where=spec.line,
+            do="Pass them as prefetched scalars: `PrefetchScalarGridSpec(num_scalar_prefetch=…)`.",
+        )
+    body = discharged(opened.jaxpr)
+    if body.written:
+        raise ArgumentValueError(
+            f"{name}: the index map writes to a prefetched scalar.", where=spec.line
+        )
+    inputs = opened.jaxpr.invars
+    program = ClosedJaxpr(body.program.jaxpr)
+    variables = program.jaxpr.invars[: len(inputs)]
+    known = [_known(atom, variables[:n_axes]) for atom in program.jaxpr.outvars[: len(dims)]]
+    return BlockMapping(name, spec, aval, dims, program, tuple(known))
+
+
+def _integer(name: str, spec: BlockSpec, index: Any) -> Any:
+    aval = None if isinstance(index, (bool, np.bool_, Slice)) else type_of(index)
+    if aval is None or aval.shape or aval.dtype.kind not in "iu":
+        raise ArgumentTypeError(
+            f"{name}: an index map gives integers.",
+            got=f"got {index!r:.60}" if aval is None else f"got {aval.text()}",
+            where=spec.line,
+        )
+    return index if aval.dtype == INT32 else convert_element_type(index, INT32)
+
+
+def _known(atom: Any, ids: Sequence[Any]) -> Any:
+    if type(atom) is Literal:
+        return int(atom.val)
+    return Along(ids.index(atom)) if atom in ids else None
+
+
+# Looking at the whole grid --------------------------------------------------------------------------------
+
+
+def with_indices(
+    mappings: Sequence[BlockMapping], grid: Sequence[int | None]
+) -> list[BlockMapping]:
+    """The mappings with the indices of all programs of a grid, where these follow from the grid alone."""
+    n_axes = len(grid)
+    total = math.prod([n or 0 for n in grid])
+    if None in grid or not 0 < total <= _MOST_PROGRAMS:
+        return list(mappings)
+    ids = _all_ids(grid)
+
+    def looked_at(mapping: BlockMapping) -> bool:
+        used = remove_dead_equations(mapping.program.jaxpr)[1]
+        return not any(used[n_axes:])
+
+    free = [m for m in mappings if looked_at(m)]
+    asked = [m for m in free if None in m.known]
+    columns: dict[int, Values] = {}
+    if asked:
+
+        def all_indices(*position: Any) -> list[Values]:
+            return [
+                replay(
+                    m.program.jaxpr,
+                    (),
+                    *position,
+                    *[np.zeros(a.shape, a.dtype) for a in m.program.in_avals[n_axes:]],
+                )
+                for m in asked
+            ]
+
+        with ensure_compile_time_eval():
+            found = jit(vmap(all_indices, axis_size=total))(*ids)
+        columns = {id(m): x for m, x in strict_zip(asked, found)}
+    result = []
+    for mapping in mappings:
+        if not any(mapping is m for m in free):
+            result.append(mapping)
+            continue
+        table = np.empty((total, len(mapping.dims)), INT32)
+        for i, known in enumerate(mapping.known):
+            if type(known) is Along:
+                table[:, i] = ids[known.axis]
+            else:
+                table[:, i] = columns[id(mapping)][i] if known is None else known
+        result.append(_looked_at(mapping, table, ids))
+    return result
+
+
+def _all_ids(grid: Sequence[int | None]) -> np.ndarray:
+    """The positions of all programs of a grid, row by row: one row for each axis."""
+    sizes = [n or 0 for n in grid]
+    return np.indices(sizes, dtype=INT32).reshape(len(sizes), math.prod(sizes))
+
+
+def _looked_at(mapping: BlockMapping, table: np.ndarray, ids: np.ndarray) -> BlockMapping:
+    """`mapping` with its table of indices, and with what that shows."""
+    dims, known = list(mapping.dims), list(mapping.known)
+    for i, dim in enumerate(dims):
+        # Elements at multiples of the block's size are blocks by number.
+        if (
+            type(dim) is Element
+            and dim.padding == (0, 0)
+            and dim.block_size
+            and not (table[:, i] % dim.block_size).any()
+        ):
+            table[:, i] //= dim.block_size
+            dims[i], known[i] = Blocked(dim.block_size), None
+        if known[i] is None and (table[:, i] == table[0, i]).all():
+            known[i] = int(table[0, i])
+        axes = [
+            a for a in range(len(ids)) if known[i] is None and np.array_equal(table[:, i], ids[a])
+        ]
+        if axes:
+            known[i] = Along(axes[0])
+    return mapping._replace(dims=tuple(dims), known=tuple(known), indices=table)
+
+
+# Checks -------------------------------------------------------------------------------------------------
+
+
+def check_inside(caller: str, mapping: BlockMapping, grid: Sequence[int | None]) -> None:
+    """Raise ArgumentValueError if a program sees a block that lies wholly outside of its array."""
+    table = mapping.indices
+    if table is None:
+        return
+    n_blocks = np.array(mapping.n_blocks, INT32)
+    limits = np.maximum(n_blocks, 1)  # an axis without elements has one block, of none
+    bad = (table < 0) | (table >= limits)
+    if not bad.any():
+        return
+    program, dim = np.unravel_index(int(np.argmax(bad)), bad.shape)
+    raise ArgumentValueError(
+        f"{caller}: a block of {mapping.name} lies outside of its array.",
+        got=[
+            f"array of shape {mapping.aval.shape}, blocks of {mapping.sizes}: {mapping.n_blocks} of them",
+            f"program {_position(program, grid)} asks for block {tuple(table[program].tolist())}",
+        ],
+        where=mapping.spec.line,
+        do=_fitting(mapping, int(dim), grid),
+    )
+
+
+def _fitting(mapping: BlockMapping, dim: int, grid: Sequence[int | None]) -> str:
+    """Advice for a dimension along which some block lies outside: a shape that fits the grid, or a grid that fits."""
+    known, n_blocks = mapping.known[dim], mapping.n_blocks[dim]
+    if type(known) is Along and type(mapping.dims[dim]) is Blocked:
+        size = -(-mapping.aval.shape[dim] // (grid[known.axis] or 1))
+        shape = [*mapping.sizes]
+        shape[dim] = size
+        grid_size = f"a grid of {n_blocks} along axis {known.axis}"
+        return f"A block of {tuple(shape)} fits the grid, or {grid_size} these blocks."
+    return f"Let the index map give 0 to {n_blocks - 1} for dimension {dim}."
+
+
+def _position(program: Any, grid: Sequence[int | None]) -> tuple[int, ...]:
+    return tuple([int(i) for i in np.unravel_index(int(program), [n or 1 for n in grid])])
+
+
+def check_written(
+    caller: str,
+    mapping: BlockMapping,
+    grid: Sequence[int | None],
+    parallel: Sequence[int],
+    *,
+    is_complete: bool,
+) -> None:
+    """Raise ArgumentValueError for a result of which blocks are never written, written by several programs of one of the
+    `parallel` axes, or left and visited again.
+
+    `is_complete`: whether its blocks have no value but those that are written.
+    """
+    table = mapping.indices
+    if table is None or any(type(dim) in (Element, BoundedSlice) for dim in mapping.dims):
+        return
+    total = math.prod(mapping.n_blocks)
+    numbers = np.zeros(len(table), np.int64)
+    for column, n in strict_zip(table.T, mapping.n_blocks):
+        numbers = numbers * max(n, 1) + column
+    visited = np.unique(numbers)
+    if is_complete and len(visited) < total:
+        blocks = itertools.product(*map(range, mapping.n_blocks))
+        seen = set(visited.tolist())
+        missing = next(block for i, block in enumerate(blocks) if i not in seen)
+        raise ArgumentValueError(
+            f"{caller}: no program writes block {missing} of {mapping.name}.",
+            got=f"array of shape {mapping.aval.shape}, blocks of {mapping.sizes}: {len(visited)} of {total} are written by "
+            f"a grid of {tuple(grid)}",
+            where=mapping.spec.line,
+            do=_covering(mapping, grid),
+        )
+    ids = _all_ids(grid)
+    for axis in parallel:
+        pairs = numbers * (grid[axis] or 1) + ids[axis]
+        if len(np.unique(pairs)) > len(visited):
+            _, first, counts = np.unique(numbers, return_index=True, return_counts=True)
+            block = table[first[int(np.argmax(counts))]]
+            raise ArgumentValueError(
+                f"{caller}: programs along the parallel axis {axis} write the same block of {mapping.name}.",
+                got=f"block {tuple(block.tolist())} of {mapping.sizes}, grid {tuple(grid)}",
+                where=mapping.spec.line,
+                do='Let the block depend on that axis, or declare it "arbitrary".',
+            )
+    mode = mapping.spec.pipeline_mode
+    runs = 1 + np.flatnonzero(numbers[1:] != numbers[:-1])
+    if len(runs) + 1 > len(visited) and getattr(mode, "revisit", None) is not RevisitMode.ANY:
+        starts = np.concatenate([[0], runs])
+        firsts = np.unique(numbers[starts], return_index=True)[1]
+        again = starts[np.setdiff1d(np.arange(len(starts)), firsts)[0]]
+        raise ArgumentValueError(
+            f"{caller}: a block of {mapping.name} is left and visited again, which devices don't keep.",
+            got=f"program {_position(again, grid)} comes back to block {tuple(table[again].tolist())}",
+            where=mapping.spec.line,
+            do="Put the axes on which the block doesn't depend last in the grid, or state `Buffered(2, revisit=RevisitMode.ANY)`.",
+        )
+
+
+def _covering(mapping: BlockMapping, grid: Sequence[int | None]) -> str:
+    for dim, (known, n) in enumerate(strict_zip(mapping.known, mapping.n_blocks)):
+        if type(known) is Along and (grid[known.axis] or 0) < n:
+            shape = [*mapping.sizes]
+            shape[dim] = -(-mapping.aval.shape[dim] // (grid[known.axis] or 1))
+            return f"A block of {tuple(shape)} fits the grid, or a grid of {n} along axis {known.axis} these blocks."
+        if known is not None and type(known) is not Along and n > 1:
+            return f"Let the index map count blocks along dimension {dim}, or make the block {mapping.aval.shape[dim]} long there."
+    return "Let the index map reach all blocks, or alias the result with an input: `input_output_aliases`."

@@ -1,0 +1,489 @@
+"""What a kernel computes, as a program on values: a batch over axes whose programs write blocks of their own, a loop over others."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid._machine.base import ArgumentTypeError, Shape, dtypes, resized, strict_zip
+from pellucid._machine.higher_order.cond import cond_p
+from pellucid._machine.higher_order.loops import fori_loop
+from pellucid._machine.ir import (
+    Avals,
+    ClosedJaxpr,
+    Jaxpr,
+    Literal,
+    Operands,
+    ShapedArray,
+    Values,
+    called,
+    programs_of,
+    remove_dead_equations,
+    values_of,
+)
+from pellucid._machine.primitives import (
+    broadcast_in_dim,
+    concatenate,
+    dynamic_slice,
+    dynamic_update_slice,
+    iota,
+    reshape,
+    select_n,
+    slice as static_slice,
+)
+from pellucid._machine.tracing import Tracer, bind, discharged, replay, type_of
+from pellucid._machine.tracing.current import ensure_compile_time_eval
+from pellucid._machine.transforms import stage_open
+from pellucid._machine.transforms.vmap import vmap
+
+from .mappings import INT32, Along, BlockMapping
+from .specs import Blocked, BoundedSlice, Squeezed, size_of
+
+_MOST_BYTES = 1 << 29
+"""Programs run at once as long as the largest value within them, for all of them, is no larger."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A kernel over a grid. `body` takes `consts`, the position in the grid, the bounds that are traced, and references: to
+    prefetched scalars, to blocks of inputs and of results, and to scratch.
+    """
+
+    name: str
+    grid: tuple[int | None, ...]
+    """Numbers of programs; None for those that are operands."""
+    body: ClosedJaxpr
+    consts: Values
+    scalars: Avals
+    inputs: tuple[BlockMapping, ...]
+    results: tuple[BlockMapping, ...]
+    scratch: Avals
+    aliases: dict[int, int]
+    """The input, scalars included, that each aliased result begins as."""
+    parallel: frozenset[int]
+    """Axes whose programs the user declares to be independent."""
+    cost: Any = None
+    written: frozenset[int] = field(init=False)
+    """Positions of the references that the body writes."""
+
+    def __post_init__(self) -> None:
+        written = discharged(self.body.jaxpr).written
+        object.__setattr__(self, "written", frozenset([i - self.n_front for i in written]))
+
+    @property
+    def n_front(self) -> int:
+        """Number of inputs of the body that are no references."""
+        return len(self.consts) + len(self.grid) + self.grid.count(None)
+
+    @property
+    def mappings(self) -> list[BlockMapping | None]:
+        """The mapping of each reference; None for scalars and scratch, which are whole."""
+        n, m = len(self.scalars), len(self.scratch)
+        return [*[None] * n, *self.inputs, *self.results, *[None] * m]
+
+    @property
+    def has_edges(self) -> bool:
+        """Whether blocks of floating numbers reach beyond their arrays."""
+        return any(
+            before or behind
+            for m in (*self.inputs, *self.results)
+            if dtypes.is_inexact(m.aval.dtype)
+            for before, behind in m.padding()
+        )
+
+    def run(self, *operands: Any, edge: Callable[[ShapedArray], Any] | None = None) -> Values:
+        """The results, from the bounds that are traced, the scalars and the inputs.
+
+        `edge` gives what stands beyond the edges of arrays, by default undefined elements.
+        """
+        rest = iter(operands)
+        bounds = [next(rest) for n in self.grid if n is None]
+        given: Values = [*rest]
+        n_given = len(given)
+        values: Values = [*given]
+        for i, mapping in enumerate(self.results):
+            value = given[self.aliases[i]] if i in self.aliases else undefined(mapping.aval)
+            values.append(value)
+        values += [undefined(aval) for aval in self.scratch]
+        mappings = self.mappings
+        values = [
+            x if m is None else padded(x, m, edge or undefined)
+            for x, m in strict_zip(values, mappings)
+        ]
+        if 0 not in self.grid:
+            finals = _Sweep(self, bounds, given[: len(self.scalars)]).finals(values)
+            values = [finals.get(i, x) for i, x in enumerate(values)]
+        return [
+            unpadded(x, m)
+            for x, m in strict_zip(values[n_given : n_given + len(self.results)], self.results)
+        ]
+
+
+class _Sweep:
+    """One run of a kernel over its grid."""
+
+    def __init__(self, kernel: Kernel, bounds: Operands, scalars: Operands) -> None:
+        self.kernel, self.bounds, self.scalars = kernel, bounds, scalars
+        self.body = discharged(kernel.body.jaxpr)
+        self.mappings = kernel.mappings
+        self.carried = sorted(kernel.written)
+        self.batched = batched_axes(kernel)
+        self.loops = [a for a in range(len(kernel.grid)) if a not in self.batched]
+        self.splits = [
+            {} if m is None else _splits(m, self.batched, kernel.grid) for m in self.mappings
+        ]
+
+    def finals(self, values: Values) -> dict[int, Any]:
+        """What the references that are written hold in the end, by position, from what all hold at first."""
+        cut = [self._cut(x, splits) for x, splits in strict_zip(values, self.splits)]
+        places = [_places(labels, self.batched) for _, labels in cut]
+        function: Callable[..., Any] = self._program
+        n_ids = len(self.batched)
+        for level in reversed(range(n_ids)):
+            in_axes = [0 if k == level else None for k in range(n_ids)]
+            in_axes += [place[level] for place in places]
+            # Scratch is each program's own; everything else that is carried is cut along every batched axis.
+            out_axes = [places[i][level] or 0 for i in self._kept]
+            function = vmap(function, in_axes=tuple(in_axes), out_axes=out_axes)
+        ids = [iota(INT32, self.kernel.grid[a] or 0) for a in self.batched]
+        results = function(*ids, *[x for x, _ in cut])
+        return {
+            i: self._joined(result, values[i], self.splits[i])
+            for i, result in strict_zip(self._kept, results)
+        }
+
+    @functools.cached_property
+    def _kept(self) -> list[int]:
+        """The carried references that outlive the programs."""
+        return [i for i in self.carried if self.mappings[i] is not None]
+
+    def _cut(self, x: Any, splits: dict[int, Split]) -> tuple[Any, list[int | None]]:
+        """`x` with dimensions cut into (blocks, block), and the batched axis of each dimension of the result."""
+        shape, labels, limits = [], [], list(type_of(x).shape)
+        for dim, n in enumerate(type_of(x).shape):
+            if dim in splits:
+                axis, count, size = splits[dim]
+                limits[dim] = count * size
+                shape += [count, size]
+                labels += [axis, None]
+            else:
+                shape.append(n)
+                labels.append(None)
+        if not splits:
+            return x, labels
+        if tuple(limits) != type_of(x).shape:
+            x = static_slice(x, [0] * len(limits), limits)
+        return reshape(x, shape), labels
+
+    def _joined(self, x: Any, before: Any, splits: dict[int, Split]) -> Any:
+        """The inverse of `_cut`: elements behind the last block are those from before."""
+        if not splits:
+            return x
+        shape = list(type_of(before).shape)
+        for dim, (_, count, size) in splits.items():
+            shape[dim] = count * size
+        whole = reshape(x, shape)
+        if tuple(shape) == type_of(before).shape:
+            return whole
+        return dynamic_update_slice(before, whole, [np.int32(0)] * len(shape))
+
+    def _program(self, *operands: Any) -> Values:
+        """Values of the kept references after a loop over the axes that are not batched."""
+        n = len(self.batched)
+        batched_ids, values = operands[:n], list(operands[n:])
+        sizes = [self.kernel.grid[a] for a in self.loops]
+        bounds = iter(self.bounds)
+        sizes = [next(bounds) if n is None else n for n in sizes]
+
+        def step(t: Any, carried: Values) -> Values:
+            ids: Values = [None] * len(self.kernel.grid)
+            for axis, i in strict_zip(self.batched, batched_ids):
+                ids[axis] = i
+            for axis, i in strict_zip(self.loops, _position(t, sizes)):
+                ids[axis] = i
+            now = dict(strict_zip(self.carried, carried))
+            return self._step(ids, [now.get(i, x) for i, x in enumerate(values)])
+
+        carried = [values[i] for i in self.carried]
+        if all(isinstance(n, int) for n in sizes):
+            total = math.prod(sizes)
+            if total == 1:
+                carried = step(np.int32(0), carried)
+            else:
+                carried = fori_loop(np.int32(0), np.int32(total), step, carried)
+        else:
+            total = functools.reduce(lambda a, b: a * b, [_as_int32(n) for n in sizes])
+            carried = fori_loop(np.int32(0), total, step, carried)
+        return [x for i, x in strict_zip(self.carried, carried) if i in self._kept]
+
+    def _step(self, ids: Values, values: Values) -> Values:
+        """What the carried references hold after the program at `ids`, from what all hold before it."""
+        views = [
+            None if m is None else _view(m, splits, ids, self.scalars)
+            for m, splits in strict_zip(self.mappings, self.splits)
+        ]
+        blocks = [x if v is None else v.read(x) for x, v in strict_zip(values, views)]
+        bounds = [_as_int32(n) for n in self.bounds]
+        inputs = [*self.body.consts, *self.kernel.consts, *ids, *bounds, *blocks]
+        results = replay(self.body.program.jaxpr, (), *inputs)
+        after = []
+        for i, new in strict_zip(self.carried, results):
+            view = views[i]
+            after.append(new if view is None else view.written(values[i], new))
+        return after
+
+
+def _position(t: Any, sizes: Sequence[Any]) -> Values:
+    """The position in a grid of `sizes` of its program number `t`, row by row."""
+    ids: Values = []
+    for n in reversed(sizes[1:]):
+        if isinstance(n, int) and n == 1:
+            ids.append(np.int32(0))
+        elif type(t) is np.int32:
+            ids.append(np.int32(t % n))
+            t = np.int32(t // n)
+        else:
+            n = _as_int32(n)
+            ids.append(t % n)
+            t = t // n
+    return [*([t] if sizes else []), *reversed(ids)]
+
+
+def _as_int32(n: Any) -> Any:
+    return np.int32(n) if isinstance(n, int) else n.astype(INT32)
+
+
+# Blocks -------------------------------------------------------------------------------------------------
+
+
+class _View(NamedTuple):
+    """The block of a program in what is left of an array after cutting it along batched axes."""
+
+    mapping: BlockMapping
+    starts: Values
+    bounds: Values
+
+    def read(self, x: Any) -> Any:
+        """The block."""
+        sizes, starts = self.mapping.sizes, self.starts
+        if _is_whole(x, starts, sizes):
+            block = x
+        elif all(isinstance(start, int) for start in starts):
+            block = static_slice(x, starts, [a + n for a, n in strict_zip(starts, sizes)])
+        else:
+            block = dynamic_slice(x, [*map(_start, starts)], sizes)
+        inside = self._inside(x, sizes)
+        if inside is not None:
+            block = select_n(inside, undefined(type_of(block)), block)
+        return reshape(block, self.mapping.block_aval.shape)
+
+    def written(self, x: Any, new: Any) -> Any:
+        """`x` with another block."""
+        sizes, starts = self.mapping.sizes, self.starts
+        new = reshape(new, sizes)
+        inside = self._inside(x, sizes)
+        if inside is not None:
+            new = select_n(inside, dynamic_slice(x, [*map(_start, starts)], sizes), new)
+        if _is_whole(x, starts, sizes):
+            return new
+        return dynamic_update_slice(x, new, [*map(_start, starts)])
+
+    def _inside(self, x: Any, sizes: Shape) -> Any:
+        """For each element of the block whether it has a place in the array; None where all do."""
+        inside = None
+        if self.mapping.indices is None:
+            for start, size, n in strict_zip(self.starts, sizes, type_of(x).shape):
+                if not isinstance(start, int):
+                    fits = (start >= 0) & (start <= n - size)
+                    inside = fits if inside is None else inside & fits
+        inside = None if inside is None else broadcast_in_dim(inside, sizes, ())
+        bounded = [i for i, dim in enumerate(self.mapping.dims) if type(dim) is BoundedSlice]
+        for i, bound in zip(bounded, self.bounds, strict=False):
+            positions = broadcast_in_dim(iota(INT32, sizes[i]), sizes, (i,))
+            inside = positions < bound if inside is None else inside & (positions < bound)
+        return inside
+
+
+def _is_whole(x: Any, starts: Values, sizes: Shape) -> bool:
+    return type_of(x).shape == sizes and all(isinstance(s, int) and s == 0 for s in starts)
+
+
+def _start(start: Any) -> Any:
+    return np.int32(start) if isinstance(start, int) else start
+
+
+def _view(mapping: BlockMapping, splits: dict[int, Split], ids: Values, scalars: Operands) -> _View:
+    starts, bounds = mapping.starts(ids, scalars)
+    return _View(mapping, [0 if i in splits else start for i, start in enumerate(starts)], bounds)
+
+
+class Split(NamedTuple):
+    """A dimension of an array that is cut into `count` blocks of `size`, one for each program along `axis`."""
+
+    axis: int
+    count: int
+    size: int
+
+
+def _splits(mapping: BlockMapping, batched: Sequence[int], grid: Sequence[Any]) -> dict[int, Split]:
+    """For the dimensions of an array along which the block's index is the position along a batched axis, how to cut them."""
+    splits: dict[int, Split] = {}
+    for i, (dim, known) in enumerate(strict_zip(mapping.dims, mapping.known)):
+        is_block = type(known) is Along and type(dim) in (Blocked, Squeezed)
+        if (
+            is_block
+            and known.axis in batched
+            and all(split.axis != known.axis for split in splits.values())
+        ):
+            splits[i] = Split(known.axis, grid[known.axis], size_of(dim))
+    return splits
+
+
+def _places(labels: Sequence[int | None], batched: Sequence[int]) -> list[int | None]:
+    """For each batched axis, the outermost first, the dimension that it is once the axes further out are gone."""
+    rest, places = list(labels), []
+    for axis in batched:
+        place = rest.index(axis) if axis in rest else None
+        if place is not None:
+            del rest[place]
+        places.append(place)
+    return places
+
+
+def undefined(aval: ShapedArray) -> Any:
+    """An array in place of one without values: NaN, the least signed integer, 0, False.
+
+    >>> undefined(pl.typeof(np.zeros(2, np.int32)))
+    Array([-2147483648, -2147483648], dtype=int32)
+    """
+    return broadcast_in_dim(_undefined_element(aval.dtype), aval.shape, ())
+
+
+def _undefined_element(dtype: np.dtype) -> Any:
+    if dtypes.is_inexact(dtype):
+        return np.array(np.nan).astype(dtype)
+    if dtype.kind == "i":
+        return np.array(np.iinfo(dtype).min, dtype)
+    if dtype.kind not in "ub" and not dtypes.issubdtype(dtype, np.integer):
+        raise ArgumentTypeError("kernels take arrays of numbers.", got=f"dtype {dtype}")
+    return np.zeros((), dtype)
+
+
+def padded(x: Any, mapping: BlockMapping, edge: Callable[[ShapedArray], Any]) -> Any:
+    """`x` with what `edge` gives around it, so that all blocks are whole."""
+    for axis, amounts in enumerate(mapping.padding()):
+        aval = type_of(x)
+        before, behind = [
+            [edge(aval.update(shape=resized(aval.shape, axis, n)))] if n else [] for n in amounts
+        ]
+        if before or behind:
+            x = concatenate([*before, x, *behind], axis)
+    return x
+
+
+def unpadded(x: Any, mapping: BlockMapping) -> Any:
+    """The inverse of `padded`."""
+    starts = [before for before, _ in mapping.padding()]
+    shape = mapping.aval.shape
+    if type_of(x).shape == shape:
+        return x
+    return static_slice(x, starts, [a + n for a, n in strict_zip(starts, shape)])
+
+
+# Which axes are batched -----------------------------------------------------------------------------------
+
+
+def batched_axes(kernel: Kernel) -> tuple[int, ...]:
+    """The axes of the grid whose programs may run at once, because each writes blocks that no other one sees.
+
+    Every array that is written is cut along them. What scratch holds must not come from another program: the first program
+    of a loop over the other axes overwrites it, or the user declares that the programs are independent.
+    """
+    mappings = kernel.mappings
+    if discharged(kernel.body.jaxpr).program.effects:  # prints in the order of the grid, say
+        return ()
+    written = [mappings[i] for i in kernel.written]
+    if any(i < len(kernel.scalars) for i in kernel.written):
+        return ()
+    axes = [a for a, n in enumerate(kernel.grid) if n is not None and n > 1]
+    for mapping in written:
+        if mapping is not None:
+            cut = {split.axis for split in _splits(mapping, axes, kernel.grid).values()}
+            axes = [a for a in axes if a in cut]
+    if not axes:
+        return ()
+    if None in written and not _overwrites_scratch(kernel, axes):
+        axes = [a for a in axes if a in kernel.parallel]
+    while axes and _bytes_at_once(kernel, axes) > _MOST_BYTES:
+        del axes[0]
+    return tuple(axes)
+
+
+def _bytes_at_once(kernel: Kernel, axes: Sequence[int]) -> int:
+    """Bytes of the largest value within the programs, for all programs along `axes`."""
+    n = math.prod([kernel.grid[a] or 1 for a in axes])
+    return n * _largest(kernel.body.jaxpr)
+
+
+def _largest(jaxpr: Jaxpr) -> int:
+    sizes = [0]
+    for equation in jaxpr.equations:
+        sizes += [
+            a.size * a.dtype.itemsize
+            for r in equation.results
+            if type(a := r.aval) is ShapedArray and hasattr(a.dtype, "itemsize")
+        ]
+        sizes += [_largest(getattr(p, "jaxpr", p)) for p in programs_of(equation)]
+    return max(sizes)
+
+
+def _overwrites_scratch(kernel: Kernel, batched: Sequence[int]) -> bool:
+    """Whether the first program of a loop over the axes that are not batched needs nothing that scratch held before."""
+    body = discharged(kernel.body.jaxpr)
+    n = len(kernel.consts)
+    first = {n + a: np.int32(0) for a in range(len(kernel.grid)) if a not in batched}
+    avals = [a for i, a in enumerate(body.program.in_avals[len(body.consts) :]) if i not in first]
+
+    def run(*operands: Any) -> Values:
+        rest = iter(operands)
+        inputs = [first[i] if i in first else next(rest) for i in range(len(first) + len(operands))]
+        return _folded(body.program.jaxpr, [*body.consts, *inputs])
+
+    specialised, consts = stage_open(run, avals, None)
+    used = remove_dead_equations(specialised.jaxpr)[1][len(consts) :]
+    flags = iter(used)
+    all_used = [i not in first and next(flags) for i in range(len(first) + len(avals))]
+    n_scratch = len(kernel.scratch)
+    return not n_scratch or not any(all_used[-n_scratch:])
+
+
+def _folded(jaxpr: Jaxpr, operands: Values) -> Values:
+    """Results of `jaxpr`, with branches that known numbers choose, and nothing of the others."""
+    values: dict[Any, Any] = dict(strict_zip(jaxpr.invars, operands))
+    for equation in jaxpr.equations:
+        inputs = [a.val if type(a) is Literal else values[a] for a in equation.operands]
+        is_known = not any(isinstance(x, Tracer) for x in inputs)
+        program = called(equation.primitive, equation.params)
+        if equation.primitive is cond_p and not isinstance(inputs[0], Tracer):
+            branch = equation.params.branches[int(inputs[0])]
+            results = _folded(branch.jaxpr, inputs[1:])
+        elif program is not None and not equation.effects:
+            results = _folded(program, inputs)
+        elif (
+            is_known and not equation.effects and all(_is_scalar(r.aval) for r in equation.results)
+        ):
+            with ensure_compile_time_eval():
+                results = bind(equation.primitive, *inputs, params=equation.params)
+        else:
+            results = bind(equation.primitive, *inputs, params=equation.params)
+        values.update(strict_zip(equation.results, results))
+    return values_of(jaxpr.outvars, values)
+
+
+def _is_scalar(aval: Any) -> bool:
+    return type(aval) is ShapedArray and not aval.shape

@@ -1,0 +1,149 @@
+"""What kernels say beside reading and writing references."""
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid.experimental import pallas
+from pellucid.experimental.pallas import BlockSpec, pallas_call, tpu, triton
+
+X = np.arange(8, dtype=np.float32)
+
+
+def run(kernel, *args, out=(8,), dtype=np.float32, **options):
+    return pallas_call(kernel, pl.ShapeDtypeStruct(out, dtype), **options)(*args)
+
+
+def test_masked_access_beyond_the_end():
+    def kernel(x_ref, o_ref):
+        start = pallas.program_id(0) * 3
+        inside = start + jnp.arange(3) < 7
+        part = pallas.ds(start, 3)
+        triton.store(
+            o_ref.at[part], triton.load(x_ref.at[part], mask=inside, other=5) + 1, mask=inside
+        )
+
+    y = run(kernel, X[:7], out=(7,), grid=3)
+    np.testing.assert_array_equal(y, X[:7] + 1)
+
+
+def test_masked_access_of_rows_and_windows():
+    x = np.arange(12, dtype=np.int32).reshape(4, 3)
+
+    def kernel(x_ref, o_ref):
+        rows = 3 - 2 * jnp.arange(3)
+        mask = (rows >= 0)[:, None] & (jnp.arange(2) < 2)
+        o_ref[...] = triton.load(x_ref.at[rows, pallas.ds(1, 2)], mask=mask, other=-1)
+
+    y = run(kernel, x, out=(3, 2), dtype=np.int32)
+    np.testing.assert_array_equal(y, [[10, 11], [4, 5], [-1, -1]])
+
+
+def test_a_masked_store_of_a_repeated_position_writes_what_its_mask_takes():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = jnp.zeros_like(o_ref)
+        at = jnp.zeros(4, int) + pallas.program_id(0)
+        triton.store(o_ref.at[at], x_ref[...], mask=jnp.arange(4) == 2)
+
+    y = run(kernel, X[:4], out=(2,), grid=1)
+    np.testing.assert_array_equal(y, [2, 0])
+
+
+def test_what_a_mask_leaves_out_is_undefined():
+    mask = np.array([True, False])
+    ref = pl.new_ref(X[:2])
+    np.testing.assert_array_equal(tpu.load(ref, mask=mask), [0, np.nan])
+    view = ref.at[0:2].reshape(2, 1)
+    tpu.store(view, np.full((2, 1), 7, np.float32), mask=mask[:, None])
+    np.testing.assert_array_equal(ref[...], [7, 1])
+
+
+def test_masks_that_do_not_fit():
+    with pytest.raises(ValueError, match="mask doesn't fit"):
+        triton.load(pl.new_ref(X), mask=np.ones(3, bool))
+    with pytest.raises(TypeError, match="takes a reference"):
+        triton.load(X, mask=np.ones(8, bool))
+
+
+def test_additions_to_repeated_positions():
+    def kernel(x_ref, o_ref):
+        @pallas.when(pallas.program_id(0) == 0)
+        def _():
+            o_ref[...] = jnp.zeros_like(o_ref)
+
+        triton.atomic_add(o_ref, jnp.arange(8) % 2, x_ref[...], mask=x_ref[...] > 1)
+
+    y = run(kernel, X, out=(2,), grid=3)
+    np.testing.assert_array_equal(y, [3 * (2 + 4 + 6), 3 * (3 + 5 + 7)])
+
+
+@pytest.mark.parametrize(("lower", "upper", "step"), [(0, 5, 1), (1, 8, 3), (5, 2, 1), (0, 4, 4)])
+@pytest.mark.parametrize("traced", [False, True])
+def test_loops(lower, upper, step, traced):
+    def total(lower, upper):
+        @pallas.loop(lower, upper, step=step, init_carry=0)
+        def result(i, before):
+            return before + i
+
+        return result
+
+    ours = (pl.jit(total) if traced else total)(lower, upper)
+    assert ours == sum(range(lower, upper, step))
+
+
+def test_references_of_functions():
+    def kernel(x_ref, o_ref):
+        @pallas.with_scoped(tpu.VMEM((8,), np.float32), total=tpu.SMEM((), np.float32))
+        def both(ref, scale, total):
+            ref[...] = x_ref[...] * scale
+            total[...] = ref[...].sum()
+            return total[...]
+
+        o_ref[...] = jnp.zeros_like(o_ref) + both(2.0)
+
+    np.testing.assert_array_equal(run(kernel, X), np.full(8, 56))
+    np.testing.assert_array_equal(pl.grad(lambda x: run(kernel, x)[0])(X), np.full(8, 2))
+
+    def double(refs):
+        refs[0][...] *= 2
+
+    np.testing.assert_array_equal(pl.jit(pallas.run_state(double))([X])[0], 2 * X)
+    with pytest.raises(TypeError, match="types of references"):
+        pallas.run_scoped(lambda ref: ref, 3)
+
+
+def test_copies():
+    def kernel(x_ref, o_ref):
+        tpu.sync_copy(x_ref, o_ref)
+        tpu.sync_copy(x_ref.at[0:2], o_ref.at[2:4], add=True)
+
+    np.testing.assert_array_equal(run(kernel, X), [0, 1, 2, 4, 4, 5, 6, 7])
+
+
+def test_rolled_rows():
+    x = np.arange(12).reshape(3, 4)
+    expected = np.stack([np.roll(row, 1 + 2 * i) for i, row in enumerate(x)])
+    np.testing.assert_array_equal(tpu.roll(x, 1, 1, stride=2, stride_axis=0), expected)
+    np.testing.assert_array_equal(tpu.roll(x, 2, 0), np.roll(x, 2, 0))
+
+
+def test_numbers():
+    assert [pallas.next_power_of_2(n) for n in (0, 1, 5, 8)] == [1, 1, 8, 8]
+    assert pallas.align_to(9, 4) == 12
+    with pytest.raises(ValueError, match="no multiple"):
+        pallas.multiple_of(3, 2)
+    a = np.ones((2, 3), np.int8)
+    assert triton.dot(a, a, trans_b=True).dtype == np.int32
+    with pytest.raises(ValueError, match="not both"):
+        triton.dot(a, a.T, allow_tf32=True, precision="high")
+
+
+def test_a_block_whose_reads_overlap():
+    spec = BlockSpec((pallas.Element(4),), lambda i: (2 * i,))
+
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...].sum(keepdims=True)
+
+    y = run(kernel, X, out=(3,), grid=3, in_specs=[spec], out_specs=BlockSpec((1,), lambda i: (i,)))
+    np.testing.assert_array_equal(y, [0 + 1 + 2 + 3, 2 + 3 + 4 + 5, 4 + 5 + 6 + 7])

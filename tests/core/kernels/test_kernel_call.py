@@ -1,0 +1,463 @@
+"""`pallas_call`: what kernels compute, how they are transformed, and which mistakes are found before they run."""
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid import lax
+from pellucid.experimental import checkify, pallas
+from pellucid.experimental.pallas import BlockSpec, pallas_call, tpu
+
+X = np.arange(8, dtype=np.float32)
+F32 = np.float32
+
+
+def like(shape, dtype=F32):
+    return pl.ShapeDtypeStruct(shape, dtype)
+
+
+BLOCK = BlockSpec((2,), lambda i: (i,))
+THREE = BlockSpec((3,), lambda i: (i,))
+
+
+def squared(x_ref, o_ref):
+    o_ref[...] = x_ref[...] ** 2
+
+
+def square(x, **options):
+    return pallas_call(
+        squared, like(x.shape), grid=4, in_specs=[BLOCK], out_specs=BLOCK, **options
+    )(x)
+
+
+def matmul(m, k, n, size, dtype=F32):
+    """A product of matrices in blocks, with a sum in scratch."""
+
+    def multiply(x_ref, y_ref, o_ref, sum_ref):
+        @pallas.when(pallas.program_id(2) == 0)
+        def _():
+            sum_ref[...] = jnp.zeros_like(sum_ref)
+
+        sum_ref[...] += x_ref[...] @ y_ref[...]
+
+        @pallas.when(pallas.program_id(2) == pallas.num_programs(2) - 1)
+        def _():
+            o_ref[...] = sum_ref[...]
+
+    return pallas_call(
+        multiply,
+        like((m, n), dtype),
+        grid=(m // size, n // size, k // size),
+        in_specs=[
+            BlockSpec((size, size), lambda i, j, k: (i, k)),
+            BlockSpec((size, size), lambda i, j, k: (k, j)),
+        ],
+        out_specs=BlockSpec((size, size), lambda i, j, k: (i, j)),
+        scratch_shapes=[tpu.VMEM((size, size), dtype)],
+    )
+
+
+A = np.random.default_rng(0).integers(-4, 5, (4, 6)).astype(F32)
+B = np.random.default_rng(1).integers(-4, 5, (6, 8)).astype(F32)
+
+
+def primitives_of(jaxpr):
+    names = set()
+    for equation in jaxpr.eqns:
+        names.add(equation.primitive.name)
+        for value in equation.params.values():
+            for inner in value if isinstance(value, tuple) else (value,):
+                if hasattr(inner, "eqns"):
+                    names |= primitives_of(inner)
+    return names
+
+
+def program_of(call, *args):
+    return pl.make_jaxpr(call)(*args).eqns[0].params["jaxpr"]
+
+
+# Results ------------------------------------------------------------------------------------------------
+
+
+def test_product_of_matrices():
+    np.testing.assert_array_equal(matmul(4, 6, 8, 2)(A, B), A @ B)
+
+
+def test_eager_jitted_in_loops_and_branches():
+    np.testing.assert_array_equal(square(X), X**2)
+    np.testing.assert_array_equal(pl.jit(square)(X), X**2)
+    np.testing.assert_array_equal(lax.fori_loop(0, 2, lambda i, x: square(x), X), X**4)
+    np.testing.assert_array_equal(lax.cond(True, square, lambda x: x, X), X**2)
+    xs = np.stack([X, X + 1])
+    np.testing.assert_array_equal(lax.scan(lambda c, x: (c, square(x)), 0, xs)[1], xs**2)
+
+
+@pytest.mark.parametrize(
+    ("rank", "dtype"),
+    [(n, "float32") for n in range(5)]
+    + [(2, d) for d in ("bfloat16", "int8", "uint32", "bool", "complex64")],
+)
+def test_ranks_and_dtypes(rank, dtype):
+    shape = (5, 3, 4, 2)[:rank]
+    block = (2, 3, 3, 1)[:rank]
+    x = (np.arange(np.prod(shape, dtype=int)) % 7).reshape(shape).astype(dtype)
+    spec = BlockSpec(block, lambda *ids: ids)
+    grid = tuple(pallas.cdiv(n, b) for n, b in zip(shape, block, strict=True))
+
+    def copy(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    call = pallas_call(copy, like(shape, dtype), grid=grid, in_specs=[spec], out_specs=spec)
+    y = call(x)
+    assert y.dtype == x.dtype
+    np.testing.assert_array_equal(np.asarray(y), x)
+
+
+def test_arrays_without_elements_and_grids_without_programs():
+    call = pallas_call(squared, like((0, 3)))
+    assert call(np.zeros((0, 3), F32)).shape == (0, 3)
+    call = pallas_call(squared, like((0,)), grid=0, in_specs=[BLOCK], out_specs=BLOCK)
+    assert call(np.zeros(0, F32)).shape == (0,)
+    call = pallas_call(squared, like((8,)), grid=0, in_specs=[BLOCK], out_specs=BLOCK)
+    assert np.isnan(call(X)).all()
+
+
+def test_named_axes():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...] + pallas.program_id("rows") * pallas.num_programs("rows")
+
+    call = pallas_call(kernel, like((8,)), grid=(("rows", 4),), in_specs=[BLOCK], out_specs=BLOCK)
+    np.testing.assert_array_equal(call(X), X + 4 * (np.arange(8) // 2))
+
+
+def test_a_bound_of_a_slice_ends_it():
+    def copy(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    call = pallas_call(
+        copy,
+        like((3, 4)),
+        grid=3,
+        in_specs=[BlockSpec((pallas.BoundedSlice(4),), lambda i: (pallas.ds(2 * i, 3),))],
+        out_specs=BlockSpec((None, 4), lambda i: (i, 0)),
+    )
+    nan = np.nan
+    np.testing.assert_array_equal(call(X), [[0, 1, 2, nan], [2, 3, 4, nan], [4, 5, 6, nan]])
+
+
+def test_blocks_outside_that_data_choose_are_undefined():
+    def copy(s_ref, x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    spec = tpu.PrefetchScalarGridSpec(
+        1, (4,), [BlockSpec((2,), lambda i, s: (s[i],))], BlockSpec((2,), lambda i, s: (i,))
+    )
+    y = pallas_call(copy, like((8,)), grid_spec=spec)(np.array([0, 4, -1, 3], np.int32), X)
+    np.testing.assert_array_equal(y, [0, 1, *[np.nan] * 4, 6, 7])
+
+
+def test_programs_print_in_the_order_of_the_grid(capfd):
+    def kernel(x_ref, o_ref):
+        pallas.debug_print("program", pallas.program_id(0))
+        o_ref[...] = x_ref[...]
+
+    pl.block_until_ready(
+        pallas_call(kernel, like((8,)), grid=4, in_specs=[BLOCK], out_specs=BLOCK)(X)
+    )
+    pl.effects_barrier()
+    assert capfd.readouterr().out.split("\n")[:-1] == [f"program {i}" for i in range(4)]
+
+
+# Batches and loops ------------------------------------------------------------------------------------------
+
+
+def test_programs_that_write_blocks_of_their_own_are_one_batch():
+    assert "scan" not in primitives_of(program_of(square, X))
+
+
+def test_a_sum_in_scratch_is_a_loop_over_its_axis_alone():
+    program = program_of(matmul(4, 6, 8, 2), A, B)
+    [loop] = [e for e in program.eqns if e.primitive.name == "scan"]
+    assert loop.params["length"] == 3
+
+
+def test_scratch_that_passes_between_programs_makes_a_loop():
+    def count(x_ref, o_ref, n_ref):
+        @pallas.when(pallas.program_id(0) == 0)
+        def _():
+            n_ref[...] = jnp.zeros_like(n_ref)
+
+        n_ref[...] += 1
+        o_ref[...] = x_ref[...] + n_ref[...]
+
+    def call(**options):
+        return pallas_call(
+            count,
+            like((8,)),
+            grid=4,
+            in_specs=[BLOCK],
+            out_specs=BLOCK,
+            scratch_shapes=[tpu.SMEM((1,), F32)],
+            **options,
+        )(X)
+
+    np.testing.assert_array_equal(call(), X + 1 + np.arange(8) // 2)
+    assert "scan" in primitives_of(program_of(call))
+    parallel = tpu.CompilerParams(dimension_semantics=("parallel",))
+    assert "scan" not in primitives_of(program_of(lambda: call(compiler_params=parallel)))
+
+
+# Transformations --------------------------------------------------------------------------------------------------
+
+
+def test_forward_mode_where_one_tangent_is_zero():
+    def kernel(x_ref, y_ref, o_ref):
+        o_ref[...] = x_ref[...] * y_ref[...] + pallas.program_id(0)
+
+    call = pallas_call(kernel, like((8,)), grid=4, in_specs=[BLOCK, BLOCK], out_specs=BLOCK)
+    y, tangent = pl.jvp(lambda x: call(x, X), (X,), (np.ones_like(X),))
+    np.testing.assert_array_equal(y, X * X + np.arange(8) // 2)
+    np.testing.assert_array_equal(tangent, X)
+
+
+def test_reverse_mode():
+    np.testing.assert_array_equal(pl.grad(lambda x: square(x).sum())(X), 2 * X)
+    np.testing.assert_array_equal(pl.grad(pl.checkpoint(lambda x: square(x).sum()))(X), 2 * X)
+    loss = lambda product: lambda a, b: (product(a, b) ** 2).sum()
+    ours = pl.grad(loss(matmul(4, 6, 8, 2)), (0, 1))(A, B)
+    for x, y in zip(ours, pl.grad(loss(jnp.matmul), (0, 1))(A, B), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_derivatives_of_blocks_beyond_the_edge():
+    def multiply(x_ref, y_ref, o_ref):
+        o_ref[...] = x_ref[...] @ y_ref[...]
+
+    def product(x, y):
+        specs = [BlockSpec((3, 6), lambda i, j: (i, 0)), BlockSpec((6, 3), lambda i, j: (0, j))]
+        out = BlockSpec((3, 3), lambda i, j: (i, j))
+        return pallas_call(multiply, like((4, 8)), grid=(2, 3), in_specs=specs, out_specs=out)(x, y)
+
+    loss = lambda f: lambda a, b: (f(a, b) ** 2).sum()
+    batched = lambda f: loss(lambda a, b: pl.vmap(f, (0, None))(jnp.stack([a, 2 * a]), b))
+    forward = lambda f: loss(lambda a, b: pl.jvp(lambda a: f(a, b), (a,), (2 * a,))[1])
+    for outer in (loss, batched, forward):
+        ours = pl.value_and_grad(outer(product), (0, 1))(A, B)
+        for x, y in zip(
+            pl.tree.leaves(ours),
+            pl.tree.leaves(pl.value_and_grad(outer(jnp.matmul), (0, 1))(A, B)),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(x, y)
+
+
+def test_reverse_mode_of_a_grid_known_only_when_it_runs_names_custom_vjp():
+    def loss(n, x):
+        call = pallas_call(squared, like((8,)), grid=(n,), in_specs=[BLOCK], out_specs=BLOCK)
+        return call(x).sum()
+
+    with pytest.raises(Exception, match="custom_vjp"):
+        pl.jit(pl.grad(loss, 1))(4, X)
+
+
+def test_batches_of_calls_and_of_scalars():
+    xs = np.stack([X, X + 1, X + 2])
+    np.testing.assert_array_equal(pl.vmap(square)(xs), xs**2)
+    np.testing.assert_array_equal(pl.vmap(square, 1, 1)(xs.T), xs.T**2)
+    np.testing.assert_array_equal(pl.vmap(pl.grad(lambda x: square(x).sum()))(xs), 2 * xs)
+
+
+def test_batches_of_bounds():
+    def run(n, x):
+        return pallas_call(squared, like((8,)), grid=(n,), in_specs=[BLOCK], out_specs=BLOCK)(x)
+
+    y = pl.vmap(run, (0, None))(np.array([1, 3], np.int32), X)
+    expected = np.full((2, 8), np.nan, F32)
+    expected[0, :2], expected[1, :6] = X[:2] ** 2, X[:6] ** 2
+    np.testing.assert_array_equal(y, expected)
+
+
+def test_shapes_dead_code_and_export():
+    assert pl.eval_shape(square, X).shape == (8,)
+    program = pl.make_jaxpr(lambda x: [square(x), 1][1])(X)
+    assert pl.jit(lambda x: [square(x), x][1]).lower(X).compile() is not None
+    assert program.eqns[0].primitive.name == "pallas_call"
+    exported = pl.export.export(pl.jit(square))(X)
+    np.testing.assert_array_equal(pl.export.deserialize(exported.serialize()).call(X), X**2)
+
+
+def test_shard_map():
+    mesh = pl.make_mesh((2,), ("i",), axis_types=(pl.sharding.AxisType.Auto,))
+    spec = pl.sharding.PartitionSpec("i")
+    half = lambda x: pallas_call(squared, like((4,)), grid=2, in_specs=[BLOCK], out_specs=BLOCK)(x)
+    for check_vma in (False, True):
+        call = pl.shard_map(half, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=check_vma)
+        np.testing.assert_array_equal(pl.jit(call)(X), X**2)
+
+
+def test_checks_in_kernels_are_reported():
+    def kernel(x_ref, o_ref):
+        pallas.debug_check((x_ref[...] < 6).all(), "too large")
+        o_ref[...] = x_ref[...]
+
+    def call(x):
+        return pallas_call(kernel, like((8,)), grid=4, in_specs=[BLOCK], out_specs=BLOCK)(x)
+
+    with pallas.enable_debug_checks(True):
+        error, _ = pl.jit(checkify.checkify(call))(X)
+        assert "too large" in error.get()
+        error, _ = pl.jit(checkify.checkify(call))(X / 2)
+        assert error.get() is None
+    np.testing.assert_array_equal(call(X), X)
+
+
+# Mistakes ----------------------------------------------------------------------------------------------------------
+
+
+def run(kernel=squared, out=(8,), x=X, aliases=None, **options):
+    return pallas_call(kernel, like(out), input_output_aliases=aliases or {}, **options)(x)
+
+
+@pytest.mark.parametrize(
+    ("options", "messages"),
+    [
+        (
+            {"grid": 5, "in_specs": [BLOCK], "out_specs": BLOCK},
+            [
+                "in_specs[0] lies outside",
+                "program (4,) asks for block (4,)",
+                "BLOCK = BlockSpec((2,), lambda",
+                "grid of 4",
+            ],
+        ),
+        (
+            {"grid": 3, "in_specs": [BLOCK], "out_specs": BLOCK},
+            [
+                "no program writes block (3,) of out_specs",
+                "block of (3,) fits the grid",
+                "BLOCK = ",
+            ],
+        ),
+        (
+            {
+                "grid": (2, 4),
+                "in_specs": [BlockSpec((2,), lambda i, j: (j,))],
+                "out_specs": BlockSpec((2,), lambda i, j: (j,)),
+            },
+            [
+                "left and visited again",
+                "program (1, 0) comes back to block (0,)",
+                "RevisitMode.ANY",
+            ],
+        ),
+        (
+            {
+                "grid": (4, 2),
+                "in_specs": [BlockSpec((2,), lambda i, j: (i,))],
+                "out_specs": BlockSpec((2,), lambda i, j: (i,)),
+                "compiler_params": tpu.CompilerParams(dimension_semantics=("parallel", "parallel")),
+            },
+            ["along the parallel axis 1 write the same block"],
+        ),
+        (
+            {"grid": 4, "in_specs": [BlockSpec((2, 2), lambda i: (i, 0))], "out_specs": BLOCK},
+            ["as many dimensions"],
+        ),
+        (
+            {"grid": 4, "in_specs": [BlockSpec((2,), lambda i: (i, i))], "out_specs": BLOCK},
+            ["one index for each dimension"],
+        ),
+        (
+            {"grid": 4, "in_specs": [BlockSpec((2,), lambda i, j: (i,))], "out_specs": BLOCK},
+            ["one argument for each"],
+        ),
+        (
+            {"grid": 4, "in_specs": [BlockSpec((2,), lambda i: (i * 1.0,))], "out_specs": BLOCK},
+            ["gives integers"],
+        ),
+        (
+            {
+                "grid": 4,
+                "in_specs": [BlockSpec((pallas.Indirect(2),), lambda i: (i,))],
+                "out_specs": BLOCK,
+            },
+            ["not supported"],
+        ),
+        (
+            {"grid": 4.0, "in_specs": [BLOCK], "out_specs": BLOCK},
+            ["a size of the grid is an integer"],
+        ),
+        ({"grid": 4, "in_specs": [BLOCK, BLOCK], "out_specs": BLOCK}, ["one spec for each array"]),
+        ({"kernel": lambda x_ref, o_ref: x_ref[...]}, ["returns nothing"]),
+        ({"kernel": lambda x_ref, o_ref: None}, ["never writes out_specs"]),
+        ({"aliases": {0: 1}}, ["by number"]),
+        ({"aliases": {0: 0}, "out": (4,)}, ["aliased that have other types"]),
+    ],
+)
+def test_mistakes_are_found_before_anything_runs(options, messages):
+    with pytest.raises((TypeError, ValueError)) as error:
+        run(**options)
+    for message in messages:
+        assert message in str(error.value), str(error.value)
+
+
+def test_arrays_from_outside_are_refused():
+    y = jnp.arange(8.0)
+    with pytest.raises(ValueError, match="uses arrays from outside"):
+        run(lambda x_ref, o_ref: o_ref.set(x_ref[...] + y))
+    n = jnp.int32(1)
+    with pytest.raises(ValueError, match="index map uses arrays from outside"):
+        run(grid=4, in_specs=[BlockSpec((2,), lambda i: (i * n,))], out_specs=BLOCK)
+
+
+def test_arrays_of_numpy_are_constants():
+    call = lambda x: run(
+        lambda x_ref, o_ref: o_ref.set(x_ref[...] * X[:3]),
+        x=x,
+        grid=3,
+        in_specs=[THREE],
+        out_specs=THREE,
+    )
+    np.testing.assert_array_equal(call(X), X * np.resize(X[:3], 8))
+    np.testing.assert_array_equal(pl.grad(lambda x: call(x).sum())(X), np.resize(X[:3], 8))
+
+
+def test_a_block_may_be_visited_again_where_the_spec_says_so():
+    def add(x_ref, o_ref):
+        @pallas.when(pallas.program_id(0) == 0)
+        def _():
+            o_ref[...] = jnp.zeros_like(o_ref)
+
+        o_ref[...] += x_ref[...]
+
+    spec = BlockSpec((2,), lambda i, j: (j,), pallas.Buffered(2, revisit=pallas.RevisitMode.ANY))
+    y = run(add, grid=(3, 4), in_specs=[BlockSpec((2,), lambda i, j: (j,))], out_specs=spec)
+    np.testing.assert_array_equal(y, 3 * X)
+
+
+def test_positions_have_a_meaning_only_in_kernels():
+    with pytest.raises(TypeError, match="only in a kernel"):
+        pallas.program_id(0)
+    with pytest.raises(ValueError, match="no such axis"):
+        run(lambda x_ref, o_ref: o_ref.set(x_ref[...] + pallas.program_id(1)), grid=1)
+
+
+def test_references_and_both_kinds_of_grid_are_refused():
+    with pytest.raises(TypeError, match="got a reference"):
+        run(x=pl.new_ref(X))
+    with pytest.raises(ValueError, match="either a grid_spec"):
+        run(grid=4, grid_spec=pallas.GridSpec(grid=4))
+
+
+def test_jitted_functions_see_the_position_of_the_kernel_that_calls_them():
+    @pl.jit
+    def shifted(x):
+        return x + pallas.program_id(0)
+
+    def kernel(x_ref, o_ref):
+        o_ref[...] = shifted(x_ref[...]) + shifted(x_ref[...])
+
+    for _ in range(2):
+        y = run(kernel, grid=4, in_specs=[BLOCK], out_specs=BLOCK)
+        np.testing.assert_array_equal(y, 2 * (X + np.arange(8) // 2))
