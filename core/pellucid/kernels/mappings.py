@@ -110,7 +110,7 @@ class BlockMapping(NamedTuple):
         for i, (dim, n) in enumerate(strict_zip(self.dims, self.aval.shape)):
             size, (before, behind) = size_of(dim), padding_of(dim)
             if type(dim) is Blocked:
-                behind = -n % size if size else 0
+                behind = (-n % size if n else size) if size else 0
             elif type(dim) is not Squeezed:
                 last = n + before + behind - 1
                 if self.indices is not None and len(self.indices):

@@ -117,6 +117,8 @@ def test_ranks_and_dtypes(rank, dtype):
 def test_arrays_without_elements_and_grids_without_programs():
     call = pallas_call(squared, like((0, 3)))
     assert call(np.zeros((0, 3), F32)).shape == (0, 3)
+    call = pallas_call(squared, like((0,)), grid=1, in_specs=[BLOCK], out_specs=BLOCK)
+    assert call(np.zeros(0, F32)).shape == (0,)
     call = pallas_call(squared, like((0,)), grid=0, in_specs=[BLOCK], out_specs=BLOCK)
     assert call(np.zeros(0, F32)).shape == (0,)
     call = pallas_call(squared, like((8,)), grid=0, in_specs=[BLOCK], out_specs=BLOCK)
