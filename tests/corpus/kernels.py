@@ -317,8 +317,8 @@ SAMPLES = [
 # Random kernels -------------------------------------------------------------------------------------------------
 
 
-def random_kernel(jax: Any, seed: int) -> list[Any]:
-    """Results of a kernel over a random grid, with random blocks, maps, masks, scratch and aliases.
+def random_kernel(jax: Any, seed: int) -> tuple[Any, list[np.ndarray]]:
+    """(a kernel over a random grid, with random blocks, maps, masks, scratch and aliases; its arguments).
 
     Results depend on the first axes of the grid, so that no block is visited again later; every block is written.
     """
@@ -445,7 +445,7 @@ def random_kernel(jax: Any, seed: int) -> list[Any]:
                 ref[...] = narrow(new)
 
     arrays = [array(shape, dtype, seed + i) for i, (shape, _) in enumerate(inputs)]
-    return pl.pallas_call(
+    call = pl.pallas_call(
         kernel,
         [jax.ShapeDtypeStruct(shape, dtype) for shape, *_ in results],
         grid=grid,
@@ -454,12 +454,17 @@ def random_kernel(jax: Any, seed: int) -> list[Any]:
         scratch_shapes=[tpu.VMEM((2,), F32)] if has_scratch else [],
         input_output_aliases={0: 0} if has_alias else {},
         interpret=True,
-    )(*arrays)
+    )
+    return call, arrays
 
 
 def answer(jax: Any, which: str | int) -> list[np.ndarray]:
     """The leaves of a sample's or random kernel's results as NumPy arrays, those of bfloat16 in float32."""
-    results = random_kernel(jax, which) if isinstance(which, int) else globals()[which](jax)
+    if isinstance(which, int):
+        call, arrays = random_kernel(jax, which)
+        results = call(*arrays)
+    else:
+        results = globals()[which](jax)
     leaves = [np.asarray(x) for x in jax.tree.leaves(results)]
     return [x.astype(np.float32) if str(x.dtype) == "bfloat16" else x for x in leaves]
 

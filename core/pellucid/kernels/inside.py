@@ -30,6 +30,7 @@ from pellucid._machine.primitives import (
     convert_element_type,
     iota,
     select_n,
+    zeros,
 )
 from pellucid._machine.refs.access import RefView, empty_ref, get, new_ref, set as set_part, view_of
 from pellucid._machine.refs.index import RefIndex
@@ -39,7 +40,7 @@ from pellucid._machine.transforms.jvp import concrete_value
 from pellucid.numpy import asarray, dot as dot_product
 
 from .programs import undefined
-from .specs import MemoryRef
+from .specs import begins_at_zero
 
 # Control flow -----------------------------------------------------------------------------------------------
 
@@ -132,7 +133,7 @@ def run_scoped(f: Function, *types: Any, collective_axes: Any = (), **kw_types: 
 
 
 def _is_array_type(x: Any) -> bool:
-    return isinstance(x, MemoryRef) or (hasattr(x, "shape") and hasattr(x, "dtype"))
+    return hasattr(x, "shape") and hasattr(x, "dtype")
 
 
 def _allocated(x: Any) -> Any:
@@ -141,7 +142,8 @@ def _allocated(x: Any) -> Any:
             "run_scoped takes types of references: something with shape and dtype.",
             got=f"got {x!r:.60}",
         )
-    return new_ref(undefined(shaped_array(tuple(x.shape), dtypes.canonicalize(x.dtype))))
+    initial = zeros if begins_at_zero(x) else undefined
+    return new_ref(initial(shaped_array(tuple(x.shape), dtypes.canonicalize(x.dtype))))
 
 
 def with_scoped(

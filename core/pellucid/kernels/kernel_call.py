@@ -50,6 +50,7 @@ from .specs import (
     MemoryRef,
     NoBlockSpec,
     Space,
+    begins_at_zero,
     is_parallel,
     no_block_spec,
     whole,
@@ -265,6 +266,7 @@ class _Call(NamedTuple):
             self.spec.scratch_shapes, is_leaf=lambda x: hasattr(x, "shape") and hasattr(x, "dtype")
         )
         scratch = [_described(self.caller, x) for x in scratch_leaves]
+        counters = frozenset([i for i, x in enumerate(scratch_leaves) if begins_at_zero(x)])
         semantics = getattr(self.compiler_params, "dimension_semantics", None) or ()
         parallel = frozenset(
             [a for a, s in enumerate(semantics) if is_parallel(s) and a < len(grid)]
@@ -282,7 +284,7 @@ class _Call(NamedTuple):
         )
         kernel = Kernel(
             self.name, grid, body, consts, tuple([a.inner_aval for a in scalar_refs]), tuple(found[:n]), tuple(found[n:]),
-            tuple(scratch), aliases, parallel, self.cost,
+            tuple(scratch), counters, aliases, parallel, self.cost,
         )  # fmt: skip
         self._check(kernel)
         return kernel, [*bounds, *scalars, *inputs], out_tree

@@ -35,6 +35,7 @@ from pellucid._machine.primitives import (
     reshape,
     select_n,
     slice as static_slice,
+    zeros,
 )
 from pellucid._machine.tracing import Tracer, bind, discharged, replay, type_of
 from pellucid._machine.tracing.current import ensure_compile_time_eval
@@ -63,6 +64,8 @@ class Kernel:
     inputs: tuple[BlockMapping, ...]
     results: tuple[BlockMapping, ...]
     scratch: Avals
+    counters: frozenset[int]
+    """Positions of scratch that begins at 0: semaphores."""
     aliases: dict[int, int]
     """The input, scalars included, that each aliased result begins as."""
     parallel: frozenset[int]
@@ -109,7 +112,8 @@ class Kernel:
         for i, mapping in enumerate(self.results):
             value = given[self.aliases[i]] if i in self.aliases else undefined(mapping.aval)
             values.append(value)
-        values += [undefined(aval) for aval in self.scratch]
+        for i, aval in enumerate(self.scratch):
+            values.append(zeros(aval) if i in self.counters else undefined(aval))
         mappings = self.mappings
         values = [
             x if m is None else padded(x, m, edge or undefined)
@@ -204,7 +208,7 @@ class _Sweep:
             ids: Values = [None] * len(self.kernel.grid)
             for axis, i in strict_zip(self.batched, batched_ids):
                 ids[axis] = i
-            for axis, i in strict_zip(self.loops, _position(t, sizes)):
+            for axis, i in strict_zip(self.loops, position(t, sizes)):
                 ids[axis] = i
             now = dict(strict_zip(self.carried, carried))
             return self._step(ids, [now.get(i, x) for i, x in enumerate(values)])
@@ -238,7 +242,7 @@ class _Sweep:
         return after
 
 
-def _position(t: Any, sizes: Sequence[Any]) -> Values:
+def position(t: Any, sizes: Sequence[Any]) -> Values:
     """The position in a grid of `sizes` of its program number `t`, row by row."""
     ids: Values = []
     for n in reversed(sizes[1:]):

@@ -51,6 +51,10 @@ class MemoryRef:
         return repr(self) < repr(other)
 
 
+class Semaphores(MemoryRef):
+    """A type of scratch: semaphores, which begin at 0."""
+
+
 class Space(enum.Enum):
     """Base class of enumerations of memory spaces. A space called with a shape and a dtype is a type of scratch."""
 
@@ -71,6 +75,47 @@ class Space(enum.Enum):
         return self(type.shape, type.dtype)
 
 
+_SEMAPHORES = {
+    "regular": np.dtype(np.int32),
+    "barrier": np.dtype(np.int32),
+    "dma": np.dtype(np.int16),
+}
+
+
+class SemaphoreType(enum.Enum):
+    """Types of semaphores, as scratch: one, or with a shape an array of them. They begin at 0.
+
+    >>> SemaphoreType.DMA((2,)).shape
+    (2,)
+    """
+
+    REGULAR = "regular"
+    DMA = "dma"
+    BARRIER = "barrier"
+
+    def __call__(self, shape: Sequence[int]) -> MemoryRef:
+        """An array of semaphores."""
+        return Semaphores(shaped_array(tuple(shape), _SEMAPHORES[self.value]), self)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of one semaphore."""
+        return ()
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype that counts."""
+        return _SEMAPHORES[self.value]
+
+    def get_array_aval(self) -> Any:
+        """The type of one semaphore."""
+        return shaped_array((), self.dtype)
+
+    def get_ref_aval(self) -> Any:
+        """The type of a reference to one semaphore."""
+        return self(()).get_ref_aval()
+
+
 class MemorySpace(Space):
     """Memory spaces that every device has a meaning for; without one of them all are the same memory.
 
@@ -88,6 +133,11 @@ class MemorySpace(Space):
 
 ANY = MemorySpace.ANY
 HOST = MemorySpace.HOST
+
+
+def begins_at_zero(x: Any) -> bool:
+    """Whether scratch of this type begins at 0, as semaphores do."""
+    return isinstance(x, (Semaphores, SemaphoreType))
 
 
 class RevisitMode(enum.Enum):

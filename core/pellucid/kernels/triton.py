@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from pellucid._machine.base import ArgumentTypeError
 from pellucid._machine.primitives import convert_element_type, select_n
-from pellucid._machine.refs.access import addupdate, get
+from pellucid._machine.refs.access import addupdate, get, set as set_part
 from pellucid._machine.tracing import type_of
-from pellucid.numpy import tanh
+from pellucid.numpy import asarray, tanh
 
 from .inside import fitting, load as masked_load, store as masked_store
 
@@ -62,6 +63,70 @@ def atomic_add(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> A
         mask = fitting("atomic_add", "mask", mask, aval.shape)
         val = select_n(mask, np.zeros(aval.shape, aval.dtype), val)
     addupdate(x_ref_or_view, idx, val)
+    return old
+
+
+def _extreme(name: str, x_ref_or_view: Any, idx: Any, val: Any, mask: Any) -> Any:
+    """The part of a reference before its elements became the larger or the smaller ones of these and `val`."""
+    old = get(x_ref_or_view, idx)
+    aval = type_of(old)
+    val = fitting(f"atomic_{name}", "value", convert_element_type(val, aval.dtype), aval.shape)
+    if mask is not None:  # the part itself changes nothing
+        val = select_n(fitting(f"atomic_{name}", "mask", mask, aval.shape), old, val)
+    whole = asarray(get(x_ref_or_view))
+    set_part(x_ref_or_view, ..., getattr(whole.at[idx], name)(val))
+    return old
+
+
+def atomic_max(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+    """Replaces elements of a part of a reference by `val` where that is larger, and gives the part before.
+
+    >>> from pellucid._machine.refs.access import new_ref
+    >>> ref = new_ref(np.arange(3))
+    >>> atomic_max(ref, np.array([0, 0]), np.array([2, 5]))
+    Array([0, 0], dtype=int32)
+    >>> ref
+    Ref([5, 1, 2], dtype=int32)
+    """
+    return _extreme("max", x_ref_or_view, idx, val, mask)
+
+
+def atomic_min(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+    """Replaces elements of a part of a reference by `val` where that is smaller, and gives the part before.
+
+    >>> from pellucid._machine.refs.access import new_ref
+    >>> atomic_min(new_ref(np.arange(3)), 1, -1)
+    Array(1, dtype=int32)
+    """
+    return _extreme("min", x_ref_or_view, idx, val, mask)
+
+
+def atomic_xchg(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+    """Replaces a part of a reference where `mask` holds, and gives the part before.
+
+    >>> from pellucid._machine.refs.access import new_ref
+    >>> atomic_xchg(new_ref(np.arange(3)), 1, 7)
+    Array(1, dtype=int32)
+    """
+    part = x_ref_or_view.at[idx]
+    old = get(part)
+    masked_store(part, val, mask=mask)
+    return old
+
+
+def atomic_cas(ref: Any, cmp: Any, val: Any) -> Any:
+    """Replaces what a reference to one element holds by `val` if it is `cmp`, and gives what it held before.
+
+    >>> from pellucid._machine.refs.access import new_ref
+    >>> ref = new_ref(np.int32(3))
+    >>> atomic_cas(ref, 3, 4), atomic_cas(ref, 3, 5), ref
+    (Array(3, dtype=int32), Array(4, dtype=int32), Ref(4, dtype=int32))
+    """
+    old = get(ref)
+    aval = type_of(old)
+    if aval.shape:
+        raise ArgumentTypeError("atomic_cas takes a reference to one element.", got=aval.text())
+    set_part(ref, ..., select_n(old == cmp, old, convert_element_type(val, aval.dtype)))
     return old
 
 

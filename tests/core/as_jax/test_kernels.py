@@ -32,15 +32,15 @@ call = pl.pallas_call(
 )
 assert (call(x, x) == 2 * x).all()
 for use in (
-    lambda: pl.core_map(print), lambda: pltpu.InterpretParams(), lambda: pltpu.SemaphoreType.DMA, lambda: flash_attention(1),
-    lambda: Mine(), lambda: plgpu.atomic_cas,
+    lambda: pl.core_map(print), lambda: pltpu.InterpretParams(), lambda: pltpu.BufferType.INPUT, lambda: flash_attention(1),
+    lambda: Mine(), lambda: plgpu.elementwise_inline_asm,
 ):
     try:
         result = use()
     except NotImplementedError as error:
         assert "no such part of hand-written kernels" in str(error), error
     else:
-        assert result is plgpu.atomic_cas
+        assert result is plgpu.elementwise_inline_asm
 try:
     import jax.experimental.pallas.nothing
 except ModuleNotFoundError as error:

@@ -2,6 +2,7 @@
 
 from pellucid._machine.base.config import pallas_enable_debug_checks as enable_debug_checks
 from pellucid._machine.primitives.dslice import Slice as Slice, ds as ds
+from pellucid.experimental.pallas.estimates import estimate_cost as estimate_cost
 from pellucid.kernels.grid import num_programs as num_programs, program_id as program_id
 from pellucid.kernels.inside import (
     align_to as align_to,
@@ -24,6 +25,11 @@ from pellucid.kernels.inside import (
     with_scoped as with_scoped,
 )
 from pellucid.kernels.kernel_call import pallas_call as pallas_call, pallas_call_p as pallas_call_p
+from pellucid.kernels.semaphores import (
+    semaphore_read as semaphore_read,
+    semaphore_signal as semaphore_signal,
+    semaphore_wait as semaphore_wait,
+)
 from pellucid.kernels.specs import (
     ANY as ANY,
     HOST as HOST,
@@ -53,7 +59,7 @@ __all__ = [
     "ANY", "HOST", "BlockDim", "BlockSpec", "Blocked", "BoundedSlice", "Buffered", "CompilerParams", "CostEstimate",
     "DeviceIdType", "Element", "GridSpec", "Indirect", "MemoryRef", "MemorySpace", "RevisitMode", "Slice", "Squeezed",
     "align_to", "broadcast_to", "cdiv", "debug_check", "debug_checks_enabled", "debug_print", "dot", "ds", "dslice",
-    "empty", "empty_like", "empty_ref_like", "enable_debug_checks", "loop", "multiple_of", "next_power_of_2",
+    "empty", "empty_like", "empty_ref_like", "enable_debug_checks", "estimate_cost", "loop", "multiple_of", "next_power_of_2",
     "no_block_spec", "num_programs", "pallas_call", "pallas_call_p", "program_id", "reciprocal", "run_scoped",
-    "run_state", "squeezed", "strides_from_shape", "when", "with_scoped",
+    "run_state", "semaphore_read", "semaphore_signal", "semaphore_wait", "squeezed", "strides_from_shape", "when", "with_scoped",
 ]  # fmt: skip

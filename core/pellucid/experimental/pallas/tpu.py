@@ -1,11 +1,20 @@
 """Names of kernels for TPUs that have a meaning on every device, as in `jax.experimental.pallas.tpu`."""
 
 from pellucid.kernels.inside import store as store
+from pellucid.kernels.pipeline import emit_pipeline as emit_pipeline
+from pellucid.kernels.semaphores import (
+    async_copy as async_copy,
+    make_async_copy as make_async_copy,
+    semaphore_read as semaphore_read,
+    semaphore_signal as semaphore_signal,
+    semaphore_wait as semaphore_wait,
+)
 from pellucid.kernels.specs import (
     HOST as HOST,
     CompilerParams as CompilerParams,
     DeviceIdType as DeviceIdType,
     PrefetchScalarGridSpec as PrefetchScalarGridSpec,
+    SemaphoreType as SemaphoreType,
 )
 from pellucid.kernels.tpu import (
     GridDimensionSemantics as GridDimensionSemantics,
@@ -28,6 +37,7 @@ SUBCORE_PARALLEL = GridDimensionSemantics.SUBCORE_PARALLEL
 
 __all__ = [
     "ARBITRARY", "CMEM", "CORE_PARALLEL", "HBM", "HOST", "PARALLEL", "SMEM", "SUBCORE_PARALLEL", "VMEM", "VMEM_SHARED",
-    "CompilerParams", "DeviceIdType", "GridDimensionSemantics", "MemorySpace", "PrefetchScalarGridSpec", "load", "roll",
-    "store", "sync_copy",
+    "CompilerParams", "DeviceIdType", "GridDimensionSemantics", "MemorySpace", "PrefetchScalarGridSpec", "SemaphoreType", "async_copy",
+    "emit_pipeline",
+    "load", "make_async_copy", "roll", "semaphore_read", "semaphore_signal", "semaphore_wait", "store", "sync_copy",
 ]  # fmt: skip

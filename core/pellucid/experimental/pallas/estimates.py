@@ -1,0 +1,32 @@
+"""What a function costs, as `pallas_call` takes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pellucid._machine.base import Function, UnsupportedError
+from pellucid._machine.higher_order.stages import make_jaxpr
+from pellucid.analysis.costs import jaxpr_costs
+from pellucid.introspect.program import read_jaxpr
+from pellucid.kernels.specs import CostEstimate
+
+
+def estimate_cost(fun: Function, *args: Any, **kwargs: Any) -> CostEstimate:
+    """What `fun` costs for arguments of these types: arithmetic operations, transcendental functions, and bytes of arguments and results.
+
+    Raises: UnsupportedError for a loop whose number of steps is known only when it runs.
+
+    >>> x = np.ones((8, 16), np.float32)
+    >>> estimate_cost(lambda x: jnp.exp(x @ x.T), x)
+    CostEstimate(flops=2048, transcendentals=64, bytes_accessed=768, remote_bytes_transferred=0)
+    """
+    program = make_jaxpr(fun)(*args, **kwargs).jaxpr
+    reading = read_jaxpr(program, listing=False, source_lines=False, value_names=False)
+    flops, transcendentals, _ = jaxpr_costs(reading).total
+    if flops is None or transcendentals is None:
+        raise UnsupportedError(
+            "estimate_cost: the number of operations is known only when the function runs."
+        )
+    atoms = [*program.invars, *program.outvars]
+    n_bytes = sum(a.aval.size * a.aval.dtype.itemsize for a in atoms)
+    return CostEstimate(int(flops), int(transcendentals), int(n_bytes))

@@ -1,0 +1,104 @@
+"""Grids within a kernel: a function over blocks of references, run for each point of a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid._machine.base import (
+    ArgumentValueError,
+    Function,
+    UnsupportedError,
+    strict_zip,
+    tree_leaves,
+)
+from pellucid._machine.higher_order.loops import fori_loop
+from pellucid._machine.primitives.dslice import ds
+from pellucid._machine.refs.access import RefView, new_ref
+from pellucid._machine.transforms import check_callable
+
+from .grid import Position, within
+from .inside import load, store
+from .programs import position
+from .specs import BlockSpec, BoundedSlice, Squeezed, block_dims, size_of, step_of
+
+
+def emit_pipeline(
+    body: Function,
+    *,
+    grid: tuple[Any, ...],
+    in_specs: Any = (),
+    out_specs: Any = (),
+    tiling: Any = None,
+    core_axis: Any = None,
+    core_axis_name: Any = None,
+    dimension_semantics: Any = None,
+    trace_scopes: bool = True,
+    no_pipelining: bool = False,
+    _explicit_indices: bool = False,
+) -> Callable[..., None]:
+    """A function of references that runs `body` once for each point of a grid, with references to copies of their blocks.
+
+    Blocks of `in_specs` are read before, those of `out_specs` are read before and written after each run; `program_id` in the body
+    is the position in this grid. Blocks are as in `pallas_call`; elements beyond the edges are undefined and dropped. The rest
+    are hints. Raises: UnsupportedError for grids that cores share.
+
+    >>> from pellucid._machine.refs.access import new_ref
+    >>> def double(x_ref, o_ref):
+    ...     o_ref[...] = x_ref[...] * 2
+    >>> block = BlockSpec((2,), lambda i: (i,))
+    >>> result = new_ref(np.zeros(3, np.float32))
+    >>> emit_pipeline(double, grid=(2,), in_specs=[block], out_specs=[block])(new_ref(np.ones(3, np.float32)), result)
+    >>> result
+    Ref([2., 2., 2.], dtype=float32)
+    """
+    check_callable(body, "emit_pipeline")
+    if core_axis is not None or core_axis_name is not None:
+        raise UnsupportedError("emit_pipeline: cores can't share a grid yet.")
+    is_leaf = lambda x: isinstance(x, BlockSpec)
+    in_leaves = tree_leaves(in_specs, is_leaf=is_leaf)
+    specs = [*in_leaves, *tree_leaves(out_specs, is_leaf=is_leaf)]
+
+    def run(*refs: Any) -> None:
+        if len(refs) != len(specs):
+            raise ArgumentValueError(
+                "emit_pipeline: there is one spec for each reference.",
+                got=f"{len(specs)} specs, {len(refs)} references",
+            )
+        total: Any = 1
+        for n in grid:
+            total = total * n
+
+        def step(t: Any, _: None) -> None:
+            ids = position(t, grid)
+            views = [_block(spec, ref, ids) for spec, ref in strict_zip(specs, refs)]
+            every = [np.ones(view.shape, bool) for view in views]
+            blocks = [new_ref(load(v, mask=mask)) for v, mask in strict_zip(views, every)]
+            with within(Position(tuple(ids), tuple(grid), None)):
+                body(*([tuple(ids)] if _explicit_indices else []), *blocks)
+            for i in range(len(in_leaves), len(specs)):
+                store(views[i], blocks[i][...], mask=every[i])
+
+        fori_loop(np.int32(0), np.int32(total) if isinstance(total, int) else total, step, None)
+
+    return run
+
+
+def _block(spec: BlockSpec, ref: Any, ids: Sequence[Any]) -> RefView:
+    """The view of the block of a reference that the program at `ids` sees."""
+    dims = block_dims("emit_pipeline", spec, ref.shape)
+    found = (0,) * len(dims) if spec.index_map is None else spec.index_map(*ids)
+    indices = found if isinstance(found, (tuple, list)) else (found,)
+    if len(indices) != len(dims) or any(type(dim) is BoundedSlice for dim in dims):
+        raise ArgumentValueError(
+            "emit_pipeline: an index map gives one number for each dimension of the block.",
+            got=f"{len(indices)} for block {spec.block_shape} of a reference of shape {ref.shape}",
+            where=spec.line,
+        )
+    entries = []
+    for dim, index in strict_zip(dims, indices):
+        start = index * np.int32(step_of(dim))  # no int, so that a block may reach beyond the edge
+        entries.append(start if type(dim) is Squeezed else ds(start, size_of(dim)))
+    return ref.at[tuple(entries)]

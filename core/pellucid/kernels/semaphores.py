@@ -1,0 +1,105 @@
+"""Semaphores and copies between references, of a program that runs by itself: nothing happens beside it, so copies are made when they begin."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid._machine.base import ArgumentTypeError, UnsupportedError
+from pellucid._machine.checks.check import check
+from pellucid._machine.refs.access import addupdate, get, set as set_part
+
+from .inside import debug_checks_enabled
+from .specs import DeviceIdType
+
+
+def _counting(caller: str, sem: Any) -> None:
+    if getattr(sem, "dtype", None) != np.int32:
+        raise ArgumentTypeError(
+            f"{caller} takes a semaphore that counts.",
+            got=f"got {sem!r:.60}",
+            do="Scratch of the type `SemaphoreType.REGULAR`; those of copies are for copies alone.",
+        )
+
+
+def semaphore_signal(
+    sem_or_view: Any,
+    inc: Any = 1,
+    *,
+    device_id: Any = None,
+    device_id_type: DeviceIdType = DeviceIdType.MESH,
+    core_index: Any = None,
+) -> None:
+    """Add `inc` to a semaphore of this program.
+
+    Raises: UnsupportedError for the semaphore of another device or core.
+    """
+    _counting("semaphore_signal", sem_or_view)
+    if device_id is not None or core_index is not None:
+        raise UnsupportedError(
+            "semaphore_signal: kernels can't signal to other devices or cores yet.",
+            got=f"device_id: {device_id!r:.40}, core_index: {core_index!r:.40}",
+        )
+    addupdate(sem_or_view, ..., np.int32(inc) if isinstance(inc, int) else inc)
+
+
+def semaphore_wait(sem_or_view: Any, value: Any = 1, *, decrement: bool = True) -> None:
+    """Wait until a semaphore has at least `value`, and take that away again.
+
+    Where it has less nothing would ever signal to it: `enable_debug_checks` has `checkify` report that.
+    """
+    _counting("semaphore_wait", sem_or_view)
+    if debug_checks_enabled():
+        check(get(sem_or_view) >= value, "semaphore_wait would wait forever")
+    if decrement:
+        addupdate(sem_or_view, ..., np.int32(-value) if isinstance(value, int) else -value)
+
+
+def semaphore_read(sem_or_view: Any) -> Any:
+    """What a semaphore has, an int32."""
+    _counting("semaphore_read", sem_or_view)
+    return get(sem_or_view)
+
+
+class AsyncCopy(NamedTuple):
+    """A copy from one reference to another, which is made when it starts; `wait` has nothing to wait for."""
+
+    src_ref: Any
+    dst_ref: Any
+    sem: Any
+
+    def start(self, priority: int = 0) -> None:
+        """Make the copy."""
+        set_part(self.dst_ref, ..., get(self.src_ref))
+
+    def wait(self) -> None:
+        """Wait until the copy is made."""
+
+
+def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopy:
+    """A copy of what `src_ref` holds to `dst_ref`, to be started and waited for.
+
+    >>> from pellucid._machine.refs.access import new_ref
+    >>> target = new_ref(np.zeros(2, np.float32))
+    >>> copy = make_async_copy(new_ref(np.ones(2, np.float32)), target, None)
+    >>> copy.start()
+    >>> copy.wait()
+    >>> target
+    Ref([1., 1.], dtype=float32)
+    """
+    return AsyncCopy(src_ref, dst_ref, sem)
+
+
+def async_copy(src_ref: Any, dst_ref: Any, sem: Any, *, priority: int = 0) -> AsyncCopy:
+    """As `make_async_copy`, started.
+
+    >>> from pellucid._machine.refs.access import new_ref
+    >>> target = new_ref(np.zeros(2, np.float32))
+    >>> async_copy(new_ref(np.ones(2, np.float32)), target, None).wait()
+    >>> target
+    Ref([1., 1.], dtype=float32)
+    """
+    copy = make_async_copy(src_ref, dst_ref, sem)
+    copy.start(priority)
+    return copy

@@ -1,0 +1,46 @@
+"""Grids within a kernel."""
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid.experimental import pallas
+from pellucid.experimental.pallas import BlockSpec, pallas_call, tpu
+
+X = np.arange(15, dtype=np.float32).reshape(3, 5)
+
+
+def test_sums_over_an_axis_of_blocks_beyond_the_edge():
+    def add(x_ref, o_ref):
+        @pallas.when(pallas.program_id(1) == 0)
+        def _():
+            o_ref[...] = jnp.zeros_like(o_ref)
+
+        column = pallas.program_id(1) * 2 + jnp.arange(2)
+        o_ref[...] += jnp.where(column < 5, x_ref[...], 0).sum()
+
+    def kernel(x_ref, o_ref):
+        tpu.emit_pipeline(
+            add,
+            grid=(3, 3),
+            in_specs=[BlockSpec((None, 2), lambda i, j: (i, j))],
+            out_specs=[BlockSpec((1,), lambda i, j: (i,))],
+        )(x_ref, o_ref)
+
+    call = pallas_call(kernel, pl.ShapeDtypeStruct((3,), np.float32))
+    np.testing.assert_array_equal(call(X), X.sum(1))
+    np.testing.assert_array_equal(pl.grad(lambda x: call(x).sum())(X), np.ones_like(X))
+
+
+def test_mistakes():
+    copy = lambda x_ref, o_ref: o_ref.set(x_ref[...])
+    spec = BlockSpec((1, 5), lambda i: (i, 0))
+    refs = pl.new_ref(X), pl.new_ref(X)
+    with pytest.raises(ValueError, match="one spec for each reference"):
+        tpu.emit_pipeline(copy, grid=(3,), in_specs=[spec])(*refs)
+    short = BlockSpec((1, 5), lambda i: (i,))
+    with pytest.raises(ValueError, match="one number for each dimension"):
+        tpu.emit_pipeline(copy, grid=(3,), in_specs=[short], out_specs=[spec])(*refs)
+    with pytest.raises(NotImplementedError, match="cores"):
+        tpu.emit_pipeline(copy, grid=(3,), core_axis=0)

@@ -1,0 +1,80 @@
+"""Semaphores and copies between references."""
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+from pellucid.experimental import checkify, pallas
+from pellucid.experimental.pallas import BlockSpec, pallas_call, tpu
+
+X = np.arange(8, dtype=np.float32)
+F32 = np.float32
+
+
+def run(kernel, scratch, **options):
+    return pallas_call(kernel, pl.ShapeDtypeStruct((8,), F32), scratch_shapes=scratch, **options)(X)
+
+
+def test_copies_through_a_buffer():
+    def kernel(x_ref, o_ref, buffer_ref, sems):
+        part = pallas.ds(pallas.program_id(0) * 2, 2)
+        copy = tpu.make_async_copy(x_ref.at[part], buffer_ref, sems.at[0])
+        copy.start()
+        copy.wait()
+        buffer_ref[...] *= 2
+        tpu.async_copy(buffer_ref, o_ref.at[part], sems.at[1]).wait()
+
+    scratch = [tpu.VMEM((2,), F32), tpu.SemaphoreType.DMA((2,))]
+    anywhere = BlockSpec(memory_space=pallas.ANY)
+    y = run(kernel, scratch, grid=4, in_specs=[anywhere], out_specs=anywhere)
+    np.testing.assert_array_equal(y, 2 * X)
+
+
+def counting(x_ref, o_ref, sem):
+    pallas.semaphore_signal(sem, 3)
+    pallas.semaphore_wait(sem, 2)
+    o_ref[...] = x_ref[...] + pallas.semaphore_read(sem)
+
+
+def test_semaphores_count_from_zero_through_the_grid():
+    block = BlockSpec((2,), lambda i: (i,))
+    y = run(counting, [tpu.SemaphoreType.REGULAR], grid=4, in_specs=[block], out_specs=block)
+    np.testing.assert_array_equal(y, X + 1 + np.arange(8) // 2)
+
+
+def test_scoped_semaphores_begin_at_zero():
+    def kernel(x_ref, o_ref):
+        pallas.run_scoped(lambda sem: counting(x_ref, o_ref, sem), tpu.SemaphoreType.REGULAR)
+
+    np.testing.assert_array_equal(run(kernel, []), X + 1)
+
+
+def test_a_wait_without_end_is_reported():
+    def kernel(x_ref, o_ref, sem):
+        pallas.semaphore_wait(sem)
+        o_ref[...] = x_ref[...]
+
+    with pallas.enable_debug_checks(True):
+        call = checkify.checkify(lambda: run(kernel, [tpu.SemaphoreType.REGULAR]))
+        assert "wait forever" in call()[0].get()
+
+
+def test_what_is_refused():
+    def other_device(x_ref, o_ref, sem):
+        pallas.semaphore_signal(sem, 1, device_id=1)
+
+    with pytest.raises(NotImplementedError, match="other devices"):
+        run(other_device, [tpu.SemaphoreType.REGULAR])
+
+    def reads(x_ref, o_ref, sem):
+        o_ref[...] = x_ref[...] + pallas.semaphore_read(sem)
+
+    with pytest.raises(TypeError, match="semaphore that counts"):
+        run(reads, [tpu.SemaphoreType.DMA])
+
+
+def test_costs():
+    x = np.ones((8, 16), F32)
+    assert pallas.estimate_cost(lambda x: x @ x.T, x).flops == 2 * 8 * 8 * 16
+    with pytest.raises(NotImplementedError, match="only when the function runs"):
+        pallas.estimate_cost(lambda n: pl.lax.fori_loop(0, n, lambda i, x: x * 2, 1.0), 3)
