@@ -317,13 +317,19 @@ def fitting(caller: str, name: str, x: Any, shape: tuple[int, ...]) -> Any:
 def _points(caller: str, ref: Any) -> tuple[RefView, tuple[Any, ...] | None, Any]:
     """(the view, the position of each of its elements along each axis of its reference, whether it lies inside).
 
-    The last two are None where no position is traced: all lie inside then. A view of a view is read and written as a whole.
+    The last two are None where all are known to lie inside. A view of a view is read and written as a whole.
     """
     if type(ref) is not RefView and not is_reference(ref):
         raise ArgumentTypeError(f"{caller} takes a reference.", got=f"got {type(ref).__name__}")
     view = view_of(caller, ref, ...) if type(ref) is not RefView else ref
     (index, operands), *more = view.steps
-    if more or not operands or not isinstance(index, RefIndex):
+    if more or not isinstance(index, RefIndex):
+        return view, None, None
+    ends = [
+        None if entry is None or entry.start is None else entry.start + entry.span
+        for entry in index.entries
+    ]
+    if all(end is not None and end <= dim for end, dim in strict_zip(ends, index.shape)):
         return view, None, None
     shape = index.result_shape(types_of(operands))
     n_vector = len(shape) - len(index.windows)

@@ -18,7 +18,9 @@ from pellucid._machine.base import (
     leaf_paths,
     strict_zip,
     tree_flatten,
+    tree_structure,
 )
+from pellucid._machine.base.tree import flatten_up_to
 from pellucid._machine.higher_order.calls import Defined, JitParams, jit_p
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.ir import ClosedJaxpr, DebugInfo, Shown, Values, abstract_ref, shaped_array
@@ -403,16 +405,13 @@ def _specs(caller: str, kind: str, specs: Any, tree: Any) -> list[tuple[str, Blo
     n = tree.num_leaves
     if isinstance(specs, NoBlockSpec) or specs is None:
         return [(f"{kind}[{i}]", whole) for i in range(n)]
-    is_leaf = lambda x: x is None or isinstance(x, (BlockSpec, NoBlockSpec))
     if isinstance(specs, list):
         specs = tuple(specs)
-    leaves, own_tree = tree_flatten(specs, is_leaf=is_leaf)
-    if len(leaves) != n:
-        raise ArgumentValueError(
-            f"{caller}: {kind} has one spec for each array.",
-            got=f"{len(leaves)} specs for {n} arrays",
-        )
-    names = [keystr(path) or "" for path in leaf_paths(own_tree)]
+    if tree == tree_structure(0):
+        leaves = list(specs) if isinstance(specs, tuple) and len(specs) == 1 else [specs]
+    else:
+        leaves = flatten_up_to(tree, specs, caller=caller, name=kind)
+    names = [keystr(path) for path in leaf_paths(tree)]
     rows = []
     for name, leaf in strict_zip(names, leaves):
         if isinstance(leaf, (Space, NoBlockSpec)) or leaf is None:

@@ -40,6 +40,20 @@ def test_masked_access_of_rows_and_windows():
     np.testing.assert_array_equal(y, [[10, 11], [4, 5], [-1, -1]])
 
 
+def test_masked_access_of_more_than_the_reference_has():
+    def kernel(x_ref, o_ref):
+        wide = pallas.ds(0, 16)
+        mask = jnp.arange(16) < 8
+        x = triton.load(x_ref.at[wide], mask=mask, other=-1)
+        triton.store(o_ref.at[wide], x + x.sum(), mask=mask)
+
+    np.testing.assert_array_equal(run(kernel, X), X + X.sum() - 8)
+    view = pl.new_ref(X).at[pallas.ds(0, 16)]
+    for access in (lambda: view[...], lambda: view.set(0.0), lambda: triton.load(view)):
+        with pytest.raises(ValueError, match="slice is out of bounds"):
+            access()
+
+
 def test_a_masked_store_of_a_repeated_position_writes_what_its_mask_takes():
     def kernel(x_ref, o_ref):
         o_ref[...] = jnp.zeros_like(o_ref)

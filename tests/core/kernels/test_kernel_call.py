@@ -125,6 +125,15 @@ def test_arrays_without_elements_and_grids_without_programs():
     assert np.isnan(call(X)).all()
 
 
+def test_arguments_that_are_none():
+    def kernel(x_ref, missing, o_ref):
+        assert missing is None
+        o_ref[...] = x_ref[...] * 2
+
+    call = pallas_call(kernel, like((8,)), grid=4, in_specs=[BLOCK, None], out_specs=BLOCK)
+    np.testing.assert_array_equal(call(X, None), 2 * X)
+
+
 def test_named_axes():
     def kernel(x_ref, o_ref):
         o_ref[...] = x_ref[...] + pallas.program_id("rows") * pallas.num_programs("rows")
@@ -390,7 +399,10 @@ def run(kernel=squared, out=(8,), x=X, aliases=None, **options):
             {"grid": 4.0, "in_specs": [BLOCK], "out_specs": BLOCK},
             ["a size of the grid is an integer"],
         ),
-        ({"grid": 4, "in_specs": [BLOCK, BLOCK], "out_specs": BLOCK}, ["one spec for each array"]),
+        (
+            {"grid": 4, "in_specs": [BLOCK, BLOCK], "out_specs": BLOCK},
+            ["in_specs: got tuple of 2, expected tuple of 1"],
+        ),
         ({"kernel": lambda x_ref, o_ref: x_ref[...]}, ["returns nothing"]),
         ({"kernel": lambda x_ref, o_ref: None}, ["never writes out_specs"]),
         ({"aliases": {0: 1}}, ["by number"]),

@@ -76,5 +76,7 @@ def test_what_is_refused():
 def test_costs():
     x = np.ones((8, 16), F32)
     assert pallas.estimate_cost(lambda x: x @ x.T, x).flops == 2 * 8 * 8 * 16
+    scaled = lambda x, *, twice: x + x if twice else x
+    assert pallas.estimate_cost(scaled, x, twice=True).flops == 8 * 16
     with pytest.raises(NotImplementedError, match="only when the function runs"):
-        pallas.estimate_cost(lambda n: pl.lax.fori_loop(0, n, lambda i, x: x * 2, 1.0), 3)
+        pallas.estimate_cost(lambda n: pl.lax.fori_loop(0, n, lambda i, x: x * 2, 1.0), np.int32(3))

@@ -432,7 +432,11 @@ def _view(caller: str, ref, idx) -> RefView:
     """The view `ref[idx]` of a reference or of a view of one."""
     if type(ref) is not RefView:
         _reference(caller, ref)
-    return view_of(caller, ref, ... if idx is None else idx)
+    view = view_of(caller, ref, ... if idx is None else idx)
+    for step, _ in view.steps:
+        if type(step) is RefIndex:
+            indexing.check_inside(caller, step)
+    return view
 
 
 def _got(view: RefView):

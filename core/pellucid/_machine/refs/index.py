@@ -187,11 +187,30 @@ def _window(caller: str, entry: slice, dim: int) -> Window:
 
 def _moving_window(caller: str, entry: Slice, dim: int) -> Window:
     window = Window(None if entry.is_dynamic_start else entry.start, entry.size, entry.stride)
+    is_ahead = caller == "at" and not entry.is_dynamic_start and entry.start >= 0
+    if (
+        not is_ahead
+    ):  # masked access may go beyond the end; other access of the view is checked later
+        check_window(caller, window, dim)
+    if window.start is None or window.start >= 0:
+        return window
+    return window._replace(start=window.start % max(dim, 1))
+
+
+def check_window(caller: str, window: Window, dim: int) -> None:
+    """Raise ArgumentValueError for a window that lies outside of an axis of size `dim`."""
     if window.span > dim or not -dim <= (window.start or 0) <= dim - window.span:
         raise ArgumentValueError(
-            f"{caller}: the slice is out of bounds.", got=f"{entry!r} for an axis of size {dim}"
+            f"{caller}: the slice is out of bounds.",
+            got=f"{window.text(dim, 'start')} for an axis of size {dim}",
         )
-    return window if window.start is None else window._replace(start=window.start % max(dim, 1))
+
+
+def check_inside(caller: str, index: RefIndex) -> None:
+    """Raise ArgumentValueError for an index some window of which lies outside."""
+    for entry, dim in strict_zip(index.entries, index.shape):
+        if entry is not None:
+            check_window(caller, entry, dim)
 
 
 def _position(caller: str, entry, dim: int):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid._machine.base import Function, UnsupportedError
+from pellucid._machine.base import Function, UnsupportedError, tree_flatten
 from pellucid._machine.higher_order.stages import make_jaxpr
 from pellucid.analysis.costs import jaxpr_costs
 from pellucid.introspect.program import read_jaxpr
@@ -20,7 +20,17 @@ def estimate_cost(fun: Function, *args: Any, **kwargs: Any) -> CostEstimate:
     >>> estimate_cost(lambda x: jnp.exp(x @ x.T), x)
     CostEstimate(flops=2048, transcendentals=64, bytes_accessed=768, remote_bytes_transferred=0)
     """
-    program = make_jaxpr(fun)(*args, **kwargs).jaxpr
+    leaves, tree = tree_flatten((args, kwargs))
+    arrays = [x for x in leaves if hasattr(x, "shape") and hasattr(x, "dtype")]
+
+    def call(*arrays: Any) -> Any:
+        """`fun` of arrays, and of the arguments that are none."""
+        rest = iter(arrays)
+        given = [next(rest) if hasattr(x, "shape") and hasattr(x, "dtype") else x for x in leaves]
+        args, kwargs = tree.unflatten(given)
+        return fun(*args, **kwargs)
+
+    program = make_jaxpr(call)(*arrays).jaxpr
     reading = read_jaxpr(program, listing=False, source_lines=False, value_names=False)
     flops, transcendentals, _ = jaxpr_costs(reading).total
     if flops is None or transcendentals is None:
