@@ -257,7 +257,7 @@ class _Call(NamedTuple):
             rows = _specs(self.caller, kind, specs, tree)
             mapped.append(
                 [
-                    mapping_of(name, spec, aval, len(grid), scalar_refs)
+                    mapping_of(name, spec, aval, len(grid), scalar_refs, scalar_tree)
                     for (name, spec), aval in strict_zip(rows, avals)
                 ]
             )

@@ -121,7 +121,7 @@ class BlockMapping(NamedTuple):
 
 
 def mapping_of(
-    name: str, spec: BlockSpec, aval: ShapedArray, n_axes: int, scalars: Avals
+    name: str, spec: BlockSpec, aval: ShapedArray, n_axes: int, scalars: Avals, scalar_tree: Any
 ) -> BlockMapping:
     """The block mapping that `spec` states for an array of type `aval`.
 
@@ -132,7 +132,8 @@ def mapping_of(
     index_map = spec.index_map
 
     def indices(*args: Any) -> Values:
-        result = (0,) * len(dims) if index_map is None else index_map(*args)
+        given = (*args[:n_axes], *scalar_tree.unflatten(args[n_axes:]))
+        result = (0,) * len(dims) if index_map is None else index_map(*given)
         entries = list(result) if isinstance(result, (tuple, list)) else [result]
         if len(entries) != len(dims):
             raise ArgumentValueError(
@@ -156,9 +157,9 @@ def mapping_of(
             raise
         raise ArgumentTypeError(
             f"{name}: an index map takes one argument for each of the grid's axes"
-            + (", then one for each prefetched scalar." if scalars else "."),
+            + (", then one for each prefetched argument." if scalars else "."),
             got=f"{error}; the grid has {n_axes} axes"
-            + (f", and {len(scalars)} arguments are prefetched" if scalars else ""),
+            + (", and arguments are prefetched" if scalars else ""),
             where=spec.line,
         ) from None
     if consts:

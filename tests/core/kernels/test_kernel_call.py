@@ -168,6 +168,17 @@ def test_blocks_outside_that_data_choose_are_undefined():
     np.testing.assert_array_equal(y, [0, 1, *[np.nan] * 4, 6, 7])
 
 
+def test_prefetched_trees():
+    def copy(order, n_ref, x_ref, o_ref):
+        o_ref[...] = x_ref[...] + n_ref[0] + order["second"][0]
+
+    block = BlockSpec((2,), lambda i, order, n: (order["first"][i],))
+    spec = tpu.PrefetchScalarGridSpec(2, (4,), [block], BlockSpec((2,), lambda i, order, n: (i,)))
+    order = {"first": np.array([3, 2, 1, 0], np.int32), "second": np.array([10], np.int32)}
+    y = pallas_call(copy, like((8,)), grid_spec=spec)(order, np.array([5], np.int32), X)
+    np.testing.assert_array_equal(y, X.reshape(4, 2)[::-1].ravel() + 15)
+
+
 def test_programs_print_in_the_order_of_the_grid(capfd):
     def kernel(x_ref, o_ref):
         pallas.debug_print("program", pallas.program_id(0))
