@@ -461,6 +461,20 @@ def test_a_block_may_be_visited_again_where_the_spec_says_so():
     np.testing.assert_array_equal(y, 3 * X)
 
 
+def test_one_block_for_all_programs_may_be_written_by_parallel_ones():
+    def total(x_ref, o_ref):
+        @pallas.when(pallas.program_id(0) == 0)
+        def _():
+            o_ref[...] = jnp.zeros_like(o_ref)
+
+        o_ref[...] += x_ref[...]
+
+    parallel = tpu.CompilerParams(dimension_semantics=("parallel",))
+    spec = BlockSpec((2,), lambda i: (0,))
+    y = run(total, out=(2,), grid=4, in_specs=[BLOCK], out_specs=spec, compiler_params=parallel)
+    np.testing.assert_array_equal(y, X.reshape(4, 2).sum(0))
+
+
 def test_positions_have_a_meaning_only_in_kernels():
     with pytest.raises(TypeError, match="only in a kernel"):
         pallas.program_id(0)
