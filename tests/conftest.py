@@ -69,6 +69,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
     The reference's answers are recorded from programs that are compiled as users' are.
     """
+    if config.option.references == "renew" and (
+        config.option.keyword or any("::" in each for each in config.args)
+    ):
+        raise pytest.UsageError("--references=renew drops what no test asks for: give whole files")
     part = rotation.part_of_run()
     os.environ[rotation.VARIABLE] = rotation.ALL if part is None else str(part)
     if config.option.references == "read" and "XLA_FLAGS" not in os.environ:

@@ -71,10 +71,11 @@ def book_of(module: str) -> Book:
 
 
 def drop_unused() -> None:
-    """Rewrite the books that this process opened without the answers that nobody asked for."""
+    """Rewrite the books of which answers were asked for, without those that nobody asked for."""
     for path in FOLDER.glob("*.txt"):
         book = book_of(path.stem)
-        book.keep(book.asked)
+        if book.asked:
+            book.keep(book.asked)
 
 
 class RecordedOracle(Oracle):

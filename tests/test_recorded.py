@@ -1,5 +1,7 @@
 """Recorded answers of the oracle: found by program and operands, and missing where either changed."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import ml_dtypes
@@ -100,6 +102,20 @@ def test_answers_that_nobody_asked_for_are_dropped(folder: Path) -> None:
     forget()
     assert len((folder / "corpus.probes.txt").read_text().splitlines()) == 2
     assert RecordedOracle(Asked(), "read").call_each(probes.double, [1, 3]) == [1, 3]
+
+
+def test_answers_to_other_programs_stay(folder: Path) -> None:
+    (folder / "corpus.others.txt").write_text("key answer\n")
+    RecordedOracle(Asked(), "renew").call_each(probes.double, [1])
+    recorded.drop_unused()
+    assert (folder / "corpus.others.txt").read_text() == "key answer\n"
+
+
+def test_a_single_test_drops_no_answers() -> None:
+    command = [sys.executable, "-m", "pytest", "--references=renew", "-k", "nothing", __file__]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "give whole files" in run.stderr
 
 
 TABLE = {"a": 1}
