@@ -45,7 +45,7 @@ class Channel:
     def announce(self) -> None:
         """Announces to front ends that panels may send requests; those without panels ignore it."""
         if self._manager is not None:
-            # Looked up late: ipykernel puts its own in its place.
+            # Looked up when it is called, because ipykernel replaces it.
             comms.create_comm(target_name=LOADED_TARGET).close()
 
     def answer_with(self, answer: Answer | None) -> None:

@@ -54,7 +54,7 @@ class CompileStep(NamedTuple):
     seconds: float
     """Of the thread that compiles, without what is inside of it; together these are the whole compilation."""
     thread_seconds: float
-    """Of threads that work for it."""
+    """Seconds of XLA's worker threads, summed over them."""
 
     @property
     def is_named(self) -> bool:

@@ -88,7 +88,7 @@ def _bases(sessions: Sequence[Session]) -> list[_Bases]:
     for each in sessions:
         ops = each.operations
         base = _Bases(bases)
-        base["run"] -= int(ops.run.min(initial=0))  # runs are numbered from anywhere
+        base["run"] -= int(ops.run.min(initial=0))  # a session's runs needn't be numbered from 0
         result.append(base)
         sizes = {
             "process": 1,

@@ -200,7 +200,7 @@ class CompileStepColumns(Record):
     seconds: list[float]
     """Of the thread that compiles; they add up to the compilations."""
     thread_seconds: list[float]
-    """Of threads that work for it."""
+    """Seconds of XLA's worker threads, summed over them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

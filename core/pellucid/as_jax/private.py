@@ -124,7 +124,7 @@ def _served(below: str, name: str) -> Any:
             return further
     asked_in_vain[f"{_ROOT}.{full}"] = f"{_ROOT}.{full}"
     raise AttributeError(
-        f"`{_ROOT}.{full}` is private to jax, and pellucid, which answers for it, has nothing of that meaning.\n"
+        f"`{_ROOT}.{full}` is private to jax; pellucid, which stands in for jax here, has no equivalent.\n"
         f"  {REFUSED.get(full) or REFUSED.get(below) or _advice(name)}"
     )
 

@@ -32,7 +32,7 @@ from pellucid.numpy.manipulation import canonical_axes
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 
 _MIN_TOTAL_WEIGHT = 1000 * float(np.finfo(np.float32).eps)
-"""Samples whose weights sum up to less see nothing of the image: they are 0."""
+"""A sample whose weights have no greater absolute sum lies outside of the image: it is 0."""
 
 
 class ResizeMethod(enum.Enum):

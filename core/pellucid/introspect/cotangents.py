@@ -280,7 +280,7 @@ def _transposes(jaxpr: Jaxpr, forward: Sequence[Equation]) -> dict[Equation, lis
         origins = (
             _origins([equation], ids, by_id)
             or _origins(inside, inner_ids, owners)
-            or _origins(inside, ids, by_id)  # of a call that the forward pass has in place
+            or _origins(inside, ids, by_id)  # of a call that the forward pass has inlined
         )
         if len(origins) == 1:
             transposes.setdefault(origins.pop(), []).append(equation)

@@ -332,7 +332,7 @@ def _common_shape(vectors: Sequence[Vector]) -> Shape:
 
 
 class Places(NamedTuple):
-    """Many windows of an array, as `gather` and `scatter` take them. New axes are left out."""
+    """What `gather` and `scatter` need for an index of NumPy: start indices, dimension numbers, sizes of windows. New axes are left out."""
 
     indices: Any
     numbers: GatherDimensionNumbers

@@ -372,7 +372,9 @@ def install() -> None:
         cls.__hash__ = None  # type: ignore[assignment]
     add_methods(METHODS, PROPERTIES)
     for cls in ARRAY_TYPES:
-        if "__getattr__" in vars(cls):  # which loaded this module
+        if "__getattr__" in vars(
+            cls
+        ):  # the lazy hook of `runtime.array`, through which this module was imported
             delattr(cls, "__getattr__")
     _show_on_base()
 

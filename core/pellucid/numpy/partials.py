@@ -68,6 +68,6 @@ def removable(x: Term, quotient: Formula, radius: float, near: Formula) -> Term:
 
 
 def same_dtype(terms: Sequence[Any]) -> list[Term]:
-    """`terms`, of which some may be numbers."""
+    """`terms`, with each number made a term of the dtype and shape of the first one that is none."""
     like = next(x for x in terms if isinstance(x, Term))
     return [x if isinstance(x, Term) else like.filled(x) for x in terms]

@@ -45,7 +45,7 @@ def answer_at_once() -> None:
 
 
 def stop_after(frame: FrameType) -> None:
-    """Stop this thread at the next line that `frame` comes to, as a step over does; to be called while it isn't left alone."""
+    """Stop this thread at the next line of `frame`, as a step over does. To be called outside of `left_alone()`."""
     if is_attached():
         pydevd: Any = sys.modules["pydevd"]
         pydevd.settrace(

@@ -171,7 +171,7 @@ export interface CompileStepColumns {
   readonly count: readonly number[];
   /** Of the thread that compiles; they add up to the compilations. */
   readonly seconds: readonly number[];
-  /** Of threads that work for it. */
+  /** Seconds of XLA's worker threads, summed over them. */
   readonly thread_seconds: readonly number[];
 }
 

@@ -118,9 +118,9 @@ export function operationFirst(tokens: readonly Token[]): readonly Token[] {
   ];
 }
 
-/** Brackets of params in a jaxpr; of StableHLO and HLO what stands between operands and type, or behind the operands. */
-/** Shorter details than this stay. */
+/** Details of fewer characters are not folded. */
 const LEAST_FOLDED = 12;
+/** Brackets of params in a jaxpr; of StableHLO and HLO what stands between operands and type, or behind the operands. */
 const DETAILS = [
   /\[\w+=.*\](?= |$)/,
   /, (?:[a-z_]+ ?= ?|dims = )[^:]*(?= : )/,

@@ -263,7 +263,7 @@ def test_batching_rules_may_capture_what_is_not_batched(wrap):
 
 @pytest.mark.parametrize("wrap", ["eagerly", "jit"])
 def test_a_batched_value_that_a_batching_rule_captured_is_refused(wrap):
-    with pytest.raises(BatchingRuleError, match="captures a batched value"):
+    with pytest.raises(BatchingRuleError, match="closes over a value that an outer vmap batches"):
         pl.vmap(WRAPPED[wrap](by_batching_rule))(X, SCALE)
 
 

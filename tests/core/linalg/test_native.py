@@ -96,7 +96,7 @@ def test_errors() -> None:
         linalg.lu(np.ones(3, np.float32))
     with pytest.raises(DtypeError, match="float32"):
         linalg.qr(np.ones((2, 2), np.int32))
-    with pytest.raises(ShapeError, match="right-hand sides differ"):
+    with pytest.raises(ShapeError, match="needs as many"):
         linalg.triangular_solve(
             np.eye(2, dtype=np.float32), np.ones((3, 1), np.float32), left_side=True
         )

@@ -136,7 +136,7 @@ class CompilationFinished(Event):
     asked_disk: bool = False
     """Whether the executable was looked for on disk."""
     seconds_of_disk: float = 0.0
-    """How long it took the process to compile it that put it there; 0 if it was not there."""
+    """Seconds that compiling took in the process that stored the executable on disk; 0 if it was not on disk."""
 
 
 @_happening

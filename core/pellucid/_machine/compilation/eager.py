@@ -80,7 +80,7 @@ class EvalTrace(Trace):
     def custom_call(self, call, operands):
         return call.function(*operands)
 
-    # Values on devices, for what runs without a program.
+    # How arrays get onto devices, for lower layers, which reach these functions by `bottom()`.
 
     put = staticmethod(put_leaf)
     put_tree = staticmethod(device_put)

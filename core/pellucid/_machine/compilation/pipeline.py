@@ -94,7 +94,7 @@ class Request(NamedTuple):
     argument_shardings: Shardings
     """For each argument, a sharding over the placement's devices."""
     result_shardings: Shardings | None
-    """None if the compiler decides over all."""
+    """A sharding for each result; None if the compiler chooses them all."""
     donated: Mask = ()
     keep_unused: bool = False
     committed: bool = False

@@ -171,9 +171,9 @@ def refuse_batched(rule_name: str, values: Operands) -> None:
     """Raise BatchingRuleError if there are `values` that are batched, and captured by a function or its rule."""
     if values:
         raise BatchingRuleError(
-            f"`{rule_name}` is the batching rule of a function that captures a batched value.",
+            f"`{rule_name}`: the function, or this batching rule, closes over a value that an outer vmap batches.",
             got=type_of(values[0]).text(),
-            do="Pass the value as an argument: the rule is one of arguments.",
+            do="Pass the value as an argument: the rule sees arguments only.",
         )
 
 

@@ -84,7 +84,7 @@ class Key(NamedTuple):
 
 
 def reasons_for(key: Key, earlier: Iterable[Key], paths: Sequence[str]) -> tuple[MissReason, ...]:
-    """The differences between `key` and the most similar of the latest `known` keys."""
+    """The differences between `key` and the most similar of the latest `earlier` keys."""
     differences = [_differences(other, key, paths) for other in reversed(list(earlier)[-16:])]
     return min(differences, key=len, default=_FIRST_CALL)
 

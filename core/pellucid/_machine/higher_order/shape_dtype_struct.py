@@ -76,7 +76,7 @@ class ShapeDtypeStruct(Described):
         self.layout = stated_layout(sharding)
         if isinstance(self.layout, AutoLayout):
             raise ArgumentTypeError(
-                "ShapeDtypeStruct can't leave the order of elements to the compiler.",
+                "ShapeDtypeStruct can't have `Layout.AUTO`.",
                 got=f"sharding: {sharding}",
                 do="Give `Layout.AUTO` to jit's `in_shardings`.",
             )

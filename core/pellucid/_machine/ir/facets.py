@@ -91,7 +91,7 @@ def statement_of(primitive: object) -> str:
 
 
 class LaidOut(Placed):
-    """A primitive whose user may ask for the layout of its results over Explicit mesh axes."""
+    """A primitive with an `out_sharding` argument, by which its user asks for the layout of results over Explicit mesh axes."""
 
     name: str
 

@@ -43,9 +43,8 @@ class TriangularSolve(MatrixPrimitive[TriangularSolveParams]):
         a, b = avals
         if a.shape[-1] != b.shape[-2 if params.left_side else -1]:
             raise ShapeError(
-                "triangular_solve: sizes of the matrix and of the right-hand sides differ.",
+                f"triangular_solve: b needs as many {'rows' if params.left_side else 'columns'} as a has.",
                 got=[f"a: {a.text()}", f"b: {b.text()}"],
-                do=f"The {'rows' if params.left_side else 'columns'} of b count the equations.",
             )
         return [b.strip_weak_type()]
 

@@ -379,7 +379,7 @@ class OperationBuilder(RuleContext):
         return reduction.result
 
     def block(self, region: ir.Region, avals: Avals, names: Sequence[str] = ()) -> ir.Block:
-        """A new block in `region` with arguments of types `avals`; of the last ones, locations hold their `names`."""
+        """A new block in `region` with arguments of types `avals`; the last `len(names)` of them have `names` as locations."""
         types = self.types(avals)
         locations = [self.location] * (len(types) - len(names))
         locations += [ir.Location.name(name, context=self.context) for name in names]

@@ -362,7 +362,9 @@ class BitcastConvertType(Primitive[BitcastParams]):
         return [y], [zero_of(y)]
 
     def batch(self, axis, operands, dims, params):
-        x = move_axis(operands[0], dims[0], 0)  # the last axis may have a meaning
+        x = move_axis(
+            operands[0], dims[0], 0
+        )  # the last axis is split or merged where the width changes
         return bind(self, x, params=params), [0]
 
     def lower(self, ctx, operands, params):

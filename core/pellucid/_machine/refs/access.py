@@ -440,7 +440,7 @@ def _view(caller: str, ref, idx) -> RefView:
 
 
 def _got(view: RefView):
-    """The part of the reference to which the first step of a view leads."""
+    """What the first index of `view` reads from its reference."""
     index, operands = view.steps[0]
     return bind1(get_p, view.ref, *operands, params=PartParams(index))
 

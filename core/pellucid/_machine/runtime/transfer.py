@@ -513,7 +513,10 @@ def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
 
 
 def _first_dimension_over(caller: str, devices: Sequence[Device]) -> NamedSharding:
-    """The placement of arrays whose first dimension numbers `devices`, which is checked to be a sequence of some."""
+    """The sharding that puts element i along dimension 0 on `devices[i]`.
+
+    Raises: ArgumentTypeError, ArgumentValueError unless `devices` is a sequence that isn't empty.
+    """
     if not isinstance(devices, Sequence):
         raise ArgumentTypeError(
             f"{caller} takes a sequence of devices.",

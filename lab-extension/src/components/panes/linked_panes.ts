@@ -317,7 +317,7 @@ export class LinkedPanes {
           const [target] = rightPane.lines.linesOf(end);
           const isLit = lit?.has(equation) === true;
           const middle = target === undefined ? NaN : right.rowMiddle(target);
-          // Of lines out of sight only the lit ones say where they are.
+          // Curves to lines that are scrolled out of sight are drawn for highlighted equations only.
           const isInSight = middle >= 0 && middle <= height;
           if ((isLit || isInSight) && !Number.isNaN(middle) && count++ < MOST_CURVES) {
             curves.push([left.rowMiddle(line), middle, isLit]);

@@ -169,7 +169,7 @@ export class ArrayValuesView {
     return el('label', { class: 'pl-slider' }, `dimension ${dim} (${whole(size)})`, input, value);
   }
 
-  /** Asks for a slice; of those that are asked for meanwhile only the last. */
+  /** Loads a slice; while one is loading, only the latest request is kept. */
   private load(slice: Slice): void {
     this.wanted = slice;
     if (!this.isLoading) {

@@ -111,7 +111,7 @@ class Kubernetes(Cluster):
             return question()
         except self._client.exceptions.ApiException as error:
             raise DistributedError(
-                "distributed.initialize: the Kubernetes API does not answer.",
+                "distributed.initialize: the Kubernetes API refused the request.",
                 got=f"{error.status}: {error.reason}",
                 do="Give the pod's service account permission to read pods and jobs."
                 if error.status == 403

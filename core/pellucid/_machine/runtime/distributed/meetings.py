@@ -78,7 +78,7 @@ class Meetings:
                 self._connection.close()
 
     def stop(self, reason: str | None) -> None:
-        """Report to the others that this process proposes nothing for now, or, by None, that it continues."""
+        """Tell the other processes that this one takes part in nothing for now, and the `reason`; None: it continues."""
         with self._lock:
             self._say("stop", reason=reason and _shortened(reason))
 
