@@ -15,7 +15,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import lax
-from pellucid._machine.compilation import loaded_programs
+from pellucid._machine.compilation import executable_cache
 from pellucid._machine.ir import Jaxpr
 from pellucid._machine.runtime.executable import Executable
 from pellucid.sharding import AxisType, PartitionSpec
@@ -324,5 +324,5 @@ def test_executables_that_stay_hold_no_arrays():
 
     use()
     assert use() == use()
-    kept = loaded_programs.programs
+    kept = executable_cache.executables
     assert kept.n_bytes <= kept.max_bytes

@@ -18,7 +18,7 @@ from pellucid._machine.base import config
 from pellucid._machine.base.caching import clear_caches
 from pellucid._machine.base.errors import ConfigError
 from pellucid._machine.base.events import CompilationFinished, counting
-from pellucid._machine.compilation import disk_cache, loaded_programs, pipeline
+from pellucid._machine.compilation import disk_cache, executable_cache, pipeline
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.loops import while_loop
 from pellucid._machine.primitives.arithmetic import add, mul
@@ -35,7 +35,7 @@ X = np.ones(3, np.float32)
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(loaded_programs.programs, "get", lambda key: None)
+    monkeypatch.setattr(executable_cache.executables, "get", lambda key: None)
     home = tmp_path / "cache"
     config.persistent_cache_min_compile_time_secs.set(0)
     disk_cache.set_cache_dir(home)

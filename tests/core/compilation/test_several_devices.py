@@ -11,7 +11,7 @@ import pellucid.numpy as jnp
 from pellucid._machine.base import config
 from pellucid._machine.base.errors import DeviceError
 from pellucid._machine.base.events import CompilationFinished, TransferFinished, counting
-from pellucid._machine.compilation import loaded_programs
+from pellucid._machine.compilation import executable_cache
 from pellucid._machine.higher_order import misses
 from pellucid._machine.sharding.errors import AbstractPlacementError
 from pellucid.sharding import (
@@ -214,7 +214,7 @@ def test_an_executable_from_disk_has_the_same_placements(mesh, tmp_path, monkeyp
         config.persistent_cache_min_compile_time_secs(0.0),
     ):
         first = compiled()
-        monkeypatch.setattr(loaded_programs.programs, "get", lambda key: None)
+        monkeypatch.setattr(executable_cache.executables, "get", lambda key: None)
         with counting(CompilationFinished) as seen:
             second = compiled()
     assert [getattr(event, "cache", None) for event in seen.events] == ["disk"]

@@ -18,7 +18,7 @@ import pytest
 import pellucid as pl
 from pellucid._machine.base.errors import OutOfMemoryError
 from pellucid._machine.base.events import CompilationFinished, TraceFinished, counting
-from pellucid._machine.compilation import loaded_programs
+from pellucid._machine.compilation import executable_cache
 from pellucid._machine.compilation.pipeline import UnusedDonationWarning
 from pellucid._machine.higher_order import misses
 from pellucid._machine.runtime.executable import precompiled
@@ -378,7 +378,7 @@ def test_host_functions_go_with_their_programs():
 
 
 def test_the_executables_that_nobody_uses_are_bounded_by_bytes(monkeypatch):
-    programs = loaded_programs.programs
+    programs = executable_cache.executables
     monkeypatch.setattr(programs, "max_bytes", programs.n_bytes + (1 << 20))
     for _ in range(12):
         pl.jit(unique()).lower(X).compile()

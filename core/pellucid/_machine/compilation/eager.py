@@ -52,7 +52,7 @@ from . import interception, key_reuse
 from .finite import check_results, is_checking
 from .interception import Pending
 from .pipeline import Request, compile_program
-from .placement import Placement, Where, placements_of, where
+from .placement import Placement, ResolvedPlacement, placements_of, resolved_placement
 
 
 class EvalTrace(Trace):
@@ -167,7 +167,7 @@ def _applied(primitive: Primitive[Any], params, operands: Operands):
         avals = tuple(types_of(operands))
     program = _remembered(_program, primitive, params, avals, positions, trace_context())
     values = program.operands(operands)
-    place = where(values, primitive.name, placements_of(primitive, params))
+    place = resolved_placement(values, primitive.name, placements_of(primitive, params))
     executable = _remembered(_executable, primitive, params, program, place)
     stepped = None
     if interception.runner and isinstance(primitive, Programs):
@@ -204,7 +204,7 @@ def _program(
 
 @cached(8192)
 def _executable(
-    primitive: Primitive[Any], params: Any, program: ValueProgram, place: Where
+    primitive: Primitive[Any], params: Any, program: ValueProgram, place: ResolvedPlacement
 ) -> Executable:
     is_placed = isinstance(primitive, Placed)
     results = primitive.stated_results(program.closed.in_avals, params) if is_placed else None
@@ -232,7 +232,7 @@ def compile_ahead(primitive: Primitive[Any], params: Any, operands: Operands) ->
     """Compiles what a later call of `primitive` runs on `operands`, arrays or `Planned` values; gives the planned results."""
     avals = tuple(types_of(operands))
     program = _remembered(_program, primitive, params, avals, None, trace_context())
-    place = where(operands, primitive.name, placements_of(primitive, params))
+    place = resolved_placement(operands, primitive.name, placements_of(primitive, params))
     executable = _remembered(_executable, primitive, params, program, place)
     # Keys are committed wherever they lie.
     return [

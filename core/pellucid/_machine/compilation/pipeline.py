@@ -72,8 +72,8 @@ from pellucid._machine.xla import (
 from pellucid._machine.xla.compile import LoadedExecutable, compile_only, compile_options
 from pellucid._machine.xla.mlir import bytecode_without_locations
 
-from . import disk_cache, dumps, loaded_programs, options as xla_options
-from .loaded_programs import Loaded
+from . import disk_cache, dumps, executable_cache, options as xla_options
+from .executable_cache import Loaded
 from .placement import Placement, Shardings, mesh_over_devices, over_devices
 from .shardy import ShardyAttributes, as_arguments, chosen_shardings
 
@@ -250,12 +250,12 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
 
     def build(_: LoweredProgram) -> tuple[Loaded, Precompiled | None]:
         nonlocal asked_disk
-        content = loaded_programs.content_of(lowered)
+        content = executable_cache.content_of(lowered)
         if content is None:
             return Loaded(compiled()[0], lowered.module), None
         # Where a folder is set, what was compiled before is stored there, too.
-        key = loaded_programs.key_of(lowered, options, content), disk_cache.folder()
-        known = loaded_programs.programs.get(key)
+        key = executable_cache.key_of(lowered, options, content), disk_cache.folder()
+        known = executable_cache.executables.get(key)
         if known is not None:
             return known, known.facts_for(module.origins)
         path = disk_cache.entry_of(lowered, options, content)
@@ -268,7 +268,7 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
             if path is not None:
                 disk_cache.store(path, lowered, options, executable, compile_seconds)
         loaded = Loaded(executable, module, facts)
-        loaded_programs.programs.add(key, loaded, loaded_programs.size_of(lowered.jaxpr))
+        executable_cache.executables.add(key, loaded, executable_cache.size_of(lowered.jaxpr))
         return loaded, facts
 
     def compiled() -> tuple[LoadedExecutable, float]:

@@ -64,7 +64,7 @@ class Placement(NamedTuple):
         return _device_list(self.devices) if self.devices else None
 
 
-class Where(NamedTuple):
+class ResolvedPlacement(NamedTuple):
     """Where the arguments of one call, and its program, say that it runs."""
 
     placement: Placement
@@ -103,7 +103,7 @@ Names = Callable[[], Sequence[str]]
 """Function that returns a name for each argument, called for messages only."""
 
 
-def where(
+def resolved_placement(
     operands: Operands,
     name: str,
     program_places: Sequence[Any] = (),
@@ -112,7 +112,7 @@ def where(
     requested: Sequence[Any] | None = None,
     closed_over: Operands = (),
     names: Names = tuple,
-) -> Where:
+) -> ResolvedPlacement:
     """Where a program on `operands` runs.
 
     That is where committed arrays lie, and on the devices of what the program names (`program_places`: meshes,
@@ -155,10 +155,10 @@ def where(
         _argument_sharding(i, x, requested and requested[i], placement, devices, name, names)
         for i, x in enumerate(operands)
     )
-    return Where(placement, bool(claims), shardings, mesh)
+    return ResolvedPlacement(placement, bool(claims), shardings, mesh)
 
 
-def _one_device(operands: Operands) -> Where | None:
+def _one_device(operands: Operands) -> ResolvedPlacement | None:
     """The answer of `where` for arguments that all are on one device, in its own memory; else None."""
     committed: Any = None
     for x in operands:
@@ -177,7 +177,7 @@ def _one_device(operands: Operands) -> Where | None:
             return None
     device = committed if committed is not None else platforms.default_device()
     shardings = (make_single_device_sharding(device),) * len(operands)
-    return Where(Placement(device.client, (device,)), committed is not None, shardings)
+    return ResolvedPlacement(Placement(device.client, (device,)), committed is not None, shardings)
 
 
 # Claims ---------------------------------------------------------------------------------------------

@@ -41,7 +41,11 @@ from pellucid._machine.compilation.pipeline import (
     compile_lowered,
     lower_program,
 )
-from pellucid._machine.compilation.placement import Where, placements_in, where
+from pellucid._machine.compilation.placement import (
+    ResolvedPlacement,
+    placements_in,
+    resolved_placement,
+)
 from pellucid._machine.ir import (
     ClosedJaxpr,
     DebugInfo,
@@ -105,7 +109,7 @@ class Program:
     out_layouts: Layouts = None
     is_exact: bool = field(default_factory=lambda: config.exact_arithmetic.value)
     """What the option `exact_arithmetic` was when it was traced."""
-    executables: dict[Where, Executable] = field(default_factory=dict)
+    executables: dict[ResolvedPlacement, Executable] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)  # pyright: ignore[reportGeneralTypeIssues]
     """Held while an executable is compiled: threads that need the same one wait for it."""
     miss: Miss | None = None
@@ -389,13 +393,13 @@ class Jitted:
 
     # Executables ------------------------------------------------------------------------------
 
-    def place(self, program: Program, leaves: Operands) -> Where:
+    def place(self, program: Program, leaves: Operands) -> ResolvedPlacement:
         """Where `program` runs on `leaves`."""
         places = placements_in(program.params.jaxpr.jaxpr)
         if program.params.out_shardings is not None:
             places = (*filter(None, program.params.out_shardings), *places)
         values = program.values
-        return where(
+        return resolved_placement(
             values.operands(leaves), self.spec.name, places, device=self.device,
             requested=values.of_inputs(program.in_shardings), closed_over=values.closed.consts,
             names=lambda: self.argument_names(program),
@@ -406,7 +410,7 @@ class Jitted:
         names = program.debug_info.argument_names
         return (*["a reference from outside"] * len(program.values.closed_over), *names)
 
-    def request(self, program: Program, place: Where) -> Request:
+    def request(self, program: Program, place: ResolvedPlacement) -> Request:
         """The compilation request for `program` at `place`."""
         values, params = program.values, program.params
         return Request(
@@ -462,7 +466,7 @@ class Jitted:
         return executable
 
     def _note_compilation(
-        self, program: Program, place: Where, lower_seconds: float, seconds: float
+        self, program: Program, place: ResolvedPlacement, lower_seconds: float, seconds: float
     ) -> None:
         if not self.share:
             return

@@ -23,7 +23,7 @@ from pellucid._machine.base import (
     strict_zip,
     structure_differences,
 )
-from pellucid._machine.compilation.placement import Where, devices_text
+from pellucid._machine.compilation.placement import ResolvedPlacement, devices_text
 from pellucid._machine.sharding.stated import placement_text
 from pellucid._machine.xla.flags import trace_context_names
 
@@ -226,7 +226,7 @@ _ASPECTS: Sequence[tuple[Any, str, str]] = (
 
 
 def reasons_for_place(
-    place: Where, earlier: Iterable[Where], paths: Sequence[str]
+    place: ResolvedPlacement, earlier: Iterable[ResolvedPlacement], paths: Sequence[str]
 ) -> tuple[MissReason, ...]:
     """Why a program that was traced before is compiled for `place`, by the most similar of the `known` places."""
     on_its_devices = [w for w in earlier if w.placement == place.placement and w != place]
@@ -235,7 +235,7 @@ def reasons_for_place(
         advice = "Keep arguments in one place."
         return (MissReason("device", "arguments", "elsewhere", f"on {where}", advice),)
 
-    def differing(other: Where) -> list[tuple[str, Any, Any]]:
+    def differing(other: ResolvedPlacement) -> list[tuple[str, Any, Any]]:
         pairs = zip(paths, other.shardings, place.shardings, strict=False)
         return [(path, a, b) for path, a, b in pairs if a != b]
 

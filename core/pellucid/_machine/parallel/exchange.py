@@ -99,7 +99,7 @@ class PPermute(Exchange[PPermuteParams]):
 
     name = "ppermute"
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         inverse = tuple([(destination, source) for source, destination in params.perm])
         return bind1(self, cotangent, params=params._replace(perm=inverse))
 
@@ -214,7 +214,7 @@ class PBroadcast(Exchange[PBroadcastParams]):
     name = "pbroadcast"
     traits = COLLECTIVE.replace(equalizes=True)
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         summed = bind1(psum_p, cotangent, params=CollectiveParams(params.axis_name))
         is_source = eq(axis_index(params.axis_name), np.int32(params.source))
         return select(is_source, vary(summed, params.axis_name), full_like(summed, 0))
@@ -301,7 +301,7 @@ class AllToAll(Shown, Exchange[AllToAllParams]):
         shown = {"axis_name": names[0] if len(names) == 1 else names}
         return super().printed_params(equation) | shown
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         swapped = params._replace(split_axis=params.concat_axis, concat_axis=params.split_axis)
         return bind1(self, cotangent, params=swapped)
 

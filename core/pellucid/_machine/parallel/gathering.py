@@ -113,7 +113,7 @@ class AllGather(Shown, Exchange[GatherAxesParams]):
         dims = words(avals[0].ndim)
         return [dims], [inserted(dims, params.all_gather_dimension, *words(1, len(dims)))]
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         dim, groups, names, size, tiled, _ = params
         scatter = ScatterSumParams(groups, names, size, dim, tiled)
         return bind1(registry[self.inverse], cotangent, params=scatter)
@@ -153,7 +153,7 @@ class AllGatherInvariant(AllGather):
     name, state = "all_gather_invariant", "the same"
     unshown = ("mesh", "axis_index_groups")
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         dim = params.all_gather_dimension
         length = type_of(cotangent).shape[dim] // params.axis_size
         start = mul(axis_index(params.axis_name), np.int32(length))
@@ -251,7 +251,7 @@ class ReduceScatter(Exchange[ScatterSumParams]):
         [dims], results = super().factors(avals, results, params)
         return [dims], results if params.tiled else [resized(dims, params.scatter_dimension)]
 
-    def undo(self, cotangent, aval: Any, params):
+    def operand_cotangent(self, cotangent, aval: Any, params):
         groups, names, size, dim, tiled = params
         mesh = aval.shown_sharding.mesh if self.inverse is all_gather_reduced_p else None
         gather = GatherAxesParams(dim, groups, names, size, tiled, mesh)

@@ -100,7 +100,7 @@ class PSum(Shown, AllReduce, Movement[CollectiveParams]):
             del shown["axis_index_groups"]
         return shown
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         if params.axis_index_groups is not None:
             return bind1(self, cotangent, params=params)
         # Where types don't say that the sum is the same everywhere, each position has a cotangent of its own.

@@ -57,7 +57,7 @@ from pellucid._machine.transforms import (
 from pellucid._machine.xla import flatten
 
 from .axes import pcast
-from .looking import Looking
+from .eager_shard_map import Looking
 from .manual import (
     REPLICATED,
     ShardMapParams,

@@ -106,7 +106,7 @@ class Slice(Movement[SliceParams]):
             shape.append(strided_length(limit - start, step))
         return tuple(shape)
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         _, starts, strides = params
         config = []
         for i, (start, size) in enumerate(strict_zip(starts, aval.shape)):
@@ -618,7 +618,7 @@ class Tile(Movement[TileParams]):
         repeated = [i for i, n in enumerate(params.reps) if n != 1]
         return alike(avals, results, "!", repeated)
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         folded = reshape(cotangent, _folded(aval.shape, params.reps))
         return reduce_sum(folded, range(0, 2 * aval.ndim, 2))
 

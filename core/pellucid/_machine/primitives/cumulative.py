@@ -117,7 +117,7 @@ class CumulativeSum(Cumulative, Movement[CumulativeParams]):
 
     traits = Traits(kind="reduction", flops=2.0, linear="all", makes_nan=True)
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         return bind1(self, cotangent, params=CumulativeParams(params.axis, not params.reverse))
 
 

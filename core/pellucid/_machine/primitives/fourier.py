@@ -90,7 +90,7 @@ class Fft(Movement[FftParams]):
         ndim = avals[0].ndim
         return alike(avals, results, "!", range(ndim - len(params.fft_lengths), ndim))
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         kind, lengths = params
         if kind in (FftType.FFT, FftType.IFFT):  # their matrices are symmetric
             return bind1(self, cotangent, params=params)

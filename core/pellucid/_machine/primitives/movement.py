@@ -150,11 +150,11 @@ class Movement(OfOneArray[P]):
 
     def transpose(self, cotangents, operands, params):
         [cotangent], [x] = cotangents, operands
-        return [self.undo(cotangent, x.aval, params)]
+        return [self.operand_cotangent(cotangent, x.aval, params)]
 
-    def undo(self, cotangent: Any, aval: ShapedArray, params: Any) -> Any:
+    def operand_cotangent(self, cotangent: Any, aval: ShapedArray, params: Any) -> Any:
         """The cotangent of the operand, whose type is `aval`."""
-        raise self.missing("undo")
+        raise self.missing("operand_cotangent")
 
 
 class Identity(Movement[P]):
@@ -169,7 +169,7 @@ class Identity(Movement[P]):
     def abstract_eval(self, avals, params):
         return avals
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         return bind1(self, cotangent, params=params)
 
     def batch(self, axis, operands, dims, params):
@@ -185,7 +185,7 @@ class IdentityOfValues(Identity[P]):
     def jvp(self, primals, tangents, params):
         return bind(self, *primals, params=params), tangents
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         return cotangent
 
 
@@ -216,7 +216,7 @@ class Reshape(LaidOut, Movement[ReshapeParams]):
     def factors(self, avals, results, params):
         return regrouping(avals[0].shape, params.new_sizes)
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         return reshape(cotangent, aval.shape)
 
     def batch(self, axis, operands, dims, params):
@@ -300,7 +300,7 @@ class Transpose(Movement[TransposeParams]):
         dims = words(avals[0].ndim)
         return [dims], [permuted(dims, params.permutation)]
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         return transpose(cotangent, inverse_permutation(params.permutation))
 
     def batch(self, axis, operands, dims, params):
@@ -359,7 +359,7 @@ class Rev(Movement[RevParams]):
             canonical_axis(d, x.ndim, "dimension")
         return x.shape
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         return rev(cotangent, params.dimensions)
 
     def lower(self, ctx, operands, params):
@@ -422,7 +422,7 @@ class BroadcastInDim(Shown, LaidOut, Movement[BroadcastInDimParams]):
         sizes = strict_zip(avals[0].shape, params.broadcast_dimensions)
         return [[dims[d] if size == params.shape[d] else "1" for size, d in sizes]], [dims]
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         aligned = {
             d for i, d in enumerate(params.broadcast_dimensions) if aval.shape[i] == params.shape[d]
         }
@@ -607,7 +607,7 @@ class ReduceSum(LaidOut, Movement[ReduceSumParams]):
             )
         return reduced_shape(x.shape, params.axes, "reduce_sum")
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         old_axes = other_axes(aval.ndim, params.axes)
         return broadcast_in_dim(cotangent, aval.shape, old_axes)
 
@@ -668,7 +668,7 @@ class Squeeze(Movement[SqueezeParams]):
             )
         return reduced_shape(x.shape, params.dimensions, "squeeze")
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         return expand_dims(cotangent, params.dimensions)
 
     def lower(self, ctx, operands, params):

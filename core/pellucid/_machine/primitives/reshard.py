@@ -73,7 +73,7 @@ class Reshard(Placed, Shown, Identity[ReshardParams]):
     def placed(self, params):
         return (params.dst_sharding,)
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         shown, mesh = aval.shown_sharding, params.dst_sharding.mesh
         back = (
             NamedSharding(params.source or mesh, PartitionSpec())

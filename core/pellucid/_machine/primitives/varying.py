@@ -91,9 +91,9 @@ class Recast(Collective, Shown, Identity[MarkParams]):
     def typed(self, avals, results, params):
         return [restated(avals[0], frozenset(params.axes), self.state, params.mesh)]
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         if not self.inverse:
-            raise self.missing("undo")
+            raise self.missing("operand_cotangent")
         return bind1(registry[self.inverse], cotangent, params=params)
 
 
@@ -146,7 +146,7 @@ class PVary(Identity[PVaryParams]):
     def typed(self, avals, results, params):
         return results
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         # By name, since collectives stand above what makes zeros of a type that varies.
         return bind1(registry["psum"], cotangent, params=CollectiveParams(params.axes))
 

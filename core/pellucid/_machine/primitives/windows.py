@@ -127,7 +127,7 @@ class ReduceWindowSum(ReduceWindow, Movement[WindowParams]):
 
     traits = Traits(kind="reduction", flops=window_combinations, linear="all", makes_nan=True)
 
-    def undo(self, cotangent, aval, params):
+    def operand_cotangent(self, cotangent, aval, params):
         # Each element's cotangent is the sum over the windows that hold it: a sum over windows of the spread cotangent.
         config = []
         for i, size in enumerate(aval.shape):

@@ -65,7 +65,7 @@ class Loaded:
         return module_id(self.executable.hlo_modules()[0])
 
 
-class _Programs:
+class _Executables:
     """Executables by key, those used last of at most `max_bytes`.
 
     Programs that call host functions are there as long as somebody else uses them, because these functions may refer to
@@ -106,8 +106,8 @@ class _Programs:
             self.n_bytes = 0
 
 
-programs = _Programs(MAX_BYTES)
-clearing(programs.clear)
+executables = _Executables(MAX_BYTES)
+clearing(executables.clear)
 
 
 def content_of(lowered: Any) -> bytes | None:
