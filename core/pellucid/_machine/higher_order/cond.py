@@ -125,6 +125,7 @@ class Cond(Linearized, Shown, Structured[CondParams]):
         return frozenset().union(*(b.effects for b in params.branches))
 
     def slots(self, params):
+        # Operand groups: 0 the index, 1 what every branch takes. All branches give the one result group.
         jaxpr = params.branches[0].jaxpr
         return Slots(
             (Group(Role.INDEX, 1), Group(Role.CONSTANT, len(jaxpr.invars))),
@@ -146,8 +147,10 @@ class Cond(Linearized, Shown, Structured[CondParams]):
     # Derivatives ----------------------------------------------------------------------------------
 
     def jvp(self, primals, tangents, params):
+        # Without the index, which comes first in `primals` and `tangents`, and is an integer.
         flags = nonzero_mask(tangents[1:])
         derived, mask = _agreeing(params, lambda jaxpr, want: jvp_jaxpr(jaxpr, flags, want))
+        # Each derived branch takes (inputs, nonzero tangents) and gives (results, tangents of those in `mask`).
         results = self.bind_derived(derived, (*primals, *nonzero(tangents[1:])), params)
         return paired(results, mask)
 
@@ -157,23 +160,28 @@ class Cond(Linearized, Shown, Structured[CondParams]):
         results = bind(
             self, index, *parts.consts, *inputs, params=params._replace(branches=parts.primal)
         )
+        # `results` goes on behind those of the branches with the residuals that they share.
         sources = {"input": inputs, "result": results, "constant": parts.constants}
         residuals = [sources[place.kind][place.index] for place in parts.places]
+        # The linear cond chooses by the same index: it runs the linear half of the branch that ran.
         operands = (index, *residuals, *nonzero(tangents[1:]))
         linear = params._replace(branches=parts.linear)
         return with_linear_part(trace, self, results, parts.mask, operands, linear)
 
     def transpose(self, cotangents, operands, params):
+        # `linear` has a flag per operand, `avals` an entry per result; `residuals` begins with the index.
         linear, avals, residuals = linear_parts(operands, cotangents)
         derived, mask = _agreeing(
             params, lambda jaxpr, want: transpose_jaxpr(jaxpr, linear[1:], avals, want)
         )
+        # Each transposed branch takes (residuals, nonzero cotangents), gives cotangents of linear operands.
         results = self.bind_derived(derived, (*residuals, *nonzero(cotangents)), params)
         return cotangents_of(operands, results, mask)
 
     # Batches --------------------------------------------------------------------------------------
 
     def batch(self, axis, operands, dims, params):
+        # A batched index: each element chooses. Otherwise one branch runs for the whole batch.
         if dims[0] is not None:
             return _all_branches(axis, operands, dims, params)
         derived, mask = _agreeing(
@@ -211,8 +219,10 @@ def platform_branch(platform: str, platforms: Platforms) -> int:
 def _agreeing(params: CondParams, derive: Callable[[Jaxpr, Any], Any]) -> tuple[Values, list[bool]]:
     """(the program that `derive(branch, results to instantiate)` gives for each branch, the mask that all share)."""
     jaxprs = [b.jaxpr for b in params.branches]
+    # Before: one mask per branch. After: one for all, which marks a result that some branch marks.
     masks = [marks(derive(jaxpr, False)) for jaxpr in jaxprs]
     mask = [any(column) for column in strict_zip(*masks)]
+    # The second time a branch gives zeros where only others have a tangent (cotangent, batch axis).
     return [derive(jaxpr, mask) for jaxpr in jaxprs], mask
 
 
@@ -242,10 +252,12 @@ def split_branches(params: CondParams, nonzero: Mask) -> SplitBranches:
 
 def _split_branches(params: CondParams, nonzero: Mask) -> SplitBranches:
     parts, mask = _agreeing(params, lambda jaxpr, want: linearize_jaxpr(jaxpr, nonzero, want))
+    # `parts` has one LinearizedJaxpr per branch. Their residuals differ, their results must have the same types.
     n_results = len(mask)
     shared_avals, shared_of = _shared_residuals(params, parts, n_results)
     primal, consts = with_common_consts(
         [
+            # Before: (results, own residuals). After: (results, shared residuals), from (common constants, operands).
             (_with_shared_residuals(p, shared, shared_avals, n_results), p.consts)
             for p, shared in strict_zip(parts, shared_of)
         ]
@@ -253,6 +265,7 @@ def _split_branches(params: CondParams, nonzero: Mask) -> SplitBranches:
     constants: Values = []
     places_of: list[list[Any]] = []  # for each branch, those of its residuals
     for part, shared in strict_zip(parts, shared_of):
+        # From a place within this branch to the same in the whole cond; operands have the same place in both.
         moved: dict[Any, Source] = {
             s: Source("result", n_results + position) for position, s in shared.items()
         }
@@ -262,11 +275,13 @@ def _split_branches(params: CondParams, nonzero: Mask) -> SplitBranches:
         }
         constants += part.constants
         places_of.append([moved.get(source, source) for source in part.sources])
+    # The residuals of all branches, each place once, in order of first use: what the linear cond takes.
     places = [*dict.fromkeys(chain(*places_of))]
     avals_by_kind = {
         "input": params.branches[0].in_avals, "result": primal[0].out_avals, "constant": types_of(constants)
     }  # fmt: skip
     avals = [avals_by_kind[place.kind][place.index] for place in places]
+    # Before: each linear branch takes its own residuals. After: all take those at `places`, and use their own.
     linear = tuple(
         [
             with_common_inputs(p.linear, [*map(places.index, places_of_branch)], avals)
@@ -286,6 +301,7 @@ def _shared_residuals(
     """
     avals: Avals = []
     shared_of: list[dict[int, Source]] = [{} for _ in parts]
+    # `shared` has, by position in `avals`, a residual of this branch. First those that the branch computes.
     for part, shared in strict_zip(parts, shared_of):
         for source in part.sources:
             if source.kind == "result" and source.index >= n_results:
@@ -295,6 +311,7 @@ def _shared_residuals(
                     position = len(avals)
                     avals.append(aval)
                 shared[position] = source
+    # Then the operands, where every branch that keeps one has a position to spare.
     for i, aval in enumerate(params.branches[0].in_avals):
         source = Source("input", i)
         users = [s for part, s in strict_zip(parts, shared_of) if source in part.sources]
@@ -318,6 +335,7 @@ def _with_shared_residuals(
 
     def branch(*operands):
         results = replay(jaxpr, (), *operands)
+        # Sources count inputs without the branch's constants, which come first.
         values = {"result": results, "input": operands[len(part.consts) :]}
         residuals = [
             values[shared[i].kind][shared[i].index] if i in shared else zeros(aval)
@@ -342,14 +360,17 @@ def _all_branches(
     if params.branches_platforms is not None:
         index = bind1(platform_index_p, params=PlatformIndexParams(params.branches_platforms))
         return cond_p.batch(axis, (index, *operands[1:]), (None, *dims[1:]), params)  # type: ignore[return-value]
+    # All operands with the batch at axis 0, repeated where they had none.
     index, *inputs = aligned_at(axis, operands, dims)
     dtype = type_of(index).dtype
     results = []
     for i, branch in enumerate(params.branches):
         is_chosen = eq(index, dtype.type(i))
+        # `chosen` takes the second case where true: `x` itself for elements that chose this branch.
         guarded = [chosen(is_chosen, stop_gradient(x), x) for x in inputs]
         program, consts, _ = batch_jaxpr(branch.jaxpr, axis, [0] * len(inputs), True)
         results.append(replay(program.jaxpr, (), *consts, *guarded))
+    # `results` has one list per branch; `cases` are one result in each branch.
     return [chosen(index, *cases) for cases in strict_zip(*results)], [0] * len(results[0])
 
 
@@ -412,6 +433,7 @@ def cond(
     _check_scalar("cond", "pred", pred)
     if config.disable_jit.value and not isinstance(pred, Tracer):
         return true_fun(*operands) if pred else false_fun(*operands)
+    # False is 0, so the branch for false is number 0.
     index = _index_of_predicate(pred)
     return _branch("cond", index, (false_fun, true_fun), ("false_fun", "true_fun"), operands)
 
@@ -497,15 +519,18 @@ def _branch(
     order = -1 if caller == "cond" else 1  # the branch for true is traced first, as users write it
     avals = types_of(leaves)
     bodies = [traced(f, tree, avals, caller, is_remembered=True) for f in functions[::order]]
+    # Back in the order of `functions`.
     bodies = varying_alike(bodies[::order], axes)
     check_branches(caller, functions, names, bodies)
     programs, consts = with_common_consts(bodies)
+    # What the branches close over, each value once, then the operands: all branches take all of it.
     inputs = [*consts, *leaves]
     check_distinct(
         caller,
         (*("used from outside" for _ in consts), *("an operand" for _ in leaves)),
         inputs,
     )
+    # A result that is the same input in all branches needs no cond.
     programs, forwarded = without_forwarded(programs)
     results = bind(cond_p, index, *inputs, params=CondParams(programs, platforms))
     results = with_forwarded(results, forwarded, inputs)
@@ -589,6 +614,7 @@ def varying_alike(bodies: list[Body], axes: frozenset[Any]) -> list[Body]:
         bodies = [_with_constants(body, [varying[id(x)] for x in body.consts]) for body in bodies]
     if len({len(body.out_avals) for body in bodies}) > 1:
         return bodies
+    # One column per result, with its type in each branch. All get the axes of the choice and of every branch.
     columns: Any = strict_zip(*(body.out_avals for body in bodies))
     result_axes = [axes.union(*(aval.varying for aval in column)) for column in columns]
     return [_with_varying_results(body, result_axes) for body in bodies]
@@ -599,6 +625,7 @@ def _with_constants(body: Body, consts: Values) -> Body:
     if all(a is b for a, b in strict_zip(consts, body.consts)):
         return body
     jaxpr = without_calls(body.program.jaxpr)  # the types of a call's own program are fixed
+    # Inputs are the constants, whose types change, then the operands.
     avals = [*types_of(consts), *jaxpr.in_avals[len(consts) :]]
     return body._replace(
         program=stage_open(lambda *xs: _replayed(jaxpr, xs), avals, jaxpr.debug)[0], consts=consts
@@ -610,6 +637,7 @@ def _replayed(jaxpr: Jaxpr, operands: Operands) -> Values:
     values: dict[Any, Any] = dict(strict_zip(jaxpr.invars, operands))
     for equation in jaxpr.equations:
         inputs = values_of(equation.operands, values)
+        # The cast may have to add fewer axes now, or none.
         if equation.primitive is pvary_p:
             results = [vary(inputs[0], equation.params.axes)]
         else:

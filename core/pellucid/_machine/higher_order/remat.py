@@ -103,15 +103,19 @@ class Remat(Call[RematParams]):
                 do="Call `io_callback` outside of the checkpoint, or `debug.callback`, which may be called any number of times.",
             )
         parts = split_remat(params, mask)
+        # Inputs of the primal program: first what it closes over.
         operands = (*parts.consts, *primals)
+        # Eager, the forward pass is one compiled call; under a trace its equations go into the program at hand.
         if context.trace.is_eager:
             values = bind(closed_call_p, *operands, params=ClosedCallParams(parts.primal))
         else:
             values = replay(parts.primal.jaxpr, (), *operands)
         n = len(parts.mask)
+        # `values` are the results, then the values that the policy keeps.
         results, saved = values[:n], values[n:]
         out: Operands = ()
         if any(parts.mask):
+            # Kept for the backward pass: the operands that it needs, and `saved`; the rest it computes again.
             residuals = [x for x, u in strict_zip(operands, parts.needed) if u]
             inputs = (*residuals, *saved, *parts.constants, *nonzero(tangents))
             linear = params._replace(jaxpr=parts.linear, differentiated=True)
@@ -122,6 +126,7 @@ class Remat(Call[RematParams]):
         if params.differentiated and params.prevent_cse is not False:
             # Without a barrier the compiler would find that all this was computed before, and keep it.
             flags = params.prevent_cse
+            # One flag per operand; the marked ones go through the barrier, the order of operands stays.
             flags = flags if isinstance(flags, tuple) else (True,) * len(operands)
             behind = [i for i, prevented in enumerate(flags[: len(operands)]) if prevented]
             if behind:
@@ -157,24 +162,31 @@ class RematParts(NamedTuple):
 @remembered_on_program
 def split_remat(params: RematParams, nonzero: Mask) -> RematParts:
     """The parts of a rematerialized program whose operands have tangents where `nonzero`."""
+    # First split as if all residuals were kept, then decide which of them are.
     parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero)
     n_results = len(parts.nonzero_out)
+    # `body` takes (`parts.consts`, operands) and gives (results, residuals that are neither inputs nor results).
     body = parts.primal.jaxpr
     if params.policy is not None and params.policy is not nothing_saveable:
+        # A policy decides by equation, so it must see those within calls; inner checkpoints have their own.
         body = without_calls(body, remat_p)
     saved = _saved(body, params.policy)
+    # The residuals as variables of `body`, in the order of `parts.sources`, without those that are constants.
     first = len(parts.consts)
     residuals = [
         body.invars[first + s.index] if s.kind == "input" else body.outvars[s.index]
         for s in parts.sources
         if s.kind != "constant"
     ]
+    # Takes (inputs of `body`, saved values) and gives the residuals; `pruned` takes only the inputs that it uses.
     recompute = with_known(body, list(saved), residuals)
     pruned, used = remove_dead_equations(recompute)
     n_inputs = len(body.invars)
+    # `used` has a flag per input of `body`, then one per saved value. A saved value that nobody uses is not kept.
     needed, used_saved = used[:n_inputs], used[n_inputs:]
     saved_and_used = {v: how for (v, how), u in strict_zip(saved.items(), used_saved) if u}
     primal = _primal_program(body, n_results, saved_and_used)
+    # One flag per residual: constants are passed on as they are, the others are computed again.
     constant = [s.kind == "constant" for s in parts.sources]
     linear = _linear_program(parts, pruned, constant, list(saved_and_used.values()), sum(needed))
     constants = [parts.constants[s.index] for s in parts.sources if s.kind == "constant"]
@@ -200,6 +212,7 @@ def _primal_program(
     body: Jaxpr, n_results: int, saved: dict[Var, bool | Offloadable]
 ) -> ClosedJaxpr:
     """Results, and the values that are kept, in the memory where they are kept."""
+    # `body` gives (results, residuals), `pruned` gives (results, saved values).
     pruned, _ = remove_dead_equations(
         body.replace(outvars=[*body.outvars[:n_results], *saved]), keep_inputs=True
     )
@@ -208,6 +221,7 @@ def _primal_program(
 
     def primal(*operands):
         values = replay(pruned, (), *operands)
+        # Offloaded values go to their memory at the end of the forward pass, and come back in the linear program.
         away = [
             device_put(x, space_of_kind(how.dst)) if isinstance(how, Offloadable) else x
             for x, how in strict_zip(values[n_results:], saved.values())
@@ -227,10 +241,12 @@ def _linear_program(
     """From (needed operands, kept values, constants, tangents) to tangents of the results."""
     linear = parts.linear.jaxpr
     n_known, n_constants = len(recompute.invars), sum(constant)
+    # Types of the inputs: needed operands, saved values (`recompute` takes both), then constants, then tangents.
     avals = list(recompute.in_avals)
     for i, how in enumerate(saved):
         if isinstance(how, Offloadable):
             avals[n_needed + i] = avals[n_needed + i].update(memory_space=space_of_kind(how.dst))  # type: ignore[attr-defined]
+    # `linear` takes all residuals, of which only the constants are inputs here, then the tangents.
     residual_avals = linear.in_avals[: len(constant)]
     avals += [a for a, c in strict_zip(residual_avals, constant) if c]
     avals += linear.in_avals[len(constant) :]
@@ -241,8 +257,10 @@ def _linear_program(
             if isinstance(how, Offloadable):
                 inputs[n_needed + i] = device_put(inputs[n_needed + i], space_of_kind(how.src))
         with named_scope("rematted_computation"):
+            # The residuals that are no constants, in their order.
             computed = iter(replay(recompute, (), *inputs))
         constants = iter(operands[n_known : n_known + n_constants])
+        # Both kinds interleaved again, as `linear` takes them.
         residuals = [next(constants) if c else next(computed) for c in constant]
         return replay(linear, (), *residuals, *operands[n_known + n_constants :])
 
@@ -292,11 +310,13 @@ def checkpoint(
             fun, ("checkpoint", call.tree, call.avals, call.static), lambda: _traced(spec, call)
         )
         params = RematParams(False, body.program, policy, prevent_cse)
+        # First what the function closes over, then its arguments.
         operands = [*body.consts, *call.leaves]
         if any(map(is_reference, operands)) and not _has_rules_with_references(body.program.jaxpr):
             return body.out_tree.unflatten(_on_values(params, operands))
         if not context.trace.is_eager:
             return body.out_tree.unflatten(bind(remat_p, *operands, params=params))
+        # Eager, a result that is an operand is returned as that object, not as a copy by the compiled call.
         [program], forwarded = without_forwarded((body.program,))
         results = bind(remat_p, *operands, params=params.on(program))
         results = with_forwarded(results, forwarded, operands)
@@ -315,6 +335,7 @@ def _on_values(params: RematParams, operands: Operands) -> Values:
     body = discharged(params.jaxpr.jaxpr)
     values = [x.aval.methods["get"](x) if is_reference(x) else x for x in operands]
     results = bind(remat_p, *body.consts, *values, params=params.on(body.program))
+    # `results` are those of the function, then the last value of each reference that it wrote.
     n = len(params.jaxpr.out_avals)
     for position, value in strict_zip(body.written, results[n:]):
         reference = operands[position]

@@ -146,6 +146,7 @@ def _call_on_values(
     leaves, tree = flatten(args)
     paths = argument_paths(f, args)
     check_distinct("shard_map", paths, leaves)
+    # One flag per leaf; `values` has in place of each reference what it holds.
     is_ref = list(map(is_reference, leaves))
     values = [x[...] if r else x for x, r in strict_zip(leaves, is_ref)]
     specs = [
@@ -155,10 +156,12 @@ def _call_on_values(
 
     @wrapping(f)
     def on_parts(*parts: Any) -> Any:
+        # Each position makes references of its own to its parts, and returns what they hold in the end.
         cells = [new_ref(x) if r else x for x, r in strict_zip(parts, is_ref)]
         result = f(*tree.unflatten(cells))
         return result, [x[...] for x in itertools.compress(cells, is_ref)]
 
+    # What the references hold is joined again by the specs that cut it.
     all_specs = out_specs, list(itertools.compress(specs, is_ref))
     result, held = call(on_parts, tuple(values), in_specs=tuple(specs), out_specs=all_specs)
     for reference, value in strict_zip(itertools.compress(leaves, is_ref), held):
@@ -230,6 +233,7 @@ def _manual_axes(mesh: AnyMesh, axis_names) -> AxisSet:
         if name not in mesh.axis_names:
             raise axis_not_in_mesh_error("shard_map: axis_names", name, mesh)
     outer = get_abstract_mesh()
+    # Axes over which a shard_map around this one runs.
     already = frozenset(outer.manual_axes) & context.axes.keys()
     if already and outer.shape != mesh.shape:
         raise MeshError(
@@ -257,7 +261,9 @@ def _call(
 ):  # fmt: skip
     leaves, tree = flatten(args)
     leaf_specs = _input_specs(args, in_specs)
+    # One flag per leaf: a leaf with the spec None is any object, which `f` gets as it is.
     is_array = [spec is not None for spec in leaf_specs]
+    # From here on one entry per array, in all four lists: `arrays`, `paths`, `specs`, `avals`.
     arrays = checked_leaves([*itertools.compress(leaves, is_array)], "shard_map", f, args)
     paths = [*itertools.compress(argument_paths(f, args), is_array)]
     stated = itertools.compress(leaf_specs, is_array)
@@ -265,6 +271,7 @@ def _call(
         _checked_spec(spec, x, mesh, manual, path, check_vma)
         for spec, x, path in strict_zip(stated, arrays, paths)
     ]
+    # Types of the parts that one position has: shorter along each dimension that the spec cuts.
     avals = [
         local_type(type_of(x), mesh, spec, manual, check_vma, path)
         for x, spec, path in strict_zip(arrays, specs, paths)
@@ -276,8 +283,10 @@ def _call(
     def flat(*parts: Any) -> tuple[Values, Any]:
         if is_eager:
             context.trace.look = looking
+        # One part for each array, at its place among the leaves.
         inputs = tree.unflatten(filled(is_array, parts, leaves))
         results, result_tree = result_leaves(f(*inputs), "shard_map", f)
+        # One spec per leaf of the result.
         result_specs = broadcast_prefix_to(
             out_specs, result_tree, caller="shard_map out_specs", name="result"
         )
@@ -285,10 +294,12 @@ def _call(
             results = [_as_addends(x, spec) for x, spec in strict_zip(results, result_specs)]
         _check_results(f, results, result_specs, result_tree, mesh, manual, check_vma)
         if check_vma:
+            # A result may be the same everywhere and still be cut by its spec: its type says then that it varies.
             results = [vary(x, s.axis_names) for x, s in strict_zip(results, result_specs)]
         return results, (result_tree, tuple(result_specs))
 
     def params_of(body: Body) -> ShardMapParams:
+        # What `f` closes over comes first, whole at each position.
         in_specs = (*[REPLICATED] * len(body.consts), *specs)
         return ShardMapParams(check_vma, in_specs, body.program, manual, mesh, body.out_tree[1])
 
@@ -317,6 +328,7 @@ def _call(
 def _as_addends(x: Any, spec: PartitionSpec) -> Any:
     """A result whose values along the axes that `spec` calls unreduced differ: they are addends."""
     aval = type_of(x)
+    # Axes that are unreduced by the spec, but not by the type yet.
     axes = tuple(spec.unreduced - marks_of(aval).unreduced)
     if not axes or not aval.varying.issuperset(axes):
         return x
@@ -373,6 +385,7 @@ def _check_matches_type(spec: PartitionSpec, aval, path: str) -> None:
     """Raise PartitionSpecError if `spec` shards an argument otherwise than its type, over Explicit axes, says."""
     shown = aval.shown_sharding
     of_type = REPLICATED if shown is None else shown.spec
+    # Pairs of mesh axes, dimension by dimension; a spec may be shorter than the rank.
     dims = itertools.zip_longest(spec.axes_per_dim, of_type.axes_per_dim, fillvalue=())
     if any(stated != typed for stated, typed in dims):
         raise PartitionSpecError(
@@ -393,6 +406,7 @@ def _inferred(x, mesh: AnyMesh, manual: AxisSet, path: str) -> PartitionSpec:
     sharding = type_of(x).shown_sharding
     if sharding is None:
         return REPLICATED
+    # Per dimension its mesh axes without those over which `f` doesn't run: these stay with the compiler.
     entries = [
         tuple([a for a in axes if a in manual]) or None for axes in sharding.spec.axes_per_dim
     ]
@@ -447,6 +461,7 @@ def _check_results(
                 got=_result_text(f, tree, i, aval, spec),
                 do="Write P(..., unreduced={...}), or sum it with `psum`.",
             )
+        # Axes along which the result may vary, though its spec doesn't name them.
         differing = [a for a in mesh.axis_names if a in (aval.varying & manual) - spec.axis_names]
         if check_vma and differing:
             shown = axes_text(differing)

@@ -3,6 +3,25 @@
 A rule runs on primals that belong to the parent trace and tangents that are tracers of a linear staging
 trace. Each primitive that the rule binds goes to the one or the other by its operands, so the primal part
 is computed (or staged) by the parent and the linear part is written down, in one run of the function.
+
+The spine, for `y = sin(x) * x` and the tangent `t` of `x`. Each equation stands in the trace that it goes to:
+
+    parent trace: primals                 linear trace: tangents
+
+    x                                     t
+    b = sin x
+    c = cos x     ───── residual c ────▶  e = mul t c
+    y = mul b x   ──┬── residual x ────▶  f = mul e x
+                    └── residual b ────▶  g = mul b t
+                                          h = add_any f g
+    result: y                             result: h, the tangent of y
+
+A residual is a primal value that the linear program uses, here `c`, `x` and `b`: an intermediate value, an argument or an
+array from outside. In `LinearProgram` residuals are the constants of the jaxpr, in `LinearizedJaxpr` its first inputs. The
+linear program takes one tangent per primal that has a nonzero one, and gives one per result that has a nonzero one; so
+its lists are shorter than those of the function, and masks (`nonzero_in`, `nonzero_out`) say which entries they have.
+Forward mode runs it (`replay`); reverse mode runs it backwards, from cotangents of its results to cotangents of its
+inputs (`backward_pass` in `transpose.py`).
 """
 
 from __future__ import annotations
@@ -103,6 +122,7 @@ class LinearProgram(NamedTuple):
     def without_dead_code(self) -> LinearProgram:
         """This program with only the residuals that its results need."""
         jaxpr, _ = remove_dead_equations(self.jaxpr, keep_inputs=True)
+        # The constants that remain; each residual belongs to the constvar at its position, before and after.
         live = {*jaxpr.constvars}
         residuals = [r for v, r in strict_zip(self.jaxpr.constvars, self.residuals) if v in live]
         return self._replace(jaxpr=jaxpr, residuals=residuals)
@@ -113,6 +133,7 @@ class LinearProgram(NamedTuple):
 
     def pulled_back(self, cotangents: Operands) -> Values:
         """Cotangents of the inputs, from one for each result of the function; tangents that are zero get none."""
+        # Before: one cotangent per result of the function. After: one per result of `jaxpr`.
         live = [*compress(cotangents, self.nonzero_out)]
         return backward_pass(self.jaxpr, self.residuals, live)
 
@@ -124,6 +145,7 @@ def linearize_flat(
 
     `function` gives (results, auxiliary values); the latter may be anything.
     """
+    # `staged_by` is the trace below any vmap and jvp. Repeated layers are looked for only where it writes a program.
     parent = staged_by = context.trace
     while isinstance(staged_by, (BatchTrace, JVPTrace)):
         staged_by = staged_by.parent
@@ -134,6 +156,7 @@ def linearize_flat(
     def logged(*arguments: Any) -> tuple[Values, Values]:
         nonlocal with_calls
         results, aux = function(*arguments)
+        # The operations are known, and the traces still open: the function with repeated layers as calls, or None.
         with_calls = trace.with_layers_called(arguments, results, aux)
         return results, aux
 
@@ -141,12 +164,14 @@ def linearize_flat(
     linearized = _linearized(logged, primals, nonzero, trace)
     if with_calls is None:
         return linearized
+    # The function is linearized a second time; the equations that the first run left are superseded.
     return _linearized(with_calls, primals, nonzero, LinearizeTrace(parent, Draft()))
 
 
 def _linearized(
     function: Function, primals: Operands, nonzero: Mask, trace: LinearizeTrace
 ) -> tuple[Values, LinearProgram, Values]:
+    # `linear` stages the linear program: each new argument is the tangent of one primal that has a nonzero tangent.
     linear, scope = trace.linear, context.scope
     arguments = [
         JVPTracer(trace, p, linear.new_argument(type_of(p).tangent())) if nz else p
@@ -155,11 +180,14 @@ def _linearized(
     try:
         with use_trace(trace):
             results, aux = function(*arguments)
+        # One (primal, tangent) per result; the tangent is `Zero` where the result depends on no nonzero tangent.
         split = [trace.split(x) for x in results]
         out_primals, out_tangents = [p for p, _ in split], [t for _, t in split]
         if scope is not None:
             _leave_scope(linear.equations, scope)
+        # The linear program gives the nonzero tangents only. Its constants, in order of first use, are the residuals.
         jaxpr, residuals = linear.finish(nonzero_of(out_tangents))
+        # References that the linear program makes for itself become values; constants may come in front.
         if not any(map(is_reference, jaxpr.invars)):
             jaxpr, constants = without_references(jaxpr)
             residuals = [*constants, *residuals]
@@ -174,6 +202,7 @@ def _linearized(
 
 def _leave_scope(equations: Sequence[Equation], outer: NameStack) -> None:
     """Take `outer` from the name stacks of `equations`: their program runs within scopes of its own."""
+    # By identity of a name stack, the same without `outer`: many equations share one stack.
     inner: dict[int, NameStack | None] = {id(None): None}
     for equation in equations:
         scope = equation.scope
@@ -217,6 +246,7 @@ def linearized_call(
     avals = types_of(leaves)
     flat = FlatFunction(fun, caller, has_aux, tree.unflatten)
     results, program, aux = linearize_flat(flat, leaves, [is_differentiable(a) for a in avals])
+    # The residuals become the leaves of the derivative; `Derivative`, without them, is its static part.
     program, residuals = program.without_dead_code().opened()
     linear = Derivative(name_of(fun), program, tuple(avals), tree, flat.out_tree)
     result = flat.out_tree.unflatten(as_results(results))
@@ -232,6 +262,7 @@ class Derivative(NamedTuple):
     in_tree: Any
     out_tree: Any
 
+    # By identity: static data of a tree must hash, and the lists in `program` don't.
     __hash__ = object.__hash__
     __eq__ = object.__eq__
 
@@ -249,8 +280,10 @@ class Derivative(NamedTuple):
                     f"the derivative of `{self.name}` got a tangent that doesn't have the type of its argument.",
                     got=f"argument {aval.text()}, expected tangent {expected.text()}, got {got.text()}",
                 )
+        # Before: one tangent per argument. After: one per input of the linear program.
         live = [t for t, nz in strict_zip(leaves, self.program.nonzero_in) if nz]
         nonzero = replay(self.program.jaxpr, residuals, *live)
+        # Before: the nonzero tangents. After: one per result, `Zero` for the others; they are returned as zeros.
         out_tangents = spread(nonzero, self.program.nonzero_out, self.program.out_avals)
         with plumbing("linearize"):
             return unflatten_tangents(self.out_tree, as_results(map(instantiate, out_tangents)))
@@ -272,6 +305,7 @@ def _split(plan: Plan, nonzero: Mask, avals: Avals) -> _Split | None:
     """`plan` on operands of the types `avals`, linearized; None where a derivative rule raises."""
     if len({*plan.results}.difference(range(len(avals)))) < len(plan.results):
         return None  # a result that is an operand, or another result, is the same tracer
+    # Two drafts: `trace` stages the primal half, whose operands are its arguments, and the other one the linear half.
     trace = Draft()
     linearizing = LinearizeTrace(trace, Draft())
     arguments = [trace.new_argument(aval) for aval in avals]
@@ -283,14 +317,17 @@ def _split(plan: Plan, nonzero: Mask, avals: Avals) -> _Split | None:
                 nonzero,
                 linearizing,
             )
+        # The primal half gives results, then residuals; `run_split` cuts them apart.
         program = program.without_dead_code()
         primal, consts = trace.finish([*results, *program.residuals])
     except (PellucidError, TypeError, ValueError, IndexError):
         return None  # the rule will raise it again, about the user's own values
     finally:
         trace.close()
+    # A plan has operands and literals, but no constants.
     if consts:
         return None
+    # Position of each equation of the primal half: the linear half refers to these.
     steps = {e: i for i, e in enumerate(primal.equations)}
     origins = [
         steps.get(e.lineage.origins[0], -1) if e.lineage and e.lineage.origins else -1
@@ -330,6 +367,7 @@ class LinearizeTrace(JVPTrace):
         if type(t) is Zero:
             with use_trace(self.linear), plumbing("linearize"):
                 t = instantiate(t)
+        # A value of another trace becomes a constant of the linear program.
         return StagingTracer(self.linear, self.linear.atom(t), None)  # type: ignore[arg-type]
 
     def interpret(self, primitive, operands, params):
@@ -337,12 +375,14 @@ class LinearizeTrace(JVPTrace):
         return super().interpret(primitive, operands, params)
 
     def _derivative(self, primitive, primals, tangents, params):
+        # Primitives that hold programs (jit, scan, cond) split these into a primal and a linear one.
         if isinstance(primitive, Linearized) and primitive.is_linearized:
             with use_trace(self.parent):
                 return primitive.linearize(self, primals, tangents, params)
         return super()._derivative(primitive, primals, tangents, params)
 
     def run_plan(self, plan, operands):
+        # Which operands have a tangent. A plan is linearized once for each such mask.
         mask = tuple([type(x) is JVPTracer and x._trace is self for x in operands])
         if True not in mask or computes_known.value:
             return super().run_plan(plan, operands)
@@ -357,14 +397,18 @@ class LinearizeTrace(JVPTrace):
         """Results of `plan`, of which `split` is the linearized form for operands with tangents by `mask`."""
         parent, linear = self.parent, self.linear
         written = parent.equations if type(parent) is StagingTrace else []
+        # How many equations there were before, to find those that this plan adds.
         begin, linear_begin = len(written), len(linear.equations)
         with use_trace(parent):
             values = parent.run_plan(split.primal, [*map(self.primal, operands)])
+        # `values` are the results of `plan`, then the residuals.
         n_results = len(split.nonzero_out)
         results, residuals = values[:n_results], values[n_results:]
         tangents = [x.tangent for x in compress(operands, mask)]
+        # `tangents` has one entry per operand in `mask`; `moved` has one per result in `split.nonzero_out`.
         moved = linear.run_plan(split.linear, [*tangents, *residuals])
         outer = context.lineage
+        # One entry per equation that the primal half added, and a last one, which -1 finds, for plumbing.
         origins = [*[(e,) for e in written[begin:]], () if outer is None else outer.origins]
         lineages = [Lineage("linearize", equations) for equations in origins]
         for equation, step in strict_zip(linear.equations[linear_begin:], split.origins):
@@ -407,7 +451,9 @@ class LoggedLinearizeTrace(LinearizeTrace):
     def run_split(self, plan, split, operands, mask):
         at = len(self.staged_by.equations)
         results = super().run_split(plan, split, operands, mask)
+        # By position in the plan its results. The values between were never made here: stand-ins take their places.
         result_at = dict(strict_zip(plan.results, results))
+        # All values of the plan by position: operands, fixed values, then the results of each step.
         values: Values = [*operands, *plan.fixed]
         for primitive, params, take, avals, _ in plan.steps:
             step_results = [
@@ -437,6 +483,7 @@ class LoggedLinearizeTrace(LinearizeTrace):
             or self.staged_by.effects is not self.effects
         ):
             return None
+        # `atoms` has the variable of each value in the new program; `constants` the values that come from outside.
         invars = [Var(type_of(x)) for x in arguments]
         atoms: dict[Any, Any] = {_key(x): v for x, v in strict_zip(arguments, invars)}
         constants: dict[Var, Any] = {}
@@ -452,7 +499,9 @@ class LoggedLinearizeTrace(LinearizeTrace):
 
         parts = SimpleNamespace(interpret=lambda *parts: parts)  # of the equation of a staged call
         equations: list[Equation] = []
+        # One equation for each operation, in the order in which the function ran them.
         for primitive, operands, params, values, at in self.operations:
+            # `params` is the call of a function with its own derivative; the equation that it would stage is used.
             if primitive is None:
                 primitive, operands, params = params.staged(parts, operands)
             operand_atoms = [atom(x) for x in operands]
@@ -470,6 +519,7 @@ class LoggedLinearizeTrace(LinearizeTrace):
             equations.append(
                 Equation(operand_atoms, variables, primitive, params, source=source, scope=scope)
             )
+        # Keys of the results and auxiliary values that the program computes, each once, in the order of its outvars.
         computed = dict.fromkeys(key for x in (*results, *aux) if (key := _key(x)) in atoms)
         outvars = [atoms[key] for key in computed]
         jaxpr = Jaxpr([*constants], invars, equations, outvars)
@@ -483,6 +533,7 @@ class LoggedLinearizeTrace(LinearizeTrace):
         def again(*arguments: Any) -> tuple[Values, Values]:
             consts = [constants[v] for v in layered.constvars]
             replayed = replay(layered, consts, *arguments)
+            # Results that the program doesn't compute, such as constants, stay as they were.
             values = dict(strict_zip(computed, replayed))
             return (
                 [values.get(_key(x), x) for x in results],
@@ -514,7 +565,9 @@ class RuleTrace(Trace):
                 return self.linear_part(primitive, operands, params)
             return self.staged(primitive, operands, params)
         with use_trace(self.parent):
+            # Only primals: the parent computes or stages it.
             results = self.parent.interpret(primitive, operands, params)
+        # The first equation that a rule stages for primals is what the tangents say they come from.
         if self.primal_results is None and results and type(results[0]) is StagingTracer:
             self.primal_results = (results[0].equation,)
         return results
@@ -537,6 +590,7 @@ class RuleTrace(Trace):
         body = called(primitive, params)
         if body is not None:
             return replay(body, (), *operands)
+        # Being linear, it is its own derivative at zero: there linear operands are tangents, the others primals.
         linear = [_belongs(x, self.linear) for x in operands]
         at = [zeros(x.aval) if t else x for x, t in strict_zip(operands, linear)]
         tangents = [x if t else zero_of(x) for x, t in strict_zip(operands, linear)]
@@ -544,6 +598,7 @@ class RuleTrace(Trace):
             results, out_tangents = primitive.linearize(
                 self.owner, tuple(at), tuple(tangents), params
             )
+        # At zero a linear result is its tangent; a result without a tangent depends on the other operands only.
         return [p if type(t) is Zero else t for p, t in strict_zip(results, out_tangents)]
 
     def custom_call(self, call, operands):
@@ -612,6 +667,7 @@ def linearize_jaxpr(
 
     Residuals that the linear part can cheaply compute of others are left out where `recompute` says so.
     """
+    # `want` marks results that get a tangent even where it is zero. The lists are filled while `primal` is staged.
     want = listed(instantiate_results, len(jaxpr.outvars))
     programs: list[LinearProgram] = []
     sources: list[Source] = []
@@ -630,14 +686,17 @@ def linearize_jaxpr(
             program = _with_fewer_residuals(program, trace, results, recompute)
         program, residuals = program.opened()
         programs.append(program)
+        # `places` has, by variable, where a value is found already: inputs first, then results.
         inputs = {x.variable: i for i, x in enumerate(arguments)}
         forwarded[:] = [inputs.get(x.variable) if _belongs(x, trace) else None for x in results]
         places = {
             x.variable: Source("result", i) for i, x in enumerate(results) if _belongs(x, trace)
         }
         places |= {variable: Source("input", i) for variable, i in inputs.items()}
+        # Residuals that are no input and no result become further results, behind those of `jaxpr`.
         extra: Values = []
         for residual in residuals:
+            # A value from outside the program, such as an array on a device.
             if not _belongs(residual, trace):
                 sources.append(Source("constant", len(constants)))
                 constants.append(residual)
@@ -650,6 +709,7 @@ def linearize_jaxpr(
 
     primal_program, consts = stage_open(primal, jaxpr.in_avals, jaxpr.debug)
     [program] = programs
+    # Its constants, the residuals, become inputs in front: it maps (residuals, nonzero tangents) to nonzero tangents.
     linear = ClosedJaxpr(constants_as_inputs(program.jaxpr).replace(debug=unnamed(jaxpr.debug)))
     return LinearizedJaxpr(
         primal_program, consts, linear, tuple(program.nonzero_out), tuple(sources), constants,
@@ -661,12 +721,14 @@ def _with_fewer_residuals(
     program: LinearProgram, trace: StagingTrace, results: Results, worth: Worth
 ) -> LinearProgram:
     """`program` without the residuals that are cheap to compute again of others of `trace`."""
+    # Residuals from outside the primal program, by their variable in the linear program.
     constants = {
         v: r
         for v, r in strict_zip(program.jaxpr.constvars, program.residuals)
         if not _belongs(r, trace)
     }
     residuals = strict_zip(program.jaxpr.constvars, program.residuals)
+    # Each residual as a variable: of the primal program, or of the linear one if it is from outside.
     jaxpr, variables = with_fewer_residuals(
         program.jaxpr,
         [v if v in constants else r.variable for v, r in residuals],
@@ -674,6 +736,7 @@ def _with_fewer_residuals(
         {x.variable for x in results if _belongs(x, trace)},
         worth,
     )
+    # `variables` give the residuals that remain, and what computing the others again needs; back to values.
     values = [constants[v] if v in constants else StagingTracer(trace, v, None) for v in variables]
     return program._replace(jaxpr=jaxpr, residuals=values)
 

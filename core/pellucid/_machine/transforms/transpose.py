@@ -43,12 +43,14 @@ def backward_pass(
     """
     jaxpr, more_consts = without_references(jaxpr)
     consts = [*more_consts, *consts]
+    # Each variable is in one of two tables: `values` if its value is known, `linear` if it depends on a linear input.
     values = values_of_constants(jaxpr, consts)
     linear: dict[Any, LinearOperand] = {}
     if operands is None:
         operands = [LinearOperand(v.aval) for v in jaxpr.invars]  # type: ignore[arg-type]
     for var, x in strict_zip(jaxpr.invars, operands):
         (linear if type(x) is LinearOperand else values)[var] = x
+    # Equations with a linear operand are transposed, backwards; the others have known operands and run now.
     scheduled: list[Equation] = []
     nonlinear: list[Equation] = []
     for equation in jaxpr.equations:
@@ -60,6 +62,7 @@ def backward_pass(
             nonlinear.append(equation)
     run_equations(nonlinear, values)
 
+    # By variable the sum of the cotangents that have arrived from its uses so far.
     cotangent_of: dict[Any, Any] = {}
     asks_user = any(_asks_user(e) for e in scheduled if isinstance(e.primitive, _ASKING))
     zeros: set[Any] = set()
@@ -73,13 +76,16 @@ def backward_pass(
                 add_tangents(cotangent_of[atom], ct) if atom in cotangent_of else ct
             )
 
+    # One cotangent per result. A result that is no linear variable has nothing to pass it on to.
     for atom, ct in strict_zip(jaxpr.outvars, cotangents):
         if atom in linear:
             add(atom, ct)
 
     with use_facts() as facts:
+        # Backwards, so all uses of an equation's results come before it, and their cotangents are complete.
         for equation in reversed(scheduled):
             results, operands = equation.results, equation.operands
+            # No result has a nonzero cotangent: skip it, unless a rule of the user is asked for its zeros.
             if cotangent_of.keys().isdisjoint(results):
                 if not asks_user or zeros.isdisjoint(results):
                     continue
@@ -88,8 +94,10 @@ def backward_pass(
                     continue
             result_cotangents = []
             for v in results:
+                # Popped, so that its memory can be freed: no further equation uses it.
                 ct = cotangent_of.pop(v) if v in cotangent_of else Zero(v.aval)
                 result_cotangents.append(ct)
+            # What the rule sees of each operand: the value where known, a `LinearOperand` (type only) where linear.
             operand_values = [
                 value_of_literal(a)
                 if type(a) is Literal
@@ -104,6 +112,7 @@ def backward_pass(
             operand_cotangents = equation.primitive.transpose(
                 tuple(result_cotangents), tuple(operand_values), equation.params
             )
+            # The rule gives one cotangent per operand, None for those that are not linear.
             for atom, ct in strict_zip(operands, operand_cotangents):
                 if atom in linear:
                     add(atom, as_cotangent_of(atom.aval, ct))
@@ -140,11 +149,13 @@ def transpose_jaxpr(
     inputs that `mask` marks: the nonzero ones, and those in `instantiate_results`. The rules see linear inputs of the
     types `in_avals`, by default those of `jaxpr`; only weak types may differ from these.
     """
+    # `want` and `mask` have one flag per linear input; `linear` has one per input, `cotangent_avals` one per result.
     want = listed(instantiate_results, sum(linear))
     rule_avals = in_avals or jaxpr.in_avals
     mask: list[bool] = []
 
     def backward(*arguments):
+        # `arguments` are the inputs that are not linear, then the nonzero cotangents; here all get their places back.
         values = iter(arguments)
         operands = [
             LinearOperand(aval) if is_linear else next(values)  # type: ignore[arg-type]
@@ -155,12 +166,15 @@ def transpose_jaxpr(
             for v, aval in strict_zip(jaxpr.outvars, cotangent_avals)
         ]
         argument_cotangents = backward_pass(jaxpr, (), cotangents, operands)
+        # Before: one per input, None where it is not linear. After: one per linear input.
         linear_cotangents = [
             ct for ct, is_linear in strict_zip(argument_cotangents, linear) if is_linear
         ]
         mask[:] = [w or type(ct) is not Zero for w, ct in strict_zip(want, linear_cotangents)]
+        # Of these the program gives those in `mask`, as arrays.
         return [instantiate(ct) for ct, m in strict_zip(linear_cotangents, mask) if m]
 
+    # Types of `arguments`, in their order.
     avals = [v.aval for v, is_linear in strict_zip(jaxpr.invars, linear) if not is_linear]
     avals += [aval for aval in cotangent_avals if aval is not None]
     program, consts = stage_open(backward, avals, unnamed(jaxpr.debug))

@@ -89,6 +89,7 @@ def batch_flat(
     """
     trace = BatchTrace(context.trace, axis, tag, lanes)
     arguments = trace.joined(operands, dims)
+    # With the name bound, collectives in the function find the batch axis and its size.
     names = {} if axis.name is None else {axis.name: axis.size}
     try:
         with use_trace(trace), bound_axes(names):
@@ -97,6 +98,7 @@ def batch_flat(
         trace.alive = False
     split = [trace.split(x) for x in results]
     if users is not None and config.check_tracer_leaks.value:
+        # Our own references to tracers are no leaks.
         del arguments, results
         check_no_leaks(trace, name_of(users))
     return [x for x, _ in split], [d for _, d in split]
@@ -126,6 +128,7 @@ class Lanes:
         noted = self.dims
         for x, dim in strict_zip(values, dims):
             if dim is not None:
+                # Tracers of vmap and jvp wrap the value that the program computes.
                 if type(x) is not StagingTracer:
                     x = _innermost(x)
                 if x is not None and x.variable not in noted:
@@ -203,11 +206,14 @@ def vmap(
         if vmappable.registered:
             args, kwargs = vmappable.with_leaves((args, kwargs))
         leaves, tree = flatten((args, kwargs))
+        # One entry per leaf of (args, kwargs) in both lists: the axis as the user said it, None where not batched.
         specs = input_dims("vmap", fun, in_axes, args, kwargs, tree)
+        # A container that `vmap` takes apart (`Whole`) has no axis of its own: its leaves have.
         in_dims = [None if type(x) is Whole else d for x, d in strict_zip(leaves, specs)]
         leaves = checked_leaves(leaves, "vmap", fun, args, kwargs, [d is None for d in in_dims])
         if any(map(is_reference, leaves)):
             check_distinct("vmap", argument_paths(fun, args), leaves)
+        # `dims` are `in_dims` counted from the front.
         size, dims = batch_size("vmap", fun, args, kwargs, leaves, in_dims, axis_size)
         axis = BatchAxis(size, axis_name, spmd_axis_name, _shown_sharding(leaves, dims))
         out_tree: Any = None
@@ -225,6 +231,7 @@ def vmap(
         def flat(*xs):
             nonlocal out_tree
             if vmappable.registered:
+                # Before: containers of the whole batch. After: containers of one element.
                 xs = _elements(context.trace, xs, specs)
             inner_args, inner_kwargs = _with_containers(
                 lambda node, dims: node.element(dims), tree, xs, in_dims
@@ -240,6 +247,7 @@ def vmap(
         lanes = Lanes(axis)
         with use_transformation("vmap", lanes):
             results, result_dims = batch_flat(flat, axis, leaves, dims, users=fun, lanes=lanes)
+        # `result_dims` say where the batch axis of each result is, `out_dims` where the user wants it.
         out_dims = dims_of_results()
         with plumbing("vmap"), use_transformation("vmap"):
             placed = [
@@ -255,6 +263,7 @@ def vmap(
 
 def _elements(trace: Any, leaves: Operands, specs: Sequence[Any]) -> Values:
     """`leaves` with one element of the batch in place of each container that `vmap` takes apart."""
+    # Empty, or one value: the index of each element, made when the first container asks for it.
     positions: list[BatchTracer] = []
 
     def index():
@@ -300,6 +309,7 @@ def _stacked(trace: Any, results: Values, specs: Sequence[Any], place: Function)
 
 def _shown_sharding(leaves: Operands, dims: Dims) -> NamedSharding | None:
     """The sharding of the batch, as one dimension, if the types of all batched arguments show the same."""
+    # Distinct shardings of the batch axis alone among the batched arguments; None for one that is not cut.
     cuts: set[NamedSharding | None] = set()
     for x, dim in strict_zip(leaves, dims):
         if dim is not None:
@@ -341,6 +351,7 @@ def input_dims(
             else None,
         )
     dims = (
+        # One axis per leaf of `args`, the first child of `tree`; the leaves of `kwargs` follow with axis 0.
         [in_axes] * tree.children()[0].num_leaves
         if type(in_axes) is int
         else broadcast_prefix(in_axes, args, is_none, caller=f"{caller} in_axes", name="args")
@@ -359,6 +370,7 @@ def batch_size(
 ) -> tuple[int, list[BatchDim]]:
     """The length of the batch, and the axes counted from the front."""
     distinct = set() if axis_size is None else {axis_size}
+    # `distinct` are the sizes seen along batch axes, `canonical` the axes counted from the front.
     canonical = list(dims)
     for i, (x, dim) in enumerate(strict_zip(leaves, dims)):
         if dim is None:
@@ -404,6 +416,7 @@ def _placed(
     sum_match: bool,
 ):
     """A result with its batch axis where `out_axes` puts it."""
+    # Rank with the batch axis, which an unbatched result gets only now.
     ndim = type_of(x).ndim + (dim is None)
     if out_axis is None:
         if dim is None:
@@ -416,6 +429,7 @@ def _placed(
         do = f"Choose an axis from {-ndim} to {ndim - 1}."
     else:
         if dim is None:
+            # Not batched: repeated along a new axis 0, which is then moved to its place.
             x, dim = cut_alike(axis, brought_to(axis, x, None, 0), type_of(x)), 0
         return brought_to(axis, x, dim, out_axis % ndim)
     raise ArgumentValueError(
@@ -433,6 +447,7 @@ class BatchTracer(Tracer):
 
     def __init__(self, trace: BatchTrace, value: Any, dim: int) -> None:
         self._trace = trace
+        # A function sees the type of one element.
         self.aval = type_of(value).without_dim(dim)
         self.value = value
         self.dim = dim
@@ -463,6 +478,7 @@ class BatchTrace(Trace):
 
     def split(self, x: Any) -> tuple[Any, BatchDim]:
         """(value, batch dim) of `x`."""
+        # Values of other traces are the same for each element of this batch.
         if type(x) is BatchTracer and (x._trace is self or x._trace.tag is self.tag):
             return x.value, x.dim
         return x, None
@@ -476,9 +492,11 @@ class BatchTrace(Trace):
     def interpret(self, primitive, operands, params):
         values, dims = strict_zip(*map(self.split, operands)) if operands else ((), ())
         with use_trace(self.parent):
+            # `values` hold all elements of the batch, along `dims`; None where all elements share the value.
             is_batched = any(d is not None for d in dims) or is_always_transformed(primitive)
             is_batched = is_batched or _adds(primitive, values, params)
             name = self.axis.name
+            # Without a batched operand one evaluation serves all elements, unless a collective names the batch axis.
             if not is_batched and (name is None or name not in axis_names(primitive, params)):
                 return self.parent.interpret(primitive, values, params)
             results, out_dims = primitive.batch(self.axis, values, dims, params)
@@ -486,6 +504,7 @@ class BatchTrace(Trace):
 
     def custom_call(self, call, operands):
         values, dims = strict_zip(*map(self.split, operands)) if operands else ((), ())
+        # `out_dims` is still empty: the call fills it when it runs.
         batched, out_dims = call.batched(self.axis, dims, self.tag)
         with use_trace(self.parent):
             results = self.parent.custom_call(batched, values)
@@ -513,6 +532,7 @@ def batch_jaxpr(
     `batched_results`.
     """
     want = listed(batched_results, len(jaxpr.outvars))
+    # Set while `run` is staged: 0 for each result that is batched, or that `want` marks, None for the others.
     out_dims: list[BatchDim] = []
     lanes = Lanes(axis, jaxpr)
 
@@ -520,7 +540,9 @@ def batch_jaxpr(
         one = lambda *xs: replay(jaxpr, (), *xs)
         results, found_dims = batch_flat(one, axis, operands, dims, lanes=lanes)
         out_dims[:] = [0 if w or d is not None else None for w, d in strict_zip(want, found_dims)]
+        # Before: batch axes where the rules left them (`found_dims`). After: all at axis 0 (`out_dims`).
         results = aligned_at(axis, results, found_dims, out_dims)
+        # Over Explicit mesh axes types show shardings: each result gets that of the batch and of its element.
         if axis.explicit is None:
             return results
         return [
@@ -528,6 +550,7 @@ def batch_jaxpr(
             for x, o, v in strict_zip(results, out_dims, jaxpr.outvars)
         ]
 
+    # Types of whole batches: with the batch axis at `d`; unchanged where `d` is None.
     avals = [batched_aval(v.aval, axis, d) for v, d in strict_zip(jaxpr.invars, dims)]
     if varying:
         avals = [
