@@ -137,8 +137,10 @@ class CustomJvpCall(NamedTuple):
         function = captured.in_function(self.function)
 
         def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
+            # Both lists have an entry per captured value, then one per operand of the user's function.
             (values, rest), (of_captured, own) = map(captured.split, (primals, tangents))
             refuse_differentiated(captured, function, primals, nonzero_mask(of_captured))
+            # No operand that the rule knows of has a tangent.
             if not any(nonzero_mask(own)):
                 results = context.trace.custom_call(converted, primals)
                 return results, [*map(zero_of, results)]
@@ -150,6 +152,7 @@ class CustomJvpCall(NamedTuple):
     def staged(self, trace: Any, operands: Operands) -> Values:
         """Results of an equation of `trace` that calls this."""
         program, consts = stage_open(self.function, types_of(operands), DebugInfo(self.name))
+        # What the function closes over comes in front of the operands; `num_consts` says how many these are.
         params = CustomJvpParams(
             program, self.rule, self.rule_name, self.name, len(consts), self.symbolic_zeros
         )
@@ -188,11 +191,13 @@ class _BatchedJvp(NamedTuple):
             results, out_tangents = self.rule(values[: len(primals)], values[len(primals) :])
             return [*results, *out_tangents]
 
+        # A tangent has the batch axis of its primal.
         operands, operand_dims = (*primals, *tangents), (*self.dims, *self.dims)
         values, value_dims = batch_with_zeros(
             run, self.axis, operands, operand_dims, self.places.tag
         )
         n = len(values) // 2  # results, then as many tangents
+        # Results get a batch axis if they, or their tangents, may have one; tangents then get the same.
         results = self.places.place(values[:n], value_dims[:n], value_dims[n:])
         out_tangents = self.places.moved(values[n:], value_dims[n:])
         return results, [
@@ -221,6 +226,7 @@ class CustomJvpCallPrimitive(DerivativeCall[CustomJvpParams]):
         n, name, jvp, jaxpr = params.num_consts, params.name, params.jvp, params.call_jaxpr.jaxpr
 
         def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
+            # The first `n` operands are what the function closes over: the rule speaks of the others only.
             refuse_captured(name, nonzero(tangents[:n]))
             return jvp(primals[n:], tangents[n:])
 
@@ -231,6 +237,7 @@ class CustomJvpCallPrimitive(DerivativeCall[CustomJvpParams]):
     def call_of_functions(self, fun, jvp, symbolic_zeros: bool = False) -> CustomJvpCall:
         def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
             arguments = [as_rule_argument(t, symbolic_zeros) for t in tangents]
+            # The rule gives results, then as many tangents.
             values = jvp.call_wrapped(*primals, *arguments)
             n = len(values) // 2
             out_tangents = [
@@ -246,6 +253,7 @@ class CustomJvpCallPrimitive(DerivativeCall[CustomJvpParams]):
 
     def restricted(self, params: CustomJvpParams, used) -> CustomJvpParams:
         def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
+            # Both lists have one entry per result; those that nobody uses are dropped.
             results, out_tangents = params.jvp(primals, tangents)
             return list(compress(results, used)), list(compress(out_tangents, used))
 
@@ -299,6 +307,7 @@ class custom_jvp(CustomFunction):
         def rule(primals, tangents):
             result = self(*primals)
             leaves, tree = flatten(result)
+            # One sum per leaf of the result, over the arguments.
             total: Values = [*map(zero_of, leaves)]
             for t, jvp in strict_zip(tangents, jvps):
                 if jvp is not None:
@@ -336,6 +345,7 @@ class custom_jvp(CustomFunction):
 
 def _checked_tangents(rule: str, tangent, tree, avals: Avals) -> Values:
     """Leaves of a tangent that a rule returned; raises DerivativeRuleError where it doesn't fit the result."""
+    # One tangent per leaf of the result, in both lists; known zeros become `Zero`.
     leaves, tangent_tree = flatten_tangents(tree, tangent, lambda x: isinstance(x, SymbolicZero))
     if tangent_tree != tree:
         raise DerivativeRuleError(
@@ -392,13 +402,16 @@ class CustomVjpCall(NamedTuple):
         function = captured.in_function(self.function)
 
         def forward(operands: Operands, perturbed: Mask) -> Forward:
+            # Both lists have an entry per captured value, then one per operand of the user's function.
             (values, rest), (of_captured, own) = map(captured.split, (operands, perturbed))
             refuse_differentiated(captured, function, operands, of_captured)
             results, residuals, form = captured.run(self.forward, values, rest, own)
+            # Residuals are the captured values, then those of the rule, as `backward` splits them.
             return Forward(results, [*values, *residuals], form)
 
         def backward(form, residuals, cotangents):
             values, rest = captured.split(residuals)
+            # Cotangents: zero for each captured value, then those of the rule.
             own = captured.run(self.backward, values, form, rest, cotangents)
             return [*map(zero_of, values), *own]
 
@@ -409,6 +422,7 @@ class CustomVjpCall(NamedTuple):
     def rule(self, primals: Operands, tangents: Operands) -> tuple[Values, Values]:
         """Results, and tangents that only reverse mode can compute; those of references are what they hold then."""
         tangents = [_held(x, t) for x, t in strict_zip(primals, tangents)]
+        # First with captured operands, of which `forward` checks that they aren't differentiated; then without.
         perturbed = tuple(nonzero_mask(tangents))
         results, residuals, form = self.forward(primals, perturbed)
         captured = map(zero_of, primals[: self.num_captured])
@@ -418,15 +432,18 @@ class CustomVjpCall(NamedTuple):
         perturbed = tuple(nonzero_mask(tangents))
         avals = types_of(results)
         tangent_avals = [a.tangent() for a in avals]
+        # One flag per result. Integer results have no tangent, so the equation gives none for them.
         differentiable = [a.dtype != dtypes.float0 for a in tangent_avals]
         out_avals = tuple(compress(tangent_avals, differentiable))
         if not out_avals:
             return results, [*map(Zero, tangent_avals)]
         backward = _Backward(self, form, tuple(avals), perturbed)
+        # Operands of the equation: residuals, then the tangents of perturbed operands.
         params = CustomLinParams(
             backward, perturbed, len(residuals), out_avals, self.symbolic_zeros
         )
         out_tangents = bind(custom_lin_p, *residuals, *nonzero(tangents), params=params)
+        # One tangent per result again, `Zero` for the integers.
         return results, spread(out_tangents, differentiable, avals)
 
     def staged(self, trace: Any, operands: Operands) -> Values:
@@ -476,17 +493,20 @@ class _BatchedVjp(NamedTuple):
         inner: list[Forward] = []
 
         def run(*values):
+            # Results, then residuals; the form is no array, so it is kept beside.
             inner.append(self.forward(values, perturbed))
             return [*inner[0].results, *inner[0].residuals]
 
         values, value_dims = batch_flat(run, self.axis, operands, self.dims, self.places.tag)
         n = len(inner[0].results)
         results = self.places.place(values[:n], value_dims[:n])
+        # Residuals keep their batch axes where they are; the form says where.
         return Forward(results, values[n:], (inner[0].form, value_dims[n:]))
 
     def cotangents(self, form: Any, residuals: Operands, cotangents: Operands) -> Values:
         """Cotangents of the operands, summed over the batch for those without a batch axis."""
         places, (inner_form, residual_dims) = self.places, form
+        # `values` are residuals, then cotangents, whose batch axes are where those of the results are.
         n = len(residuals)
         cts, ct_dims = batch_with_zeros(
             lambda *values: self.backward(inner_form, values[:n], values[n:]),
@@ -501,12 +521,14 @@ class _BatchedVjp(NamedTuple):
 def _of_operands(axis: BatchAxis, cotangents: Operands, ct_dims: Dims, dims: Dims) -> Values:
     """Cotangents of operands with batch axes at `dims`; sums over the batch for operands without one."""
     cts: Values = []
+    # One cotangent per operand: where the operand has its batch axis, or summed if all elements share the operand.
     for ct, ct_dim, dim in strict_zip(cotangents, ct_dims, dims):
         if type(ct) is Zero:
             cts.append(Zero(batched_aval(ct.aval, axis, dim)))
         elif dim is not None:
             cts.append(brought_to(axis, ct, ct_dim, dim))
         else:
+            # An unbatched cotangent is that of each element, so it is repeated before it is summed.
             batch = ct_dim or 0
             cts.append(reduce_sum(brought_to(axis, ct, ct_dim, batch), (batch,)))
     return cts
@@ -541,10 +563,12 @@ class CustomVjpCallPrimitive(DerivativeCall[CustomVjpParams]):
         fwd, bwd, captured_avals = params.fwd, params.bwd, jaxpr.in_avals[:n]
 
         def forward(operands: Operands, perturbed: Mask) -> Forward:
+            # The first `n` operands are what the function closes over: the rules speak of the others only.
             refuse_captured(name, list(compress(operands[:n], perturbed)))
             return fwd(operands[n:], perturbed[n:])
 
         def backward(form, residuals, cotangents):
+            # One cotangent per operand: zeros for what the function closes over, then those of the rule.
             captured = [Zero(a.tangent()) for a in captured_avals]
             return [*captured, *bwd(form, residuals, cotangents)]
 
@@ -566,6 +590,7 @@ class CustomVjpCallPrimitive(DerivativeCall[CustomVjpParams]):
         avals = params.call_jaxpr.out_avals
 
         def forward(operands: Operands, perturbed: Mask) -> Forward:
+            # Before: all results. After: the `used` ones, whose cotangents `backward` gets; the others' are zero.
             results, residuals, form = params.fwd(operands, perturbed)
             return Forward(list(compress(results, used)), residuals, form)
 
@@ -588,8 +613,10 @@ class _Backward(NamedTuple):
 
     def __call__(self, residuals: Operands, cotangents: Operands) -> Values:
         """Cotangents of the perturbed operands, from those of the differentiable results."""
+        # Cotangents come for results that aren't integers; the user's function gets one per result.
         differentiable = [a.tangent().dtype != dtypes.float0 for a in self.out_avals]
         full = spread(cotangents, differentiable, self.out_avals)
+        # It gives one per operand; the equation has only perturbed ones as operands.
         return list(compress(self.call.backward(self.form, residuals, full), self.perturbed))
 
 
@@ -618,6 +645,7 @@ class CustomLin(TransposedByUser, OnReferences, Shown, Programs[CustomLinParams]
         if nonzero(tangents[:n]):
             raise self.not_forward(params)
         results = bind(self, *primals, params=params)
+        # Operands are `n` residuals, then the tangents of perturbed operands, of which `mask` marks the nonzero ones.
         mask = iter(nonzero_mask(tangents[n:]))
         perturbed = tuple([p and next(mask) for p in params.perturbed])
         backward = params.bwd._replace(perturbed=perturbed)
@@ -626,10 +654,12 @@ class CustomLin(TransposedByUser, OnReferences, Shown, Programs[CustomLinParams]
 
     def transpose(self, cotangents, operands, params):
         n = params.num_res
+        # Residuals are no linear operands, so they have no cotangents.
         return [*[None] * n, *params.bwd(operands[:n], cotangents)]
 
     def batch(self, axis, operands, dims, params):
         n = params.num_res
+        # Results and their cotangents have the batch at axis 0.
         places = [0] * len(params.out_avals)
         out_avals = tuple([batched_aval(a, axis, 0) for a in params.out_avals])
 
@@ -640,6 +670,7 @@ class CustomLin(TransposedByUser, OnReferences, Shown, Programs[CustomLinParams]
             )  # fmt: skip
             return _of_operands(axis, cts, ct_dims, dims[n:])
 
+        # `backward` gives cotangents of the perturbed operands alone: there are no others any more.
         perturbed = (True,) * (len(operands) - n)
         call = params.bwd.call._replace(backward=backward)
         batched = params._replace(
@@ -794,6 +825,7 @@ class _Rules(NamedTuple):
         parts: list[Forward] = []
 
         def flat(*leaves):
+            # Results, then residuals, as one list of values.
             parts.append(self.forward(leaves, perturbed))
             return [*parts[0].results, *parts[0].residuals]
 
@@ -844,6 +876,7 @@ def _checked_cotangents(call: FlatCall, rule: str, result) -> Values:
         )
     cotangents: Values = []
     for position, (part, child) in enumerate(strict_zip(result, children)):
+        # One cotangent per leaf of all arguments, None for zero.
         cotangents += _leaves_like(rule, position, part, child)
     checked: Values = []
     for i, (ct, aval) in enumerate(strict_zip(cotangents, call.in_avals)):
@@ -899,6 +932,7 @@ def _leaves_like(rule: str, position: int, part, tree) -> Values:
             f"{rule} returned a cotangent of another structure than its argument.",
             got=structure_lines(f"cotangents[{position}]", tree, part_tree, leaves),
         )
+    # A None stands for each leaf of the subtree in whose place it is.
     return [x for x, t in strict_zip(leaves, subtrees) for _ in range(t.num_leaves)]
 
 
@@ -951,6 +985,7 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, Values
     check_callable(fun, "closure_convert")
     leaves, in_tree = flat_arguments(example_args, "closure_convert", fun, example_args)
     program, consts, out_tree = body_of(fun, in_tree, types_of(leaves), "closure_convert")
+    # One flag per constant of the program: those that may be differentiated become arguments.
     hoisted = [
         isinstance(c, Tracer) and type_of(c).tangent().dtype != dtypes.float0 for c in consts
     ]
@@ -967,6 +1002,7 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, Values
                 "a closure-converted function got arguments of another structure than the example's.",
                 got=structure_lines("args", in_tree, tree, inputs),
             )
+        # All constants in their old order: the arguments at their places, the others as they were.
         captured = filled(hoisted, values, others)
         return out_tree.unflatten(calling(program.jaxpr)(*captured, *inputs))
 
@@ -1000,6 +1036,7 @@ class RematOpt(Defined[RematOptParams]):
     def batch(self, axis, operands, dims, params):
         n = params.num_out
         forward = batch_jaxpr(params.fwd_jaxpr.jaxpr, axis, dims)
+        # `forward.mask` has an entry per result, then per residual; both programs must agree on the results.
         batched_results = [d is not None for d in forward.mask[:n]]
         function = batch_jaxpr(params.fun_jaxpr.jaxpr, axis, dims, batched_results)
         if function.mask != forward.mask[:n]:  # the forward pass forgets the batch
@@ -1010,6 +1047,7 @@ class RematOpt(Defined[RematOptParams]):
 
     def dead_code(self, used, equation):
         n = equation.params.num_out
+        # Some residual is used: the forward pass stays.
         if any(used[n:]):
             return [True] * len(equation.operands), equation
         call = equation.replace(
@@ -1035,6 +1073,7 @@ def optimized(
     """
     avals, debug = types_of(operands), DebugInfo(name)
     opened = [stage_open(f, avals, debug) for f in (function, forward)]
+    # Both programs take what either closes over, each value once, then the operands.
     (fwd, fun), consts = with_common_consts(opened[::-1])
     params = RematOptParams(fwd, fun, len(fun.out_avals))
     return bind(remat_opt_p, *consts, *operands, params=params)

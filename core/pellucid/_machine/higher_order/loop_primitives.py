@@ -126,6 +126,7 @@ class Scan(Linearized, Structured[ScanParams]):
         return params.jaxpr.effects
 
     def slots(self, params):
+        # Operand groups 0, 1, 2 are consts, carry, xs; result groups 0, 1 are carry, ys. So are the body's.
         jaxpr, n, m = params.jaxpr.jaxpr, params.num_consts, params.num_carry
         carry = Group(Role.CARRY, m)
         return Slots(
@@ -146,15 +147,18 @@ class Scan(Linearized, Structured[ScanParams]):
         consts, carry, xs = params.split(primals)
         t_consts, t_carry, t_xs = params.split(tangents)
         masks = map(nonzero_mask, (t_consts, t_carry, t_xs))
+        # `carried` marks the carries with a tangent: also those whose tangent becomes nonzero in a later step.
         body, carried = _jvp_body(params.jaxpr.jaxpr, *masks)
         t_consts = nonzero(t_consts)
         t_carry = map(instantiate, compress(t_carry, carried))
+        # Operands: each group's values, then its tangents; consts of the derived body in front of all.
         n_consts = len(body.consts) + len(consts) + len(t_consts)
         n, n_tangents, n_ys = params.num_carry, sum(carried), len(body.mask) - params.num_carry
         results = bind(
             self, *body.consts, *consts, *t_consts, *carry, *t_carry, *xs, *nonzero(t_xs),
             params=params._replace(jaxpr=body.program, num_consts=n_consts, num_carry=n + n_tangents),
         )  # fmt: skip
+        # `results` are carry, its tangents, ys, their tangents; afterwards (carry, ys), then both kinds of tangents.
         ys = results[n + n_tangents :]
         tangents = [*results[n : n + n_tangents], *ys[n_ys:]]
         return paired([*results[:n], *ys[:n_ys], *tangents], body.mask)
@@ -163,18 +167,21 @@ class Scan(Linearized, Structured[ScanParams]):
         parts = split_scan(params, tuple(nonzero_mask(tangents)))
         consts, carry, xs = params.split(primals)
         constants = [*parts.consts, *consts]
+        # Residuals that are the same in each step are computed once, before the loop.
         hoisted = replay(parts.hoisted, (), *constants) if parts.hoisted.outvars else []
         results = bind(
             self, *constants, *hoisted, *carry, *xs,
             params=params._replace(jaxpr=parts.primal, num_consts=len(constants) + len(hoisted)),
         )  # fmt: skip
         sources = {
+            # `results` are carry, ys, then residuals stacked over the steps.
             "const": constants, "hoisted": hoisted, "xs": xs, "result": results,
             "constant": parts.constants,
         }  # fmt: skip
         fixed = [sources[place.kind][place.index] for place in parts.fixed]
         per_step = [sources[place.kind][place.index] for place in parts.per_step]
         t_consts, t_carry, t_xs = params.split(tangents)
+        # The linear scan: consts are `fixed` and the tangents of consts, xs are `per_step` and the tangents of xs.
         fixed += nonzero(t_consts)
         t_carry = [*map(trace.linear_value, compress(t_carry, parts.carried))]
         linear = params._replace(jaxpr=parts.linear, num_consts=len(fixed), num_carry=len(t_carry))
@@ -182,6 +189,7 @@ class Scan(Linearized, Structured[ScanParams]):
         return with_linear_part(trace, self, results, parts.mask, operands, linear)
 
     def transpose(self, cotangents, operands, params):
+        # One flag per operand: `is_operand` marks linear operands, `linear` also carries that depend on them.
         is_operand = [*map(is_linear, operands)]
         linear = _linear_operands(params, is_operand)
         if not all(params.split(linear)[1]):
@@ -194,19 +202,23 @@ class Scan(Linearized, Structured[ScanParams]):
         ]
         program, more, mask = transposed_body(params, linear, tuple(ct_avals))
         consts, _, xs = params.split(operands)
+        # `mask` has a flag per linear operand (consts, then all carries, then xs): whether it has a cotangent.
         residual_consts, residual_xs = _residuals(consts), _residuals(xs)
         linear_consts = [x for x in consts if is_linear(x)]
+        # Each step adds its cotangent of a const to a sum, which the reversed loop carries from zeros on.
         sums = [zeros(x.aval) for x in compress(linear_consts, mask)]
         n = params.num_carry
         carry_cts = compress(cotangents[:n], mask[len(linear_consts) :])
         carry_cts = [*map(instantiate, carry_cts)]
         results = bind(
+            # Consts: residual consts. Carry: sums, cotangents of the carry. Xs: cotangents of ys, residual xs.
             self, *more, *residual_consts, *sums, *carry_cts, *nonzero(cotangents[n:]), *residual_xs,
             params=ScanParams(
                 program, params.length, len(sums) + len(carry_cts), len(more) + len(residual_consts),
                 not params.reverse, params.unroll,
             ),
         )  # fmt: skip
+        # `results` are sums, cotangents of the carry, cotangents of xs: one for each flag set in `mask`.
         # Carries that begin with a constant have cotangents, too, which are left out.
         as_operands = [
             LinearOperand(type_of(x)) if m and not i else x
@@ -220,6 +232,7 @@ class Scan(Linearized, Structured[ScanParams]):
     def batch(self, axis, operands, dims, params):
         consts, carry, xs = params.split(operands)
         const_dims, carry_dims, xs_dims = params.split(dims)
+        # Axis 0 of xs is that of the steps, which the body doesn't see; a batch there is moved to axis 1 below.
         inner_xs_dims = [None if d is None else max(d - 1, 0) for d in xs_dims]
         n = params.num_carry
         n_ys = len(params.jaxpr.jaxpr.outvars) - n
@@ -227,6 +240,7 @@ class Scan(Linearized, Structured[ScanParams]):
             lambda batched: batch_jaxpr(
                 params.jaxpr.jaxpr,
                 axis,
+                # Consts, carry, xs. The carry must leave a step batched as it came in.
                 [*const_dims, *(0 if b else None for b in batched), *inner_xs_dims],
                 [*batched, *[False] * n_ys],
             ),
@@ -238,6 +252,7 @@ class Scan(Linearized, Structured[ScanParams]):
             self, *more, *consts, *carry, *xs,
             params=params._replace(jaxpr=program, num_consts=len(more) + params.num_consts),
         )  # fmt: skip
+        # The body gives ys with the batch at axis 0; stacked, they have the steps there and the batch behind.
         return results, [*out_dims[:n], *(None if d is None else 1 for d in out_dims[n:])]
 
     # Running --------------------------------------------------------------------------------------
@@ -256,6 +271,7 @@ class Scan(Linearized, Structured[ScanParams]):
 
         def steps(first: Any, values: Operands, count: int) -> Values:
             """Carry and outputs after `count` steps from the step `first` on."""
+            # `values` are the carry, then all of ys, of which each step writes one element.
             carry, ys = values[:n], values[n:]
             for k in range(count):
                 i = advanced(first, k) if k else first
@@ -263,6 +279,7 @@ class Scan(Linearized, Structured[ScanParams]):
                     last = ctx.constant(length - 1, dtype)
                     with ctx.named("", "sub"):
                         i = ctx.op1("stablehlo.subtract", counter, [last, i])
+                # The body takes one element of each of xs, and gives (carry, one element for each of ys).
                 elements = [
                     element_at(ctx, x, a, i, unstacked(a)) for x, a in strict_zip(xs, xs_avals)
                 ]
@@ -276,8 +293,10 @@ class Scan(Linearized, Structured[ScanParams]):
             return [*carry, *ys]
 
         with ctx.named("", "broadcast_in_dim"):
+            # Ys begin as zeros and are filled, one element in each step.
             values = [*carry, *map(ctx.zeros, ys_avals)]
         unroll = _steps_per_trip(params)
+        # `trips` runs of a while loop, of `unroll` steps each, then `rest` steps behind it.
         trips, rest = divmod(length, unroll) if unroll else (0, 0)
         zero = dtype.type(0)
         if trips == 1:
@@ -294,6 +313,7 @@ class Scan(Linearized, Structured[ScanParams]):
                 after = steps(i, before, unroll)
                 return [advanced(i, unroll), *after]
 
+            # What the while loop carries: the counter, the carry, ys.
             avals = [counter, *params.split(jaxpr.in_avals)[1], *ys_avals]
             initial = [ctx.constant(zero), *values]
             values = while_loop(ctx, avals, initial, condition, body, ordered(jaxpr.effects))[1:]
@@ -331,8 +351,11 @@ def _jvp_body(jaxpr: Jaxpr, consts: Mask, carry: list[bool], xs: Mask = ()) -> t
         lambda carried: jvp_jaxpr(jaxpr, [*consts, *carried, *xs], [*carried, *[False] * n_ys]),
         carry,
     )
+    # Inputs before: consts of the derived body, values (consts, carry, xs), tangents (consts, carry, xs).
     first = len(derived.consts)
+    # After: consts, their tangents, carry, its tangents, xs, their tangents.
     inputs = [*range(first), *_interleaved(first, consts, carried, xs)]
+    # Results before: carry, ys, tangents of both. After: carry, its tangents, ys, their tangents.
     results = _interleaved(0, carried, derived.mask[n:]) if n_ys else None
     program = rearranged(derived.program, inputs, results)
     return derived._replace(program=program), carried
@@ -344,6 +367,7 @@ def _interleaved(start: int, *masks: Mask) -> list[int]:
     A mask for each group marks the values that have tangents.
     """
     order = []
+    # Where the next group begins, among the values and among the tangents.
     value, tangent = start, start + sum(map(len, masks))
     for mask in masks:
         n, n_tangents = len(mask), sum(mask)
@@ -384,6 +408,7 @@ def split_scan(params: ScanParams, nonzero: Mask) -> ScanParts:
     consts_nz, carried, xs_nz = params.split([*nonzero])
     n_carry = params.num_carry
     n_ys = len(params.jaxpr.jaxpr.outvars) - n_carry
+    # A carry's tangent must have the same mask before and after a step: derive until `carried` stays.
     parts, carried = with_settled_carry(
         lambda carried: linearize_jaxpr(
             params.jaxpr.jaxpr,
@@ -394,10 +419,12 @@ def split_scan(params: ScanParams, nonzero: Mask) -> ScanParts:
         carried,
     )
     body = parts.primal.jaxpr
+    # `body` takes (`parts.consts`, consts, carry, xs) and gives (carry, ys, residuals that are no inputs or results).
     n_consts, n_results = len(parts.consts) + params.num_consts, n_carry + n_ys
     invariant = _invariant_atoms(body, n_consts)
     inputs: dict[Any, int] = {v: i for i, v in enumerate(body.invars)}
     outputs = body.outvars[n_carry:n_results]
+    # Variables of `body` that `place` finds to be needed: computed before the loop, and stacked as further ys.
     hoisted: Values = []
     stacked_atoms: Values = []
 
@@ -415,8 +442,10 @@ def split_scan(params: ScanParams, nonzero: Mask) -> ScanParts:
             if atom in inputs:
                 return Source("const", inputs[atom])
             return Source("hoisted", _index_of(atom, hoisted))
+        # An element of xs: the linear loop takes that array too.
         if inputs.get(atom, -1) >= n_consts + n_carry:
             return Source("xs", inputs[atom] - n_consts - n_carry)
+        # An element of ys: it is stacked already. All others (the carry, intermediate values) are stacked for it.
         if atom in outputs:
             return Source("result", n_carry + outputs.index(atom))
         return Source("result", n_results + _index_of(atom, stacked_atoms))
@@ -425,11 +454,13 @@ def split_scan(params: ScanParams, nonzero: Mask) -> ScanParts:
     primal, hoist = _with_hoisted(
         body, n_consts, [*body.outvars[:n_results], *stacked_atoms], hoisted
     )
+    # Positions among the residuals: those that are the same in each step, and those that each step has its own of.
     is_fixed = [p.kind in ("const", "hoisted", "constant") for p in places]
     fixed = [i for i, f in enumerate(is_fixed) if f]
     per_step = [i for i, f in enumerate(is_fixed) if not f]
     n_inputs = len(parts.linear.jaxpr.invars)
     first_xs = len(places) + sum(consts_nz) + sum(carried)
+    # Before: residuals, tangents (consts, carry, xs). After: `fixed`, tangents (consts, carry), `per_step`, tangents (xs).
     order = [*fixed, *range(len(places), first_xs), *per_step, *range(first_xs, n_inputs)]
     return ScanParts(
         primal, parts.consts, hoist, rearranged(parts.linear, order),
@@ -440,6 +471,7 @@ def split_scan(params: ScanParams, nonzero: Mask) -> ScanParts:
 
 def _invariant_atoms(body: Jaxpr, n_consts: int) -> set[Any]:
     """The variables of `body` that depend on nothing but its first `n_consts` inputs."""
+    # Grows in the order of equations, so an equation's operands are decided before it.
     invariant: set[Any] = set(body.invars[:n_consts])
     for equation in body.equations:
         if not equation.effects and all(
@@ -466,6 +498,7 @@ def _with_hoisted(
         Jaxpr((), consts, pure, hoisted, debug=unnamed(body.debug)), keep_inputs=True
     )
     primal = with_known(body, hoisted, results)
+    # `with_known` has the hoisted values behind all inputs; they are constants of the loop, so behind its consts.
     order = [*range(n_consts), *range(n, len(primal.invars)), *range(n_consts, n)]
     return rearranged(ClosedJaxpr(primal), order), hoist
 
@@ -481,11 +514,13 @@ def _linear_operands(params: ScanParams, is_operand: Mask) -> Mask:
     jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
     consts, carry, xs = params.split(list(is_operand))
     while True:
+        # Variables of the body that depend on a linear input.
         reached = {v for v, m in strict_zip(jaxpr.invars, [*consts, *carry, *xs]) if m}
         for equation in jaxpr.equations:
             if any(a in reached for a in equation.operands if type(a) is not Literal):
                 reached.update(equation.results)
         out = jaxpr.outvars[:n_carry]
+        # A carry whose next value is reached is linear from now on; repeated until there is no further one.
         more = [m or (type(a) is not Literal and a in reached) for m, a in strict_zip(carry, out)]
         if more == carry:
             return (*consts, *carry, *xs)
@@ -501,8 +536,10 @@ def transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> Derive
     says which of the linear operands' cotangents there are.
     """
     jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
+    # Flags of consts, carry, xs; all carries are linear here.
     consts_linear, _, xs_linear = params.split(linear)
     n_consts, n_xs = sum(consts_linear), sum(xs_linear)
+    # Which carries have a nonzero cotangent: `ct_avals` are types for (carry, ys), None for zero.
     carry_mask = tuple([a is not None for a in ct_avals[:n_carry]])
     ys_avals = ct_avals[n_carry:]
     carry_avals = [
@@ -510,6 +547,7 @@ def transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> Derive
     ][:n_carry]
     consts_in, _, xs_in = params.split(jaxpr.in_avals)
     while True:
+        # Flags of linear inputs. A carry must have a cotangent both before and after a reversed step.
         want = [*[False] * n_consts, *carry_mask, *[False] * n_xs]
         avals = [a if m else None for a, m in strict_zip(carry_avals, carry_mask)]
         derived = transpose_jaxpr(
@@ -522,6 +560,7 @@ def transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> Derive
     n_sums, transposed = sum(derived.mask[:n_consts]), derived.program
     residual_avals = [a for a, is_linear in strict_zip(jaxpr.in_avals, linear) if not is_linear]
     n_residual_consts = params.num_consts - n_consts
+    # Types of the new body's inputs by group, without the last one, residual xs.
     groups = [
         transposed.in_avals[: len(derived.consts)], residual_avals[:n_residual_consts],
         transposed.out_avals[:n_sums], [a for a in (*avals, *ys_avals) if a is not None],
@@ -529,6 +568,7 @@ def transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> Derive
 
     def body(*arguments):
         consts, residual_consts, sums, cts, residual_xs = consecutive(map(len, groups), arguments)
+        # `transposed` takes all residuals together, then cotangents, and gives cotangents of consts, carry, xs.
         cts = replay(transposed.jaxpr, (), *consts, *residual_consts, *residual_xs, *cts)
         return [*map(add_tangents, sums, cts[:n_sums]), *cts[n_sums:]]
 
@@ -543,6 +583,7 @@ def _transposed_by_parts(
     """Transpose a loop that also carries what is not linear, such as a counter."""
 
     def run(*linear):
+        # Linear operands from the arguments, the others as they are.
         return bind(scan, *filled(map(is_linear, operands), linear, operands), params=params)
 
     avals = [x.aval for x in operands if is_linear(x)]
@@ -586,6 +627,7 @@ class While(Linearized, Structured[WhileParams]):
         return params.body_jaxpr.effects | params.cond_jaxpr.effects
 
     def slots(self, params):
+        # Operand groups: 0 consts of the condition, 1 consts of the body, 2 carry. The only result group is the carry.
         carry = Group(Role.CARRY, len(params.body_jaxpr.jaxpr.outvars))
         constants = [Group(Role.CONSTANT, n) for n in (params.cond_nconsts, params.body_nconsts)]
         return Slots(
@@ -613,6 +655,7 @@ class While(Linearized, Structured[WhileParams]):
             )
         results = bind(self, *primals, params=params)
         # The number of steps is not known, so residuals have no size: the linear loop computes all again.
+        # `both` carries values and tangents; only the tangents of its results are linear, so the values are cut off.
         operands, both, carried = _differentiated(params, primals, tangents, trace.linear_value)
         out_tangents: Results = ()
         if any(carried):
@@ -631,11 +674,13 @@ class While(Linearized, Structured[WhileParams]):
     def batch(self, axis, operands, dims, params):
         cond_dims, body_dims, carry_dims = params.split(dims)
         cond_consts, body_consts, carry = params.split(operands)
+        # One flag per carry: batched at the start, by the body, or because elements end apart; repeated until it stays.
         carry_batched = [d is not None for d in carry_dims]
         while True:
             inner = [0 if b else None for b in carry_batched]
             condition = batch_jaxpr(params.cond_jaxpr.jaxpr, axis, [*cond_dims, *inner])
             body = batch_jaxpr(params.body_jaxpr.jaxpr, axis, [*body_dims, *inner], carry_batched)
+            # The condition differs between elements: some go on while others have ended.
             ends_apart = condition.mask[0] is not None
             out_batched = [ends_apart or d is not None for d in body.mask]
             if out_batched == carry_batched:
@@ -644,6 +689,7 @@ class While(Linearized, Structured[WhileParams]):
         carry = aligned_at(axis, carry, carry_dims, inner)
         if ends_apart:
             cond_consts = [*condition.consts, *cond_consts]
+            # The body tests, too, which elements go on, so it takes what the condition takes in front.
             body_consts = [*cond_consts, *body.consts, *body_consts]
             condition, body = _ending_apart(params, condition, body)
         cond_consts = [*condition.consts, *cond_consts]
@@ -672,6 +718,7 @@ class While(Linearized, Structured[WhileParams]):
         go_on = condition(list(carry))
 
         def step(values):
+            # `values` are whether to go on, then the carry.
             new = body(values[1:])
             return [condition(new), *new]
 
@@ -691,6 +738,7 @@ def _differentiated(
 
     Constants and carries are followed by their tangents; `as_value` makes an array of one that the loop carries.
     """
+    # `tested` are consts of the condition, which decides by values alone, so their tangents are dropped.
     tested, consts, carry = params.split(primals)
     _, t_consts, t_carry = params.split(tangents)
     body, carried = _jvp_body(
@@ -699,6 +747,7 @@ def _differentiated(
     t_carry = map(as_value, compress(t_carry, carried))
     constants = [*body.consts, *consts, *nonzero(t_consts)]
     tangent_avals = [a.tangent() for a in compress(params.body_jaxpr.out_avals, carried)]
+    # Inputs before: its consts, the carry. After: the same, then the carried tangents, which it doesn't use.
     condition = rearranged(
         params.cond_jaxpr, [*range(len(params.cond_jaxpr.jaxpr.invars)), *tangent_avals]
     )
@@ -722,6 +771,7 @@ def _ending_apart(
         return Derived(*stage_open(run, tested.in_avals, tested.debug), (None,))
 
     def guarded_step() -> Derived:
+        # Both programs take (own consts, carry); `step` takes consts of the condition, of the body, then the carry.
         n_carry = len(jaxpr.outvars)
         n_tested = len(tested.invars) - n_carry
 
@@ -729,6 +779,7 @@ def _ending_apart(
             carry = values[len(values) - n_carry :]
             [goes_on] = replay(tested, (), *values[:n_tested], *carry)
             new = replay(jaxpr, (), *values[n_tested:])
+            # False takes the first case: elements that have ended keep their carry.
             return [chosen(goes_on, x, y) for x, y in strict_zip(carry, new)]
 
         avals = [*tested.in_avals[:n_tested], *jaxpr.in_avals]
