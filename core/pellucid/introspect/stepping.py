@@ -146,6 +146,7 @@ class Frame:
         so does one in whose programs a value was edited. To go back over an edit takes it back.
         """
         self.undo(position)
+        # Equations on the way that somebody looked into: their runs give the results, in order of position.
         for index in sorted(self.calls):
             call = self.calls[index]
             if self._ran <= index < position and (call.equation.effects or call.n_edits):
@@ -158,6 +159,7 @@ class Frame:
     def run_next(self) -> None:
         """Run the next equation alone, to know all of its results, and stop behind it."""
         equation, position = self.jaxpr.equations[self.position], self.position
+        # A DropVar is a result that nothing uses: it has no value to know.
         targets = [v for v in equation.results if type(v) is not DropVar]
         if any(v not in self.values for v in targets):
             self.read(equation.operands)
@@ -195,6 +197,7 @@ class Frame:
 
     def drop(self) -> None:
         """Forget values before this position that can be computed again."""
+        # Kept: values made before and used from here on, inputs, results of effects and edited calls, edits.
         lasting = {v for v, (origin, used) in self._uses() if origin < self.position <= used}
         lasting.update(self.jaxpr.invars)
         calls = {c.equation for c in self.calls.values() if c.n_edits}
@@ -226,7 +229,9 @@ class Frame:
     def edit(self, variable: Var, value: Any) -> None:
         """Give a variable another value from this position on. What was computed before, from the old one, stays."""
         position = self.position
+        # Values made before and used from here on are computed first, from the old value.
         self.read([v for v, (origin, used) in self._uses() if origin < position <= used])
+        # A shallow copy will do: `cut` makes new dicts, so those of the copy stay as they are.
         self._original = copy.copy(self)
         self._base = position
         self._edited |= {variable}
@@ -244,6 +249,7 @@ class Frame:
     def undo(self, position: int) -> None:
         """Take back the edits that were made behind a position."""
         while self._original is not None and position < self._base:
+            # The frame as it was before its last edit; its `_original` leads to the edit before.
             vars(self).update(vars(self._original))
         edited = [i for i, call in self.calls.items() if i >= position and call.n_edits]
         if edited:
@@ -252,6 +258,7 @@ class Frame:
 
     def chains_ahead(self, next_stop: int) -> list[Chain]:
         """The programs that run when one steps on from here, into an equation, or to `next_stop`."""
+        # Equations before `start` have run, or all of their results are computed.
         start = max(self._ran, self._filled)
         chains = []
         if start == self.position and self.equation is not None and can_enter(self.equation):
@@ -280,9 +287,11 @@ class Frame:
 
     def _shown(self, position: int) -> list[Var]:
         """Variables used from a position on, and the last with each name that is computed anew, if these are small."""
+        # Made before `position` and used from there on.
         live = [v for v, (origin, used) in self._uses() if origin < position <= used]
         names = value_names(self.jaxpr)
         equations = self.jaxpr.equations[self._ran : position]
+        # By the user's name the variable that was assigned last.
         values = {names[v]: v for e in equations for v in e.results if v in names}
         is_small = sum(n_bytes(v.aval) for v in values.values()) <= MAX_STRETCH_BYTES
         return [*live, *values.values()] if is_small else live
@@ -307,9 +316,12 @@ class Frame:
 
     def _needed(self, variables: Sequence[Any], end: int) -> tuple[list[Equation], list[Var]]:
         """The equations that compute `variables`, and have effects before `end` and didn't run, and their results."""
+        # `needed`: variables still to be computed; `targets`: results to be kept; `chosen`: equations, last one first.
         needed = {v for v in variables if v not in self.values}
         targets, chosen = [v for v in dict.fromkeys(variables) if v in needed], []
+        # Backwards: equations that need an operand come before the one that gives it.
         for index in range(end - 1, self._base - 1, -1):
+            # Effects from `_ran` on have still to happen; before it an equation runs only if its result is needed.
             if index < self._ran and not needed:
                 break
             equation = self.jaxpr.equations[index]
@@ -323,6 +335,7 @@ class Frame:
                 a for a in equation.operands if type(a) is not Literal and a not in self.values
             )
         if self._original is not None:
+            # What no equation behind the edit gives was computed before it: the frame before the edit has it.
             before = [v for v in needed if v not in self.values]
             self.values.update(strict_zip(before, self._original.read(before)))
             targets = [v for v in targets if v not in before]
@@ -334,6 +347,7 @@ class Frame:
             return self._run_checked(equations, targets)
         is_one = len(equations) == 1 and not isinstance(equations[0].primitive, Programs)
         if is_one and self.positions is None:
+            # One primitive without programs runs as an eager call, which is compiled once for all places.
             [equation] = equations
             operands = [a.val if type(a) is Literal else self.values[a] for a in equation.operands]
             interpret = lambda: context.trace.interpret(
@@ -353,10 +367,12 @@ class Frame:
             checked = checked_program(program.jaxpr, user_checks)
         operands = [self.values[v] for v in program.jaxpr.invars]
         results = run_at(self.positions, checked.program, operands, checked.consts)
+        # `results` are a code (one per position, 0 for no failure), what messages show, then the targets.
         codes, *notes = results[: checked.n_notes]
         failed = np.flatnonzero(codes)
         if failed.size:
             avals = [aval for site in checked.sites for aval in site.avals]
+            # One row per position where the check's values differ between positions, else a single one.
             rows = [np.reshape(x, (-1, *a.shape)) for x, a in strict_zip(notes, avals)]
             values = [x[min(failed[0], len(x) - 1)] for x in rows]
             error_of(np.ravel(codes)[failed[0]], values, checked.sites).throw()
@@ -386,6 +402,7 @@ def _stretch(jaxpr: Jaxpr, start: int) -> _Stretch | None:
     """
     key = "stretch", start
     if key not in jaxpr.memo:
+        # `end` is the position behind the stretch, `size` the bytes of its results.
         end, size = start, 0
         for equation in jaxpr.equations[start : start + STRETCH_LENGTH]:
             size += sum(n_bytes(v.aval) for v in equation.results)
@@ -419,6 +436,7 @@ def _chains_within(
     """The first stretches of each program of an equation, behind what cuts its operands into those of one run."""
     slots: Slots = slots_of(equation)
     constant = (lambda x: x) if positions is None else positions.spread
+    # Values by key: the position of an operand, or "run" for the number of the run.
     operands: dict[Any, Any] = {
         i: constant(a.val) if type(a) is Literal else values.get(a)
         for i, a in enumerate(equation.operands)
@@ -426,7 +444,9 @@ def _chains_within(
     if any(x is None for x in operands.values()):
         return []
     steps: list[Step] = []
+    # Keys of the operands by group; a step that cuts operands puts keys of its results in their places.
     groups: list[list[Any]] = slots.split([*operands])
+    # The first step of a `shard_map`: whole operands to parts at the positions.
     if equation.primitive is shard_map_p:
         inner = Positions(equation.params, positions)
         parts = [("part", i) for i in operands]
@@ -437,6 +457,7 @@ def _chains_within(
         )
     avals = [a.aval for a in equation.operands] if positions else map(type_of, operands.values())
     loop = PartialLoop(slots, tuple(avals), positions)
+    # Of a scan the next step: from stacked operands to their elements for one run.
     if stacked := loop.stacked(groups):
         program = loop.element().program
         elements = [("element", key) for key in stacked]
@@ -446,6 +467,7 @@ def _chains_within(
     chains = []
     for slot in slots.programs:
         jaxpr = slot.program.jaxpr
+        # Each input of the program by the key of its value.
         keys = dict(strict_zip(jaxpr.invars, slots.gathered(slot, groups)))
         stretches = steps_of(_stretches_from(jaxpr, 0), positions, keys)
         chains.append(Chain([*steps, *stretches], operands))
@@ -455,6 +477,7 @@ def _chains_within(
 def _segment(jaxpr: Jaxpr, equations: Sequence[Equation], results: Sequence[Var]) -> ClosedJaxpr:
     """A program of some equations of another one, which takes what they don't compute."""
     computed = {v for e in equations for v in e.results}
+    # What the equations use and don't compute, each variable once, in order of first use.
     inputs: Any = dict.fromkeys(
         a for e in equations for a in e.operands if type(a) is not Literal and a not in computed
     )
@@ -474,8 +497,10 @@ class Call:
         if self.is_shard_map:
             self.positions = Positions(equation.params, positions)
             operands = run(self.positions.cut(), operands)
+        # Operands by group; of a `shard_map` their parts at all positions.
         self.groups = self.slots.split(operands)
         self.frames: dict[Turn, Frame] = {}
+        # By number of a run the carry before it; `groups` has that of run 0.
         self._carries: dict[int, Values] = {}
         if self.slots.carries:
             [(position, _)] = self.slots.carries
@@ -484,6 +509,7 @@ class Call:
         self._loop = PartialLoop(self.slots, tuple(avals), self.positions)
         self._flags: dict[Any, Any] = {}
         """By key of a search, and first run of a window, whether its conditions hold in each run."""
+        # Positions of programs: the conditions of a loop, and the body; of a cond the branch that is chosen.
         self._predicates = [i for i, slot in enumerate(self.slots.programs) if slot.is_predicate]
         self._body = next(i for i, slot in enumerate(self.slots.programs) if not slot.is_predicate)
         if self.slots.choosing:
@@ -526,13 +552,16 @@ class Call:
         if turn not in self.frames:
             slot, number = self.slots.programs[turn[0]], turn[1]
             groups = self.groups
+            # Of stacked operands the body takes one element for this run.
             if stacked := self._loop.stacked(groups):
                 elements = self._run(self._loop.element(), [np.int32(number)], stacked)
                 groups = self._loop.with_elements(groups, elements)
             groups = [*groups]
             for i, _ in self.slots.carries:
+                # A condition that ends a loop comes after the body, so it tests the next run's carry.
                 groups[i] = self.carry(number + (slot.is_predicate and self.slots.ends))
             if len(self.frames) >= REMEMBERED_RUNS and not self.equation.effects:
+                # The oldest one without an edit is forgotten: it can be computed again.
                 self.frames.pop(
                     next((t for t, f in self.frames.items() if not f.n_edits), turn), None
                 )
@@ -551,6 +580,7 @@ class Call:
         which, number = turn
         if not self.is_loop:
             return None
+        # Turns alternate: condition 0, body 0, condition 1, …; or body 0, condition 0, … if the condition ends it.
         if which in self._predicates:
             if self._holds(turn) == self.slots.ends:
                 return None
@@ -577,6 +607,7 @@ class Call:
         runs = self.runs()
         if not self._predicates:
             return (self._body, runs - 1) if runs else None
+        # A condition before the body is tested once more than the body runs.
         return (self._predicates[0], runs - 1 if self.slots.ends else runs)
 
     def turns_of(self, number: int) -> list[Turn]:
@@ -615,6 +646,7 @@ class Call:
     def carry(self, number: int) -> Values:
         """The carry before run `number` of the body."""
         if number not in self._carries:
+            # `near` is the last run before `number` whose carry is known, or follows from an edited run.
             near, body = max(n for n in self._carries if n <= number), self._body
             edited = [
                 n for (which, n), frame in self.frames.items()
@@ -623,6 +655,7 @@ class Call:
             if edited and not self.equation.effects:
                 near = max(edited) + 1
                 self._carries[near] = self._loop.carried(self._ended((body, near - 1)))
+            # Runs with effects, and one that was looked into, give their results; others run as one program.
             if self.equation.effects or (number == near + 1 and (body, near) in self.frames):
                 for each in range(near, number):
                     self._keep_carry(each + 1, self._loop.carried(self._ended((body, each))))
@@ -635,6 +668,7 @@ class Call:
     def _keep_carry(self, number: int, carry: Values) -> None:
         self._carries[number] = carry
         if len(self._carries) > REMEMBERED_RUNS:
+            # The oldest goes, but not the first entry: the carry before run 0 can't be computed.
             del self._carries[[*self._carries][1]]
 
     def meeting(self, search: Search, number: int, *, is_forward: bool = True) -> int | None:
@@ -645,6 +679,7 @@ class Call:
         """
         runs = self.runs()
         while 0 <= number - (not is_forward) < runs:
+            # The window's first run. Backwards the search begins with the run before `number`.
             lower = (number - (not is_forward)) // WINDOW_RUNS * WINDOW_RUNS
             flags = self._searched(search, lower, min(lower + WINDOW_RUNS, runs))
             numbers = lower + np.flatnonzero(flags)
@@ -661,7 +696,9 @@ class Call:
             bounds = [np.int32(lower), np.int32(upper)]
             carry = self.carry(lower) if self.slots.carries else []
             inputs = [*search.values, *self._inputs(carry)]
+            # The program gives a flag per run of the window, and the carry behind the window.
             flags, *carry = self._run(self._loop.searching(search), bounds, inputs)
+            # One row per position of a `shard_map`; the last window has flags for runs that there aren't.
             rows: Any = np.reshape(np.asarray(flags), (-1, WINDOW_RUNS))
             self._flags[key] = np.any(rows[:, : upper - lower], axis=0)
             if self.slots.carries and upper not in self._carries:
@@ -701,18 +738,21 @@ class Call:
             return run(self.positions.joined(), results) if self.is_shard_map else results  # type: ignore[union-attr]
         runs, body = self.runs(), self.slots.programs[self._body]
         carries = self.carry(runs) if self.slots.carries else []
+        # Per run, what it gives by result group.
         outputs = [dict(self.slots.given(body, self._ended((self._body, i)))) for i in range(runs)]
         results: Values = []
         for i, group in enumerate(self.slots.results):
             if group.role is Role.CARRY:
                 results += carries
             else:
+                # `rows` has a list per run, in order of elements; a `column` is one result in all runs.
                 rows = [each[i] for each in (outputs[::-1] if self.slots.is_reversed else outputs)]
                 results += [stack(list(column), self._axis) for column in strict_zip(*rows)]
         return results
 
     def _ended(self, turn: Turn) -> Values:
         frame = self.frame(turn)
+        # The frame runs to its end for the results, and then stands where it stood.
         position = frame.position
         frame.move(len(frame.jaxpr.equations))
         results = frame.results()
@@ -881,6 +921,7 @@ def latest_variables(jaxpr: Jaxpr, position: int, function: str | None = None) -
     has_arguments = function is None or function.rpartition(".")[2] == name_of(jaxpr)
     results = [v for e in jaxpr.equations[:position] for v in e.results]
     latest = {}
+    # In order of assignment: later variables replace earlier ones of the same name.
     for variable in [*jaxpr.invars, *results]:
         name = names.get(variable)
         if name is None:

@@ -53,20 +53,25 @@ function layPart(graph: LevelGraph): LevelLayout {
   // Edges against the order are turned for the layout and turned back at the end.
   const low = graph.from.map((from, edge) => Math.min(from, graph.to[edge]!));
   const high = graph.from.map((from, edge) => Math.max(from, graph.to[edge]!));
+  // Row of each box: edges go from `low` down to `high`.
   const rank = ranks(adjacency(count, high, low), adjacency(count, low, high), graph.pins);
   const chains = splitEdges(rank, low, high, count);
 
+  // Nodes from here on: the `count` boxes, then a bend for each row that a routed edge crosses.
   const total = chains.rank.length;
   const widths = new Float32Array(total).fill(BEND_WIDTH);
   const isBend = new Uint8Array(total).fill(1, count);
   graph.widths.forEach((width, node) => (widths[node] = width + NODE_GAP));
+  // Neighbours of each node in the row above and in the row below.
   const up = adjacency(total, chains.to, chains.from);
   const down = adjacency(total, chains.from, chains.to);
   const rowCount = chains.rank.reduce((most, row) => Math.max(most, row + 1), 0);
   const layers = orderLayers(chains.rank, up, down, rowCount);
   const centre = horizontalPlaces({ layers, up, down, widths, isBend });
 
+  // The left side of the leftmost node, at which the drawing begins.
   const left = centre.reduce((least, x, node) => Math.min(least, x - widths[node]! / 2), Infinity);
+  // Upper side of each row, and of a row behind the last; `gaps` has the space below each row.
   const top = new Float32Array(rowCount + 1);
   const rowHeight = new Float32Array(rowCount);
   graph.heights.forEach((height, node) => {
@@ -82,6 +87,7 @@ function layPart(graph: LevelGraph): LevelLayout {
   for (let row = 0; row < rowCount; row++) {
     top[row + 1] = top[row]! + rowHeight[row]! + gaps[row]!;
   }
+  // 1 for boxes that an edge enters.
   const hasOperands = new Uint8Array(count);
   high.forEach(node => (hasOperands[node] = 1));
   const x = new Float32Array(count);
@@ -97,16 +103,19 @@ function layPart(graph: LevelGraph): LevelLayout {
     }
     width = Math.max(width, x[node]! + graph.widths[node]!);
   }
+  // Edges may run further to the right than any box.
   for (let bend = count; bend < total; bend++) {
     width = Math.max(width, centre[bend]! - left - NODE_GAP / 2 + BEND_WIDTH / 2);
   }
 
   const ports = attach(graph, low, high, chains, centre);
+  // All paths one after another in `points`; that of `edge` begins at pointStarts[edge] and ends at the next.
   const pointStarts = new Uint32Array(edgeCount + 1);
   const points: number[] = [];
   for (let edge = 0; edge < edgeCount; edge++) {
     if (chains.isRouted[edge] === 1) {
       const path = route(edge);
+      // The path was made from the upper to the lower box; an edge against the order begins at the lower one.
       if (graph.from[edge]! > graph.to[edge]!) {
         reversePairs(path);
       }
@@ -128,6 +137,7 @@ function layPart(graph: LevelGraph): LevelLayout {
     const end = high[edge]!;
     const shift = left + NODE_GAP / 2;
     const startRow = chains.rank[start]!;
+    // Pairs x, y: from the lower side of the first box by the bends to the upper side of the last box.
     const path = [ports.out[edge]! - shift, y[start]! + graph.heights[start]!];
     const rowEnd = top[startRow]! + rowHeight[startRow]!;
     if (path[1]! < rowEnd - 1) {
@@ -138,6 +148,7 @@ function layPart(graph: LevelGraph): LevelLayout {
       const row = chains.rank[node]!;
       const at = centre[node]! - shift;
       path.push(at, top[row]!);
+      // Straight through the row, beside its boxes.
       if (rowHeight[row]! > 0) {
         path.push(at, top[row]! + rowHeight[row]!);
       }
@@ -157,6 +168,7 @@ interface Chains {
 
 /** Cuts edges over several rows into segments between neighbouring rows. */
 function splitEdges(rank: Int32Array, low: Int32Array, high: Int32Array, count: number): Chains {
+  // Before: a row per box. After: a row per box, then per bend, edge by edge.
   const ranksOut = Array.from(rank);
   const from: number[] = [];
   const to: number[] = [];
@@ -166,6 +178,7 @@ function splitEdges(rank: Int32Array, low: Int32Array, high: Int32Array, count: 
     const start = low[edge]!;
     const end = high[edge]!;
     const span = rank[end]! - rank[start]!;
+    // Segments from box to bend to … to box, each one row long.
     if (span > 0 && span <= LONGEST_EDGE) {
       isRouted[edge] = 1;
       let last = start;
@@ -178,6 +191,7 @@ function splitEdges(rank: Int32Array, low: Int32Array, high: Int32Array, count: 
       from.push(last);
       to.push(end);
     }
+    // Counted among the bends: those of `edge` are nodes count + bendStarts[edge] to count + bendStarts[edge + 1].
     bendStarts[edge + 1] = ranksOut.length - count;
   }
   return {
@@ -198,6 +212,7 @@ function attach(
   centre: Float64Array,
 ): { out: Float64Array; in: Float64Array } {
   const count = graph.widths.length;
+  // Where an edge goes first from its box (or comes from last): the next bend, or the other box.
   const neighbour = (edge: number, atStart: boolean): number => {
     const first = chains.bendStarts[edge]!;
     const end = chains.bendStarts[edge + 1]!;
@@ -207,13 +222,16 @@ function attach(
     return centre[count + (atStart ? first : end - 1)]!;
   };
   const fixed = (edge: number, atStart: boolean): number => {
+    // The upper end of a turned edge is the one at which it enters a box.
     const isTurned = graph.from[edge] !== low[edge];
     return (atStart === isTurned ? graph.toPorts : graph.fromPorts)[edge]!;
   };
   const spread = (ends: Int32Array, atStart: boolean): Float64Array => {
     const result = new Float64Array(low.length);
+    // Edges by the box at this end of them.
     const byNode = adjacency(count, ends, ends);
     for (let node = 0; node < count; node++) {
+      // From left to right by where they go, so that they don't cross at the box.
       const edges = Array.from(byNode.edges.subarray(byNode.starts[node], byNode.starts[node + 1]))
         .filter(edge => chains.isRouted[edge] === 1)
         .sort((a, b) => neighbour(a, atStart) - neighbour(b, atStart));
@@ -232,6 +250,7 @@ function attach(
 }
 
 function reversePairs(path: number[]): void {
+  // Reversing the numbers turns each pair around, too: swap x and y back.
   path.reverse();
   for (let i = 0; i < path.length; i += 2) {
     [path[i], path[i + 1]] = [path[i + 1]!, path[i]!];
@@ -240,6 +259,7 @@ function reversePairs(path: number[]): void {
 
 /** Nodes of each part that hangs together, in order of their first node. */
 function components(graph: LevelGraph): number[][] {
+  // A forest, one tree per part; the root is the first node of its part.
   const parent = Int32Array.from(graph.widths.keys());
   const find = (node: number): number => {
     while (parent[node] !== node) {
@@ -268,6 +288,7 @@ function components(graph: LevelGraph): number[][] {
 
 function pack(graph: LevelGraph, parts: readonly number[][]): LevelLayout {
   const count = graph.widths.length;
+  // For each node its part, and its place within the part.
   const partOf = new Int32Array(count);
   const placeIn = new Int32Array(count);
   parts.forEach((part, index) =>
@@ -276,6 +297,7 @@ function pack(graph: LevelGraph, parts: readonly number[][]): LevelLayout {
       placeIn[node] = place;
     }),
   );
+  // Edges of each part, in order; within a part they are counted anew, as nodes are.
   const edgesOf: number[][] = parts.map(() => []);
   graph.from.forEach((from, edge) => edgesOf[partOf[from]!]!.push(edge));
   const layouts = parts.map((part, index) =>
@@ -296,9 +318,11 @@ function pack(graph: LevelGraph, parts: readonly number[][]): LevelLayout {
   const y = new Float32Array(count);
   const pathOf: (Float32Array | undefined)[] = [];
   layouts.forEach((layout, index) => {
+    // From places within a part back to nodes and edges of the whole.
     parts[index]!.forEach((node, place) => {
       x[node] = layout.x[place]! + left[index]!;
       y[node] = layout.y[place]! + top[index]!;
+      // Parts differ in height; their last rows stand at the bottom of the whole.
       if (graph.pins[node] === 1) {
         y[node] = height - graph.heights[node]!;
       }
@@ -309,6 +333,7 @@ function pack(graph: LevelGraph, parts: readonly number[][]): LevelLayout {
         path[i]! += left[index]!;
         path[i + 1]! += top[index]!;
       }
+      // The last y: the edge follows its box to the bottom.
       if (path.length > 0 && graph.pins[graph.to[edge]!] === 1) {
         path[path.length - 1] = height;
       }
@@ -339,6 +364,7 @@ function shelve(
   let rowHeight = 0;
   let width = 0;
   for (const box of boxes) {
+    // The box doesn't fit into this row any more: begin the next one.
     if (x > 0 && x + box.width > limit) {
       x = 0;
       y += rowHeight + ROW_GAP;

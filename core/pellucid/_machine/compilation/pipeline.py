@@ -175,11 +175,14 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
         )
         jaxpr, first_consts = run_pass("discharge references", without_references, program.jaxpr)
         jaxpr, more_consts = run_pass("inline small calls", inline_small_calls, jaxpr)
+        # (variable, value) of each constant: those of references, of the program, of calls that were inlined.
         all_consts = strict_zip(jaxpr.constvars, [*first_consts, *program.consts, *more_consts])
         prune = functools.partial(remove_dead_equations, keep_inputs=request.keep_unused)
         jaxpr, used = run_pass("remove dead equations", prune, jaxpr)
+        # Constants that are still used; `used` has a flag per argument.
         live = set(jaxpr.constvars)
         all_consts = [(var, c) for var, c in all_consts if var in live]
+        # A portable module holds its constants (`embedded`); in others they are arguments, in front (`consts`).
         embedded = {v: _on_host(c) for v, c in all_consts if request.is_portable}
         consts: Values = [c for var, c in all_consts if var not in embedded]
         if not request.is_portable and not request.is_partitioned:
@@ -209,6 +212,7 @@ def _equations(jaxpr: Jaxpr, request: Request) -> Any:
     """Equations of the dimension variables of a program and the sizes of its inputs."""
     avals = jaxpr.in_avals
     names = request.argument_names
+    # Names belong to the last inputs; constants come in front of them.
     unnamed = [f"argument {i}" for i in range(len(avals) - len(names))]
     symbol = next(symbol for aval in avals for symbol in symbols_of(aval))
     return symbol.equations([getattr(a, "shape", ()) for a in avals], [*unnamed, *names])
@@ -369,6 +373,7 @@ def _executable(lowered: LoweredProgram, shared: Loaded, facts: Precompiled | No
         loaded=loaded,
         in_avals=lowered.in_avals,
         out_avals=tuple(map(aval_at, jaxpr.out_avals, results)),
+        # One per constant, then one per argument of the program, also for those that the module doesn't take.
         in_shardings=[*lowered.const_shardings, *arguments],
         out_shardings=results,
         used=lowered.used,
@@ -405,9 +410,11 @@ def _placements(lowered: LoweredProgram, loaded: LoadedExecutable) -> tuple[Valu
     n_tokens = len(lowered.module.ordered_effects)
     arguments = list(request.argument_shardings)
     if None in arguments:
+        # Parameters of the executable: tokens, constants, then only the arguments that are `used`.
         used = [i for i, k in enumerate(lowered.used) if k]
         messages = (loaded.get_parameter_shardings() or ())[n_tokens + len(lowered.consts) :]
         avals = [lowered.in_avals[i] for i in used]
+        # By position of an argument; those that aren't used may be anywhere and get `whole`.
         chosen = dict(strict_zip(used, _chosen(request, messages, [None] * len(used), avals)))
         arguments = [chosen.get(i, whole) if a is None else a for i, a in enumerate(arguments)]
     avals = lowered.jaxpr.out_avals
@@ -415,6 +422,7 @@ def _placements(lowered: LoweredProgram, loaded: LoadedExecutable) -> tuple[Valu
     if None in results:
         kinds, messages = [None] * len(avals), ()
         if request.is_partitioned or any(getattr(a, "memory_space", None) for a in avals):
+            # Results of the executable: tokens, then those of the program.
             kinds = loaded.get_output_memory_kinds()[0][n_tokens:]
             messages = (loaded.get_output_shardings() or ())[n_tokens:]
         chosen = _chosen(request, messages, kinds, avals)
@@ -506,6 +514,7 @@ def inline_small_calls(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
 def _module_options(
     jaxpr: Jaxpr, const_shardings: Sequence[Any], used: Mask, request: Request
 ) -> ModuleOptions:
+    # Positions of the arguments that the module takes. Lists for the module: constants first, then these.
     keep = [i for i, k in enumerate(used) if k]
     n_consts = len(const_shardings)
     donated = (*[False] * n_consts, *(bool(request.donated) and request.donated[i] for i in keep))
@@ -554,6 +563,7 @@ def _aliases(jaxpr: Jaxpr, donated: Mask, request: Request) -> tuple[int | None,
     """
     if not any(donated) or request.placement.size > 1:
         return ()
+    # By type the positions of results that no donated argument has taken yet, in order.
     free = {}
     for i, aval in enumerate(jaxpr.out_avals):
         free.setdefault(_memory_key(aval), []).append(i)

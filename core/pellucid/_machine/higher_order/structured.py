@@ -55,17 +55,21 @@ class Structured(OnReferences, Programs[P]):
     def discharge(self, operands, params):
         # References that a loop writes are carried, in front; those that a branch writes are further results.
         slots = self.slots(params)
+        # Operands by group (consts, carry, xs, …); `inputs` has for each program what it takes of them.
         groups = slots.split(operands)
         inputs = [slots.gathered(slot, groups) for slot in slots.programs]
         bodies = [
             discharged(slot.program.jaxpr, values)
             for slot, values in strict_zip(slots.programs, inputs)
         ]
+        # Cells that some program writes, each once, in the order of operands; `ids` are their identities.
         ids = {id(x[i]) for body, x in strict_zip(bodies, inputs) for i in body.written}
         cells: list[Cell] = [*{id(x): x for x in operands if id(x) in ids}.values()]
         # An input's key: the id of a written cell, or minus the position of another operand.
         keys = slots.split([id(x) if id(x) in ids else -i for i, x in enumerate(operands)])
+        # By key the operand: for a cell the value that it holds.
         values = dict(strict_zip(chain(*keys), held(operands)))
+        # Before: written cells where operands had them. After, in a loop: in front of the carry, and nowhere else.
         new_keys = keys
         for carry, _ in slots.carries:
             new_keys = [[k for k in group if k not in ids] for group in keys]
@@ -78,7 +82,9 @@ class Structured(OnReferences, Programs[P]):
                     got=", ".join(slot.program.in_avals[i].text() for i in body.written),
                     do="Write to it in the body.",
                 )
+            # `body.program` takes (`n` constants, its inputs) and gives (`m` results, last values of cells that it wrote).
             own_keys, n = slots.gathered(slot, keys), len(body.consts)
+            # By key its input; `finals`, by key of a cell that it wrote, the result with the last value.
             positions = {key: n + i for i, key in enumerate(own_keys)}
             m = len(body.program.out_avals) - len(body.written)
             finals = {own_keys[i]: m + j for j, i in enumerate(body.written)}
@@ -89,14 +95,17 @@ class Structured(OnReferences, Programs[P]):
                     *range(n),
                     *(
                         positions[k] if k in positions else type_of(values[k])
+                        # A type stands for an input that only other programs use.
                         for k in slots.gathered(slot, new_keys)
                     ),
                 ],
+                # Results after: each cell's last value (`~`: its input, if not written here), then its own.
                 [*(finals[k] if k in finals else ~positions[k] for k in written), *range(m)],
             )
             opened.append((program, body.consts))
         new_groups = [[values[k] for k in group] for group in new_keys]
         results = bind_programs(self, params, slots, new_groups, opened)
+        # `results` begin with one value per cell.
         for cell, value in zip(cells, results, strict=False):
             cell.value = value
         return results[len(cells) :]
@@ -104,6 +113,7 @@ class Structured(OnReferences, Programs[P]):
     def dead_code(self, used, equation):
         slots = self.slots(equation.params)
         first, *others = [slot.program.jaxpr for slot in slots.programs]
+        # Masks for operands and results of the equation; `programs` is None where nothing goes.
         key = ("dead code", tuple(used), slots.operands, tuple(others))
         programs, used_operands, used_results = first.remembered(key, lambda: _pruned(slots, used))
         if programs is None:
@@ -138,12 +148,15 @@ def _pruned(slots: Slots, used: Mask) -> tuple[list[ClosedJaxpr] | None, list[bo
     Carries that a program needs for the next run are among the results. None stands for unchanged programs.
     """
     results = slots.split_results(used)
+    # Flags by group, of operands and of results. The index of a cond is always needed.
     needed = [[group.role is Role.INDEX] * group.size for group in slots.operands]
     pruned: list[Jaxpr] = []
     is_settled = False
+    # A carry that a program takes must be given by the run before, which may need more operands: repeat.
     while not is_settled:
         is_settled, pruned = True, []
         for slot in slots.programs:
+            # The results that this program has to give; None for all.
             mask = None if slot.is_predicate else [u for g in slot.gives for u in results[g]]
             jaxpr, inputs = remove_dead_equations(slot.program.jaxpr, mask)
             pruned.append(jaxpr)
@@ -159,6 +172,7 @@ def _pruned(slots: Slots, used: Mask) -> tuple[list[ClosedJaxpr] | None, list[bo
     if all(used_operands) and all(used_results) and all(is_same):
         return None, used_operands, used_results
     programs = [
+        # An input stays if any program needs it: they take the same groups of operands.
         ClosedJaxpr(jaxpr.replace(invars=list(compress(full.invars, slots.gathered(slot, needed)))))
         for slot, jaxpr, full in strict_zip(slots.programs, pruned, originals)
     ]
@@ -177,6 +191,7 @@ def bind_programs(
     The constants of a program become operands in front of the first group that it takes.
     """
     new_groups, programs = [*groups], [program for program, *_ in opened]
+    # Programs that take the same first group, such as branches, have their constants in common.
     for home in {slot.takes[0] for slot in slots.programs}:
         here = [i for i, slot in enumerate(slots.programs) if slot.takes[0] == home]
         shared, values = with_common_consts([opened[i] for i in here])
@@ -197,6 +212,7 @@ a `Body`, the result of `stage_open`."""
 
 def with_common_consts(opened: Sequence[Opened]) -> tuple[tuple[ClosedJaxpr, ...], Values]:
     """The programs with all their constants, equal objects once, in front of their common inputs; and these constants."""
+    # Each object once, in order of first use, with its position in front of the common inputs.
     values = {id(x): x for _, consts, *_ in opened for x in consts}
     positions = {key: i for i, key in enumerate(values)}
     avals = [type_of(x) for x in values.values()]
@@ -210,6 +226,7 @@ def with_common_consts(opened: Sequence[Opened]) -> tuple[tuple[ClosedJaxpr, ...
 
 def with_common_inputs(program: ClosedJaxpr, positions: Ints, avals: Avals) -> ClosedJaxpr:
     """The program with inputs of types `avals` in front, of which its first inputs are those at `positions`."""
+    # Inputs before: own first inputs, rest. After: all of `avals` (a type where the program has no such input), rest.
     front: Values = [*avals]
     for i, position in enumerate(positions):
         front[position] = i
@@ -239,6 +256,7 @@ def with_settled_carry(
     """(what `derive` gives for a mask of carries, the mask), from `carried` on, once a step marks the carries that it takes."""
     while True:
         derived = derive(carried)
+        # A program gives back at least the marks of the carries that it takes, so the mask only grows.
         returned = marks(derived)[: len(carried)]
         if returned == carried:
             return derived, returned

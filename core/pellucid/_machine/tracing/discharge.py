@@ -99,7 +99,9 @@ def without_references(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
     if not uses_references(jaxpr):
         return jaxpr, []
     closed = constants_as_inputs(jaxpr)
+    # References among the inputs stay references, as `operands` has no cells: only those made within go.
     values = discharged(closed, closed.invars)
+    # Inputs before: new constants, constants, arguments. After: the first two are constants again.
     program, n = values.program.jaxpr, len(values.consts) + len(jaxpr.constvars)
     opened = program.replace(constvars=program.invars[:n], invars=program.invars[n:])
     return opened, values.consts
@@ -107,9 +109,11 @@ def without_references(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
 
 def _discharged(jaxpr: Jaxpr, passed: frozenset[int]) -> Discharged:
     trace = StagingTrace(jaxpr.debug)
+    # By variable its value or cell; by position of an input that is a reference, the cell and what it held at first.
     values: dict[Any, Any] = {}
     cells: dict[int, tuple[Cell, Any]] = {}
     for i, var in enumerate(jaxpr.invars):
+        # The input becomes one of what the reference holds; other inputs keep their variables.
         if type(var.aval) is AbstractRef and i not in passed:
             tracer = trace.new_argument(var.aval.inner_aval)
             values[var] = cell = Cell(tracer)
@@ -119,6 +123,7 @@ def _discharged(jaxpr: Jaxpr, passed: frozenset[int]) -> Discharged:
             values[var] = StagingTracer(trace, var, None)
     with use_trace(trace), use_no_scope():
         _run_on_cells(trace, jaxpr, values, keep=True)
+    # Positions of references that hold another value in the end; their last values are results behind the others.
     written = tuple([i for i, (cell, before) in cells.items() if cell.last_value is not before])
     results = values_of(jaxpr.outvars, values)
     if any(type(x) is Cell for x in results):
@@ -142,6 +147,7 @@ def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, 
             operands = values_of(equation.operands, values)
             knows_references = _knows_references(equation, operands)
             if keep and not knows_references:
+                # Operands as they are now: what was read from a reference is another variable than before.
                 atoms = [
                     a if type(a) is Literal else trace.atom(x)
                     for a, x in strict_zip(equation.operands, operands)
@@ -199,13 +205,16 @@ class ValueProgram:
         body = discharged(jaxpr)
         n_more = len(body.consts)
         inputs = body.program.jaxpr.invars
+        # Inputs of the program on values: new constants, what was closed over (`n`), arguments.
         captured, arguments = inputs[n_more : n_more + n], inputs[n_more + n :]
+        # Of what was closed over: values of references change, so they become inputs; the others stay constants.
         referred = [i for i in range(n) if is_reference(jaxpr.invars[i])]
         constants = [i for i in range(n) if i not in referred]
         opened = body.program.jaxpr.replace(
             constvars=[*inputs[:n_more], *(captured[i] for i in constants)],
             invars=[*(captured[i] for i in referred), *arguments],
         )
+        # For each input of `closed` its position in `jaxpr`: `written` are counted there, and from now on here.
         order = [*referred, *range(n, len(jaxpr.invars))]
         self.closed = ClosedJaxpr(opened, [*body.consts, *(consts[i] for i in constants)])
         self.closed_over = [consts[i] for i in referred]
@@ -237,6 +246,7 @@ class ValueProgram:
         """The results of the program among those of `closed`; references that it wrote get their new values."""
         if not self.written:
             return results
+        # In the order of the inputs of `closed`; `results` end with one value per written reference.
         references, n = [*self.closed_over, *leaves], len(results) - len(self.written)
         for position, value in strict_zip(self.written, results[n:]):
             references[position].value = value

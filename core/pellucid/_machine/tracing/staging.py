@@ -99,6 +99,7 @@ class StagingTracer(Tracer):
         equations = {v: e for e in self._trace.equations for v in e.results}
         variable = self.variable
         while variable in equations:
+            # Back along equations with a single operand, to the argument that the value was computed from.
             operands = {v for v in equations[variable].operands if isinstance(v, Var)}
             if len(operands) != 1:
                 return None
@@ -147,12 +148,15 @@ class StagingTrace(Trace):
 
     def interpret(self, primitive, operands, params) -> Values:
         if isinstance(primitive, Folds):
+            # Results that are known without an equation, such as those of an operation that changes nothing.
             folded = primitive.fold(operands, params)
             if folded is not None:
                 return folded
+        # Within `ensure_compile_time_eval` what depends on no traced value runs now.
         if computes_known.value and _all_known(operands):
             with use_trace(bottom()) as trace:
                 return trace.interpret(primitive, operands, params)
+        # One variable or literal per operand, and its type.
         atoms: list[Any] = []
         avals = []
         for x in operands:
@@ -182,6 +186,7 @@ class StagingTrace(Trace):
         """Write the equations of `plan`, whose types are known; all come from the user's line at hand."""
         if computes_known.value:
             return super().run_plan(plan, operands)
+        # Both by position in the plan, growing with each step: `values` are tracers, `atoms` their variables.
         values: Values = [*operands, *plan.fixed]
         atoms: Values = [*map(self.atom, operands), *plan.literals]
         facts = context
@@ -214,10 +219,12 @@ class StagingTrace(Trace):
         kind = type(x)
         if kind is StagingTracer and x._trace is self:
             return x.variable
+        # One object is one constant. Its entry keeps the object alive, so no other one gets its id.
         constant = self.constants.get(id(x))
         if constant is not None:
             return constant[0]
         if isinstance(x, Tracer):
+            # A user's rule may run with other values in place of those that it captured.
             value = substituted(x, self.parent)
             if value is not x:
                 return self.atom(value)
@@ -231,6 +238,7 @@ class StagingTrace(Trace):
             if operand is not x:
                 return self.atom(operand)
             aval = type_of(x)
+            # Scalars of the host are written into equations; all else becomes a constant of the program.
             if getattr(aval, "shape", None) == () and isinstance(x, _LITERALS):
                 return Literal(x, aval)
         var = Var(aval)
@@ -242,6 +250,7 @@ class StagingTrace(Trace):
         outvars = [self.atom(x) for x in results]
         if self.superseded:
             self._drop_superseded(outvars)
+        # In order of first use; entries of literals are no constants.
         constants = [(v, x) for v, x in self.constants.values() if type(v) is Var]
         jaxpr = Jaxpr(
             [v for v, _ in constants],
@@ -254,6 +263,7 @@ class StagingTrace(Trace):
         return jaxpr, [x for _, x in constants]
 
     def _drop_superseded(self, outvars: Sequence[Var | Literal]) -> None:
+        # Backwards: a superseded equation stays if a result, or an equation that stays, uses it.
         used: set[Any] = {*outvars}
         live = []
         for equation in reversed(self.equations):
@@ -358,6 +368,7 @@ def stage(
     if on.trace_finished:
         publish(TraceFinished(name, function, jaxpr, time.perf_counter() - start))
     if config.check_tracer_leaks.value:
+        # Our own references to tracers are no leaks.
         del arguments, results
         check_no_leaks(trace, name)
     return jaxpr, consts
