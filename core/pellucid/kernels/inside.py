@@ -92,6 +92,7 @@ def loop(
 
     def run(body: Function) -> Any:
         has_carry = init_carry is not None
+        # The number of turns, rounded up.
         count = upper - lower if isinstance(step, int) and step == 1 else -((lower - upper) // step)
         if isinstance(count, int):
             count = max(count, 0)
@@ -325,6 +326,7 @@ def _points(caller: str, ref: Any) -> tuple[RefView, tuple[Any, ...] | None, Any
     (index, operands), *more = view.steps
     if more or not isinstance(index, RefIndex):
         return view, None, None
+    # Per axis the position behind the last element that is taken; None where only the run knows it.
     ends = [
         None if entry is None or entry.start is None else entry.start + entry.span
         for entry in index.entries
@@ -332,6 +334,7 @@ def _points(caller: str, ref: Any) -> tuple[RefView, tuple[Any, ...] | None, Any
     if all(end is not None and end <= dim for end, dim in strict_zip(ends, index.shape)):
         return view, None, None
     shape = index.result_shape(types_of(operands))
+    # Dimensions of the result: `n_vector` that index arrays have in common, at `index.position`, and one per slice.
     n_vector = len(shape) - len(index.windows)
     windows = iter([*range(index.position), *range(index.position + n_vector, len(shape))])
     rest = iter(operands)
@@ -339,15 +342,18 @@ def _points(caller: str, ref: Any) -> tuple[RefView, tuple[Any, ...] | None, Any
     for entry, dim in strict_zip(index.entries, index.shape):
         if entry is None:
             x = convert_element_type(next(rest), np.dtype(np.int32))
+            # An index array is aligned at the last of the common dimensions.
             end = index.position + n_vector
             axes = tuple(range(end - type_of(x).ndim, end))
         else:
             start = np.int32(entry.start) if entry.start is not None else next(rest)
             start = convert_element_type(start, np.dtype(np.int32))
+            # The positions of a slice's elements.
             x = start + iota(np.dtype(np.int32), entry.size) * np.int32(entry.stride)
             axes = (next(windows),)
         x = broadcast_in_dim(x, shape, axes) if shape else x
         fits = (x >= 0) & (x < dim)
+        # Positions outside become the length of the axis: a negative one would count from the end.
         positions.append(select_n(fits, broadcast_to(np.int32(dim), shape), x))
         inside = fits if inside is None else inside & fits
     return view, tuple(positions), inside

@@ -96,6 +96,7 @@ class KernelCall(Shown, Defined[KernelCallParams]):
     def linearize(self, trace, primals, tangents, params):
         if params.smooth is None:
             return super().linearize(trace, primals, tangents, params)
+        # Results from the kernel itself, tangents from the program with zeros beyond the edges.
         smooth = JitParams(params.name, params.smooth)
         tangents = jit_p.linearize(trace, primals, tangents, smooth)[1]
         return bind(self, *primals, params=params), tangents
@@ -220,6 +221,7 @@ class _Call(NamedTuple):
         smooth = None
         if kernel.has_edges:
             smooth, same = stage_open(functools.partial(kernel.run, edge=zeros), avals, debug)
+            # One list of operands serves both programs, so they must have the same constants.
             smooth = smooth if [*map(id, same)] == [*map(id, consts)] else None
         params = KernelCallParams(program, kernel, self.name, smooth)
         return out_tree.unflatten(bind(pallas_call_p, *consts, *operands, params=params))
@@ -232,6 +234,7 @@ class _Call(NamedTuple):
                 f"{self.caller}: the grid spec prefetches {n_scalars} arguments.",
                 got=f"{len(args)} arguments",
             )
+        # Arguments are the prefetched scalars, then the inputs; operands begin with the traced sizes of the grid.
         scalars, scalar_tree = tree_flatten(args[:n_scalars])
         inputs, in_tree = tree_flatten(args[n_scalars:])
         for x in (*scalars, *inputs):
@@ -245,11 +248,13 @@ class _Call(NamedTuple):
         described, out_tree = tree_flatten(out_shape, is_leaf=lambda x: isinstance(x, MemoryRef))
         out_avals = [_described(self.caller, x) for x in described]
         sizes = [self._size(n) for n in self.spec.grid]
+        # `grid` has None in the places of traced sizes, which are `bounds`, in the same order.
         bounds = [n for n in sizes if not isinstance(n, int)]
         grid = tuple([n if isinstance(n, int) else None for n in sizes])
         mapped: list[list[BlockMapping]] = []
         scalar_refs = [abstract_ref(a.strip_weak_type()) for a in types_of(scalars)]
         in_avals = [a.strip_weak_type() for a in types_of(inputs)]
+        # `mapped` gets two lists, one mapping per input and one per result.
         for kind, specs, tree, avals in (
             ("in_specs", self.spec.in_specs, in_tree, in_avals),
             ("out_specs", self.spec.out_specs, out_tree, out_avals),
@@ -263,6 +268,7 @@ class _Call(NamedTuple):
             )
         aliases = self._aliases([*types_of(scalars), *in_avals], out_avals)
         found = with_indices([*mapped[0], *mapped[1]], grid)
+        # `found` has the mappings of inputs, then those of results.
         n = len(in_avals)
         scratch_leaves, scratch_tree = tree_flatten(
             self.spec.scratch_shapes, is_leaf=lambda x: hasattr(x, "shape") and hasattr(x, "dtype")
@@ -306,6 +312,7 @@ class _Call(NamedTuple):
     def _aliases(self, avals: Sequence[Any], out_avals: Sequence[Any]) -> dict[int, int]:
         """The input of each aliased result."""
         found: dict[int, int] = {}
+        # The user states results by input; `found` has inputs by result.
         for i, o in self.aliases.items():
             if not (0 <= i < len(avals) and 0 <= o < len(out_avals)) or o in found:
                 raise ArgumentValueError(
@@ -325,6 +332,7 @@ class _Call(NamedTuple):
         self, grid, scalars, scalar_tree, inputs, in_tree, results, out_tree, scratch, scratch_tree
     ) -> tuple[ClosedJaxpr, Values]:
         """The kernel as a program: of constants, the position in the grid, traced bounds, and references; and the constants."""
+        # Types of the references, in the order of the kernel's arguments: scalars, inputs, results, scratch.
         refs = [
             *scalars,
             *(abstract_ref(m.block_aval) for m in (*inputs, *results)),
@@ -334,14 +342,17 @@ class _Call(NamedTuple):
         trees = (scalar_tree, in_tree, out_tree, scratch_tree)
 
         def run(*values: Any) -> Values:
+            # `values` are the position along each axis, the traced sizes, then the references.
             ids, bounds = values[: len(grid)], iter(values[len(grid) :])
             sizes = tuple([next(bounds) if n is None else n for n in grid])
+            # References by group, each in the tree of the user's arrays, or types of scratch.
             parts, start = [], len(grid) + n_dynamic
             for tree in trees:
                 parts.append(tree.unflatten(values[start : start + tree.num_leaves]))
                 start += tree.num_leaves
             scalar_refs, in_refs, out_refs, scratch_refs = parts
             outs = out_refs if isinstance(out_refs, (tuple, list)) else (out_refs,)
+            # Scratch in a dict is passed by name, else by position behind the results.
             keywords = scratch_refs if isinstance(scratch_refs, dict) else {}
             more = (
                 ()
@@ -375,6 +386,7 @@ class _Call(NamedTuple):
         grid = kernel.grid
         for mapping in (*kernel.inputs, *kernel.results):
             check_inside(self.caller, mapping, grid)
+        # Position of the first result among the references.
         first = len(kernel.scalars) + len(kernel.inputs)
         for i, mapping in enumerate(kernel.results):
             is_complete = i not in kernel.aliases

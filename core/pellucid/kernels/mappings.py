@@ -91,6 +91,7 @@ class BlockMapping(NamedTuple):
         """(first elements of the block of the program at `ids`, sizes for each `BoundedSlice`)."""
         results: Values = [None] * len(self.dims)
         bounds: Values = []
+        # The index map runs only where some index isn't known, or where it also gives sizes.
         if any(k is None for k in self.known) or len(self.program.jaxpr.outvars) > len(self.dims):
             results = replay(self.program.jaxpr, (), *ids, *scalars)
             results, bounds = results[: len(self.dims)], results[len(self.dims) :]
@@ -112,6 +113,7 @@ class BlockMapping(NamedTuple):
             if type(dim) is Blocked:
                 behind = (-n % size if n else size) if size else 0
             elif type(dim) is not Squeezed:
+                # A block may begin at the last element, unless the table says where the last one begins.
                 last = n + before + behind - 1
                 if self.indices is not None and len(self.indices):
                     last = int(self.indices[:, i].max())
@@ -132,6 +134,7 @@ def mapping_of(
     index_map = spec.index_map
 
     def indices(*args: Any) -> Values:
+        # The position in the grid, then the prefetched scalars in the tree of the user's arguments.
         given = (*args[:n_axes], *scalar_tree.unflatten(args[n_axes:]))
         result = (0,) * len(dims) if index_map is None else index_map(*given)
         entries = list(result) if isinstance(result, (tuple, list)) else [result]
@@ -215,6 +218,7 @@ def with_indices(
         used = remove_dead_equations(mapping.program.jaxpr)[1]
         return not any(used[n_axes:])
 
+    # `free` depend on no scalar; of these, `asked` have an index that isn't known without running the map.
     free = [m for m in mappings if looked_at(m)]
     asked = [m for m in free if None in m.known]
     columns: dict[int, Values] = {}
@@ -239,6 +243,7 @@ def with_indices(
         if not any(mapping is m for m in free):
             result.append(mapping)
             continue
+        # A row per program, a column per dimension of the array.
         table = np.empty((total, len(mapping.dims)), INT32)
         for i, known in enumerate(mapping.known):
             if type(known) is Along:
@@ -268,6 +273,7 @@ def _looked_at(mapping: BlockMapping, table: np.ndarray, ids: np.ndarray) -> Blo
         ):
             table[:, i] //= dim.block_size
             dims[i], known[i] = Blocked(dim.block_size), None
+        # The table may show what the map didn't: one index in all programs, or the position along an axis.
         if known[i] is None and (table[:, i] == table[0, i]).all():
             known[i] = int(table[0, i])
         axes = [
@@ -336,6 +342,7 @@ def check_written(
     if table is None or any(type(dim) in (Element, BoundedSlice) for dim in mapping.dims):
         return
     total = math.prod(mapping.n_blocks)
+    # For each program the number of its block, counted row by row.
     numbers = np.zeros(len(table), np.int64)
     for column, n in strict_zip(table.T, mapping.n_blocks):
         numbers = numbers * max(n, 1) + column
@@ -355,6 +362,7 @@ def check_written(
     for axis in (
         parallel if total > 1 else ()
     ):  # one block for all is scratch, as kernels of libraries have it
+        # Each (block, position along the axis) as one number: if there are more than blocks, some block has two positions.
         pairs = numbers * (grid[axis] or 1) + ids[axis]
         if len(np.unique(pairs)) > len(visited):
             _, first, counts = np.unique(numbers, return_index=True, return_counts=True)
@@ -366,10 +374,12 @@ def check_written(
                 do='Let the block depend on that axis, or declare it "arbitrary".',
             )
     mode = mapping.spec.pipeline_mode
+    # Programs at which the block changes: with more stays than blocks, some block is left and visited again.
     runs = 1 + np.flatnonzero(numbers[1:] != numbers[:-1])
     if len(runs) + 1 > len(visited) and getattr(mode, "revisit", None) is not RevisitMode.ANY:
         starts = np.concatenate([[0], runs])
         firsts = np.unique(numbers[starts], return_index=True)[1]
+        # The first stay that is not the first one at its block.
         again = starts[np.setdiff1d(np.arange(len(starts)), firsts)[0]]
         raise ArgumentValueError(
             f"{caller}: a block of {mapping.name} is left and visited again, which devices don't keep.",

@@ -59,6 +59,7 @@ def emit_pipeline(
         raise UnsupportedError("emit_pipeline: cores can't share a grid yet.")
     is_leaf = lambda x: isinstance(x, BlockSpec)
     in_leaves = tree_leaves(in_specs, is_leaf=is_leaf)
+    # In the order of the references: inputs, then results.
     specs = [*in_leaves, *tree_leaves(out_specs, is_leaf=is_leaf)]
 
     def run(*refs: Any) -> None:
@@ -74,10 +75,12 @@ def emit_pipeline(
         def step(t: Any, _: None) -> None:
             ids = position(t, grid)
             views = [_block(spec, ref, ids) for spec, ref in strict_zip(specs, refs)]
+            # With a mask, elements beyond the edge are undefined when read, and dropped when written.
             every = [np.ones(view.shape, bool) for view in views]
             blocks = [new_ref(load(v, mask=mask)) for v, mask in strict_zip(views, every)]
             with within(Position(tuple(ids), tuple(grid), None)):
                 body(*([tuple(ids)] if _explicit_indices else []), *blocks)
+            # Only the blocks of results are written back.
             for i in range(len(in_leaves), len(specs)):
                 store(views[i], blocks[i][...], mask=every[i])
 

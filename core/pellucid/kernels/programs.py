@@ -104,10 +104,12 @@ class Kernel:
 
         `edge` gives what stands beyond the edges of arrays, by default undefined elements.
         """
+        # `operands` are the traced sizes of the grid, in the order of its axes, then scalars and inputs (`given`).
         rest = iter(operands)
         bounds = [next(rest) for n in self.grid if n is None]
         given: Values = [*rest]
         n_given = len(given)
+        # One value per reference of the body: scalars, inputs, results, scratch. Positions are counted in this list.
         values: Values = [*given]
         for i, mapping in enumerate(self.results):
             value = given[self.aliases[i]] if i in self.aliases else undefined(mapping.aval)
@@ -119,11 +121,13 @@ class Kernel:
             x if m is None else padded(x, m, edge or undefined)
             for x, m in strict_zip(values, mappings)
         ]
+        # Without a program the results stay as they begin.
         if 0 not in self.grid:
             finals = _Sweep(self, bounds, given[: len(self.scalars)]).finals(values)
             values = [finals.get(i, x) for i, x in enumerate(values)]
         return [
             unpadded(x, m)
+            # Of all references only the results are given back.
             for x, m in strict_zip(values[n_given : n_given + len(self.results)], self.results)
         ]
 
@@ -135,20 +139,26 @@ class _Sweep:
         self.kernel, self.bounds, self.scalars = kernel, bounds, scalars
         self.body = discharged(kernel.body.jaxpr)
         self.mappings = kernel.mappings
+        # Positions of the references that programs write, and so hand on to the next one.
         self.carried = sorted(kernel.written)
+        # Axes of the grid: programs along `batched` run at once (vmap), those along `loops` one after another.
         self.batched = batched_axes(kernel)
         self.loops = [a for a in range(len(kernel.grid)) if a not in self.batched]
+        # For each reference, by dimension, how it is cut into blocks for the batched axes.
         self.splits = [
             {} if m is None else _splits(m, self.batched, kernel.grid) for m in self.mappings
         ]
 
     def finals(self, values: Values) -> dict[int, Any]:
         """What the references that are written hold in the end, by position, from what all hold at first."""
+        # Per reference its value with cut dimensions, and for each batched axis the dimension that its vmap takes.
         cut = [self._cut(x, splits) for x, splits in strict_zip(values, self.splits)]
         places = [_places(labels, self.batched) for _, labels in cut]
         function: Callable[..., Any] = self._program
         n_ids = len(self.batched)
+        # One vmap per batched axis; the one for the first axis is applied last, so it is the outermost.
         for level in reversed(range(n_ids)):
+            # Operands are the position along each batched axis, then the references.
             in_axes = [0 if k == level else None for k in range(n_ids)]
             in_axes += [place[level] for place in places]
             # Scratch is each program's own; everything else that is carried is cut along every batched axis.
@@ -168,6 +178,7 @@ class _Sweep:
 
     def _cut(self, x: Any, splits: dict[int, Split]) -> tuple[Any, list[int | None]]:
         """`x` with dimensions cut into (blocks, block), and the batched axis of each dimension of the result."""
+        # `limits`: how far the blocks reach. Elements behind are left out, and `_joined` puts them back.
         shape, labels, limits = [], [], list(type_of(x).shape)
         for dim, n in enumerate(type_of(x).shape):
             if dim in splits:
@@ -198,18 +209,22 @@ class _Sweep:
 
     def _program(self, *operands: Any) -> Values:
         """Values of the kept references after a loop over the axes that are not batched."""
+        # Operands are the position along each batched axis, then one value per reference.
         n = len(self.batched)
         batched_ids, values = operands[:n], list(operands[n:])
+        # Sizes of the axes of the loop. Batched axes have known sizes, so all traced ones (`bounds`) belong here.
         sizes = [self.kernel.grid[a] for a in self.loops]
         bounds = iter(self.bounds)
         sizes = [next(bounds) if n is None else n for n in sizes]
 
         def step(t: Any, carried: Values) -> Values:
+            # The position along all axes of the grid, from those along batched axes and the turn of the loop.
             ids: Values = [None] * len(self.kernel.grid)
             for axis, i in strict_zip(self.batched, batched_ids):
                 ids[axis] = i
             for axis, i in strict_zip(self.loops, position(t, sizes)):
                 ids[axis] = i
+            # By position of a written reference what it holds now; the others hold what they did at first.
             now = dict(strict_zip(self.carried, carried))
             return self._step(ids, [now.get(i, x) for i, x in enumerate(values)])
 
@@ -223,6 +238,7 @@ class _Sweep:
         else:
             total = functools.reduce(lambda a, b: a * b, [_as_int32(n) for n in sizes])
             carried = fori_loop(np.int32(0), total, step, carried)
+        # Scratch is dropped: nobody sees it after the programs.
         return [x for i, x in strict_zip(self.carried, carried) if i in self._kept]
 
     def _step(self, ids: Values, values: Values) -> Values:
@@ -233,7 +249,9 @@ class _Sweep:
         ]
         blocks = [x if v is None else v.read(x) for x, v in strict_zip(values, views)]
         bounds = [_as_int32(n) for n in self.bounds]
+        # The body takes its constants, the position, traced sizes, then one block per reference.
         inputs = [*self.body.consts, *self.kernel.consts, *ids, *bounds, *blocks]
+        # It gives the new blocks of the written references, in the order of `carried`.
         results = replay(self.body.program.jaxpr, (), *inputs)
         after = []
         for i, new in strict_zip(self.carried, results):
@@ -245,6 +263,7 @@ class _Sweep:
 def position(t: Any, sizes: Sequence[Any]) -> Values:
     """The position in a grid of `sizes` of its program number `t`, row by row."""
     ids: Values = []
+    # From the last axis, which is the fastest, to the second; the first one gets what remains.
     for n in reversed(sizes[1:]):
         if isinstance(n, int) and n == 1:
             ids.append(np.int32(0))
@@ -292,6 +311,7 @@ class _View(NamedTuple):
         new = reshape(new, sizes)
         inside = self._inside(x, sizes)
         if inside is not None:
+            # A start outside is clamped: what lies at the clamped place is written back unchanged.
             new = select_n(inside, dynamic_slice(x, [*map(_start, starts)], sizes), new)
         if _is_whole(x, starts, sizes):
             return new
@@ -300,12 +320,14 @@ class _View(NamedTuple):
     def _inside(self, x: Any, sizes: Shape) -> Any:
         """For each element of the block whether it has a place in the array; None where all do."""
         inside = None
+        # Indices that depend on data weren't checked before; a block that isn't wholly inside counts as outside.
         if self.mapping.indices is None:
             for start, size, n in strict_zip(self.starts, sizes, type_of(x).shape):
                 if not isinstance(start, int):
                     fits = (start >= 0) & (start <= n - size)
                     inside = fits if inside is None else inside & fits
         inside = None if inside is None else broadcast_in_dim(inside, sizes, ())
+        # Of a BoundedSlice only the first elements, as many as its size says, are there.
         bounded = [i for i, dim in enumerate(self.mapping.dims) if type(dim) is BoundedSlice]
         for i, bound in zip(bounded, self.bounds, strict=False):
             positions = broadcast_in_dim(iota(INT32, sizes[i]), sizes, (i,))
@@ -323,6 +345,7 @@ def _start(start: Any) -> Any:
 
 def _view(mapping: BlockMapping, splits: dict[int, Split], ids: Values, scalars: Operands) -> _View:
     starts, bounds = mapping.starts(ids, scalars)
+    # A program has only its own part of a split dimension.
     return _View(mapping, [0 if i in splits else start for i, start in enumerate(starts)], bounds)
 
 
@@ -338,6 +361,7 @@ def _splits(mapping: BlockMapping, batched: Sequence[int], grid: Sequence[Any]) 
     """For the dimensions of an array along which the block's index is the position along a batched axis, how to cut them."""
     splits: dict[int, Split] = {}
     for i, (dim, known) in enumerate(strict_zip(mapping.dims, mapping.known)):
+        # Each batched axis cuts one dimension: the first whose block index is the position along it.
         is_block = type(known) is Along and type(dim) in (Blocked, Squeezed)
         if (
             is_block
@@ -382,6 +406,7 @@ def padded(x: Any, mapping: BlockMapping, edge: Callable[[ShapedArray], Any]) ->
     """`x` with what `edge` gives around it, so that all blocks are whole."""
     for axis, amounts in enumerate(mapping.padding()):
         aval = type_of(x)
+        # Each a list of one part, or none.
         before, behind = [
             [edge(aval.update(shape=resized(aval.shape, axis, n)))] if n else [] for n in amounts
         ]
@@ -411,9 +436,11 @@ def batched_axes(kernel: Kernel) -> tuple[int, ...]:
     mappings = kernel.mappings
     if discharged(kernel.body.jaxpr).program.effects:  # prints in the order of the grid, say
         return ()
+    # Mappings of what is written, None for scratch; a scalar is the same for all programs, so none may write it.
     written = [mappings[i] for i in kernel.written]
     if any(i < len(kernel.scalars) for i in kernel.written):
         return ()
+    # Candidates; each of the following checks takes some away.
     axes = [a for a, n in enumerate(kernel.grid) if n is not None and n > 1]
     for mapping in written:
         if mapping is not None:
@@ -424,6 +451,7 @@ def batched_axes(kernel: Kernel) -> tuple[int, ...]:
     if None in written and not _overwrites_scratch(kernel, axes):
         axes = [a for a in axes if a in kernel.parallel]
     while axes and _bytes_at_once(kernel, axes) > _MOST_BYTES:
+        # The outermost axis goes, and becomes part of the loop around the others.
         del axes[0]
     return tuple(axes)
 
@@ -450,17 +478,20 @@ def _overwrites_scratch(kernel: Kernel, batched: Sequence[int]) -> bool:
     """Whether the first program of a loop over the axes that are not batched needs nothing that scratch held before."""
     body = discharged(kernel.body.jaxpr)
     n = len(kernel.consts)
+    # By position among the inputs, behind the body's constants: 0 for the position along each axis of the loop.
     first = {n + a: np.int32(0) for a in range(len(kernel.grid)) if a not in batched}
     avals = [a for i, a in enumerate(body.program.in_avals[len(body.consts) :]) if i not in first]
 
     def run(*operands: Any) -> Values:
         rest = iter(operands)
+        # The inputs in their order, those in `first` known, the others from `operands`.
         inputs = [first[i] if i in first else next(rest) for i in range(len(first) + len(operands))]
         return _folded(body.program.jaxpr, [*body.consts, *inputs])
 
     specialised, consts = stage_open(run, avals, None)
     used = remove_dead_equations(specialised.jaxpr)[1][len(consts) :]
     flags = iter(used)
+    # One flag per input again; the last ones are those of scratch.
     all_used = [i not in first and next(flags) for i in range(len(first) + len(avals))]
     n_scratch = len(kernel.scratch)
     return not n_scratch or not any(all_used[-n_scratch:])
