@@ -118,6 +118,7 @@ class KernelCall(Shown, Defined[KernelCallParams]):
         """(results, what `derive` says of them) where the derived call has edges, too; else None."""
         if params.smooth is None:
             return None
+        # Both programs are derived; they still belong together only if they agree in constants and mask.
         ours, smooth = derive(params.jaxpr.jaxpr), derive(params.smooth.jaxpr)
         if ours.consts or smooth.consts or ours.mask != smooth.mask:
             return None
@@ -274,6 +275,7 @@ class _Call(NamedTuple):
             self.spec.scratch_shapes, is_leaf=lambda x: hasattr(x, "shape") and hasattr(x, "dtype")
         )
         scratch = [_described(self.caller, x) for x in scratch_leaves]
+        # Positions in `scratch` of semaphores, which begin at 0.
         counters = frozenset([i for i, x in enumerate(scratch_leaves) if begins_at_zero(x)])
         semantics = getattr(self.compiler_params, "dimension_semantics", None) or ()
         parallel = frozenset(
@@ -389,6 +391,7 @@ class _Call(NamedTuple):
         # Position of the first result among the references.
         first = len(kernel.scalars) + len(kernel.inputs)
         for i, mapping in enumerate(kernel.results):
+            # An aliased result begins as its input, so blocks that no program writes have values.
             is_complete = i not in kernel.aliases
             if is_complete and first + i not in kernel.written:
                 raise ArgumentValueError(
@@ -420,6 +423,7 @@ def _specs(caller: str, kind: str, specs: Any, tree: Any) -> list[tuple[str, Blo
     if isinstance(specs, list):
         specs = tuple(specs)
     if tree == tree_structure(0):
+        # A single array: its spec, alone or in a tuple.
         leaves = list(specs) if isinstance(specs, tuple) and len(specs) == 1 else [specs]
     else:
         leaves = flatten_up_to(tree, specs, caller=caller, name=kind)

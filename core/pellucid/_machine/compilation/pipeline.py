@@ -188,6 +188,7 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
         if not request.is_portable and not request.is_partitioned:
             layers_called = functools.partial(late("with layers called"), is_final=True)
             jaxpr = run_pass("call repeated layers", layers_called, jaxpr)
+        # Before: the arguments that the module takes. After: constants that are not embedded, then these.
         jaxpr = run_pass("pass constants as arguments", constants_as_inputs, jaxpr, embedded)
         const_shardings = tuple(_const_sharding(c, request) for c in consts)
         dumps.warn_of_large_constants(request.name, consts)
@@ -259,6 +260,7 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
             return Loaded(compiled()[0], lowered.module), None
         # Where a folder is set, what was compiled before is stored there, too.
         key = executable_cache.key_of(lowered, options, content), disk_cache.folder()
+        # Looked for in this process, then on disk; compiled if it is in neither.
         known = executable_cache.executables.get(key)
         if known is not None:
             return known, known.facts_for(module.origins)
@@ -420,6 +422,7 @@ def _placements(lowered: LoweredProgram, loaded: LoadedExecutable) -> tuple[Valu
     avals = lowered.jaxpr.out_avals
     results = list(request.result_shardings or [None] * len(avals))
     if None in results:
+        # Per result its kind of memory and what the compiler says of its sharding; on one device it says nothing.
         kinds, messages = [None] * len(avals), ()
         if request.is_partitioned or any(getattr(a, "memory_space", None) for a in avals):
             # Results of the executable: tokens, then those of the program.
@@ -517,6 +520,7 @@ def _module_options(
     # Positions of the arguments that the module takes. Lists for the module: constants first, then these.
     keep = [i for i, k in enumerate(used) if k]
     n_consts = len(const_shardings)
+    # Constants are needed at the next call, too, so they are never donated.
     donated = (*[False] * n_consts, *(bool(request.donated) and request.donated[i] for i in keep))
     arguments = tuple(request.argument_shardings[i] for i in keep)
     return ModuleOptions(

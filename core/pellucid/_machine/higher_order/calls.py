@@ -73,6 +73,7 @@ class Call(Linearized, OneProgram[P], Structured[P]):
 
     def jvp(self, primals, tangents, params: Any):
         program, consts, mask = jvp_jaxpr(params.jaxpr.jaxpr, nonzero_mask(tangents), False)
+        # The derived program takes (consts, primals, nonzero tangents), gives (results, tangents in `mask`).
         operands = (*consts, *primals, *nonzero(tangents))
         results = bind(self, *operands, params=params.on(program))
         return paired(results, mask)
@@ -80,6 +81,7 @@ class Call(Linearized, OneProgram[P], Structured[P]):
     def linearize(self, trace, primals, tangents, params):
         parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero_mask(tangents), recompute=_RECOMPUTE)
         results = bind(self, *parts.consts, *primals, params=params.on(parts.primal))
+        # `results` are those of the call, then residuals. A result that is an operand becomes that operand.
         n = len(parts.nonzero_out)
         results = [
             *(
@@ -94,6 +96,7 @@ class Call(Linearized, OneProgram[P], Structured[P]):
 
     def transpose(self, cotangents, operands, params: Any):
         linear, avals, residuals = linear_parts(operands, cotangents)
+        # Takes (consts, operands that aren't linear, nonzero cotangents), gives the cotangents that `mask` marks.
         program, consts, mask = transpose_jaxpr(params.jaxpr.jaxpr, linear, avals, False)
         results = bind(self, *consts, *residuals, *nonzero(cotangents), params=params.on(program))
         return cotangents_of(operands, results, mask)

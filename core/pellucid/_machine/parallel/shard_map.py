@@ -164,6 +164,7 @@ def _call_on_values(
     # What the references hold is joined again by the specs that cut it.
     all_specs = out_specs, list(itertools.compress(specs, is_ref))
     result, held = call(on_parts, tuple(values), in_specs=tuple(specs), out_specs=all_specs)
+    # `held` has one value per reference, in the order of leaves.
     for reference, value in strict_zip(itertools.compress(leaves, is_ref), held):
         reference[...] = value
     return result
@@ -243,6 +244,7 @@ def _manual_axes(mesh: AnyMesh, axis_names) -> AxisSet:
         )
     axes = frozenset(axis_names or mesh.axis_names)
     again = axes & already
+    # Without axis_names the axes that are still free are meant: an error only if none is.
     if again and (axis_names or again == axes):
         raise MeshError(
             f"shard_map: axis {min(again, key=str)!r} is manual here already.",
@@ -312,6 +314,7 @@ def _call(
 
     def traced() -> Body:
         body = body_of_flat(flat, avals, DebugInfo(name_of(f), names))
+        # A single position has its effects in order.
         if mesh.parts_of(manual) > 1:
             _check_has_no_order(f, body.program.effects)
         params_of(body).check_no_divergence(body.program.jaxpr)
@@ -375,6 +378,7 @@ def _checked_spec(
             got=f"{path}: {aval.text()}, spec {spec!r}, check_vma={check_vma}",
             do="Write P(..., unreduced={...}, reduced={...}), or `reshard` the argument first.",
         )
+    # Over Explicit axes alone the types state all placements, so a spec can only repeat them.
     types = mesh.axis_type_by_name
     if manual == types.keys() and all(t is AxisType.Explicit for t in types.values()):
         _check_matches_type(spec, aval, path)

@@ -166,11 +166,13 @@ class StagingTrace(Trace):
         result_avals, effects = primitive.types(tuple(avals), params)
         results: list[Var] = []
         tracers = []
+        # While a program is replayed, the equations that come of one keep its source.
         facts = context
         equation = Equation(
             atoms, results, primitive, params, effects,
             facts.source or _capture(), facts.scope, facts.lineage,
         )  # fmt: skip
+        # A variable for each result, and a tracer that knows the equation it comes from.
         for aval in result_avals:
             var = Var(aval)
             results.append(var)
@@ -293,6 +295,7 @@ def note_scalar(array: Any, *values: Any) -> None:
     if trace := _current_staging():
         aval = array.aval
         value = next((x for x in values if type_of(x) is aval), array)
+        # Found by the array's id; the entry keeps the array alive, so that no other array gets that id.
         trace.constants.setdefault(id(array), (Literal(value, aval), array))
 
 
@@ -314,6 +317,7 @@ def as_rule_operands(operands: Operands) -> Values:
 def _current_staging() -> StagingTrace | None:
     """The innermost trace that writes a program; None where known values are computed."""
     trace = None if computes_known.value else context.trace
+    # Past traces of jvp and vmap, which write no program themselves.
     while trace is not None and not isinstance(trace, StagingTrace):
         trace = getattr(trace, "parent", None)
     return trace

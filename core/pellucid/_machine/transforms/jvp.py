@@ -91,6 +91,7 @@ def jvp(fun: Function, primals: Operands, tangents: Operands, has_aux: bool = Fa
                 do="Tangents have shape and dtype of their primals; those of integers have dtype float0.",
             )
     flat = FlatFunction(fun, "jvp", has_aux, tree.unflatten)
+    # Tangents of integers, of dtype float0, carry nothing: `Zero`.
     live_tangents = [
         t if is_differentiable(aval) else Zero(aval.tangent())
         for aval, t in strict_zip(avals, tangent_leaves)
@@ -170,6 +171,7 @@ class JVPTrace(Trace):
         ]
 
     def interpret(self, primitive, operands, params):
+        # One of each per operand; the tangent is None for a value of another trace, until a zero is needed.
         primals, tangents = [], []
         is_zero = True
         for x in operands:
@@ -221,6 +223,7 @@ def jvp_jaxpr(jaxpr: Jaxpr, nonzero: Mask, instantiate_results: bool | Mask) -> 
     mask: list[bool] = []
 
     def both(*arguments):
+        # `arguments` are the program's inputs, then one tangent for each of those that are `nonzero`.
         primals = arguments[: len(jaxpr.invars)]
         live_tangents = iter(arguments[len(jaxpr.invars) :])
         tangents = [
@@ -230,6 +233,7 @@ def jvp_jaxpr(jaxpr: Jaxpr, nonzero: Mask, instantiate_results: bool | Mask) -> 
         results, out_tangents, _ = jvp_flat(
             lambda *xs: (replay(jaxpr, (), *xs), ()), primals, tangents
         )
+        # One flag per result; tangents in `mask` become results behind the program's own.
         mask[:] = [w or type(t) is not Zero for w, t in strict_zip(want, out_tangents)]
         return [*results, *(instantiate(t) for t, nz in strict_zip(out_tangents, mask) if nz)]
 

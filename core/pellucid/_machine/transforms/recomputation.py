@@ -82,11 +82,15 @@ def with_fewer_residuals(
         for v, plan in plans.items()
         if v in distinct and v not in settled and worth.justifies(plan, v.aval.nbytes)  # type: ignore[attr-defined]
     }
+    # A variable that is a residual twice has two constants, of which `renamed` would know one.
     if not going or len(distinct) < len(residuals):
         return jaxpr, list(residuals)
+    # Residuals that stay; behind them comes what computing the others again needs besides.
     residual_vars = [v for v in residuals if v not in going]
+    # From a variable of the primal program to the one that has its value in the linear program.
     renamed: dict[Var | Literal, Var] = dict(strict_zip(residuals, jaxpr.constvars))
     needed: set[int] = set()
+    # From the residuals that go back to the equations that they follow from.
     pending = list(going)
     while pending:
         var = pending.pop()
@@ -104,6 +108,7 @@ def with_fewer_residuals(
                 residual_vars.append(atom)
             else:
                 pending.append(atom)
+    # Those equations in the order of the primal program, to run before the linear ones.
     again = [
         equation.replace(
             id=next_id(),
@@ -125,6 +130,7 @@ def _plans(residuals: set[Var], primal_equations: Sequence[Equation]) -> dict[Va
     for equation in primal_equations:
         if not _is_cheap(equation):
             continue
+        # Summed over this equation and the cheap ones that its operands follow from.
         extra, equations, from_memory = 0, 1, True
         for atom in set(equation.operands):
             if type(atom) is Literal or atom in residuals:
