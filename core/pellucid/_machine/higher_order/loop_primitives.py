@@ -362,7 +362,7 @@ def _jvp_body(jaxpr: Jaxpr, consts: Mask, carry: list[bool], xs: Mask = ()) -> t
 
 
 def _interleaved(start: int, *masks: Mask) -> list[int]:
-    """Positions of (values, tangents) group by group, where all values come first, from `start`, then all tangents.
+    """For each group the positions of its values, then of its tangents, in a list of all values, from `start` on, then all tangents.
 
     A mask for each group marks the values that have tangents.
     """

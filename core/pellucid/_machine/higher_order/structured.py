@@ -253,7 +253,7 @@ def remembered_on_program(derive: Callable[..., D]) -> Callable[..., D]:
 def with_settled_carry(
     derive: Callable[[list[bool]], D], carried: list[bool]
 ) -> tuple[D, list[bool]]:
-    """(what `derive` gives for a mask of carries, the mask), from `carried` on, once a step marks the carries that it takes."""
+    """(`derive(mask)`, mask) for the first mask of carries, from `carried` on, that a step gives back as it takes it."""
     while True:
         derived = derive(carried)
         # A program gives back at least the marks of the carries that it takes, so the mask only grows.
