@@ -819,7 +819,10 @@ def _is_common(value: Any) -> bool:
 def run_at(
     positions: Positions | None, program: ClosedJaxpr, operands: Operands, constants: Operands = ()
 ) -> Values:
-    """The results of a program, compiled, on `constants` and then values of frames; at positions if there are any."""
+    """The results of a compiled program on `constants`, then `operands`, values of frames.
+
+    With `positions` it runs at all of them, and constants are spread over them first.
+    """
     if positions is None:
         return run(program, [*constants, *operands])
     wait_for_compilation(program)

@@ -913,9 +913,9 @@ def _is_rounded(dtype: Any, expected: Any) -> bool:
 
 
 def _leaves_like(rule: str, position: int, part, tree) -> Values:
-    """For each leaf of an argument of structure `tree` its cotangent in `part`.
+    """The cotangents in `part`, one for each leaf of `tree`, the structure of the argument.
 
-    There, None stands for whole subtrees, and an array for a subtree of one leaf.
+    In `part`, None may stand for a whole subtree, and an array for a subtree of one leaf.
     """
     leaves, part_tree = flatten_tangents(tree, part, is_none)
     if part_tree == tree:

@@ -497,7 +497,8 @@ class LoggedLinearizeTrace(LinearizeTrace):
                 constants[atoms[key]] = x
             return atoms[key]
 
-        parts = SimpleNamespace(interpret=lambda *parts: parts)  # of the equation of a staged call
+        # Stands in for a trace: gives (primitive, operands, params) instead of binding them.
+        parts = SimpleNamespace(interpret=lambda *parts: parts)
         equations: list[Equation] = []
         # One equation for each operation, in the order in which the function ran them.
         for primitive, operands, params, values, at in self.operations:

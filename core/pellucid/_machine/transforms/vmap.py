@@ -116,7 +116,7 @@ class Lanes:
         self.unbatched = unbatched
         """The program of one element, if a program is batched."""
 
-    # Name stacks of repeated layers are equal.
+    # Equal by axis alone: these stand in name stacks, and repeated layers are found by equal name stacks.
     def __eq__(self, other: object) -> bool:
         return type(other) is Lanes and other.axis == self.axis
 
