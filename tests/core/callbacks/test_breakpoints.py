@@ -9,7 +9,6 @@ import pytest
 
 import pellucid as pl
 from pellucid import lax, numpy as jnp
-from pellucid._machine.base.errors import CallbackError
 from pellucid._machine.callbacks import breakpoints
 
 SHARED = 7
@@ -84,9 +83,14 @@ def test_frames_are_limited_and_the_librarys_shown_when_asked_for() -> None:
     assert "jitted.py" in shown[1]
 
 
-def test_quitting_ends_the_program() -> None:
-    with pytest.raises(CallbackError, match="ended at a breakpoint"):
-        stopped("q\n", pl.jit, 1.0)
+@pytest.mark.parametrize(
+    "commands", ["q\n", "quit\n", "exit\n", "exit()\nc\n", "EOF\n", "", "p x\n"]
+)
+@pytest.mark.parametrize("transform", [pl.jit, lambda f: f])
+def test_quitting_and_the_end_of_the_input_end_the_process(commands, transform) -> None:
+    with pytest.raises(SystemExit) as ended:
+        stopped(commands, transform, 1.0)
+    assert ended.value.code == 0
 
 
 def test_a_token_is_there_only_after_the_prompt() -> None:

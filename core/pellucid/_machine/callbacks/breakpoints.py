@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bdb
 import cmd
 import contextlib
 import importlib
@@ -93,8 +92,8 @@ class Prompt(cmd.Cmd):
         return True
 
     def do_quit(self, _: str) -> bool:
-        """q: end the program with an error."""
-        raise bdb.BdbQuit("the program was ended at a breakpoint")
+        """q, exit, the end of the input: end the process, as `sys.exit` does."""
+        raise SystemExit(0)
 
     def do_up(self, _: str) -> None:
         """u: to the caller."""
@@ -126,7 +125,7 @@ class Prompt(cmd.Cmd):
         self._print(pprint.pformat(self.frames[self.depth].evaluate(expression)))
 
     do_c = do_cont = do_continue
-    do_q = do_EOF = do_quit  # noqa: N815 - the name that cmd looks for
+    do_q = do_exit = do_EOF = do_quit  # noqa: N815 - the name that cmd looks for
     do_u, do_d, do_l, do_a = do_up, do_down, do_list, do_args
     do_w = do_bt = do_where
 
@@ -142,8 +141,6 @@ class Prompt(cmd.Cmd):
         """Runs a command; what goes wrong in an expression is shown."""
         try:
             return bool(super().onecmd(line))
-        except bdb.BdbQuit:
-            raise
         except Exception as error:  # whatever the user's expression raises
             self._print(f"*** {type(error).__name__}: {error}")
         return False
@@ -280,15 +277,15 @@ def breakpoint(
     r"""Stop the program here when it runs, and open a prompt with the variables that are in sight of this line.
 
     It works under all transformations: `vmap` stops for each element, `grad` in the forward pass, a loop in each step.
-    At the prompt: `p`, `pp` and plain expressions, `u` and `d` along the stack, `l`, `w`, `a`, `c` to go on, and `q` to
-    end the program with an error. Only the user's frames are shown, with `filter_frames=False` all; `num_frames` is
-    the most. Breakpoints that are `ordered` come in program order. `backend` is "cli", the default, whose streams are
-    `stdin=` and `stdout=`, or "web": a page on this machine's `port=`, whose address with its token is printed. With
-    `token`, an array or a tree of arrays, the result is `token`, which is there only when the prompt is closed, so that
-    what uses it comes after. `pl.debugger.prompt` steps through a whole call.
+    At the prompt: `p`, `pp` and plain expressions, `u` and `d` along the stack, `l`, `w`, `a`, `c` to go on, and `q` or
+    `exit` to end the process, as the end of the input does. Only the user's frames are shown, with
+    `filter_frames=False` all; `num_frames` is the most. Breakpoints that are `ordered` come in program order. `backend`
+    is "cli", the default, whose streams are `stdin=` and `stdout=`, or "web": a page on this machine's `port=`, whose
+    address with its token is printed. With `token`, an array or a tree of arrays, the result is `token`, which is there
+    only when the prompt is closed, so that what uses it comes after. `pl.debugger.prompt` steps through a whole call.
 
     Raises: ArgumentValueError for another `backend`, and for `ordered` with a `token`; ArgumentTypeError for `num_frames`
-    that is no number from 1 on; when the program runs, CallbackError for `q`.
+    that is no number from 1 on; when the program runs, SystemExit for `q`.
 
     >>> import io
     >>> from pellucid import effects_barrier, jit
