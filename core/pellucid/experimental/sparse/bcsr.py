@@ -23,7 +23,7 @@ from pellucid._machine.base.errors import (
 from pellucid._machine.base.tree import register_pytree_node_class
 from pellucid._machine.transforms.vmap import Container
 from pellucid.experimental.sparse.base import JAXSparse, mapped_shape
-from pellucid.experimental.sparse.bcoo import (
+from pellucid.experimental.sparse.coordinates import (
     BCOO,
     SparseInfo,
     bcoo_eliminate_zeros,

@@ -12,7 +12,7 @@ from pellucid._machine.base import public_functions
 from pellucid._machine.base.errors import ArgumentTypeError, ShapeError, UnsupportedError
 from pellucid._machine.base.tree import register_pytree_node_class
 from pellucid.experimental.sparse.base import JAXSparse
-from pellucid.experimental.sparse.bcoo import BCOO, bcoo_fromdense, bcoo_fromdense_p
+from pellucid.experimental.sparse.coordinates import BCOO, bcoo_fromdense, bcoo_fromdense_p
 from pellucid.experimental.sparse.indices import gathered, scattered, sorted_rows
 from pellucid.experimental.sparse.operation import SparseOperation
 from pellucid.experimental.sparse.rows import row_numbers, row_starts

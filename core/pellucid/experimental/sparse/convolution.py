@@ -13,7 +13,7 @@ from pellucid._machine.base.errors import UnsupportedError
 from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid._machine.higher_order.stages import eval_shape
 from pellucid.experimental.sparse.base import JAXSparse
-from pellucid.experimental.sparse.bcoo import BCOO, bcoo_fromdense, checked
+from pellucid.experimental.sparse.coordinates import BCOO, bcoo_fromdense, checked
 from pellucid.experimental.sparse.indices import in_bounds, padded, zeroed
 from pellucid.experimental.sparse.layouts import bcoo_update_layout
 from pellucid.experimental.sparse.movement import bcoo_reshape

@@ -15,9 +15,9 @@ from pellucid._machine.base.errors import ArgumentValueError
 from pellucid._machine.base.tree import tree_flatten
 from pellucid._machine.transforms.vmap import vmap
 from pellucid.experimental.sparse.base import JAXSparse
-from pellucid.experimental.sparse.bcoo import BCOO, Layout
 from pellucid.experimental.sparse.bcsr import BCSR
 from pellucid.experimental.sparse.compressed import COO, CSC, CSR
+from pellucid.experimental.sparse.coordinates import BCOO, Layout
 from pellucid.experimental.sparse.indices import coordinates
 from pellucid.experimental.sparse.operation import SparseOperation
 

@@ -13,8 +13,8 @@ from pellucid._machine.base.tree import tree_flatten, tree_leaves
 from pellucid._machine.transforms import gradient, jacobians
 from pellucid._machine.transforms.arguments import check_callable
 from pellucid.experimental.sparse.base import JAXSparse
-from pellucid.experimental.sparse.bcoo import BCOO
 from pellucid.experimental.sparse.bcsr import BCSR
+from pellucid.experimental.sparse.coordinates import BCOO
 
 Rebuild = Callable[[Sequence[Any]], Any]
 

@@ -10,7 +10,7 @@ from pellucid import numpy as jnp
 from pellucid._machine.base import public_functions
 from pellucid._machine.base.errors import ArgumentValueError
 from pellucid.experimental.sparse.base import SparseEfficiencyError, SparseEfficiencyWarning
-from pellucid.experimental.sparse.bcoo import BCOO, checked
+from pellucid.experimental.sparse.coordinates import BCOO, checked
 from pellucid.experimental.sparse.indices import columns, in_bounds, padded, zeroed
 from pellucid.experimental.sparse.operation import over_batch, stretched
 

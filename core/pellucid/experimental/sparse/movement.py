@@ -17,7 +17,7 @@ from pellucid._machine.base.errors import (
     UnsupportedError,
 )
 from pellucid._machine.transforms.vmap import vmap
-from pellucid.experimental.sparse.bcoo import (
+from pellucid.experimental.sparse.coordinates import (
     BCOO,
     bcoo_sum_duplicates,
     bcoo_transpose,

@@ -13,7 +13,6 @@ from pellucid._machine.base.errors import UnsupportedError
 from pellucid._machine.tracing.trace import bind1
 from pellucid._machine.tracing.tracer import Tracer
 from pellucid.experimental.sparse.base import JAXSparse
-from pellucid.experimental.sparse.bcoo import BCOO, bcoo_sum_duplicates
 from pellucid.experimental.sparse.bcsr import (
     BCSR,
     bcsr_broadcast_in_dim,
@@ -21,6 +20,7 @@ from pellucid.experimental.sparse.bcsr import (
     bcsr_dot_general,
 )
 from pellucid.experimental.sparse.convolution import bcoo_conv_general_dilated
+from pellucid.experimental.sparse.coordinates import BCOO, bcoo_sum_duplicates
 from pellucid.experimental.sparse.creation import todense_p
 from pellucid.experimental.sparse.layouts import bcoo_update_layout
 from pellucid.experimental.sparse.movement import (

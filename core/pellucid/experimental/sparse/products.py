@@ -19,7 +19,7 @@ from pellucid._machine.base.errors import (
 from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid._machine.higher_order.stages import eval_shape
 from pellucid._machine.transforms.vmap import vmap
-from pellucid.experimental.sparse.bcoo import (
+from pellucid.experimental.sparse.coordinates import (
     BCOO,
     SparseInfo,
     checked,

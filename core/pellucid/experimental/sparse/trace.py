@@ -22,8 +22,8 @@ from pellucid._machine.tracing.trace import Trace
 from pellucid._machine.tracing.tracer import Tracer
 from pellucid._machine.transforms.arguments import check_callable, wraps
 from pellucid.experimental.sparse.base import JAXSparse
-from pellucid.experimental.sparse.bcoo import BCOO
 from pellucid.experimental.sparse.bcsr import BCSR
+from pellucid.experimental.sparse.coordinates import BCOO
 
 TRACED = (BCOO, BCSR)
 """Formats that a function under `sparsify` can compute with."""
