@@ -176,6 +176,34 @@ def test_the_program_shows_casts_and_sums(mesh):
     assert "psum_invariant[axes=('x',)]" in text
 
 
+@pytest.mark.parametrize("typed", [True, False])
+def test_the_primitive_of_a_sum_says_whether_types_vary(mesh, typed):
+    def f(w, x):
+        mapped = shard_map(
+            lambda w, x: lax.psum(w * x, "x"),
+            mesh=mesh,
+            in_specs=(P(), P("x")),
+            out_specs=P(),
+            check_vma=typed,
+        )
+        return mapped(w, x).sum()
+
+    program = pl.make_jaxpr(pl.value_and_grad(f))(X[:2], X)
+    sums = {
+        equation.primitive.name
+        for outer in program.eqns
+        if outer.primitive.name == "shard_map"
+        for equation in outer.params["jaxpr"].eqns
+        if "psum" in equation.primitive.name
+    }
+    assert sums == {"psum_invariant" if typed else "psum"}
+    summed = pl.make_jaxpr(
+        pl.vmap(lambda x: lax.psum(lax.psum(x, ("i", "j")), "i"), axis_name="i"),
+        axis_env=[("j", 2)],
+    )
+    assert "psum_invariant" not in str(summed(X))
+
+
 def test_a_gradient_inside_needs_no_sum_by_hand(mesh):
     def step(w, x):
         return pl.grad(lambda w: (jnp.sin(x) * w).sum())(w)

@@ -45,6 +45,7 @@ from pellucid._machine.primitives import (
     mul,
     select,
     squeeze,
+    sum_along,
     vary,
 )
 from pellucid._machine.tracing import bind1, context, type_of
@@ -59,7 +60,6 @@ from .axes import (
     size_along,
 )
 from .gathering import GatherAxesParams, all_gather_p, check_parts, folded, split
-from .reductions import psum_p
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -215,7 +215,7 @@ class PBroadcast(Exchange[PBroadcastParams]):
     traits = COLLECTIVE.replace(equalizes=True)
 
     def operand_cotangent(self, cotangent, aval, params):
-        summed = bind1(psum_p, cotangent, params=CollectiveParams(params.axis_name))
+        summed = sum_along(cotangent, CollectiveParams(params.axis_name))
         is_source = eq(axis_index(params.axis_name), np.int32(params.source))
         return select(is_source, vary(summed, params.axis_name), full_like(summed, 0))
 

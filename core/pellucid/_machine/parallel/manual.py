@@ -47,6 +47,7 @@ from pellucid._machine.primitives import (
     marked,
     marks_of,
     reshape,
+    sum_along,
     unified,
     vary,
 )
@@ -61,7 +62,7 @@ from pellucid._machine.sharding.errors import indivisible_error
 from pellucid._machine.sharding.explicit_types import explicit_part, shown_sharding
 from pellucid._machine.sharding.mesh import AnyMesh
 from pellucid._machine.sharding.partition_spec import AxisSet, axes_text, rank_error
-from pellucid._machine.tracing import bind, bind1, bound_axes, discharged, replay
+from pellucid._machine.tracing import bind, bound_axes, discharged, replay
 from pellucid._machine.transforms import (
     Derived,
     LinearizedJaxpr,
@@ -79,7 +80,6 @@ from pellucid._machine.transforms import (
 
 from .axes import AxisNames
 from .divergence import check_no_divergence, check_of_compiled
-from .reductions import psum_p
 
 REPLICATED = PartitionSpec()
 """The spec of a value that every position has in full."""
@@ -504,7 +504,7 @@ def _shared_out(
 
 
 def _summed(x, axes: AxisNames):
-    return bind1(psum_p, x, params=CollectiveParams(axes)) if axes else x
+    return sum_along(x, CollectiveParams(axes)) if axes else x
 
 
 def _check_batch_axes(over: AxisNames, params: ShardMapParams) -> None:

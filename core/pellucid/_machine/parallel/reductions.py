@@ -41,6 +41,7 @@ from pellucid._machine.primitives.varying import (
     Recast,
     marks_of,
     recast,
+    sum_along,
     vary,
 )
 from pellucid._machine.tracing import Tracer, bind, bind1, context, type_of
@@ -83,22 +84,11 @@ class AllReduce(Collective, Primitive[CollectiveParams]):
         return x
 
 
-class PSum(Shown, AllReduce, Movement[CollectiveParams]):
-    """The sum along named axes. Where types say that it makes a value the same along them, its text says so."""
+class PSum(AllReduce, Movement[CollectiveParams]):
+    """The sum along named axes, of values whose types don't say whether they vary."""
 
     name = "psum"
     traits = AllReduce.traits.replace(linear="all", makes_nan=True)
-
-    def printed_name(self, equation):
-        aval: Any = equation.operands[0].aval
-        invariant = aval.varying.intersection(equation.params.axes)
-        return "psum_invariant" if invariant else self.name
-
-    def printed_params(self, equation):
-        shown = super().printed_params(equation)
-        if self.printed_name(equation) != self.name:
-            del shown["axis_index_groups"]
-        return shown
 
     def operand_cotangent(self, cotangent, aval, params):
         if params.axis_index_groups is not None:
@@ -106,7 +96,7 @@ class PSum(Shown, AllReduce, Movement[CollectiveParams]):
         # Where types don't say that the sum is the same everywhere, each position has a cotangent of its own.
         summed = tuple([a for a in params.axes if a not in aval.varying])
         if summed:
-            cotangent = bind1(self, cotangent, params=CollectiveParams(summed))
+            cotangent = sum_along(cotangent, CollectiveParams(summed))
         return vary(cotangent, aval.varying)
 
     def along(self, x, dim):
@@ -121,6 +111,16 @@ class PSum(Shown, AllReduce, Movement[CollectiveParams]):
 
 
 psum_p = PSum()
+
+
+class PSumInvariant(Shown, PSum):
+    """The sum along named axes of a value that varies along them by its type; by its type the result doesn't."""
+
+    name = "psum_invariant"
+    unshown = ("axis_index_groups",)
+
+
+psum_invariant_p = PSumInvariant()
 
 
 class UnreducedSum(Recast):
@@ -167,8 +167,8 @@ class PExtreme(AllReduce):
         # Positions that attain the extreme share the derivative, as those of a reduction along an axis do.
         aval = type_of(x)
         attains = convert_element_type(eq(vary(x, params.axes), vary(y, params.axes)), aval.dtype)
-        shares = bind1(psum_p, attains, params=params)
-        tangent = bind1(psum_p, mul(t, attains), params=params)
+        shares = sum_along(attains, params)
+        tangent = sum_along(mul(t, attains), params)
         return [y], [div(tangent, shares)]
 
     def along(self, x, dim):
@@ -248,7 +248,7 @@ def _psum(caller: str, x, axes: AxisNames, positional: Axes, groups: Groups | No
         return x * size if type(x) in (int, float, complex) else mul(x, constant_like(x, size))
     if are_addends(caller, x, axes, groups):
         return recast(unreduced_psum_p, x, axes)
-    return bind1(psum_p, vary(x, axes), params=CollectiveParams(axes, groups))
+    return sum_along(vary(x, axes), CollectiveParams(axes, groups))
 
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:

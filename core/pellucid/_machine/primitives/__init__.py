@@ -67,6 +67,7 @@ from .varying import (
     marks_of,
     pvary_p,
     recast,
+    sum_along,
     unified,
     vary,
 )

@@ -147,11 +147,17 @@ class PVary(Identity[PVaryParams]):
         return results
 
     def operand_cotangent(self, cotangent, aval, params):
-        # By name, since collectives stand above what makes zeros of a type that varies.
-        return bind1(registry["psum"], cotangent, params=CollectiveParams(params.axes))
+        return sum_along(cotangent, CollectiveParams(params.axes))
 
 
 pvary_p = PVary()
+
+
+def sum_along(x: Any, params: CollectiveParams) -> Any:
+    """The sum of `x` along named axes, by the primitive that says whether `x` varies along them by its type."""
+    varies = params.axis_index_groups is None and type_of(x).varying.intersection(params.axes)
+    # By name, since collectives stand above what makes zeros of a type that varies.
+    return bind1(registry["psum_invariant" if varies else "psum"], x, params=params)
 
 
 def vary(x: Any, axes: Iterable[Any]) -> Any:

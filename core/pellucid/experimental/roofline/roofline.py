@@ -291,7 +291,7 @@ def _of_bodies(equation: Equation, bodies: list[Body], options: _Options) -> Roo
 _CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
 """What calls Python computes nothing on the device; what is printed counts nothing at all."""
 _EXCHANGES = {
-    **dict.fromkeys(("psum", "pmax", "pmin", "unreduced_psum"), "all-reduce"),
+    **dict.fromkeys(("psum", "psum_invariant", "pmax", "pmin", "unreduced_psum"), "all-reduce"),
     **dict.fromkeys(("all_gather", "all_gather_invariant", "all_gather_reduced"), "all-gather"),
     **dict.fromkeys(("reduce_scatter", "unreduced_reduce_scatter"), "reduce-scatter"),
     **dict.fromkeys(("all_to_all", "ragged_all_to_all"), "all-to-all"),
