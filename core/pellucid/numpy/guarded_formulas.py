@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,12 +11,14 @@ import numpy as np
 from pellucid._machine.base import ArrayLike, DtypeError
 from pellucid._machine.primitives import arithmetic, conversion, logical, transcendental
 from pellucid._machine.primitives.families import constant_like
+from pellucid._machine.primitives.formulas import Term, cos, polynomial, select, sin, square
 from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
 from .elementwise import check_real, is_complex, selected
 from .number_kinds import signbit
+from .partials import removable, with_partials
 from .promotion import convert, promote_arguments_inexact, promote_dtypes_inexact, refuse_out
 
 
@@ -165,14 +168,24 @@ def sinc(x: ArrayLike, /) -> Array:
     Array([1.        , 0.63661975], dtype=float32)
     """
     [x] = promote_dtypes_inexact("sinc", x)
-    scaled = arithmetic.mul(constant_like(x, np.pi), x)
-    is_zero = logical.eq(x, constant_like(x, 0))
-    safe = selected(is_zero, constant_like(x, 1), scaled)
-    # Near zero the series 1 - (pi x)^2 / 6 keeps derivatives exact.
-    series = arithmetic.sub(
-        constant_like(x, 1), arithmetic.div(arithmetic.square(scaled), constant_like(x, 6))
-    )
-    return selected(is_zero, series, arithmetic.div(transcendental.sin(safe), safe))
+    return _sinc(Term(arithmetic.mul(constant_like(x, np.pi), x))).value
+
+
+_SINC_DERIVATIVE = [(-1) ** k * 2 * k / math.factorial(2 * k + 1) for k in range(1, 17)]
+"""Coefficients of (sin(x) / x)' / x in powers of x²; as many as derivatives up to the eighth need below 2."""
+
+
+def _sinc_derivative(x: Term) -> Term:
+    quotient = lambda x: (cos(x) - sin(x) / x) / x
+    return removable(x, quotient, 2.0, lambda x: x * polynomial(square(x), _SINC_DERIVATIVE))
+
+
+@with_partials(lambda y, x: _sinc_derivative(x))
+def _sinc(x: Term) -> Term:
+    """sin(x) / x."""
+    is_zero = x == 0
+    safe = select(is_zero, 1.0, x)
+    return select(is_zero, 1.0, sin(safe) / safe)
 
 
 __all__ = ["copysign", "heaviside", "hypot", "logaddexp", "logaddexp2", "sinc"]

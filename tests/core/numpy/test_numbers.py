@@ -378,3 +378,19 @@ def test_signatures_of_vectorize_state_sizes() -> None:
         jnp.vectorize(add, signature="(3)->()")(pairs)
     with pytest.raises(ShapeError, match=r"result 0 of .* has another size"):
         jnp.vectorize(lambda x: jnp.stack([x, x]), signature="()->(3)")(pairs)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("x", [0.0, 1e-5, 1e-3, 0.3, -0.63, 0.65, 2.5])
+def test_derivatives_of_sinc_near_its_removable_singularity(dtype, x) -> None:
+    # sinc(x) is the integral of cos(pi x t) over t from 0 to 1, whose integrand has smooth derivatives.
+    t, weights = np.polynomial.legendre.leggauss(40)
+    t, weights = (t + 1) / 2, weights / 2
+    with pl.enable_x64(True):
+        x, derivative = np.dtype(dtype).type(x), jnp.sinc
+        for order in range(7):
+            phase = np.pi * float(x) * t + order * np.pi / 2
+            expected = np.sum(weights * (np.pi * t) ** order * np.cos(phase))
+            tolerance = 20 * np.pi**order * np.finfo(dtype).eps
+            np.testing.assert_allclose(derivative(x), expected, rtol=0, atol=tolerance)
+            derivative = pl.grad(derivative)
