@@ -33,6 +33,37 @@ def test_outside_programs_values_move_also_under_derivatives() -> None:
     assert tangent.committed
 
 
+def _places():
+    devices = pellucid.devices()
+    over = NamedSharding(Mesh(np.array(devices[:4]), ("x",)), PartitionSpec("x"))
+    return {"a device": devices[0], "another": devices[1], "several": over}
+
+
+@pytest.mark.parametrize("place", ["a device", "another", "several"])
+@pytest.mark.parametrize("other", ["a device", "another", "several"])
+def test_cotangents_go_where_the_functions_operand_is(place, other) -> None:
+    places = _places()
+    x = pellucid.device_put(pellucid.numpy.arange(4.0), places[place])
+    function = lambda x: pellucid.device_put(x, places[other]) * 2
+    y, backward = pellucid.vjp(function, x)
+    cotangent, gradient = backward(y)[0], pellucid.grad(lambda x: function(x).sum())(x)
+    for each, expected in (cotangent, 4 * np.arange(4.0)), (gradient, np.full(4, 2.0)):
+        assert each.committed
+        assert each.devices() == x.devices()
+        np.testing.assert_array_equal(each, expected)
+    assert cotangent.sharding == x.sharding
+
+
+@pytest.mark.parametrize("place", ["a device", "another", "several"])
+def test_gradients_lie_where_the_functions_result_does(place) -> None:
+    x = pellucid.device_put(pellucid.numpy.arange(4.0), _places()[place])
+    # The derivatives don't depend on x, whose place only the result has.
+    value, gradient = pellucid.value_and_grad(lambda x: (x * 2).sum())(x)
+    assert value.devices() == gradient.devices() == x.devices()
+    assert gradient.committed
+    assert not pellucid.grad(lambda x: (x * 2).sum())(np.arange(4.0)).committed
+
+
 def test_memory_spaces_are_part_of_types() -> None:
     text = str(pellucid.make_jaxpr(lambda x: pellucid.device_put(x, MemorySpace.Host))(X))
     assert "f32<host>[3] = device_put" in text

@@ -3,7 +3,17 @@
 from .arithmetic import add, div, mul, neg, sub
 from .assembly import concatenate, pad, slice, split, stack
 from .conversion import bitcast_convert_type, convert_element_type, real, stop_gradient
-from .creation import broadcasted_iota, empty, full, full_like, instantiate, iota, ones, zeros
+from .creation import (
+    broadcasted_iota,
+    empty,
+    full,
+    full_like,
+    instantiate,
+    iota,
+    layout_of,
+    ones,
+    zeros,
+)
 from .cumulative import prefixes
 from .dslice import Slice
 from .families import INTEGER, REAL, add_tangents, constant_like, kind_of, zero_of

@@ -32,7 +32,7 @@ from pellucid._machine.sharding.stated import (
     sharding_for,
 )
 from pellucid._machine.tracing import bind, bottom, context
-from pellucid._machine.xla import Device
+from pellucid._machine.xla import ArrayImpl, Device
 
 from .families import zero_of
 
@@ -82,7 +82,12 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
 
     def jvp(self, primals, tangents, params):
         results = bind(self, *primals, params=params)
-        moved = self._moved(tangents, params)
+        # Of arrays it is known where they are, so that cotangents go back there.
+        srcs = [
+            x.sharding if src is None and isinstance(x, ArrayImpl) else src
+            for x, src in strict_zip(primals, params.srcs)
+        ]
+        moved = self._moved(tangents, params._replace(srcs=tuple(srcs)))
         return results, [zero_of(y) if t is None else t for t, y in strict_zip(moved, results)]
 
     def transpose(self, cotangents, operands, params):

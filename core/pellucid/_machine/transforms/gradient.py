@@ -23,9 +23,10 @@ from pellucid._machine.base import (
     strict_zip,
 )
 from pellucid._machine.ir import Avals, DebugInfo, Jaxpr, Operands, ShapedArray, Values, Zero
-from pellucid._machine.primitives import instantiate, marks_of, ones
+from pellucid._machine.primitives import full_like, instantiate, layout_of, marks_of, ones
 from pellucid._machine.sharding import AxisType
 from pellucid._machine.tracing import (
+    context,
     indices,
     is_reference,
     name_of,
@@ -205,7 +206,7 @@ def _differentiated(
         check_real_output(out_aval, caller, holomorphic)
         _check_addends(out_aval, (), "the result", name_of(fun))
         with plumbing("grad"), use_transformation("transpose"):
-            cotangents = program.pulled_back([ones(out_aval)])
+            cotangents = program.pulled_back([_one_like(value, out_aval)])
             gradient = unflatten_tangents(
                 tree, _instantiated(spread(cotangents, nonzero, avals), avals)
             )
@@ -213,6 +214,13 @@ def _differentiated(
         return flat.with_aux((value, chosen.unwrapped(gradient)), aux)
 
     return differentiated
+
+
+def _one_like(value: Any, aval: Any) -> Any:
+    """The cotangent of the result `value`, of type `aval`; of an array that the user put somewhere, there."""
+    if context.trace.is_eager and layout_of(value, ()) is not None:
+        return full_like(value, 1)
+    return ones(aval)
 
 
 class _ScalarFunction(FlatFunction):
