@@ -30,7 +30,8 @@ from pellucid._machine.primitives.movement import (
     transpose,
 )
 from pellucid._machine.primitives.precision import PrecisionLike, preferred_dtype
-from pellucid._machine.primitives.reshard import with_out_sharding
+from pellucid._machine.sharding import NamedSharding
+from pellucid._machine.sharding.stated import stated_result
 from pellucid._machine.tracing import operand_lines, type_of
 from pellucid._machine.xla.arrays import Array
 
@@ -243,9 +244,13 @@ def _listed_axes(axes: int | Sequence[int], ndim: int) -> Axes:
 # matmul and its relatives -------------------------------------------------------------------------
 
 
-@numpy_function(static=("precision", "preferred"))
+@numpy_function(static=("precision", "preferred", "sharding"))
 def _matmul(
-    a: ArrayLike, b: ArrayLike, precision: PrecisionLike, preferred: np.dtype | None
+    a: ArrayLike,
+    b: ArrayLike,
+    precision: PrecisionLike,
+    preferred: np.dtype | None,
+    sharding: NamedSharding | None = None,
 ) -> Any:
     for i, x in enumerate((a, b)):
         if number_type("matmul", x, i).ndim < 1:
@@ -255,12 +260,12 @@ def _matmul(
                 do="Use `*` for scalars.",
             )
     has_row, has_column = (type_of(x).ndim > 1 for x in (a, b))
-    return _multiplied("matmul", a, b, has_row, has_column, precision, preferred)
+    return _multiplied("matmul", a, b, has_row, has_column, precision, preferred, sharding=sharding)
 
 
 def _multiplied(
     name: str, a: ArrayLike, b: ArrayLike, has_row: bool, has_column: bool, precision: PrecisionLike = None, preferred: DTypeLike | None = None,
-    conjugated: bool = False,
+    conjugated: bool = False, sharding: NamedSharding | None = None,
 ) -> Any:  # fmt: skip
     """Sums of products over the last axis of `a` and the axis of `b` before its columns, if it has any.
 
@@ -284,27 +289,34 @@ def _multiplied(
         note_rank_promotion(name, [first.shape, second.shape])
     # Axes of the result are named: numbers for leading ones, then "row" and "column". A leading axis along which only
     # one operand has more than one element is a free axis of that operand.
-    a, a_names = _named(a, first.shape[:a_lead], len(batch))
-    b, b_names = _named(b, second.shape[:b_lead], len(batch))
+    # What is laid out has all its axes from the product, whose layout is the result's, but for their order.
+    dropped = [i for i, size in enumerate(batch) if size != 1 or sharding is None]
+    a, a_names = _named(a, first.shape[:a_lead], len(batch), dropped)
+    b, b_names = _named(b, second.shape[:b_lead], len(batch), dropped)
     a = conj(a) if conjugated and first.dtype.kind == "c" else a
     shared = [n for n in a_names if n in b_names]
     left = tuple([a_names.index(n) for n in shared])
     right = tuple([b_names.index(n) for n in shared])
     summed = (len(a_names) + has_row,), (len(b_names),)
-    result = _product(name, a, b, (summed, (left, right)), precision, preferred)
     row, column = ["row"] * has_row, ["column"] * has_column
     rest = [[n for n in names if n not in shared] for names in (a_names, b_names)]
     present = [*shared, *rest[0], *row, *rest[1], *column]
     order = [*range(len(batch)), *row, *column]
+    if sharding is not None:
+        parts = sharding.spec.padded(len(order)).partitions
+        ordered = tuple([parts[order.index(n)] for n in present])
+        sharding = sharding.with_spec(sharding.spec.update(partitions=ordered))
+    dims = summed, (left, right)
+    result = _product(name, a, b, dims, precision, preferred, sharding)
     result = transpose(result, [present.index(n) for n in order if n in present])
     missing = [i for i, n in enumerate(order) if n not in present]
     return expand_dims(result, missing) if missing else result
 
 
-def _named(x: ArrayLike, leading: Axes, n_leading: int) -> tuple[Any, list[Any]]:
-    """`x` without leading axes of size 1, and the numbers of those that remain among the result's leading axes."""
-    ones = [i for i, size in enumerate(leading) if size == 1]
+def _named(x: ArrayLike, leading: Axes, n_leading: int, dropped: Ints) -> tuple[Any, list[Any]]:
+    """`x` without leading axes of size 1 that are `dropped` where they are, and the numbers of the rest in the result."""
     first = n_leading - len(leading)
+    ones = [i for i, size in enumerate(leading) if size == 1 and first + i in dropped]
     return squeeze(x, ones), [first + i for i in range(len(leading)) if i not in ones]
 
 
@@ -324,9 +336,7 @@ def matmul(
     Array([1., 2.], dtype=float32)
     """
     how = _static("matmul", precision, preferred_element_type)
-    if out_sharding is None:
-        return _matmul(a, b, *how)
-    return with_out_sharding(out_sharding, lambda a, b: _matmul(a, b, *how), a, b)
+    return _matmul(a, b, *how, stated_result("matmul", out_sharding))
 
 
 @numpy_function(static=("axis", "precision", "preferred"))

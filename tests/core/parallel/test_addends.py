@@ -356,3 +356,29 @@ def test_types_say_all_axes_over_which_a_gathered_value_is_reduced(mesh):
     x = pl.device_put(X[0], P("y", reduced={"x"}))
     pl.jit(mapped(body, out_specs, P("y", reduced={"x"})))(x)
     assert seen == [{"x", "y"}]
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((1, 4, 8), (1, 8, 6)),
+        ((1, 4, 8), (8, 6)),
+        ((4, 8), (1, 8, 6)),
+        ((1, 3, 4, 8), (1, 1, 8, 6)),
+        ((1, 8), (2, 8, 6)),
+    ],
+)
+def test_products_of_batches_of_one_stay_addends(mesh, left, right):
+    a = np.arange(np.prod(left), dtype=np.float32).reshape(left)
+    b = np.arange(np.prod(right), dtype=np.float32).reshape(right)
+    over = lambda x, dim: pl.device_put(
+        x, NamedSharding(mesh, P(*["y" if i == dim else None for i in range(x.ndim)]))
+    )
+    spec = P(*[None] * max(a.ndim, b.ndim), unreduced={"y"})
+    product = pl.jit(lambda a, b: jnp.matmul(a, b, out_sharding=spec))
+    operands = over(a, a.ndim - 1), over(b, b.ndim - 2)
+    assert "all-reduce" not in product.lower(*operands).compile().as_text()
+    result = product(*operands)
+    first, second = (result.addressable_shards[i].data for i in (0, 1))
+    np.testing.assert_allclose(first, a[..., :4] @ b[..., :4, :], rtol=1e-6)
+    np.testing.assert_allclose(second, a[..., 4:] @ b[..., 4:, :], rtol=1e-6)
