@@ -676,3 +676,21 @@ def test_derivatives_of_places_that_are_written_twice(is_compiled):
     want_x, want_y = pl.grad(without, (0, 1))(x, y)
     np.testing.assert_allclose(by_x, want_x + np.bincount(places, y, 5), 1e-5)
     np.testing.assert_allclose(by_y, want_y + x[places], 1e-5)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, pl.jit])
+def test_derivatives_of_repeated_indices_are_of_the_write_that_stays(wrap):
+    # Elements 0 and 2 are written, 0 twice. The reads come before both writes, so that the last one leaves
+    # s[last] x[0] in element 0, whose derivative is s[last]; that which was written over is in no result.
+    z, s = np.array([0, 0, 2]), np.array([2.0, 3.0, 5.0], np.float32)
+
+    def function(x):
+        ref = pl.new_ref(x)
+        ref[z] = ref[z] * s
+        return ref[...]
+
+    x = np.array([1.0, 10.0, 100.0], np.float32)
+    np.testing.assert_array_equal(wrap(function)(x), [3.0, 10.0, 500.0])
+    expected = np.diag([3.0, 1.0, 5.0])
+    np.testing.assert_array_equal(pl.jacrev(wrap(function))(x), expected)
+    np.testing.assert_array_equal(pl.jacfwd(wrap(function))(x), expected)
