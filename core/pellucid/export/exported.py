@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pellucid._machine.ir import Effect, ShapedArray
-from pellucid._machine.sharding import AbstractMesh, Mesh, NamedSharding
+from pellucid._machine.sharding import AbstractMesh, Mesh, NamedSharding, SingleDeviceSharding
 from pellucid._machine.xla.mlir import lasting_copy, module_of_artifact, new_context
 from pellucid._machine.xla.shardings import HloSharding
 
@@ -206,18 +206,19 @@ def _with_derivatives(fields: dict[str, Any], derivative: Any) -> Exported:
 
 
 def over_abstract_meshes(shardings: Sequence[Any]) -> tuple[NamedSharding | None, ...]:
-    """Shardings by the axes of abstract meshes, as exported programs have them; None for none.
+    """Shardings by the axes of abstract meshes, as exported programs have them; None for none, and for one device.
 
     Raises: ExportError for a tile assignment that no mesh of the program names.
     """
     abstract: list[NamedSharding | None] = []
     for sharding in shardings:
-        if not (sharding is None or isinstance(sharding, NamedSharding)):
+        if sharding is None or isinstance(sharding, SingleDeviceSharding):
+            abstract.append(None)
+            continue
+        if not isinstance(sharding, NamedSharding):
             raise ExportError(
                 "arguments and results of exported programs over several devices must be laid out by a NamedSharding.",
                 got=f"{sharding}",
             )
-        abstract.append(
-            None if sharding is None else sharding.update(mesh=sharding.mesh.abstract_mesh)
-        )
+        abstract.append(sharding.update(mesh=sharding.mesh.abstract_mesh))
     return tuple(abstract)

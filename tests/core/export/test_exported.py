@@ -361,3 +361,36 @@ def test_constraints_and_squeezes_of_unknown_sizes_are_refused():
         export.export(pl.jit(jnp.squeeze))(unknown)
     known = pl.ShapeDtypeStruct(export.symbolic_shape("b, 1", constraints=["b >= 2"]), np.float32)
     assert len(export.export(pl.jit(jnp.squeeze))(known).out_avals[0].shape) == 1
+
+
+def _over_one_device(name):
+    """A function of eight numbers, exported for one device that it names by a mesh."""
+    of_one = pl.sharding.Mesh(np.array(pl.devices()[:1]), ("x",))
+    over = pl.sharding.NamedSharding(of_one, pl.P("x"))
+    struct = pl.ShapeDtypeStruct((8,), np.float32)
+    if name == "argument":
+        return export.export(pl.jit(jnp.sin, in_shardings=over))(struct)
+    if name == "result":
+        return export.export(pl.jit(jnp.sin, out_shardings=over))(struct)
+    if name == "one of two":
+        both = export.export(pl.jit(lambda x, y: jnp.sin(x) * y, in_shardings=(over, None)))
+        return both(struct, pl.ShapeDtypeStruct((), np.float32))
+    return export.export(pl.jit(lambda x: lax.with_sharding_constraint(jnp.sin(x), over)))(struct)
+
+
+@pytest.mark.parametrize("named", ["argument", "result", "one of two", "constraint"])
+@pytest.mark.parametrize("spec", [None, pl.P(), pl.P("i")])
+def test_programs_of_a_mesh_of_one_device_run_over_several(named, spec):
+    exported = _over_one_device(named)
+    x = jnp.arange(8.0)
+    if spec is not None:
+        x = pl.device_put(x, pl.sharding.NamedSharding(pl.make_mesh((4,), ("i",)), spec))
+    rest = (jnp.float32(1),) * (named == "one of two")
+    again = export.deserialize(exported.serialize(vjp_order=1))
+    for each in exported, again:
+        for call in each.call, pl.jit(each.call):
+            result = call(x, *rest)
+            assert result.devices() == x.devices()
+            np.testing.assert_allclose(result, np.sin(np.arange(8.0)), rtol=1e-6)
+            slope = pl.grad(lambda x, call=call: call(x, *rest).sum())(x)
+            np.testing.assert_allclose(slope, np.cos(np.arange(8.0)), rtol=1e-6)
