@@ -450,11 +450,11 @@ def test_a_recorded_run_opens_without_a_kernel(lab: Lab, tmp_path: Path) -> None
         expect(current).to_contain_text("return pl.vmap(loss, (None, 0))")
         view.get_by_role("button", name="Next stop").click()
         expect(current).to_contain_text("y = jnp.sqrt(x)")
-        view.get_by_label("Stop of the run").fill("3")
+        view.get_by_label("Stop of the run").fill("4")
         expect(view.locator(".pl-recorded-stack")).to_contain_text("iteration 0 of 20")
         expect(view.get_by_label("Variables")).to_contain_text("f32[2,4]")
         view.get_by_role("button", name="Stop before").click()
-        expect(view.locator("output")).to_have_text(re.compile(r"^3 of \d+$"))
+        expect(view.locator("output")).to_have_text(re.compile(r"^4 of \d+$"))
     page.set_viewport_size({"width": 420, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 420
     page.screenshot(path=lab.output / "recorded_narrow.png")

@@ -42,7 +42,7 @@ def record(
     ...     y = 2 * x
     ...     return y
     >>> record(double)(3)
-    1 stop of double
+    2 stops of double
     ...
     """
     if limit < 1:

@@ -7,7 +7,8 @@ that it calls in turn check nothing. Functions that it was given run under their
 The options are really set back, so that programs which are traced meanwhile are found again by them.
 
 One that runs eagerly in several steps is guarded as one that is compiled as a whole: `debug_nans` and `debug_infs` look at
-its result, and a transfer guard at what it was given, not at what it makes in between.
+its result, and, where it was given arrays, a transfer guard at the values of the host that it was given beside them, not at
+its own constants.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pellucid._machine.xla import flags
+from pellucid._machine.xla import ARRAY_TYPES, flags
 
 from .config import (
     debug_infs,
@@ -42,7 +43,7 @@ _tracing_now = flags.tracing_now
 _callers = flags.flag("pellucid_callers_options", None)
 """Options of the user's code that called the library, while library code runs under others."""
 _given = flags.flag("pellucid_given_values", None)
-"""While a transfer guard is set and library code runs: the values of the host that it was given, by their ids."""
+"""While a transfer guard is set and library code runs on arrays: the values of the host that it was given, too, by their ids."""
 _checked = flags.RareFlag("pellucid_checked_promotion", None, in_trace_key=True)
 """The same while that function itself runs which users called: its operands are theirs."""
 
@@ -75,7 +76,7 @@ def library_code(function: F) -> F:
                 return function(*args, **kwargs)
         looks_for = _nans.value, _infs.value
         given = _given.value
-        if watches and given is None and _guard.value != "allow":
+        if watches and given is None and _guard.value != "allow" and _has_array((args, kwargs)):
             given = _values_of_host((args, kwargs))
         callers = *options, *looks_for, None
         arguments = [_of_user(x) for x in args]
@@ -89,6 +90,14 @@ def library_code(function: F) -> F:
 
     entered.is_library_code = True  # pyright: ignore[reportAttributeAccessIssue]
     return entered  # pyright: ignore[reportReturnType]
+
+
+def _has_array(arguments: Any) -> bool:
+    """Whether there is an array among arguments: what is made of values of the host alone is a transfer of these."""
+    kind = type(arguments)
+    if kind in (tuple, list, dict):
+        return any(map(_has_array, arguments.values() if kind is dict else arguments))
+    return kind in ARRAY_TYPES
 
 
 def _values_of_host(arguments: Any) -> dict[int, Any]:

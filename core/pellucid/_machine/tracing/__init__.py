@@ -50,6 +50,7 @@ from .operands import (
     refuse_masked,
     type_of,
     type_of_numpy,
+    typed,
     types_of,
     value_of_literal,
     value_types,

@@ -18,11 +18,11 @@ from pellucid._machine.primitives import instantiate, zero_of
 from pellucid._machine.tracing import (
     Trace,
     Tracer,
-    bottom,
     context,
     plumbing,
     replay,
     type_of,
+    typed,
     types_of,
     use_trace,
 )
@@ -116,8 +116,8 @@ class JVPTracer(Tracer):
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any) -> None:
         self._trace = trace
         self.aval = type_of(primal)
-        self.primal = _of_lasting_type(primal)
-        self.tangent = _of_lasting_type(tangent)
+        self.primal = primal
+        self.tangent = tangent
 
     def concrete(self):
         return concrete_value(self.primal)
@@ -132,9 +132,17 @@ class JVPTracer(Tracer):
         return self.primal
 
 
-def _of_lasting_type(x: Any) -> Any:
-    """`x`, but for a floating number of Python, whose dtype the option `enable_x64` may change before it is used."""
-    return bottom().number(x, type_of(x)) if type(x) in (float, complex) else x
+def _parts(x: JVPTracer) -> tuple[Any, Any]:
+    """(primal, tangent), of the type that `x` has: numbers of Python have that of their time, by `enable_x64`."""
+    primal, tangent = x.primal, x.tangent
+    if type(primal) in _FLOATING:
+        primal = typed(primal, x.aval)
+    if type(tangent) in _FLOATING:
+        tangent = typed(tangent, x.aval.tangent())
+    return primal, tangent
+
+
+_FLOATING = (float, complex)
 
 
 class JVPTrace(Trace):
@@ -156,12 +164,12 @@ class JVPTrace(Trace):
     def split(self, x: Any) -> tuple[Any, Any]:
         """(primal, tangent) of `x`."""
         if type(x) is JVPTracer and x._trace is self:
-            return x.primal, x.tangent
+            return _parts(x)
         return x, zero_of(x)
 
     def primal(self, x: Any) -> Any:
         """The value without its tangent, whatever it is."""
-        return x.primal if type(x) is JVPTracer and x._trace is self else x
+        return _parts(x)[0] if type(x) is JVPTracer and x._trace is self else x
 
     def joined(self, primals: Operands, tangents: Operands) -> Values:
         """Tracers of values with their tangents; plain values where the tangent is zero."""
@@ -176,9 +184,10 @@ class JVPTrace(Trace):
         is_zero = True
         for x in operands:
             if type(x) is JVPTracer and x._trace is self:
-                primals.append(x.primal)
-                tangents.append(x.tangent)
-                is_zero = is_zero and type(x.tangent) is Zero
+                primal, tangent = _parts(x)
+                primals.append(primal)
+                tangents.append(tangent)
+                is_zero = is_zero and type(tangent) is Zero
             else:
                 primals.append(x)
                 tangents.append(None)
