@@ -22,6 +22,7 @@ OURS = {
         "observe",
     },
     "pellucid.distributed": {"KeyValueStore", "barrier", "key_value_store", "report_error"},
+    # All classes of errors of ours: another test holds that they are there.
     "pellucid.errors": {
         name
         for name, x in vars(pellucid.errors).items()

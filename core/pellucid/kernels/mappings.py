@@ -44,7 +44,7 @@ from .specs import (
 
 INT32 = np.dtype(np.int32)
 INDEX = shaped_array((), INT32)
-_MOST_PROGRAMS = 1 << 20
+_MAX_PROGRAMS = 1 << 20
 """Grids up to this size are looked at program by program before they run."""
 
 
@@ -210,7 +210,7 @@ def with_indices(
     """The mappings with the indices of all programs of a grid, where these follow from the grid alone."""
     n_axes = len(grid)
     total = math.prod([n or 0 for n in grid])
-    if None in grid or not 0 < total <= _MOST_PROGRAMS:
+    if None in grid or not 0 < total <= _MAX_PROGRAMS:
         return list(mappings)
     ids = _all_ids(grid)
 

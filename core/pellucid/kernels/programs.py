@@ -45,7 +45,7 @@ from pellucid._machine.transforms.vmap import vmap
 from .mappings import INT32, Along, BlockMapping
 from .specs import Blocked, BoundedSlice, Squeezed, size_of
 
-_MOST_BYTES = 1 << 29
+_MAX_BYTES = 1 << 29
 """Programs run at once as long as the largest value within them, for all of them, is no larger."""
 
 
@@ -450,7 +450,7 @@ def batched_axes(kernel: Kernel) -> tuple[int, ...]:
         return ()
     if None in written and not _overwrites_scratch(kernel, axes):
         axes = [a for a in axes if a in kernel.parallel]
-    while axes and _bytes_at_once(kernel, axes) > _MOST_BYTES:
+    while axes and _bytes_at_once(kernel, axes) > _MAX_BYTES:
         # The outermost axis goes, and becomes part of the loop around the others.
         del axes[0]
     return tuple(axes)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -76,8 +76,8 @@ def library_code(function: F) -> F:
                 return function(*args, **kwargs)
         looks_for = _nans.value, _infs.value
         given = _given.value
-        if watches and given is None and _guard.value != "allow" and _has_array((args, kwargs)):
-            given = _values_of_host((args, kwargs))
+        if watches and given is None and _guard.value != "allow":
+            given = _given_beside_arrays((args, kwargs))
         callers = *options, *looks_for, None
         arguments = [_of_user(x) for x in args]
         checked = None if options == NEUTRAL else options
@@ -92,25 +92,30 @@ def library_code(function: F) -> F:
     return entered  # pyright: ignore[reportReturnType]
 
 
-def _has_array(arguments: Any) -> bool:
-    """Whether there is an array among arguments: what is made of values of the host alone is a transfer of these."""
+def _leaves(arguments: Any) -> Iterator[Any]:
+    """The values in arguments, and in tuples, lists and dictionaries among them."""
     kind = type(arguments)
     if kind in (tuple, list, dict):
-        return any(map(_has_array, arguments.values() if kind is dict else arguments))
-    return kind in ARRAY_TYPES
-
-
-def _values_of_host(arguments: Any) -> dict[int, Any]:
-    """Values of the host among arguments, by their ids; but for small integers, of which one object is all."""
-    kind = type(arguments)
-    if kind in (tuple, list, dict):
-        found: dict[int, Any] = {}
         for x in arguments.values() if kind is dict else arguments:
-            found |= _values_of_host(x)
-        return found
-    is_small = kind is bool or (kind is int and -6 < arguments < 257)
-    is_of_host = isinstance(arguments, (int, float, complex, np.ndarray, np.generic))
-    return {id(arguments): arguments} if is_of_host and not is_small else {}
+            yield from _leaves(x)
+    else:
+        yield arguments
+
+
+def _given_beside_arrays(arguments: Any) -> dict[int, Any] | None:
+    """Values of the host among arguments, by their ids, but for small integers, of which one object is all.
+
+    None where no array is among them: what is made of values of the host alone is a transfer of these.
+    """
+    values = [*_leaves(arguments)]
+    if not any(type(x) in ARRAY_TYPES for x in values):
+        return None
+    return {
+        id(x): x
+        for x in values
+        if isinstance(x, (int, float, complex, np.ndarray, np.generic))
+        and not (type(x) is bool or (type(x) is int and -6 < x < 257))
+    }
 
 
 def is_own_constant(x: Any) -> bool:
