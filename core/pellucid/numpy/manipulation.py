@@ -752,7 +752,6 @@ def _diag(v: ArrayLike, k: int) -> Any:
     )
 
 
-@numpy_function
 def triu(m: ArrayLike, k: ArrayLike = 0) -> Array:
     """`m` with zeros below its diagonal number `k`, which may be traced.
 
@@ -764,10 +763,9 @@ def triu(m: ArrayLike, k: ArrayLike = 0) -> Array:
     Array([[1, 1],
            [0, 1]], dtype=int32)
     """
-    return _triangle(m, diagonal_number("triu", k), upper=True)
+    return _triangle("triu", m, k)
 
 
-@numpy_function
 def tril(m: ArrayLike, k: ArrayLike = 0) -> Array:
     """`m` with zeros above its diagonal number `k`, which may be traced.
 
@@ -779,22 +777,29 @@ def tril(m: ArrayLike, k: ArrayLike = 0) -> Array:
     Array([[1, 0],
            [1, 1]], dtype=int32)
     """
-    return _triangle(m, diagonal_number("tril", k), upper=False)
+    return _triangle("tril", m, k)
 
 
-def _triangle(m: ArrayLike, k: ArrayLike, upper: bool) -> Any:
-    aval: Any = aval_of("triu" if upper else "tril", m)
+def _triangle(name: str, m: ArrayLike, k: ArrayLike) -> Any:
+    aval: Any = aval_of(name, m)
     if aval.ndim < 2:
-        raise ShapeError(
-            f"jnp.{'triu' if upper else 'tril'} needs at least two dimensions.",
-            got=f"got {aval.text()}",
-        )
+        raise ShapeError(f"jnp.{name} needs at least two dimensions.", got=f"got {aval.text()}")
+    k = diagonal_number(name, k)
+    return (_known_triangle if isinstance(k, int) else _computed_triangle)(m, k, name == "triu")
+
+
+def _triangle_of(m: ArrayLike, k: ArrayLike, upper: bool) -> Any:
+    shape = _shape(m)
     k = arithmetic.sub(convert(k, type_of(k), np.dtype(np.int32)), np.int32(upper))
-    rows, columns = aval.shape[-2:]
-    at_or_below = band(rows, columns, k, np.dtype(bool), "ge")
-    mask = movement.broadcast_in_dim(at_or_below, aval.shape, (aval.ndim - 2, aval.ndim - 1))
+    at_or_below = band(*shape[-2:], k, np.dtype(bool), "ge")
+    mask = movement.broadcast_in_dim(at_or_below, shape, (len(shape) - 2, len(shape) - 1))
     zeros = full_as(m, 0)
     return logical.select_n(mask, m, zeros) if upper else logical.select_n(mask, zeros, m)
+
+
+# A number that is known is no operand: nothing is transferred for it.
+_known_triangle = numpy_function(_triangle_of, static=("k", "upper"))
+_computed_triangle = numpy_function(_triangle_of, static="upper")
 
 
 __all__ = [
