@@ -108,14 +108,14 @@ def planned(
     `mesh` is the name of the program's mesh, `equations` its equations by id; `stated_results` says which results have a
     placement that was asked for.
     """
-    plan = _Plan(propagation, equations, stated_results)
+    collector = _ExchangeCollector(propagation, equations, stated_results)
     for op in propagation.module.body.operations:
         if op.operation.name == "func.func":
-            plan.block(op.operation.regions[0].blocks[0], 1, mesh)
-    return plan.exchanges
+            collector.block(op.operation.regions[0].blocks[0], 1, mesh)
+    return collector.exchanges
 
 
-class _Plan:
+class _ExchangeCollector:
     def __init__(
         self, propagation: Propagation, equations: Mapping[int, Equation], stated: Sequence[bool]
     ) -> None:

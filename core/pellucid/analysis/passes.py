@@ -49,7 +49,7 @@ def passes(function: Callable[..., Any], *args: Any, with_xla: bool = True) -> L
     ['', 'remove dead equations', 'StableHLO']
     """
     traced = (function if hasattr(function, "trace") else jit(function)).trace(*args)
-    name, steps = traced.fun_name, _Steps()
+    name, steps = traced.fun_name, _PassObserver()
     with observe(steps):
         lowered = traced.lower()
     first = jaxpr_program(traced.jaxpr.jaxpr, name=name, key=f"{name}:0")
@@ -106,7 +106,7 @@ def _record(first: ProgramRecord, states: Sequence[_State]) -> LadderRecord:
     )  # fmt: skip
 
 
-class _Steps(Observer):
+class _PassObserver(Observer):
     """Collects the programs that passes over jaxprs give."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ _queue: list[Future[list[Planned]]] = []
 """Compilations that were submitted last."""
 
 
-class Step(NamedTuple):
+class ChainStep(NamedTuple):
     """A program of a chain, with the keys of its operands and results among the chain's values."""
 
     program: ClosedJaxpr
@@ -33,7 +33,7 @@ class Step(NamedTuple):
 class Chain(NamedTuple):
     """Programs that run one after another, each on `values` and on results of those before it."""
 
-    steps: Sequence[Step]
+    steps: Sequence[ChainStep]
     values: dict[Any, Any]
     """Arrays and numbers, by variable or another key."""
 
@@ -51,10 +51,10 @@ class Chain(NamedTuple):
 
 def steps_of(
     programs: Sequence[ClosedJaxpr], positions: Positions | None, keys: Mapping[Any, Any] = {}
-) -> list[Step]:
+) -> list[ChainStep]:
     """Steps of programs whose values are known by their variables, or by what `keys` has in place of a variable."""
     return [
-        Step(
+        ChainStep(
             program,
             [keys.get(v, v) for v in program.jaxpr.invars],
             program.jaxpr.outvars,
@@ -72,7 +72,7 @@ def compile_in_threads(chains: Sequence[Chain]) -> None:
     meshes = tuple([each.value for each in _MESHES])
     for chain in chains:
         key = meshes, chain.placements()
-        before: list[tuple[Step, Future[list[Planned]]]] = []
+        before: list[tuple[ChainStep, Future[list[Planned]]]] = []
         for step in chain.steps:
             compilations = step.program.jaxpr.memo.setdefault("compilations ahead", {})
             if key not in compilations or compilations[key].cancelled():
@@ -92,9 +92,9 @@ _MESHES = mesh_context.abstract, mesh_context.concrete, mesh_context.entered
 
 @by_tool
 def _compile(
-    step: Step,
+    step: ChainStep,
     chain: Chain,
-    before: Sequence[tuple[Step, Future[list[Planned]]]],
+    before: Sequence[tuple[ChainStep, Future[list[Planned]]]],
     meshes: Operands,
 ) -> list[Planned]:
     """The planned results of a program of a chain, of which `before` are those before it."""

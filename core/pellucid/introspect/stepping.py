@@ -52,7 +52,7 @@ from pellucid._machine.tracing import bind, context, type_of, without_references
 from pellucid._machine.transforms import Derived
 
 from .bodies import programs_within
-from .compiling_ahead import Chain, Step, steps_of, wait_for_compilation
+from .compiling_ahead import Chain, ChainStep, steps_of, wait_for_compilation
 from .loops import WINDOW_RUNS, PartialLoop, Search
 from .noting import images_of
 from .positions import Positions
@@ -443,7 +443,7 @@ def _chains_within(
     }
     if any(x is None for x in operands.values()):
         return []
-    steps: list[Step] = []
+    steps: list[ChainStep] = []
     # Keys of the operands by group; a step that cuts operands puts keys of its results in their places.
     groups: list[list[Any]] = slots.split([*operands])
     # The first step of a `shard_map`: whole operands to parts at the positions.
@@ -451,7 +451,7 @@ def _chains_within(
         inner = Positions(equation.params, positions)
         parts = [("part", i) for i in operands]
         steps, groups, positions = (
-            [Step(inner.cut(), [*operands], parts)],
+            [ChainStep(inner.cut(), [*operands], parts)],
             slots.split(parts),
             inner,
         )
@@ -461,7 +461,7 @@ def _chains_within(
     if stacked := loop.stacked(groups):
         program = loop.element().program
         elements = [("element", key) for key in stacked]
-        steps.append(Step(program, ["run", *stacked], elements, positions))
+        steps.append(ChainStep(program, ["run", *stacked], elements, positions))
         groups = loop.with_elements(groups, elements)
     operands["run"] = constant(np.int32(0))
     chains = []

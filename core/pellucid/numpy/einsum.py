@@ -168,7 +168,7 @@ def _given(subscripts: Any, operands: Operands) -> tuple[str, list[Any]]:
 # Order of contractions ----------------------------------------------------------------------------
 
 
-class Step(NamedTuple):
+class ContractionStep(NamedTuple):
     """One contraction: operands taken from the list (their results are appended), letters summed, the result's letters."""
 
     operands: tuple[int, ...]
@@ -207,7 +207,7 @@ def _path(notation: Notation, shapes: Sequence[Shape], optimize: Any) -> Sequenc
     return _contract_path(notation, shapes, optimize)[0]
 
 
-def steps(notation: Notation, path: Sequence[tuple[int, ...]]) -> tuple[Step, ...]:
+def steps(notation: Notation, path: Sequence[tuple[int, ...]]) -> tuple[ContractionStep, ...]:
     """The contractions along `path`. Letters of a product keep the order in which its operands have them."""
     terms = list(notation.inputs)
     contractions = []
@@ -220,7 +220,7 @@ def steps(notation: Notation, path: Sequence[tuple[int, ...]]) -> tuple[Step, ..
         free = dict.fromkeys(c for c in present if c in needed)
         result = notation.output if number == len(path) - 1 else "".join(free)
         terms.append(result)
-        contractions.append(Step(positions, summed, result))
+        contractions.append(ContractionStep(positions, summed, result))
     return tuple(contractions)
 
 
@@ -231,7 +231,7 @@ SIZE_OF_SYMBOLS = 64
 @cached(4096)
 def _plan(
     subscripts: str, shapes: tuple[Shape, ...], optimize: Any
-) -> tuple[Notation, tuple[Step, ...]]:
+) -> tuple[Notation, tuple[ContractionStep, ...]]:
     notation = parse(subscripts, shapes)
     return notation, steps(notation, _path(notation, shapes, optimize))
 
@@ -248,7 +248,7 @@ def _hashable(optimize: Any) -> Any:
 
 @numpy_function(static=("notation", "plan", "precision", "preferred", "product"))
 def _einsum(
-    operands: Operands, notation: Notation, plan: tuple[Step, ...], precision: PrecisionLike, preferred: np.dtype | None,
+    operands: Operands, notation: Notation, plan: tuple[ContractionStep, ...], precision: PrecisionLike, preferred: np.dtype | None,
     product: Callable[..., Any],
 ) -> Any:  # fmt: skip
     avals = [type_of(x) for x in operands]
@@ -271,7 +271,7 @@ def _einsum(
 
 
 def _contracted(
-    chosen: Any, step: Step, multiply: Callable[..., Any], dtype: Any
+    chosen: Any, step: ContractionStep, multiply: Callable[..., Any], dtype: Any
 ) -> tuple[Any, str]:
     """The product of two operands, whose sums are of `dtype`, and its letters."""
     (lhs, left), (rhs, right) = chosen

@@ -16,12 +16,12 @@ from pellucid._machine.ir import Literal, ShapedArray
 from pellucid._machine.runtime.transfer import from_host
 from pellucid._machine.tracing import (
     Draft,
-    Plan,
+    ExecutionPlan,
     as_operand,
     context,
+    execution_plan,
     is_array_like,
     name_operands,
-    plan_of,
     type_of,
     use_trace,
     value_types,
@@ -29,8 +29,8 @@ from pellucid._machine.tracing import (
 from pellucid._machine.xla.flags import trace_context
 from pellucid._machine.xla.pytree import flatten
 
-_NEW = Plan([], [], [], [], list)
-_SEEN = Plan([], [], [], [], list)
+_NEW = ExecutionPlan([], [], [], [], list)
+_SEEN = ExecutionPlan([], [], [], [], list)
 """Of a kind that was seen once."""
 
 
@@ -40,7 +40,7 @@ class _Kind:
     __slots__ = ("plan",)
 
     def __init__(self) -> None:
-        self.plan: Plan | None = _NEW
+        self.plan: ExecutionPlan | None = _NEW
 
 
 @cached(1 << 16)
@@ -133,7 +133,7 @@ def _is_known_by_value(x: Any, kind: type) -> bool:
 
 def _plan(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], operands: list[Any]
-) -> Plan | None:
+) -> ExecutionPlan | None:
     """The operations that the call binds; None if they can't be used again."""
     containers: list[Any] = []
 
@@ -161,4 +161,4 @@ def _plan(
         trace.close()
     if consts or any(type(a) is Literal for a in jaxpr.outvars):
         return None
-    return plan_of(jaxpr, containers[0])
+    return execution_plan(jaxpr, containers[0])

@@ -29,6 +29,7 @@ from .discharge import (
     is_reference,
     without_references,
 )
+from .execution_plan import ExecutionPlan, execution_plan
 from .function import (
     Call,
     FunctionSpec,
@@ -55,7 +56,6 @@ from .operands import (
     value_of_literal,
     value_types,
 )
-from .plan import Plan, plan_of
 from .staging import (
     Draft,
     StagingTrace,

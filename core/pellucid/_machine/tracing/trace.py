@@ -19,6 +19,7 @@ from pellucid._machine.ir import (
 )
 
 from .current import context
+from .execution_plan import ExecutionPlan
 from .operand_texts import name_operands
 from .operands import (
     as_operand,
@@ -26,7 +27,6 @@ from .operands import (
     types_of,
     value_types,
 )
-from .plan import Plan
 
 tracebacks.install()
 
@@ -57,7 +57,7 @@ class Trace:
         """Results of `primitive`, as a list."""
         raise NotImplementedError(type(self))
 
-    def run_plan(self, plan: Plan, operands: Values) -> Results:
+    def run_plan(self, plan: ExecutionPlan, operands: Values) -> Results:
         """Results of a program on `operands`, whose types are those that it was made for."""
         interpret = self.interpret
         values = [*operands, *plan.fixed]

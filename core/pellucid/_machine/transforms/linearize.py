@@ -68,16 +68,16 @@ from pellucid._machine.ir import (
 from pellucid._machine.primitives import instantiate, zero_of, zeros
 from pellucid._machine.tracing import (
     Draft,
-    Plan,
+    ExecutionPlan,
     StagingTrace,
     StagingTracer,
     Trace,
     Tracer,
     computes_known,
     context,
+    execution_plan,
     is_reference,
     name_of,
-    plan_of,
     plumbing,
     replay,
     type_of,
@@ -292,16 +292,16 @@ class Derivative(NamedTuple):
 class _Split(NamedTuple):
     """A plan, linearized."""
 
-    primal: Plan
+    primal: ExecutionPlan
     """From the operands to results and residuals."""
-    linear: Plan
+    linear: ExecutionPlan
     """From nonzero tangents and residuals to the nonzero tangents of results."""
     nonzero_out: Mask
     origins: list[int]
     """For each step of `linear` the step of `primal` whose tangent it computes; -1 for plumbing."""
 
 
-def _split(plan: Plan, nonzero: Mask, avals: Avals) -> _Split | None:
+def _split(plan: ExecutionPlan, nonzero: Mask, avals: Avals) -> _Split | None:
     """`plan` on operands of the types `avals`, linearized; None where a derivative rule raises."""
     if len({*plan.results}.difference(range(len(avals)))) < len(plan.results):
         return None  # a result that is an operand, or another result, is the same tracer
@@ -333,7 +333,9 @@ def _split(plan: Plan, nonzero: Mask, avals: Avals) -> _Split | None:
         steps.get(e.lineage.origins[0], -1) if e.lineage and e.lineage.origins else -1
         for e in program.jaxpr.equations
     ]
-    return _Split(plan_of(primal), plan_of(program.jaxpr), program.nonzero_out, origins)
+    return _Split(
+        execution_plan(primal), execution_plan(program.jaxpr), program.nonzero_out, origins
+    )
 
 
 class LinearizeTrace(JVPTrace):
@@ -393,7 +395,9 @@ class LinearizeTrace(JVPTrace):
             return super().run_plan(plan, operands)
         return self.run_split(plan, split, operands, mask)
 
-    def run_split(self, plan: Plan, split: _Split, operands: Operands, mask: Mask) -> Values:
+    def run_split(
+        self, plan: ExecutionPlan, split: _Split, operands: Operands, mask: Mask
+    ) -> Values:
         """Results of `plan`, of which `split` is the linearized form for operands with tangents by `mask`."""
         parent, linear = self.parent, self.linear
         written = parent.equations if type(parent) is StagingTrace else []

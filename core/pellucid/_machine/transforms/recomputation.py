@@ -27,7 +27,7 @@ _RECOMPUTED = NameStack(None, "rematted_computation")
 """The scope of equations that are run again, as the reference calls it."""
 
 
-class Plan(NamedTuple):
+class RecomputationPlan(NamedTuple):
     """How a variable is had in the linear program: from `equation`, or kept if that is None.
 
     `extra_bytes` is what must be kept for that besides the residuals, `equations` how many there are to run.
@@ -50,7 +50,7 @@ class Worth(NamedTuple):
     least_bytes: int
     by_kernel: bool
 
-    def justifies(self, plan: Plan, nbytes: int) -> bool:
+    def justifies(self, plan: RecomputationPlan, nbytes: int) -> bool:
         """Whether a residual of `nbytes` bytes goes."""
         if known_at_least(nbytes - plan.extra_bytes, self.least_bytes):
             return True
@@ -124,9 +124,11 @@ def with_fewer_residuals(
     return jaxpr.replace(constvars=constvars, equations=[*again, *jaxpr.equations]), residual_vars
 
 
-def _plans(residuals: set[Var], primal_equations: Sequence[Equation]) -> dict[Var, Plan]:
+def _plans(
+    residuals: set[Var], primal_equations: Sequence[Equation]
+) -> dict[Var, RecomputationPlan]:
     """For each variable that cheap equations make, the best way to have it in the linear program."""
-    plans: dict[Var, Plan] = {}
+    plans: dict[Var, RecomputationPlan] = {}
     for equation in primal_equations:
         if not _is_cheap(equation):
             continue
@@ -149,7 +151,9 @@ def _plans(residuals: set[Var], primal_equations: Sequence[Equation]) -> dict[Va
             nbytes + nbytes // SMALL_FRACTION_DIVISOR, extra
         )
         plans[var] = (
-            Plan(equation, extra, equations, from_memory) if pays else Plan(None, nbytes, 0, False)
+            RecomputationPlan(equation, extra, equations, from_memory)
+            if pays
+            else RecomputationPlan(None, nbytes, 0, False)
         )
     return plans
 

@@ -23,7 +23,7 @@ from pellucid._machine.runtime import peers, platforms
 from .cluster import Place
 from .clusters import completed
 from .coordination import KeyValueStore
-from .job import THIS_MACHINE, Job, Plan
+from .job import THIS_MACHINE, Job, JobParameters
 
 _ALL_INTERFACES = ("::", "0.0.0.0")  # noqa: S104
 
@@ -75,7 +75,7 @@ def initialize(
     for job in peers.jobs:
         raise DistributedError(
             "distributed.initialize: this process is in a job already.",
-            got=f"process {job.plan.process_id} of {job.plan.num_processes}",
+            got=f"process {job.parameters.process_id} of {job.parameters.num_processes}",
             do="Call it once, or call distributed.shutdown() first.",
         )
     platforms.check_none_started("distributed.initialize")
@@ -95,7 +95,7 @@ def initialize(
         cluster_detection_method,
         initialization_timeout,
     )
-    plan = _plan(
+    parameters = _job_parameters(
         place,
         coordinator_bind_address or os.environ.get("JAX_COORDINATOR_BIND_ADDRESS"),
         {
@@ -107,7 +107,7 @@ def initialize(
     )
     if place.local_device_ids:
         config.cuda_visible_devices.set(",".join(map(str, place.local_device_ids)))
-    peers.jobs.append(Job(plan))
+    peers.jobs.append(Job(parameters))
     atexit.unregister(_leave_at_exit)
     atexit.register(_leave_at_exit)
 
@@ -240,9 +240,9 @@ def _partition_index(index: int | None) -> int | None:
     return int(text) if text else None
 
 
-def _plan(
+def _job_parameters(
     place: Place, bind_address: str | None, timeouts: dict[str, float], partition_index: int | None
-) -> Plan:
+) -> JobParameters:
     who = "distributed.initialize"
     stated: Any = place
     address, count, process, _, secret = stated
@@ -274,7 +274,7 @@ def _plan(
         bind_host, bind_port = _host_and_port("coordinator_bind_address", bind_address)
     if bind_host in _ALL_INTERFACES:
         bind_host = None
-    return Plan(
+    return JobParameters(
         host, port, bind_host, bind_port, count, process, partition_index, **timeouts,
         secret=secret or "",
     )  # fmt: skip

@@ -27,7 +27,7 @@ _GLOO = "pellucid/gloo"
 THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
-class Plan(NamedTuple):
+class JobParameters(NamedTuple):
     """Facts by which process `process_id` joins a job; times are in seconds."""
 
     host: str
@@ -48,10 +48,10 @@ class Plan(NamedTuple):
 class Job:
     """This process in a job: its place among the others, and what it gives to the clients of platforms."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self._shutdown_timeout = max(1, round(plan.shutdown_timeout_seconds))
-        self._place = {"node_id": plan.process_id, "num_nodes": plan.num_processes}
+    def __init__(self, parameters: JobParameters) -> None:
+        self.parameters = parameters
+        self._shutdown_timeout = max(1, round(parameters.shutdown_timeout_seconds))
+        self._place = {"node_id": parameters.process_id, "num_nodes": parameters.num_processes}
         self._loop = wire.EventLoopThread()
         self._service: Any = None
         self._coordinator: Coordinator | None = None
@@ -60,11 +60,11 @@ class Job:
         self._preemption_watch: Any = None
         self._end_of_mpi: Any = None
         self.membership = Membership(
-            plan.process_id,
-            plan.num_processes,
-            plan.heartbeat_timeout_seconds,
+            parameters.process_id,
+            parameters.num_processes,
+            parameters.heartbeat_timeout_seconds,
             self._when_one_fails,
-            plan.secret,
+            parameters.secret,
         )
         self.meetings = Meetings(self.membership)
         self.client: Any = None
@@ -82,19 +82,23 @@ class Job:
         self.store = coordination.KeyValueStore(self.client)
 
     def _join(self) -> None:
-        plan = self.plan
-        near_port = self._start_coordinator() if plan.process_id == 0 else None
-        self._loop.run(self.membership.join(plan.host, plan.port, plan.initialization_timeout))
-        self.meetings.connect(plan.host, plan.port)
+        parameters = self.parameters
+        near_port = self._start_coordinator() if parameters.process_id == 0 else None
+        self._loop.run(
+            self.membership.join(
+                parameters.host, parameters.port, parameters.initialization_timeout
+            )
+        )
+        self.meetings.connect(parameters.host, parameters.port)
         reports = wire.repeat(REPORT_INTERVAL_SECONDS, self.meetings.report)
         self._reports = self._loop.start(reports)
         if near_port is None:
-            tunnel = wire.start_tunnel(plan.host, plan.port, self.membership.job)
+            tunnel = wire.start_tunnel(parameters.host, parameters.port, self.membership.job)
             near_port = self._loop.run(tunnel)
         self.client = xla_distributed.make_client(
-            f"127.0.0.1:{near_port}", plan.process_id, shutdown_timeout=self._shutdown_timeout
+            f"127.0.0.1:{near_port}", parameters.process_id, shutdown_timeout=self._shutdown_timeout
         )
-        deadline = time.monotonic() + plan.initialization_timeout
+        deadline = time.monotonic() + parameters.initialization_timeout
         interruptible(self.client.connect, check=lambda: self._check_joining(deadline))
 
     def _check_joining(self, deadline: float) -> None:
@@ -103,34 +107,39 @@ class Job:
         if time.monotonic() > deadline:
             raise DistributedTimeoutError(
                 "jaxlib's coordination service did not let all processes in.",
-                got=f"waited {self.plan.initialization_timeout:g} s after all had come",
+                got=f"waited {self.parameters.initialization_timeout:g} s after all had come",
                 do="Look at the output of process 0.",
             )
 
     def _start_coordinator(self) -> int:
-        plan = self.plan
+        parameters = self.parameters
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             service_port = free.getsockname()[1]
         coordinator = Coordinator(
-            plan.num_processes, plan.heartbeat_timeout_seconds, service_port, plan.secret
+            parameters.num_processes,
+            parameters.heartbeat_timeout_seconds,
+            service_port,
+            parameters.secret,
         )
-        if not plan.secret and plan.bind_host not in THIS_MACHINE:
+        if not parameters.secret and parameters.bind_host not in THIS_MACHINE:
             logger.warning(
                 "whoever reaches port %d of this machine can take a place in the job; set PELLUCID_DISTRIBUTED_SECRET "
-                "to the same text in all processes, or pass `secret` to distributed.initialize", plan.bind_port,
+                "to the same text in all processes, or pass `secret` to distributed.initialize", parameters.bind_port,
             )  # fmt: skip
         try:
-            self._loop.run(coordinator.start(plan.bind_host, plan.bind_port))
+            self._loop.run(coordinator.start(parameters.bind_host, parameters.bind_port))
         except OSError as error:
             raise DistributedError(
-                f"process 0 can't listen at port {plan.bind_port}.",
+                f"process 0 can't listen at port {parameters.bind_port}.",
                 got=str(error),
                 do="Choose another port in coordinator_address, or another coordinator_bind_address.",
             ) from None
         self._coordinator = coordinator
         self._service = xla_distributed.start_service(
-            f"127.0.0.1:{service_port}", plan.num_processes, shutdown_timeout=self._shutdown_timeout
+            f"127.0.0.1:{service_port}",
+            parameters.num_processes,
+            shutdown_timeout=self._shutdown_timeout,
         )
         return service_port
 
@@ -147,7 +156,7 @@ class Job:
 
     def accelerator_options(self) -> dict[str, Any]:
         """How the client of an accelerator joins those of the other processes."""
-        index = self.plan.partition_index
+        index = self.parameters.partition_index
         return self._place if index is None else {**self._place, "partition_index": index}
 
     def _make_gloo(self):
@@ -156,14 +165,14 @@ class Job:
             lambda: xla_distributed.make_gloo_collectives(self.client, host), host
         )
         if self._gloo_here is not None:
-            self.store.set(f"{_GLOO}/{self.plan.process_id}", json.dumps(self._gloo_here))
+            self.store.set(f"{_GLOO}/{self.parameters.process_id}", json.dumps(self._gloo_here))
         return collectives
 
     def _address_towards_the_others(self) -> str:
         """The address of the interface through which this process reaches process 0, or is reached if it is that."""
         if self._coordinator is not None and self._coordinator.address_for_others is not None:
             return self._coordinator.address_for_others
-        with socket.create_connection((self.plan.host, self.plan.port)) as connection:
+        with socket.create_connection((self.parameters.host, self.parameters.port)) as connection:
             return connection.getsockname()[0]
 
     def note_gloo(self) -> None:
@@ -193,7 +202,7 @@ class Job:
     def leave(self) -> None:
         """End the job together with the others."""
         self.meetings.agree(
-            "distributed.shutdown", "no more", seconds=self.plan.shutdown_timeout_seconds
+            "distributed.shutdown", "no more", seconds=self.parameters.shutdown_timeout_seconds
         )
         self._reports.cancel()
         if self._preemption_watch is not None:
@@ -203,7 +212,7 @@ class Job:
             self._end_of_mpi()
         self.meetings.close()
         self._loop.run(self.membership.leave())
-        self._stop_coordinator(self.plan.shutdown_timeout_seconds)
+        self._stop_coordinator(self.parameters.shutdown_timeout_seconds)
         if self._service is not None:
             interruptible(self._service.shutdown)
         self._loop.stop()

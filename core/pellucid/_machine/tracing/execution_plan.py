@@ -1,4 +1,4 @@
-"""Plans: how operands and results of a call of several primitives are wired."""
+"""Execution plans: how operands and results of a call of several primitives are wired."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pellucid._machine.ir import (
 )
 
 
-class Step(NamedTuple):
+class PlannedEquation(NamedTuple):
     """One equation; `take` gives its operands from the list of all values so far."""
 
     primitive: Primitive
@@ -28,7 +28,7 @@ class Step(NamedTuple):
     effects: Effects
 
 
-class Plan(NamedTuple):
+class ExecutionPlan(NamedTuple):
     """The steps of a program. Its values are the operands, then `fixed`, then the results of each step.
 
     `fixed` are the values of `literals`.
@@ -38,14 +38,14 @@ class Plan(NamedTuple):
 
     fixed: Values
     literals: list[Literal]
-    steps: list[Step]
+    steps: list[PlannedEquation]
     results: list[int]
     take: Callable[[Values], Results]
     container: type | None = None
     derived: dict[Any, Any] = {}  # noqa: RUF012  (each plan has one of its own)
 
 
-def plan_of(jaxpr: Jaxpr, container: type | None = None) -> Plan:
+def execution_plan(jaxpr: Jaxpr, container: type | None = None) -> ExecutionPlan:
     """The plan of a program, which takes the values of its constants behind its inputs."""
     equations = jaxpr.equations
     atoms = (*(a for e in equations for a in e.operands), *jaxpr.outvars)
@@ -54,13 +54,13 @@ def plan_of(jaxpr: Jaxpr, container: type | None = None) -> Plan:
     values = (*jaxpr.invars, *jaxpr.constvars, *literals, *computed)
     positions: dict[Any, int] = {v: i for i, v in enumerate(values)}
     steps = [
-        Step(
+        PlannedEquation(
             e.primitive, e.params, _taker([positions[a] for a in e.operands]),
             tuple([v.aval for v in e.results]), e.effects,
         )
         for e in equations
     ]  # fmt: skip
-    return Plan(
+    return ExecutionPlan(
         [literal.val for literal in literals],
         literals,
         steps,
