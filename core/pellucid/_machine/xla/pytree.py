@@ -4,22 +4,117 @@
 that types registered here are seen here only.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from jaxlib import _jax
 
-PyTreeDef: TypeAlias = _jax.pytree.PyTreeDef
-PyTreeRegistry: TypeAlias = _jax.pytree.PyTreeRegistry
-
-DictKey: TypeAlias = _jax.pytree.DictKey
-SequenceKey: TypeAlias = _jax.pytree.SequenceKey
-GetAttrKey: TypeAlias = _jax.pytree.GetAttrKey
-FlattenedIndexKey: TypeAlias = _jax.pytree.FlattenedIndexKey
+T = TypeVar("T")
 
 IsLeaf: TypeAlias = Callable[[Any], bool]
 IsLeafWithPath: TypeAlias = Callable[[tuple[Any, ...], Any], bool]
+
+if TYPE_CHECKING:
+
+    class PyTreeDef:
+        """The structure of a tree; hashable, equal by content."""
+
+        num_leaves: int
+        num_nodes: int
+
+        @staticmethod
+        def from_node_data_and_children(
+            registry: PyTreeRegistry,
+            node_data: tuple[type, Any] | None,
+            children: Iterable[PyTreeDef],
+        ) -> PyTreeDef: ...
+        @staticmethod
+        def deserialize_using_proto(registry: PyTreeRegistry, data: bytes) -> PyTreeDef: ...
+        def serialize_using_proto(self) -> bytes: ...
+        def node_data(self) -> tuple[type, Any] | None: ...
+        def children(self) -> list[PyTreeDef]: ...
+        def compose(self, inner: PyTreeDef, /) -> PyTreeDef: ...
+        def unflatten(self, leaves: Iterable[Any], /) -> Any: ...
+        def flatten_up_to(self, tree: Any) -> list[Any]: ...
+        def from_iterable_tree(self, tree: Any, /) -> Any: ...
+        def walk(
+            self,
+            of_node: Callable[[Any, Any], Any],
+            of_leaf: Callable[[Any], Any] | None,
+            leaves: Iterable[Any],
+            /,
+        ) -> Any: ...
+
+    class DictKey:
+        """The step to one item of a mapping."""
+
+        __match_args__ = ("key",)
+        key: Any
+
+        def __init__(self, key: Any) -> None: ...
+
+    class SequenceKey:
+        """The step to one item of a sequence."""
+
+        __match_args__ = ("idx",)
+        idx: int
+
+        def __init__(self, idx: int) -> None: ...
+
+    class GetAttrKey:
+        """The step to an attribute."""
+
+        __match_args__ = ("name",)
+        name: str
+
+        def __init__(self, name: str) -> None: ...
+
+    class FlattenedIndexKey:
+        """The step to a child that has no name, by its number."""
+
+        __match_args__ = ("key",)
+        key: int
+
+        def __init__(self, key: int) -> None: ...
+
+    class PyTreeRegistry:
+        """Which classes are nodes of trees, and how they are taken apart."""
+
+        __name__: str
+
+        def flatten(
+            self, tree: Any, leaf_predicate: IsLeaf | None = None
+        ) -> tuple[list[Any], PyTreeDef]: ...
+        def flatten_with_path(
+            self, tree: Any, leaf_predicate: IsLeafWithPath | None = None
+        ) -> tuple[list[tuple[tuple[Any, ...], Any]], PyTreeDef]: ...
+        def flatten_one_level(self, tree: Any) -> tuple[Iterable[Any], Any] | None: ...
+        def flatten_one_level_with_keys(
+            self, tree: Any
+        ) -> tuple[Iterable[tuple[Any, Any]], Any] | None: ...
+        def is_node(self, type: type) -> bool: ...
+        def register_node(
+            self,
+            type: type[T],
+            to_iterable: Callable[[T], tuple[Iterable[Any], Any]],
+            from_iterable: Callable[[Any, Any], T],
+            to_iterable_with_keys: Callable[[T], tuple[Iterable[tuple[Any, Any]], Any]]
+            | None = None,
+        ) -> None: ...
+        def register_dataclass_node(
+            self, type: type, data_fields: Sequence[str], meta_fields: Sequence[str], /
+        ) -> None: ...
+
+else:
+    PyTreeDef = _jax.pytree.PyTreeDef
+    PyTreeRegistry = _jax.pytree.PyTreeRegistry
+    DictKey = _jax.pytree.DictKey
+    SequenceKey = _jax.pytree.SequenceKey
+    GetAttrKey = _jax.pytree.GetAttrKey
+    FlattenedIndexKey = _jax.pytree.FlattenedIndexKey
 
 default_registry = PyTreeRegistry()
 # A registry pickles by reference, as a global of the module it names; a treedef pickles with
