@@ -16,14 +16,14 @@ from pellucid import events
 from pellucid.introspect.misses import joined_misses
 from pellucid.introspect.schema import MissesRecord
 from pellucid.introspect.unrolled import (
-    Place,
     UnrolledLoop,
+    UserLine,
     calling_line,
     equation_count,
-    place_of,
     unrolled_loop,
+    user_line,
 )
-from pellucid_kernel.schema import CompilationRecord, PlaceRecord, UnrolledLoopRecord
+from pellucid_kernel.schema import CompilationRecord, UnrolledLoopRecord, UserLineRecord
 from pellucid_viz import Figure
 
 SHOWN_AFTER_SECONDS = 0.3
@@ -40,7 +40,7 @@ class Work:
 
     name: str
     begun_ns: int
-    place: Place | None
+    place: UserLine | None
     """Where it was called."""
     cell: str | None
     is_by_tool: bool
@@ -64,9 +64,9 @@ class Work:
             stage=self.stage,  # pyright: ignore[reportArgumentType]
             equation_count=equation_count(program),
             elapsed_seconds=self.age_seconds(),
-            place=None if self.place is None else PlaceRecord(**self.place._asdict()),
+            place=None if self.place is None else UserLineRecord(**self.place._asdict()),
             loop=None if self.loop is None else UnrolledLoopRecord(
-                place=PlaceRecord(**place_of(self.loop.file, self.loop.line)._asdict()),
+                place=UserLineRecord(**user_line(self.loop.file, self.loop.line)._asdict()),
                 iterations=self.loop.iterations,
             ),
             cell_id=self.cell,

@@ -203,7 +203,7 @@ class AnswerRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceRecord(Record):
+class UserLineRecord(Record):
     """A line of the user."""
 
     source: str
@@ -215,7 +215,7 @@ class PlaceRecord(Record):
 class UnrolledLoopRecord(Record):
     """A Python loop that a program has once for each of its iterations."""
 
-    place: PlaceRecord
+    place: UserLineRecord
     """Of its `for` or `while`."""
     iterations: int
     """How often it was traced so far."""
@@ -232,7 +232,7 @@ class CompilationRecord(Record):
     """Of the function and the programs in it; while it is traced, of the function so far."""
     elapsed_seconds: float
     """Since its tracing began."""
-    place: PlaceRecord | None
+    place: UserLineRecord | None
     """Where it was called."""
     loop: UnrolledLoopRecord | None
     cell_id: str | None

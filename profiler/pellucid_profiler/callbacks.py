@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pellucid.events import CallbackRan, Observer
-from pellucid_profiler.sources import Place
+from pellucid_profiler.sources import SourceLine
 
 
 class CallbackRow(NamedTuple):
     """Calls of one Python function by compiled programs, over the whole session."""
 
     function: str
-    place: Place | None
+    place: SourceLine | None
     """Where it is defined; None for functions that aren't Python's."""
     count: int
     seconds: float
@@ -40,7 +40,7 @@ class CallbackLog(Observer):
 
     def rows(self) -> list[CallbackRow]:
         """The callbacks by function, the one with most time first."""
-        by_function: dict[tuple[str, Place | None], list[CallbackRan]] = {}
+        by_function: dict[tuple[str, SourceLine | None], list[CallbackRan]] = {}
         for event in list(self._events):
             by_function.setdefault(_function(event.function), []).append(event)
         rows = [
@@ -53,7 +53,7 @@ class CallbackLog(Observer):
         return sorted(rows, key=lambda row: -row.seconds)
 
 
-def _function(function: Any) -> tuple[str, Place | None]:
+def _function(function: Any) -> tuple[str, SourceLine | None]:
     name = getattr(function, "__name__", type(function).__name__)
     code = getattr(function, "__code__", None)
-    return name, None if code is None else Place(code.co_filename, code.co_firstlineno, name)
+    return name, None if code is None else SourceLine(code.co_filename, code.co_firstlineno, name)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from pellucid_profiler.calls import Spans, nesting
-from pellucid_profiler.sources import Place
+from pellucid_profiler.sources import SourceLine
 from pellucid_profiler.xspace import ABSENT, Column
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class CompileStep(NamedTuple):
     phase: Phase
     name: str
     """The pass, or the instruction whose kernel it is."""
-    place: Place | None
+    place: SourceLine | None
     """The line that the kernel is most of; None where there is none."""
     count: int
     seconds: float
@@ -157,7 +157,7 @@ def _program(session: Session, whole: int) -> str:
     return next((text for text in texts if text.startswith("jit_")), "")
 
 
-def _place(session: Session, program: str, instruction: str) -> Place | None:
+def _place(session: Session, program: str, instruction: str) -> SourceLine | None:
     for each in session.programs.values():
         info = each.instructions.get(instruction) if each.name == program else None
         if info is not None and info.shares:

@@ -21,7 +21,7 @@ from pellucid_profiler.text import (
 
 if TYPE_CHECKING:
     from pellucid_profiler.session import LineRow, Session
-    from pellucid_profiler.sources import Place
+    from pellucid_profiler.sources import SourceLine
 
 MIN_SHARE = 0.1
 """Share of the session's time from which on something is a finding."""
@@ -200,7 +200,7 @@ def _growth(session: Session) -> Iterator[Finding]:
         )
 
 
-def _line(session: Session, place: Place | None) -> str:
+def _line(session: Session, place: SourceLine | None) -> str:
     return line_text(session.sources, place)
 
 
@@ -291,7 +291,7 @@ class _Work(NamedTuple):
     copy_seconds: float
 
 
-def _work_of_line(session: Session, place: Place) -> _Work:
+def _work_of_line(session: Session, place: SourceLine) -> _Work:
     flops = n_bytes = copy_seconds = 0.0
     copies: list[str] = []
     for row in session.by_operation:

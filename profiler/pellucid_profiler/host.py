@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from pellucid_profiler.calls import WAITING
 from pellucid_profiler.compile_steps import COMPILE
-from pellucid_profiler.sources import Place
+from pellucid_profiler.sources import SourceLine
 from pellucid_profiler.xspace import Column
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Transfer(NamedTuple):
     direction: str
     """`host_to_device`, `device_to_host` or `device_to_device`."""
     n_bytes: int
-    place: Place | None
+    place: SourceLine | None
     """The line that asked for it."""
 
 
@@ -127,7 +127,7 @@ def _length(intervals: npt.NDArray[np.int64]) -> int:
 class TransferRow(NamedTuple):
     """Transfers that a line asked for in one direction."""
 
-    place: Place | None
+    place: SourceLine | None
     direction: str
     count: int
     n_bytes: int
@@ -135,7 +135,7 @@ class TransferRow(NamedTuple):
 
 def transfer_rows(transfers: list[Transfer]) -> list[TransferRow]:
     """Transfers by line and direction, those with most bytes first."""
-    totals: dict[tuple[Place | None, str], list[int]] = {}
+    totals: dict[tuple[SourceLine | None, str], list[int]] = {}
     for each in transfers:
         total = totals.setdefault((each.place, each.direction), [0, 0])
         total[0] += 1

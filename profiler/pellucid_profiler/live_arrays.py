@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pellucid.introspect import recording
-from pellucid_profiler.sources import Place
+from pellucid_profiler.sources import SourceLine
 from pellucid_profiler.wire import VARINT, fields, packed
 from pellucid_profiler.xspace import Column
 
@@ -55,7 +55,7 @@ class HeapRow(NamedTuple):
     8
     """
 
-    place: Place | None
+    place: SourceLine | None
     """The user's line that made them; None where there was none."""
     begin_bytes: int
     peak_bytes: int
@@ -124,7 +124,7 @@ def _heap_profile() -> bytes:
     return b"".join(recording.heap_profiles())
 
 
-def heap_by_line(profile: bytes) -> dict[Place | None, tuple[int, int]]:
+def heap_by_line(profile: bytes) -> dict[SourceLine | None, tuple[int, int]]:
     """(count, bytes) of the buffers of an uncompressed pprof profile, by the innermost of the user's lines."""
     texts: list[str] = []
     samples: list[tuple[int, int]] = []
@@ -141,7 +141,7 @@ def heap_by_line(profile: bytes) -> dict[Place | None, tuple[int, int]]:
             functions[values.get(1, 0)] = values.get(2, 0), values.get(4, 0)
         elif number == 6:
             texts.append(profile[at:end].decode(errors="replace"))
-    totals: dict[Place | None, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    totals: dict[SourceLine | None, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for at, end in samples:
         stack, (count, n_bytes), labels = _sample(profile, at, end)
         if ("kind", "buffer") not in {(texts[key], texts[value]) for key, value in labels}:
@@ -155,11 +155,11 @@ def heap_by_line(profile: bytes) -> dict[Place | None, tuple[int, int]]:
 
 def _user_places(
     lines: Iterable[tuple[int, int]], functions: dict[int, tuple[int, int]], texts: list[str]
-) -> Iterator[Place]:
+) -> Iterator[SourceLine]:
     for function, line in lines:
         name, file = functions.get(function, (0, 0))
         if recording.is_user_file(texts[file]):
-            yield Place(texts[file], line, texts[name])
+            yield SourceLine(texts[file], line, texts[name])
 
 
 def _location(message: bytes, start: int, stop: int) -> tuple[int, list[tuple[int, int]]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from pellucid.introspect import recording
 from pellucid_profiler.calls import Calls, Spans, enclosing, function_name
-from pellucid_profiler.sources import Place
+from pellucid_profiler.sources import SourceLine
 from pellucid_profiler.text import Sources, line_number_text
 from pellucid_profiler.xspace import ABSENT, Column
 
@@ -107,18 +107,18 @@ def user_frame_of(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def marked_place(name: str) -> Place:
+def marked_place(name: str) -> SourceLine:
     """The line whose mark has this name.
 
     >>> marked_place("line 3 of f in cell.py")
-    Place(file='cell.py', line=3, function='f')
+    SourceLine(file='cell.py', line=3, function='f')
     """
     match = _MARK.match(name)
     assert match is not None
-    return Place(match[3], int(match[1]), match[2])
+    return SourceLine(match[3], int(match[1]), match[2])
 
 
-def marked_places(names: Sequence[str]) -> list[Place]:
+def marked_places(names: Sequence[str]) -> list[SourceLine]:
     """The lines whose marks are among the names of a recording."""
     return [marked_place(name) for name in names if _MARK.match(name)]
 

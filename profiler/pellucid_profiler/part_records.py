@@ -23,7 +23,7 @@ from pellucid_profiler.schema import (
     ProgramMemoryRecord,
     TransferColumns,
 )
-from pellucid_profiler.sources import Place
+from pellucid_profiler.sources import SourceLine
 from pellucid_profiler.text import line_number_text
 from pellucid_profiler.xspace import Column
 
@@ -77,7 +77,7 @@ def part_records(session: Session, positions: Column, string: _Text) -> dict[str
     }
 
 
-def _place(session: Session, place: Place | None) -> str:
+def _place(session: Session, place: SourceLine | None) -> str:
     return "" if place is None else line_number_text(session.sources, place.file, place.line)
 
 

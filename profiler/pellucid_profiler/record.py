@@ -28,7 +28,7 @@ from pellucid_profiler.schema import (
     TimelineRecord,
     TotalsRecord,
 )
-from pellucid_profiler.sources import Place
+from pellucid_profiler.sources import SourceLine
 from pellucid_profiler.text import line_number_text
 from pellucid_profiler.timeline import timeline
 from pellucid_profiler.xspace import Column
@@ -175,7 +175,10 @@ def _operation_columns(
 
 
 def _share_columns(
-    session: Session, shown: Column, lines: dict[Place | None, int], string: Callable[[str], int]
+    session: Session,
+    shown: Column,
+    lines: dict[SourceLine | None, int],
+    string: Callable[[str], int],
 ) -> ShareColumns:
     shares = [share for i in shown for share in session.infos[i].shares]
     return ShareColumns(

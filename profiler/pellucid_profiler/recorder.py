@@ -22,7 +22,7 @@ from pellucid_profiler.live_arrays import ArrayLog
 from pellucid_profiler.marks import LineMarks
 from pellucid_profiler.report import report
 from pellucid_profiler.session import Session
-from pellucid_profiler.sources import Place
+from pellucid_profiler.sources import SourceLine
 from pellucid_profiler.step_limit import StepLimit
 
 subprocesses: set[int] = set()
@@ -205,7 +205,7 @@ class Profile:
             transfers = [
                 Transfer(
                     each.time_ns - self._begin_ns, each.direction, each.n_bytes,
-                    each.frame and Place(each.frame.file, each.frame.line, each.frame.function),
+                    each.frame and SourceLine(each.frame.file, each.frame.line, each.frame.function),
                 )
                 for each in self._transfers.transfers
             ]  # fmt: skip

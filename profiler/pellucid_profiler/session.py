@@ -46,7 +46,7 @@ from pellucid_profiler.queries import query
 from pellucid_profiler.record import profile_record
 from pellucid_profiler.report import report
 from pellucid_profiler.schema import ProfileRecord
-from pellucid_profiler.sources import InstructionInfo, Place, ProgramInfo, unknown_instruction
+from pellucid_profiler.sources import InstructionInfo, ProgramInfo, SourceLine, unknown_instruction
 from pellucid_profiler.steps import StepRow, steps_of
 from pellucid_profiler.text import line_number_text
 from pellucid_profiler.xspace import ABSENT, Column
@@ -78,7 +78,7 @@ class OperationRow(NamedTuple):
 class LineRow(NamedTuple):
     """A line of the user's, over the whole session. Seconds are those of devices, added up."""
 
-    place: Place | None
+    place: SourceLine | None
     """None for what belongs to no line."""
     forward_seconds: float
     backward_seconds: float
@@ -323,10 +323,10 @@ class Session:
     @cached_property
     def lines(self) -> list[LineRow]:
         """The user's lines that took time on devices, the one with most first; what is no line's under None."""
-        forward: dict[Place | None, float] = defaultdict(float)
-        backward: dict[Place | None, float] = defaultdict(float)
-        measured: dict[Place | None, float] = defaultdict(float)
-        flops: dict[Place | None, float] = defaultdict(float)
+        forward: dict[SourceLine | None, float] = defaultdict(float)
+        backward: dict[SourceLine | None, float] = defaultdict(float)
+        measured: dict[SourceLine | None, float] = defaultdict(float)
+        flops: dict[SourceLine | None, float] = defaultdict(float)
         for info, count, seconds in self._totals_of_infos():
             rest = 1.0
             for share in info.shares:
@@ -598,7 +598,7 @@ def load(path: str | os.PathLike[str]) -> Session:
 
 def _placed(row: list[Any], at: int) -> list[Any]:
     """A row of a file, whose entry `at` is a place or None."""
-    return [*row[:at], row[at] and Place(*row[at]), *row[at + 1 :]]
+    return [*row[:at], row[at] and SourceLine(*row[at]), *row[at + 1 :]]
 
 
 def _before(intervals: npt.NDArray[np.int64], times: Column) -> npt.NDArray[np.float64]:

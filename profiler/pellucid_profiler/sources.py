@@ -38,7 +38,7 @@ class OptimizedModule(Protocol):
         ...
 
 
-class Place(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of the user's, in a file or cell."""
 
     file: str
@@ -49,7 +49,7 @@ class Place(NamedTuple):
 class Share(NamedTuple):
     """A part of an instruction's time."""
 
-    place: Place | None
+    place: SourceLine | None
     """None where nobody knows."""
     scope: str
     """The operation's name in StableHLO, without its last part: transformations, calls and scopes around it."""
@@ -105,7 +105,7 @@ class InstructionInfo(NamedTuple):
             "callback" in share.operation for share in self.shares
         )
 
-    def of_line(self, place: Place) -> InstructionInfo:
+    def of_line(self, place: SourceLine) -> InstructionInfo:
         """This instruction as one of the eager operations at `place`."""
         shares = self.shares or [Share(None, "", "", None, 1.0)]
         placed = [share._replace(place=place) for share in shares]
@@ -119,7 +119,7 @@ class ProgramInfo(NamedTuple):
     instructions: dict[str, InstructionInfo]
     """By name; only those that ran."""
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[SourceLine]:
         """The user's lines; none for programs of eager operations, which all lines share."""
         for info in self.instructions.values():
             yield from (share.place for share in info.shares if share.place is not None)
@@ -136,7 +136,9 @@ class ProgramInfo(NamedTuple):
         for row in rows:
             info = InstructionInfo(*row)
             shares = [Share(*share) for share in info.shares]
-            placed = [share._replace(place=share.place and Place(*share.place)) for share in shares]
+            placed = [
+                share._replace(place=share.place and SourceLine(*share.place)) for share in shares
+            ]
             instructions[info.name] = info._replace(shares=placed)
         return cls(name, instructions)
 
@@ -154,9 +156,9 @@ class ProgramReader:
         return analysis.HloModule(self.loaded.text(), self.loaded.origins())
 
     @cached_property
-    def _places(self) -> dict[int, Place]:
+    def _places(self) -> dict[int, SourceLine]:
         return {
-            number: Place(frame.file, frame.line, frame.function)
+            number: SourceLine(frame.file, frame.line, frame.function)
             for number, frame in self._module.frames.items()
         }
 

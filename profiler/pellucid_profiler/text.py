@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from pellucid.introspect.schema import SourceRecord
 from pellucid.introspect.spans import source_record
-from pellucid_profiler.sources import Place
+from pellucid_profiler.sources import SourceLine
 
 CONTEXT_LINES = 2
 """Lines of a file that a session keeps before the first one that took time, and after the last one."""
@@ -15,7 +15,7 @@ Sources = Mapping[str, SourceRecord]
 """Files and cells with their text, by path."""
 
 
-def sources_of(places: Iterable[Place]) -> dict[str, SourceRecord]:
+def sources_of(places: Iterable[SourceLine]) -> dict[str, SourceRecord]:
     """The files and cells of these lines, with their text as it is now."""
     lines: dict[str, list[int]] = {}
     for place in places:
@@ -26,7 +26,7 @@ def sources_of(places: Iterable[Place]) -> dict[str, SourceRecord]:
     }
 
 
-def line_text(sources: Sources, place: Place | None) -> str:
+def line_text(sources: Sources, place: SourceLine | None) -> str:
     """Cell or file, number and text of a line."""
     if place is None:
         return "(no line)"
@@ -34,7 +34,7 @@ def line_text(sources: Sources, place: Place | None) -> str:
     return f"{name}  {code_text(sources, place)}".rstrip()
 
 
-def code_text(sources: Sources, place: Place) -> str:
+def code_text(sources: Sources, place: SourceLine) -> str:
     """The text of a line; empty where it is not known."""
     source = sources.get(place.file)
     lines = (source.lines if source else None) or []

@@ -9,17 +9,17 @@ from pellucid_kernel.debug.schema import (
     DivergenceRecord,
     GradientColumns,
     GradientRecord,
-    PlaceColumns,
+    UserLineColumns,
 )
 
 
-def places(cell: str, lines: list[int]) -> PlaceColumns:
+def places(cell: str, lines: list[int]) -> UserLineColumns:
     """Lines of one cell; of its text only the first lines are known."""
     source = SourceRecord(
         name=cell, path=f"/tmp/{cell}.py", cell_id="c3", execution_count=int(cell[3]), first_line=1,
         lines=["def layer(w, c):"],
     )  # fmt: skip
-    return PlaceColumns(sources=[source], source=[0] * len(lines), line=lines)
+    return UserLineColumns(sources=[source], source=[0] * len(lines), line=lines)
 
 
 def divergence(count: int = 40) -> DivergenceRecord:

@@ -17,7 +17,7 @@ from pellucid_profiler.live_buffers import LiveBuffer, ProgramMemory
 from pellucid_profiler.operations import Operations
 from pellucid_profiler.peaks import Peaks
 from pellucid_profiler.session import Session
-from pellucid_profiler.sources import InstructionInfo, Place, ProgramInfo, Share
+from pellucid_profiler.sources import InstructionInfo, ProgramInfo, Share, SourceLine
 from pellucid_profiler.xspace import Column
 
 CELL = "/tmp/ipykernel_1/123.py"
@@ -72,10 +72,12 @@ def session(n_instructions: int = 12, n_runs: int = 10, n_devices: int = 2) -> S
             Compilation("<b>f</b>", "", 0, 0.001, 0.01, 0.04, 1, []),
         ],
         transfers=[
-            Transfer(1000 * i, "host_to_device", 4_000_000, Place(CELL, 9, "<module>"))
+            Transfer(1000 * i, "host_to_device", 4_000_000, SourceLine(CELL, 9, "<module>"))
             for i in range(n_runs)
         ],
-        callbacks=[CallbackRow("log_loss", Place(CELL, 6, "log_loss"), 3, 0.002, 2)] if n else [],
+        callbacks=[CallbackRow("log_loss", SourceLine(CELL, 6, "log_loss"), 3, 0.002, 2)]
+        if n
+        else [],
         live_arrays=_live_arrays(n_runs * run_ns) if n else LiveArrays.none(),
         heap=_heap() if n else [],
         counters=_counters(names, n_runs * run_ns) if n else Counters.none(),
@@ -134,8 +136,8 @@ def _counters(names: list[str], end_ns: int) -> Counters:
 def _heap() -> list[HeapRow]:
     """Lines that made arrays: one that keeps its array, one that makes more and more, and none of the user's."""
     return [
-        HeapRow(Place(CELL, 9, "<module>"), 4_000_000, 8_000_000, 4_000_000, 1),
-        HeapRow(Place(CELL, 10, "<module>"), 0, 4_000_000, 5_000_000, 5),
+        HeapRow(SourceLine(CELL, 9, "<module>"), 4_000_000, 8_000_000, 4_000_000, 1),
+        HeapRow(SourceLine(CELL, 10, "<module>"), 0, 4_000_000, 5_000_000, 5),
         HeapRow(None, 0, 0, 1000, 1),
     ]
 
@@ -191,10 +193,10 @@ def _info(i: int, name: str) -> InstructionInfo:
     """Every fifth one is a fusion of two lines, and the last of five has none."""
     category = CATEGORIES[i % 5]
     scope = "jit(step)/transpose(jvp(loss))" if i % 3 == 2 else f"jit(step)/jvp(loss)/block{i % 4}"
-    place = Place(CELL, 3 if i % 2 else 4, "layer")
+    place = SourceLine(CELL, 3 if i % 2 else 4, "layer")
     shares = [Share(place, scope, "dot_general", i, 1.0)]
     if category == "fusion":
-        other = Share(Place(CELL, 7, "loss"), scope, "mul", 10_000 + i, 0.25)
+        other = Share(SourceLine(CELL, 7, "loss"), scope, "mul", 10_000 + i, 0.25)
         shares = [shares[0]._replace(share=0.75), other]
     if category == "other":
         shares = []

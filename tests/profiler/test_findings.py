@@ -14,7 +14,7 @@ from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.findings import findings
 from pellucid_profiler.operations import Operations
 from pellucid_profiler.peaks import Peaks
-from pellucid_profiler.sources import InstructionInfo, Place, ProgramInfo, Share
+from pellucid_profiler.sources import InstructionInfo, ProgramInfo, Share, SourceLine
 from tests.introspect import sample_profiles
 
 
@@ -80,7 +80,7 @@ def test_a_line_whose_operands_are_transposed_is_told() -> None:
     session = session_of(
         operations, {"transpose.1": "copy", "transpose.2": "copy", "dot": "library"}
     )
-    place = Place("model.py", 9, "f")
+    place = SourceLine("model.py", 9, "f")
     program = session.programs[0]
     for name, info in program.instructions.items():
         share = Share(place, "jit(f)", "dot_general", None, 1.0)

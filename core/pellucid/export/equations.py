@@ -10,7 +10,7 @@ from pellucid._machine.base import Size, Symbol
 from .errors import ExportError
 
 
-class Place(NamedTuple):
+class ArgumentDimension(NamedTuple):
     """One dimension of one argument."""
 
     argument: int
@@ -21,7 +21,7 @@ class Solution(NamedTuple):
     """How a variable follows from the size at `place`: (size - rest) / divisor."""
 
     variable: str
-    place: Place
+    place: ArgumentDimension
     rest: Size
     divisor: Size
 
@@ -39,7 +39,7 @@ class ShapeEquations(NamedTuple):
     names: Sequence[str]
     shapes: Sequence[Sequence[Size]]
     solutions: Sequence[Solution]
-    equal: Sequence[tuple[Place, Size]]
+    equal: Sequence[tuple[ArgumentDimension, Size]]
     """Sizes that follow from the variables, or are integers."""
     scope: Any
 
@@ -73,7 +73,7 @@ class ShapeEquations(NamedTuple):
                 require(left, constraint.relation, right, message)
         return values
 
-    def _dim(self, place: Place) -> str:
+    def _dim(self, place: ArgumentDimension) -> str:
         return f"dimension {place.dim} of {self.names[place.argument]}"
 
     def _stated(self) -> str:
@@ -104,10 +104,12 @@ def shape_equations(
 
     Raises: ExportError where a variable doesn't follow from the sizes.
     """
-    pending: list[tuple[Place, Size]] = []
+    pending: list[tuple[ArgumentDimension, Size]] = []
     for i, shape in enumerate(shapes):
         pending += [
-            (Place(i, dim), size) for dim, size in enumerate(shape) if isinstance(size, Symbol)
+            (ArgumentDimension(i, dim), size)
+            for dim, size in enumerate(shape)
+            if isinstance(size, Symbol)
         ]
     solved: set[str] = set()
     solutions: list[Solution] = []
@@ -142,10 +144,10 @@ def shape_equations(
 
 
 def _next_solution(
-    pending: list[tuple[Place, Size]], solved: set[str]
-) -> tuple[Solution, tuple[Place, Size]] | None:
+    pending: list[tuple[ArgumentDimension, Size]], solved: set[str]
+) -> tuple[Solution, tuple[ArgumentDimension, Size]] | None:
     """A variable that one equation gives, preferably without a division, and that equation."""
-    best: tuple[Solution, tuple[Place, Size]] | None = None
+    best: tuple[Solution, tuple[ArgumentDimension, Size]] | None = None
     for equation in pending:
         place, size = equation
         solution = _solution(place, size, solved)
@@ -154,7 +156,7 @@ def _next_solution(
     return best
 
 
-def _solution(place: Place, size: Any, solved: set[str]) -> Solution | None:
+def _solution(place: ArgumentDimension, size: Any, solved: set[str]) -> Solution | None:
     unknown = _variables(size) - solved
     if len(unknown) != 1:
         return None

@@ -12,7 +12,7 @@ from pellucid._machine.higher_order.calls import ClosedCallParams, closed_call_p
 from pellucid._machine.ir import ClosedJaxpr, Operands
 from pellucid._machine.sharding import mesh_context
 
-from .positions import Positions
+from .mesh_positions import MeshPositions
 
 _threads = ThreadPoolExecutor(2, "pellucid-compiling-ahead")
 """Two threads: a large program that may be stepped over doesn't delay the small ones that are stepped into."""
@@ -26,7 +26,7 @@ class ChainStep(NamedTuple):
     program: ClosedJaxpr
     inputs: Sequence[Any]
     results: Sequence[Any]
-    positions: Positions | None = None
+    positions: MeshPositions | None = None
     """Within a `shard_map` the positions at which the program runs."""
 
 
@@ -50,7 +50,7 @@ class Chain(NamedTuple):
 
 
 def steps_of(
-    programs: Sequence[ClosedJaxpr], positions: Positions | None, keys: Mapping[Any, Any] = {}
+    programs: Sequence[ClosedJaxpr], positions: MeshPositions | None, keys: Mapping[Any, Any] = {}
 ) -> list[ChainStep]:
     """Steps of programs whose values are known by their variables, or by what `keys` has in place of a variable."""
     return [

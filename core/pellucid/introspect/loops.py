@@ -21,7 +21,7 @@ from pellucid._machine.primitives.varying import vary
 from pellucid._machine.tracing import replay, type_of
 from pellucid._machine.transforms import Derived, remembered, stage_open
 
-from .positions import Positions
+from .mesh_positions import MeshPositions
 
 __all__ = ["WINDOW_RUNS", "Conditions", "PartialLoop", "Search"]
 
@@ -48,7 +48,7 @@ class PartialLoop(NamedTuple):
     slots: Slots
     avals: tuple[Any, ...]
     """Types of the operands."""
-    positions: Positions | None = None
+    positions: MeshPositions | None = None
 
     @property
     def body(self) -> Slot:

@@ -54,8 +54,8 @@ from pellucid._machine.transforms import Derived
 from .bodies import programs_within
 from .compiling_ahead import Chain, ChainStep, steps_of, wait_for_compilation
 from .loops import WINDOW_RUNS, PartialLoop, Search
+from .mesh_positions import MeshPositions
 from .noting import images_of
-from .positions import Positions
 from .program import name_of, value_names
 
 __all__ = [
@@ -80,7 +80,9 @@ REMEMBERED_RUNS = 64
 class Frame:
     """A program on certain inputs, stopped before the equation at `position`; at the end if that is their number."""
 
-    def __init__(self, jaxpr: Jaxpr, inputs: Operands, positions: Positions | None = None) -> None:
+    def __init__(
+        self, jaxpr: Jaxpr, inputs: Operands, positions: MeshPositions | None = None
+    ) -> None:
         self.jaxpr = jaxpr
         self.positions = positions
         """Within a `shard_map` the positions at which it runs: its values are those at all of them."""
@@ -117,7 +119,7 @@ class Frame:
     def shown(self, atoms: Sequence[Atom], position: int | None = None) -> Values:
         """Values as the user's code has them: within a `shard_map` those at one position, or, for None, at all.
 
-        At all positions a value that varies has an axis 0 for the positions, see `Positions`.
+        At all positions a value that varies has an axis 0 for the positions, see `MeshPositions`.
         """
         values = self.read(atoms)
         if self.positions is None:
@@ -431,7 +433,7 @@ def _stretches_from(jaxpr: Jaxpr, start: int) -> list[ClosedJaxpr]:
 
 
 def _chains_within(
-    equation: Equation, values: dict[Any, Any], positions: Positions | None
+    equation: Equation, values: dict[Any, Any], positions: MeshPositions | None
 ) -> list[Chain]:
     """The first stretches of each program of an equation, behind what cuts its operands into those of one run."""
     slots: Slots = slots_of(equation)
@@ -448,7 +450,7 @@ def _chains_within(
     groups: list[list[Any]] = slots.split([*operands])
     # The first step of a `shard_map`: whole operands to parts at the positions.
     if equation.primitive is shard_map_p:
-        inner = Positions(equation.params, positions)
+        inner = MeshPositions(equation.params, positions)
         parts = [("part", i) for i in operands]
         steps, groups, positions = (
             [ChainStep(inner.cut(), [*operands], parts)],
@@ -488,14 +490,14 @@ class Call:
     """The runs of an equation's programs, each a frame. A turn is (which program, which run)."""
 
     def __init__(
-        self, equation: Equation, operands: Operands, positions: Positions | None = None
+        self, equation: Equation, operands: Operands, positions: MeshPositions | None = None
     ) -> None:
         self.equation = equation
         self.slots: Slots = slots_of(equation)
         self.positions = positions
         """Of a `shard_map`, and of what runs within one, the positions of the runs."""
         if self.is_shard_map:
-            self.positions = Positions(equation.params, positions)
+            self.positions = MeshPositions(equation.params, positions)
             operands = run(self.positions.cut(), operands)
         # Operands by group; of a `shard_map` their parts at all positions.
         self.groups = self.slots.split(operands)
@@ -802,10 +804,10 @@ def can_enter(equation: Equation) -> bool:
     return slots_of(equation) is not None
 
 
-def _obstacle(positions: Positions | None, equation: Equation) -> str:
+def _obstacle(positions: MeshPositions | None, equation: Equation) -> str:
     """Why values at positions can't be those of the programs of an equation; empty if they can."""
     if equation.primitive is shard_map_p:
-        positions = Positions(equation.params, positions)
+        positions = MeshPositions(equation.params, positions)
     programs = [slot.program.jaxpr for slot in slots_of(equation).programs]
     return next(filter(None, map(positions.obstacle, programs)), "") if positions else ""
 
@@ -817,7 +819,10 @@ def _is_common(value: Any) -> bool:
 
 
 def run_at(
-    positions: Positions | None, program: ClosedJaxpr, operands: Operands, constants: Operands = ()
+    positions: MeshPositions | None,
+    program: ClosedJaxpr,
+    operands: Operands,
+    constants: Operands = (),
 ) -> Values:
     """The results of a compiled program on `constants`, then `operands`, values of frames.
 
@@ -829,7 +834,7 @@ def run_at(
     return run(positions.on_all(program), [*map(positions.spread, constants), *operands])
 
 
-def scope_of(positions: Positions | None) -> contextlib.AbstractContextManager[None]:
+def scope_of(positions: MeshPositions | None) -> contextlib.AbstractContextManager[None]:
     """The context in which programs that run at positions are traced."""
     return contextlib.nullcontext() if positions is None else positions.scope()
 

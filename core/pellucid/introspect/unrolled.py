@@ -30,7 +30,7 @@ class UnrolledLoop(NamedTuple):
     """How often the most frequent of its operations was traced so far."""
 
 
-class Place(NamedTuple):
+class UserLine(NamedTuple):
     """A line of the user."""
 
     source: str
@@ -38,15 +38,15 @@ class Place(NamedTuple):
     line: int
 
 
-def calling_line() -> Place | None:
+def calling_line() -> UserLine | None:
     """The innermost line of the user that led here; None where there is none."""
     frame = source.user_frame(source.capture())
-    return None if frame is None else place_of(frame.file, frame.line)
+    return None if frame is None else user_line(frame.file, frame.line)
 
 
-def place_of(file: str, line: int) -> Place:
+def user_line(file: str, line: int) -> UserLine:
     """A line of a file, or of the cell whose code the file has."""
-    return Place(source.cell_name(file) or os.path.basename(file), line)
+    return UserLine(source.cell_name(file) or os.path.basename(file), line)
 
 
 def equation_count(program: Any) -> int:

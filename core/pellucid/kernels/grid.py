@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pellucid._machine.base import ArgumentValueError, JAXTypeError
 
 
-class Position(NamedTuple):
+class GridPosition(NamedTuple):
     """The grid of the kernel that is being traced, and where its program stands."""
 
     ids: tuple[Any, ...]
@@ -18,13 +18,13 @@ class Position(NamedTuple):
     names: tuple[Any, ...] | None
 
 
-_position: contextvars.ContextVar[Position | None] = contextvars.ContextVar(
+_position: contextvars.ContextVar[GridPosition | None] = contextvars.ContextVar(
     "position", default=None
 )
 
 
 @contextlib.contextmanager
-def within(position: Position) -> Iterator[None]:
+def within(position: GridPosition) -> Iterator[None]:
     """Trace the block as the body of a kernel."""
     token = _position.set(position)
     try:
@@ -51,7 +51,7 @@ def num_programs(axis: Any) -> Any:
     return position.sizes[i]
 
 
-def _axis(caller: str, axis: Any) -> tuple[Position, int]:
+def _axis(caller: str, axis: Any) -> tuple[GridPosition, int]:
     position = _position.get()
     if position is None:
         raise JAXTypeError(

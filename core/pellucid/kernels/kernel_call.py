@@ -36,7 +36,7 @@ from pellucid._machine.transforms import (
     stage_open,
 )
 
-from .grid import Position, within
+from .grid import GridPosition, within
 from .mappings import (
     INDEX,
     BlockMapping,
@@ -363,7 +363,7 @@ class _Call(NamedTuple):
                 if isinstance(scratch_refs, (tuple, list))
                 else (scratch_refs,)
             )
-            with within(Position(ids, sizes, self.spec.grid_names)):
+            with within(GridPosition(ids, sizes, self.spec.grid_names)):
                 result = self.function(*scalar_refs, *in_refs, *outs, *more, **keywords)
             if result is not None:
                 raise ArgumentTypeError(

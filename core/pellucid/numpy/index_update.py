@@ -40,12 +40,12 @@ from .compiled import numpy_function
 from .creation import asarray
 from .index_entries import Index, NewAxis, Scalar, parsed
 from .indexing import (
+    IndexWindows,
     Lookup,
-    Places,
     Structure,
     arrangement,
     check_not_empty,
-    places_of,
+    index_windows,
     taken,
     taken_apart,
     with_flags,
@@ -138,7 +138,7 @@ def scattered(x: Array, index: Index, values: Any, update: Update) -> Any:
     original: Any = type_of(x)
     arranged = arrangement(index.entries)
     flagged = with_flags(x, index)
-    places = places_of(arranged, type_of(flagged).shape, update.wrap_negative_indices)
+    places = index_windows(arranged, type_of(flagged).shape, update.wrap_negative_indices)
     flagged, values = _of_one_dtype(flagged, values)
     if values is not None:
         values = _shaped(values, places, arranged.new_axes)
@@ -183,7 +183,7 @@ def _of_one_dtype(x: Array, values: Any) -> tuple[Any, Any]:
     return x, values
 
 
-def _shaped(values: ArrayLike, places: Places, new_axes: list[int]) -> Any:
+def _shaped(values: ArrayLike, places: IndexWindows, new_axes: list[int]) -> Any:
     """`values` repeated to the shape of what they replace, with its elements in the order of the array's."""
     shape = list(places.shape)
     for axis in new_axes:

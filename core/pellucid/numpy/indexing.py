@@ -166,7 +166,7 @@ def take(x: ArrayLike, index: Index, lookup: Lookup) -> Any:
     if window is not None:
         result = _cut(x, window)
     else:
-        places = places_of(arranged, aval.shape, lookup.wrap_negative_indices)
+        places = index_windows(arranged, aval.shape, lookup.wrap_negative_indices)
         if 0 in places.shape:
             result = _empty(x, places.shape)
         else:
@@ -280,7 +280,7 @@ def _cut(x: ArrayLike, cut: Cut) -> Any:
 # Many places: gather, scatter ---------------------------------------------------------------------
 
 
-class Block(NamedTuple):
+class BlockAxes(NamedTuple):
     """The axes of a result that the arrays of an index, broadcast together, give it."""
 
     shape: Shape
@@ -290,7 +290,7 @@ class Arrangement(NamedTuple):
     """The axes of an indexed array's result, in order."""
 
     entries: tuple[Entry, ...]
-    axes: tuple[Block | Window | NewAxis, ...]
+    axes: tuple[BlockAxes | Window | NewAxis, ...]
     vectors: list[Vector]
 
     @property
@@ -300,7 +300,7 @@ class Arrangement(NamedTuple):
         position = 0
         for item in self.axes:
             positions.extend([position] * (type(item) is NewAxis))
-            position += len(item.shape) if type(item) is Block else 1
+            position += len(item.shape) if type(item) is BlockAxes else 1
         return positions
 
 
@@ -315,7 +315,7 @@ def arrangement(entries: tuple[Entry, ...]) -> Arrangement:
     if vectors:
         advanced = [i for i, e in enumerate(entries) if type(e) in (Vector, Scalar)]
         together = advanced[-1] - advanced[0] + 1 == len(advanced)
-        axes.insert(advanced[0] if together else 0, Block(_common_shape(vectors)))
+        axes.insert(advanced[0] if together else 0, BlockAxes(_common_shape(vectors)))
     return Arrangement(entries, tuple(axes), vectors)
 
 
@@ -331,7 +331,7 @@ def _common_shape(vectors: Sequence[Vector]) -> Shape:
         ) from None
 
 
-class Places(NamedTuple):
+class IndexWindows(NamedTuple):
     """What `gather` and `scatter` need for an index of NumPy: start indices, dimension numbers, sizes of windows. New axes are left out."""
 
     indices: Any
@@ -343,7 +343,7 @@ class Places(NamedTuple):
     """Axes of the result along which the elements are wanted in reverse."""
 
 
-def places_of(arranged: Arrangement, shape: Shape, wrap: bool) -> Places:
+def index_windows(arranged: Arrangement, shape: Shape, wrap: bool) -> IndexWindows:
     """The windows that an index names in an array of `shape`."""
     # The axes of the indices, which are those of the result that are no axes of windows: their sizes, which of
     # them are the block's, and which one goes over the elements of each window with gaps.
@@ -354,7 +354,7 @@ def places_of(arranged: Arrangement, shape: Shape, wrap: bool) -> Places:
     result: list[int] = []
     backwards: list[int] = []
     for item in arranged.axes:
-        if type(item) is Block:
+        if type(item) is BlockAxes:
             block = range(len(batch), len(batch) + len(item.shape))
             batch += item.shape
             result += item.shape
@@ -400,7 +400,7 @@ def places_of(arranged: Arrangement, shape: Shape, wrap: bool) -> Places:
         tuple(index_map),
     )
     indices = concatenate(vectors, len(batch)) if vectors else np.zeros(0, dtype)
-    return Places(indices, numbers, tuple(sizes), tuple(result), backwards)
+    return IndexWindows(indices, numbers, tuple(sizes), tuple(result), backwards)
 
 
 def normalized(index: Any, size: int, dtype: np.dtype, wrap: bool) -> Any:

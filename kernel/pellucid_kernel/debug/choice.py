@@ -16,8 +16,8 @@ from pellucid.introspect.lanes import (
     lane_index,
     program_batch_sizes,
 )
-from pellucid.introspect.positions import Position, of_auto_axes
-from pellucid_kernel.debug.places import Places
+from pellucid.introspect.mesh_positions import MeshPosition, of_auto_axes
+from pellucid_kernel.debug.equation_stacks import EquationStacks
 from pellucid_kernel.debug.stepper import Level
 
 LaneIndices = list[int | None]
@@ -28,7 +28,7 @@ class Choice:
     """The chosen position and lanes: they hold in programs within, and in those around as far as these have them."""
 
     def __init__(self) -> None:
-        self._position: tuple[Any, Position] | None = None  # (positions that it is one of, it)
+        self._position: tuple[Any, MeshPosition] | None = None  # (positions that it is one of, it)
         self._lane: list[tuple[int, int | None]] = []  # by batch (size, the chosen lane)
 
     def choose_position(self, frame: Any, index: int | None) -> None:
@@ -133,7 +133,7 @@ def n_batches_of(level: Level) -> int:
     return len(program_batch_sizes(level.frame.jaxpr))
 
 
-def n_batches_around(places: Places, level: Level, depth: int) -> int:
+def n_batches_around(places: EquationStacks, level: Level, depth: int) -> int:
     """How many batches are around the function of a line in the stack of a level: those that all its equations have."""
     jaxpr, equation = level.frame.jaxpr, level.frame.equation
     here = () if equation is None else places.stack(equation)

@@ -14,7 +14,7 @@ from pellucid.introspect.errors import ArgumentValueError
 from pellucid.introspect.loops import Conditions, Search
 from pellucid.introspect.program import value_names
 from pellucid.introspect.stepping import Call, latest_variables, programs_within
-from pellucid_kernel.debug.places import Stack
+from pellucid_kernel.debug.equation_stacks import Stack
 
 
 class Outer(NamedTuple):

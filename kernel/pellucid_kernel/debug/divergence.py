@@ -13,7 +13,7 @@ import pellucid as pl
 from pellucid.introspect.errors import ArgumentTypeError
 from pellucid.introspect.evaluation import Evaluation, evaluated, where_rounding_begins
 from pellucid.introspect.stepping import line_text
-from pellucid_kernel.debug.places import place_columns
+from pellucid_kernel.debug.equation_stacks import user_line_columns
 from pellucid_kernel.debug.schema import ComparedEquationColumns, DivergenceRecord
 from pellucid_viz.figure import Figure
 
@@ -114,7 +114,7 @@ class Divergence:
                 error=[finite(row.error) for row in self.rows],
                 operand_error=[finite(row.operand_error) for row in self.rows],
             ),
-            places=place_columns([row.equation for row in self.rows]),
+            places=user_line_columns([row.equation for row in self.rows]),
             unmatched=self.unmatched,
         )
 

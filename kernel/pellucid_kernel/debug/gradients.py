@@ -14,8 +14,8 @@ from pellucid.introspect.evaluation import Evaluation, evaluated
 from pellucid.introspect.lineage import transformation_of
 from pellucid.introspect.stepping import can_enter, line_text
 from pellucid_kernel.debug.divergence import finite
+from pellucid_kernel.debug.equation_stacks import user_line_columns
 from pellucid_kernel.debug.finders import Finding, find, isinf, isnan, range_text
-from pellucid_kernel.debug.places import place_columns
 from pellucid_kernel.debug.schema import CotangentColumns, GradientColumns, GradientRecord
 from pellucid_viz.figure import Figure
 
@@ -94,7 +94,7 @@ class Explanation:
                 norm=[finite(c.norm) for c in self.cotangents],
                 fault=[c.fault for c in self.cotangents],
             ),
-            places=place_columns([c.equation for c in self.cotangents]),
+            places=user_line_columns([c.equation for c in self.cotangents]),
             gradients=GradientColumns(
                 name=[g.name for g in self.gradients],
                 norm=[finite(g.norm) for g in self.gradients],

@@ -51,7 +51,7 @@ class RecordingRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceColumns(Record):
+class UserLineColumns(Record):
     """Lines of the user, a row for each row of other columns."""
 
     sources: list[SourceRecord]
@@ -82,7 +82,7 @@ class DivergenceRecord(Record):
     b: str
     """Names of the two ways."""
     equations: ComparedEquationColumns
-    places: PlaceColumns
+    places: UserLineColumns
     """For each equation its line."""
     unmatched: int
     """Number of equations that only one of the runs has."""
@@ -118,7 +118,7 @@ class GradientRecord(Record):
     """A gradient with the cotangents of its backward pass."""
 
     cotangents: CotangentColumns
-    places: PlaceColumns
+    places: UserLineColumns
     """For each cotangent its line."""
     gradients: GradientColumns
     operands: list[list[str]]

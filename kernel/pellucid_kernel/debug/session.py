@@ -16,8 +16,8 @@ from pellucid.introspect.errors import ArgumentTypeError, ArgumentValueError, Ex
 from pellucid.introspect.finding import Match, first_failure, first_match
 from pellucid.introspect.lanes import Lane, batch_sizes, lanes_at
 from pellucid.introspect.loops import Search
+from pellucid.introspect.mesh_positions import MeshPosition
 from pellucid.introspect.noting import noting
-from pellucid.introspect.positions import Position
 from pellucid.introspect.stepping import (
     breakpoints_of,
     calls_host,
@@ -41,7 +41,7 @@ from pellucid_kernel.debug.differences import (
     differences,
     first_difference,
 )
-from pellucid_kernel.debug.places import Stack, places_of
+from pellucid_kernel.debug.equation_stacks import Stack, equation_stacks
 from pellucid_kernel.debug.stepper import Level, NextRun, Stepper
 from pellucid_kernel.debug.visits import Visit, has_stops, visits_of
 
@@ -134,7 +134,7 @@ class Session:
         self._program, self._operands = program, operands
         self._stepper = Stepper(frame_of(program, *operands), budget)
         self._stepper.passed = self._say_passed
-        self._places = places_of(self._stepper.top.frame.jaxpr)
+        self._places = equation_stacks(self._stepper.top.frame.jaxpr)
         self._names: dict[str, Any] = {}
         self.breakpoints: list[Breakpoint] = []
         self.hits: dict[Breakpoint, int] = {}
@@ -311,7 +311,7 @@ class Session:
     def position(self, index: int | None) -> None:
         self.choice.choose_position(self._stepper.top.frame, index)
 
-    def positions(self) -> list[Position]:
+    def positions(self) -> list[MeshPosition]:
         """The positions of the `shard_map` around this place; none outside of one."""
         positions = self._stepper.top.frame.positions
         return [] if positions is None else positions.all()

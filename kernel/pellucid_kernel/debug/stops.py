@@ -24,9 +24,9 @@ from pellucid.introspect.noting import watching
 from pellucid.introspect.stepping import breakpoints_of, opened, past_breakpoints
 from pellucid_kernel.debug import python_thread
 from pellucid_kernel.debug.breakpoints import Breakpoints
+from pellucid_kernel.debug.equation_stacks import EquationStacks, equation_stacks
 from pellucid_kernel.debug.failures import session_at, without_traps
 from pellucid_kernel.debug.finders import isinf, isnan
-from pellucid_kernel.debug.places import Places, places_of
 from pellucid_kernel.debug.session import Breakpoint, Session
 
 Move = Callable[[Session], Any]
@@ -155,7 +155,7 @@ class Stops:
 
     def resolved(self) -> list[dict[str, Any]]:
         """The breakpoints as the protocol lists them, with the line where each stops, or why it doesn't."""
-        programs = [*map(places_of, users_programs())]
+        programs = [*map(equation_stacks, users_programs())]
         return [
             {"path": file, "line": line, **options.to_dict(), **_verdict(programs, file, line)}
             for file, line, options in self._breakpoints.all()
@@ -192,13 +192,13 @@ class Stops:
 
     def _is_of_user(self, pending: Pending, program: Any) -> bool:
         """Whether a watch holds for a program: a jitted function, or an operation such as its derivative with lines of the user."""
-        return not pending.is_operation or bool(places_of(program).files())
+        return not pending.is_operation or bool(equation_stacks(program).files())
 
     def _stops_in(self, program: Any) -> list[Breakpoint]:
         """The breakpoints that a program has equations for; remembered."""
         version, stops = program.memo.get("breakpoints", (None, []))
         if version != (id(self), self._version):
-            places = places_of(program)
+            places = equation_stacks(program)
             stops = [
                 Breakpoint(file, actual, *options)
                 for file, line, options in self._breakpoints.all()
@@ -332,7 +332,7 @@ def _watched() -> Iterator[None]:
         yield
 
 
-def _verdict(programs: list[Places], file: str, line: int) -> dict[str, Any]:
+def _verdict(programs: list[EquationStacks], file: str, line: int) -> dict[str, Any]:
     """Where a breakpoint stops in the programs, or why it doesn't."""
     traced = [places for places in programs if file in places.files()]
     lines = {p: n for p in traced if (n := p.resolve(file, line)) is not None}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pellucid.introspect.noting import Event, Images, images_of
 from pellucid.introspect.stepping import can_enter, programs_within, slots_of
-from pellucid_kernel.debug.places import Line, Stack, places_of
+from pellucid_kernel.debug.equation_stacks import Line, Stack, equation_stacks
 
 _calls = itertools.count(1)
 
@@ -50,7 +50,7 @@ def has_stops(equation: Any, caller: Any) -> bool:
     ]
     if images_of(caller) is None:
         return any(map(visits_of, programs))
-    here = places_of(caller).stack(equation)[-1:]
+    here = equation_stacks(caller).stack(equation)[-1:]
     return any(
         visit.is_stop and (visit.calls[-1] > 0 or visit.lines[-1:] != here)
         for program in programs
@@ -103,7 +103,7 @@ class _Implied:
 
     def __init__(self, jaxpr: Any, images: Images | None) -> None:
         self._equations = jaxpr.equations
-        self._places = places_of(jaxpr)
+        self._places = equation_stacks(jaxpr)
         self._n_around = None if images is None else images.notes.n_around
         self._lines: Stack = ()
         self._calls: tuple[int, ...] = ()

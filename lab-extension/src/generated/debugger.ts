@@ -41,7 +41,7 @@ export interface RecordingRecord {
 }
 
 /** Lines of the user, a row for each row of other columns. */
-export interface PlaceColumns {
+export interface UserLineColumns {
   readonly sources: readonly SourceRecord[];
   /** Index into `sources`; -1 where no line is the user's. */
   readonly source: readonly number[];
@@ -69,7 +69,7 @@ export interface DivergenceRecord {
   readonly b: string;
   readonly equations: ComparedEquationColumns;
   /** For each equation its line. */
-  readonly places: PlaceColumns;
+  readonly places: UserLineColumns;
   /** Number of equations that only one of the runs has. */
   readonly unmatched: number;
   readonly schema_version: number;
@@ -99,7 +99,7 @@ export interface GradientColumns {
 export interface GradientRecord {
   readonly cotangents: CotangentColumns;
   /** For each cotangent its line. */
-  readonly places: PlaceColumns;
+  readonly places: UserLineColumns;
   readonly gradients: GradientColumns;
   /** For each gradient the ranges of the operands of the first operation of its path. */
   readonly operands: readonly (readonly string[])[];

@@ -160,7 +160,7 @@ export interface AnswerRecord {
 }
 
 /** A line of the user. */
-export interface PlaceRecord {
+export interface UserLineRecord {
   /** Name of the cell or file. */
   readonly source: string;
   readonly line: number;
@@ -169,7 +169,7 @@ export interface PlaceRecord {
 /** A Python loop that a program has once for each of its iterations. */
 export interface UnrolledLoopRecord {
   /** Of its `for` or `while`. */
-  readonly place: PlaceRecord;
+  readonly place: UserLineRecord;
   /** How often it was traced so far. */
   readonly iterations: number;
 }
@@ -186,7 +186,7 @@ export interface CompilationRecord {
   /** Since its tracing began. */
   readonly elapsed_seconds: number;
   /** Where it was called. */
-  readonly place: PlaceRecord | null;
+  readonly place: UserLineRecord | null;
   readonly loop: UnrolledLoopRecord | null;
   /** The cell that runs; None where a panel asked, or where the front end names no cells. */
   readonly cell_id: string | null;

@@ -1,6 +1,6 @@
 /** Lines of the user in the rows of a comparison, as links to their cells. */
 
-import type { PlaceColumns } from '../../generated/debugger';
+import type { UserLineColumns } from '../../generated/debugger';
 import type { CellPlace } from '../../records/cell_places';
 import { placeName } from '../../records/cell_places';
 import { withCode, type Content } from '../dom';
@@ -9,7 +9,7 @@ import { SourceLink, type NotebookLines } from '../source_link';
 
 /** The line of a row: a link where it is one of a cell, and its text. */
 export function lineOf(
-  places: PlaceColumns | undefined,
+  places: UserLineColumns | undefined,
   row: number,
   text: string,
   notebook: NotebookLines | undefined,
@@ -25,7 +25,7 @@ export function lineOf(
   return [link.element, withCode(oneLine(rest, 100))];
 }
 
-function placeOf(places: PlaceColumns | undefined, row: number): CellPlace | null {
+function placeOf(places: UserLineColumns | undefined, row: number): CellPlace | null {
   // Records of the first versions have no places.
   const source = places?.sources[places.source[row] ?? -1];
   if (places === undefined || source === undefined || source.execution_count === null) {

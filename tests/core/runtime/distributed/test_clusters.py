@@ -19,7 +19,7 @@ from pellucid._machine.base.errors import (
 )
 from pellucid._machine.runtime.distributed import cloud_tpu, clusters, kubernetes as pods
 from pellucid._machine.runtime.distributed.cloud_tpu import ComputeEngineTpu, KubernetesTpu
-from pellucid._machine.runtime.distributed.cluster import Place, wait_for_host
+from pellucid._machine.runtime.distributed.cluster import ProcessIdentity, wait_for_host
 from pellucid._machine.runtime.distributed.clusters import completed
 from pellucid._machine.runtime.distributed.kubernetes import Kubernetes
 from pellucid._machine.runtime.distributed.mpi import Mpi4py, OpenMpi
@@ -55,14 +55,14 @@ def place_in(kind, environment, place=None, method=None):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clusters, "CLUSTERS", (kind,))
         patch.setattr(os, "environ", environment)
-        return completed(place or Place(), method, 5.0)
+        return completed(place or ProcessIdentity(), method, 5.0)
 
 
 # Slurm and MPI ------------------------------------------------------------------------------------
 
 
 def test_slurm_says_everything():
-    assert place_in(Slurm, SLURM) == Place("node007:61443", 8, 5, (1,))
+    assert place_in(Slurm, SLURM) == ProcessIdentity("node007:61443", 8, 5, (1,))
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_the_first_node_of_slurm(nodes, first):
 
 def test_slurm_is_present_only_with_all_it_says():
     for name in SLURM:
-        assert place_in(Slurm, {n: v for n, v in SLURM.items() if n != name}) == Place()
+        assert place_in(Slurm, {n: v for n, v in SLURM.items() if n != name}) == ProcessIdentity()
 
 
 def test_a_number_that_is_none_is_named():
@@ -95,7 +95,7 @@ def test_a_number_that_is_none_is_named():
 
 def test_open_mpi_says_everything():
     port = 61440 + (1531576320 // 4096) % 4096
-    assert place_in(OpenMpi, OPEN_MPI) == Place(f"10.96.0.1:{port}", 4, 2, (0,))
+    assert place_in(OpenMpi, OPEN_MPI) == ProcessIdentity(f"10.96.0.1:{port}", 4, 2, (0,))
 
 
 def test_open_mpi_with_addresses_of_ip_version_6():
@@ -121,7 +121,7 @@ OPEN_MPI_5 = {
 
 
 def test_open_mpi_5_says_everything():
-    assert place_in(OpenMpi, OPEN_MPI_5) == Place(f"node-7:{61440 + 3053}", 4, 2, (0,))
+    assert place_in(OpenMpi, OPEN_MPI_5) == ProcessIdentity(f"node-7:{61440 + 3053}", 4, 2, (0,))
     on_one_host = {**OPEN_MPI_5, "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}
     assert place_in(OpenMpi, on_one_host).coordinator_address == f"127.0.0.1:{61440 + 3053}"
     second = {**OPEN_MPI_5, "PMIX_NAMESPACE": "prte-node-7-3053@2"}  # of the same daemon
@@ -132,7 +132,7 @@ def test_open_mpi_5_under_another_launcher():
     with pytest.raises(DistributedError, match="PMIX_NAMESPACE names no host"):
         place_in(OpenMpi, {**OPEN_MPI_5, "PMIX_NAMESPACE": "367984641"})
     without_open_mpi = {"PMIX_NAMESPACE": "slurm.pmix.12.0", "PMIX_RANK": "1"}
-    assert place_in(OpenMpi, without_open_mpi) == Place()
+    assert place_in(OpenMpi, without_open_mpi) == ProcessIdentity()
 
 
 class FakeCommunicator:
@@ -186,13 +186,13 @@ def test_all_processes_of_mpi4py_have_the_same_coordinator(monkeypatch):
 def test_the_random_number_of_an_mpirun_is_its_secret():
     key = {"OMPI_MCA_orte_precondition_transports": "0123456789abcdef-fedcba9876543210"}
     assert place_in(OpenMpi, OPEN_MPI | key).secret == "0123456789abcdef-fedcba9876543210"
-    assert place_in(OpenMpi, OPEN_MPI | key, Place(secret="mine")).secret == "mine"
+    assert place_in(OpenMpi, OPEN_MPI | key, ProcessIdentity(secret="mine")).secret == "mine"
     assert place_in(OpenMpi, OPEN_MPI).secret is None
 
 
 def test_mpi4py_is_asked_only_by_name(monkeypatch):
     mpi4py_with(monkeypatch, FakeCommunicator(0, 1, []))
-    assert place_in(Mpi4py, {}) == Place()
+    assert place_in(Mpi4py, {}) == ProcessIdentity()
 
 
 # Kubernetes ---------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def kubernetes(monkeypatch, tmp_path):
 
 def test_kubernetes_says_everything_but_the_devices(kubernetes):
     client = FakeKubernetes()
-    assert kubernetes(client) == Place("train-0.pods:55527", 4, 1, None)
+    assert kubernetes(client) == ProcessIdentity("train-0.pods:55527", 4, 1, None)
     assert client.asked == [("research", "status.podIP=10.1.2.3"), ("research", "train")]
 
 
@@ -303,12 +303,12 @@ def test_a_pod_that_the_api_does_not_know_yet_is_asked_for_again(kubernetes):
 
 def test_kubernetes_without_its_package_is_pointed_out():
     with pytest.warns(UserWarning, match="with the package `kubernetes` installed"):
-        assert place_in(Kubernetes, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}) == Place()
+        assert place_in(Kubernetes, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}) == ProcessIdentity()
 
 
 def test_kubernetes_is_not_asked_outside_of_it(kubernetes):
     client = FakeKubernetes()
-    assert kubernetes(client, KUBERNETES_SERVICE_HOST=None) == Place()
+    assert kubernetes(client, KUBERNETES_SERVICE_HOST=None) == ProcessIdentity()
     assert client.asked == []
 
 
@@ -338,7 +338,7 @@ ONE_SLICE = {
 
 
 def test_a_slice_of_compute_engine(compute_engine):
-    assert compute_engine(ONE_SLICE) == Place("10.0.0.5:8482", 2, 1, None)
+    assert compute_engine(ONE_SLICE) == ProcessIdentity("10.0.0.5:8482", 2, 1, None)
 
 
 def test_hosts_by_name_alone(compute_engine):
@@ -350,7 +350,7 @@ def test_several_slices_of_compute_engine(compute_engine):
     several = "ACCELERATOR_TYPE: 'v4-16'\nMEGASCALE_NUM_SLICES: '3'\nMEGASCALE_SLICE_ID: '2'\n"
     several += "MEGASCALE_COORDINATOR_ADDRESS: '10.9.9.9:8081'\n"
     actual = compute_engine({**ONE_SLICE, "tpu-env": several})
-    assert actual == Place("10.9.9.9:8482", 6, 5, None)
+    assert actual == ProcessIdentity("10.9.9.9:8482", 6, 5, None)
 
 
 def test_the_environment_goes_before_the_metadata(compute_engine):
@@ -369,11 +369,11 @@ def test_compute_engine_is_asked_only_where_there_is_a_tpu(monkeypatch, compute_
     def refuse(key):
         raise AssertionError(key)
 
-    assert compute_engine({}) == Place()
+    assert compute_engine({}) == ProcessIdentity()
     monkeypatch.setattr(cloud_tpu, "metadata", refuse)
-    assert place_in(ComputeEngineTpu, {"TPU_SKIP_MDS_QUERY": "1"}) == Place()
+    assert place_in(ComputeEngineTpu, {"TPU_SKIP_MDS_QUERY": "1"}) == ProcessIdentity()
     monkeypatch.setattr(plugins, "tpu_library", lambda: None)
-    assert place_in(ComputeEngineTpu, {}) == Place()
+    assert place_in(ComputeEngineTpu, {}) == ProcessIdentity()
 
 
 @pytest.mark.parametrize(
@@ -407,20 +407,22 @@ def test_metadata_of_a_machine(monkeypatch, answers, actual):
 def test_tpu_pods_of_kubernetes(monkeypatch, tpu):
     monkeypatch.setattr(cloud_tpu, "metadata", {}.get)
     environment = {"TPU_WORKER_ID": "2", "TPU_WORKER_HOSTNAMES": "w-0.svc,w-1.svc,w-2.svc"}
-    assert place_in(KubernetesTpu, environment) == Place("w-0.svc:8482", 3, 2, None)
+    assert place_in(KubernetesTpu, environment) == ProcessIdentity("w-0.svc:8482", 3, 2, None)
     addresses = {**environment, "TPU_PROCESS_ADDRESSES": "10.0.0.1:8476,10.0.0.2:8476"}
-    assert place_in(KubernetesTpu, addresses) == Place("10.0.0.1:8482", 2, 2, None)
+    assert place_in(KubernetesTpu, addresses) == ProcessIdentity("10.0.0.1:8482", 2, 2, None)
     monkeypatch.setattr(plugins, "tpu_library", lambda: None)
-    assert place_in(KubernetesTpu, environment) == Place()
+    assert place_in(KubernetesTpu, environment) == ProcessIdentity()
 
 
 # Which is asked -----------------------------------------------------------------------------------
 
 
 def test_what_is_given_stays():
-    inputs = Place("here:1", None, 3, None)
-    assert place_in(Slurm, SLURM, inputs) == Place("here:1", 8, 3, (1,))
-    assert place_in(Slurm, SLURM, Place("a:1", 1, 0, (0,))) == Place("a:1", 1, 0, (0,))
+    inputs = ProcessIdentity("here:1", None, 3, None)
+    assert place_in(Slurm, SLURM, inputs) == ProcessIdentity("here:1", 8, 3, (1,))
+    assert place_in(Slurm, SLURM, ProcessIdentity("a:1", 1, 0, (0,))) == ProcessIdentity(
+        "a:1", 1, 0, (0,)
+    )
 
 
 def test_clusters_are_asked_in_this_order(monkeypatch):
@@ -428,12 +430,12 @@ def test_clusters_are_asked_in_this_order(monkeypatch):
     names = [kind.name for kind in clusters.CLUSTERS]
     assert names == ["ompi", "slurm", "mpi4py", "gketpu", "gcetpu", "k8s"]
     monkeypatch.setattr(os, "environ", {**OPEN_MPI, **SLURM})
-    assert completed(Place(), None, 1.0).num_processes == 4
-    assert completed(Place(), "slurm", 1.0).num_processes == 8
+    assert completed(ProcessIdentity(), None, 1.0).num_processes == 4
+    assert completed(ProcessIdentity(), "slurm", 1.0).num_processes == 8
 
 
 def test_nothing_is_asked_when_detection_is_deactivated():
-    assert place_in(Slurm, SLURM, method="deactivate") == Place()
+    assert place_in(Slurm, SLURM, method="deactivate") == ProcessIdentity()
 
 
 def test_the_port_can_be_chosen():
@@ -449,7 +451,7 @@ def test_a_method_that_is_unknown_or_elsewhere():
 
 
 def test_none_is_found_here():
-    assert completed(Place(), None, 1.0) == Place()
+    assert completed(ProcessIdentity(), None, 1.0) == ProcessIdentity()
 
 
 def test_a_host_that_does_not_appear():

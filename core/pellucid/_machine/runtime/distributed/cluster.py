@@ -15,7 +15,7 @@ _PORTS = 4096
 _LOOKUP_INTERVAL_SECONDS = 1.0
 
 
-class Place(NamedTuple):
+class ProcessIdentity(NamedTuple):
     """Where a process is in its job; None for what isn't known."""
 
     coordinator_address: str | None = None

@@ -7,7 +7,7 @@ import os
 from pellucid._machine.base import ArgumentValueError
 
 from .cloud_tpu import ComputeEngineTpu, KubernetesTpu
-from .cluster import Cluster, Place
+from .cluster import Cluster, ProcessIdentity
 from .kubernetes import Kubernetes
 from .mpi import Mpi4py, OpenMpi
 from .slurm import Slurm
@@ -18,7 +18,7 @@ CLUSTERS: tuple[type[Cluster], ...] = (
 """Detectors, in the order in which they are asked."""
 
 
-def completed(place: Place, method: str | None, seconds: float) -> Place:
+def completed(place: ProcessIdentity, method: str | None, seconds: float) -> ProcessIdentity:
     """`place` with what it lacks taken from the cluster `method`, or from the first that is present.
 
     Raises: ArgumentValueError if `method` is unknown, or not the cluster that this process is in.
@@ -40,7 +40,7 @@ def completed(place: Place, method: str | None, seconds: float) -> Place:
     if devices is None:
         local = cluster.local_process_id()
         devices = None if local is None else (local,)
-    return Place(
+    return ProcessIdentity(
         address,
         cluster.num_processes() if count is None else count,
         cluster.process_id() if process is None else process,

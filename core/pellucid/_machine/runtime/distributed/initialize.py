@@ -20,7 +20,7 @@ from pellucid._machine.base import (
 )
 from pellucid._machine.runtime import peers, platforms
 
-from .cluster import Place
+from .cluster import ProcessIdentity
 from .clusters import completed
 from .coordination import KeyValueStore
 from .job import THIS_MACHINE, Job, JobParameters
@@ -85,7 +85,7 @@ def initialize(
         )
         partition_index = slice_index
     place = completed(
-        Place(
+        ProcessIdentity(
             coordinator_address or os.environ.get("JAX_COORDINATOR_ADDRESS"),
             num_processes,
             process_id,
@@ -241,7 +241,10 @@ def _partition_index(index: int | None) -> int | None:
 
 
 def _job_parameters(
-    place: Place, bind_address: str | None, timeouts: dict[str, float], partition_index: int | None
+    place: ProcessIdentity,
+    bind_address: str | None,
+    timeouts: dict[str, float],
+    partition_index: int | None,
 ) -> JobParameters:
     who = "distributed.initialize"
     stated: Any = place

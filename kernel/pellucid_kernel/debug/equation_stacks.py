@@ -18,7 +18,7 @@ from pellucid.introspect.stepping import (
     user_codes,
     user_stack,
 )
-from pellucid_kernel.debug.schema import PlaceColumns
+from pellucid_kernel.debug.schema import UserLineColumns
 
 
 class Line(NamedTuple):
@@ -40,14 +40,14 @@ Stack = tuple[Line, ...]
 """Lines from that of the program's function to the innermost."""
 
 
-def places_of(jaxpr: Any) -> Places:
+def equation_stacks(jaxpr: Any) -> EquationStacks:
     """The places of a program; remembered."""
-    if "places" not in jaxpr.memo:
-        jaxpr.memo["places"] = Places(jaxpr)
-    return jaxpr.memo["places"]
+    if "equation stacks" not in jaxpr.memo:
+        jaxpr.memo["equation stacks"] = EquationStacks(jaxpr)
+    return jaxpr.memo["equation stacks"]
 
 
-class Places:
+class EquationStacks:
     """The stacks of all equations of a program and of the programs within it."""
 
     def __init__(self, jaxpr: Any) -> None:
@@ -163,7 +163,7 @@ class Places:
             self._stacks[equation] = stack[entries[0] if entries else shared :]
 
 
-def place_columns(equations: Sequence[Any]) -> PlaceColumns:
+def user_line_columns(equations: Sequence[Any]) -> UserLineColumns:
     """The user's innermost lines of equations, as front ends link to them."""
     stacks = [user_stack(equation) for equation in equations]
     lines = [stack[-1] if stack else None for stack in stacks]
@@ -172,7 +172,7 @@ def place_columns(equations: Sequence[Any]) -> PlaceColumns:
         if line is not None:
             numbers.setdefault(line.file, []).append(line.line)
     files = [*numbers]
-    return PlaceColumns(
+    return UserLineColumns(
         sources=[source_record(file, (min(n), max(n))) for file, n in numbers.items()],
         source=[-1 if line is None else files.index(line.file) for line in lines],
         line=[0 if line is None else line.line for line in lines],

@@ -27,7 +27,7 @@ from pellucid._machine.tracing import bind, replay
 from pellucid._machine.transforms import Derived, remembered, stage_open
 
 
-class Position(NamedTuple):
+class MeshPosition(NamedTuple):
     """One position along the axes of a `shard_map`."""
 
     index: int
@@ -44,7 +44,7 @@ class Position(NamedTuple):
         return f"position {axes}{f' ({name} {devices})' if devices else ''}"
 
 
-class Positions:
+class MeshPositions:
     """All positions at which the program of a `shard_map` runs, together, so that collectives are those of the program.
 
     A value at the positions is one array `[n, *shape]`: its axis 0 has the parts of the positions along those axes over
@@ -53,9 +53,9 @@ class Positions:
     `[n of outer, n, *shape]`.
     """
 
-    def __init__(self, params: ShardMapParams, outer: Positions | None = None) -> None:
+    def __init__(self, params: ShardMapParams, outer: MeshPositions | None = None) -> None:
         self.params = params
-        self.levels: tuple[Positions, ...] = (*(outer.levels if outer else ()), self)
+        self.levels: tuple[MeshPositions, ...] = (*(outer.levels if outer else ()), self)
         """Those of each `shard_map` around the program, outermost first."""
         self.own_axes = tuple([a for a in params.mesh.axis_names if a in params.newly_manual_axes])
         self.axes = tuple([axis for level in self.levels for axis in level.own_axes])
@@ -75,11 +75,11 @@ class Positions:
             stack.enter_context(level.params.scope())
         return stack
 
-    def all(self) -> list[Position]:
+    def all(self) -> list[MeshPosition]:
         """The positions, the last axis changing fastest."""
         sizes = [range(level.params.mesh.shape[a]) for level in self.levels for a in level.own_axes]
         return [
-            Position(i, tuple(zip(self.axes, each, strict=True)), self._devices(each))
+            MeshPosition(i, tuple(zip(self.axes, each, strict=True)), self._devices(each))
             for i, each in enumerate(itertools.product(*sizes))
         ]
 
