@@ -154,7 +154,7 @@ def _xlas_session(pl: Any) -> Any:
 
     options = pl.profiler.ProfileOptions()
     options.python_tracer_level, options.enable_hlo_proto = 0, False
-    return recording.Session(options)
+    return recording.XlaRecording(options)
 
 
 def _recorded_by_pellucid(

@@ -21,7 +21,7 @@ from pellucid_kernel.magics import PellucidMagics
 from pellucid_viz import formatters
 
 if TYPE_CHECKING:
-    from pellucid_kernel.session import Session
+    from pellucid_kernel.shell_connection import ShellConnection
 
 _NAMES_CORE = re.compile(r"\b(pellucid|jax)\b")
 _LOOKS_BACK = ("%debug", "%tb", "%pellucid", "%xmode")
@@ -36,7 +36,7 @@ class ShellExtension:
         self.shell = shell
         self.cells = Cells(shell)
         self.channel = Channel()
-        self.session: Session | None = None
+        self.session: ShellConnection | None = None
         self._failed = False
         self._is_announced = False
 
@@ -70,10 +70,10 @@ class ShellExtension:
     def start_session(self) -> None:
         """Load the core and all that shows it; where it can't be loaded, the user's import will say why."""
         try:
-            module = importlib.import_module("pellucid_kernel.session")
+            module = importlib.import_module("pellucid_kernel.shell_connection")
         except ImportError:
             return
-        self.session = module.Session(self.shell, self.cells, self.channel)
+        self.session = module.ShellConnection(self.shell, self.cells, self.channel)
         loaded = getattr(getattr(self.shell, "kernel", None), "core_loaded", None)
         if loaded is not None:
             loaded()

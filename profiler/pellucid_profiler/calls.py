@@ -44,7 +44,7 @@ class Spans:
 
 
 @dataclass(eq=False)
-class Calls:
+class LaunchColumns:
     """Calls of jitted functions: one entry of each column for one call."""
 
     name: Column
@@ -131,7 +131,7 @@ def _with_waiting(spans: Spans, events: Events, rows: Column) -> Spans:
     return spans.chosen(np.flatnonzero(keep))
 
 
-def calls_of(events: Events, operations: Operations) -> Calls:
+def calls_of(events: Events, operations: Operations) -> LaunchColumns:
     """The calls of jitted functions of a recording, outermost ones, each with the run that it started."""
     is_call = np.array([name.startswith(_CALL) for name in events.names], bool)
     rows = np.flatnonzero(is_call[events.name]) if len(events) else np.zeros(0, np.int64)
@@ -139,7 +139,7 @@ def calls_of(events: Events, operations: Operations) -> Calls:
     thread, start, end = events.thread[rows], events.start_ns[rows], events.end_ns[rows]
     outermost = nesting(thread, start, end) == ABSENT
     rows, thread, start, end = (each[outermost] for each in (rows, thread, start, end))
-    calls = Calls(events.name[rows], thread, start, end, np.full(len(rows), ABSENT))
+    calls = LaunchColumns(events.name[rows], thread, start, end, np.full(len(rows), ABSENT))
     runs, first = np.unique(operations.run, return_index=True)
     began = _origins(events, operations.thread[first], operations.start_ns[first])
     called_by = enclosing(calls, *began)
@@ -166,7 +166,7 @@ def calls_of(events: Events, operations: Operations) -> Calls:
 
 
 def _sharing(
-    names: list[str], calls: Calls, runs: Column, modules: Column, waiting: Column
+    names: list[str], calls: LaunchColumns, runs: Column, modules: Column, waiting: Column
 ) -> list[tuple[list[int], list[int]]]:
     """(functions, modules), by the numbers of their names, of each set of functions that share programs.
 
@@ -236,7 +236,7 @@ def _origins(events: Events, thread: Column, time_ns: Column) -> tuple[Column, C
     return threads, times
 
 
-def enclosing(calls: Calls | Spans, thread: Column, time_ns: Column) -> Column:
+def enclosing(calls: LaunchColumns | Spans, thread: Column, time_ns: Column) -> Column:
     """The call or span on each thread at each time, of ones that don't nest; `ABSENT` where there is none."""
     result = np.full(len(thread), ABSENT)
     for each in np.unique(calls.thread):

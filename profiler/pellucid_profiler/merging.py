@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.introspect.errors import ArgumentValueError
-from pellucid_profiler.calls import Calls, Spans
+from pellucid_profiler.calls import LaunchColumns, Spans
 from pellucid_profiler.collectives import Collectives
 from pellucid_profiler.counters import Counters
 from pellucid_profiler.live_arrays import HeapRow, LiveArrays
@@ -124,7 +124,7 @@ def _moved(session: Session, shift_ns: int, base: _Bases) -> Session:
             ops.program + base["program"], ops.run + base["run"], ops.device + base["device"],
             ops.thread + base["thread"], later(ops.start_ns), later(ops.end_ns), ops.iteration,
         ),
-        calls=Calls(
+        calls=LaunchColumns(
             calls.name + base["name"], calls.thread + base["thread"], later(calls.start_ns),
             later(calls.end_ns), _shifted(calls.run, base["run"]),
         ),

@@ -114,7 +114,7 @@ class Profile:
         self._executables = recording.live_executables()
         self._begin_ns = time.monotonic_ns()
         try:
-            self._session = recording.Session(options)
+            self._session = recording.XlaRecording(options)
         except RuntimeError as error:
             raise _is_recording() from error
         self._arrays, self._transfers, self._callbacks = ArrayLog(), TransferLog(), CallbackLog()

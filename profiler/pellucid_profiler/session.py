@@ -20,7 +20,7 @@ from pellucid.introspect.errors import ArgumentValueError
 from pellucid.introspect.files import SEAL_BYTES, check_seal
 from pellucid.introspect.schema import SourceRecord
 from pellucid_profiler.callbacks import CallbackRow
-from pellucid_profiler.calls import Calls, Spans, module_name, nesting
+from pellucid_profiler.calls import LaunchColumns, Spans, module_name, nesting
 from pellucid_profiler.collectives import (
     CollectiveRow,
     Collectives,
@@ -127,7 +127,7 @@ class Session:
     threads: list[str]
     programs: dict[int, ProgramInfo]
     operations: Operations
-    calls: Calls
+    calls: LaunchColumns
     spans: Spans
     collectives: Collectives
     compilations: list[Compilation]
@@ -531,7 +531,7 @@ class Session:
 
 _TABLES: dict[str, Any] = {
     "operations": Operations,
-    "calls": Calls,
+    "calls": LaunchColumns,
     "spans": Spans,
     "collectives": Collectives,
     "live_arrays": LiveArrays,

@@ -51,7 +51,7 @@ def test_completion_shows_what_users_call_and_nothing_else() -> None:
         "wiring",
     }
     assert {"debug", "find", "explain_grad"} <= debugger
-    assert not debugger & {"Any", "importlib", "session"}
+    assert not debugger & {"Any", "importlib", "debug_session"}
     assert {"program", "sharding", "memory"} <= viz
     assert {"profile", "step", "load"} <= profiler
     assert not profiler & {"xspace", "conversion", "recorder"}

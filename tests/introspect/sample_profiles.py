@@ -6,7 +6,7 @@ import numpy as np
 
 from pellucid.introspect.schema import SourceRecord
 from pellucid_profiler.callbacks import CallbackRow
-from pellucid_profiler.calls import Calls, Spans
+from pellucid_profiler.calls import LaunchColumns, Spans
 from pellucid_profiler.collectives import Collectives
 from pellucid_profiler.comparison import Comparison
 from pellucid_profiler.compilations import Compilation
@@ -64,7 +64,7 @@ def session(n_instructions: int = 12, n_runs: int = 10, n_devices: int = 2) -> S
         threads=["python", "tf_PjRtCompilerThreadPool/1", "tf_xla-cpu-codegen/2"],
         programs={0: ProgramInfo("jit_step", infos)},
         operations=operations,
-        calls=Calls(none, none, call_start, call_end, calls),
+        calls=LaunchColumns(none, none, call_start, call_end, calls),
         spans=_spans(names, call_start, call_end),
         collectives=_collectives(operations, n_devices),
         compilations=[

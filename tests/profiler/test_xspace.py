@@ -18,7 +18,7 @@ def recorded() -> bytes:
     f(x).block_until_ready()
     options = recording.ProfileOptions()
     options.enable_hlo_proto = False
-    session = recording.Session(options)
+    session = recording.XlaRecording(options)
     for i in range(3):
         with recording.Annotation("step", number=i, text="größer", ratio=1.5):
             f(x).block_until_ready()

@@ -94,7 +94,7 @@ class _Served:
             _load_with_jax()
 
 
-class _Program(_Served):
+class _ServedMain(_Served):
     """The same for `python -m`, which asks for the code of a module and runs it as `__main__`."""
 
     def get_code(self, name: str) -> Any:
@@ -183,7 +183,7 @@ def _spec(name: str, served: str) -> importlib.machinery.ModuleSpec:
         relabel(module, name)
     if type(module) is ModuleType:
         module.__class__ = _Recorded
-    kind = _Program if _is_program(module) else _Served
+    kind = _ServedMain if _is_program(module) else _Served
     loader: Any = kind(module)
     spec = importlib.machinery.ModuleSpec(name, loader, is_package=hasattr(module, "__path__"))
     spec.origin = getattr(module, "__file__", None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pellucid._machine.ir import ClosedJaxpr, Equation, Jaxpr, Programs, subjaxprs
+from pellucid._machine.ir import ClosedJaxpr, Equation, HigherOrderPrimitive, Jaxpr, subjaxprs
 
 
 class Body(NamedTuple):
@@ -23,7 +23,7 @@ class Body(NamedTuple):
 def bodies_of(equation: Equation) -> list[Body]:
     """The programs among the params of `equation`."""
     params = equation.params
-    if not isinstance(equation.primitive, Programs) or not subjaxprs(params):
+    if not isinstance(equation.primitive, HigherOrderPrimitive) or not subjaxprs(params):
         return []
     slots = equation.primitive.slots(params)
     is_branch = slots is not None and bool(slots.choosing)

@@ -22,7 +22,7 @@ from pellucid._machine.transforms import stage_open
 from .bodies import bodies_of, programs_within
 from .lineage import origins_of
 from .loops import Search
-from .stepping import Call, Frame, Turn, calls_host, can_enter, run_at, scope_of, slots_of
+from .stepping import EquationRuns, Frame, Turn, calls_host, can_enter, run_at, scope_of, slots_of
 
 MAX_OPERATIONS = 100_000
 """Maximum number of operations of a run that is searched one by one: each takes some 50 us beyond its work."""
@@ -36,7 +36,7 @@ class Match(NamedTuple):
     """A place: the frames that lead there, each at the position of its equation, and the turns that they are."""
 
     frames: list[Frame]
-    calls: list[Call]
+    calls: list[EquationRuns]
     """For each frame but the first the call that it is a turn of."""
     turns: list[Turn]
 
@@ -94,9 +94,9 @@ class _ByOperation:
         self._flags: dict[Any, tuple[ClosedJaxpr, Values] | None] = {}
         """By type the program of the condition; None where it never holds."""
 
-    def levels(self, frame: Frame) -> list[tuple[Frame, Call | None, Turn]] | None:
+    def levels(self, frame: Frame) -> list[tuple[Frame, EquationRuns | None, Turn]] | None:
         """The levels from `frame` to the first match, or None, in which case it has come to its end."""
-        here: list[tuple[Frame, Call | None, Turn]] = [(frame, None, (0, 0))]
+        here: list[tuple[Frame, EquationRuns | None, Turn]] = [(frame, None, (0, 0))]
         waiting: list[tuple[int, Any]] = []
 
         def is_found() -> bool:
@@ -199,7 +199,7 @@ def check_effects(frame: Frame) -> None:
                 )
 
 
-def _search(frame: Frame, errors: Errors) -> list[tuple[Frame, Call | None, Turn]] | None:
+def _search(frame: Frame, errors: Errors) -> list[tuple[Frame, EquationRuns | None, Turn]] | None:
     """The levels from `frame` to the first match, or None."""
     with scope_of(frame.positions):
         checked = checked_program(frame.jaxpr, errors)
@@ -211,7 +211,7 @@ def _search(frame: Frame, errors: Errors) -> list[tuple[Frame, Call | None, Turn
         return None
     site = checked.sites[min(codes[codes > 0]) - 1]
     failing = site.equation or _check_of(frame, site)
-    here: list[tuple[Frame, Call | None, Turn]] = [(frame, None, (0, 0))]
+    here: list[tuple[Frame, EquationRuns | None, Turn]] = [(frame, None, (0, 0))]
     for position, equation in enumerate(frame.jaxpr.equations):
         if not _holds(equation, failing):
             continue
@@ -227,7 +227,7 @@ def _search(frame: Frame, errors: Errors) -> list[tuple[Frame, Call | None, Turn
     return here  # compiled apart, a value at the bound of the condition may round to the other side
 
 
-def _turns(call: Call, errors: Errors) -> Iterator[Turn]:
+def _turns(call: EquationRuns, errors: Errors) -> Iterator[Turn]:
     """The turns of a call in which a result may meet the condition, in their order: of a loop those found by one program."""
     turn = call.first()
     if not call.is_loop or call.equation.effects:

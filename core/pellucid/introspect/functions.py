@@ -7,7 +7,7 @@ import itertools
 from typing import Any
 
 from pellucid._machine.base import ArgumentValueError
-from pellucid._machine.higher_order.jitted import Jitted, Program, all_jitted
+from pellucid._machine.higher_order.jitted import Jitted, TracedProgram, all_jitted
 from pellucid._machine.higher_order.misses import Key
 from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid._machine.higher_order.stages import Traced
@@ -59,7 +59,7 @@ def function_entry(entry_id: int) -> Traced:
     )
 
 
-def _stand_ins(program: Program) -> list[Any]:
+def _stand_ins(program: TracedProgram) -> list[Any]:
     """Abstract arguments of a program: their types, placed as at its last compilation."""
     avals = program.call.avals
     places = list(program.executables)
@@ -78,7 +78,7 @@ def _last_traced(jitted: Jitted) -> int:
     return max((p.miss.time_ns for _, p in _programs_of(jitted) if p.miss), default=0)
 
 
-def _programs_of(jitted: Jitted) -> list[tuple[Key, Program]]:
+def _programs_of(jitted: Jitted) -> list[tuple[Key, TracedProgram]]:
     """The programs in a function's cache, without those that only a viewer has looked at."""
     return [(key, each) for key, each in list(jitted.programs.items()) if not each.is_of_tool]
 
@@ -110,7 +110,7 @@ def _signature(jitted: Jitted) -> str:
     return ", ".join(parts)
 
 
-def _entry_record(jitted: Jitted, key: Any, program: Program) -> schema.FunctionEntryRecord:
+def _entry_record(jitted: Jitted, key: Any, program: TracedProgram) -> schema.FunctionEntryRecord:
     code = getattr(inspect.unwrap(jitted.spec.function), "__code__", None)
     parameters = () if code is None else code.co_varnames[: code.co_argcount]
     static = [

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid._machine.base import config, is_user_file
-from pellucid._machine.ir import DebugInfo, Equation, Jaxpr, Literal, Programs, Var
+from pellucid._machine.ir import DebugInfo, Equation, HigherOrderPrimitive, Jaxpr, Literal, Var
 from pellucid._machine.tracing import Draft, StagingTrace, StagingTracer, context
 from pellucid._machine.transforms.jvp import JVPTracer
 from pellucid._machine.transforms.vmap import BatchTrace, BatchTracer, Lanes
@@ -409,7 +409,7 @@ def _results_among(
     for copy in copies:
         if copy.primitive is not equation.primitive or transformation_of(copy) == "transpose":
             continue
-        if isinstance(copy.primitive, Programs):
+        if isinstance(copy.primitive, HigherOrderPrimitive):
             is_same = len(copies) == 1
         else:
             is_same = _is_same(copy.params, equation.params) and all(

@@ -28,7 +28,7 @@ from pellucid._machine.xla.profiling import (
     ProfileEvent,
     ProfileOptions,
     ProfilePlane,
-    Session,
+    XlaRecording,
     guided_profile,
     module_id,
     register_subprocess,
@@ -215,7 +215,7 @@ def loaded_modules(
 
 
 __all__ = [
-    "DRAINING", "Annotation", "LoadedModule", "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "Session",
+    "DRAINING", "Annotation", "LoadedModule", "ProfileData", "ProfileEvent", "ProfileOptions", "ProfilePlane", "XlaRecording",
     "guided_profile", "heap_profile", "heap_profiles", "hlo_text", "is_tracing", "is_user_file", "live_array_bytes", "live_arrays", "live_executables", "live_meshes", "loaded_modules", "modules_of", "register_subprocess", "start_platforms", "start_server",
     "wait_for_devices",
 ]  # fmt: skip

@@ -33,10 +33,10 @@ from pellucid._machine.ir import (
     ClosedJaxpr,
     DropVar,
     Equation,
+    HigherOrderPrimitive,
     Jaxpr,
     Literal,
     Operands,
-    Programs,
     Role,
     Slots,
     Values,
@@ -59,7 +59,7 @@ from .noting import images_of
 from .program import name_of, value_names
 
 __all__ = [
-    "Call", "Frame", "Turn", "breakpoints_of", "calls_host", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "is_variable", "known_variable", "latest_variables", "line_text", "listing", "n_bytes", "name_of",
+    "EquationRuns", "Frame", "Turn", "breakpoints_of", "calls_host", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "is_variable", "known_variable", "latest_variables", "line_text", "listing", "n_bytes", "name_of",
     "opened", "past_breakpoints", "programs_within", "run", "run_at", "scope_of", "slots_of", "user_codes",
     "user_stack",
 ]  # fmt: skip
@@ -89,7 +89,7 @@ class Frame:
         self.values: dict[Any, Any] = dict(strict_zip(jaxpr.invars, inputs))
         """Values that are known; those of other variables follow from them."""
         self.position = 0
-        self.calls: dict[int, Call] = {}
+        self.calls: dict[int, EquationRuns] = {}
         """The runs of programs that somebody looked into, by position of the equation."""
         self._obstacles: dict[int, str] = {}
         """Why equations weren't entered, by their positions: positions of a `shard_map` run them in different ways, …"""
@@ -168,7 +168,7 @@ class Frame:
             self.values.update(strict_zip(targets, self._run([equation], targets)))
         self._ran, self.position = max(self._ran, position + 1), position + 1
 
-    def call(self) -> Call | None:
+    def call(self) -> EquationRuns | None:
         """The programs that the next equation runs, to be looked into; None if it has none that can be stopped in.
 
         One whose effects have happened as a whole can't be looked into: they would happen again. Nor can a branch or a
@@ -182,7 +182,9 @@ class Frame:
                 return None
             obstacle = _obstacle(self.positions, equation)
             call = (
-                None if obstacle else Call(equation, self.read(equation.operands), self.positions)
+                None
+                if obstacle
+                else EquationRuns(equation, self.read(equation.operands), self.positions)
             )
             if call is not None and self.positions is not None and not call.is_common():
                 obstacle = "positions run it in different ways"
@@ -192,7 +194,7 @@ class Frame:
             self.calls[index] = call
         return self.calls[index]
 
-    def forget(self, call: Call) -> None:
+    def forget(self, call: EquationRuns) -> None:
         """Drop what is known within a call that had no effects, and in which nothing was edited."""
         if not call.equation.effects and not call.n_edits:
             self.calls = {i: c for i, c in self.calls.items() if c is not call}
@@ -240,7 +242,7 @@ class Frame:
         self.cut()
         self.values[variable] = value
 
-    def cut(self, call: Call | None = None) -> None:
+    def cut(self, call: EquationRuns | None = None) -> None:
         """Forget what was computed from this position on, but for `call`: a value before, or within it, has changed."""
         later = {v for e in self.jaxpr.equations[self.position :] for v in e.results}
         self.values = {v: x for v, x in self.values.items() if v not in later}
@@ -347,7 +349,9 @@ class Frame:
         """The `targets` results of some equations, run as one compiled program."""
         if any(CHECKS & e.effects for e in equations):
             return self._run_checked(equations, targets)
-        is_one = len(equations) == 1 and not isinstance(equations[0].primitive, Programs)
+        is_one = len(equations) == 1 and not isinstance(
+            equations[0].primitive, HigherOrderPrimitive
+        )
         if is_one and self.positions is None:
             # One primitive without programs runs as an eager call, which is compiled once for all places.
             [equation] = equations
@@ -408,7 +412,7 @@ def _stretch(jaxpr: Jaxpr, start: int) -> _Stretch | None:
         end, size = start, 0
         for equation in jaxpr.equations[start : start + STRETCH_LENGTH]:
             size += sum(n_bytes(v.aval) for v in equation.results)
-            is_apart = isinstance(equation.primitive, Programs)
+            is_apart = isinstance(equation.primitive, HigherOrderPrimitive)
             if equation.effects or calls_host(equation) or size > MAX_STRETCH_BYTES:
                 break
             if is_apart and end > start:
@@ -486,7 +490,7 @@ def _segment(jaxpr: Jaxpr, equations: Sequence[Equation], results: Sequence[Var]
     return ClosedJaxpr(Jaxpr((), [*inputs], equations, results, debug=jaxpr.debug))
 
 
-class Call:
+class EquationRuns:
     """The runs of an equation's programs, each a frame. A turn is (which program, which run)."""
 
     def __init__(
@@ -785,7 +789,7 @@ class Call:
 def slots_of(equation: Equation) -> Any:
     """The programs of an equation with the roles of its operands; None where it has none."""
     primitive = equation.primitive
-    return primitive.slots(equation.params) if isinstance(primitive, Programs) else None
+    return primitive.slots(equation.params) if isinstance(primitive, HigherOrderPrimitive) else None
 
 
 def calls_host(equation: Equation) -> bool:

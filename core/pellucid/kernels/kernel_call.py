@@ -182,7 +182,7 @@ def pallas_call(
         stated = grid_spec
     else:
         stated = GridSpec(grid, in_specs, out_specs, scratch_shapes)
-    call = _Call(
+    call = _KernelDescription(
         kernel,
         own_name,
         out_shape,
@@ -199,7 +199,7 @@ def pallas_call(
     return jit(run, inline=True)
 
 
-class _Call(NamedTuple):
+class _KernelDescription(NamedTuple):
     """What the user states of a kernel and its grid."""
 
     function: Function

@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pellucid_kernel.debug.debug_session import Breakpoint, DebugSession, StackFrame
     from pellucid_kernel.debug.differences import Difference, FirstDifference
     from pellucid_kernel.debug.divergence import Divergence, diverge
     from pellucid_kernel.debug.failures import post_mortem
@@ -17,11 +18,10 @@ if TYPE_CHECKING:
     from pellucid_kernel.debug.gradients import Explanation, explain_grad
     from pellucid_kernel.debug.recordings import record
     from pellucid_kernel.debug.repetition import Repetition, Unrepeated, repeat
-    from pellucid_kernel.debug.session import Breakpoint, Session, StackFrame
     from pellucid_kernel.debug.terminal import Prompt, prompt
 
 __all__ = [
-    "Breakpoint", "Difference", "Divergence", "Explanation", "Finding", "FirstDifference", "Prompt", "Repetition", "Session", "StackFrame", "Unrepeated", "debug", "diverge",
+    "Breakpoint", "Difference", "Divergence", "Explanation", "Finding", "FirstDifference", "Prompt", "Repetition", "DebugSession", "StackFrame", "Unrepeated", "debug", "diverge",
     "exceeds", "explain_grad", "find", "isinf", "isnan", "post_mortem", "prompt", "record", "repeat",
 ]  # fmt: skip
 _MODULES = (
@@ -32,7 +32,7 @@ _MODULES = (
     "gradients",
     "recordings",
     "repetition",
-    "session",
+    "debug_session",
     "terminal",
 )
 

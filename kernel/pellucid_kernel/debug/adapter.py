@@ -25,8 +25,8 @@ from pellucid_kernel.debug.breakpoints import BUDGET, Breakpoints, Options, Sett
 from pellucid_kernel.debug.values import References, is_array, summary
 
 if TYPE_CHECKING:
+    from pellucid_kernel.debug.debug_session import DebugSession
     from pellucid_kernel.debug.frames import View
-    from pellucid_kernel.debug.session import Session
     from pellucid_kernel.debug.stops import Stop, Stops
 
 PROGRAM_THREAD = 1 << 20
@@ -125,7 +125,7 @@ class PellucidDebugger(Debugger):
     def _publish(self, event: str, body: Message) -> None:
         self.event_callback({"seq": 0, "type": "event", "event": event, "body": body})
 
-    def _go(self, command: str, move: Callable[[Session], Any]) -> None:
+    def _go(self, command: str, move: Callable[[DebugSession], Any]) -> None:
         view = self._view
         if view is not None:
             self._view = None

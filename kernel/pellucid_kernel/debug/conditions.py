@@ -13,7 +13,7 @@ import pellucid as pl
 from pellucid.introspect.errors import ArgumentValueError
 from pellucid.introspect.loops import Conditions, Search
 from pellucid.introspect.program import value_names
-from pellucid.introspect.stepping import Call, latest_variables, programs_within
+from pellucid.introspect.stepping import EquationRuns, latest_variables, programs_within
 from pellucid_kernel.debug.equation_stacks import Stack
 
 
@@ -34,7 +34,7 @@ class _Expression(NamedTuple):
 
 
 def search_of(
-    call: Call,
+    call: EquationRuns,
     texts: Mapping[Any, Sequence[str]],
     lines: Callable[[Any], Stack],
     outer: Callable[[str], Outer | None],

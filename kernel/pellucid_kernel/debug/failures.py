@@ -19,11 +19,11 @@ from pellucid.introspect.errors import (
     user_checks,
 )
 from pellucid.introspect.interception import keep_calls
+from pellucid_kernel.debug.debug_session import DebugSession
 from pellucid_kernel.debug.finders import isinf, isnan
-from pellucid_kernel.debug.session import Session
 
 
-def post_mortem(error: BaseException | None = None) -> Session:
+def post_mortem(error: BaseException | None = None) -> DebugSession:
     """A session before the operation with which a call of a jitted function failed, with its operands.
 
     `error`: what the call raised, by default the error that Python showed last. The program runs again, to the first
@@ -66,7 +66,7 @@ def post_mortem(error: BaseException | None = None) -> Session:
             f"post_mortem: arguments of `{call.name}` were donated, so that it can't run again.",
             do="Leave out `donate_argnums` while you debug.",
         )
-    session = Session.of_program(call.program, call.operands, _names(failure))
+    session = DebugSession.of_program(call.program, call.operands, _names(failure))
     if isinstance(call, CheckedCall):
         errors = call.errors
         match = session.search_failure(None if errors is None else errors | user_checks)
@@ -94,7 +94,7 @@ def number_of(error: BaseException) -> int | None:
     return number
 
 
-def session_at(number: int) -> tuple[str, Session]:
+def session_at(number: int) -> tuple[str, DebugSession]:
     """The name of the call of the error with a number, and a session before its operation, see `post_mortem`.
 
     Raises: ArgumentValueError where another error was shown since, and what `post_mortem` raises.

@@ -10,7 +10,7 @@ import numpy as np
 import pellucid as pl
 from pellucid.introspect.finding import Match
 from pellucid.introspect.lineage import transformation_of
-from pellucid_kernel.debug.session import BUDGET, Session
+from pellucid_kernel.debug.debug_session import BUDGET, DebugSession
 
 Condition = Callable[[Any], Any]
 """A traceable function of one array that gives booleans, an element for each or one."""
@@ -22,7 +22,7 @@ class Finding:
     `session` stands before it, so that one can look around and step on, or back.
     """
 
-    def __init__(self, session: Session, match: Match, condition: Condition) -> None:
+    def __init__(self, session: DebugSession, match: Match, condition: Condition) -> None:
         self.session = session.go_to(match)
         self.equation = match.equation
         self.iterations = [
@@ -70,7 +70,7 @@ class Finding:
         return f"Finding({self})"
 
 
-def debug(function: Callable[..., Any], *, budget: int = BUDGET) -> Callable[..., Session]:
+def debug(function: Callable[..., Any], *, budget: int = BUDGET) -> Callable[..., DebugSession]:
     """A function that begins to debug a call: `session = debug(f)(x)` stands before the first line of `f`.
 
     `function` may be jitted, differentiated, batched; it is traced once. `budget`: bytes of values that are kept.
@@ -80,8 +80,8 @@ def debug(function: Callable[..., Any], *, budget: int = BUDGET) -> Callable[...
     Array(0., dtype=float32, weak_type=True)
     """
 
-    def started(*args: Any, **kwargs: Any) -> Session:
-        return Session(function, args, kwargs, budget)
+    def started(*args: Any, **kwargs: Any) -> DebugSession:
+        return DebugSession(function, args, kwargs, budget)
 
     return started
 
@@ -99,7 +99,7 @@ def find(function: Callable[..., Any], condition: Condition) -> Callable[..., Fi
     """
 
     def search(*args: Any, **kwargs: Any) -> Finding | None:
-        session = Session(function, args, kwargs)
+        session = DebugSession(function, args, kwargs)
         match = session.search(condition)
         return None if match is None else Finding(session, match, condition)
 

@@ -13,7 +13,7 @@ from pellucid import analysis, introspect
 from pellucid.introspect.lineage import transformation_of
 from pellucid.introspect.program import JaxprReading, name_of, read_jaxpr
 from pellucid.introspect.values import bytes_text
-from pellucid_kernel.debug.session import Level, Session, StackFrame
+from pellucid_kernel.debug.debug_session import DebugSession, Level, StackFrame
 from pellucid_kernel.debug.stops import Stop
 from pellucid_kernel.debug.values import Parts, References, summary
 
@@ -237,7 +237,7 @@ def iteration_of(level: Level) -> dict[str, Any] | None:
     return {"run": level.turn[1], "runs": call.slots.runs}
 
 
-def _operands(session: Session, level: Level) -> Parts:
+def _operands(session: DebugSession, level: Level) -> Parts:
     for i, value in enumerate(session.operands(level)):
         yield f"operand {i}", value
 

@@ -12,12 +12,12 @@ from typing import Any
 import pellucid as pl
 from pellucid.introspect.errors import ArgumentValueError
 from pellucid.introspect.spans import source_record
+from pellucid_kernel.debug.debug_session import BUDGET, DebugSession, StackFrame
 from pellucid_kernel.debug.schema import (
     RecordedFrameColumns,
     RecordedValueColumns,
     RecordingRecord,
 )
-from pellucid_kernel.debug.session import BUDGET, Session, StackFrame
 from pellucid_kernel.debug.values import summary
 from pellucid_viz.figure import Figure
 
@@ -50,7 +50,7 @@ def record(
 
     def recorded(*args: Any, **kwargs: Any) -> Figure:
         frame = sys._getframe(1)
-        session = Session(function, args, kwargs, budget)
+        session = DebugSession(function, args, kwargs, budget)
         recorder = _Recorder()
         for stack in _stops(session, (frame.f_code.co_filename, frame.f_lineno), into=into):
             if len(recorder.stacks) == limit:
@@ -69,7 +69,9 @@ def _name(function: Any) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def _stops(session: Session, caller: tuple[str, int], *, into: bool) -> Iterator[list[StackFrame]]:
+def _stops(
+    session: DebugSession, caller: tuple[str, int], *, into: bool
+) -> Iterator[list[StackFrame]]:
     """Go through the lines of the user, and give the stack of each; the frame of the `caller` is passed by."""
     session.to_first_line()
     while not session.is_done:
@@ -92,7 +94,7 @@ class _Recorder:
         self._texts: dict[int, tuple[Any, str]] = {}
         """Texts of arrays by their ids, with the arrays, so that no other gets the id."""
 
-    def add(self, session: Session, stack: list[StackFrame]) -> None:
+    def add(self, session: DebugSession, stack: list[StackFrame]) -> None:
         """Keep where a session stands."""
         shown = [(i, frame) for i, frame in enumerate(stack) if frame.file]
         self.stacks.append(
@@ -113,7 +115,7 @@ class _Recorder:
             self._texts[id(value)] = value, value_text(value)
         return self._texts[id(value)][1]
 
-    def record(self, function: str, session: Session, *, is_cut: bool) -> RecordingRecord:
+    def record(self, function: str, session: DebugSession, *, is_cut: bool) -> RecordingRecord:
         """The tables, as front ends draw them."""
         lines: dict[str, list[int]] = {}
         for frame in self._frames:

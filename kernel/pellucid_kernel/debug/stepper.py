@@ -7,7 +7,7 @@ from typing import Any
 
 from pellucid.introspect.compiling_ahead import compile_in_threads
 from pellucid.introspect.errors import ArgumentValueError
-from pellucid.introspect.stepping import Call, Frame, Turn, can_enter, n_bytes, slots_of
+from pellucid.introspect.stepping import EquationRuns, Frame, Turn, can_enter, n_bytes, slots_of
 
 Matches = Callable[[Any], bool]
 """Whether to stop before an equation."""
@@ -25,7 +25,7 @@ class Level:
 
     __slots__ = ("call", "frame", "turn", "visit")
 
-    def __init__(self, frame: Frame, call: Call | None = None, turn: Turn = (0, 0)) -> None:
+    def __init__(self, frame: Frame, call: EquationRuns | None = None, turn: Turn = (0, 0)) -> None:
         self.frame = frame
         self.call = call
         self.turn = turn
@@ -211,7 +211,7 @@ class Stepper:
 
     # ----------------------------------------------------------------------------------------------------------
 
-    def _enter(self, call: Call, turn: Turn, *, at_end: bool) -> None:
+    def _enter(self, call: EquationRuns, turn: Turn, *, at_end: bool) -> None:
         if call.undo(turn):
             self.top.frame.cut(call)
             self._cut()

@@ -24,12 +24,12 @@ from pellucid.introspect.noting import watching
 from pellucid.introspect.stepping import breakpoints_of, opened, past_breakpoints
 from pellucid_kernel.debug import python_thread
 from pellucid_kernel.debug.breakpoints import Breakpoints
+from pellucid_kernel.debug.debug_session import Breakpoint, DebugSession
 from pellucid_kernel.debug.equation_stacks import EquationStacks, equation_stacks
 from pellucid_kernel.debug.failures import session_at, without_traps
 from pellucid_kernel.debug.finders import isinf, isnan
-from pellucid_kernel.debug.session import Breakpoint, Session
 
-Move = Callable[[Session], Any]
+Move = Callable[[DebugSession], Any]
 STEPS = frozenset(("next", "stepIn", "stepOut"))
 """Commands after which the line of Python behind the call is the next place to stop."""
 MAX_COMPARED_EQUATIONS = 300
@@ -38,19 +38,19 @@ CHANGED = (
     "the file has changed since it was traced: import the module again to stop in its new text"
 )
 MOVES: dict[str, Move] = {
-    "continue": Session.run,
-    "next": Session.next,
-    "stepIn": Session.step,
-    "stepOut": Session.out,
-    "stepBack": Session.back,
-    "reverseContinue": Session.run_back,
+    "continue": DebugSession.run,
+    "next": DebugSession.next,
+    "stepIn": DebugSession.step,
+    "stepOut": DebugSession.out,
+    "stepBack": DebugSession.back,
+    "reverseContinue": DebugSession.run_back,
 }
 
 
 class Stop:
     """A session that stands somewhere while a front end looks at it; commands come from other threads."""
 
-    def __init__(self, session: Session, name: str, callers: list[FrameType]) -> None:
+    def __init__(self, session: DebugSession, name: str, callers: list[FrameType]) -> None:
         self.session = session
         self.name = name
         self.callers = callers
@@ -213,7 +213,7 @@ class Stops:
         pending.allow_calls()
         names = callers[0].f_globals if callers else {}
         budget = self._breakpoints.settings.budget
-        session = Session.of_program(pending.program, pending.taken(), names, budget)
+        session = DebugSession.of_program(pending.program, pending.taken(), names, budget)
         has_effects = bool(pending.program.effects)
         command = "continue"
         try:
@@ -235,7 +235,7 @@ class Stops:
         return compiled, lands
 
     def _stepped(
-        self, session: Session, name: str, callers: list[FrameType], is_entered: bool
+        self, session: DebugSession, name: str, callers: list[FrameType], is_entered: bool
     ) -> str:
         """Go through a program, from command to command, and give the last one."""
         session.hits, session.log = self._hits, self._log
@@ -251,7 +251,7 @@ class Stops:
         return self._looked_at(session, name, callers, reason, watched)
 
     def _looked_at(
-        self, session: Session, name: str, callers: list[FrameType], reason: str, watched: str
+        self, session: DebugSession, name: str, callers: list[FrameType], reason: str, watched: str
     ) -> str:
         """Stop at a place of a program, and go on by commands to its end; gives the last command."""
         command = "continue"
@@ -295,7 +295,7 @@ class Stops:
                 self._thread = None
         return ""
 
-    def _watch(self, session: Session, name: str, previous: str) -> str:
+    def _watch(self, session: DebugSession, name: str, previous: str) -> str:
         """Search the program for the watch if it is another than before, and return it."""
         text = self._breakpoints.watched
         if text == previous:
@@ -313,7 +313,7 @@ class Stops:
             )
         return text
 
-    def _compare(self, name: str, session: Session, compiled: Any) -> None:
+    def _compare(self, name: str, session: DebugSession, compiled: Any) -> None:
         different = [each for each in session.differences(compiled) if each.ulps]
         if different:
             worst = max(different, key=lambda each: each.ulps)

@@ -9,8 +9,8 @@ from typing import IO, Any
 
 from pellucid.introspect.errors import PellucidError
 from pellucid.introspect.interception import prompt_streams
+from pellucid_kernel.debug.debug_session import DebugSession
 from pellucid_kernel.debug.finders import range_text
-from pellucid_kernel.debug.session import Session
 
 _LETTERS = {
     "a": "args", "b": "break", "c": "continue", "j": "jump", "n": "next", "r": "return", "s": "step", "u": "until", "w": "where",
@@ -23,7 +23,7 @@ class Prompt(cmd.Cmd):
     prompt = "(pellucid) "
 
     def __init__(
-        self, session: Session, stdin: IO[str] | None = None, stdout: IO[str] | None = None
+        self, session: DebugSession, stdin: IO[str] | None = None, stdout: IO[str] | None = None
     ) -> None:
         super().__init__(stdin=stdin, stdout=stdout)
         self.use_rawinput = stdin is None
@@ -136,7 +136,7 @@ class Prompt(cmd.Cmd):
             self._print(f"{type(error).__name__}: {error}")
         return False
 
-    def _show(self, session: Session) -> None:
+    def _show(self, session: DebugSession) -> None:
         self._print(str(session))
 
     def _print(self, text: Any) -> None:
@@ -145,7 +145,7 @@ class Prompt(cmd.Cmd):
 
 def prompt(
     function: Callable[..., Any], *, backend: str = "cli", **options: Any
-) -> Callable[..., Session]:
+) -> Callable[..., DebugSession]:
     """A function that debugs a call at a prompt, and gives the session in the end.
 
     `backend` and its `options` are those of `debug.breakpoint`: "cli" is the terminal or `stdin=` and `stdout=`, "web" a
@@ -155,8 +155,8 @@ def prompt(
     """
     streams = prompt_streams(backend)
 
-    def prompted(*args: Any, **kwargs: Any) -> Session:
-        session = Session(function, args, kwargs)
+    def prompted(*args: Any, **kwargs: Any) -> DebugSession:
+        session = DebugSession(function, args, kwargs)
         Prompt(session, *streams(**options)).cmdloop()
         return session
 

@@ -10,7 +10,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid_kernel.debug import Breakpoint, Session, debug, isnan
+from pellucid_kernel.debug import Breakpoint, DebugSession, debug, isnan
 
 LIMIT = 7.0
 
@@ -54,7 +54,7 @@ def line_of(function, text: str) -> int:
     return next(n for n in range(first, len(lines)) if text in lines[n - 1])
 
 
-def places(session: Session, run: str = "run") -> list[tuple[int, ...]]:
+def places(session: DebugSession, run: str = "run") -> list[tuple[int, ...]]:
     stops = []
     while not getattr(session, run)().is_done and session.place() != (0,):
         stops.append(session.place())
@@ -80,13 +80,13 @@ def test_a_compiled_loop_stops_where_its_conditions_hold(case, monkeypatch) -> N
     session = debug(function)(0.5)
     session.break_at(line_of(function, text), __file__, condition)
     evaluated: list[tuple[int, ...]] = []
-    evaluate = Session.evaluate
+    evaluate = DebugSession.evaluate
 
-    def counted(self: Session, expression: str):
+    def counted(self: DebugSession, expression: str):
         evaluated.append(self.place())
         return evaluate(self, expression)
 
-    monkeypatch.setattr(Session, "evaluate", counted)
+    monkeypatch.setattr(DebugSession, "evaluate", counted)
     stops = places(session)
     assert evaluated == stops  # in no run where it doesn't hold
     assert [place[2] for place in stops] == [*np.flatnonzero(holds)]
@@ -152,14 +152,14 @@ def test_a_watch_in_a_long_loop_is_one_stop(monkeypatch) -> None:
     session = debug(logs)(np.float32(2000.5))
     assert session.watch(isnan, "NaN")
     n_stops = 0
-    move = Session._stops_here
+    move = DebugSession._stops_here
 
-    def counted(self: Session, *args, **kwargs):
+    def counted(self: DebugSession, *args, **kwargs):
         nonlocal n_stops
         n_stops += 1
         return move(self, *args, **kwargs)
 
-    monkeypatch.setattr(Session, "_stops_here", counted)
+    monkeypatch.setattr(DebugSession, "_stops_here", counted)
     assert session.run().stack()[-1].run == "(iteration 2001 of 3000)"
     assert session.equation.primitive.name == "log"
     assert n_stops == 1

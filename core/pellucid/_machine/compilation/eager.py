@@ -16,11 +16,11 @@ from pellucid._machine.ir import (
     AbstractRef,
     Avals,
     ClosedJaxpr,
+    HigherOrderPrimitive,
     Jaxpr,
     Operands,
     Placed,
     Primitive,
-    Programs,
     Runs,
     ShapedArray,
     Var,
@@ -121,13 +121,13 @@ def _remembered(make: Function, primitive: Primitive[Any], params: Any, *key: An
 
 
 def _memory(primitive: Primitive[Any], params: Any) -> dict[Any, Any] | None:
-    programs = subjaxprs(params) if isinstance(primitive, Programs) else ()
+    programs = subjaxprs(params) if isinstance(primitive, HigherOrderPrimitive) else ()
     return programs[0].memo if programs else primitive.memory(params)
 
 
 def compiled(primitive: Primitive[Any], params: Any) -> Any:
     """A C++ callable that applies `primitive`; it compiles once for each operands' types."""
-    if isinstance(primitive, Programs) or primitive.memory(params) is not None:
+    if isinstance(primitive, HigherOrderPrimitive) or primitive.memory(params) is not None:
         return _remembered(compiled_primitive, primitive, params)
     return compiled_primitive(primitive, params)
 
@@ -170,7 +170,7 @@ def _applied(primitive: Primitive[Any], params, operands: Operands):
     place = resolved_placement(values, primitive.name, placements_of(primitive, params))
     executable = _remembered(_executable, primitive, params, program, place)
     stepped = None
-    if interception.runner and isinstance(primitive, Programs):
+    if interception.runner and isinstance(primitive, HigherOrderPrimitive):
         call = compiled(primitive, params)
         name = getattr(params, "name", primitive.name)
         stepped = interception.runner.run(

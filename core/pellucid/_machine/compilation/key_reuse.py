@@ -26,11 +26,11 @@ from pellucid._machine.ir import (
     Avals,
     ClosedJaxpr,
     Equation,
+    HigherOrderPrimitive,
     Jaxpr,
     Literal,
     Operands,
     Primitive,
-    Programs,
     Results,
     Role,
     ShapedArray,
@@ -214,7 +214,7 @@ class _Walk:
         """The records of the results of one equation, whose operands have the records `keys`."""
         primitive, params = equation.primitive, equation.params
         results: list[Any] = [var.aval for var in equation.results]
-        if isinstance(primitive, Programs) and (programs := subjaxprs(params)):
+        if isinstance(primitive, HigherOrderPrimitive) and (programs := subjaxprs(params)):
             is_repeated = getattr(params, "differentiated", False)
             slots = None if is_repeated else primitive.slots(params)
             if slots is not None:

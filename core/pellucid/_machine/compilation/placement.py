@@ -9,11 +9,11 @@ import numpy as np
 
 from pellucid._machine.base import DeviceError, cached
 from pellucid._machine.ir import (
+    HigherOrderPrimitive,
     Jaxpr,
     Operands,
     Placed,
     Primitive,
-    Programs,
     Results,
     ShapedArray,
     subjaxprs,
@@ -93,7 +93,7 @@ def placements_in(jaxpr: Jaxpr) -> tuple[Any, ...]:
 def placements_of(primitive: Primitive[Any], params: Any) -> Results:
     """Meshes, shardings and devices that one operation names, also within the programs among its params."""
     placements = primitive.placed(params) if isinstance(primitive, Placed) else ()
-    if isinstance(primitive, Programs):
+    if isinstance(primitive, HigherOrderPrimitive):
         for inner in subjaxprs(params):
             placements = (*placements, *placements_in(inner))
     return placements

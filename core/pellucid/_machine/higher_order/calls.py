@@ -8,13 +8,13 @@ from pellucid._machine.base.late import late
 from pellucid._machine.ir import (
     ClosedJaxpr,
     Equation,
+    HigherOrderPrimitive,
     Jaxpr,
     Linearized,
     Mask,
-    OneProgram,
+    OneProgramPrimitive,
     P,
     Primitive,
-    Programs,
     Shown,
     called,
     inlined,
@@ -62,7 +62,7 @@ def chosen(which: Any, *cases: Any) -> Any:
 _RECOMPUTE = Worth(least_bytes=WORTH_AN_EQUATION, by_kernel=True)
 
 
-class Call(Linearized, OneProgram[P], Structured[P]):
+class ProgramCall(Linearized, OneProgramPrimitive[P], Structured[P]):
     """A call of a program; `params.on(program)` calls one derived from it."""
 
     def with_slots(self, params: Any, slots):
@@ -116,7 +116,7 @@ class ClosedCallParams(NamedTuple):
         return ClosedCallParams(program)
 
 
-class ClosedCall(Shown, Call):
+class ClosedCall(Shown, ProgramCall):
     """A plain call: no compilation of its own, no rules but those of its program."""
 
     name = "closed_call"
@@ -165,7 +165,7 @@ class JitParams(NamedTuple):
         )
 
 
-class Jit(Shown, Call[JitParams]):
+class Jit(Shown, ProgramCall[JitParams]):
     """A call of a program that is compiled as a function of its own."""
 
     name = "jit"
@@ -178,13 +178,13 @@ class Jit(Shown, Call[JitParams]):
 jit_p = Jit()
 
 
-class Defined(Call[P]):
+class Defined(ProgramCall[P]):
     """A primitive with a definition: `params.as_call()` are params of a `definition`, a call that does the same.
 
     Transformed, it is the transformed call. Compilers and tools that know it expect all of its operands and results.
     """
 
-    definition: Call = jit_p
+    definition: ProgramCall = jit_p
 
     def program(self, params: Any):
         return params.as_call().jaxpr
@@ -197,4 +197,4 @@ class Defined(Call[P]):
     jvp, linearize, transpose, batch, discharge = map(
         _rule_of_definition, ("jvp", "linearize", "transpose", "batch", "discharge")
     )
-    dead_code = Programs.dead_code
+    dead_code = HigherOrderPrimitive.dead_code

@@ -20,7 +20,7 @@ from pellucid._machine.runtime.array import note_donated
 from pellucid._machine.runtime.calls import clear_entries, make_call
 from pellucid._machine.runtime.executable import Executable
 from pellucid._machine.sharding.stated import placement_text
-from pellucid._machine.tracing import Call, FunctionSpec, Tracer
+from pellucid._machine.tracing import FunctionCall, FunctionSpec, Tracer
 from pellucid._machine.xla import ARRAY_TYPES, UNHASHABLE, ArrayImpl, flatten
 
 
@@ -95,7 +95,7 @@ class _CompiledCall:
             clear_entries(self.callable())
             raise
 
-    def _results(self, call: Call):
+    def _results(self, call: FunctionCall):
         self._check(call)
         program, values = self.program, self.program.values
         operands = values.operands(call.leaves)
@@ -108,7 +108,7 @@ class _CompiledCall:
         fast_path = None if needs_python else self.executable.fast_path(tree, call.leaves)
         return tree.unflatten(results), fast_path
 
-    def _check(self, call: Call) -> None:
+    def _check(self, call: FunctionCall) -> None:
         """Raise for arguments of another structure, type or placement than the program takes, and for tracers."""
         spec, expected = self.jitted.spec, self.program.call
         if call.tree != expected.tree:
@@ -137,7 +137,7 @@ class _CompiledCall:
             )
         self._check_placements(call)
 
-    def _other_structure(self, expected, call: Call) -> ArgumentTypeError:
+    def _other_structure(self, expected, call: FunctionCall) -> ArgumentTypeError:
         """The error for a call whose arguments aren't structured as those of `expected`, a PyTreeDef."""
         spec = self.jitted.spec
         static = ", ".join(spec.names_of(self.program.call.static))
@@ -157,7 +157,7 @@ class _CompiledCall:
             do=f"{do}, and without its static arguments ({static})." if static else f"{do}.",
         )
 
-    def _check_placements(self, call: Call) -> None:
+    def _check_placements(self, call: FunctionCall) -> None:
         """Raise DeviceError for arrays that the user put elsewhere than this program takes them."""
         wrong = [
             (i, x._sharding, sharding)

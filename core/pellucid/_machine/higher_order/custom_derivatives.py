@@ -39,10 +39,10 @@ from pellucid._machine.ir import (
     ClosedJaxpr,
     DebugInfo,
     Dims,
+    HigherOrderPrimitive,
     Mask,
     OnReferences,
     Operands,
-    Programs,
     Results,
     Shown,
     TransposedByUser,
@@ -630,7 +630,7 @@ class CustomLinParams(NamedTuple):
     symbolic_zeros: bool
 
 
-class CustomLin(TransposedByUser, OnReferences, Shown, Programs[CustomLinParams]):
+class CustomLin(TransposedByUser, OnReferences, Shown, HigherOrderPrimitive[CustomLinParams]):
     """The derivative of a `custom_vjp` function: linear in the tangents, known only by its transpose."""
 
     name = "custom_lin"

@@ -32,12 +32,12 @@ from pellucid._machine.ir import (
     ClosedJaxpr,
     Described,
     Dims,
+    HigherOrderPrimitive,
     Jaxpr,
     Mask,
-    OneProgram,
+    OneProgramPrimitive,
     Operands,
     P,
-    Programs,
     Results,
     Shown,
     Values,
@@ -452,7 +452,7 @@ class ResultPlaces:
 # The primitives -----------------------------------------------------------------------------------------
 
 
-class CustomCall(OneProgram[P], Structured[P]):
+class CustomCall(OneProgramPrimitive[P], Structured[P]):
     """A staged call of a function whose derivative or batching the user defines.
 
     The program is the field `program_field` of the params; its first inputs, `num_consts` of them, are what the function
@@ -470,7 +470,7 @@ class CustomCall(OneProgram[P], Structured[P]):
         # Only compilation comes after this, so the user's rules are no longer needed.
         return inline_on_cells(self.program(params).jaxpr, operands)
 
-    dead_code = Programs.dead_code
+    dead_code = HigherOrderPrimitive.dead_code
 
 
 class DerivativeCall(Shown, CustomCall[P]):

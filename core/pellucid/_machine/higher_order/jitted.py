@@ -59,7 +59,7 @@ from pellucid._machine.runtime.executable import Executable
 from pellucid._machine.sharding.errors import LayoutError
 from pellucid._machine.sharding.layout import Layout
 from pellucid._machine.tracing import (
-    Call,
+    FunctionCall,
     FunctionSpec,
     Tracer,
     ValueProgram,
@@ -96,13 +96,13 @@ from .misses import Key, Miss, reasons_for, reasons_for_function, reasons_for_pl
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
-class Program:
+class TracedProgram:
     """A traced function: its program, what it closes over, its executables by where they run."""
 
     params: JitParams
     consts: Values
     out_tree: Any
-    call: Call
+    call: FunctionCall
     debug_info: DebugInfo
     """Names of the call's arguments, which are worked out once."""
     in_layouts: Layouts = None
@@ -149,7 +149,7 @@ _lock = threading.RLock()
 
 
 @cached(_MAX_FUNCTIONS, weakly=True)
-def _programs_of(function: Function, options: tuple[Any, ...]) -> dict[Key, Program]:
+def _programs_of(function: Function, options: tuple[Any, ...]) -> dict[Key, TracedProgram]:
     """The programs of all forms of one function object that are jitted with these options."""
     return {}
 
@@ -191,7 +191,7 @@ class Jitted:
     out_shardings: Stated | None = None
     share: bool = True
     """False for pellucid's own functions."""
-    programs: dict[Key, Program] = field(init=False)
+    programs: dict[Key, TracedProgram] = field(init=False)
     callable: Function = no_callable
     """The C++ callable, referred to weakly."""
 
@@ -221,7 +221,7 @@ class Jitted:
             self.clear_fast_paths()
             raise
 
-    def _results(self, call: Call):
+    def _results(self, call: FunctionCall):
         program = self.program(call)
         if program.values.takes_references:
             names = ["used from outside"] * len(program.consts)
@@ -265,7 +265,7 @@ class Jitted:
             return tree, None
         return tree, None if is_kept else executable.fast_path(program.out_tree, call.leaves)
 
-    def _check_layouts(self, layouts: Sequence[Any], call: Call) -> None:
+    def _check_layouts(self, layouts: Sequence[Any], call: FunctionCall) -> None:
         """Raise LayoutError for arrays that the user put in another order than `in_shardings` state."""
         for i, (x, layout) in enumerate(strict_zip(call.leaves, layouts)):
             if type(x) not in ARRAY_TYPES or not x._committed or not isinstance(layout, Layout):
@@ -283,7 +283,7 @@ class Jitted:
                     do="Put it there first, `device_put(x, format)`, or ask for `Layout.AUTO`.",
                 )
 
-    def _at_argument(self, error: IntegerRangeError, call: Call) -> IntegerRangeError:
+    def _at_argument(self, error: IntegerRangeError, call: FunctionCall) -> IntegerRangeError:
         """`error`, with the names of the arguments that are too large."""
         names = self.spec.debug_info(call).argument_names
         paths = [
@@ -295,7 +295,7 @@ class Jitted:
         got = [f"{path}: {text}" for path, text in zip(paths, error.got * len(paths), strict=False)]
         return IntegerRangeError(what, got=got, do=error.do)
 
-    def staged(self, program: Program, leaves: Operands) -> Values:
+    def staged(self, program: TracedProgram, leaves: Operands) -> Values:
         """Results of a call under a trace."""
         params = program.params_of_call()
         if params.inline:
@@ -313,7 +313,7 @@ class Jitted:
 
     # Programs ---------------------------------------------------------------------------------
 
-    def program(self, call: Call) -> Program:
+    def program(self, call: FunctionCall) -> TracedProgram:
         """The program for a call's arguments, traced unless it is cached."""
         key = Key(call.tree, call.avals, call.static, trace_context())
         program = self.programs.get(key)
@@ -337,7 +337,9 @@ class Jitted:
                 _users_programs.add(program)
         return program
 
-    def _note_miss(self, program: Program, key: Key, call: Call, seconds: float) -> None:
+    def _note_miss(
+        self, program: TracedProgram, key: Key, call: FunctionCall, seconds: float
+    ) -> None:
         if not self.share:  # pellucid's own functions
             return
         earlier = [each for each, program in self.programs.items() if not program.is_of_tool]
@@ -359,7 +361,7 @@ class Jitted:
             event = CacheLooked(self.spec.name, self.spec.function, False, miss, key)
             publish(event)
 
-    def trace(self, call: Call) -> Program:
+    def trace(self, call: FunctionCall) -> TracedProgram:
         """Trace the function for a call's arguments."""
         spec = self.spec
         trees: list[Any] = []
@@ -386,14 +388,14 @@ class Jitted:
             None if arguments is None else (*[None] * len(consts), *arguments), results,
             self.compiler_options,
         )  # fmt: skip
-        return Program(
+        return TracedProgram(
             params, consts, trees[0], call, debug, layouts(self.in_shardings, call.tree.children()[0], call.avals),
             layouts(self.out_shardings, trees[0], jaxpr.out_avals),
         )  # fmt: skip
 
     # Executables ------------------------------------------------------------------------------
 
-    def place(self, program: Program, leaves: Operands) -> ResolvedPlacement:
+    def place(self, program: TracedProgram, leaves: Operands) -> ResolvedPlacement:
         """Where `program` runs on `leaves`."""
         places = placements_in(program.params.jaxpr.jaxpr)
         if program.params.out_shardings is not None:
@@ -405,12 +407,12 @@ class Jitted:
             names=lambda: self.argument_names(program),
         )  # fmt: skip
 
-    def argument_names(self, program: Program) -> tuple[str, ...]:
+    def argument_names(self, program: TracedProgram) -> tuple[str, ...]:
         """A name for each input of the compiled program."""
         names = program.debug_info.argument_names
         return (*["a reference from outside"] * len(program.values.closed_over), *names)
 
-    def request(self, program: Program, place: ResolvedPlacement) -> Request:
+    def request(self, program: TracedProgram, place: ResolvedPlacement) -> Request:
         """The compilation request for `program` at `place`."""
         values, params = program.values, program.params
         return Request(
@@ -427,7 +429,7 @@ class Jitted:
 
     def lower(
         self,
-        program: Program,
+        program: TracedProgram,
         leaves: Operands,
         platforms: Sequence[str] = (),
         *,
@@ -446,7 +448,7 @@ class Jitted:
             request = request._replace(argument_layouts=orders)
         return lower_program(program.values.closed, request)
 
-    def executable(self, program: Program, leaves: Operands) -> Executable:
+    def executable(self, program: TracedProgram, leaves: Operands) -> Executable:
         """The executable of `program` where `leaves` lie, compiled unless it is cached."""
         place = self.place(program, leaves)
         executable = program.executables.get(place)
@@ -466,7 +468,7 @@ class Jitted:
         return executable
 
     def _note_compilation(
-        self, program: Program, place: ResolvedPlacement, lower_seconds: float, seconds: float
+        self, program: TracedProgram, place: ResolvedPlacement, lower_seconds: float, seconds: float
     ) -> None:
         if not self.share:
             return
@@ -490,10 +492,10 @@ class Jitted:
 
 
 _all_jitted: weakref.WeakSet[Jitted] = weakref.WeakSet()
-_users_programs: weakref.WeakSet[Program] = weakref.WeakSet()
+_users_programs: weakref.WeakSet[TracedProgram] = weakref.WeakSet()
 
 
-def users_programs() -> list[Program]:
+def users_programs() -> list[TracedProgram]:
     """The programs of users' functions that are alive, in no order; their jitted forms may be gone."""
     with _lock:
         return list(_users_programs)

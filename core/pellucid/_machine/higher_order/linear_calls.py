@@ -18,8 +18,8 @@ from pellucid._machine.ir import (
     Avals,
     ClosedJaxpr,
     DebugInfo,
+    HigherOrderPrimitive,
     Operands,
-    Programs,
     Results,
     Values,
     Zero,
@@ -198,7 +198,7 @@ class LinearSolveParams(NamedTuple):
         return LinearSolveParams(self.const_lengths.transposed(), self.jaxprs.transposed())
 
 
-class LinearSolve(Programs[LinearSolveParams]):
+class LinearSolve(HigherOrderPrimitive[LinearSolveParams]):
     """x with A x = b: its tangent solves A dx = db - dA x, its transpose the transposed system."""
 
     name = "custom_linear_solve"

@@ -29,7 +29,7 @@ from pellucid._machine.ir import (
 from pellucid._machine.primitives import device_put, stage
 from pellucid._machine.sharding.memory import space_of_kind
 from pellucid._machine.tracing import (
-    Call as FunctionCall,
+    FunctionCall,
     FunctionSpec,
     bind,
     check_distinct,
@@ -56,8 +56,8 @@ from pellucid._machine.transforms import (
 
 from .bodies import Body, body_of_flat, known_body
 from .calls import (
-    Call,
     ClosedCallParams,
+    ProgramCall,
     closed_call_p,
     without_calls,
 )
@@ -81,7 +81,7 @@ class RematParams(NamedTuple):
         return self._replace(jaxpr=program)
 
 
-class Remat(Call[RematParams]):
+class Remat(ProgramCall[RematParams]):
     """A call whose linearization keeps its arguments (and what the policy allows) instead of all residuals."""
 
     name = "remat2"

@@ -20,10 +20,10 @@ from pellucid._machine.ir import (
     DebugInfo,
     DropVar,
     Equation,
+    HigherOrderPrimitive,
     Jaxpr,
     Literal,
-    OneProgram,
-    Programs,
+    OneProgramPrimitive,
     Values,
     Var,
 )
@@ -111,9 +111,15 @@ class _Numbers(dict[Any, int]):
         primitive, params = equation.primitive, equation.params
         try:
             if not equation.effects:
-                if self.is_final and isinstance(primitive, Programs) and primitive.rule_params:
+                if (
+                    self.is_final
+                    and isinstance(primitive, HigherOrderPrimitive)
+                    and primitive.rule_params
+                ):
                     params = params._replace(**dict.fromkeys(primitive.rule_params))
-                params = self.of_param(params) if isinstance(primitive, OneProgram) else params
+                params = (
+                    self.of_param(params) if isinstance(primitive, OneProgramPrimitive) else params
+                )
                 return self[primitive, params, operands, *[v.aval for v in equation.results]]
         except TypeError:  # params that can't be hashed
             pass

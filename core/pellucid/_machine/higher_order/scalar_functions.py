@@ -28,9 +28,9 @@ from pellucid._machine.ir import (
     Avals,
     BatchAxis,
     ClosedJaxpr,
+    HigherOrderPrimitive,
     Operands,
     P,
-    Programs,
     Results,
     Traits,
     Values,
@@ -183,7 +183,7 @@ def _arguments(caller: str, names: Sequence[str], operands, init_values, computa
     return Arguments(tree, arrays, avals, initial, combined, _monoid(combined, avals, initial))
 
 
-class CombiningReduction(Programs[P]):
+class CombiningReduction(HigherOrderPrimitive[P]):
     """A reduction of operands, which are followed by their initial values; it has one result for each operand."""
 
     varies_jointly = True
@@ -447,7 +447,7 @@ class ScatterApplyParams(NamedTuple):
     update_jaxpr: ClosedJaxpr
 
 
-class ScatterApply(Programs[ScatterApplyParams], Scatter):  # pyright: ignore[reportGeneralTypeIssues]  # other params
+class ScatterApply(HigherOrderPrimitive[ScatterApplyParams], Scatter):  # pyright: ignore[reportGeneralTypeIssues]  # other params
     """A scatter whose updates are computed from what is there; the updates given only have their shape."""
 
     name = "scatter_apply"

@@ -32,7 +32,7 @@ from pellucid._machine.runtime.executable import Executable, cost_analysis, opti
 from pellucid._machine.runtime.transfer import layout_of
 from pellucid._machine.sharding.layout import Format, Layout
 from pellucid._machine.tracing import (
-    Call,
+    FunctionCall,
     FunctionSpec,
     bound_axes,
     check_distinct,
@@ -351,7 +351,7 @@ class Compiled(Stage):
         return self.out_tree.unflatten([Format(layout_of(x), s) for x, s in pairs])
 
 
-def _call(spec: FunctionSpec, args: Operands, kwargs: Keywords) -> Call:
+def _call(spec: FunctionSpec, args: Operands, kwargs: Keywords) -> FunctionCall:
     """A call whose arguments may be anything that has a shape and a dtype."""
     try:
         call = spec.call(args, kwargs)

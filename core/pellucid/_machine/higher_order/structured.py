@@ -17,13 +17,13 @@ from pellucid._machine.ir import (
     Avals,
     ClosedJaxpr,
     Group,
+    HigherOrderPrimitive,
     Jaxpr,
     Mask,
     OnReferences,
     Operands,
     P,
     Primitive,
-    Programs,
     Results,
     Role,
     Slot,
@@ -41,7 +41,7 @@ from pellucid._machine.transforms import (
 )
 
 
-class Structured(OnReferences, Programs[P]):
+class Structured(OnReferences, HigherOrderPrimitive[P]):
     """A primitive that declares `slots` and their inverse, `with_slots`.
 
     Each program takes a group of constants first.

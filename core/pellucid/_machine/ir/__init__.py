@@ -72,11 +72,11 @@ from .jaxpr import (
 )
 from .primitive import (
     NO_PARAMS,
+    HigherOrderPrimitive,
     NoParams,
-    OneProgram,
+    OneProgramPrimitive,
     P,
     Primitive,
-    Programs,
     called,
     derived_types,
     is_always_transformed,

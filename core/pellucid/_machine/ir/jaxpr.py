@@ -14,7 +14,7 @@ from pellucid._machine.base.late import late
 from .avals import AbstractRef, AbstractValue
 from .effects import Effects, StateEffect, no_effects
 from .facets import Collective
-from .primitive import Primitive, Programs, params_of
+from .primitive import HigherOrderPrimitive, Primitive, params_of
 from .rules import Operands, Values
 
 T = TypeVar("T")
@@ -390,14 +390,14 @@ def uses_references(jaxpr: Jaxpr) -> bool:
             any(isinstance(effect, StateEffect) for effect in e.effects)
             or any(map(uses_references, programs_of(e)))
             for e in jaxpr.equations
-            if e.effects or isinstance(e.primitive, Programs)
+            if e.effects or isinstance(e.primitive, HigherOrderPrimitive)
         ),
     )
 
 
 def axis_names(primitive: Primitive, params: Any) -> frozenset[Any]:
     """The named axes that an equation refers to and does not bind."""
-    programs = subjaxprs(params) if isinstance(primitive, Programs) else ()
+    programs = subjaxprs(params) if isinstance(primitive, HigherOrderPrimitive) else ()
     inner = _NO_AXES.union(*map(axis_names_of, programs))
     return primitive.axis_names(params, inner) if isinstance(primitive, Collective) else inner
 
@@ -415,7 +415,9 @@ _NO_AXES: frozenset[Any] = frozenset()
 
 def programs_of(equation: Equation) -> Sequence[Jaxpr]:
     """The programs that an equation runs."""
-    return subjaxprs(equation.params) if isinstance(equation.primitive, Programs) else ()
+    return (
+        subjaxprs(equation.params) if isinstance(equation.primitive, HigherOrderPrimitive) else ()
+    )
 
 
 def values_of(atoms: Sequence[Atom], values: Mapping[Any, Any]) -> Values:

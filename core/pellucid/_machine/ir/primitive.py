@@ -260,7 +260,7 @@ class Primitive(Interpreted, Generic[P]):
         )
 
 
-class Programs(Primitive[P]):
+class HigherOrderPrimitive(Primitive[P]):
     """A primitive with programs among its params. They have types with shardings and marks, so nothing is derived."""
 
     types_are_laid_out = True
@@ -292,7 +292,7 @@ class Programs(Primitive[P]):
         return [True] * len(equation.operands), equation
 
 
-class OneProgram(Programs[P]):
+class OneProgramPrimitive(HigherOrderPrimitive[P]):
     """A primitive that runs one program once, on all of its operands, and gives its results."""
 
     program_field = "jaxpr"
@@ -340,7 +340,7 @@ def asked_layout(primitive: Primitive[P], params: P) -> NamedSharding | None:
 
 def called(primitive: Primitive[P], params: P) -> Any:
     """The program that an equation does nothing but call, if it does."""
-    return primitive.called(params) if isinstance(primitive, Programs) else None
+    return primitive.called(params) if isinstance(primitive, HigherOrderPrimitive) else None
 
 
 def is_always_transformed(primitive: Primitive) -> bool:

@@ -18,10 +18,10 @@ from pellucid._machine.ir import (
     ClosedJaxpr,
     Effect,
     Equation,
+    HigherOrderPrimitive,
     Jaxpr,
     Lineage,
     Literal,
-    Programs,
     abstract_token,
     shaped_array,
 )
@@ -443,7 +443,7 @@ class LoweringContext(OperationBuilder):
                 results = self._lower_for_platforms(equation, inputs)
             if self.sharding_attributes is not None:
                 # The equations of programs have types of their own.
-                if not isinstance(equation.primitive, Programs):
+                if not isinstance(equation.primitive, HigherOrderPrimitive):
                     compute_with_addends(self, inputs, results)
                 results = list(map(self.as_typed, results, self.avals_out))
             values.update(strict_zip(equation.results, results))

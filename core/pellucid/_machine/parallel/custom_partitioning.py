@@ -25,7 +25,7 @@ from pellucid._machine.ir import (
     Avals,
     ClosedJaxpr,
     DebugInfo,
-    OneProgram,
+    OneProgramPrimitive,
     Operands,
     Results,
     Values,
@@ -66,7 +66,7 @@ class CustomPartitioningParams(NamedTuple):
     static_args: tuple[Any, ...]
 
 
-class CustomPartitioning(OneProgram[CustomPartitioningParams]):
+class CustomPartitioning(OneProgramPrimitive[CustomPartitioningParams]):
     """A call of a program that several devices do as the user says."""
 
     name = "custom_partitioning"

@@ -9,9 +9,9 @@ from pellucid._machine.base import CollectiveError, describe, strict_zip
 from pellucid._machine.ir import (
     Collective,
     Equation,
+    HigherOrderPrimitive,
     Jaxpr,
     Literal,
-    Programs,
     ShapedArray,
     Slots,
     axis_names,
@@ -101,7 +101,7 @@ class _Walk:
     def results(self, equation: Equation, operand_axes: list[Axes]) -> Sequence[Axes]:
         """Over which axes the results of `equation` may vary, whose operands vary over `operand_axes`."""
         primitive, params = equation.primitive, equation.params
-        if not isinstance(primitive, Programs) or not subjaxprs(params):
+        if not isinstance(primitive, HigherOrderPrimitive) or not subjaxprs(params):
             union = frozenset().union(*operand_axes)
             return [self.of_operation(equation, union)] * len(equation.results)
         slots = primitive.slots(params)
@@ -175,7 +175,7 @@ class _Walk:
             primitive = equation.primitive
             if (
                 not isinstance(primitive, Collective)
-                or isinstance(primitive, Programs)
+                or isinstance(primitive, HigherOrderPrimitive)
                 or not primitive.waits
             ):
                 continue

@@ -29,7 +29,7 @@ from pellucid._machine.ir import (
     Jaxpr,
     Linearized,
     Mask,
-    OneProgram,
+    OneProgramPrimitive,
     OnReferences,
     Placed,
     ShapedArray,
@@ -229,7 +229,7 @@ class ShardMapParams(NamedTuple):
         return self._replace(jaxpr=program, in_specs=in_specs, out_specs=out_specs)
 
 
-class ShardMap(Linearized, OnReferences, Collective, Placed, OneProgram[ShardMapParams]):
+class ShardMap(Linearized, OnReferences, Collective, Placed, OneProgramPrimitive[ShardMapParams]):
     """A call of a program at each position along mesh axes, on parts of its operands."""
 
     name = "shard_map"

@@ -16,9 +16,9 @@ from pellucid._machine.base import CollectiveError, config
 from pellucid._machine.ir import (
     COLLECTIVE,
     Collective,
+    HigherOrderPrimitive,
     Operands,
     Primitive,
-    Programs,
     ShapedArray,
     Shown,
     registry,
@@ -185,7 +185,9 @@ def vary(x: Any, axes: Iterable[Any]) -> Any:
 
 def unified(primitive: Primitive, operands: Operands) -> Operands:
     """`operands` of one equation so that all traced ones vary over the same axes."""
-    if len(operands) < 2 or (isinstance(primitive, Programs) and not primitive.varies_jointly):
+    if len(operands) < 2 or (
+        isinstance(primitive, HigherOrderPrimitive) and not primitive.varies_jointly
+    ):
         return operands
     axis_sets = {
         x.aval.varying for x in operands if isinstance(x, Tracer) and type(x.aval) is ShapedArray

@@ -31,7 +31,7 @@ from .discharge import (
 )
 from .execution_plan import ExecutionPlan, execution_plan
 from .function import (
-    Call,
+    FunctionCall,
     FunctionSpec,
     code_of,
     compares_by_identity,

@@ -163,7 +163,7 @@ class Static(NamedTuple):
 NO_STATIC = Static((), ())
 
 
-class Call(NamedTuple):
+class FunctionCall(NamedTuple):
     """One call of a function, taken apart: what is traced and what is static."""
 
     leaves: Values
@@ -201,12 +201,14 @@ class FunctionSpec(NamedTuple):
     donated_nums: tuple[int, ...] = ()
     donated_names: tuple[str, ...] = ()
 
-    def call(self, args: Operands, kwargs: Keywords, hashes: bool = True) -> Call:
+    def call(self, args: Operands, kwargs: Keywords, hashes: bool = True) -> FunctionCall:
         """The call `function(*args, **kwargs)`, taken apart; with `hashes`, an error if static arguments have no hash."""
         static, args, kwargs = self._without_static(args, kwargs, hashes)
         return self.call_of_dynamic(args, kwargs, static)
 
-    def call_of_dynamic(self, args: Operands, kwargs: Keywords, static: Static = NO_STATIC) -> Call:
+    def call_of_dynamic(
+        self, args: Operands, kwargs: Keywords, static: Static = NO_STATIC
+    ) -> FunctionCall:
         """A call with the static arguments `static`, of whose other arguments `args` and `kwargs` consist."""
         args = tuple(args)
         try:
@@ -222,7 +224,7 @@ class FunctionSpec(NamedTuple):
             what = f"`{self.name}` got an argument that is not an array."
             do = "Make it static with static_argnums or static_argnames, or pass an array."
             raise self.not_arrays(what, do, args, kwargs, lambda x: not _has_type(x)) from None
-        return Call(leaves, tree, avals, static)
+        return FunctionCall(leaves, tree, avals, static)
 
     def _without_static(
         self, args: Operands, kwargs: Keywords, hashes: bool
@@ -299,7 +301,7 @@ class FunctionSpec(NamedTuple):
             names.append(name + keystr(tuple(rest)))
         return tuple(names)
 
-    def run(self, call: Call, leaves: Operands) -> Any:
+    def run(self, call: FunctionCall, leaves: Operands) -> Any:
         """The function's result on `leaves` and the static arguments of `call`."""
         args, kwargs = call.tree.unflatten(leaves)
         args = list(args)
@@ -309,7 +311,7 @@ class FunctionSpec(NamedTuple):
             kwargs[key] = value
         return self.function(*args, **kwargs)
 
-    def debug_info(self, call: Call, out_trees: Sequence[Any] = ()) -> DebugInfo:
+    def debug_info(self, call: FunctionCall, out_trees: Sequence[Any] = ()) -> DebugInfo:
         """Names for messages about this call; `out_trees` gets the structure of the result when the function has run."""
         # Programs keep this: neither the call, which refers to its arguments, nor what the function captured.
         tree, avals = call.tree, call.avals
@@ -320,7 +322,7 @@ class FunctionSpec(NamedTuple):
 
         return DebugInfo(self.name, names, paths_of_results(self.function, out_trees))
 
-    def donated(self, call: Call) -> Mask:
+    def donated(self, call: FunctionCall) -> Mask:
         """For each leaf, whether its argument is donated."""
         if not self.donated_nums and not self.donated_names:
             return ()

@@ -8,13 +8,13 @@ from pellucid._machine.base import strict_zip
 from pellucid._machine.ir import (
     Avals,
     Equation,
+    HigherOrderPrimitive,
     Jaxpr,
     Lineage,
     LinearOperand,
     Literal,
     Mask,
     Operands,
-    Programs,
     TransposedByUser,
     Values,
     Zero,
@@ -121,7 +121,7 @@ def backward_pass(
     ]
 
 
-_ASKING = TransposedByUser, Programs
+_ASKING = TransposedByUser, HigherOrderPrimitive
 
 
 def _asks_user(equation: Equation) -> bool:

@@ -26,11 +26,11 @@ from pellucid._machine.ir import (
     BatchAxis,
     BatchDim,
     Dims,
+    HigherOrderPrimitive,
     Jaxpr,
     Mask,
     Operands,
     Primitive,
-    Programs,
     Values,
     accum_effect,
     axis_names,
@@ -513,7 +513,7 @@ class BatchTrace(Trace):
 
 def _adds(primitive: Primitive, operands: Operands, params: Any) -> bool:
     """Whether programs of an equation add to a reference, which each element of a batch would do."""
-    if not isinstance(primitive, Programs):
+    if not isinstance(primitive, HigherOrderPrimitive):
         return False
     return accum_effect in primitive.effects(types_of(operands), params)
 

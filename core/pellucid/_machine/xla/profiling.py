@@ -32,7 +32,7 @@ _M_MXFAST = 1
 _DEFAULT_MXFAST_BYTES = 64 * ctypes.sizeof(ctypes.c_size_t) // 4
 
 
-class Session(_profiler.ProfilerSession):
+class XlaRecording(_profiler.ProfilerSession):
     """XLA's recorder from its creation to `stop`; a process has one at a time."""
 
     def stop(self) -> bytes:

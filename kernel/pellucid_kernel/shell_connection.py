@@ -22,7 +22,7 @@ from pellucid_kernel.profiles import HANDLERS as PROFILE_HANDLERS
 from pellucid_kernel.schema import AnswerRecord
 
 
-class Session:
+class ShellConnection:
     """Connects the core with one shell until `stop`."""
 
     def __init__(self, shell: InteractiveShell, cells: Cells, channel: Channel) -> None:

@@ -89,7 +89,7 @@ class Named(NamedTuple):
 _Stops = dict[Any, tuple[int, list[Breakpoint]]]
 
 
-class Session:
+class DebugSession:
     """A call of `function` that stops between two lines. `print(session)` shows where; commands give the session.
 
     `budget`: bytes of values to keep; others are computed again when somebody looks. The function is traced once and not
@@ -114,7 +114,7 @@ class Session:
     @classmethod
     def of_program(
         cls, program: Any, operands: Sequence[Any], names: dict[str, Any], budget: int = BUDGET
-    ) -> Session:
+    ) -> DebugSession:
         """A session of a traced program on flat operands, of which results are a list.
 
         Python scalars and NumPy arrays among the operands get the dtypes of the program. `names`: further names for expressions, as those of the module that called it.
@@ -294,7 +294,7 @@ class Session:
         """The numbers of lanes of the batches around this place, from the outermost on; none outside of `vmap`."""
         return sizes_at(self._stepper.top)
 
-    def in_lane(self, *lane: int | None) -> Session:
+    def in_lane(self, *lane: int | None) -> DebugSession:
         """Show the values in one lane of each batch, from the outermost on, None for all; without any those in all lanes.
 
         Values of which it isn't known how they lie are shown whole. Raises: ArgumentValueError where there is no such lane.
@@ -316,7 +316,7 @@ class Session:
         positions = self._stepper.top.frame.positions
         return [] if positions is None else positions.all()
 
-    def at(self, **coordinates: int) -> Session:
+    def at(self, **coordinates: int) -> DebugSession:
         """Show the values at one position of a `shard_map`, by its index along each axis; without any those at all.
 
         Raises: ArgumentValueError where there is no such position.
@@ -354,7 +354,7 @@ class Session:
         """The values that were edited and not taken back: name and place of each."""
         return self._edits[: self._stepper.levels[0].frame.n_edits]
 
-    def set(self, name: str, value: Any, frame: int = -1) -> Session:
+    def set(self, name: str, value: Any, frame: int = -1) -> DebugSession:
         """Give a variable another value from here on: what runs next is computed with it, and effects there happen again.
 
         Values computed before stay. To go back before this place, or to restart, takes the edit back. `frame`: the number
@@ -396,16 +396,16 @@ class Session:
 
     # Lines --------------------------------------------------------------------------------------------------
 
-    def next(self) -> Session:
+    def next(self) -> DebugSession:
         """Go to the next line, over what this one calls."""
         calls = self._calls_of(self._stepper.top)
         return self._go_on(lambda visit, calls: not calls or visit.calls[-1] in calls, calls)
 
-    def step(self) -> Session:
+    def step(self) -> DebugSession:
         """Go into what this line calls: a function of the user, or a program (jit, a loop's run, a branch)."""
         return self._go_on(lambda visit, calls: True, (), into=True)
 
-    def out(self) -> Session:
+    def out(self) -> DebugSession:
         """Go on until this function, or this program with all runs that are left, has ended."""
         calls = self._calls_of(self._stepper.top)[:-1]
         if calls:
@@ -424,7 +424,7 @@ class Session:
         calls: Sequence[int],
         *,
         into: bool = False,
-    ) -> Session:
+    ) -> DebugSession:
         """Go on to the next visit of the innermost program that `is_wanted`, of programs within if `into`, or around at its end.
 
         `calls`: the runs of functions that stand where the step begins; none where any line is wanted.
@@ -470,7 +470,7 @@ class Session:
                     is_wanted = lambda visit, calls: not calls or visit.calls[-1] in calls
         return self
 
-    def back(self) -> Session:
+    def back(self) -> DebugSession:
         """Go back to the line before this one, over what it called."""
         while not (self._stepper.is_at_start and self._is_at_first()):
             level, visits = self._stepper.top, self._visits()
@@ -498,7 +498,7 @@ class Session:
                 return self
         return self
 
-    def run(self, *, first: bool = False) -> Session:
+    def run(self, *, first: bool = False) -> DebugSession:
         """Go on to the next breakpoint or `debug.breakpoint`, or to the end; what lies between runs compiled.
 
         `first`: stop at once where it stands at one.
@@ -507,7 +507,7 @@ class Session:
             return self
         return self._run(is_forward=True)
 
-    def run_back(self) -> Session:
+    def run_back(self) -> DebugSession:
         """Go back to the last breakpoint before this place, or to the start."""
         return self._run(is_forward=False)
 
@@ -529,12 +529,12 @@ class Session:
                 self._stepper.levels = [Level(frame)]
         return match is not None
 
-    def forget_watch(self) -> Session:
+    def forget_watch(self) -> DebugSession:
         """Stop no more at the value that was watched for."""
         self._watched = None
         return self
 
-    def run_to(self, line: int, file: str | None = None) -> Session:
+    def run_to(self, line: int, file: str | None = None) -> DebugSession:
         """Go on to a line, or to the end if it isn't reached."""
         place = self._resolve(line, file)
         depths = self._places.first_of(*place)
@@ -543,7 +543,7 @@ class Session:
             self._stand_on(depths[self.equation])
         return self
 
-    def jump(self, run: int) -> Session:
+    def jump(self, run: int) -> DebugSession:
         """Go to the start of a run, from 0, of the innermost loop, or else of the next loop of this program.
 
         Raises: ArgumentValueError where there is no loop, or no such run.
@@ -562,13 +562,13 @@ class Session:
             self._stepper.top.visit = visits[0].position, 0
         return self
 
-    def to_first_line(self) -> Session:
+    def to_first_line(self) -> DebugSession:
         """Go on to the first line of the user, where the program doesn't begin with one."""
         if not self._lines():
             self._go_on(lambda visit, calls: True, (), into=True)
         return self
 
-    def move(self, position: int) -> Session:
+    def move(self, position: int) -> DebugSession:
         """Go to an equation of the innermost program, by its number.
 
         Raises: ArgumentValueError where there is none.
@@ -588,7 +588,7 @@ class Session:
         if self.equation is not None:
             self._stepper.compile_ahead(self._end_of_line())
 
-    def restart(self) -> Session:
+    def restart(self) -> DebugSession:
         """Go back to the start."""
         self._stepper.restart()
         self._stand_at_start()
@@ -635,7 +635,7 @@ class Session:
         """
         return first_difference(self._program, self._operands, max_equations)
 
-    def to_failure(self) -> Session:
+    def to_failure(self) -> DebugSession:
         """Go on to the call of Python that fails, or to the end if none does; those before it are made again."""
         try:
             self._leave_lines()
@@ -654,11 +654,11 @@ class Session:
         return "\n".join([*reason, *map(str, self.stack()), *self._source()])
 
     def __repr__(self) -> str:
-        return f"Session({self})"
+        return f"DebugSession({self})"
 
     # ----------------------------------------------------------------------------------------------------------
 
-    def go_to(self, match: Match) -> Session:
+    def go_to(self, match: Match) -> DebugSession:
         """Stand before the equation of a place that was found in this session's program."""
         turns = zip(match.frames[1:], match.calls[1:], match.turns[1:], strict=True)
         self._stepper.levels = [Level(match.frames[0]), *(Level(*each) for each in turns)]
@@ -786,7 +786,7 @@ class Session:
             stops.setdefault(equation, (max(len(self._places.stack(equation)), 1), []))
         return stops
 
-    def _run(self, *, is_forward: bool) -> Session:
+    def _run(self, *, is_forward: bool) -> DebugSession:
         stops = self._stops()
         self._leave_lines()
         next_run = self._next_run(stops)

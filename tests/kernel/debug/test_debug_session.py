@@ -14,7 +14,16 @@ import pellucid.numpy as jnp
 from pellucid import lax
 from pellucid.introspect import compiling_ahead, finding as finding_module
 from pellucid.introspect.interception import Runner, run_programs_by
-from pellucid_kernel.debug import Breakpoint, Prompt, Session, debug, exceeds, find, isinf, isnan
+from pellucid_kernel.debug import (
+    Breakpoint,
+    DebugSession,
+    Prompt,
+    debug,
+    exceeds,
+    find,
+    isinf,
+    isnan,
+)
 
 WEIGHTS = jnp.arange(12.0).reshape(3, 2, 2) / 10
 X = jnp.array([[0.5, -1.0]])
@@ -44,12 +53,12 @@ Y, BODY, LAYER, D = FIRST + 2, FIRST + 4, FIRST + 5, FIRST + 6
 SCAN, Z = FIRST + 9, FIRST + 10
 
 
-def started() -> Session:
+def started() -> DebugSession:
     """A session before the first line of `loss`."""
     return debug(loss)(WEIGHTS, X).step()
 
 
-def line(session: Session) -> int:
+def line(session: DebugSession) -> int:
     return session.stack()[-1].line
 
 
