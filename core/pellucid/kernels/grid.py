@@ -16,6 +16,8 @@ class GridPosition(NamedTuple):
     ids: tuple[Any, ...]
     sizes: tuple[Any, ...]
     names: tuple[Any, ...] | None
+    failures: Any = None
+    """Where its programs note what goes wrong (`Failures`)."""
 
 
 _position: contextvars.ContextVar[GridPosition | None] = contextvars.ContextVar(
@@ -31,6 +33,11 @@ def within(position: GridPosition) -> Iterator[None]:
         yield
     finally:
         _position.reset(token)
+
+
+def current_position() -> Position | None:
+    """Where the program of a kernel stands that is being traced; None outside of kernels."""
+    return _position.get()
 
 
 def program_id(axis: Any) -> Any:

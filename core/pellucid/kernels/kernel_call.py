@@ -21,9 +21,19 @@ from pellucid._machine.base import (
     tree_structure,
 )
 from pellucid._machine.base.tree import flatten_up_to
+from pellucid._machine.checks.errors import Site
+from pellucid._machine.checks.guard import guard
 from pellucid._machine.higher_order.calls import Defined, JitParams, jit_p
 from pellucid._machine.higher_order.jitted import jit
-from pellucid._machine.ir import ClosedJaxpr, DebugInfo, Shown, Values, abstract_ref, shaped_array
+from pellucid._machine.ir import (
+    ClosedJaxpr,
+    DebugInfo,
+    Shown,
+    Values,
+    abstract_ref,
+    rearranged,
+    shaped_array,
+)
 from pellucid._machine.primitives import zeros
 from pellucid._machine.tracing import bind, is_reference, name_of, type_of, types_of
 from pellucid._machine.transforms import (
@@ -36,6 +46,7 @@ from pellucid._machine.transforms import (
     stage_open,
 )
 
+from .failures import Failures, Layout
 from .grid import GridPosition, within
 from .mappings import (
     INDEX,
@@ -225,7 +236,11 @@ class _KernelDescription(NamedTuple):
             # One list of operands serves both programs, so they must have the same constants.
             smooth = smooth if [*map(id, same)] == [*map(id, consts)] else None
         params = KernelCallParams(program, kernel, self.name, smooth)
-        return out_tree.unflatten(bind(pallas_call_p, *consts, *operands, params=params))
+        results = bind(pallas_call_p, *consts, *operands, params=params)
+        if sites := kernel.all_sites:
+            *results, failure = results
+            guard(failure[0], [failure] * len(sites), sites)
+        return out_tree.unflatten(results)
 
     def _kernel(self, args: tuple[Any, ...]) -> tuple[Kernel, Values, Any]:
         """(the kernel, its operands, the tree of its results)."""
@@ -281,7 +296,9 @@ class _KernelDescription(NamedTuple):
         parallel = frozenset(
             [a for a, s in enumerate(semantics) if is_parallel(s) and a < len(grid)]
         )
-        body, consts = self._body(
+        ranks = [len(m.dims) for m in found if m.indices is None]
+        layout = Layout(len(grid), max([2, *ranks]))
+        body, consts, sites = self._body(
             grid,
             scalar_refs,
             scalar_tree,
@@ -291,10 +308,11 @@ class _KernelDescription(NamedTuple):
             out_tree,
             scratch,
             scratch_tree,
+            layout,
         )
         kernel = Kernel(
             self.name, grid, body, consts, tuple([a.inner_aval for a in scalar_refs]), tuple(found[:n]), tuple(found[n:]),
-            tuple(scratch), counters, aliases, parallel, self.cost,
+            tuple(scratch), counters, aliases, parallel, self.cost, layout, sites,
         )  # fmt: skip
         self._check(kernel)
         return kernel, [*bounds, *scalars, *inputs], out_tree
@@ -331,15 +349,29 @@ class _KernelDescription(NamedTuple):
         return found
 
     def _body(
-        self, grid, scalars, scalar_tree, inputs, in_tree, results, out_tree, scratch, scratch_tree
-    ) -> tuple[ClosedJaxpr, Values]:
-        """The kernel as a program: of constants, the position in the grid, traced bounds, and references; and the constants."""
+        self,
+        grid,
+        scalars,
+        scalar_tree,
+        inputs,
+        in_tree,
+        results,
+        out_tree,
+        scratch,
+        scratch_tree,
+        layout,
+    ) -> tuple[ClosedJaxpr, Values, tuple[Site, ...]]:
+        """The kernel as a program: of constants, the position in the grid, traced bounds, and references; the constants, and what
+        may fail in it. With that it takes a reference to its failure at the end.
+        """
         # Types of the references, in the order of the kernel's arguments: scalars, inputs, results, scratch.
         refs = [
             *scalars,
             *(abstract_ref(m.block_aval) for m in (*inputs, *results)),
             *map(abstract_ref, scratch),
+            abstract_ref(layout.aval),
         ]
+        sites: list[Site] = []
         n_dynamic = grid.count(None)
         trees = (scalar_tree, in_tree, out_tree, scratch_tree)
 
@@ -363,7 +395,8 @@ class _KernelDescription(NamedTuple):
                 if isinstance(scratch_refs, (tuple, list))
                 else (scratch_refs,)
             )
-            with within(GridPosition(ids, sizes, self.spec.grid_names)):
+            failures = Failures(layout, values[-1], ids, sites)
+            with within(GridPosition(ids, sizes, self.spec.grid_names, failures)):
                 result = self.function(*scalar_refs, *in_refs, *outs, *more, **keywords)
             if result is not None:
                 raise ArgumentTypeError(
@@ -382,13 +415,15 @@ class _KernelDescription(NamedTuple):
                 got=[type_of(x).text() for x in arrays[:4]],
                 do="Pass them as inputs.",
             )
-        return body, consts
+        if not sites:
+            body = rearranged(body, range(len(body.jaxpr.invars) - 1))
+        return body, consts, tuple(sites)
 
     def _check(self, kernel: Kernel) -> None:
         grid = kernel.grid
         for mapping in (*kernel.inputs, *kernel.results):
             check_inside(self.caller, mapping, grid)
-        # Position of the first result among the references.
+        # GridPosition of the first result among the references.
         first = len(kernel.scalars) + len(kernel.inputs)
         for i, mapping in enumerate(kernel.results):
             # An aliased result begins as its input, so blocks that no program writes have values.

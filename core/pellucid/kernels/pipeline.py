@@ -19,7 +19,7 @@ from pellucid._machine.primitives.dslice import ds
 from pellucid._machine.refs.access import RefView, new_ref
 from pellucid._machine.transforms import check_callable
 
-from .grid import GridPosition, within
+from .grid import GridPosition, current_position, within
 from .inside import load, store
 from .programs import position
 from .specs import BlockSpec, BoundedSlice, Squeezed, block_dims, size_of, step_of
@@ -78,7 +78,9 @@ def emit_pipeline(
             # With a mask, elements beyond the edge are undefined when read, and dropped when written.
             every = [np.ones(view.shape, bool) for view in views]
             blocks = [new_ref(load(v, mask=mask)) for v, mask in strict_zip(views, every)]
-            with within(GridPosition(tuple(ids), tuple(grid), None)):
+            outer = current_position()
+            failures = None if outer is None else outer.failures
+            with within(GridPosition(tuple(ids), tuple(grid), None, failures)):
                 body(*([tuple(ids)] if _explicit_indices else []), *blocks)
             # Only the blocks of results are written back.
             for i in range(len(in_leaves), len(specs)):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid._machine.base import ArgumentTypeError, Shape, dtypes, resized, strict_zip
+from pellucid._machine.checks.errors import OOBError, Site
 from pellucid._machine.higher_order.cond import cond_p
 from pellucid._machine.higher_order.loops import fori_loop
 from pellucid._machine.ir import (
@@ -42,8 +43,9 @@ from pellucid._machine.tracing.current import ensure_compile_time_eval
 from pellucid._machine.transforms import stage_open
 from pellucid._machine.transforms.vmap import vmap
 
+from .failures import Layout, first_in_batch, first_of
 from .mappings import INT32, Along, BlockMapping
-from .specs import Blocked, BoundedSlice, Squeezed, size_of
+from .specs import Blocked, BoundedSlice, Squeezed, padding_of, size_of
 
 _MAX_BYTES = 1 << 29
 """Programs run at once as long as the largest value within them, for all of them, is no larger."""
@@ -71,12 +73,41 @@ class Kernel:
     parallel: frozenset[int]
     """Axes whose programs the user declares to be independent."""
     cost: Any = None
+    layout: Layout = field(default=Layout(0, 0))
+    """What the vector of its failure has."""
+    sites: tuple[Site, ...] = ()
+    """What fails in the body, which then takes a reference to that vector behind all others."""
     written: frozenset[int] = field(init=False)
     """Positions of the references that the body writes."""
 
     def __post_init__(self) -> None:
         written = discharged(self.body.jaxpr).written
         object.__setattr__(self, "written", frozenset([i - self.n_front for i in written]))
+
+    @functools.cached_property
+    def guarded(self) -> list[int]:
+        """Positions of the references whose blocks may lie outside of their arrays, for all that is known before it runs."""
+        return [
+            i
+            for i, m in enumerate(self.mappings)
+            if m is not None and m.indices is None and any(known != 0 for known in m.known)
+        ]
+
+    @functools.cached_property
+    def all_sites(self) -> tuple[Site, ...]:
+        """All that may fail: in the body, then blocks outside of their arrays, in the order of `guarded`."""
+        outside = []
+        for i in self.guarded:
+            mapping: Any = self.mappings[i]
+            source = mapping.spec.source
+            message = functools.partial(_lies_outside, self.name, mapping)
+            outside.append(self.layout.site(OOBError, message, source))
+        return (*self.sites, *outside)
+
+    @property
+    def n_references(self) -> int:
+        """Number of references to scalars, inputs, results and scratch."""
+        return len(self.mappings)
 
     @property
     def n_front(self) -> int:
@@ -100,7 +131,7 @@ class Kernel:
         )
 
     def run(self, *operands: Any, edge: Callable[[ShapedArray], Any] | None = None) -> Values:
-        """The results, from the bounds that are traced, the scalars and the inputs.
+        """The results, from the bounds that are traced, the scalars and the inputs; then its failure, if it may fail.
 
         `edge` gives what stands beyond the edges of arrays, by default undefined elements.
         """
@@ -121,15 +152,18 @@ class Kernel:
             x if m is None else padded(x, m, edge or undefined)
             for x, m in strict_zip(values, mappings)
         ]
+        if self.all_sites:
+            values.append(zeros(self.layout.aval))
         # Without a program the results stay as they begin.
         if 0 not in self.grid:
             finals = _Sweep(self, bounds, given[: len(self.scalars)]).finals(values)
             values = [finals.get(i, x) for i, x in enumerate(values)]
-        return [
+        results = [
             unpadded(x, m)
             # Of all references only the results are given back.
             for x, m in strict_zip(values[n_given : n_given + len(self.results)], self.results)
         ]
+        return [*results, first_in_batch(values[-1])] if self.all_sites else results
 
 
 class _Sweep:
@@ -138,9 +172,11 @@ class _Sweep:
     def __init__(self, kernel: Kernel, bounds: Operands, scalars: Operands) -> None:
         self.kernel, self.bounds, self.scalars = kernel, bounds, scalars
         self.body = discharged(kernel.body.jaxpr)
-        self.mappings = kernel.mappings
+        # The failure is behind all references: written by every program, and by the body if it has sites.
+        self.failure = kernel.n_references if kernel.all_sites else None
+        self.mappings = [*kernel.mappings, *([] if self.failure is None else [None])]
         # Positions of the references that programs write, and so hand on to the next one.
-        self.carried = sorted(kernel.written)
+        self.carried = sorted(kernel.written.union(() if self.failure is None else [self.failure]))
         # Axes of the grid: programs along `batched` run at once (vmap), those along `loops` one after another.
         self.batched = batched_axes(kernel)
         self.loops = [a for a in range(len(kernel.grid)) if a not in self.batched]
@@ -174,7 +210,7 @@ class _Sweep:
     @functools.cached_property
     def _kept(self) -> list[int]:
         """The carried references that outlive the programs."""
-        return [i for i in self.carried if self.mappings[i] is not None]
+        return [i for i in self.carried if self.mappings[i] is not None or i == self.failure]
 
     def _cut(self, x: Any, splits: dict[int, Split]) -> tuple[Any, list[int | None]]:
         """`x` with dimensions cut into (blocks, block), and the batched axis of each dimension of the result."""
@@ -249,15 +285,30 @@ class _Sweep:
         ]
         blocks = [x if v is None else v.read(x) for x, v in strict_zip(values, views)]
         bounds = [_as_int32(n) for n in self.bounds]
+        failures = [] if self.failure is None else [self._failure(ids, values, views)]
+        if self.kernel.sites:
+            blocks[-1] = failures.pop()
         # The body takes its constants, the position, traced sizes, then one block per reference.
         inputs = [*self.body.consts, *self.kernel.consts, *ids, *bounds, *blocks]
-        # It gives the new blocks of the written references, in the order of `carried`.
-        results = replay(self.body.program.jaxpr, (), *inputs)
+        inputs = inputs[: len(self.body.program.jaxpr.invars)]
+        # It gives the new blocks of the written references, in the order of `carried`; a failure of its own among them.
+        results = [*replay(self.body.program.jaxpr, (), *inputs), *failures]
         after = []
         for i, new in strict_zip(self.carried, results):
             view = views[i]
             after.append(new if view is None else view.written(values[i], new))
         return after
+
+    def _failure(self, ids: Values, values: Values, views: Sequence[_View | None]) -> Any:
+        """The failure before the program at `ids`, or that one of its blocks lies outside of its array."""
+        failure, layout = values[-1], self.kernel.layout
+        for k, i in enumerate(self.kernel.guarded):
+            view = views[i]
+            has_failed = None if view is None else view.is_outside(values[i])
+            if view is not None and has_failed is not None:
+                code = len(self.kernel.sites) + k + 1
+                failure = first_of(failure, has_failed, layout.vector(code, ids, view.starts))
+        return failure
 
 
 def position(t: Any, sizes: Sequence[Any]) -> Values:
@@ -317,16 +368,21 @@ class _View(NamedTuple):
             return new
         return dynamic_update_slice(x, new, [*map(_start, starts)])
 
+    def is_outside(self, x: Any) -> Any:
+        """Whether the block doesn't lie wholly in its array, of which `x` is left; None where it is known to."""
+        outside = None
+        if self.mapping.indices is None:
+            for start, size, n in strict_zip(self.starts, self.mapping.sizes, type_of(x).shape):
+                if not isinstance(start, int) or start > n - size:
+                    misses = (start < 0) | (start > n - size)
+                    outside = misses if outside is None else outside | misses
+        return outside
+
     def _inside(self, x: Any, sizes: Shape) -> Any:
         """For each element of the block whether it has a place in the array; None where all do."""
-        inside = None
         # Indices that depend on data weren't checked before; a block that isn't wholly inside counts as outside.
-        if self.mapping.indices is None:
-            for start, size, n in strict_zip(self.starts, sizes, type_of(x).shape):
-                if not isinstance(start, int):
-                    fits = (start >= 0) & (start <= n - size)
-                    inside = fits if inside is None else inside & fits
-        inside = None if inside is None else broadcast_in_dim(inside, sizes, ())
+        outside = self.is_outside(x)
+        inside = None if outside is None else broadcast_in_dim(~outside, sizes, ())
         # Of a BoundedSlice only the first elements, as many as its size says, are there.
         bounded = [i for i, dim in enumerate(self.mapping.dims) if type(dim) is BoundedSlice]
         for i, bound in zip(bounded, self.bounds, strict=False):
@@ -436,8 +492,9 @@ def batched_axes(kernel: Kernel) -> tuple[int, ...]:
     mappings = kernel.mappings
     if discharged(kernel.body.jaxpr).program.effects:  # prints in the order of the grid, say
         return ()
-    # Mappings of what is written, None for scratch; a scalar is the same for all programs, so none may write it.
-    written = [mappings[i] for i in kernel.written]
+    # Mappings of what is written, None for scratch; a scalar is the same for all programs, so none may write it. Each program has
+    # a failure of its own.
+    written = [mappings[i] for i in kernel.written if i < kernel.n_references]
     if any(i < len(kernel.scalars) for i in kernel.written):
         return ()
     # Candidates; each of the following checks takes some away.
@@ -493,8 +550,19 @@ def _overwrites_scratch(kernel: Kernel, batched: Sequence[int]) -> bool:
     flags = iter(used)
     # One flag per input again; the last ones are those of scratch.
     all_used = [i not in first and next(flags) for i in range(len(first) + len(avals))]
-    n_scratch = len(kernel.scratch)
-    return not n_scratch or not any(all_used[-n_scratch:])
+    # Scratch are the last references, but for that to the failure.
+    end, n_scratch = len(all_used) - bool(kernel.sites), len(kernel.scratch)
+    return not any(all_used[end - n_scratch : end])
+
+
+def _lies_outside(
+    name: str, mapping: BlockMapping, ids: tuple[int, ...], values: Sequence[int]
+) -> str:
+    start = tuple([n - padding_of(dim)[0] for n, dim in zip(values, mapping.dims, strict=False)])
+    return (
+        f"pallas_call of `{name}`: a block of {mapping.name} lies outside of its array.\n  array of shape {mapping.aval.shape}, "
+        f"blocks of {mapping.sizes}: program {ids} asks for the one that begins at {start}"
+    )
 
 
 def _folded(jaxpr: Jaxpr, operands: Values) -> Values:

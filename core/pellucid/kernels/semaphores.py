@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid._machine.base import ArgumentTypeError, UnsupportedError
-from pellucid._machine.checks.check import check
+from pellucid._machine.checks.errors import FailedCheckError
 from pellucid._machine.refs.access import addupdate, get, set as set_part
+from pellucid.numpy import asarray
 
-from .inside import debug_checks_enabled
+from .failures import fail_where
 from .specs import DeviceIdType
 
 
@@ -47,13 +49,18 @@ def semaphore_signal(
 def semaphore_wait(sem_or_view: Any, value: Any = 1, *, decrement: bool = True) -> None:
     """Wait until a semaphore has at least `value`, and take that away again.
 
-    Where it has less nothing would ever signal to it: `enable_debug_checks` has `checkify` report that.
+    Raises: CheckError, when the kernel runs, where it has less: a program runs by itself, so nothing would ever signal to it.
     """
     _counting("semaphore_wait", sem_or_view)
-    if debug_checks_enabled():
-        check(get(sem_or_view) >= value, "semaphore_wait would wait forever")
+    has = get(sem_or_view)
+    fail_where(has < value, FailedCheckError, _waits_forever, [has, asarray(value)])
     if decrement:
         addupdate(sem_or_view, ..., np.int32(-value) if isinstance(value, int) else -value)
+
+
+def _waits_forever(ids: tuple[int, ...], values: Sequence[int]) -> str:
+    program = f" in program {ids}" if ids else ""
+    return f"semaphore_wait{program} would wait forever: the semaphore has {values[0]}, and waits for {values[1]}."
 
 
 def semaphore_read(sem_or_view: Any) -> Any:

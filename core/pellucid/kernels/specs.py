@@ -268,6 +268,11 @@ class BlockSpec:
         return new
 
     @property
+    def source(self) -> Any:
+        """Where the user made it."""
+        return self._source
+
+    @property
     def line(self) -> str | None:
         """The user's line that made it, for messages."""
         return describe(self._source)

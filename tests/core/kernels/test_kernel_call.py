@@ -157,15 +157,75 @@ def test_a_bound_of_a_slice_ends_it():
     np.testing.assert_array_equal(call(X), [[0, 1, 2, nan], [2, 3, 4, nan], [4, 5, 6, nan]])
 
 
-def test_blocks_outside_that_data_choose_are_undefined():
-    def copy(s_ref, x_ref, o_ref):
-        o_ref[...] = x_ref[...]
+def copy(s_ref, x_ref, o_ref):
+    o_ref[...] = x_ref[...]
 
-    spec = tpu.PrefetchScalarGridSpec(
+
+CHOSEN = pallas_call(
+    copy,
+    like((8,)),
+    grid_spec=tpu.PrefetchScalarGridSpec(
         1, (4,), [BlockSpec((2,), lambda i, s: (s[i],))], BlockSpec((2,), lambda i, s: (i,))
-    )
-    y = pallas_call(copy, like((8,)), grid_spec=spec)(np.array([0, 4, -1, 3], np.int32), X)
+    ),
+)
+INSIDE, OUTSIDE = np.array([0, 3, 0, 3], np.int32), np.array([0, 4, -1, 3], np.int32)
+
+
+def test_blocks_outside_that_data_choose_raise_when_the_program_runs():
+    np.testing.assert_array_equal(CHOSEN(INSIDE, X), [0, 1, 6, 7, 0, 1, 6, 7])
+    message = r"`copy`: a block of in_specs\[0\] lies outside[^@]*program \(1,\) asks for the one that begins at \(8,\)"
+    for run in (
+        CHOSEN,
+        pl.jit(lambda s, x: CHOSEN(s, x) + 1),
+        pl.grad(lambda s, x: CHOSEN(s, x).sum(), 1),
+        lambda s, x: pl.vmap(CHOSEN, (0, None))(np.stack([INSIDE, s]), x),
+        lambda s, x: lax.scan(lambda c, s: (c, CHOSEN(s, x)), 0, np.stack([INSIDE, s])),
+    ):
+        with pytest.raises(ValueError, match=message) as caught:
+            run(OUTSIDE, X)
+        assert "BlockSpec((2,), lambda i, s: (s[i],))" in str(caught.value)  # its line
+    error, y = checkify.checkify(CHOSEN, checkify.index_checks)(OUTSIDE, X)
+    assert "out-of-bounds" in error.get()
     np.testing.assert_array_equal(y, [0, 1, *[np.nan] * 4, 6, 7])
+
+
+def test_blocks_outside_count_only_where_their_kernel_is_chosen():
+    def chosen(n, s):
+        return lax.cond(n > 0, lambda: CHOSEN(s, X), lambda: X)
+
+    def repeated(n, s):
+        return lax.while_loop(lambda n: n[0] > 0, lambda n: (n[0] - 1, CHOSEN(s, n[1])), (n, X))[1]
+
+    n, s = np.array([0, 1], np.int32), np.stack([OUTSIDE, INSIDE])
+    for function in (chosen, repeated):
+        np.testing.assert_array_equal(pl.vmap(function)(n, s), [X, CHOSEN(INSIDE, X)])
+
+
+def test_blocks_outside_of_traced_grids_raise_when_the_program_runs():
+    call = pl.jit(
+        lambda n, x: pallas_call(
+            squared, x, grid=n, in_specs=[BLOCK], out_specs=BLOCK, input_output_aliases={0: 0}
+        )(x)
+    )
+    np.testing.assert_array_equal(call(3, X), [*X[:6] ** 2, *X[6:]])
+    with pytest.raises(ValueError, match=r"in_specs\[0\] lies outside"):
+        call(5, X)
+
+
+def test_kernels_whose_blocks_data_choose_are_mapped_and_exported():
+    mesh = pl.make_mesh((2,), ("i",), axis_types=(pl.sharding.AxisType.Auto,))
+    P = pl.sharding.PartitionSpec
+    mapped = pl.jit(
+        pl.shard_map(
+            lambda s, x: CHOSEN(s[0], x), mesh=mesh, in_specs=(P("i"), P()), out_specs=P("i")
+        )
+    )
+    y = mapped(np.stack([INSIDE, INSIDE[::-1]]), X)
+    np.testing.assert_array_equal(y, np.concatenate([CHOSEN(INSIDE, X), CHOSEN(INSIDE[::-1], X)]))
+    with pytest.raises(ValueError, match="lies outside"):
+        mapped(np.stack([INSIDE, OUTSIDE]), X)
+    exported = pl.export.export(pl.jit(CHOSEN))(OUTSIDE, X)
+    np.testing.assert_array_equal(exported.call(OUTSIDE, X), [0, 1, *[np.nan] * 4, 6, 7])
 
 
 def test_prefetched_trees():

@@ -49,14 +49,70 @@ def test_scoped_semaphores_begin_at_zero():
     np.testing.assert_array_equal(run(kernel, []), X + 1)
 
 
-def test_a_wait_without_end_is_reported():
-    def kernel(x_ref, o_ref, sem):
-        pallas.semaphore_wait(sem)
-        o_ref[...] = x_ref[...]
+def waits(x_ref, o_ref, sem):
+    @pallas.when(pallas.program_id(0) == 2)
+    def _():
+        pallas.semaphore_wait(sem, 2)
 
-    with pallas.enable_debug_checks(True):
-        call = checkify.checkify(lambda: run(kernel, [tpu.SemaphoreType.REGULAR]))
-        assert "wait forever" in call()[0].get()
+    pallas.semaphore_signal(sem)
+    o_ref[...] = x_ref[...]
+
+
+def test_a_wait_without_end_raises():
+    block = BlockSpec((2,), lambda i: (i,))
+
+    def call(n_signals):
+        def kernel(x_ref, o_ref, sem):
+            for _ in range(n_signals):
+                pallas.semaphore_signal(sem)
+            pl.lax.fori_loop(0, 2, lambda i, _: pallas.semaphore_wait(sem), None)
+            o_ref[...] = x_ref[...]
+
+        return run(kernel, [tpu.SemaphoreType.REGULAR], grid=4, in_specs=[block], out_specs=block)
+
+    np.testing.assert_array_equal(call(2), X)
+    message = (
+        r"semaphore_wait in program \(0,\) would wait forever: the semaphore has 0, and waits for 1"
+    )
+    with pytest.raises(ValueError, match=message) as caught:
+        call(1)
+    assert "pallas.semaphore_wait(sem)" in str(caught.value)  # its line
+    with pytest.raises(ValueError, match=message):
+        pl.jit(lambda: call(1))()
+    error, y = checkify.checkify(call)(1)
+    assert "wait forever" in error.get()
+    np.testing.assert_array_equal(y, X)
+
+
+def test_only_waits_that_happen_count():
+    block = BlockSpec((2,), lambda i: (i,))
+    options = {"grid": 4, "in_specs": [block], "out_specs": block}
+    np.testing.assert_array_equal(run(waits, [tpu.SemaphoreType.REGULAR], **options), X)
+
+    def scoped(x_ref, o_ref):
+        pallas.run_scoped(lambda sem: waits(x_ref, o_ref, sem), tpu.SemaphoreType.REGULAR)
+
+    with pytest.raises(ValueError, match=r"program \(2,\) would wait forever"):
+        run(scoped, [], **options)
+
+
+def test_waits_outside_of_kernels_and_in_pipelines():
+    sem = pl.new_ref(np.int32(1))
+    pallas.semaphore_wait(sem)
+    with pytest.raises(ValueError, match="semaphore_wait would wait forever"):
+        pallas.semaphore_wait(sem)
+
+    def kernel(x_ref, o_ref, sem):
+        def body(x_ref, o_ref):
+            pallas.semaphore_wait(sem)
+            o_ref[...] = x_ref[...]
+
+        block = BlockSpec((4,), lambda i: (i,))
+        pallas.semaphore_signal(sem)
+        tpu.emit_pipeline(body, grid=(2,), in_specs=[block], out_specs=[block])(x_ref, o_ref)
+
+    with pytest.raises(ValueError, match=r"semaphore_wait in program \(0,\) would wait forever"):
+        run(kernel, [tpu.SemaphoreType.REGULAR], grid=1)
 
 
 def test_what_is_refused():

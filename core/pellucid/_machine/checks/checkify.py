@@ -59,8 +59,9 @@ from pellucid._machine.transforms import (
 from pellucid._machine.xla.pytree import flatten
 
 from .automatic import check_equation
-from .check import check_p
+from .check import Check
 from .errors import CheckedCall, Error, ErrorCategory, JaxException, error_of, user_checks
+from .guard import guard_p
 from .notes import NONE, Checked, Notes, Site, first, nothing
 from .watch import Conditions, Watch
 
@@ -181,9 +182,11 @@ def _run(notes: Notes, jaxpr: Jaxpr, operands: Operands, errors: Errors) -> Valu
 def _results(notes: Notes, equation: Equation, operands: Operands, errors: Errors) -> Results:
     """Results of an equation; failures in it are noted."""
     primitive, params = equation.primitive, equation.params
-    if primitive is check_p:
+    if isinstance(primitive, Check):
         if any(site.category in errors for site in params.sites):
             notes.merge(params.sites, operands)
+        elif primitive is guard_p:
+            bind(guard_p, *operands, params=params)
         return []
     if primitive is shard_map_p:
         return _shard_map(notes, params, operands, errors)

@@ -20,7 +20,17 @@ from pellucid._machine.base import (
     structure_differences,
 )
 from pellucid._machine.compilation import interception
-from pellucid._machine.ir import Avals, ClosedJaxpr, DebugInfo, Effects, ShapedArray, Values
+from pellucid._machine.ir import (
+    Avals,
+    ClosedJaxpr,
+    DebugInfo,
+    Effects,
+    GuardEffect,
+    Jaxpr,
+    Programs,
+    ShapedArray,
+    Values,
+)
 from pellucid._machine.primitives import convert_element_type, vary
 from pellucid._machine.sharding import PartitionSpec
 from pellucid._machine.tracing import (
@@ -197,6 +207,38 @@ def check_batched_effects(caller: str, effects: Effects) -> None:
             got=", ".join(map(repr, forbidden)),
             do="Use `lax.map` instead of `vmap`, or move the effects out of the branch or loop.",
         )
+
+
+def unguarded(jaxpr: Jaxpr) -> Jaxpr:
+    """A program of a batch without its guards, of which those of elements that don't choose it would fail; remembered."""
+    if not any(isinstance(e, GuardEffect) for e in jaxpr.effects):
+        return jaxpr
+
+    def derive() -> Jaxpr:
+        equations = []
+        for equation in jaxpr.equations:
+            if any(isinstance(e, GuardEffect) for e in equation.effects):
+                if not isinstance(equation.primitive, Programs):
+                    continue
+                effects = frozenset([e for e in equation.effects if not isinstance(e, GuardEffect)])
+                params = type(equation.params)(*map(_unguarded_param, equation.params))
+                equation = equation.replace(params=params, effects=effects)
+            equations.append(equation)
+        return jaxpr.replace(equations=equations, effects=None)
+
+    return jaxpr.remembered("unguarded", derive)
+
+
+def _unguarded_param(value: Any) -> Any:
+    if isinstance(value, Jaxpr):
+        return unguarded(value)
+    if isinstance(value, ClosedJaxpr):
+        jaxpr = unguarded(value.jaxpr)
+        return value if jaxpr is value.jaxpr else ClosedJaxpr(jaxpr, value.consts)
+    if isinstance(value, tuple):
+        items = [*map(_unguarded_param, value)]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    return value
 
 
 def differing_types(avals: Avals, others: Sequence[Any]) -> list[int]:

@@ -88,7 +88,15 @@ from pellucid._machine.transforms import (
     transpose_jaxpr,
 )
 
-from .bodies import Body, check_batched_effects, differing_types, layout_advice, traced, type_lines
+from .bodies import (
+    Body,
+    check_batched_effects,
+    differing_types,
+    layout_advice,
+    traced,
+    type_lines,
+    unguarded,
+)
 from .calls import chosen, without_calls
 from .structured import (
     Structured,
@@ -368,7 +376,7 @@ def _all_branches(
         is_chosen = eq(index, dtype.type(i))
         # `chosen` takes the second case where true: `x` itself for elements that chose this branch.
         guarded = [chosen(is_chosen, stop_gradient(x), x) for x in inputs]
-        program, consts, _ = batch_jaxpr(branch.jaxpr, axis, [0] * len(inputs), True)
+        program, consts, _ = batch_jaxpr(unguarded(branch.jaxpr), axis, [0] * len(inputs), True)
         results.append(replay(program.jaxpr, (), *consts, *guarded))
     # `results` has one list per branch; `cases` are one result in each branch.
     return [chosen(index, *cases) for cases in strict_zip(*results)], [0] * len(results[0])

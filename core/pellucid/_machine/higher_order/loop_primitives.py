@@ -77,7 +77,7 @@ from pellucid._machine.transforms import (
     unnamed,
 )
 
-from .bodies import check_batched_effects
+from .bodies import check_batched_effects, unguarded
 from .calls import chosen
 from .structured import (
     Structured,
@@ -764,7 +764,7 @@ def _ending_apart(
     the condition, then its own.
     """
     check_batched_effects("while_loop", while_p.effects((), params))
-    tested, jaxpr = condition.program.jaxpr, body.program.jaxpr
+    tested, jaxpr = unguarded(condition.program.jaxpr), unguarded(body.program.jaxpr)
 
     def any_goes_on() -> Derived:
         run = lambda *values: [reduce_or(replay(tested, (), *values)[0], (0,))]

@@ -18,10 +18,12 @@ from .checking import check_jaxpr
 from .effects import (
     Effect,
     Effects,
+    GuardEffect,
     StateEffect,
     accum_effect,
     allocation_effect,
     debug_effect,
+    guard_effect,
     io_effect,
     no_dce_effect,
     no_effects,

@@ -82,6 +82,13 @@ class NoDCEEffect(Effect):
     batched_control_flow_allowed = True
 
 
+class GuardEffect(Effect):
+    """A condition that raises where it fails. Branches that an element of a batch doesn't choose go without (`unguarded`)."""
+
+    control_flow_allowed = True
+    batched_control_flow_allowed = True
+
+
 class StateEffect(Effect):
     """Use of a reference; it ends where the reference does, so a program without references as inputs has none."""
 
@@ -127,6 +134,9 @@ ordered_debug_effect = OrderedDebugEffect()
 
 
 no_dce_effect = NoDCEEffect()
+
+
+guard_effect = GuardEffect()
 
 
 io_effect = IOEffect()

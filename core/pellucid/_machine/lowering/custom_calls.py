@@ -168,6 +168,11 @@ _TARGETS = {
 }
 
 
+def calls_python(platform: str) -> bool:
+    """Whether programs of a platform can call Python functions."""
+    return platform in _TARGETS
+
+
 _OF_PARTS = "xla_ffi_partitioned_python_cpu_callback"
 
 

@@ -1,0 +1,86 @@
+"""Conditions that compiled programs raise themselves where they fail; a `check` needs `checkify`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pellucid._machine.ir import Operands, guard_effect
+from pellucid._machine.lowering.custom_calls import HostFunction, calls_python, host_call
+from pellucid._machine.lowering.loops import case
+from pellucid._machine.runtime.failures import marked
+from pellucid._machine.tracing import bind
+
+from .check import Check, CheckParams
+from .errors import CheckError, Site, error_of
+
+_GUARDS = frozenset({guard_effect})
+
+
+class Guard(Check):
+    """Fails if the first operand, a code, isn't 0, and raises then when the program runs.
+
+    `checkify` makes values of those whose category it is asked for. Exported programs go without, and those for devices that
+    call no Python.
+    """
+
+    name = "guard"
+
+    def effects(self, avals, params):
+        return _GUARDS
+
+    def lower(self, ctx, operands, params):
+        if not ctx.options.identifies_equations or not calls_python(ctx.platform):
+            return []
+        raising = _Raising(params.sites, goes_on=ctx.sharding_attributes is not None)
+
+        def fail() -> list[Any]:
+            host_call(ctx, raising, operands, has_side_effect=True, of_parts=True)
+            return []
+
+        # Python is called for a failure alone: of the branches the code 0 chooses the first, any other the last.
+        case(ctx, operands[0], [], [list, fail])
+        return []
+
+
+@dataclass(frozen=True, eq=False)
+class _Raising(HostFunction):
+    """The host function that raises the failure of one of `sites`; `failures` as in `CheckedFunction`."""
+
+    sites: tuple[Site, ...]
+    goes_on: bool
+    failures: list[BaseException] | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "failures", [] if self.goes_on else None)
+
+    @property
+    def identity(self) -> Hashable:
+        """The sites: each is one object."""
+        return "guard", self.sites, self.goes_on
+
+    def __call__(self, code: Any, *values: Any) -> tuple[Any, ...]:
+        try:
+            error_of(np.asarray(code), [*map(np.asarray, values)], self.sites).throw()
+        except CheckError as error:
+            if self.failures is not None:
+                self.failures.append(error)
+                return ()
+            mark = marked(error)
+        else:
+            return ()
+        raise RuntimeError(mark)
+
+
+guard_p = Guard()
+
+
+def guard(code: Any, values: Operands, sites: Sequence[Site]) -> None:
+    """State that `code`, the number of a failed one of `sites` from 1, is 0; `values` are what the messages of all of them show.
+
+    Raises: CheckError with the message of that site: at once outside traces, else where the program runs.
+    """
+    bind(guard_p, code, *values, params=CheckParams(False, tuple(sites)))
