@@ -8,51 +8,15 @@ from __future__ import annotations
 import importlib
 import importlib.machinery
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any
 
-from pellucid._machine.base.errors import UnsupportedError
 from pellucid.as_jax.kernel_names import NAMES
+from pellucid.kernels.missing import refusing
 
 _PACKAGE = "jax.experimental"
 _PACKAGES = {name.rpartition(".")[0] for name in NAMES}
 _OURS = ("pallas", "pallas.tpu", "pallas.triton")
 """Modules that pellucid has, with a part of the names."""
-
-
-class KernelError(UnsupportedError, AttributeError):
-    """A part of hand-written kernels that pellucid doesn't have."""
-
-
-class _Refusing(type):
-    """Class of what stands for a function or class of the reference: calls and attributes of it raise KernelError."""
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
-        raise cls._error("call")
-
-    def __getattr__(cls, name: str) -> NoReturn:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise cls._error(f"attribute {name!r}")
-
-    def _error(cls, use: str) -> KernelError:
-        return KernelError(
-            f"`{cls.__module__}.{cls.__name__}`: pellucid has no such part of hand-written kernels.",
-            got=use,
-            do="Kernels may use `jax.experimental.pallas` as far as docs/kernels.md says; else write the computation with jax.numpy.",
-        )
-
-
-def refusing(module: str, name: str) -> type:
-    """What stands for `name` of a module of kernels.
-
-    >>> refusing("jax.experimental.pallas.tpu", "make_async_copy")(print)
-    Traceback (most recent call last):
-        ...
-    pellucid.as_jax.kernels.KernelError: `jax.experimental.pallas.tpu.make_async_copy`: pellucid has no such part of hand-written kernels.
-    ...
-    """
-    doc = "A name of the reference that pellucid has no meaning for."
-    return _Refusing(name, (), {"__module__": module, "__doc__": doc})
 
 
 class _Loader:

@@ -35,7 +35,7 @@ def within(position: GridPosition) -> Iterator[None]:
         _position.reset(token)
 
 
-def current_position() -> Position | None:
+def current_position() -> GridPosition | None:
     """Where the program of a kernel stands that is being traced; None outside of kernels."""
     return _position.get()
 

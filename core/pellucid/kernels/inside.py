@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -391,6 +392,24 @@ def debug_print(fmt: str, *args: Any) -> None:
     if args and "{" not in fmt:
         fmt = " ".join([fmt.rstrip(), *["{}"] * len(args)])
     print_values(fmt, *args, ordered=False)
+
+
+@contextlib.contextmanager
+def enable_poison_buffers(new_val: bool = True) -> Iterator[None]:
+    """A context in which memory without a value is marked; it always is, by NaN, the least integer, 0 or False.
+
+    >>> with enable_poison_buffers(True):
+    ...     empty(1, "float32")
+    Array([nan], dtype=float32)
+    """
+    yield
+
+
+def delay(nanos: Any) -> None:
+    """Let this program wait for some nanoseconds; as nothing runs beside it, it doesn't.
+
+    >>> delay(100)
+    """
 
 
 def multiple_of(x: Any, values: Sequence[int] | int) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from pellucid._machine.base import ArgumentTypeError, UnsupportedError
 from pellucid._machine.checks.errors import FailedCheckError
 from pellucid._machine.refs.access import addupdate, get, set as set_part
-from pellucid.numpy import asarray
+from pellucid.numpy import asarray, clip, where
 
 from .failures import fail_where
 from .specs import DeviceIdType
@@ -69,6 +69,54 @@ def semaphore_read(sem_or_view: Any) -> Any:
     return get(sem_or_view)
 
 
+class SelectedRef(NamedTuple):
+    """One of several references to arrays of one type, which one is known when the kernel runs; copies take it."""
+
+    index: Any
+    refs: tuple[Any, ...]
+
+
+def select_ref(idx: Any, *refs: Any) -> SelectedRef:
+    """The reference number `idx` of `refs`, or of views, for a copy to read or to write.
+
+    Raises: ArgumentTypeError for references to arrays of different types.
+
+    >>> from pellucid._machine.refs.access import new_ref
+    >>> x, y, target = [new_ref(np.full(2, i, np.float32)) for i in range(3)]
+    >>> async_copy(select_ref(np.int32(1), x, y), target, None).wait()
+    >>> target
+    Ref([1., 1.], dtype=float32)
+    """
+    kinds = {(ref.shape, np.dtype(ref.dtype)) for ref in refs}
+    if len(kinds) != 1:
+        raise ArgumentTypeError(
+            "select_ref takes references to arrays of one type.",
+            got=", ".join([f"{np.dtype(dtype)}{list(shape)}" for shape, dtype in kinds]),
+        )
+    return SelectedRef(asarray(idx), refs)
+
+
+def read_whole(ref: Any) -> Any:
+    """What a reference, or a selected one, holds."""
+    if not isinstance(ref, SelectedRef):
+        return get(ref)
+    value = get(ref.refs[0])
+    for i, each in enumerate(ref.refs[1:]):
+        value = where(ref.index > i, get(each), value)
+    return value
+
+
+def write_whole(ref: Any, value: Any) -> None:
+    """Let a reference, or a selected one, hold `value`."""
+    if not isinstance(ref, SelectedRef):
+        set_part(ref, ..., value)
+        return
+    last = len(ref.refs) - 1
+    for i, each in enumerate(ref.refs):
+        is_chosen = clip(ref.index, 0, last) == i
+        set_part(each, ..., where(is_chosen, value, get(each)))
+
+
 class AsyncCopy(NamedTuple):
     """A copy from one reference to another, which is made when it starts; `wait` has nothing to wait for."""
 
@@ -78,7 +126,7 @@ class AsyncCopy(NamedTuple):
 
     def start(self, priority: int = 0) -> None:
         """Make the copy."""
-        set_part(self.dst_ref, ..., get(self.src_ref))
+        write_whole(self.dst_ref, read_whole(self.src_ref))
 
     def wait(self) -> None:
         """Wait until the copy is made."""

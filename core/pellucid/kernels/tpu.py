@@ -5,10 +5,11 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from pellucid._machine.refs.access import addupdate, get, set as set_part
+from pellucid._machine.refs.access import addupdate
 from pellucid.numpy import arange, mod, moveaxis, roll as rolled, take_along_axis
 
 from .inside import load as masked_load
+from .semaphores import read_whole, write_whole
 from .specs import Space
 
 
@@ -55,11 +56,11 @@ def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
     >>> target
     Ref([1., 1.], dtype=float32)
     """
-    value = get(src_ref)
+    value = read_whole(src_ref)
     if add:
         addupdate(dst_ref, ..., value)
     else:
-        set_part(dst_ref, ..., value)
+        write_whole(dst_ref, value)
 
 
 def roll(

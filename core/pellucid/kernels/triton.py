@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+import pellucid.numpy as jnp
 from pellucid._machine.base import ArgumentTypeError
+from pellucid._machine.higher_order.loops import fori_loop
 from pellucid._machine.primitives import convert_element_type, select_n
 from pellucid._machine.refs.access import addupdate, get, set as set_part
 from pellucid._machine.tracing import type_of
-from pellucid.numpy import asarray, tanh
 
 from .inside import fitting, load as masked_load, store as masked_store
+
+
+@dataclass(frozen=True)
+class CompilerParams:
+    """What the compiler of kernels for GPUs is told: warps of 32 threads of one program, and stages of its loops.
+
+    >>> CompilerParams(num_warps=4)
+    CompilerParams(num_warps=4, num_stages=None)
+    """
+
+    num_warps: int | None = None
+    num_stages: int | None = None
 
 
 def load(
@@ -73,7 +87,7 @@ def _extreme(name: str, x_ref_or_view: Any, idx: Any, val: Any, mask: Any) -> An
     val = fitting(f"atomic_{name}", "value", convert_element_type(val, aval.dtype), aval.shape)
     if mask is not None:  # the part itself changes nothing
         val = select_n(fitting(f"atomic_{name}", "mask", mask, aval.shape), old, val)
-    whole = asarray(get(x_ref_or_view))
+    whole = jnp.asarray(get(x_ref_or_view))
     set_part(x_ref_or_view, ..., getattr(whole.at[idx], name)(val))
     return old
 
@@ -99,6 +113,71 @@ def atomic_min(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> A
     Array(1, dtype=int32)
     """
     return _extreme("min", x_ref_or_view, idx, val, mask)
+
+
+def _bitwise(name: str, x_ref_or_view: Any, idx: Any, val: Any, mask: Any) -> Any:
+    """The part of a reference before its elements were combined with `val`, one after another where positions are repeated."""
+    old = get(x_ref_or_view, idx)
+    aval = type_of(old)
+    if aval.dtype.kind not in "iub":
+        raise ArgumentTypeError(f"atomic_{name} takes integers.", got=aval.text())
+    val = fitting(f"atomic_{name}", "value", convert_element_type(val, aval.dtype), aval.shape)
+    holds = fitting(f"atomic_{name}", "mask", True if mask is None else mask, aval.shape)
+    whole = jnp.asarray(get(x_ref_or_view))
+    # Where each element of the part stands among those of the whole, row by row; behind the last one for those outside.
+    places = (
+        jnp.arange(whole.size).reshape(whole.shape).at[idx].get(mode="fill", fill_value=whole.size)
+    )
+    places = jnp.where(holds, places, whole.size).ravel()
+    values, combine = jnp.asarray(val).ravel(), getattr(jnp, f"bitwise_{name}")
+
+    def step(k: Any, flat: Any) -> Any:
+        place = places[k]
+        new = combine(flat.at[place].get(mode="clip"), values[k])
+        return flat.at[place].set(new, mode="drop")
+
+    flat = fori_loop(np.int32(0), np.int32(aval.size), step, whole.ravel())
+    set_part(x_ref_or_view, ..., flat.reshape(whole.shape))
+    return old
+
+
+def atomic_and(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+    """Replaces elements of a part of a reference by their bits that `val` has, too, and gives the part before.
+
+    >>> from pellucid._machine.refs.access import new_ref
+    >>> ref = new_ref(np.array([7, 7]))
+    >>> atomic_and(ref, np.array([0, 0]), np.array([3, 6]))
+    Array([7, 7], dtype=int32)
+    >>> ref
+    Ref([2, 7], dtype=int32)
+    """
+    return _bitwise("and", x_ref_or_view, idx, val, mask)
+
+
+def atomic_or(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+    """Adds the bits of `val` to elements of a part of a reference, and gives the part before.
+
+    >>> from pellucid._machine.refs.access import new_ref
+    >>> ref = new_ref(np.array([0, 8]))
+    >>> atomic_or(ref, np.array([0, 0]), np.array([1, 4]))
+    Array([0, 0], dtype=int32)
+    >>> ref
+    Ref([5, 8], dtype=int32)
+    """
+    return _bitwise("or", x_ref_or_view, idx, val, mask)
+
+
+def atomic_xor(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+    """Turns the bits of elements of a part of a reference where `val` has one, and gives the part before.
+
+    >>> from pellucid._machine.refs.access import new_ref
+    >>> ref = new_ref(np.array([7, 7]))
+    >>> atomic_xor(ref, 1, 5)
+    Array(7, dtype=int32)
+    >>> ref
+    Ref([7, 2], dtype=int32)
+    """
+    return _bitwise("xor", x_ref_or_view, idx, val, mask)
 
 
 def atomic_xchg(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
@@ -140,7 +219,7 @@ def approx_tanh(x: Any) -> Any:
     >>> approx_tanh(np.float32(0))
     Array(0., dtype=float32)
     """
-    return tanh(x)
+    return jnp.tanh(x)
 
 
 def max_contiguous(x: Any, values: Sequence[int] | int) -> Any:

@@ -161,3 +161,44 @@ def test_a_block_whose_reads_overlap():
 
     y = run(kernel, X, out=(3,), grid=3, in_specs=[spec], out_specs=BlockSpec((1,), lambda i: (i,)))
     np.testing.assert_array_equal(y, [0 + 1 + 2 + 3, 2 + 3 + 4 + 5, 4 + 5 + 6 + 7])
+
+
+@pytest.mark.parametrize(
+    ("name", "combine"),
+    [("and", np.bitwise_and), ("or", np.bitwise_or), ("xor", np.bitwise_xor)],
+)
+def test_atomic_operations_on_bits(name, combine):
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (4, 3)).astype(np.int32)
+    rows, values, mask = (
+        np.array([2, 0, 2, -1, 9]),
+        rng.integers(0, 256, (5, 3)),
+        rng.random((5, 3)) < 0.7,
+    )
+    expected = x.copy()
+    for row, value, holds in zip(rows[:4], values, mask, strict=False):  # 9 lies outside
+        expected[row] = np.where(holds, combine(expected[row], value), expected[row])
+
+    def kernel(rows_ref, values_ref, mask_ref, x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+        operation = getattr(triton, f"atomic_{name}")
+        operation(o_ref, (rows_ref[...], slice(None)), values_ref[...], mask=mask_ref[...])
+
+    y = run(kernel, rows, values, mask, x, out=x.shape, dtype=np.int32)
+    np.testing.assert_array_equal(y, expected)
+    with pytest.raises(TypeError, match="takes integers"):
+        getattr(triton, f"atomic_{name}")(pl.new_ref(X), 0, 1.0)
+
+
+def test_names_of_the_reference_are_there():
+    names = pallas.__all__
+    assert all(hasattr(pallas, name) for name in names)
+    with pytest.raises(NotImplementedError, match="no such part"):
+        pallas.get_global(tpu.SemaphoreType.REGULAR)
+    with pytest.raises(NotImplementedError, match="no such part"):
+        triton.elementwise_inline_asm(
+            "mov.b32 $0, $1;", args=[X], constraints="=r,r", pack=1, result_shape_dtypes=X
+        )
+    assert "stablehlo.sine" in pallas.lower_as_mlir(jnp.sin, X, platforms=["tpu"])
+    with pytest.raises(NotImplementedError, match="no dynamic_shapes"):
+        pallas.lower_as_mlir(jnp.sin, X, dynamic_shapes=True)

@@ -115,6 +115,25 @@ def test_waits_outside_of_kernels_and_in_pipelines():
         run(kernel, [tpu.SemaphoreType.REGULAR], grid=1)
 
 
+def test_copies_of_a_selected_reference():
+    def kernel(n_ref, x_ref, y_ref, o_ref, p_ref):
+        o_ref[...] = x_ref[...]
+        p_ref[...] = x_ref[...]
+        source = pallas.select_ref(n_ref[0], x_ref.at[pallas.ds(0, 4)], y_ref.at[pallas.ds(4, 4)])
+        target = pallas.select_ref(
+            1 - n_ref[0], o_ref.at[pallas.ds(0, 4)], p_ref.at[pallas.ds(2, 4)]
+        )
+        tpu.sync_copy(source, target)
+
+    call = pallas_call(kernel, [pl.ShapeDtypeStruct((8,), F32)] * 2)
+    p, o = X.copy(), X.copy()
+    p[2:6], o[:4] = X[:4], -X[4:]
+    np.testing.assert_array_equal(call(np.array([0]), X, -X), [X, p])
+    np.testing.assert_array_equal(call(np.array([1]), X, -X), [o, X])
+    with pytest.raises(TypeError, match="arrays of one type"):
+        pallas.select_ref(0, pl.new_ref(X), pl.new_ref(X[:3]))
+
+
 def test_what_is_refused():
     def other_device(x_ref, o_ref, sem):
         pallas.semaphore_signal(sem, 1, device_id=1)

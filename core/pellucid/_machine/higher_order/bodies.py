@@ -1,4 +1,4 @@
-"""Programs of the functions that control flow takes: traced once for each function and types."""
+"""HigherOrderPrimitive of the functions that control flow takes: traced once for each function and types."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ from pellucid._machine.ir import (
     DebugInfo,
     Effects,
     GuardEffect,
+    HigherOrderPrimitive,
     Jaxpr,
-    Programs,
     ShapedArray,
     Values,
+    with_programs,
 )
 from pellucid._machine.primitives import convert_element_type, vary
 from pellucid._machine.sharding import PartitionSpec
@@ -218,27 +219,15 @@ def unguarded(jaxpr: Jaxpr) -> Jaxpr:
         equations = []
         for equation in jaxpr.equations:
             if any(isinstance(e, GuardEffect) for e in equation.effects):
-                if not isinstance(equation.primitive, Programs):
+                if not isinstance(equation.primitive, HigherOrderPrimitive):
                     continue
                 effects = frozenset([e for e in equation.effects if not isinstance(e, GuardEffect)])
-                params = type(equation.params)(*map(_unguarded_param, equation.params))
+                params = with_programs(equation.params, unguarded)
                 equation = equation.replace(params=params, effects=effects)
             equations.append(equation)
         return jaxpr.replace(equations=equations, effects=None)
 
     return jaxpr.remembered("unguarded", derive)
-
-
-def _unguarded_param(value: Any) -> Any:
-    if isinstance(value, Jaxpr):
-        return unguarded(value)
-    if isinstance(value, ClosedJaxpr):
-        jaxpr = unguarded(value.jaxpr)
-        return value if jaxpr is value.jaxpr else ClosedJaxpr(jaxpr, value.consts)
-    if isinstance(value, tuple):
-        items = [*map(_unguarded_param, value)]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    return value
 
 
 def differing_types(avals: Avals, others: Sequence[Any]) -> list[int]:

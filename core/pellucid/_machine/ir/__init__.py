@@ -92,6 +92,7 @@ from .rewriting import (
     rearranged,
     remove_dead_equations,
     with_known,
+    with_programs,
     without_forwarded,
 )
 from .rules import (

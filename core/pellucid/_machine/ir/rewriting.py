@@ -184,3 +184,16 @@ def inlined(
     visit(jaxpr.equations)
     outvars = [renamed.get(a, a) for a in jaxpr.outvars]
     return Jaxpr(constvars, jaxpr.invars, equations, outvars, debug=jaxpr.debug), consts
+
+
+def with_programs(params: Any, change: Callable[[Jaxpr], Jaxpr]) -> Any:
+    """The params of an equation, or a part of them, with `change(program)` in place of each program."""
+    if isinstance(params, Jaxpr):
+        return change(params)
+    if isinstance(params, ClosedJaxpr):
+        jaxpr = change(params.jaxpr)
+        return params if jaxpr is params.jaxpr else ClosedJaxpr(jaxpr, params.consts)
+    if isinstance(params, tuple):
+        items = [with_programs(x, change) for x in params]
+        return type(params)(*items) if hasattr(params, "_fields") else tuple(items)
+    return params

@@ -2,7 +2,12 @@
 
 from pellucid._machine.base.config import pallas_enable_debug_checks as enable_debug_checks
 from pellucid._machine.primitives.dslice import Slice as Slice, ds as ds
+from pellucid.experimental.pallas import tpu as tpu, triton as triton
 from pellucid.experimental.pallas.estimates import estimate_cost as estimate_cost
+from pellucid.experimental.pallas.lowered import (
+    lower_as_mlir as lower_as_mlir,
+    pallas_export_experimental as pallas_export_experimental,
+)
 from pellucid.kernels.grid import num_programs as num_programs, program_id as program_id
 from pellucid.kernels.inside import (
     align_to as align_to,
@@ -10,10 +15,12 @@ from pellucid.kernels.inside import (
     debug_check as debug_check,
     debug_checks_enabled as debug_checks_enabled,
     debug_print as debug_print,
+    delay as delay,
     dot as dot,
     empty as empty,
     empty_like as empty_like,
     empty_ref_like as empty_ref_like,
+    enable_poison_buffers as enable_poison_buffers,
     loop as loop,
     multiple_of as multiple_of,
     next_power_of_2 as next_power_of_2,
@@ -25,7 +32,10 @@ from pellucid.kernels.inside import (
     with_scoped as with_scoped,
 )
 from pellucid.kernels.kernel_call import pallas_call as pallas_call, pallas_call_p as pallas_call_p
+from pellucid.kernels.meshes import core_map as core_map, kernel as kernel
+from pellucid.kernels.missing import refusing
 from pellucid.kernels.semaphores import (
+    select_ref as select_ref,
     semaphore_read as semaphore_read,
     semaphore_signal as semaphore_signal,
     semaphore_wait as semaphore_wait,
@@ -54,12 +64,16 @@ from pellucid.kernels.specs import (
 from pellucid.numpy import broadcast_to as broadcast_to
 
 dslice = ds
+get_global, ops, semaphore = [
+    refusing(__name__, name) for name in ("get_global", "ops", "semaphore")
+]
 
 __all__ = [
     "ANY", "HOST", "BlockDim", "BlockSpec", "Blocked", "BoundedSlice", "Buffered", "CompilerParams", "CostEstimate",
     "DeviceIdType", "Element", "GridSpec", "Indirect", "MemoryRef", "MemorySpace", "RevisitMode", "Slice", "Squeezed",
-    "align_to", "broadcast_to", "cdiv", "debug_check", "debug_checks_enabled", "debug_print", "dot", "ds", "dslice",
-    "empty", "empty_like", "empty_ref_like", "enable_debug_checks", "estimate_cost", "loop", "multiple_of", "next_power_of_2",
-    "no_block_spec", "num_programs", "pallas_call", "pallas_call_p", "program_id", "reciprocal", "run_scoped",
-    "run_state", "semaphore_read", "semaphore_signal", "semaphore_wait", "squeezed", "strides_from_shape", "when", "with_scoped",
+    "align_to", "broadcast_to", "cdiv", "core_map", "debug_check", "debug_checks_enabled", "debug_print", "delay", "dot", "ds", "dslice",
+    "empty", "empty_like", "empty_ref_like", "enable_debug_checks", "enable_poison_buffers", "estimate_cost",
+    "get_global", "kernel", "loop", "lower_as_mlir", "multiple_of", "next_power_of_2",
+    "no_block_spec", "num_programs", "ops", "pallas_call", "pallas_call_p", "pallas_export_experimental", "program_id", "reciprocal", "run_scoped",
+    "run_state", "select_ref", "semaphore", "semaphore_read", "semaphore_signal", "semaphore_wait", "squeezed", "strides_from_shape", "tpu", "triton", "when", "with_scoped",
 ]  # fmt: skip

@@ -1,6 +1,7 @@
 """Names of kernels for TPUs that have a meaning on every device, as in `jax.experimental.pallas.tpu`."""
 
 from pellucid.kernels.inside import store as store
+from pellucid.kernels.meshes import create_tensorcore_mesh as create_tensorcore_mesh
 from pellucid.kernels.pipeline import emit_pipeline as emit_pipeline
 from pellucid.kernels.semaphores import (
     async_copy as async_copy,
@@ -38,6 +39,6 @@ SUBCORE_PARALLEL = GridDimensionSemantics.SUBCORE_PARALLEL
 __all__ = [
     "ARBITRARY", "CMEM", "CORE_PARALLEL", "HBM", "HOST", "PARALLEL", "SMEM", "SUBCORE_PARALLEL", "VMEM", "VMEM_SHARED",
     "CompilerParams", "DeviceIdType", "GridDimensionSemantics", "MemorySpace", "PrefetchScalarGridSpec", "SemaphoreType", "async_copy",
-    "emit_pipeline",
+    "create_tensorcore_mesh", "emit_pipeline",
     "load", "make_async_copy", "roll", "semaphore_read", "semaphore_signal", "semaphore_wait", "store", "sync_copy",
 ]  # fmt: skip

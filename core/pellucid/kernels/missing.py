@@ -1,0 +1,43 @@
+"""What stands for parts of hand-written kernels that aren't there: it is imported, and refuses use."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from pellucid._machine.base.errors import UnsupportedError
+
+
+class KernelError(UnsupportedError, AttributeError):
+    """A part of hand-written kernels that pellucid doesn't have."""
+
+
+class _Refusing(type):
+    """Class of what stands for a function or class of the reference: calls and attributes of it raise KernelError."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        raise cls._error("call")
+
+    def __getattr__(cls, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise cls._error(f"attribute {name!r}")
+
+    def _error(cls, use: str) -> KernelError:
+        return KernelError(
+            f"`{cls.__module__}.{cls.__name__}`: pellucid has no such part of hand-written kernels.",
+            got=use,
+            do="docs/kernels.md says what kernels may use; else write the computation with the functions of `numpy`.",
+        )
+
+
+def refusing(module: str, name: str) -> type:
+    """What stands for `name` of a module of kernels.
+
+    >>> refusing("pellucid.experimental.pallas", "get_global")(print)
+    Traceback (most recent call last):
+        ...
+    pellucid.kernels.missing.KernelError: `pellucid.experimental.pallas.get_global`: pellucid has no such part of hand-written kernels.
+    ...
+    """
+    doc = "A name of the reference that pellucid has no meaning for."
+    return _Refusing(name, (), {"__module__": module, "__doc__": doc})
