@@ -22,9 +22,13 @@ def test_a_decorated_function_is_pickled_by_its_name():
     assert pickle.loads(pickle.dumps(doubled)) is doubled
 
 
-def test_another_function_of_that_name_is_refused():
-    with pytest.raises(pickle.PicklingError, match=r"it's not the same object as .*halved"):
-        pickle.dumps(pl.jit(halved))
+def test_another_function_of_that_name_is_pickled_as_a_call_of_jit():
+    function = pl.jit(halved, inline=True)
+    copied = pickle.loads(pickle.dumps(function))
+    assert copied is not function
+    assert copied(3.0) == 1.5
+    assert copied.jitted.inline
+    assert copied.jitted.spec.function is halved
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])

@@ -14,7 +14,20 @@ _STAGES = ("trace", "lower", "eval_shape")
 
 
 class Block(contextlib._GeneratorContextManager[None]):
-    """A block that holds, as a decorator, for calls of the function, and for its stages if it is jitted."""
+    """A block that holds, as a decorator, for calls of the function, and for its stages if it is jitted.
+
+    `maker` is the function that made it, by a call of which it is pickled.
+    """
+
+    def __init__(self, maker: Any, func: Any, args: Any, kwds: Any) -> None:
+        super().__init__(func, args, kwds)
+        self.maker = maker
+
+    def __reduce__(self) -> Any:
+        return functools.partial(self.maker, *self.args, **self.kwds), ()
+
+    def _recreate_cm(self) -> Any:
+        return self.maker(*self.args, **self.kwds)
 
     def __call__(self, func: Any) -> Any:
         inner: Any = super().__call__(func)
@@ -37,6 +50,6 @@ def block(function: Callable[P, Iterator[None]]) -> Callable[P, Block]:
 
     @functools.wraps(function)
     def made(*args: P.args, **kwargs: P.kwargs) -> Block:
-        return Block(generator, args, kwargs)
+        return Block(made, generator, args, kwargs)
 
     return made

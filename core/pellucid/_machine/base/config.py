@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pellucid._machine.xla import Device, flags, guards
+from pellucid._machine.xla import Device, by_name, flags, guards
 
 from .blocks import block
 from .errors import ConfigError
@@ -51,6 +51,9 @@ class Option:
         self.summary = doc.partition("\n")[0]
         self.in_call_key, self.in_trace_key = in_call_key or in_trace_key, in_trace_key
         self.state = state
+
+    def __reduce__(self) -> Any:
+        return by_name(self)
 
     def declare(self, name: str) -> None:
         """Give the option its name, and the value that the environment has for it."""

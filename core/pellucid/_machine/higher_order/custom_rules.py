@@ -72,6 +72,7 @@ from pellucid._machine.transforms import (
     result_leaves,
     stage_open,
 )
+from pellucid._machine.xla import name_in_pickles
 
 from .structured import Structured
 
@@ -203,6 +204,9 @@ class ForwardsDefinitions:
         check_callable(fun, type(self).__name__)
         wrapping(fun, updated=())(self)  # pyright: ignore[reportArgumentType]  # subclasses are called
         self.fun = fun
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return name_in_pickles(self) or super().__reduce_ex__(protocol)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("def") and "fun" in self.__dict__:

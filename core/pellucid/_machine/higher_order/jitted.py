@@ -210,6 +210,22 @@ class Jitted:
             self.keep_unused, self.device, self.compiler_options, self.in_shardings, self.out_shardings,
         )  # fmt: skip
 
+    def call_of_jit(self) -> tuple[Function, tuple[Function]]:
+        """(`jit` with the options of this function, (the user's function,)), as which it is pickled."""
+        spec = self.spec
+        options = {
+            "static_argnums": spec.static_nums, "static_argnames": spec.static_names,
+            "donate_argnums": spec.donated_nums, "donate_argnames": spec.donated_names,
+            "inline": self.inline, "keep_unused": self.keep_unused, "device": self.device,
+            "compiler_options": dict(self.compiler_options), "in_shardings": _as_stated(self.in_shardings),
+            "out_shardings": _as_stated(self.out_shardings),
+        }  # fmt: skip
+        options = {name: value for name, value in options.items() if value}
+        return functools.partial(jit, **options) if options else jit, (spec.function,)
+
+    def __reduce__(self) -> Any:
+        return _jitted_of, self.call_of_jit()
+
     def cache_miss(self, *args: Any, **kwargs: Any) -> Any:
         """Callback of C++ for a call without an executable: (results, fast path that runs without Python, or None)."""
         try:
@@ -491,6 +507,14 @@ class Jitted:
         self._publish_miss(miss, None)
 
 
+def _as_stated(placements: Stated | None) -> Any:
+    return None if placements is None else placements.tree.unflatten(placements.leaves)
+
+
+def _jitted_of(make: Function, arguments: tuple[Function]) -> Jitted:
+    return make(*arguments).jitted
+
+
 _all_jitted: weakref.WeakSet[Jitted] = weakref.WeakSet()
 _users_programs: weakref.WeakSet[TracedProgram] = weakref.WeakSet()
 
@@ -576,6 +600,18 @@ def jit(
 def callable_of(jitted: Jitted, fun: Function) -> Any:
     """The C++ callable of a jitted function, with its stages as attributes."""
     spec = jitted.spec
+    call = _bare_callable(jitted)
+    if spec.static_nums or spec.static_names or spec.donated_nums or spec.donated_names:
+        call = wrapped(call, spec, spec.donated_nums)
+    else:
+        call.made_by = jitted.call_of_jit
+    functools.update_wrapper(call, fun)
+    return with_stages(call, jitted)
+
+
+def _bare_callable(jitted: Jitted) -> Any:
+    """The C++ callable of a jitted function."""
+    spec, fun = jitted.spec, jitted.spec.function
     call = make_call(
         spec.name,
         fun,
@@ -587,10 +623,8 @@ def callable_of(jitted: Jitted, fun: Function) -> Any:
         shared_entries if compares_by_identity(fun) else None,
     )
     jitted.callable = weakref.ref(call)
-    if spec.static_nums or spec.static_names or spec.donated_nums or spec.donated_names:
-        call = wrapped(call, spec, spec.donated_nums)
-    functools.update_wrapper(call, fun)
-    return with_stages(call, jitted)
+    call.made_by = lambda: (_bare_callable, (jitted,))
+    return call
 
 
 def with_stages(call: Any, jitted: Jitted) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, Self
 from pellucid._machine.base import ArgumentTypeError, Function, NameStack, block, wrapping
 from pellucid._machine.base.late import late
 from pellucid._machine.ir import Equation, Lineage
-from pellucid._machine.xla import flags
+from pellucid._machine.xla import by_name, flags
 
 
 class _LateTrace:
@@ -42,6 +42,9 @@ class Context(threading.local):
     """Those of `axes` that are mesh axes over which types say whether values vary."""
     unify: Any = None
     """Makes the operands of one equation vary over the same mesh axes; None where there is no checked axis."""
+
+    def __reduce__(self) -> Any:
+        return by_name(self)
 
 
 context = Context()

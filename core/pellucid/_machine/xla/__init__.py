@@ -19,6 +19,7 @@ from .client import Client
 from .flags import trace_context, transfers_watched
 from .gpu_targets import GPU_TARGETS, gpu_target
 from .guards import let_through
+from .pickling import by_name, name_in_pickles
 from .plugins import PluginMissingError, compile_only_gpus
 from .profiling import module_id
 from .pytree import (

@@ -8,18 +8,23 @@ from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
+from .pickling import name_in_pickles
 from .pytree import default_registry
 
 CallCache = _jax.PjitFunctionCache
 PjitFunction = _jax.PjitFunction
 
 
-def _qualified_name(function: Any) -> str:
-    return function.__qualname__
+def _reduced(function: Any) -> Any:
+    """The name of a function that is found under it, else how it was made."""
+    name = name_in_pickles(function)
+    if name is None and hasattr(function, "made_by"):
+        return function.made_by()
+    return name or function.__qualname__  # which pickle then says is another object
 
 
-# As Python's functions, they are copied as themselves and pickled by name.
-copyreg.pickle(PjitFunction, _qualified_name)
+# As Python's functions, they are copied as themselves and pickled by name; those that have no name, by value.
+copyreg.pickle(PjitFunction, _reduced)
 
 COPIED_BY_PYTHON = object()
 """In place of an argument's layout: hand the argument to `shard_argument` if it is no array."""

@@ -10,6 +10,7 @@ from typing import Any
 from jaxlib import _jax
 
 from . import bootstrap
+from .pickling import by_name
 
 unset = _jax.config.unset
 
@@ -33,6 +34,9 @@ class RareFlag(_jax.config.Config):
     def __init__(self, name: str, value: Any, *, in_trace_key: bool = False) -> None:
         super().__init__(name, value, include_in_trace_context=in_trace_key)
         self._default = value
+
+    def __reduce__(self) -> Any:
+        return by_name(self)
 
     def set_global(self, value: Any) -> None:
         with _lock:

@@ -13,6 +13,7 @@ from typing import Any
 from jaxlib import _jax
 
 from . import flags
+from .pickling import by_name
 
 _guards = _jax.guard_lib
 _DISALLOW = _guards.TransferGuardLevel.DISALLOW
@@ -30,6 +31,9 @@ class GuardFlag:
     def __init__(self, attribute: str) -> None:
         self._attribute = attribute
         self._flag = flags.flag(f"pellucid_guard_{attribute}", self.default)
+
+    def __reduce__(self) -> Any:
+        return by_name(self)
 
     def known_to_cpp(self, level: Any) -> Any:
         """The level that C++ checks."""

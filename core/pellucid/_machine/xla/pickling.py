@@ -1,0 +1,60 @@
+"""Pickling of objects that exist once in each process: as the global of pellucid's that they are.
+
+Functions that transformations give are pickled by value, with the globals that they read.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import importlib
+import pickle
+import sys
+from types import FrameType
+from typing import Any
+
+from jaxlib import _jax
+
+
+def global_of(module: str, name: str) -> Any:
+    """The global `name` of a module."""
+    return getattr(importlib.import_module(module), name)
+
+
+def by_name(value: Any) -> tuple[Any, tuple[str, str]]:
+    """How a global of pellucid is pickled.
+
+    Raises: PicklingError if `value` is none.
+    """
+    for module_name, module in list(sys.modules.items()):
+        if module_name.startswith("pellucid."):
+            for name, each in list(vars(module).items()):
+                if each is value:
+                    return global_of, (module_name, name)
+    raise pickle.PicklingError(f"Can't pickle {value!r}: it is no global of pellucid")
+
+
+def name_in_pickles(value: Any) -> str | None:
+    """The name of a function's kind of object, within its module, if it is to be pickled by that, else None.
+
+    It is called by a reducer. Picklers as cloudpickle's have what `__main__` defines by value.
+    """
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
+    found: Any = sys.modules.get(module or "")
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is not value or (module == "__main__" and _pickles_by_value(sys._getframe(2))):
+        return None
+    return name
+
+
+def _pickles_by_value(caller: FrameType) -> bool:
+    pickler = caller.f_locals.get("self")
+    return isinstance(pickler, pickle.Pickler) and hasattr(pickler, "reducer_override")
+
+
+def _bound_method(method: Any) -> tuple[Any, ...]:
+    return getattr, (method.__self__, method.__name__)
+
+
+copyreg.pickle(_jax.config.Config, by_name)
+copyreg.pickle(type(_jax.pytree.PyTreeRegistry().flatten), _bound_method)
