@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("pellucid", "pellucid_kernel", "pellucid_viz", "pellucid_profiler")
-DATA = ["share/jupyter/kernels/pellucid/kernel.json"]
+DATA = ["share/jupyter/kernels/pellucid/kernel.json", "pellucid_start.pth", "pellucid_start.py"]
 if not os.environ.get("PELLUCID_SKIP_LABEXTENSION"):
     DATA.append("share/jupyter/labextensions/@pellucid/lab/package.json")
 

@@ -77,6 +77,9 @@ class _Recorded(ModuleType):
             private.asked_in_vain[f"{self.__name__}.{name}"] = f"{here}.{name}"
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
+    def __reduce__(self) -> Any:
+        return importlib.import_module, (self.__name__,)
+
 
 class _Served:
     """Loader of a module that exists under another name: it is the same object under both."""
@@ -209,7 +212,7 @@ _finder = Finder()
 def install(version: str | None = None) -> None:
     """Answer `import jax` by pellucid in this process from now on; a second call changes the version at most.
 
-    An installed jax stays unused. Modules of pellucid are served themselves, so `jax.numpy is pellucid.numpy`; they, their
+    Processes that this one starts do the same: the environment's PELLUCID_AS_JAX is 1 from then on. An installed jax stays unused. Modules of pellucid are served themselves, so `jax.numpy is pellucid.numpy`; they, their
     functions and classes say that they are of `jax`. `version` is what `jax.__version__` and the installed
     version are, by default what the environment's PELLUCID_AS_JAX_VERSION says, else the installed jaxlib's.
 
@@ -223,9 +226,17 @@ def install(version: str | None = None) -> None:
     version = version or os.environ.get("PELLUCID_AS_JAX_VERSION") or None
     if version is not None:
         versions.answer(version)
+    if _finder not in sys.meta_path:
+        _answer()
+    os.environ["PELLUCID_AS_JAX"] = (
+        "1"  # read by `pellucid_start` in the processes that this one starts
+    )
+    if version is not None:
+        os.environ["PELLUCID_AS_JAX_VERSION"] = version
+
+
+def _answer() -> None:
     module = sys.modules.get("jax")
-    if _finder in sys.meta_path:
-        return
     if module is not None and getattr(module, "__pellucid__", None) is None:
         raise SharedProcessError(
             "pellucid can't answer for jax: the real one was already imported in this process.\n"
@@ -233,6 +244,7 @@ def install(version: str | None = None) -> None:
         )
     for name in [n for n in sys.modules if n == "jax" or n.startswith("jax.")]:
         del sys.modules[name]
+    sys.meta_path[:] = [f for f in sys.meta_path if not hasattr(f, "answers_for_jax_later")]
     sys.meta_path.insert(0, _finder)
     identify_loaded()
 

@@ -50,6 +50,9 @@ class PrivateModule(ModuleType):
             owner, _, attribute = target.rpartition(".")
             setattr(resolved(owner), attribute, value)
 
+    def __reduce__(self) -> Any:
+        return importlib.import_module, (self.__name__,)
+
 
 class _Loader:
     """Makes a private module, which is empty until a name is asked for."""

@@ -61,8 +61,8 @@ def _is_a_question(caller: types.FrameType) -> bool:
 
 
 def install_refuser() -> None:
-    """Refuse `import jax` from now on, unless a stand-in for it is already loaded."""
-    if not any(isinstance(finder, _JaxRefuser) for finder in sys.meta_path):
+    """Refuse `import jax` from now on, unless pellucid is to answer for it as soon as it is asked for."""
+    if not any(hasattr(finder, "answers_for_jax_later") for finder in sys.meta_path):
         sys.meta_path.insert(0, _JaxRefuser())
 
 

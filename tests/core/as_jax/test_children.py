@@ -1,0 +1,135 @@
+"""Processes that a process starts whose `import jax` pellucid answers have the same answer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CORE = Path(__file__).parents[3] / "core"
+STARTS = """
+import site, sys
+site.addsitedir({folder!r})
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name == "jax":
+            raise ModuleNotFoundError("No module named 'jax'", name="jax")
+
+if {is_alone}:
+    sys.meta_path.insert(-1, Hidden())
+"""
+
+POOLS = """
+import multiprocessing, subprocess, sys
+import cloudpickle
+import jax, jax.numpy as jnp
+
+scaled = jax.jit(lambda x: 2 * x)
+
+def answer(x):
+    return hasattr(jax, "__pellucid__"), float(scaled(jnp.sin(x)))
+
+@jax.jit
+def jitted(x):
+    return scaled(x) + 1
+
+if __name__ == "__main__":
+    for method in ("spawn", "forkserver"):
+        with multiprocessing.get_context(method).Pool(1) as pool:
+            assert pool.map(answer, [0.0]) == [(True, 0.0)], method
+            assert pool.apply(jitted, (1.0,)) == 3 and pool.apply(jnp.sin, (0.0,)) == 0
+    program = "import pickle, sys; print(pickle.load(sys.stdin.buffer)())"
+    functions = answer, jitted, jax.vmap(lambda x: jax.grad(jnp.tanh)(x))
+    task = lambda: [functions[0](0.0), float(functions[1](1.0)), float(functions[2](jnp.zeros(2)).sum())]
+    done = subprocess.run([sys.executable, "-c", program], input=cloudpickle.dumps(task), capture_output=True)
+    assert done.stdout.decode().strip() == "[(True, 0.0), 3.0, 2.0]", done.stderr.decode()
+    print("done")
+"""
+
+TESTS = """
+import importlib.metadata
+import jax, jax.numpy as jnp
+
+def test_workers_have_it():
+    assert hasattr(jax, "__pellucid__") and importlib.metadata.version("jax") == jax.__version__
+"""
+
+BEFORE = """
+import sys
+assert not any(name.partition(".")[0] in ("pellucid", "jaxlib") for name in sys.modules)
+import importlib.metadata
+assert importlib.metadata.version("jax") == "0.11.0"
+import jax
+assert jax.__version__ == "0.11.0" and hasattr(jax, "__pellucid__")
+"""
+
+PELLUCID_FIRST = """
+import pellucid.numpy, jax
+assert jax.numpy is pellucid.numpy
+"""
+
+BOTH = """
+import pellucid.as_jax, types, sys
+sys.modules["jax"] = types.ModuleType("jax")
+pellucid.as_jax.install()
+"""
+
+
+@pytest.fixture(params=["both installed", "pellucid alone"])
+def environment(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    """Variables of processes that start as where the distribution is installed, with the reference or without."""
+    starts, site = tmp_path / "starts", tmp_path / "site"
+    for folder in (starts, site):
+        folder.mkdir()
+    (site / "pellucid_start.pth").write_bytes((CORE / "pellucid_start.pth").read_bytes())
+    text = STARTS.format(folder=str(site), is_alone=request.param == "pellucid alone")
+    (starts / "sitecustomize.py").write_text(text, encoding="utf-8")
+    path = os.pathsep.join([str(starts), str(CORE), os.environ.get("PYTHONPATH", "")])
+    return {**os.environ, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu"}
+
+
+def run(
+    environment: dict[str, str], *arguments: str, cwd: Path | None = None, **more: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], env={**environment, **more}, cwd=cwd,
+        capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+
+
+def test_workers_of_all_kinds_are_answered(environment, tmp_path):
+    script = tmp_path / "pools.py"
+    script.write_text(POOLS, encoding="utf-8")
+    process = run(environment, "-m", "pellucid.as_jax", str(script))
+    assert process.stdout == "done\n", process.stderr
+
+
+def test_workers_of_pytest_are_answered(environment, tmp_path):
+    (tmp_path / "pytest.ini").touch()
+    (tmp_path / "test_it.py").write_text(TESTS, encoding="utf-8")
+    command = "-m", "pellucid.as_jax", "-m", "pytest", "-q", "-n", "1", "-p", "no:cacheprovider"
+    process = run(environment, *command, cwd=tmp_path)
+    assert "1 passed" in process.stdout, process.stdout + process.stderr
+
+
+@pytest.mark.parametrize("program", [BEFORE, PELLUCID_FIRST], ids=["jax", "pellucid"])
+def test_a_variable_answers_from_the_start(environment, program):
+    options = {"PELLUCID_AS_JAX": "1", "PELLUCID_AS_JAX_VERSION": "0.11.0"}
+    process = run(environment, "-c", program, **options)
+    assert process.returncode == 0, process.stderr
+
+
+def test_without_the_variable_nothing_is_answered(environment):
+    program = "import sys; print('pellucid_start' in sys.modules)"
+    assert run(environment, "-c", program).stdout == "False\n"
+    assert run(environment, "-c", program, PELLUCID_AS_JAX="0").stdout == "False\n"
+
+
+def test_a_process_that_has_both_says_so_once(environment):
+    process = run(environment, "-c", BOTH)
+    assert process.stderr.count("Error:") == 1, process.stderr
+    assert "SharedProcessError: pellucid can't answer for jax" in process.stderr
