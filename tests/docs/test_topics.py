@@ -1,0 +1,70 @@
+"""Each topic of the reference's documentation has a page here, and every link of a page leads somewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+TOPICS = tomllib.loads((DOCS / "topics.toml").read_text(encoding="utf-8"))
+PAGES = sorted(path for path in DOCS.rglob("*.md") if path.parent.name != "api")
+MIN_TOPICS = 74
+"""Topics in the table of contents of the reference's documentation."""
+LINK = re.compile(r"\]\((?!\w+:|<)([^)\s]+)\)")
+
+
+def text_of(path: Path) -> str:
+    """A page's Markdown without its code blocks."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        cells = json.loads(text)["cells"]
+        text = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    return re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(path: Path) -> set[str]:
+    """Anchors of a page's headings, as MyST and code hosts make them."""
+    headings = re.findall(r"^#+ (.*)$", text_of(path), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def check(link: str, page: Path) -> None:
+    """The file that `link` of `page` names exists, and has the anchor."""
+    name, _, anchor = link.partition("#")
+    target = (page.parent / name).resolve() if name else page
+    assert target.exists(), f"{page.relative_to(ROOT)}: there is no {link}"
+    assert not anchor or anchor in anchors(target), f"{page.relative_to(ROOT)}: no #{anchor}"
+
+
+def test_every_topic_has_a_page() -> None:
+    links = {(group, topic): link for group in TOPICS for topic, link in TOPICS[group].items()}
+    assert len(links) >= MIN_TOPICS
+    for link in links.values():
+        check(link, DOCS / "topics.toml")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in LINK.findall(text_of(page)):
+        if not link.endswith(".html"):
+            check(link, page)
+
+
+def test_every_page_has_its_place() -> None:
+    contents = "\n".join(
+        (DOCS / name).read_text() for name in ("index.md", "see/index.md", "extend/index.md")
+    )
+    listed = set(re.findall(r"^(?:.*<)?([\w/-]+)>?$", contents, re.MULTILINE))
+    missing = [
+        path
+        for path in PAGES
+        if path.relative_to(DOCS).with_suffix("").as_posix() not in listed
+        and not (path.parent.name in ("see", "extend") and path.stem in listed)
+        and path.name != "index.md"
+    ]
+    assert not missing
