@@ -9,6 +9,13 @@ from pathlib import Path
 
 import pytest
 
+import pellucid as pl
+import pellucid.as_jax.kernels
+import pellucid.experimental.multihost_utils
+import pellucid.export
+import pellucid.extend.linear_util
+import pellucid_profiler  # noqa: F401  (its errors)
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 TOPICS = tomllib.loads((DOCS / "topics.toml").read_text(encoding="utf-8"))
@@ -53,6 +60,25 @@ def test_links_lead_somewhere(page: Path) -> None:
     for link in LINK.findall(text_of(page)):
         if not link.endswith(".html"):
             check(link, page)
+
+
+def classes_below(base: type) -> set[type]:
+    """The classes that derive from `base`."""
+    below = set(base.__subclasses__())
+    return below.union(*map(classes_below, below))
+
+
+def test_every_error_has_its_entry() -> None:
+    ours = {
+        e for e in classes_below(pl.errors.PellucidError) if e.__module__.startswith("pellucid")
+    }
+    names = {e.__name__.lower() for e in ours} | {
+        n.lower() for n in dir(pl.errors) if n[0].isupper()
+    }
+    page = DOCS / "errors.md"
+    assert not names - anchors(page)
+    for error in ours:
+        check(error.page, DOCS)
 
 
 def test_every_page_has_its_place() -> None:

@@ -48,6 +48,7 @@ def error(raised: BaseException) -> schema.ErrorRecord | None:
         ],
         where=where,
         do=do,
+        page=raised.page if isinstance(raised, PellucidError) else None,
         frames=list(_frames(raised.__traceback__)),
         traceback="".join(
             traceback.format_exception(type(raised), raised, _from_user(raised.__traceback__))

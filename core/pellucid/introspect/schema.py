@@ -551,6 +551,8 @@ class ErrorRecord(Record):
     """Those lines of `got` that say of one path what stands on either side."""
     where: str | None
     do: str | None
+    page: str | None
+    """Address of the class's entry in the documentation; None for errors that aren't pellucid's."""
     frames: list[ErrorFrameRecord]
     """Outermost first, as Python shows them."""
     traceback: str

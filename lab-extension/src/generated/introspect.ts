@@ -439,6 +439,8 @@ export interface ErrorRecord {
   readonly differences: readonly DifferenceRecord[];
   readonly where: string | null;
   readonly do: string | null;
+  /** Address of the class's entry in the documentation; None for errors that aren't pellucid's. */
+  readonly page: string | null;
   /** Outermost first, as Python shows them. */
   readonly frames: readonly ErrorFrameRecord[];
   /** The whole traceback as Python prints it. */

@@ -286,6 +286,7 @@ test('an error shows its lines, underlines what failed and hides the whole trace
     got: ['argument 0: f32[2,3]'],
     where: null,
     do: 'Transpose one.',
+    page: 'docs/errors.md#shapeerror',
     frames: [frame],
     traceback: 'Traceback …',
     schema_version: 1,
@@ -296,6 +297,7 @@ test('an error shows its lines, underlines what failed and hides the whole trace
   expect(root.querySelector('u')!.textContent).toBe('a @ b');
   expect(root.querySelector('details')!.open).toBe(false);
   expect(root.textContent).toContain('In[1], line 2, in f');
+  expect(root.textContent).toContain('More: docs/errors.md#shapeerror');
   mounted.dispose();
 });
 

@@ -45,6 +45,11 @@ def test_uncaught_exceptions_show_the_users_frames(program, mode):
     assert lines[-1].startswith("(Frames of pellucid are left out") == (mode == "auto")
 
 
+def test_errors_say_where_they_are_documented():
+    lines = printed("import pellucid as pl\npl.jit(lambda x: 1 if x else 0)(1.0)", "auto")
+    assert "(More: docs/errors.md#tracerboolconversionerror)" in lines[-2:]
+
+
 def raised(call):
     try:
         call()

@@ -257,10 +257,17 @@ def _error(record: ErrorRecord) -> str:
         for frame in record.frames
     )
     advice = "" if record.do is None else f"<p>{html.escape(record.do)}</p>"
+    page = "" if record.page is None else f"<p>More: {_address(record.page)}</p>"
     return (
-        f"<p><b>{html.escape(record.name)}</b>: {html.escape(record.what)}</p><ul>{got}</ul>{advice}{frames}"
+        f"<p><b>{html.escape(record.name)}</b>: {html.escape(record.what)}</p><ul>{got}</ul>{advice}{page}{frames}"
         f"<details><summary>The whole traceback</summary>{cut_text(record.traceback)}</details>"
     )
+
+
+def _address(page: str) -> str:
+    """A link to a page of a site; the path of a file as text."""
+    text = html.escape(page)
+    return f'<a href="{text}">{text}</a>' if page.startswith("https:") else f"<code>{text}</code>"
 
 
 _WRITERS: dict[str, Callable[[Any], str]] = {

@@ -218,6 +218,8 @@ def error_text(record: ErrorRecord) -> str:
         lines.append(f"  in {record.where}")
     if record.do is not None:
         lines.append(f"  {record.do}")
+    if record.page is not None:
+        lines.append(f"  (More: {record.page})")
     for frame in record.frames:
         lines += ["", f"{frame_title(frame)}:"]
         lines += [

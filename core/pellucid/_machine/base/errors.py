@@ -16,6 +16,8 @@ from pellucid._machine.xla import JaxRuntimeError
 _PUBLIC = "pellucid.errors"
 """Module in which users find the classes of errors that the machine raises."""
 JaxRuntimeError.__module__ = _PUBLIC
+ERRORS_PAGE = "docs/errors.md"
+"""Page of the documentation that has an entry for each class of errors: a file of the repository, or an address."""
 
 
 class PellucidError(Exception):
@@ -30,8 +32,12 @@ class PellucidError(Exception):
     """
 
     __module__ = _PUBLIC
+    page = f"{ERRORS_PAGE}#pelluciderror"
+    """Address of the class's entry in the documentation; of a class of a user, that of its base."""
 
     def __init_subclass__(cls) -> None:
+        if cls.__module__.partition(".")[0].startswith("pellucid"):
+            cls.page = f"{ERRORS_PAGE}#{cls.__name__.lower()}"
         if cls.__module__.startswith("pellucid._machine."):
             cls.__module__ = _PUBLIC
 

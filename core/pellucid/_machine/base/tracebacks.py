@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from . import config
+from .errors import PellucidError
 from .source import is_internal_file, is_user_file
 from .typing import Function
 
@@ -62,14 +63,20 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 
 @contextlib.contextmanager
 def filtered(error: BaseException) -> Iterator[None]:
-    """A block in which the exception and those that led to it have tracebacks without pellucid's frames."""
+    """A block in which the exception and those that led to it have tracebacks without pellucid's frames.
+
+    Its notes say so, and where its class is documented.
+    """
     whole = [(e, e.__traceback__) for e in _chain(error)]
     notes = getattr(error, "__notes__", None)
+    more = [f"(More: {error.page})"] if isinstance(error, PellucidError) else []
+    if config.traceback_filtering.value != "quiet_remove_frames":
+        more.append(_NOTE)
     try:
         for e, held in whole:
             e.__traceback__ = without_internal_frames(held)
-        if config.traceback_filtering.value != "quiet_remove_frames":
-            error.__notes__ = [*(notes or ()), _NOTE]
+        if more:
+            error.__notes__ = [*(notes or ()), *more]
         yield
     finally:
         for e, held in whole:

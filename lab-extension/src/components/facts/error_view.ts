@@ -24,6 +24,10 @@ export function errorView(record: ErrorRecord, { notebook }: ProgramEvents = {})
           )
         : null,
     record.do === null ? null : el('p', { class: 'pl-error-do' }, withCode(record.do)),
+    // Records of the first versions have no page.
+    (record.page ?? null) === null
+      ? null
+      : el('p', {}, 'More: ', addressOf(oneLine(record.page!, 200))),
     record.frames.map(frame => frameOf(frame, notebook)),
     el(
       'details',
@@ -32,6 +36,13 @@ export function errorView(record: ErrorRecord, { notebook }: ProgramEvents = {})
       el('pre', { class: 'pl-code' }, record.traceback),
     ),
   );
+}
+
+/** A link to a page of a site; the path of a file as text. */
+function addressOf(page: string): HTMLElement {
+  return page.startsWith('https:')
+    ? el('a', { href: page, target: '_blank', rel: 'noopener' }, page)
+    : el('code', {}, page);
 }
 
 /** One path of a tree with what stands on either side, and which words of it only one side has. */
