@@ -694,3 +694,102 @@ def test_derivatives_of_repeated_indices_are_of_the_write_that_stays(wrap):
     expected = np.diag([3.0, 1.0, 5.0])
     np.testing.assert_array_equal(pl.jacrev(wrap(function))(x), expected)
     np.testing.assert_array_equal(pl.jacfwd(wrap(function))(x), expected)
+
+
+def _halving(ref, start, stop):
+    """Writes and reads `ref` in a loop whose length is `stop - start`."""
+
+    def body(state):
+        i, total = state
+        ref[i % 3] = ref[(i + 1) % 3] / 2
+        return i + 1, total + ref[0]
+
+    return lax.while_loop(lambda s: s[0] < stop, body, (start, 0.0))
+
+
+def _made_inside(x, stop):
+    ref = pl.new_ref(x)
+    return _halving(ref, 0, stop), ref[...]
+
+
+def _tested_by_the_condition(x, stop):
+    ref = pl.new_ref(x)
+    lax.while_loop(lambda i: ref[0] < 7 * stop, lambda i: (ref.addupdate(1.5, 0), i + 1)[1], 0)
+    return ref[...]
+
+
+def _chosen_by_elements(x, stop):
+    ref = pl.new_ref(x)
+
+    def first():
+        ref[0] = ref[1] * 5
+
+    def rest():
+        ref[1:] = ref[1:] + stop
+
+    lax.cond(stop < 2, first, rest)
+    return ref[...]
+
+
+def _within_a_scan(x, stop):
+    ref = pl.new_ref(x)
+    out = lax.scan(lambda c, i: (c + _halving(ref, i, stop)[1], ref[i]), 0.0, jnp.arange(3))
+    return out, ref[...]
+
+
+@pytest.mark.parametrize("around", [lambda f: f, pl.jit])
+@pytest.mark.parametrize(
+    "function", [_made_inside, _tested_by_the_condition, _chosen_by_elements, _within_a_scan]
+)
+def test_elements_of_a_batch_write_as_if_each_were_alone(function, around):
+    x, stops = np.arange(12, dtype=np.float32).reshape(4, 3), np.array([1, 5, 0, 3])
+    batch = around(pl.vmap(function))(x, stops)
+    alone = [function(*pair) for pair in zip(x, stops, strict=True)]
+    for actual, *expected in zip(*map(pl.tree.leaves, (batch, *alone)), strict=True):
+        np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("around", [lambda f: f, pl.jit])
+def test_loops_that_end_apart_write_to_the_references_of_a_batch(around):
+    def program(stops):
+        ref = pl.new_ref(jnp.ones((3, 3)))
+        return pl.vmap(_halving, (0, None, 0))(ref, 0, stops), ref[...]
+
+    (steps, _), values = around(program)(np.array([0, 1, 3]))
+    assert steps.tolist() == [0, 1, 3]
+    assert values.tolist() == [[1, 1, 1], [0.5, 1, 1], [0.5, 0.5, 0.25]]
+
+
+def test_loops_that_end_apart_read_one_reference_and_do_not_write_to_it():
+    ref = pl.new_ref(X)
+    read = lambda n: lax.fori_loop(0, n, lambda i, total: total + ref[i], 0.0)
+    assert pl.vmap(read)(np.array([1, 4, 2])).tolist() == [0, 6, 1]
+    with pytest.raises(EffectsError, match="to one reference for all"):
+        pl.vmap(lambda n: _halving(ref, 0, n))(np.array([1, 2]))
+
+
+def _elevenfold(v):
+    """3 v + 8 v, by loops over references."""
+    ref = pl.new_ref(v)
+
+    def doubled(i, factor):
+        ref[...] = ref[...] * factor
+        return factor
+
+    lax.fori_loop(0, 3, doubled, 2.0)
+    return ref[...] + 3 * v
+
+
+@pytest.mark.parametrize(
+    "around", [lambda f: f, pl.jit, lambda f: lambda v: pl.vmap(f)(v[None])[0]]
+)
+def test_rules_whose_tangents_go_through_loops_over_references(around):
+    function = pl.custom_jvp(_elevenfold)
+    function.defjvp(lambda primals, tangents: (_elevenfold(*primals), _elevenfold(*tangents)))
+    scanned = lambda v: lax.scan(lambda c, _: (function(c), None), v, None, 2)[0]
+    for f, factor in (function, 11), (scanned, 121):
+        squares = lambda v, f=f: (f(v) ** 2).sum()
+        x = np.array([1, 2, 3], np.float32)
+        np.testing.assert_allclose(around(pl.grad(squares))(x), 2 * factor**2 * x)
+        np.testing.assert_allclose(around(pl.hessian(squares))(x), 2 * factor**2 * np.eye(3))
+        np.testing.assert_allclose(around(lambda v, f=f: pl.jvp(f, (v,), (v,))[1])(x), factor * x)

@@ -100,7 +100,9 @@ from .bodies import (
 from .calls import chosen, without_calls
 from .structured import (
     Structured,
+    batched_on_values,
     marks,
+    uses_state,
     with_common_consts,
     with_common_inputs,
     with_forwarded,
@@ -364,6 +366,8 @@ def _all_branches(
 
     Where an element doesn't choose a branch, no derivative flows through its operands: NaNs of that branch would.
     """
+    if uses_state(cond_p.effects((), params)):
+        return batched_on_values(cond_p, axis, operands, dims, params)
     check_batched_effects("cond", cond_p.effects((), params))
     if params.branches_platforms is not None:
         index = bind1(platform_index_p, params=PlatformIndexParams(params.branches_platforms))

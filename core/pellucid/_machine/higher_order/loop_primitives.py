@@ -32,7 +32,6 @@ from pellucid._machine.ir import (
     Role,
     Slot,
     Slots,
-    StateEffect,
     Values,
     Zero,
     consecutive,
@@ -81,7 +80,9 @@ from .bodies import check_batched_effects, unguarded
 from .calls import chosen
 from .structured import (
     Structured,
+    batched_on_values,
     remembered_on_program,
+    uses_state,
     with_linear_part,
     with_settled_carry,
 )
@@ -648,7 +649,7 @@ class While(Linearized, Structured[WhileParams]):
         return paired(bind(self, *operands, params=both), carried)
 
     def linearize(self, trace, primals, tangents, params):
-        if any(isinstance(effect, StateEffect) for effect in self.effects((), params)):
+        if uses_state(self.effects((), params)):
             raise EffectsError(
                 "reverse mode can't go through a `while_loop` that uses references: it would run twice.",
                 do="Use `scan`, or `fori_loop` with bounds that are Python ints; forward mode (jvp) works as it is.",
@@ -686,6 +687,8 @@ class While(Linearized, Structured[WhileParams]):
             if out_batched == carry_batched:
                 break
             carry_batched = out_batched
+        if ends_apart and uses_state(self.effects((), params)):
+            return batched_on_values(self, axis, operands, dims, params)
         carry = aligned_at(axis, carry, carry_dims, inner)
         if ends_apart:
             cond_consts = [*condition.consts, *cond_consts]

@@ -18,7 +18,6 @@ from pellucid._machine.ir import (
     Jaxpr,
     Mask,
     Operands,
-    StateEffect,
     Values,
     Var,
     remove_dead_equations,
@@ -63,7 +62,7 @@ from .calls import (
 )
 from .custom_rules import CustomCall
 from .remat_policies import Offloadable, Policy, decision, nothing_saveable
-from .structured import remembered_on_program, with_forwarded
+from .structured import remembered_on_program, uses_state, with_forwarded
 
 # The primitive --------------------------------------------------------------------------------------
 
@@ -89,7 +88,7 @@ class Remat(ProgramCall[RematParams]):
 
     def linearize(self, trace, primals, tangents, params):
         mask = tuple(nonzero_mask(tangents))
-        if any(isinstance(effect, StateEffect) for effect in params.jaxpr.effects):
+        if uses_state(params.jaxpr.effects):
             raise EffectsError(
                 "checkpoint can't be differentiated where a function with its own derivative uses references.",
                 got=", ".join(type_of(x).text() for x in primals if is_reference(x)),

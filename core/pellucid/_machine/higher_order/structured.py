@@ -16,6 +16,7 @@ from pellucid._machine.ir import (
     CONTROL,
     Avals,
     ClosedJaxpr,
+    Effects,
     Group,
     HigherOrderPrimitive,
     Jaxpr,
@@ -28,14 +29,16 @@ from pellucid._machine.ir import (
     Role,
     Slot,
     Slots,
+    StateEffect,
     Values,
     rearranged,
     remove_dead_equations,
 )
-from pellucid._machine.tracing import Cell, bind, discharged, held, type_of
+from pellucid._machine.tracing import Cell, bind, discharged, held, on_values, type_of
 from pellucid._machine.transforms import (
     D,
     Derived,
+    batch_flat,
     paired,
     remembered,
 )
@@ -130,6 +133,22 @@ class Structured(OnReferences, HigherOrderPrimitive[P]):
             results=list(compress(equation.results, used_results)),
             params=self.with_slots(equation.params, pruned),
         )
+
+
+def batched_on_values(
+    primitive: Structured[P], axis: Any, operands: Operands, dims: Sequence[Any], params: P
+) -> tuple[Values, list[Any]]:
+    """(results, batch axes) of an equation on references whose elements go different ways.
+
+    It becomes one on values: what an element doesn't write is chosen as results are.
+    """
+    one = lambda *elements: on_values(primitive, elements, params, operands)
+    return batch_flat(one, axis, operands, dims)
+
+
+def uses_state(effects: Effects) -> bool:
+    """Whether some of `effects` are uses of references."""
+    return any(isinstance(effect, StateEffect) for effect in effects)
 
 
 def _resized(groups: Sequence[Group], sizes: Iterable[int]) -> tuple[Group, ...]:

@@ -27,6 +27,7 @@ from .discharge import (
     held,
     inline_on_cells,
     is_reference,
+    on_values,
     without_references,
 )
 from .execution_plan import ExecutionPlan, execution_plan

@@ -137,6 +137,24 @@ def _discharged(jaxpr: Jaxpr, passed: frozenset[int]) -> Discharged:
     return Discharged(ClosedJaxpr(constants_as_inputs(program)), consts, written)
 
 
+def on_values(
+    primitive: Any, operands: Operands, params: Any, identities: Operands | None = None
+) -> Results:
+    """Results of an equation on values: references among its operands are read before it and written after it.
+
+    `identities` has one object per operand, equal ones where it is one reference; by default the operands.
+    """
+    named = {id(k): x for k, x in strict_zip(identities or operands, operands) if is_reference(x)}
+    cells = {key: Cell(x.aval.methods["get"](x)) for key, x in named.items()}
+    before = {key: cell.value for key, cell in cells.items()}
+    held_in = [cells.get(id(k), x) for k, x in strict_zip(identities or operands, operands)]
+    results = primitive.discharge(tuple(held_in), params)
+    for key, x in named.items():
+        if cells[key].value is not before[key]:
+            x.aval.methods["set"](x, cells[key].value)
+    return results
+
+
 def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, keep: bool) -> None:
     """Write the equations of `jaxpr` into `trace`, and what its variables are into `values`.
 

@@ -78,6 +78,7 @@ from pellucid._machine.tracing import (
     execution_plan,
     is_reference,
     name_of,
+    on_values,
     plumbing,
     replay,
     type_of,
@@ -597,6 +598,8 @@ class RuleTrace(Trace):
             return replay(body, (), *operands)
         # Being linear, it is its own derivative at zero: there linear operands are tangents, the others primals.
         linear = [_belongs(x, self.linear) for x in operands]
+        if any(is_linear and is_reference(x) for is_linear, x in strict_zip(linear, operands)):
+            return on_values(primitive, operands, params)
         at = [zeros(x.aval) if t else x for x, t in strict_zip(operands, linear)]
         tangents = [x if t else zero_of(x) for x, t in strict_zip(operands, linear)]
         with use_trace(self.parent):
