@@ -204,9 +204,7 @@ def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
             "pallas.empty takes no out_sharding.", got=f"got {out_sharding!r:.60}"
         )
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    return asarray(
-        undefined(shaped_array(sizes, dtypes.canonicalize(dtypes.check_user_dtype(dtype, "empty"))))
-    )
+    return asarray(undefined(shaped_array(sizes, dtypes.check_user_dtype(dtype, "empty"))))
 
 
 def empty_like(x: Any) -> Any:

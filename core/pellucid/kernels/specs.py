@@ -64,9 +64,7 @@ class Space(enum.Enum):
     def __call__(self, shape: Sequence[int], dtype: Any) -> MemoryRef:
         """Scratch of `shape` and `dtype` in this memory."""
         return MemoryRef(
-            shaped_array(
-                tuple(shape), dtypes.canonicalize(dtypes.check_user_dtype(dtype, "scratch"))
-            ),
+            shaped_array(tuple(shape), dtypes.check_user_dtype(dtype, "scratch")),
             self,
         )
 

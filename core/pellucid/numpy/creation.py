@@ -104,7 +104,6 @@ def array(
             f"arrays have no memory order, got order={order!r}.", do="Leave it out."
         )
     new_dtype = None if dtype is None else dtypes.check_user_dtype(dtype, "array")
-    new_dtype = None if new_dtype is None else _canonical(new_dtype)
     place = _place(device, out_sharding)
     result = _as_array(object, new_dtype)
     if copy and result is object:
@@ -113,12 +112,6 @@ def array(
         result = _placed(result, place, "array")
     ndim = type_of(result).ndim
     return result if ndim >= ndmin else expand_dims(result, range(ndmin - ndim))
-
-
-def _canonical(dtype: Any) -> Any:
-    return (
-        dtype if isinstance(dtype, dtypes.ExtendedDType) else dtypes.canonicalize(np.dtype(dtype))
-    )
 
 
 def _as_array(x: Any, dtype: Any) -> Any:
@@ -130,7 +123,7 @@ def _as_array(x: Any, dtype: Any) -> Any:
         aval = type_of(x)
         if dtype is not None and (aval.dtype != dtype or aval.weak_type):
             if isinstance(x, (np.ndarray, np.generic)):
-                return from_host(np.asarray(x).astype(dtype))
+                return from_host(np.asarray(x).astype(dtype), dtype=dtype)
             return convert_element_type(x, dtype)
         if isinstance(x, (np.ndarray, np.generic)):
             return from_host(np.asarray(x))
@@ -177,7 +170,7 @@ def _from_host_sequence(x: Any, leaves: list[Any], dtype: Any) -> Any:
         raise ArgumentValueError(
             "jnp.array got a ragged or unreadable sequence.", got=str(error)
         ) from None
-    return from_host(host)
+    return from_host(host, dtype=host.dtype)
 
 
 def _type_pair(x: Any) -> tuple[Any, bool]:
@@ -271,7 +264,7 @@ def canonical_shape(shape: ShapeLike, name: str) -> tuple[int, ...]:
 
 
 def _dtype(dtype: Any, default: Any, name: str) -> Any:
-    return _canonical(dtypes.check_user_dtype(dtype, name)) if dtype is not None else default
+    return dtypes.check_user_dtype(dtype, name) if dtype is not None else default
 
 
 def zeros(
@@ -353,6 +346,20 @@ def full(
     return _all_equal("full", shape, fill_value, dtype, device, out_sharding)
 
 
+def number_for(x: Any, dtype: Any) -> Any:
+    """`x` for a result of `dtype`: a number, where that has 64 bits that numbers don't have now, as an array of it."""
+    is_wide = dtypes.canonicalize(dtype) != dtype
+    return scalar(x, dtype) if is_wide and isinstance(x, (int, float, complex, np.generic)) else x
+
+
+def _numbers_for(name: str, dtype: DTypeLike | None, *values: ArrayLike) -> list[Any]:
+    """`values` to compute with for a result of the dtype that a user asks for."""
+    if dtype is None:
+        return [*values]
+    computed = dtypes.to_inexact_dtype(_dtype(dtype, None, name))
+    return [number_for(x, computed) for x in values]
+
+
 def _all_equal(
     name: str,
     shape: ShapeLike,
@@ -370,7 +377,7 @@ def _all_equal(
     _check_fill(name, fill_value, chosen)
     if type(fill_value) is int and not weak_type:
         fill_value = _wrapped(fill_value, chosen)
-    result = _full(fill_value, sizes, chosen, weak_type)
+    result = _full(number_for(fill_value, chosen), sizes, chosen, weak_type)
     return result if place is None else _placed(result, place, name)
 
 
@@ -621,9 +628,9 @@ def linspace(
         raise ArgumentValueError(
             f"jnp.linspace needs a number of samples that is not negative, got {num}."
         )
-    values, step = _linspace(
-        start, stop, num, endpoint, None if dtype is None else _dtype(dtype, None, "linspace"), axis
-    )
+    chosen = None if dtype is None else _dtype(dtype, None, "linspace")
+    start, stop = _numbers_for("linspace", dtype, start, stop)
+    values, step = _linspace(start, stop, num, endpoint, chosen, axis)
     values = values if device is None else _placed(values, device, "linspace")
     return (values, step) if retstep else values
 
@@ -683,6 +690,7 @@ def logspace(
     >>> logspace(0, 3, 4)
     Array([   1.,   10.,  100., 1000.], dtype=float32)
     """
+    start, stop, base = _numbers_for("logspace", dtype, start, stop, base)
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     base, exponents = promote_dtypes_inexact("logspace", base, exponents)
     result = arithmetic.pow(base, exponents)
@@ -709,6 +717,7 @@ def geomspace(
     Array([  1.,   4.,  16.,  64., 256.], dtype=float32)
     """
     check_promotion("geomspace", start, stop)
+    start, stop = _numbers_for("geomspace", dtype, start, stop)
     start, stop = broadcast_arrays("geomspace", *promote_dtypes_inexact("geomspace", start, stop))
     sign = arithmetic.sign(start)
     logs = linspace(

@@ -19,7 +19,7 @@ from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
-from .creation import asarray
+from .creation import asarray, number_for
 from .cumulative import cumsum
 from .elementwise import absolute, clip, not_equal, remainder
 from .joining import concatenate, stack
@@ -227,6 +227,7 @@ def unwrap(
         raise ArgumentValueError("jnp.unwrap needs real numbers.", got=f"got {aval.text()}")
     axis = canonical_axis(axis, aval.ndim)
     aval_of("unwrap", period, 3)
+    period = number_for(period, dtypes.to_inexact_dtype(aval.dtype))
     return _unwrap(p, period / 2 if discont is None else discont, period, axis)
 
 

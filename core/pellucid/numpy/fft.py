@@ -30,6 +30,7 @@ from pellucid._machine.primitives import arithmetic
 from pellucid._machine.primitives.assembly import pad
 from pellucid._machine.primitives.conversion import conj
 from pellucid._machine.primitives.creation import zero_like_elements
+from pellucid._machine.primitives.families import scalar
 from pellucid._machine.primitives.fourier import MAX_AXES, FftType, fft as lax_fft
 from pellucid._machine.primitives.movement import broadcast_in_dim, transpose
 from pellucid._machine.primitives.slicing import slice_in_dim
@@ -426,7 +427,7 @@ def _empty(
         shape[axes[-1]] = lengths[-1] // 2 + 1
     is_real = kind is FftType.IRFFT
     dtype = (dtypes.to_floating_dtype if is_real else dtypes.to_complex_dtype)(aval.dtype)
-    return broadcast_in_dim(dtype.type(0), shape, ())
+    return broadcast_in_dim(scalar(0, dtype), shape, ())
 
 
 def _several(x: ArrayLike, kind: FftType, lengths: tuple[int, ...]) -> Any:

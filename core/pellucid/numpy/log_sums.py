@@ -10,6 +10,7 @@ import numpy as np
 from pellucid._machine.base import ArrayLike, dtypes, library_code, public_functions
 from pellucid._machine.higher_order.custom_derivatives import custom_jvp
 from pellucid._machine.primitives.conversion import stop_gradient
+from pellucid._machine.primitives.families import scalar
 from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.arrays import Array
 
@@ -104,7 +105,7 @@ def logmeanexp(
     shape = type_of(x).shape
     if where is None:
         count = math.prod(shape[i] for i in canonical_axes(axis, len(shape)))
-        return total - log(np.asarray(count, type_of(total).dtype)[()])
+        return total - log(scalar(count, type_of(total).dtype))
     counted = broadcast_to(where, shape)
     count = sum(
         counted, axis=axis, keepdims=keepdims, dtype=dtypes.to_floating_dtype(type_of(total).dtype)

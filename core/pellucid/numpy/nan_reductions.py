@@ -10,6 +10,7 @@ import numpy as np
 from pellucid._machine.base import ArrayLike, DTypeLike, dtypes, public_functions
 from pellucid._machine.ir import ShapedArray
 from pellucid._machine.primitives import arithmetic, cumulative, logical
+from pellucid._machine.primitives.families import scalar
 from pellucid._machine.primitives.movement import broadcast_in_dim
 from pellucid._machine.primitives.reduction import argmax as lax_argmax, argmin as lax_argmin
 from pellucid._machine.tracing import type_of
@@ -52,7 +53,8 @@ def _without_nan(name: str, a: ArrayLike, identity: Callable[[Any], Any]) -> Any
     if not _has_nan(aval):
         return a
     is_nan = logical.ne(a, a)
-    return logical.select(is_nan, broadcast_in_dim(identity(aval.dtype), aval.shape, ()), a)
+    filler = scalar(identity(aval.dtype), aval.dtype)
+    return logical.select(is_nan, broadcast_in_dim(filler, aval.shape, ()), a)
 
 
 def _present(a: ArrayLike) -> Any:
@@ -182,7 +184,7 @@ def _extreme(
         return result
     none = reduced(name, AND, logical.ne(a, a), axis, _BOOL, keepdims)
     return logical.select(
-        none, broadcast_in_dim(np.asarray(np.nan, aval.dtype)[()], aval.shape, ()), result
+        none, broadcast_in_dim(scalar(np.nan, aval.dtype), aval.shape, ()), result
     )
 
 

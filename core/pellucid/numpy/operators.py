@@ -145,11 +145,6 @@ def astype(
         if dtype is not None
         else dtypes.default_float_dtype()
     )
-    new_dtype = (
-        new_dtype
-        if isinstance(new_dtype, dtypes.ExtendedDType)
-        else dtypes.canonicalize(np.dtype(new_dtype))
-    )
     result = creation.array(_converted(x, new_dtype), copy=copy)
     return result if device is None else creation.asarray(result, device=device)
 

@@ -122,7 +122,7 @@ def number_type(name: str, x: Any, position: int = 0) -> ShapedArray:
 def canonical(name: str, x: ArrayLike) -> tuple[Any, ShapedArray]:
     """`x`, of numbers, and its type, elements of 64 bits being converted to 32 while 64-bit dtypes are off."""
     aval = number_type(name, x)
-    dtype = dtypes.canonicalize(aval.dtype)
+    dtype = dtypes.canonicalize_explicit(aval.dtype)
     return (x, aval) if dtype == aval.dtype else (convert(x, aval, dtype), aval.update(dtype=dtype))
 
 

@@ -83,7 +83,7 @@ def wide(dtype: np.dtype) -> Any:
     return np.dtype(np.float32) if dtype.name in _HALF else dtype
 
 
-def masked(name: str, a: ArrayLike, where: ArrayLike | None, neutral: ArrayLike) -> Any:
+def masked(name: str, a: ArrayLike, where: ArrayLike | None, neutral: Any) -> Any:
     """`a` with the scalar `neutral` where `where` is false; both broadcast."""
     if where is None:
         return a
@@ -96,7 +96,8 @@ def masked(name: str, a: ArrayLike, where: ArrayLike | None, neutral: ArrayLike)
         )
     shape = broadcast_shapes(mask.shape, aval.shape)
     where = where if mask.ndim == 0 else broadcast_to(where, shape)
-    return logical.select(where, broadcast_to(a, shape), broadcast_in_dim(neutral, shape, ()))
+    filler = scalar(neutral, aval.dtype)
+    return logical.select(where, broadcast_to(a, shape), broadcast_in_dim(filler, shape, ()))
 
 
 class Kind(NamedTuple):

@@ -840,8 +840,9 @@ check_static_indices = Option(
 )
 explicit_x64_dtypes = Option(
     "warn",
-    "What happens where a 64-bit dtype is asked for while they are off: 'warn' or 'error'.",
-    lambda value: _one_of("warn", "error")(str(getattr(value, "name", value)).lower()),
+    "What happens where a 64-bit dtype is asked for while they are off: 'warn', 'error' or 'allow'.",
+    lambda value: _one_of("warn", "error", "allow")(str(getattr(value, "name", value)).lower()),
+    in_trace_key=True,
 )
 logging_level = Option(
     "NOTSET",

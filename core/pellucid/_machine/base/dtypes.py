@@ -219,6 +219,7 @@ NARROWED = {
 }  # fmt: skip
 """The 32-bit dtype of each 64-bit one."""
 _x64 = flags.enable_x64
+_explicit_x64 = config.explicit_x64_dtypes.state
 
 
 def is_inexact(dtype: Any) -> bool:
@@ -240,6 +241,16 @@ def tangent_dtype(dtype: Any) -> np.dtype:
 def canonicalize(dtype: Any) -> Any:
     """`dtype`, narrowed to 32 bits where 64-bit types are off."""
     return dtype if _x64.value else NARROWED.get(dtype, dtype)
+
+
+def _keeps_64_bits() -> bool:
+    """Whether arrays, and dtypes that are asked for by name, keep 64 bits; numbers and NumPy's arrays may not."""
+    return _x64.value or _explicit_x64.value == "allow"
+
+
+def canonicalize_explicit(dtype: Any) -> Any:
+    """`dtype`, of an array or asked for by name, narrowed to 32 bits unless 64 are on or allowed where they are explicit."""
+    return dtype if _keeps_64_bits() else NARROWED.get(dtype, dtype)
 
 
 def item_bytes(dtype: Any) -> int:
@@ -432,7 +443,7 @@ def check_user_dtype(dtype: DTypeLike, caller: str) -> DType | ExtendedDType:
     if isinstance(dtype, ExtendedDType):
         return dtype
     requested = _supported(dtype, caller)
-    canonical = canonicalize(requested)
+    canonical = canonicalize_explicit(requested)
     if canonical != requested:
         what = f"Explicitly requested dtype {requested} requested in {caller} is not available"
         do = "Switch 64-bit dtypes on with the option `jax_enable_x64`, or ask for a 32-bit one."
@@ -485,7 +496,7 @@ def dtype_of(x: Any) -> DType | ExtendedDType:
         return check_user_dtype(x, "dtype")
     dtype = getattr(x, "dtype", None)
     if dtype in SUPPORTED:
-        return canonicalize(dtype)
+        return canonicalize_explicit(dtype) if hasattr(x, "aval") else canonicalize(dtype)
     if isinstance(dtype, ExtendedDType):
         return dtype
     for scalar_class in _PYTHON_DTYPES:
@@ -666,11 +677,13 @@ def promote(operands: tuple[OperandType, ...]) -> OperandType:
     >>> promote(((np.dtype("int8"), False), (np.dtype("float32"), True)))
     (dtype('float32'), True)
     """
-    return _promoted(operands, *_lattice_options())
+    return _promoted(operands, *_lattice_options(), _keeps_64_bits())
 
 
 @cached(8192)
-def _promoted(operands: tuple[OperandType, ...], is_strict: bool, x64: bool) -> OperandType:
+def _promoted(
+    operands: tuple[OperandType, ...], is_strict: bool, x64: bool, keeps_64: bool
+) -> OperandType:
     first = operands[0]  # of equal types, also of 64 bits while these are off
     if all(operand == first for operand in operands[1:]) and not (
         is_strict and first[1] and len(operands) > 1
@@ -686,7 +699,7 @@ def _promoted(operands: tuple[OperandType, ...], is_strict: bool, x64: bool) -> 
     node = _least_upper_bound(nodes, is_strict, x64)
     if node in _WEAK_TYPES:
         return python_scalar_dtype(node), True
-    return canonicalize(node), all_weak and node != BOOL
+    return node if keeps_64 else NARROWED.get(node, node), all_weak and node != BOOL
 
 
 def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
@@ -725,7 +738,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     if not args:
         raise ValueError("result_type: needs at least one value or dtype.")
     result = lattice_result_type(*(default_float_dtype() if arg is None else arg for arg in args))
-    dtype = canonicalize_dtype(result[0], allow_extended_dtype=True)
+    dtype = canonicalize_explicit(result[0])
     return (dtype, result[1]) if return_weak_type_flag else dtype
 
 

@@ -24,6 +24,7 @@ from pellucid._machine.primitives.assembly import pad
 from pellucid._machine.primitives.contraction import dot_general
 from pellucid._machine.primitives.conversion import conj, converted, real, real_dtype
 from pellucid._machine.primitives.creation import broadcasted_iota, full_like
+from pellucid._machine.primitives.families import scalar
 from pellucid._machine.primitives.logical import eq, ge, select_n
 from pellucid._machine.primitives.movement import (
     aligned_at,
@@ -145,7 +146,7 @@ class MatrixPrimitive(Primitive[P]):
 
     def empty(self, operands: Sequence[Any], results: Avals, params: P) -> list[Any]:
         """The results where an operand has no elements; by default zeros."""
-        return [broadcast_in_dim(r.dtype.type(0), r.shape, ()) for r in results]
+        return [broadcast_in_dim(scalar(0, r.dtype), r.shape, ()) for r in results]
 
 
 # Algebra ------------------------------------------------------------------------------------------

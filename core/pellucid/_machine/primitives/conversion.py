@@ -215,6 +215,9 @@ def convert_element_type(operand: Any, new_dtype: Any, weak_type: bool = False) 
 
 def converted(operand: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
     """`operand` as `dtype`; what derivatives use, so it warns of nothing."""
+    is_of_numpy = isinstance(operand, (np.ndarray, np.generic)) and not weak_type
+    if is_of_numpy and dtypes.canonicalize(dtype) != dtype:
+        return scalar(operand, dtype)  # not through the 32 bits that values of NumPy count for
     params = ConvertElementTypeParams(dtype, weak_type)
     return bind1(convert_element_type_p, operand, params=params)
 

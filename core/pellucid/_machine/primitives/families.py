@@ -48,7 +48,7 @@ from .varying import vary
 
 
 def scalar(value: Any, dtype: Any) -> Any:
-    """The number `value` with the dtype of an operand: a NumPy scalar, which programs show as a literal.
+    """The number, or NumPy array, `value` with the dtype of an operand: a NumPy scalar, which programs show as a literal.
 
     With 64 bits off, NumPy's numbers count as 32 bits wide. Beside an operand of 64 bits, it is an array.
 
@@ -58,7 +58,7 @@ def scalar(value: Any, dtype: Any) -> Any:
     host = np.asarray(value, dtype)[()]
     if dtypes.canonicalize(host.dtype) == host.dtype:
         return host
-    return bottom().number(host, shaped_array((), host.dtype))
+    return bottom().number(host, shaped_array(host.shape, host.dtype))
 
 
 # Kinds of elements that a primitive accepts; they are combined with `|`.

@@ -170,7 +170,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Ints) -> Any:
             )
         x = converted(x, dtypes.to_inexact_dtype(dtype))
     else:
-        x = converted(x, dtypes.canonicalize(dtypes.to_complex_dtype(dtype)))
+        x = converted(x, dtypes.canonicalize_explicit(dtypes.to_complex_dtype(dtype)))
     if not lengths:
         return x
     return bind1(fft_p, x, params=FftParams(kind, lengths))

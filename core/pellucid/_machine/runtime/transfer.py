@@ -83,11 +83,18 @@ _host_to_device = config.transfer_guard_host_to_device.state
 
 
 def from_host(
-    value: Any, *, weak_type: bool = False, sharding: Sharding | None = None
+    value: Any,
+    *,
+    weak_type: bool = False,
+    sharding: Sharding | None = None,
+    dtype: np.dtype | None = None,
 ) -> ArrayImpl:
-    """An array with the contents of a NumPy array or scalar, on `sharding` or the default device."""
+    """An array with the contents of a NumPy array or scalar, on `sharding` or the default device.
+
+    `dtype` is one that the user asked for: it may have 64 bits while arrays that are asked for none have 32.
+    """
     aval = type_of(value)
-    aval = shaped_array(aval.shape, aval.dtype, weak_type)
+    aval = shaped_array(aval.shape, aval.dtype if dtype is None else dtype, weak_type)
     committed = sharding is not None
     return put_host(value, aval, sharding or default_sharding(), committed)
 

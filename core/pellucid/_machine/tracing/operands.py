@@ -19,6 +19,7 @@ from pellucid._machine.base import (
 from pellucid._machine.ir import (
     AbstractValue,
     Literal,
+    Operands,
     shaped_array,
 )
 from pellucid._machine.xla import ARRAY_TYPES, ArrayImpl, flags
@@ -110,6 +111,23 @@ def typed(value: Any, aval: AbstractValue) -> Any:
 def value_of_literal(literal: Literal) -> Any:
     """The value of a literal, with the type that it has in its program."""
     return typed(literal.val, literal.aval)
+
+
+def at_full_width(operands: Operands) -> Operands:
+    """`operands`, values of NumPy among them as arrays of 64 bits if another operand is an array of their dtype.
+
+    While 64-bit types are off, they count as 32 bits wide; beside arrays that have 64 they keep what they hold.
+    """
+    if _x64.value:
+        return operands
+    wide = {x.aval.dtype for x in operands if hasattr(x, "aval")} & dtypes.NARROWED.keys()
+    are_wide = [isinstance(x, (np.ndarray, np.generic)) and x.dtype in wide for x in operands]
+    if not any(are_wide):
+        return operands
+    return tuple(
+        bottom().number(x, shaped_array(np.shape(x), x.dtype)) if is_wide else x
+        for x, is_wide in zip(operands, are_wide, strict=True)
+    )
 
 
 def types_of(values: Iterable[Any]) -> list[Any]:

@@ -9,6 +9,7 @@ import weakref
 from typing import Any
 
 from pellucid._machine.base import PellucidError, tracebacks
+from pellucid._machine.base.errors import DtypeError
 from pellucid._machine.ir import (
     NO_PARAMS,
     Operands,
@@ -23,6 +24,7 @@ from .execution_plan import ExecutionPlan
 from .operand_texts import name_operands
 from .operands import (
     as_operand,
+    at_full_width,
     type_handlers,
     types_of,
     value_types,
@@ -85,6 +87,9 @@ def bind(primitive: Primitive, *operands: Any, params: Any = NO_PARAMS) -> Value
     try:
         return context.trace.interpret(primitive, operands, params)
     except PellucidError as error:
+        wide = at_full_width(operands) if isinstance(error, DtypeError) else operands
+        if wide is not operands:
+            return context.trace.interpret(primitive, wide, params)
         if not isinstance(error, NotImplementedError):
             _check_types(primitive, operands, params, error)
         raise

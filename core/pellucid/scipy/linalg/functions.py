@@ -26,7 +26,9 @@ from pellucid._machine.linalg.qr import householder_product
 from pellucid._machine.linalg.solve import solve
 from pellucid._machine.linalg.svd import svd
 from pellucid._machine.linalg.triangular import triangular_solve
+from pellucid._machine.primitives.arithmetic import mul
 from pellucid._machine.primitives.assembly import pad
+from pellucid._machine.primitives.families import scalar
 from pellucid._machine.tracing import type_of
 from pellucid._machine.transforms.jvp import jvp
 from pellucid._machine.transforms.vmap import vmap
@@ -54,7 +56,8 @@ def _expm(a: Array, upper_triangular: bool, max_squarings: int) -> Array:
             f"The matrix exponential of {kind} isn't implemented.",
             do="Convert the matrix to float32 or float64.",
         )
-    limit, coefficients = _PADE[kind]
+    limit, integers = _PADE[kind]
+    coefficients = [scalar(n, a.dtype) for n in integers]
     norm = jnp.abs(a).sum(0).max(initial=0)
     n_squarings = jnp.maximum(0, jnp.ceil(jnp.log2(norm / limit)))
     scaled = a / (2**n_squarings).astype(a.dtype)
@@ -62,9 +65,9 @@ def _expm(a: Array, upper_triangular: bool, max_squarings: int) -> Array:
     squared = product(scaled, scaled)
     power, odd, even = identity, 0, 0
     for i in range(0, len(coefficients), 2):  # odd powers have `scaled` as a common factor
-        even = even + coefficients[i] * power
+        even = even + mul(power, coefficients[i])
         if i + 1 < len(coefficients):
-            odd = odd + coefficients[i + 1] * power
+            odd = odd + mul(power, coefficients[i + 1])
         power = product(power, squared) if i + 2 < len(coefficients) else power
     odd = product(scaled, odd)
     if upper_triangular:

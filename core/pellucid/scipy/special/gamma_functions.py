@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +18,7 @@ from pellucid._machine.base import (
     public_functions,
 )
 from pellucid._machine.primitives import formulas, special
+from pellucid._machine.primitives.families import scalar
 from pellucid._machine.primitives.formulas import (
     Term,
     exp,
@@ -567,7 +567,9 @@ def multigammaln(a: Any, d: int) -> Any:
     d = int(d)
     constant = d * (d - 1) / 4 * math.log(math.pi)
     terms = [gammaln(jnp.subtract(a, i / 2)) for i in range(d)]
-    return functools.reduce(operator.add, terms, constant) if d else jnp.zeros_like(gammaln(a))
+    if not d:
+        return jnp.zeros_like(gammaln(a))
+    return functools.reduce(jnp.add, terms, scalar(constant, terms[0].dtype))
 
 
 def bernoulli(n: int) -> Array:
