@@ -790,8 +790,9 @@ def _triangle(name: str, m: ArrayLike, k: ArrayLike) -> Any:
 
 def _triangle_of(m: ArrayLike, k: ArrayLike, upper: bool) -> Any:
     shape = _shape(m)
+    rows, columns = shape[-2:]
     k = arithmetic.sub(convert(k, type_of(k), np.dtype(np.int32)), np.int32(upper))
-    at_or_below = band(*shape[-2:], k, np.dtype(bool), "ge")
+    at_or_below = band(rows, columns, k, np.dtype(bool), "ge")
     mask = movement.broadcast_in_dim(at_or_below, shape, (len(shape) - 2, len(shape) - 1))
     zeros = full_as(m, 0)
     return logical.select_n(mask, m, zeros) if upper else logical.select_n(mask, zeros, m)

@@ -699,7 +699,8 @@ def _promoted(
     node = _least_upper_bound(nodes, is_strict, x64)
     if node in _WEAK_TYPES:
         return python_scalar_dtype(node), True
-    return node if keeps_64 else NARROWED.get(node, node), all_weak and node != BOOL
+    dtype: Any = node if keeps_64 else NARROWED.get(node, node)
+    return dtype, all_weak and dtype != BOOL
 
 
 def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
