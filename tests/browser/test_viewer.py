@@ -11,8 +11,9 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 import pellucid as pl
 from pellucid_viz.render.html import plain_viewer, view_html, view_page, viewer_script
+from tests.browser.conftest import OUTPUT
 from tests.browser.layout import layout_faults
-from tests.introspect import sample_records
+from tests.introspect import sample_records, twelve_programs
 
 pytestmark = pytest.mark.browser
 
@@ -157,6 +158,18 @@ def test_a_program_opens_whole_and_readable(show: Show, sample: str, size: tuple
     assert legend is not None
     assert drawing is not None
     assert legend["y"] >= drawing["y"] + drawing["height"]
+
+
+@pytest.mark.parametrize("name", list(twelve_programs.PROGRAMS))
+@pytest.mark.parametrize(("width", "scheme"), [(420, "light"), (900, "dark"), (1600, "light")])
+def test_a_real_program_is_seen_whole_at_first(
+    show: Show, name: str, width: int, scheme: str
+) -> None:
+    page = show(name, size=(width, 700), scheme=scheme)
+    expect(items(page).first).to_be_attached()
+    expect(page.locator(".pl-minimap")).to_be_hidden()
+    expect(page.locator(".pl-busy")).to_have_count(0)
+    page.screenshot(path=OUTPUT / f"first_view_{name}_{width}_{scheme}.png")
 
 
 def test_the_strip_of_a_zoomed_graph_covers_nothing(show: Show) -> None:

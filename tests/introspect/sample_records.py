@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from tests.introspect import (
@@ -19,6 +20,7 @@ from tests.introspect import (
     sample_shardings as shardings,
     sample_stages as stages,
     traced_programs as traced,
+    twelve_programs as twelve,
 )
 
 SAMPLES: dict[str, Callable[[], object]] = {
@@ -79,6 +81,7 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "profile_comparison": lambda: profiles.comparison().record(),
     "profile_10k": lambda: profiles.session(10_000, 3, 2).record(),
     "profile_8_devices": lambda: profiles.session(60, 5, 8).record(),
+    **{name: partial(twelve.record, make) for name, make in twelve.PROGRAMS.items()},
 }
 
 

@@ -2,6 +2,7 @@
 
 import type { CostColumn } from '../generated/introspect';
 import type { Program } from './program';
+import { FLOPS_PER_BYTE } from './work';
 
 /** One quantity per equation, ready to be summed and coloured. */
 export interface Overlay {
@@ -105,9 +106,6 @@ export interface CriticalPath {
   /** For each value that is handed on along the path the equation that takes it. */
   readonly steps: ReadonlyMap<number, number>;
 }
-
-/** Operations that a device does while it moves one byte; only the balance matters here. */
-const FLOPS_PER_BYTE = 10;
 
 /**
  * The chain of dependent equations that takes longest, in each body, if everything else could run

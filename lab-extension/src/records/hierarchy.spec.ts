@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PROGRAMS, sampleProgram } from '../testing/samples';
+import { PROGRAMS, REAL_PROGRAMS, sampleProgram } from '../testing/samples';
 import { findRepeats } from './folding';
 import { Hierarchy, equationsOf, type Child, type Group, type Grouping } from './hierarchy';
 import { LevelReader } from './level';
@@ -111,6 +111,60 @@ describe('groups', () => {
       );
       expect(made.every(each => each === (index === 1))).toBe(true);
     });
+  });
+
+  test.each(REAL_PROGRAMS)(
+    'of %s hold every equation once, however short levels are',
+    name => {
+      const program = sampleProgram(name);
+      for (const most of [15, 7, 3]) {
+        const hierarchy = new Hierarchy(program, 'auto', true, most);
+        program.bodies.forEach((_, body) => {
+          for (const group of groupsIn(hierarchy.body(body))) {
+            expect(membersOf(group)).toEqual(Array.from(group.equations).sort((a, b) => a - b));
+          }
+        });
+      }
+    },
+    60_000,
+  );
+
+  test('fold siblings of several shapes, which one line makes', () => {
+    const [zeros] = new Hierarchy(sampleProgram('adam_loop')).body(0).children as Group[];
+    expect([zeros!.kind, zeros!.label, zeros!.copies.length]).toEqual([
+      'fold',
+      'zeros = broadcast_in_dim',
+      6,
+    ]);
+  });
+
+  test('keep steps of a chain apart', () => {
+    const program = sampleProgram('adam_loop');
+    const root = new Hierarchy(program).body(0);
+    const folds = groupsIn(root).filter(group => group.kind === 'fold');
+    for (const fold of folds.filter(each => each.label.includes('broadcast_in_dim'))) {
+      const made = fold.copies.map(copy => new Set(Array.from(copy.equations)));
+      fold.copies.forEach((copy, index) => {
+        const makers = Array.from(copy.equations).flatMap(equation =>
+          Array.from(program.operandsOf(equation), operand =>
+            operand >= 0 ? program.definers[operand]! : -1,
+          ),
+        );
+        const others = made.filter((_, other) => other !== index);
+        expect(makers.some(maker => others.some(set => set.has(maker)))).toBe(false);
+      });
+    }
+  });
+
+  test('name parts of a long level by what they are', () => {
+    const program = sampleProgram('wide');
+    const labels = program.bodies.flatMap((_, body) =>
+      groupsIn(new Hierarchy(program).body(body))
+        .filter(group => group.kind === 'lines')
+        .map(group => group.label),
+    );
+    expect(labels.length).toBeGreaterThan(0);
+    expect(labels.filter(label => /^\d+–\d+$/.test(label))).toEqual([]);
   });
 
   test('of a loop that Python unrolled are one fold', () => {

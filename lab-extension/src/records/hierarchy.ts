@@ -2,7 +2,7 @@
 
 import { findRepeats } from './folding';
 import type { Program } from './program';
-import { Wiring, equationSignatures, mix } from './signature';
+import { Wiring, equationSignatures, kindSignatures, mix } from './signature';
 import {
   LineStacks,
   MOST_MEMBERS,
@@ -10,8 +10,10 @@ import {
   isBackward,
   lineStretches,
   passesOf,
+  smallStretches,
   type Stretch,
 } from './stretches';
+import { workIn, workOf } from './work';
 
 /** What makes the groups of a program. */
 export type Grouping = 'scopes' | 'functions' | 'none';
@@ -20,7 +22,7 @@ export type GroupKind =
   | 'body' // a whole body
   | 'scope'
   | 'function'
-  | 'fold' // equal copies, one after the other
+  | 'fold' // copies that are equal, or that differ in their shapes only, one after the other
   | 'copy' // one copy of a fold
   | 'pass' // forward or backward
   | 'lines'; // neighbours from one line of the user, or from a few
@@ -66,6 +68,10 @@ export class Hierarchy {
   private readonly signatures: Int32Array;
   private readonly wiring: Wiring;
   private readonly lines: LineStacks;
+  /** Estimated work of each equation; null where the record has none. */
+  readonly work: Float64Array | null;
+  private readonly kindWiring: Wiring;
+  private readonly kinds: Int32Array;
   private readonly childSignatures = new Map<Group, number>();
   private nextId = 0;
 
@@ -73,11 +79,16 @@ export class Hierarchy {
     readonly program: Program,
     grouping: Grouping | 'auto' = 'auto',
     readonly folding = true,
+    /** Members of a level from which on neighbours are put together. */
+    readonly most = MOST_MEMBERS,
   ) {
     this.grouping = grouping === 'auto' ? preferredGrouping(program) : grouping;
     this.signatures = equationSignatures(program);
     this.wiring = new Wiring(program, this.signatures);
+    this.kinds = kindSignatures(program);
+    this.kindWiring = new Wiring(program, this.kinds);
     this.lines = new LineStacks(program);
+    this.work = workOf(program);
   }
 
   /** The group that holds all equations of a body. */
@@ -244,17 +255,25 @@ export class Hierarchy {
 
   /** Folds repeated members, then puts those of a line together where there are too many. */
   private tidy(children: Child[], body: number): Child[] {
-    const folded = this.folding ? this.fold(children, body) : children;
-    if (this.grouping === 'none' || folded.length <= MOST_MEMBERS) {
+    const equal = this.folding ? this.fold(children, body) : children;
+    if (this.grouping === 'none') {
+      return equal;
+    }
+    const folded = this.folding ? this.foldSiblings(equal, body) : equal;
+    if (folded.length <= this.most) {
       return folded;
     }
     const make = (parts: Child[], label: string): Child => {
       const equations = Int32Array.from(parts.flatMap(equationsOf));
-      const inner = parts.length > MOST_MEMBERS ? this.tidy(parts, body) : parts;
+      const inner = parts.length > this.most ? this.tidy(parts, body) : parts;
       return this.group('lines', label, body, inner, equations);
     };
     const byLine = this.together(folded, lineStretches(this.lines, folded), make);
-    return this.together(byLine, equalStretches(this.lines, byLine), make);
+    const { work, lines } = this;
+    const costs = byLine.map(child => (work === null ? NaN : workIn(work, equationsOf(child))));
+    const small = byLine.length > this.most ? smallStretches(lines, byLine, costs) : [];
+    const byCost = this.together(byLine, small, make);
+    return this.together(byCost, equalStretches(lines, byCost, this.most), make);
   }
 
   /** The members with one child in place of each stretch of them. */
@@ -298,13 +317,66 @@ export class Hierarchy {
     return result;
   }
 
+  /** Folds neighbours that one line of the user makes of values of several shapes, none of which needs another. */
+  private foldSiblings(children: Child[], body: number): Child[] {
+    if (children.length < LEAST_COPIES) {
+      return children;
+    }
+    const kinds = Int32Array.from(children, child =>
+      typeof child === 'number'
+        ? this.kinds[child]!
+        : mix(19, this.kindWiring.hash(child.equations)),
+    );
+    const result: Child[] = [];
+    let next = 0;
+    for (const { start, period, count } of findRepeats(kinds, LEAST_COPIES)) {
+      const copies = this.equalCopies(
+        count,
+        copy => children.slice(start + copy * period, start + (copy + 1) * period),
+        this.kindWiring,
+      );
+      if (copies === null || !this.areIndependent(copies.members)) {
+        continue;
+      }
+      result.push(...children.slice(next, start + copies.first * period));
+      result.push(
+        this.foldOf(
+          copies.members.map(members => this.copy(members, body)),
+          body,
+        ),
+      );
+      next = start + (copies.first + copies.members.length) * period;
+    }
+    return [...result, ...children.slice(next)];
+  }
+
+  /** Whether no copy uses what another one makes, and all come from a line of the user. */
+  private areIndependent(copies: readonly Child[][]): boolean {
+    const { program } = this;
+    const equations = copies.map(copy => copy.flatMap(equationsOf));
+    const owners = new Map(
+      equations.flatMap((list, copy) => list.map(each => [each, copy] as const)),
+    );
+    return equations.every((list, copy) =>
+      list.every(
+        equation =>
+          program.spans[equation]! >= 0 &&
+          program.operandsOf(equation).every(operand => {
+            const maker = operand >= 0 ? owners.get(program.definers[operand]!) : undefined;
+            return maker === undefined || maker === copy;
+          }),
+      ),
+    );
+  }
+
   /** The longest row of copies that are also wired alike. */
   private equalCopies(
     count: number,
     at: (copy: number) => Child[],
+    wiring = this.wiring,
   ): { first: number; members: Child[][] } | null {
     const members = Array.from({ length: count }, (_, copy) => at(copy));
-    const hashes = members.map(copy => this.wiring.hash(copy.flatMap(equationsOf)));
+    const hashes = members.map(copy => wiring.hash(copy.flatMap(equationsOf)));
     let best = { first: 0, length: 0 };
     for (let first = 0, i = 1; i <= count; i++) {
       if (i === count || hashes[i] !== hashes[first]) {
@@ -347,10 +419,14 @@ export class Hierarchy {
     const names = copy.children
       .filter(child => this.isExpandable(child))
       .map(child => (typeof child === 'number' ? callName(this.program, child) : child.label));
+    const { program } = this;
+    if (names.length === 0 && copy.children.length === 1) {
+      const [only] = copy.equations;
+      const name = program.userName(program.resultsOf(only!)[0] ?? -1).replace(/[₀-₉]+$/, '');
+      return [name, program.primitive(only!)].filter(Boolean).join(' = ');
+    }
     const shown =
-      names.length > 0
-        ? names
-        : copy.children.map(child => this.program.primitive(child as number));
+      names.length > 0 ? names : copy.children.map(child => program.primitive(child as number));
     return shown.slice(0, 3).join(', ') + (shown.length > 3 ? ', …' : '');
   }
 

@@ -40,6 +40,23 @@ export function equationSignatures(program: Program): Int32Array {
   return signatures;
 }
 
+/** For each equation a hash of what it does at which line of the user, whatever the shapes. */
+export function kindSignatures(program: Program): Int32Array {
+  return Int32Array.from({ length: program.equationCount }, (_, equation) => {
+    let hash = mix(17, program.primitives[equation]!);
+    hash = mix(hash, program.transformations[equation]!);
+    hash = mix(hash, program.spans[equation]!);
+    for (let i = program.operandStarts[equation]!; i < program.operandStarts[equation + 1]!; i++) {
+      const operand = program.operands[i]!;
+      hash = mix(hash, operand >= 0 ? -1 : program.literalTexts[-1 - operand]!);
+    }
+    for (let i = program.bodyStarts[equation]!; i < program.bodyStarts[equation + 1]!; i++) {
+      hash = mix(mix(hash, 5), program.bodyUses[i]!);
+    }
+    return hash;
+  });
+}
+
 /** Compares the wiring of runs of equations; keeps its scratch space between comparisons. */
 export class Wiring {
   private readonly position: Int32Array;

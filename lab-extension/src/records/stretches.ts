@@ -14,6 +14,8 @@ export interface Stretch {
 export const MOST_MEMBERS = 15;
 /** Lines are put together from here on: a few more boxes with the user's text on them beat `lines 3–5`. */
 const MOST_LINES = 24;
+/** Part of the cost of a level below which neighbours are put together where there are too many. */
+const LEAST_COST = 0.02;
 /** Members of the forward pass between two of the backward pass that belong to it: what it computes again. */
 const MOST_BETWEEN = 3;
 
@@ -129,22 +131,60 @@ export function lineStretches(stacks: LineStacks, members: readonly Child[]): St
 }
 
 /** Equal parts of a level that is still too long, named by their lines. */
-export function equalStretches(stacks: LineStacks, members: readonly Child[]): Stretch[] {
-  if (members.length <= MOST_LINES) {
+export function equalStretches(
+  stacks: LineStacks,
+  members: readonly Child[],
+  most: number,
+): Stretch[] {
+  if (members.length <= (most === MOST_MEMBERS ? MOST_LINES : most)) {
     return [];
   }
   const lines = linesOf(stacks, members);
-  const size = Math.ceil(members.length / MOST_MEMBERS);
-  const stretches: Stretch[] = [];
-  for (let start = 0; start < members.length; start += size) {
+  const size = Math.ceil(members.length / most);
+  const count = Math.ceil(members.length / size);
+  return Array.from({ length: count }, (_, part) => {
+    const start = part * size;
     const end = Math.min(members.length, start + size);
-    const [first, last] = [lines[start]!, lines[end - 1]!];
-    const [from, to] = [firstOf(members[start]!), firstOf(members[end - 1]!)];
-    const range = first >= 0 && last >= 0 ? stacks.range(first, last) : null;
-    const isOneLine = range === null || first === lines[end] || last === lines[start - 1];
-    stretches.push({ start, end, label: isOneLine ? `${from}–${to}` : range });
+    return {
+      start,
+      end,
+      label: rangeOf(stacks, lines, start, end) ?? `part ${part + 1} of ${count}`,
+    };
+  });
+}
+
+/** Neighbours that together cost less than `LEAST_COST` of their level, where the cost of each is known. */
+export function smallStretches(
+  stacks: LineStacks,
+  members: readonly Child[],
+  costs: readonly number[],
+): Stretch[] {
+  const total = costs.reduce((sum, cost) => sum + cost, 0);
+  const lines = linesOf(stacks, members);
+  const stretches: Stretch[] = [];
+  for (let start = 0, end = 0; end < members.length; start = Math.max(end, start + 1)) {
+    let sum = 0;
+    for (end = start; end < members.length && sum + costs[end]! < LEAST_COST * total; end++) {
+      sum += costs[end]!;
+    }
+    if (end - start > 1) {
+      const label = rangeOf(stacks, lines, start, end) ?? `${end - start} small steps`;
+      stretches.push({ start, end, label });
+    }
   }
   return stretches;
+}
+
+/** `lines 3–9` for the members from `start` to before `end`; null where they share a line with neighbours, or have none. */
+function rangeOf(
+  stacks: LineStacks,
+  lines: readonly number[],
+  start: number,
+  end: number,
+): string | null {
+  const [first, last] = [lines[start]!, lines[end - 1]!];
+  const isShared = first === lines[start - 1] || last === lines[end];
+  return first < 0 || last < 0 || isShared ? null : stacks.range(first, last);
 }
 
 /** For each member the line at which the calls that lead to the members part. */

@@ -22,6 +22,22 @@ export const PROGRAMS = [
   'pattern',
 ];
 
+/** Programs of real size: training steps, samplers, solvers, programs over meshes. */
+export const REAL_PROGRAMS = [
+  'adam_loop',
+  'decoder',
+  'diffusion',
+  'mcmc',
+  'ode_adjoint',
+  'gnn',
+  'reinforcement',
+  'mixture_of_experts',
+  'ring_attention',
+  'vit',
+  'generation',
+  'molecular_dynamics',
+];
+
 export const SHARDINGS = [
   'simple',
   'replicated',

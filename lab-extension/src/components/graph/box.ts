@@ -40,6 +40,8 @@ export interface Box {
   readonly copy: number;
   /** How often the box runs in one run of the program, as far as that is known. */
   readonly runs: number;
+  /** Part of the estimated work of the program that is done in the box, with all its runs; NaN where nobody knows. */
+  readonly share: number;
   readonly isExpandable: boolean;
   isOpen: boolean;
   /** Content of an open box. */
@@ -73,7 +75,9 @@ export const SUBTITLE_SIZE = 10.5;
 export const ADVANCE = 0.602;
 export const HEADER_HEIGHT = 28;
 export const HEADER_LEFT = 12;
-const LONGEST_TITLE = 34;
+const LONGEST_TITLE = 30;
+/** Parts of the work of the whole program from which on a box is a step larger. */
+const LARGER_FROM = [0.1, 0.3, 0.6];
 /** An edge that fans out into more ports than this ends at the border. */
 const MOST_JOINED = 4;
 
@@ -105,6 +109,7 @@ export function makeBox(kind: BoxKind, key: string, parent: Box | null, parts: P
     copies: 1,
     copy: 0,
     runs: parent === null ? 1 : parent.runs,
+    share: NaN,
     isExpandable: false,
     isOpen: false,
     children: [],
@@ -137,17 +142,28 @@ function measure(box: Box): void {
   const isPill = box.kind === 'input' || box.kind === 'output';
   const width = isPill ? title + 22 : Math.max(title, textWidth(box.subtitle, SUBTITLE_SIZE)) + 26;
   // Whole steps, so that layers with names of about the same length have the same structure.
-  box.width = Math.max(isPill ? 36 : 64, Math.ceil(width / 12) * 12);
-  box.height = isPill ? 22 : box.subtitle === '' ? 28 : 42;
+  box.width = Math.max(isPill ? 36 : 64, Math.ceil(width / 12) * 12) + extra(box.share, 24);
+  box.height = (isPill ? 22 : box.subtitle === '' ? 28 : 42) + extra(box.share, 12);
+}
+
+/** What costs more is larger, in whole steps of a size. */
+function extra(share: number, step: number): number {
+  return step * LARGER_FROM.filter(least => share >= least).length;
 }
 
 /** Box of an equation, a call, a group or a fold. */
-export function memberBox(program: Program, child: Child, parent: Box, copy: number): Box {
+export function memberBox(
+  program: Program,
+  child: Child,
+  parent: Box,
+  copy: number,
+  share: number,
+): Box {
   const key = `${parent.key}/${typeof child === 'number' ? `e${child}` : `g${child.id}`}`;
   if (typeof child === 'number') {
     return program.hasBodies(child)
-      ? callBox(program, child, key, parent)
-      : equationBox(program, child, key, parent);
+      ? callBox(program, child, key, parent, share)
+      : equationBox(program, child, key, parent, share);
   }
   const isFold = child.kind === 'fold';
   const shown = isFold ? child.copies[Math.min(copy, child.copies.length - 1)]! : child;
@@ -160,11 +176,18 @@ export function memberBox(program: Program, child: Child, parent: Box, copy: num
     equations: child.equations,
     copies: isFold ? child.copies.length : 1,
     copy,
+    share,
     isExpandable: true,
   });
 }
 
-function equationBox(program: Program, equation: number, key: string, parent: Box): Box {
+function equationBox(
+  program: Program,
+  equation: number,
+  key: string,
+  parent: Box,
+  share: number,
+): Box {
   const primitive = oneLine(program.primitive(equation), LONGEST_TITLE);
   const literals = Array.from(program.operandsOf(equation))
     .filter(operand => operand < 0)
@@ -177,10 +200,11 @@ function equationBox(program: Program, equation: number, key: string, parent: Bo
     family: program.family(equation),
     equation,
     equations: [equation],
+    share,
   });
 }
 
-function callBox(program: Program, equation: number, key: string, parent: Box): Box {
+function callBox(program: Program, equation: number, key: string, parent: Box, share: number): Box {
   const primitive = shortPrimitive(program.primitive(equation));
   const uses = program.bodiesOf(equation);
   const trips = uses.length === 1 ? uses[0]!.trips : null;
@@ -199,6 +223,7 @@ function callBox(program: Program, equation: number, key: string, parent: Box): 
     equation,
     equations: [equation],
     runs: parent.runs * (trips ?? 1),
+    share,
     isExpandable: true,
   });
 }

@@ -48,7 +48,7 @@ export function boxLabel(program: Program, box: Box): string {
       return `${tag}${box.title || 'call'}, ${box.subtitle || counted(box.equations.length, 'equation')}`;
     }
     case 'fold':
-      return `${box.title}, ×${whole(box.copies)} equal copies, ${box.subtitle}`;
+      return `${box.title}, ×${whole(box.copies)} alike, ${box.subtitle}`;
     case 'input':
       return `input ${box.operands.map(operand => operandText(program, operand)).join(', ')}`;
     case 'output':

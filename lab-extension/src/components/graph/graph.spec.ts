@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { LayoutClient } from '../../layout/client';
 import { criticalPath, overlaysOf } from '../../records/costs';
 import { ShardedFunction } from '../../records/sharded_function';
-import { PROGRAMS, sample, sampleProgram } from '../../testing/samples';
+import { PROGRAMS, REAL_PROGRAMS, sample, sampleProgram } from '../../testing/samples';
 import { frameOf, isPort, stepAt, textWidth, type Box } from './box';
 import { Camera } from './camera';
 import { boxLabel } from './describe';
@@ -44,6 +44,30 @@ describe('a program graph', () => {
       expect(new Set(graph.boxes.map(box => box.key)).size).toBe(graph.boxes.length);
     },
   );
+
+  test.each(
+    REAL_PROGRAMS.flatMap(name => [
+      [name, 380, 420],
+      [name, 540, 500],
+      [name, 860, 940],
+    ]) as [string, number, number][],
+  )('of %s begins whole in %d × %d, what costs most the largest', async (name, width, height) => {
+    const graph = new GraphModel(sampleProgram(name), new LayoutClient());
+    // A view shows a program down to this scale.
+    const [most, deepest] = [width / 0.7, height / 0.7];
+    await graph.openComfortably(bounds => bounds.width <= most && bounds.height <= deepest);
+    expect(graph.bounds.width).toBeLessThanOrEqual(most);
+    expect(graph.bounds.height).toBeLessThanOrEqual(deepest);
+    const closed = graph.boxes.filter(box => !box.isOpen && !Number.isNaN(box.share));
+    const [first] = [...closed].sort((a, b) => b.share - a.share);
+    expect(first!.share).toBeGreaterThan(0.05);
+    expect(first!.height).toBe(Math.max(...closed.map(box => box.height)));
+    // Neighbours that one line makes of several values are one box.
+    const titles = closed.map(box => `${box.parent!.key} ${box.title} ${box.subtitle}`);
+    for (const title of new Set(titles)) {
+      expect(titles.filter(each => each === title).length).toBeLessThanOrEqual(3);
+    }
+  });
 
   test.each(['mlp', 'transformer', 'transformer_calls', 'control_flow', 'hostile'])(
     'of %s opens and closes completely',

@@ -20,7 +20,7 @@ const MOVE_TIME = 170;
 const MOST_MOVING = 1500;
 const CLICK_REACH = 4;
 /** Smallest scale at which a program is shown as a whole, and at which the top of a longer one is. */
-const LEAST_WHOLE = 0.6;
+const LEAST_WHOLE = 0.7;
 const LEAST_READ = 0.8;
 /** Scale of the width below which a program begins in the middle of the view. */
 const LEAST_WIDE = 0.5;
@@ -392,10 +392,17 @@ export class GraphView {
       if (this.selected !== null) {
         this.bring(this.selected);
       } else {
-        void this.model.closeUntil(
-          bounds => !this.isFitted || this.wholeScale(bounds) >= LEAST_WHOLE,
-        );
+        this.fitFirst();
       }
+    }
+  }
+
+  /** Opens less until the whole program is to be seen. */
+  private fitFirst(): void {
+    const fits = (bounds: Bounds): boolean =>
+      !this.isFitted || this.wholeScale(bounds) >= LEAST_WHOLE;
+    if (!fits(this.model.bounds)) {
+      void this.model.openComfortably(fits);
     }
   }
 

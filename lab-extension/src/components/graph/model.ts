@@ -21,6 +21,14 @@ import { LevelOpener } from './open';
 /** As much as the view of a cell shows large enough to be read. */
 const COMFORTABLE_WIDTH = 860;
 const COMFORTABLE_HEIGHT = 940;
+/** Members of a level, fewer and fewer, until a first view fits. */
+const SHORTER = [MOST_MEMBERS, 10, 7, 5, 3];
+/** What is a smaller part of the work than this isn't opened before somebody asks. */
+const LEAST_OPENED = 0.02;
+/** A shorter level is worth it where the largest part of the work that is hidden becomes smaller by this. */
+const LEAST_GAIN = 0.08;
+/** Of longer programs the first view that fits is taken. */
+const LONG = 20_000;
 /** Opening everything stops here: more can't be drawn smoothly. */
 const MOST_BOXES = 20_000;
 
@@ -75,34 +83,72 @@ export class GraphModel {
     return () => this.listeners.delete(listener);
   }
 
-  /** Opens level after level as long as everything can still be read. */
-  async openComfortably(): Promise<void> {
-    this.asked.clear();
-    this.openWithin(MOST_MEMBERS);
-    await this.layout();
-    await this.closeUntil(
-      ({ width, height }) => width <= COMFORTABLE_WIDTH && height <= COMFORTABLE_HEIGHT,
-    );
-  }
-
-  /** Closes open boxes without open ones in them, the tallest first, until the drawing fits. */
-  async closeUntil(fits: (bounds: Bounds) => boolean): Promise<void> {
-    while (!fits(this.bounds)) {
-      const [tallest] = this.innermost().sort((a, b) => b.height - a.height);
-      if (tallest === undefined) {
+  /**
+   * Opens what costs most, as long as everything can still be read. Neighbours are put together where that leaves room to
+   * open what costs more, or where not even the outermost level fits.
+   */
+  async openComfortably(fits = isComfortable): Promise<void> {
+    let [best, hidden] = [MOST_MEMBERS, Infinity];
+    for (const most of SHORTER) {
+      if (!(await this.openAtMost(most, fits))) {
         return;
       }
-      await this.setOpen(tallest, false);
+      const still = fits(this.bounds) ? this.largestClosed() : Infinity;
+      if (still < hidden - LEAST_GAIN || hidden === Infinity) {
+        [best, hidden] = [most, still];
+      }
+      const isLong = this.program.equationCount > LONG && hidden < Infinity;
+      if (hidden < LEAST_GAIN || isLong || this.grouping === 'none') {
+        break;
+      }
     }
+    if (best !== this.hierarchy.most) {
+      await this.openAtMost(best, fits);
+    }
+  }
+
+  /** Whether nothing else was opened or closed meanwhile. */
+  private async openAtMost(most: number, fits: (bounds: Bounds) => boolean): Promise<boolean> {
+    if (most !== this.hierarchy.most) {
+      this.setHierarchy(this.grouping, this.folding, most);
+    }
+    this.asked.clear();
+    this.openWithin(MOST_MEMBERS);
+    return (await this.lay()) && this.closeUntil(fits);
+  }
+
+  /** The largest part of the work that one closed box hides. */
+  private largestClosed(): number {
+    const closed = this.boxes.filter(box => isMember(box) && box.isExpandable);
+    return Math.max(0, ...closed.map(box => (Number.isNaN(box.share) ? 0 : box.share)));
+  }
+
+  /** Closes open boxes without open ones in them, the cheapest first, until the drawing fits. */
+  private async closeUntil(fits: (bounds: Bounds) => boolean): Promise<boolean> {
+    while (!fits(this.bounds)) {
+      const [least] = this.innermost().sort((a, b) => costOf(a) - costOf(b) || b.height - a.height);
+      if (least === undefined) {
+        break;
+      }
+      this.asked.set(least.key, false);
+      if (!(await this.lay())) {
+        return false;
+      }
+    }
+    return true;
   }
 
   /** Groups otherwise; everything is closed again. */
   regroup(grouping: Grouping, folding: boolean): Promise<void> {
-    this.hierarchy = new Hierarchy(this.program, grouping, folding);
+    this.setHierarchy(grouping, folding, MOST_MEMBERS);
+    return grouping === 'none' && !folding ? this.closeAll() : this.openComfortably();
+  }
+
+  private setHierarchy(grouping: Grouping, folding: boolean, most: number): void {
+    this.hierarchy = new Hierarchy(this.program, grouping, folding, most);
     this.opener = this.makeOpener();
     this.copies.clear();
     this.unfolded.clear();
-    return grouping === 'none' && !folding ? this.closeAll() : this.openComfortably();
   }
 
   toggle(box: Box): Promise<void> {
@@ -143,7 +189,20 @@ export class GraphModel {
 
   /** Opens everything, up to a number of boxes that still moves smoothly. */
   async openAll(): Promise<void> {
-    this.openWithin(MOST_BOXES);
+    for (;;) {
+      const members = collect(this.opener.root()).filter(isMember);
+      let room = MOST_BOXES - members.length;
+      const opened = members.filter(box => {
+        const added = this.opener.size(box) - 1;
+        const fits = box.isExpandable && added <= room;
+        room -= fits ? added : 0;
+        return fits;
+      });
+      if (opened.length === 0) {
+        break;
+      }
+      opened.forEach(box => this.asked.set(box.key, true));
+    }
     await this.layout();
   }
 
@@ -344,28 +403,28 @@ export class GraphModel {
     });
   }
 
-  /** Marks boxes as open, the outer ones first, as long as at most `limit` members are to be seen. */
+  /** Marks boxes as open, what costs most first, as long as at most `limit` members are to be seen. */
   private openWithin(limit: number): void {
     for (;;) {
       const members = collect(this.opener.root()).filter(isMember);
-      let room = limit - members.length;
-      const opened = members
-        .filter(box => box.isExpandable)
-        .sort((a, b) => a.depth - b.depth)
-        .filter(box => {
-          const added = this.opener.size(box) - 1;
-          const fits = added <= room;
-          room -= fits ? added : 0;
-          return fits;
-        });
-      if (opened.length === 0) {
+      const room = limit - members.length;
+      const [first] = members
+        .filter(box => box.isExpandable && costOf(box) >= LEAST_OPENED)
+        .filter(box => this.opener.size(box) - 1 <= room)
+        .sort((a, b) => costOf(b) - costOf(a) || a.depth - b.depth);
+      if (first === undefined) {
         return;
       }
-      opened.forEach(box => this.asked.set(box.key, true));
+      this.asked.set(first.key, true);
     }
   }
 
   private async layout(): Promise<void> {
+    await this.lay();
+  }
+
+  /** Whether this layout is what is shown now. */
+  private async lay(): Promise<boolean> {
     const run = ++this.run;
     const root = this.opener.root();
     const open: Box[] = [];
@@ -386,11 +445,12 @@ export class GraphModel {
     const layouts = answer instanceof Promise ? await answer : answer;
     if (run !== this.run) {
       // Something was opened or closed meanwhile; its own layout follows.
-      return;
+      return false;
     }
     this.isBusy = false;
     open.forEach((box, index) => place(box, layouts[index]!));
     this.show(root);
+    return true;
   }
 
   private show(root: Box): void {
@@ -436,6 +496,15 @@ function collect(root: Box): Box[] {
     }
   }
   return boxes;
+}
+
+/** Part of the work that a box is; where nobody knows, all are alike. */
+function costOf(box: Box): number {
+  return Number.isNaN(box.share) ? 1 : box.share;
+}
+
+function isComfortable({ width, height }: Bounds): boolean {
+  return width <= COMFORTABLE_WIDTH && height <= COMFORTABLE_HEIGHT;
 }
 
 /** Whether a box is a closed operation or group: no value, no port. */

@@ -4,6 +4,8 @@ import type { Child, Group } from '../../records/hierarchy';
 import type { Hierarchy } from '../../records/hierarchy';
 import type { Level, LevelReader, LevelUse } from '../../records/level';
 import type { Program } from '../../records/program';
+import { MOST_MEMBERS } from '../../records/stretches';
+import { workIn } from '../../records/work';
 import { makeBox, memberBox, pillBox, portBox, type Box, type BoxEdge } from './box';
 
 /** Which boxes are open, which copy of a fold is shown, which folds are laid out in full. */
@@ -17,17 +19,37 @@ export interface OpenState {
 const MOST_SHARED = 4;
 const MOST_SEPARATE = 2;
 const MOST_OUTPUTS = 6;
+/** The same where levels are kept short, for lack of room. */
+const MOST_OUTPUTS_SHORT = 2;
+const MOST_TIGHT = 7;
 
 /** Makes the content of boxes of one program. */
 export class LevelOpener {
   private readonly unfolded = new Map<string, Group>();
+  private readonly isShort: boolean;
+  /** Whether all inputs of a level stand in one pill. */
+  private readonly isTight: boolean;
+  private readonly total: number;
 
   constructor(
     private readonly program: Program,
     private readonly hierarchy: Hierarchy,
     private readonly reader: LevelReader,
     private readonly state: OpenState,
-  ) {}
+  ) {
+    const { work, most } = hierarchy;
+    this.isShort = most < MOST_MEMBERS;
+    this.isTight = most <= MOST_TIGHT;
+    this.total = work === null ? NaN : workIn(work, hierarchy.body(0).equations);
+  }
+
+  /** Part of the work of the whole program that some of its equations are, run so often; NaN where nobody knows. */
+  private share(equations: ArrayLike<number>, runs: number): number {
+    const { work } = this.hierarchy;
+    return work === null || this.total === 0
+      ? NaN
+      : Math.min(1, (runs * workIn(work, equations)) / this.total);
+  }
 
   /** The box of the whole program, with everything in it that is open. */
   root(): Box {
@@ -56,6 +78,8 @@ export class LevelOpener {
   private fill(box: Box): void {
     const uses = box.kind === 'call' ? this.program.bodiesOf(box.equation) : [];
     if (uses.length > 1) {
+      const inner = uses.map(use => this.share(this.hierarchy.body(use.body).equations, 1));
+      const all = inner.reduce((sum, share) => sum + share, 0);
       box.children = uses.map((use, index) => {
         const group = this.hierarchy.body(use.body);
         const region = makeBox('region', `${box.key}/b${index}`, box, {
@@ -65,6 +89,7 @@ export class LevelOpener {
           content: group,
           equations: [box.equation],
           runs: box.runs * (use.trips ?? 1),
+          share: all === 0 ? NaN : (box.share * inner[index]!) / all,
           isExpandable: group.equations.length > 0,
         });
         this.openIfAsked(region);
@@ -118,7 +143,9 @@ export class LevelOpener {
   private fillLevel(box: Box, level: Level): void {
     const members = level.members.map(child => {
       const key = typeof child === 'number' ? '' : `${box.key}/g${child.id}`;
-      const member = memberBox(this.program, child, box, this.state.copyOf(key));
+      const equations = typeof child === 'number' ? [child] : child.equations;
+      const share = this.share(equations, box.runs);
+      const member = memberBox(this.program, child, box, this.state.copyOf(key), share);
       this.openIfAsked(member);
       return member;
     });
@@ -191,8 +218,21 @@ export class LevelOpener {
           ? [{ value, members: closed }]
           : [];
     });
-    for (const { users, values } of bySameUsers(shown)) {
-      const together = values.length > MOST_SEPARATE ? [values] : values.map(value => [value]);
+    const groups = bySameUsers(shown);
+    if (this.isTight && groups.length > 1) {
+      const values = [...new Set(groups.flatMap(group => group.values))];
+      const pill = pillBox(this.program, 'input', values, `${box.key}/i${values[0]}`, box);
+      boxes.push(pill);
+      for (const user of new Set(groups.flatMap(group => group.users))) {
+        const used = groups.filter(group => group.users.includes(user));
+        const usedValues = used.flatMap(group => group.values);
+        edges.push(edge(pill, members[user]!, usedValues));
+      }
+      return;
+    }
+    for (const { users, values } of groups) {
+      const together =
+        this.isShort || values.length > MOST_SEPARATE ? [values] : values.map(value => [value]);
       for (const pillValues of together) {
         const key = `${box.key}/i${pillValues[0]}.${users.join('.')}`;
         const pill = pillBox(this.program, 'input', pillValues, key, box);
@@ -211,7 +251,7 @@ export class LevelOpener {
     edges: BoxEdge[],
   ): void {
     const groups =
-      level.returns.length > MOST_OUTPUTS
+      level.returns.length > (this.isShort ? MOST_OUTPUTS_SHORT : MOST_OUTPUTS)
         ? [level.returns.map((_, index) => index)]
         : level.returns.map((_, index) => [index]);
     groups.forEach((indices, group) => {
