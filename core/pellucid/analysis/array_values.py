@@ -96,6 +96,8 @@ def array_values(x: Any, index: Sequence[int] = ()) -> schema.ArrayValuesRecord:
     count = math.prod(shape)
     n_finite = count - sum(s.nan + s.infinite for s in statistics)
     samples = np.concatenate([_sample(part.data) for part in parts] or [np.zeros(0)])
+    is_whole = not note and np.dtype(aval.dtype).kind in "biu"
+    bin_width = _bin_width(low, high) if is_whole else None
     return schema.ArrayValuesRecord(
         type=short_text(x) or aval.text(),
         dtype=str(aval.dtype),
@@ -107,7 +109,7 @@ def array_values(x: Any, index: Sequence[int] = ()) -> schema.ArrayValuesRecord:
         low=low,
         high=high,
         mean=_mean(statistics, n_finite),
-        bins=_histogram(samples, low, high),
+        bins=_histogram(samples, low, high, bin_width),
         sample_count=len(samples),
         index=drawn.index[: max(len(shape) - 2, 0)],
         steps=drawn.steps,
@@ -121,6 +123,7 @@ def array_values(x: Any, index: Sequence[int] = ()) -> schema.ArrayValuesRecord:
         ),
         numbers="" if note else repr(x),
         note=note,
+        bin_width=bin_width,
     )
 
 
@@ -292,10 +295,22 @@ def _strided_slice(
 _slice_on_device = jit(_strided_slice, static_argnums=(2, 3, 4))
 
 
-def _histogram(samples: Any, low: float | None, high: float | None) -> list[int]:
-    """Numbers of finite elements in `BINS` parts of the range; empty where there are none."""
+def _bin_width(low: float | None, high: float | None) -> int | None:
+    """The least number of whole numbers in a bin with which `BINS` reach; None where floats can't tell neighbours apart."""
+    if low is None or high is None or max(abs(low), abs(high)) > 2**53:
+        return None
+    return math.ceil((high - low + 1) / BINS)
+
+
+def _histogram(
+    samples: Any, low: float | None, high: float | None, bin_width: int | None
+) -> list[int]:
+    """Numbers of finite elements in bins of so many whole numbers, or in `BINS` parts of the range; empty where there are none."""
     if low is None or high is None:
         return []
+    if bin_width is not None:
+        bins = (samples - low).astype(np.int64) // bin_width
+        return np.bincount(bins, minlength=math.ceil((high - low + 1) / bin_width)).tolist()
     finite = samples[np.isfinite(samples)]
     if math.isinf(high - low):  # of large float64
         finite, low, high = finite / 2, low / 2, high / 2

@@ -671,6 +671,8 @@ class ArrayValuesRecord(Record):
     """Name under which its kernel finds the array while it lives; empty where it can't be asked for."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["array_values"] = "array_values"
+    bin_width: int | None = None
+    """Whole numbers that each of `bins` counts, from `low` on; None where they are equal parts of the range."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

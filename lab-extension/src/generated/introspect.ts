@@ -550,6 +550,10 @@ export interface ArrayValuesRecord {
   readonly array: string;
   readonly schema_version: number;
   readonly kind: "array_values";
+  /**
+   * Whole numbers that each of `bins` counts, from `low` on; None where they are equal parts of the range.
+   */
+  readonly bin_width: number | null;
 }
 
 /** Devices and the arrays that live on them. */

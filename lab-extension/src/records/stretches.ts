@@ -145,11 +145,10 @@ export function equalStretches(
   return Array.from({ length: count }, (_, part) => {
     const start = part * size;
     const end = Math.min(members.length, start + size);
-    return {
-      start,
-      end,
-      label: rangeOf(stacks, lines, start, end) ?? `part ${part + 1} of ${count}`,
-    };
+    const line = lines[start]!;
+    const begins = line >= 0 && line !== lines[start - 1] ? `${stacks.text(line)} …` : null;
+    const label = rangeOf(stacks, lines, start, end) ?? begins ?? `part ${part + 1} of ${count}`;
+    return { start, end, label };
   });
 }
 

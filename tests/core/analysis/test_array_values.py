@@ -45,10 +45,30 @@ def test_figures_are_those_of_all_elements(dtype, size) -> None:
     assert record.zero_count == (y == 0).sum()
     step = -(-size // (1 << 16))
     counted = y[::step][np.isfinite(y[::step])]
-    assert record.bins == [*np.histogram(counted, 40, (record.low, record.high))[0]]
+    if x.dtype.kind in "biu":
+        width = -(-int(finite.max() - finite.min() + 1) // 40)
+        assert record.bin_width == width
+        edges = np.arange(finite.min(), finite.max() + width + 1, width) - 0.5
+        assert record.bins == [*np.histogram(counted, edges)[0]]
+    else:
+        assert record.bins == [*np.histogram(counted, 40, (record.low, record.high))[0]]
     assert record.sample_count == len(y[::step])
     assert len(record.cells) == min(size // 4, 64)
     assert json.loads(json.dumps(record.to_dict(), allow_nan=False)) == record.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("x", "width", "bins"),
+    [
+        (np.array([True, False, True]), 1, [1, 2]),
+        (np.array([3, 5, 5, 6], np.int8), 1, [1, 0, 2, 1]),
+        (np.array([7] * 9), 1, [9]),
+        (np.arange(-40, 41), 3, [3] * 27),
+    ],
+)
+def test_bins_of_integers_hold_whole_numbers(x, width, bins) -> None:
+    record = array_values(jnp.asarray(x))
+    assert (record.bin_width, record.bins) == (width, bins)
 
 
 def test_integers_of_32_bits_are_exact() -> None:

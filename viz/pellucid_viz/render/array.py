@@ -10,6 +10,8 @@ from pellucid.introspect.schema import ArrayValuesRecord
 
 _WIDTH, _HEIGHT = 240, 60
 _CELL = 4
+FEW_VALUES = 4
+"""So many values are read faster than a picture of them."""
 _POSITIVE, _NEGATIVE, _ABSENT = "#d2603a", "#3566d6", "#8b98a6"
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 
@@ -37,7 +39,7 @@ def array_facts(record: ArrayValuesRecord) -> list[str]:
 def array_text(record: ArrayValuesRecord) -> str:
     """The facts, and the histogram as a row of blocks."""
     rows = [record.type, *array_facts(record)]
-    if record.low != record.high:
+    if record.low != record.high and record.sample_count > FEW_VALUES:
         rows.append("".join(_BLOCKS[math.ceil(8 * n / max(record.bins))] for n in record.bins))
     return "\n".join(rows)
 
@@ -55,7 +57,7 @@ def array_markup(record: ArrayValuesRecord) -> str:
 
 def _histogram(record: ArrayValuesRecord) -> str:
     highest = max(record.bins, default=0)
-    if not highest:
+    if not highest or record.sample_count <= FEW_VALUES:
         return ""
     width = _WIDTH / len(record.bins)
     bars = "".join(
@@ -67,7 +69,7 @@ def _histogram(record: ArrayValuesRecord) -> str:
 
 
 def _heat_map(record: ArrayValuesRecord) -> str:
-    if not record.cells:
+    if not record.cells or record.sample_count <= FEW_VALUES:
         return ""
     largest = max((abs(x) for row in record.cells for x in row if x is not None), default=0.0)
     rows = []

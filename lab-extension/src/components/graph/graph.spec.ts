@@ -80,6 +80,25 @@ describe('a program graph', () => {
     },
   );
 
+  test('joins the condition and the body of a loop', async () => {
+    const graph = await model('generation');
+    const loop = graph.boxes.find(box => box.tag === 'while')!;
+    if (!loop.isOpen) {
+      await graph.toggle(loop);
+    }
+    const { children, edges } = graph.box(loop.key)!;
+    expect(children.map(box => box.title)).toEqual(['cond', 'body']);
+    expect(edges.map(({ from, to }) => [from.title, to.title])).toEqual([
+      ['cond', 'body'],
+      ['body', 'cond'],
+    ]);
+    expect(edges.every(({ points }) => points.length > 2)).toBe(true);
+    const scene = makeScene(graph.boxes, graph.program, value => graph.program.typeOf(value).text);
+    const labels = scene.edges.filter(({ edge }) => edges.includes(edge)).map(each => each.label);
+    expect(labels[0]).toBe('bool[]');
+    expect(children[1]!.height).toBeGreaterThanOrEqual(children[0]!.height);
+  });
+
   test('draws the same edges whether a group is open or closed', async () => {
     const graph = await model('transformer');
     const attention = find(graph, 'attention');

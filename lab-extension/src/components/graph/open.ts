@@ -95,11 +95,27 @@ export class LevelOpener {
         this.openIfAsked(region);
         return region;
       });
+      if (this.program.primitive(box.equation).endsWith('while')) {
+        this.joinLoop(box);
+      }
       return;
     }
     const group = this.contentOf(box);
     if (group !== null) {
       this.fillLevel(box, this.reader.level(group));
+    }
+  }
+
+  /** The condition lets the body run, whose results are asked again. */
+  private joinLoop(box: Box): void {
+    const isCondition = (region: Box): boolean => region.title.startsWith('cond');
+    const condition = box.children.find(isCondition);
+    const body = box.children.find(region => !isCondition(region));
+    if (condition !== undefined && body !== undefined) {
+      const outputs = (region: Box): number[] =>
+        Array.from(this.program.bodies[region.content!.body]!.outputs);
+      box.children = [condition, body];
+      box.edges = [edge(condition, body, outputs(condition)), edge(body, condition, outputs(body))];
     }
   }
 

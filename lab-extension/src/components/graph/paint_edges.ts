@@ -114,9 +114,11 @@ function strokeEdges(
       if (end > start && hasArrow) {
         const x = scene.points[end - 2]!;
         const y = scene.points[end - 1]!;
+        // What a loop hands back to its condition goes upwards.
+        const tail = scene.points[end - 3]! > y ? y + 6 : y - 6;
         context.moveTo(x, y);
-        context.lineTo(x - 3.5, y - 6);
-        context.lineTo(x + 3.5, y - 6);
+        context.lineTo(x - 3.5, tail);
+        context.lineTo(x + 3.5, tail);
       }
     }
     context.fill();

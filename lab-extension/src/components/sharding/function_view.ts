@@ -716,6 +716,7 @@ export const functionShardingStyle = `
 .pl-overview .pl-table td, .pl-overview .pl-table th { padding: 2px 12px; border-bottom: 0; }
 .pl-overview .pl-table td { white-space: nowrap; overflow-wrap: normal; }
 .pl-overview .pl-table .pl-link { white-space: normal; text-align: left; overflow-wrap: anywhere; }
+.pl-overview .pl-table td:last-child { min-width: 190px; }
 .pl-totals > .pl-link { margin: 0 12px; }
 .pl-overview > section { max-height: 190px; overflow: auto; }
 .pl-overview .pl-meter { min-width: 40px; }
@@ -756,8 +757,7 @@ export const functionShardingStyle = `
   .pl-root .pl-sharded > header { gap: 0 10px; padding-bottom: 4px; }
   .pl-sharded { overflow-y: auto; }
   .pl-sharded > .pl-sharded-main { flex: 1 0 200px; }
-  .pl-sharded > .pl-overview .pl-table :is(th, td):nth-child(3) { display: none; }
-  .pl-sharded > .pl-overview .pl-table td:last-child { width: 52%; }
+  .pl-sharded > .pl-overview .pl-table td:last-child { width: 38%; min-width: 0; }
   .pl-sharded > .pl-overview .pl-table .pl-link { border: 0; padding: 0; }
   .pl-sharded-left > .pl-array-status { height: auto; min-height: 43px; white-space: normal; }
 }

@@ -31,6 +31,32 @@ test('says range and counts, and draws a bar for each part of the range', () => 
   expect(view.querySelector('canvas')!.width).toBe(3);
 });
 
+test('has a bar for each whole number, or for as many as fit', () => {
+  const record = sample<ArrayValuesRecord>('array_values');
+  const titles = (more: Partial<ArrayValuesRecord>): string[] =>
+    [
+      ...new ArrayValuesView(place(), { ...record, ...more }).element.querySelectorAll<HTMLElement>(
+        '.pl-values-slot',
+      ),
+    ].map(each => each.title);
+  expect(titles({ low: 3, high: 5, bins: [1, 0, 5], bin_width: 1 })).toEqual([
+    '3: 1',
+    '4: 0',
+    '5: 5',
+  ]);
+  expect(titles({ low: 0, high: 4, bins: [5, 1], bin_width: 3 })).toEqual([
+    '0 to 2: 5',
+    '3 to 4: 1',
+  ]);
+});
+
+test('draws no pictures of a few values', () => {
+  const record = { ...sample<ArrayValuesRecord>('array_values'), sample_count: 4 };
+  const view = new ArrayValuesView(place(), record).element;
+  expect(view.querySelector('canvas, .pl-values-slot')).toBeNull();
+  expect(texts(view, 'pre')).toEqual([record.numbers]);
+});
+
 test('reads a cell out, by the index of its first element', () => {
   const view = viewOf('array_values_parts');
   const canvas = view.querySelector('canvas')!;

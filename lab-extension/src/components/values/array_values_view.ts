@@ -24,6 +24,9 @@ export interface ArrayEvents {
   readonly loadValues: (array: string, device: number | null) => Promise<ArrayValuesRecord>;
 }
 
+/** So many values are read faster than a picture of them. */
+const FEW_VALUES = 4;
+
 /** The slice that is drawn. */
 type Slice = Omit<ArraySliceRecord, 'kind'>;
 
@@ -50,7 +53,8 @@ export class ArrayValuesView {
     const { shape, index, steps, cells } = record;
     const dims = shape.length > 1 ? [shape.length - 2, shape.length - 1] : shape.map((_, d) => d);
     this.slice = { index: shape.map((_, d) => index[d] ?? 0), dims, steps, cells };
-    this.map = record.cells.length > 0 ? this.heatMap() : null;
+    const isFew = record.sample_count <= FEW_VALUES;
+    this.map = record.cells.length > 0 && !isFew ? this.heatMap() : null;
     this.element = el(
       'div',
       { class: 'pl-report pl-values' },
@@ -60,9 +64,16 @@ export class ArrayValuesView {
         el('strong', {}, oneLine(record.type, 80)),
         factsOf(record).map(text => el('span', { class: 'pl-chip' }, text)),
       ),
-      record.note === ''
-        ? el('div', { class: 'pl-values-figures' }, histogram(record), this.map && this.mapFigure())
-        : el('p', { class: 'pl-muted' }, record.note),
+      record.note !== ''
+        ? el('p', { class: 'pl-muted' }, record.note)
+        : isFew
+          ? null
+          : el(
+              'div',
+              { class: 'pl-values-figures' },
+              histogram(record),
+              this.map && this.mapFigure(),
+            ),
       this.status,
       record.parts.device.length > 1 ? partsTable(record, this.partLoader()) : null,
       this.part,
@@ -305,15 +316,15 @@ function histogram(record: ArrayValuesRecord): Content {
     return null;
   }
   const { low, high } = record as { low: number; high: number };
-  const width = (high - low) / record.bins.length;
+  const wholes = record.bin_width ?? null;
+  const width = wholes ?? (high - low) / record.bins.length;
   const bars = record.bins.map((count, i) => {
     const from = low + i * width;
+    const to = wholes === null ? from + width : Math.min(high, from + width - 1);
+    const range = from === to ? short(from) : `${short(from)} to ${short(to)}`;
     return el(
       'span',
-      {
-        class: 'pl-values-slot',
-        title: `${short(from)} to ${short(from + width)}: ${whole(count)}`,
-      },
+      { class: 'pl-values-slot', title: `${range}: ${whole(count)}` },
       el('span', { class: 'pl-values-bar', style: `height: ${(100 * count) / highest}%` }),
     );
   });
