@@ -20,6 +20,7 @@ from pellucid._machine.base import (
     tree_flatten,
     tree_structure,
 )
+from pellucid._machine.base.dims import Symbol
 from pellucid._machine.base.tree import flatten_up_to
 from pellucid._machine.checks.errors import Site
 from pellucid._machine.checks.guard import guard
@@ -321,6 +322,8 @@ class _KernelDescription(NamedTuple):
         """A size of the grid: an int, or a scalar operand."""
         if isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n >= 0:
             return int(n)
+        if isinstance(n, Symbol):
+            return n.as_value()
         aval = type_of(n) if hasattr(n, "dtype") else None
         if aval is None or aval.shape or aval.dtype.kind not in "iu":
             raise ArgumentTypeError(

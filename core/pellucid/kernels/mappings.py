@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid._machine.base import ArgumentTypeError, ArgumentValueError, Shape, strict_zip
+from pellucid._machine.base.dims import Symbol
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.ir import (
     Avals,
@@ -111,7 +112,7 @@ class BlockMapping(NamedTuple):
         for i, (dim, n) in enumerate(strict_zip(self.dims, self.aval.shape)):
             size, (before, behind) = size_of(dim), padding_of(dim)
             if type(dim) is Blocked:
-                behind = (-n % size if n else size) if size else 0
+                behind = _behind(n, size)
             elif type(dim) is not Squeezed:
                 # A block may begin at the last element, unless the table says where the last one begins.
                 last = n + before + behind - 1
@@ -120,6 +121,17 @@ class BlockMapping(NamedTuple):
                 behind += max(0, last + size - (n + before + behind))
             config.append((before, behind))
         return config
+
+
+def _behind(n: Any, size: Any) -> Any:
+    """Number of elements behind the `n` elements of an axis, so that blocks of `size` are whole; there is at least one block."""
+    if n == size or (not isinstance(size, Symbol) and size == 0):
+        return 0
+    if isinstance(
+        n, Symbol
+    ):  # at most; the exact number is no size that is known to be large enough
+        return 0 if n % size == 0 else size - 1
+    return -n % size if n else size
 
 
 def mapping_of(
@@ -215,6 +227,8 @@ def with_indices(
     ids = _all_ids(grid)
 
     def looked_at(mapping: BlockMapping) -> bool:
+        if any(isinstance(n, Symbol) for n in (*mapping.aval.shape, *mapping.sizes)):
+            return False
         used = remove_dead_equations(mapping.program.jaxpr)[1]
         return not any(used[n_axes:])
 

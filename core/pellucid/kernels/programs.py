@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid._machine.base import ArgumentTypeError, Shape, dtypes, resized, strict_zip
+from pellucid._machine.base.dims import Symbol
 from pellucid._machine.checks.errors import OOBError, Site
 from pellucid._machine.higher_order.cond import cond_p
 from pellucid._machine.higher_order.loops import fori_loop
@@ -124,7 +125,7 @@ class Kernel:
     def has_edges(self) -> bool:
         """Whether blocks of floating numbers reach beyond their arrays."""
         return any(
-            before or behind
+            is_some(before) or is_some(behind)
             for m in (*self.inputs, *self.results)
             if dtypes.is_inexact(m.aval.dtype)
             for before, behind in m.padding()
@@ -373,6 +374,8 @@ class _View(NamedTuple):
         outside = None
         if self.mapping.indices is None:
             for start, size, n in strict_zip(self.starts, self.mapping.sizes, type_of(x).shape):
+                if type(start) is int and start == 0 and isinstance(n - size, Symbol):
+                    continue  # the array is padded to whole blocks
                 if not isinstance(start, int) or start > n - size:
                     misses = (start < 0) | (start > n - size)
                     outside = misses if outside is None else outside | misses
@@ -458,13 +461,19 @@ def _undefined_element(dtype: np.dtype) -> Any:
     return np.zeros((), dtype)
 
 
+def is_some(n: Any) -> bool:
+    """Whether a number of elements may be other than 0."""
+    return isinstance(n, Symbol) or n != 0
+
+
 def padded(x: Any, mapping: BlockMapping, edge: Callable[[ShapedArray], Any]) -> Any:
     """`x` with what `edge` gives around it, so that all blocks are whole."""
     for axis, amounts in enumerate(mapping.padding()):
         aval = type_of(x)
         # Each a list of one part, or none.
         before, behind = [
-            [edge(aval.update(shape=resized(aval.shape, axis, n)))] if n else [] for n in amounts
+            [edge(aval.update(shape=resized(aval.shape, axis, n)))] if is_some(n) else []
+            for n in amounts
         ]
         if before or behind:
             x = concatenate([*before, x, *behind], axis)
@@ -525,7 +534,9 @@ def _largest(jaxpr: Jaxpr) -> int:
         sizes += [
             a.size * a.dtype.itemsize
             for r in equation.results
-            if type(a := r.aval) is ShapedArray and hasattr(a.dtype, "itemsize")
+            if type(a := r.aval) is ShapedArray
+            and hasattr(a.dtype, "itemsize")
+            and not isinstance(a.size, Symbol)
         ]
         sizes += [_largest(getattr(p, "jaxpr", p)) for p in programs_of(equation)]
     return max(sizes)

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pellucid._machine.base import ArgumentTypeError, ArgumentValueError, Shape, dtypes
+from pellucid._machine.base.dims import Symbol
 from pellucid._machine.base.source import capture, describe
 from pellucid._machine.ir import AbstractRef, ShapedArray, abstract_ref, shaped_array
 
@@ -300,8 +301,10 @@ def block_dims(name: str, spec: BlockSpec, shape: Shape) -> tuple[Any, ...]:
             dim = squeezed
         elif isinstance(dim, (int, np.integer)) and not isinstance(dim, bool):
             dim = Blocked(int(dim))
+        elif isinstance(dim, Symbol):
+            dim = Blocked(dim)
         is_one = isinstance(dim, BlockDim)
-        if not is_one or type(dim) is Indirect or size_of(dim) < 0:
+        if not is_one or type(dim) is Indirect or is_negative(size_of(dim)):
             what = "are not supported" if is_one and type(dim) is Indirect else "are no sizes"
             raise ArgumentValueError(
                 f"{name}: a dimension of a block is a size, None, Element, Squeezed or BoundedSlice; others {what}.",
@@ -310,6 +313,11 @@ def block_dims(name: str, spec: BlockSpec, shape: Shape) -> tuple[Any, ...]:
             )
         dims.append(dim)
     return tuple(dims)
+
+
+def is_negative(n: Any) -> bool:
+    """Whether a size is known to be negative."""
+    return not isinstance(n, Symbol) and n < 0
 
 
 def size_of(dim: Any) -> int:

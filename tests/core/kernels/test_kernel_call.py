@@ -360,6 +360,44 @@ def test_batches_of_bounds():
     np.testing.assert_array_equal(y, expected)
 
 
+def whole_blocks(x):
+    return pallas_call(squared, like(x.shape))(x)
+
+
+def rows(x):
+    row = BlockSpec((1, x.shape[1]), lambda i: (i, 0))
+    return pallas_call(squared, like(x.shape), grid=x.shape[0], in_specs=[row], out_specs=row)(x)
+
+
+def with_edges(x):
+    grid = pallas.cdiv(x.shape[0], 3)
+    return pallas_call(squared, like(x.shape), grid=grid, in_specs=[THREE], out_specs=THREE)(x)
+
+
+def grouped(x):
+    block = BlockSpec((None, 2), lambda i, j: (i, j))
+    grid = (x.shape[0], x.shape[1] // 2)
+    return pallas_call(squared, like(x.shape), grid=grid, in_specs=[block], out_specs=block)(x)
+
+
+@pytest.mark.parametrize(
+    ("function", "symbols", "shapes"),
+    [
+        (whole_blocks, "n, m", [(2, 3)]),
+        (rows, "n, m", [(2, 3), (1, 1)]),
+        (with_edges, "n", [(1,), (6,), (8,)]),
+        (with_edges, "3*n", [(6,)]),
+        (grouped, "n, 2*m", [(3, 4)]),
+    ],
+)
+def test_symbolic_sizes(function, symbols, shapes):
+    symbolic = pl.export.symbolic_shape(symbols)
+    exported = pl.export.export(pl.jit(function))(like(symbolic))
+    for shape in shapes:
+        x = np.arange(np.prod(shape), dtype=F32).reshape(shape)
+        np.testing.assert_array_equal(exported.call(x), x**2)
+
+
 def test_shapes_dead_code_and_export():
     assert pl.eval_shape(square, X).shape == (8,)
     program = pl.make_jaxpr(lambda x: [square(x), 1][1])(X)

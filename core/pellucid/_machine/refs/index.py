@@ -162,6 +162,8 @@ def _vector_position(entries: Sequence[Window | None], vectors: Ints) -> int:
 
 
 def _window(caller: str, entry: slice, dim: int) -> Window:
+    if entry == slice(None):  # of an axis whose size may be a symbol
+        return Window(0, dim)
     try:
         start, stop, step = entry.indices(dim)
     except TypeError:
