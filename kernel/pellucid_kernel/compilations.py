@@ -81,7 +81,7 @@ NOTHING = CompilationRecord(
 """Says that nothing is compiled."""
 
 
-class Progress(events.Observer):
+class CompilationProgress(events.Observer):
     """Reports compilations that take longer than `SHOWN_AFTER_SECONDS`.
 
     A thread of its own sends: the thread that compiles has no time to.

@@ -24,7 +24,7 @@ _RECORDED, _STARTED = "ThreadpoolListener::Record", "ThreadpoolListener::StartRe
 
 
 @dataclass(eq=False)
-class Spans:
+class HostSpans:
     """Activities of the host: one entry of each column for one span of time on one thread."""
 
     name: Column
@@ -38,9 +38,9 @@ class Spans:
     def __len__(self) -> int:
         return len(self.name)
 
-    def chosen(self, rows: Column) -> Spans:
+    def chosen(self, rows: Column) -> HostSpans:
         """The spans at `rows`."""
-        return Spans(*(column[rows] for column in vars(self).values()))
+        return HostSpans(*(column[rows] for column in vars(self).values()))
 
 
 @dataclass(eq=False)
@@ -88,7 +88,7 @@ def alone(start_ns: Column, end_ns: Column) -> npt.NDArray[np.bool_]:
     return is_first[:-1] & is_first[1:]
 
 
-def spans_of(events: Events, operations: Operations) -> Spans:
+def spans_of(events: Events, operations: Operations) -> HostSpans:
     """Spans of the host: all events but operations, their ends, and the bookkeeping of threads."""
     is_host = np.array(
         [not name.startswith(("end: ", "ThreadpoolListener::")) for name in events.names], bool
@@ -101,7 +101,9 @@ def spans_of(events: Events, operations: Operations) -> Spans:
     detail = events.stat("module")
     detail = np.where(detail == ABSENT, events.stat("name"), detail)
     detail = np.where(detail == ABSENT, _details_of_steps(events), detail)
-    spans = Spans(events.name, events.thread, events.start_ns, events.end_ns, detail).chosen(rows)
+    spans = HostSpans(events.name, events.thread, events.start_ns, events.end_ns, detail).chosen(
+        rows
+    )
     return _with_waiting(spans, events, rows)
 
 
@@ -115,7 +117,7 @@ def _details_of_steps(events: Events) -> Column:
     return details
 
 
-def _with_waiting(spans: Spans, events: Events, rows: Column) -> Spans:
+def _with_waiting(spans: HostSpans, events: Events, rows: Column) -> HostSpans:
     """The spans in which a thread waits for an array as such: two events record where one begins and ends."""
     is_wait = events.texts_are(spans.name, _WAIT)
     produced, consumed = events.stat("_p")[rows], events.stat("_c")[rows]
@@ -236,7 +238,7 @@ def _origins(events: Events, thread: Column, time_ns: Column) -> tuple[Column, C
     return threads, times
 
 
-def enclosing(calls: LaunchColumns | Spans, thread: Column, time_ns: Column) -> Column:
+def enclosing(calls: LaunchColumns | HostSpans, thread: Column, time_ns: Column) -> Column:
     """The call or span on each thread at each time, of ones that don't nest; `ABSENT` where there is none."""
     result = np.full(len(thread), ABSENT)
     for each in np.unique(calls.thread):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pellucid_profiler.calls import Spans, enclosing
+from pellucid_profiler.calls import HostSpans, enclosing
 from pellucid_profiler.operations import Operations, grouped, running_count
 from pellucid_profiler.xspace import ABSENT, Column, Events
 
@@ -43,7 +43,7 @@ def collectives_of(events: Events, operations: Operations) -> Collectives:
     """The meetings of a recording."""
     rows = np.flatnonzero(events.texts_are(events.name, RENDEZVOUS))
     kernels = operations.event
-    kernel_spans = Spans(
+    kernel_spans = HostSpans(
         events.name, events.thread, events.start_ns, events.end_ns, events.name
     ).chosen(kernels)
     operation = enclosing(kernel_spans, events.thread[rows], events.start_ns[rows])

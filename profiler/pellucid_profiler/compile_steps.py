@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from pellucid_profiler.calls import Spans, nesting
+from pellucid_profiler.calls import HostSpans, nesting
 from pellucid_profiler.sources import SourceLine
 from pellucid_profiler.xspace import ABSENT, Column
 
@@ -114,7 +114,7 @@ def _add_threads(
         total[2] += float(spans.end_ns[row] - spans.start_ns[row]) / 1e9
 
 
-def _self_ns(spans: Spans, rows: Column) -> Column:
+def _self_ns(spans: HostSpans, rows: Column) -> Column:
     """Nanoseconds of spans of one thread without those of spans inside."""
     lengths = spans.end_ns[rows] - spans.start_ns[rows]
     parents = nesting(spans.thread[rows], spans.start_ns[rows], spans.end_ns[rows])
@@ -123,7 +123,7 @@ def _self_ns(spans: Spans, rows: Column) -> Column:
     return np.maximum(lengths - covered, 0).astype(np.int64)
 
 
-def _step(names: list[str], spans: Spans, row: int) -> tuple[Phase, str]:
+def _step(names: list[str], spans: HostSpans, row: int) -> tuple[Phase, str]:
     name = names[spans.name[row]]
     if name == KERNEL:
         return "kernels", kernel_name(names[spans.detail[row]] if spans.detail[row] >= 0 else "")

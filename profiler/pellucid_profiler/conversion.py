@@ -26,7 +26,7 @@ from pellucid_profiler.live_buffers import ProgramMemory, ProgramMemoryReader
 from pellucid_profiler.marks import marked_places
 from pellucid_profiler.operations import Operations, grouped, has_end, operations_of, ranked
 from pellucid_profiler.peaks import measured_peaks
-from pellucid_profiler.progress import Interrupted, Progress, shown
+from pellucid_profiler.progress import ConversionProgress, Interrupted, shown
 from pellucid_profiler.session import Session
 from pellucid_profiler.sources import ProgramInfo
 from pellucid_profiler.text import counted, seconds_text, sources_of
@@ -62,7 +62,7 @@ class Conversion:
         """Held, it collects events, which takes no Python; the rest begins with `release`."""
         self.recorded: Future[bytes] = Future()
         """The recording, a serialized XSpace."""
-        self.progress = Progress()
+        self.progress = ConversionProgress()
         self._executables, self._observed = executables, observed
         self._lock = threading.Lock()
         self._result: Future[Session] | None = None
@@ -135,14 +135,14 @@ def session_of(
     recorded: bytes,
     programs_called: Callable[[Mapping[int, set[str]]], Mapping[int, ProgramMemoryReader]],
     observed: Observed,
-    progress: Progress | None = None,
+    progress: ConversionProgress | None = None,
 ) -> Session:
     """The session of XLA's recording, a serialized XSpace, joined to its programs.
 
     `programs_called` returns programs by their numbers, from the names that each number has in the recording.
     Raises: ArgumentValueError for bytes that are no whole recording.
     """
-    progress = progress or Progress()
+    progress = progress or ConversionProgress()
     reading = functools.partial(progress, "reading events")
     events, other_processes = _of_this_process(read_events(recorded, reading))
     events, end_ns = _without_draining(events)

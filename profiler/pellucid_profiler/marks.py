@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.introspect import recording
-from pellucid_profiler.calls import LaunchColumns, Spans, enclosing, function_name
+from pellucid_profiler.calls import HostSpans, LaunchColumns, enclosing, function_name
 from pellucid_profiler.sources import SourceLine
 from pellucid_profiler.text import Sources, line_number_text
 from pellucid_profiler.xspace import ABSENT, Column
@@ -134,7 +134,7 @@ def shown_name(sources: Sources, name: str) -> str:
     return function_name(name)
 
 
-def line_of_calls(names: Sequence[str], spans: Spans, calls: LaunchColumns) -> Column:
+def line_of_calls(names: Sequence[str], spans: HostSpans, calls: LaunchColumns) -> Column:
     """For each call the number of the name of the mark that it began in; `ABSENT` where there is none."""
     is_mark = np.array([_MARK.match(name) is not None for name in names], bool)
     rows = np.flatnonzero(is_mark[spans.name]) if len(spans) else np.zeros(0, np.int64)

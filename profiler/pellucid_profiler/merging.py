@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.introspect.errors import ArgumentValueError
-from pellucid_profiler.calls import LaunchColumns, Spans
+from pellucid_profiler.calls import HostSpans, LaunchColumns
 from pellucid_profiler.collectives import Collectives
 from pellucid_profiler.counters import Counters
 from pellucid_profiler.live_arrays import HeapRow, LiveArrays
@@ -128,7 +128,7 @@ def _moved(session: Session, shift_ns: int, base: _Bases) -> Session:
             calls.name + base["name"], calls.thread + base["thread"], later(calls.start_ns),
             later(calls.end_ns), _shifted(calls.run, base["run"]),
         ),
-        spans=Spans(
+        spans=HostSpans(
             spans.name + base["name"], spans.thread + base["thread"], later(spans.start_ns),
             later(spans.end_ns), _shifted(spans.detail, base["name"]),
         ),
@@ -154,7 +154,7 @@ def _concatenated(tables: Sequence[Any]) -> Any:
     return kind(*(np.concatenate([getattr(each, name) for each in tables]) for name in names))
 
 
-def _by_start(spans: Spans) -> Spans:
+def _by_start(spans: HostSpans) -> HostSpans:
     return spans.chosen(np.argsort(spans.start_ns, kind="stable"))
 
 

@@ -24,10 +24,10 @@ class Interrupted(Exception):
     """The end of a conversion that nobody waits for any more."""
 
 
-class Progress:
+class ConversionProgress:
     """Part and share of a conversion, set by its thread in calls, which raise `Interrupted` once it is to end.
 
-    >>> progress = Progress()
+    >>> progress = ConversionProgress()
     >>> progress("reading events", 0.45)
     >>> progress.text()
     'reading events, 45 %'
@@ -58,7 +58,9 @@ class Progress:
         self._is_interrupted = False
 
 
-def shown(future: Future[T], progress: Progress, timeout_seconds: float | None = None) -> T:
+def shown(
+    future: Future[T], progress: ConversionProgress, timeout_seconds: float | None = None
+) -> T:
     """The result of a conversion; while it takes longer, its progress is shown: in a notebook under the cell, as a line in a terminal.
 
     Raises: TimeoutError; what the conversion raised.

@@ -20,7 +20,7 @@ from pellucid.introspect.errors import ArgumentValueError
 from pellucid.introspect.files import SEAL_BYTES, check_seal
 from pellucid.introspect.schema import SourceRecord
 from pellucid_profiler.callbacks import CallbackRow
-from pellucid_profiler.calls import LaunchColumns, Spans, module_name, nesting
+from pellucid_profiler.calls import HostSpans, LaunchColumns, module_name, nesting
 from pellucid_profiler.collectives import (
     CollectiveRow,
     Collectives,
@@ -128,7 +128,7 @@ class Session:
     programs: dict[int, ProgramInfo]
     operations: Operations
     calls: LaunchColumns
-    spans: Spans
+    spans: HostSpans
     collectives: Collectives
     compilations: list[Compilation]
     transfers: list[Transfer]
@@ -532,7 +532,7 @@ class Session:
 _TABLES: dict[str, Any] = {
     "operations": Operations,
     "calls": LaunchColumns,
-    "spans": Spans,
+    "spans": HostSpans,
     "collectives": Collectives,
     "live_arrays": LiveArrays,
     "counters": Counters,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pellucid_profiler.calls import LaunchColumns, Spans, enclosing
+from pellucid_profiler.calls import HostSpans, LaunchColumns, enclosing
 from pellucid_profiler.operations import Operations, matched
 from pellucid_profiler.xspace import ABSENT
 
@@ -34,7 +34,7 @@ class StepRow(NamedTuple):
 
 def steps_of(
     names: Sequence[str],
-    spans: Spans,
+    spans: HostSpans,
     calls: LaunchColumns,
     operations: Operations,
     seconds: npt.NDArray[np.float64],

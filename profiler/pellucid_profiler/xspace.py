@@ -31,7 +31,7 @@ _EVENT_TAG = 4 << 3 | LENGTH_DELIMITED
 Column = npt.NDArray[np.int64]
 
 
-class Names:
+class TextTable:
     """Texts by number; a text that comes again has the same number."""
 
     def __init__(self) -> None:
@@ -168,7 +168,7 @@ class _Reader:
     def __init__(self, recording: bytes, reading: Callable[[float], None]) -> None:
         self.message, self.reading = recording, reading
         self.data: Bytes = np.frombuffer(recording, np.uint8)
-        self.names = Names()
+        self.names = TextTable()
         self.threads: list[str] = []
         self.planes: list[str] = []
         self.parts: dict[str, list[Column]] = defaultdict(list)

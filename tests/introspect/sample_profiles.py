@@ -6,7 +6,7 @@ import numpy as np
 
 from pellucid.introspect.schema import SourceRecord
 from pellucid_profiler.callbacks import CallbackRow
-from pellucid_profiler.calls import LaunchColumns, Spans
+from pellucid_profiler.calls import HostSpans, LaunchColumns
 from pellucid_profiler.collectives import Collectives
 from pellucid_profiler.comparison import Comparison
 from pellucid_profiler.compilations import Compilation
@@ -90,7 +90,7 @@ def session(n_instructions: int = 12, n_runs: int = 10, n_devices: int = 2) -> S
     )
 
 
-def _spans(names: list[str], call_start: Column, call_end: Column) -> Spans:
+def _spans(names: list[str], call_start: Column, call_end: Column) -> HostSpans:
     """Those of the calls, and of a compilation with a pass, a kernel and machine code; adds their names."""
     compiled = [
         ("PjRtCpuClient::Compile", 1, 0, 200, ""),
@@ -104,7 +104,7 @@ def _spans(names: list[str], call_start: Column, call_end: Column) -> Spans:
     name, thread, start, end, detail = (np.zeros(count, np.int64) for _ in range(5))
     start[:], end[:], detail[:] = call_start, call_end, -1
     if not count:
-        return Spans(name, thread, start, end, detail)
+        return HostSpans(name, thread, start, end, detail)
     rows: list[list[int]] = []
     for text, number, begin, over, module in compiled:
         names.append(text)
@@ -113,7 +113,9 @@ def _spans(names: list[str], call_start: Column, call_end: Column) -> Spans:
             names.append(module)
             rows[-1][-1] = len(names) - 1
     more = np.array(rows, np.int64).T
-    return Spans(*map(np.concatenate, zip((name, thread, start, end, detail), more, strict=True)))
+    return HostSpans(
+        *map(np.concatenate, zip((name, thread, start, end, detail), more, strict=True))
+    )
 
 
 def _live_arrays(end_ns: int) -> LiveArrays:

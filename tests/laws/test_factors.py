@@ -9,7 +9,7 @@ import pytest
 import pellucid
 from pellucid._machine.ir.avals import shaped_array
 from pellucid._machine.ir.primitive import Primitive
-from pellucid._machine.sharding.explicit_types import Rule, rule_of
+from pellucid._machine.sharding.explicit_types import FactorRule, rule_of
 from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.tracing.staging import stage
 from tests.laws.sample import Sample, families
@@ -25,7 +25,7 @@ def only_equation(function: Any, avals: list[Any]) -> Any:
     return jaxpr.equations[0] if len(jaxpr.equations) == 1 else None
 
 
-def rule_for(equation: Any) -> Rule | None:
+def rule_for(equation: Any) -> FactorRule | None:
     operands = tuple([atom.aval for atom in equation.operands])
     results = [var.aval for var in equation.results]
     if type(equation.primitive).factors is Primitive.factors:
@@ -34,7 +34,7 @@ def rule_for(equation: Any) -> Rule | None:
     return None if factors is None else rule_of(factors)
 
 
-def shape_of(rule: Rule) -> list[Any]:
+def shape_of(rule: FactorRule) -> list[Any]:
     """The rule with factors numbered in order of appearance, so that equal shapes are equal rules."""
     numbers: dict[str, int] = {}
     return [
@@ -47,7 +47,7 @@ def shape_of(rule: Rule) -> list[Any]:
     ]  # fmt: skip
 
 
-def without(rule: Rule, factor: str) -> Rule:
+def without(rule: FactorRule, factor: str) -> FactorRule:
     sides = [
         tuple(tuple(dim for dim in dims if dim != (factor,)) for dims in side)
         for side in (rule.operands, rule.results)
@@ -55,9 +55,9 @@ def without(rule: Rule, factor: str) -> Rule:
     return rule._replace(operands=sides[0], results=sides[1])
 
 
-def pairs(family: str) -> list[tuple[Sample, Rule, Rule]]:
+def pairs(family: str) -> list[tuple[Sample, FactorRule, FactorRule]]:
     """For one row of each primitive, the rules of its equation and of the batched one."""
-    found: dict[str, tuple[Sample, Rule, Rule]] = {}
+    found: dict[str, tuple[Sample, FactorRule, FactorRule]] = {}
     for sample in families()[family]:
         avals = [type_of(x) for x in sample.arguments]
         if sample.needs_x64 or not sample.batched or not all(a.ndim and a.size for a in avals):

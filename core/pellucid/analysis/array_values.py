@@ -45,7 +45,7 @@ class _Part(NamedTuple):
         return ", ".join(f"{start}:{start + size}" for start, size in bounds)
 
 
-class Slice(NamedTuple):
+class ArraySlice(NamedTuple):
     """Two dimensions of an array at an index along the others, as a heat map reads them."""
 
     index: list[int]
@@ -128,7 +128,7 @@ def array_values(x: Any, index: Sequence[int] = ()) -> schema.ArrayValuesRecord:
 
 
 @by_tool
-def array_slice(x: Any, index: Sequence[int], dims: Sequence[int]) -> Slice:
+def array_slice(x: Any, index: Sequence[int], dims: Sequence[int]) -> ArraySlice:
     """The slice of an array over `dims`, down and across, at `index` along the other dimensions.
 
     It costs what it reads: of an array on one device nothing else is looked at.
@@ -146,7 +146,7 @@ def array_slice(x: Any, index: Sequence[int], dims: Sequence[int]) -> Slice:
 
 def _slice_of(
     parts: Sequence[_Part], shape: Sequence[int], index: Sequence[int], dims: Sequence[int]
-) -> Slice:
+) -> ArraySlice:
     ndim = len(shape)
     whole = [*index, *[0] * (ndim - len(index))]
     dims = [*dims]
@@ -164,7 +164,7 @@ def _slice_of(
     steps = [max(1, math.ceil(shape[d] / _MAX_READ)) for d in dims]
     is_empty = not parts or not shape or 0 in shape
     cells = [] if is_empty else _heat_map(_plane(parts, shape, whole, dims, steps))
-    return Slice(whole, dims, steps, cells)
+    return ArraySlice(whole, dims, steps, cells)
 
 
 def _mean(statistics: Sequence[_Statistics], n_finite: float) -> float | None:

@@ -75,7 +75,7 @@ RunBodies = Literal["all", "one", "fused", "combined"]
 kernel, which moves the operation's own bytes; the first for each of the operation's own `flops`, to combine elements."""
 
 
-class Row(NamedTuple):
+class EquationCost(NamedTuple):
     """An equation: its cost without the programs inside of it, and how often it runs each of these."""
 
     cost: Cost
@@ -89,13 +89,13 @@ class CostTable:
 
     `bodies` has the equations of each program, the main one first; rows are numbered through all of them.
 
-    >>> dot, loop = Row(Cost(8, 0, 4)), Row(FREE, "all", [(1, 100)])
+    >>> dot, loop = EquationCost(Cost(8, 0, 4)), EquationCost(FREE, "all", [(1, 100)])
     >>> table = CostTable([[dot, loop], [dot]])
     >>> table.total.flops, table.runs
     (808, [1, 1, 100])
     """
 
-    def __init__(self, bodies: Sequence[Sequence[Row]]) -> None:
+    def __init__(self, bodies: Sequence[Sequence[EquationCost]]) -> None:
         self.rows = [row for body in bodies for row in body]
         ends = list(itertools.accumulate(map(len, bodies), initial=0))
         self.ranges = [range(*each) for each in itertools.pairwise(ends)]
@@ -230,12 +230,12 @@ class Costs:
 
 def rows_of(
     program: ProgramColumns | schema.ProgramRecord, own: Sequence[tuple[Cost, RunBodies | None]]
-) -> list[list[Row]]:
+) -> list[list[EquationCost]]:
     """The rows of each program of a record, whose equations cost `own` without what they run."""
     equations = program.equations
     uses = zip(equations.bodies, equations.body_trips, strict=True)
     rows = [
-        Row(*each, tuple(itertools.islice(uses, count)))
+        EquationCost(*each, tuple(itertools.islice(uses, count)))
         for each, count in zip(own, equations.body_counts, strict=True)
     ]
     return [
@@ -258,7 +258,7 @@ def jaxpr_costs(reading: JaxprReading) -> CostTable:
     """The costs of a jaxpr that was read; its rows are the equations of the record."""
     return CostTable([
         [
-            Row(
+            EquationCost(
                 equation_cost(equation), _runs(equation),
                 [(reading.bodies[each.jaxpr], each.trips) for each in bodies_of(equation)],
             )

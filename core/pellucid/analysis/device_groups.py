@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from .layouts import DeclaredMesh, Layout, axis_part, whole_axis
+from .layouts import DeclaredMesh, ValueLayout, axis_part, whole_axis
 
 _LISTS = re.compile(r"\{([\d, ]*)\}")
 _IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
@@ -120,12 +120,15 @@ def axes_of_pairs(pairs: Sequence[Sequence[int]], mesh: DeclaredMesh) -> tuple[s
 
 
 def lacking(
-    source: Layout, target: Layout, shape: Sequence[int], meshes: Mapping[str, DeclaredMesh]
+    source: ValueLayout,
+    target: ValueLayout,
+    shape: Sequence[int],
+    meshes: Mapping[str, DeclaredMesh],
 ) -> int:
     """Most elements that a device lacks of its part by `target`, when it has its part by `source`.
 
     >>> meshes = {"square": DeclaredMesh({"x": 2, "y": 2}), "line": DeclaredMesh({"z": 4})}
-    >>> columns, rows = Layout((("x",), ("y",)), mesh="square"), Layout((("z",), ()), mesh="line")
+    >>> columns, rows = ValueLayout((("x",), ("y",)), mesh="square"), ValueLayout((("z",), ()), mesh="line")
     >>> lacking(columns, rows, (4, 4), meshes)
     2
     """
@@ -139,7 +142,7 @@ def lacking(
 
 
 def _held(
-    layout: Layout, shape: Sequence[int], meshes: Mapping[str, DeclaredMesh], count: int
+    layout: ValueLayout, shape: Sequence[int], meshes: Mapping[str, DeclaredMesh], count: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """First index and end along each dimension of what each of `count` devices holds."""
     mesh = meshes.get(layout.mesh, DeclaredMesh({}))

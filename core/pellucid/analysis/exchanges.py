@@ -23,8 +23,8 @@ from .device_groups import axes_along, axes_of_pairs, first_group, lacking, pair
 from .hlo import Instruction, Module
 from .layouts import (
     DeclaredMesh,
-    Layout,
     Sizes,
+    ValueLayout,
     axes_in,
     layout_of,
     mesh_of,
@@ -206,7 +206,7 @@ class _ExchangeCollector:
             each = Exchange("reshard", layout.axes, size, sent, runs, None, (), layout.mesh)
             self.add(self.caused(each, op, source, target))
 
-    def caused(self, each: Exchange, op: Any, source: Layout, target: Layout) -> Exchange:
+    def caused(self, each: Exchange, op: Any, source: ValueLayout, target: ValueLayout) -> Exchange:
         """`each` with the equation that it is for, and why."""
         moved_value = _before(op.operands[0])
         equation, reason, note = self.cause(op, moved_value, each.operation, source, target)
@@ -228,7 +228,7 @@ class _ExchangeCollector:
         return None if number is None else calls_to(self.propagation.sites, number)
 
     def cause(
-        self, op: Any, moved_value: Any, operation: str, source: Layout, target: Layout
+        self, op: Any, moved_value: Any, operation: str, source: ValueLayout, target: ValueLayout
     ) -> tuple[int | None, Reason, str]:
         """Which equation an exchange is for that moves `moved_value`, and why."""
         equation = equation_of(op)
@@ -281,7 +281,7 @@ class _ExchangeCollector:
                 return f"operand {place} of {name} is divided along {' and '.join(divided)}"
         return ""
 
-    def asked(self, result: Any, target: Layout) -> tuple[int | None, Reason, str] | None:
+    def asked(self, result: Any, target: ValueLayout) -> tuple[int | None, Reason, str] | None:
         """Why the result `result` of an operation, computed otherwise, is moved to `target`; None if nobody asks for that."""
         numbers = self.propagation.numbers_of(result)
         for value in itertools.chain(*(self.propagation.values[number] for number in numbers)):
@@ -304,7 +304,7 @@ class _ExchangeCollector:
         equation_of_id = self.equations.get(-1 if equation is None else equation)
         return equation_of_id is not None and bool(statement_of(equation_of_id.primitive))
 
-    def texts(self, *layouts: Layout) -> list[str]:
+    def texts(self, *layouts: ValueLayout) -> list[str]:
         """Layouts as the user would write them, with their meshes where these differ."""
         if len({each.mesh for each in layouts if each.mesh}) < 2:
             return [each.text for each in layouts]
@@ -328,7 +328,7 @@ def _manual_mesh(op: Any) -> str:
     return next(map(mesh_of, shardings), "")
 
 
-def _axes_moved(op: Any, source: Layout, target: Layout, sizes: Sizes) -> tuple[str, ...]:
+def _axes_moved(op: Any, source: ValueLayout, target: ValueLayout, sizes: Sizes) -> tuple[str, ...]:
     """The axes along which an exchange moves data."""
     attribute = _AXES_OF.get(op.name)
     if attribute is not None:
@@ -343,9 +343,9 @@ def _bytes(value: Any) -> float:
     return 0.0 if dims is None or bits is None else math.prod(dims) * bits / 8
 
 
-def _layout_of(value: Any) -> Layout:
+def _layout_of(value: Any) -> ValueLayout:
     """The layout of a value of a module whose shardings are closed."""
-    nothing = Layout(((),) * getattr(value.type, "rank", 0))
+    nothing = ValueLayout(((),) * getattr(value.type, "rank", 0))
     if isinstance(value.owner, ir.Block):
         return _layout_of_argument(ir.BlockArgument(value)) or nothing
     attributes, position = value.owner.attributes, ir.OpResult(value).result_number
@@ -357,7 +357,7 @@ def _layout_of(value: Any) -> Layout:
     return nothing
 
 
-def _layout_of_argument(argument: Any) -> Layout | None:
+def _layout_of_argument(argument: Any) -> ValueLayout | None:
     owner, position = argument.owner.owner.operation, argument.arg_number
     attributes = owner.attributes
     if owner.name == "func.func" and "arg_attrs" in attributes:
@@ -372,7 +372,7 @@ def _layout_of_argument(argument: Any) -> Layout | None:
     if owner.name == "sdy.manual_computation":
         manual = set(axes_in(str(attributes["manual_axes"])))
         whole = layout_of(per_value(attributes["in_shardings"])[position])
-        return Layout(tuple(tuple(a for a in dim if a not in manual) for dim in whole.dims))
+        return ValueLayout(tuple(tuple(a for a in dim if a not in manual) for dim in whole.dims))
     return None
 
 

@@ -24,7 +24,7 @@ from pellucid.introspect.program import JaxprReading, read_jaxpr
 
 from .exchanges import Exchange, differences, explained, planned, running
 from .hlo import module_of
-from .layouts import DeclaredMesh, Layout, meshes_in
+from .layouts import DeclaredMesh, ValueLayout, meshes_in
 from .peak import estimated_peak_bytes
 from .programs import with_costs
 from .propagation import Propagation, propagate
@@ -235,7 +235,7 @@ class _Writer:
             self.mesh_records[name] = mesh_record(mesh)
         return list(self.mesh_records).index(name)
 
-    def spec(self, layout: Layout) -> schema.SpecRecord:
+    def spec(self, layout: ValueLayout) -> schema.SpecRecord:
         return schema.SpecRecord(
             text=layout.text,
             mesh=self.mesh_row(layout.mesh),
@@ -266,7 +266,7 @@ class _Writer:
 
     # Bytes ----------------------------------------------------------------------------------------
 
-    def device_bytes(self, number: int, layout: Layout | None) -> float:
+    def device_bytes(self, number: int, layout: ValueLayout | None) -> float:
         """Bytes of a value on one device; of one whose layout isn't known, all of it."""
         program = self.program
         total = program.types[program.values.type[self.values.value(number)]].bytes or 0

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from pellucid._machine.base import Frame, strict_zip, user_frame
+from pellucid._machine.base import SourceFrame, strict_zip, user_frame
 from pellucid._machine.runtime.executable import optimized_modules, precompiled
 from pellucid._machine.xla import hlo as xla_hlo
 from pellucid.introspect.lineage import equation_id
@@ -253,7 +253,7 @@ def _attributes(
     return attributes, called, path, equation, frame
 
 
-def source_frames(text: str) -> dict[int, Frame]:
+def source_frames(text: str) -> dict[int, SourceFrame]:
     """The places that a module's instructions come from, by number, read from the tables of its text."""
     tables: dict[str, dict[int, str]] = {}
     rows: dict[int, str] | None = None
@@ -266,11 +266,13 @@ def source_frames(text: str) -> dict[int, Frame]:
             number, _, row = line.partition(" ")
             rows[int(number)] = row
     files, functions, locations, frames = (tables.get(name, {}) for name in _TABLES)
-    result: dict[int, Frame] = {}
+    result: dict[int, SourceFrame] = {}
     for number, row in frames.items():
         location, _ = _numbers(row)
         file, function, *extent = _numbers(locations[location])
-        result[number] = Frame(files[file].strip('"'), functions[function].strip('"'), *extent)
+        result[number] = SourceFrame(
+            files[file].strip('"'), functions[function].strip('"'), *extent
+        )
     return result
 
 

@@ -7,7 +7,7 @@ import re
 import weakref
 from collections.abc import Sequence
 
-from .costs import Cost, CostTable, Row
+from .costs import Cost, CostTable, EquationCost
 from .hlo import RUNS_PROGRAMS, Computation, Instruction, Module
 from .opcodes import Details, operation_cost, operation_of
 from .shapes import Shape
@@ -37,15 +37,15 @@ class ModuleCosts:
         self.rows = {name: row for row, name in enumerate(self.shapes)}
         """Which row of the table each instruction is."""
 
-    def _row(self, instruction: Instruction, numbers: dict[str, int]) -> Row:
+    def _row(self, instruction: Instruction, numbers: dict[str, int]) -> EquationCost:
         uses = [(numbers[name], instruction.trips) for _, name in instruction.called]
         if instruction.opcode == "fusion":
-            return Row(self._of_kernel(instruction), "fused", uses)
+            return EquationCost(self._of_kernel(instruction), "fused", uses)
         if instruction.opcode in RUNS_PROGRAMS:
             if instruction.runs_programs:
-                return Row(Cost(0, 0, 0), operation_of(instruction.opcode).bodies, uses)
-            return Row(self._of_kernel(instruction), "fused", uses)
-        return Row(self.own(instruction), operation_of(instruction.opcode).bodies, uses)
+                return EquationCost(Cost(0, 0, 0), operation_of(instruction.opcode).bodies, uses)
+            return EquationCost(self._of_kernel(instruction), "fused", uses)
+        return EquationCost(self.own(instruction), operation_of(instruction.opcode).bodies, uses)
 
     def own(self, instruction: Instruction) -> Cost:
         """Cost of one run of an instruction without the programs inside it."""

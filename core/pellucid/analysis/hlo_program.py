@@ -10,7 +10,7 @@ from pellucid._machine.xla import hlo as xla_hlo
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
 from pellucid.introspect.lineage import equations_by_id
-from pellucid.introspect.spans import Spans
+from pellucid.introspect.spans import SourceSpans
 
 from .hlo import Computation, Instruction, Module, module_of
 from .hlo_costs import costs_of
@@ -63,7 +63,7 @@ class _HloWriter:
     def __init__(self, columns: ProgramColumns, equations: dict[int, Equation]) -> None:
         self.columns = columns
         self.equations = equations
-        self.spans = Spans(columns.string)
+        self.spans = SourceSpans(columns.string)
         self.bodies: dict[str, int] = {}
         self.rows: dict[str, int] = {}
         self.types: dict[str, int] = {}

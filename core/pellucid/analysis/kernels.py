@@ -38,7 +38,7 @@ _LIBRARY_TARGETS = (
 )
 
 
-class Member(NamedTuple):
+class FusedInstruction(NamedTuple):
     """An instruction within a kernel."""
 
     path: str
@@ -62,7 +62,7 @@ class Kernel(NamedTuple):
     name: str
     opcode: str
     category: Category
-    members: Sequence[Member]
+    members: Sequence[FusedInstruction]
     attribution: Attribution
     cost: Cost
     """Of one run. Of a fusion, operations of its members, and bytes of its own operands and results."""
@@ -165,15 +165,17 @@ class _Reader:
             _target_of(instruction),
         )  # fmt: skip
 
-    def members(self, instruction: Instruction) -> tuple[dict[Member, float], Cost]:
+    def members(self, instruction: Instruction) -> tuple[dict[FusedInstruction, float], Cost]:
         """(weights of the origins of a kernel's instructions, cost of one run of it)."""
-        weights: dict[Member, float] = defaultdict(float)
+        weights: dict[FusedInstruction, float] = defaultdict(float)
         row = self.costs.rows[instruction.name]
         if instruction.opcode != "fusion" and (
             instruction.opcode not in RUNS_PROGRAMS or instruction.runs_programs
         ):
             if instruction.path:
-                weights[Member(instruction.path, instruction.equation, instruction.frame, 0)] = 1.0
+                weights[
+                    FusedInstruction(instruction.path, instruction.equation, instruction.frame, 0)
+                ] = 1.0
             # What runs programs costs nothing besides: their instructions are kernels.
             table = self.costs.table
             is_own = instruction.runs_programs
@@ -183,12 +185,12 @@ class _Reader:
                 cost = self.costs.own(each)
                 flops, transcendentals = cost.flops or 0, cost.transcendentals or 0
                 elements = sum(shape.size for shape in self.costs.shapes[each.name])
-                weights[Member(each.path, each.equation, each.frame, 0)] += (count or 1) * (
-                    flops + TRANSCENDENTAL_FLOPS * transcendentals + elements
-                )
+                weights[FusedInstruction(each.path, each.equation, each.frame, 0)] += (
+                    count or 1
+                ) * (flops + TRANSCENDENTAL_FLOPS * transcendentals + elements)
         return weights, self.costs.table.whole(row)
 
-    def members_near(self, instruction: Instruction) -> dict[Member, float]:
+    def members_near(self, instruction: Instruction) -> dict[FusedInstruction, float]:
         """Weights of the nearest instruction with a line: an operand, a user, theirs, and so on; empty if there is none.
 
         Of those equally near it is one named after the same operation, if there is any: where XLA replaces an operation,
@@ -212,7 +214,7 @@ class _Reader:
                 nearest = nearest or each
                 for one in with_lines:
                     if opcode_of(one.path.rpartition("/")[2]) == opcode:
-                        return {Member(one.path, one.equation, one.frame, 0): 1.0}
+                        return {FusedInstruction(one.path, one.equation, one.frame, 0): 1.0}
             if nearest is not None:
                 return self.members(nearest)[0]
         return {}
@@ -228,4 +230,4 @@ class _Reader:
         return self._users
 
 
-__all__ = ["Attribution", "Category", "Kernel", "Member", "kernels"]
+__all__ = ["Attribution", "Category", "Kernel", "FusedInstruction", "kernels"]

@@ -43,7 +43,7 @@ class DeclaredMesh(NamedTuple):
         return np.argsort(self.device_ids)[devices] if self.device_ids else devices
 
 
-class Layout(NamedTuple):
+class ValueLayout(NamedTuple):
     """How a value is laid out: for each dimension its mesh axes, major first; `x:(2)4` is a part of the axis `x`."""
 
     dims: tuple[tuple[str, ...], ...]
@@ -66,7 +66,7 @@ class Layout(NamedTuple):
     def text(self) -> str:
         """As the user would write it.
 
-        >>> Layout((("data",), (), ("x", "y"))).text
+        >>> ValueLayout((("data",), (), ("x", "y"))).text
         "P('data', None, ('x', 'y'))"
         """
         entries = [dim[0] if len(dim) == 1 else dim or None for dim in self.dims]
@@ -133,7 +133,7 @@ def meshes_in(module: Any) -> dict[str, DeclaredMesh]:
     return meshes
 
 
-def layout_of(attribute: Any) -> Layout:
+def layout_of(attribute: Any) -> ValueLayout:
     """The layout that a sharding attribute says."""
     sharding = sdy.TensorShardingAttr(attribute)
     dims = tuple(
@@ -141,7 +141,7 @@ def layout_of(attribute: Any) -> Layout:
         for dim in sharding.dimension_shardings
     )
     unreduced = tuple(map(_axis_text, sharding.unreduced_axes))
-    return Layout(dims, unreduced, mesh_of(attribute) if any(dims) or unreduced else "")
+    return ValueLayout(dims, unreduced, mesh_of(attribute) if any(dims) or unreduced else "")
 
 
 def mesh_of(attribute: Any) -> str:

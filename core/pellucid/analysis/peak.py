@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pellucid._machine.ir import Equation, Jaxpr, Literal
 from pellucid.introspect.bodies import bodies_of
 
-from .sites import Site
+from .sites import ProgramSite
 
 
 def estimated_peak_bytes(
-    sites: Sequence[Site], programs: Sequence[Jaxpr], device_bytes: Sequence[float]
+    sites: Sequence[ProgramSite], programs: Sequence[Jaxpr], device_bytes: Sequence[float]
 ) -> float:
     """The most bytes that are alive at once in a run of a program, its arguments among them.
 

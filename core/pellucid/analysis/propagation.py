@@ -17,8 +17,8 @@ from pellucid._machine.lowering.module import lower_module
 from pellucid._machine.xla.mlir import ir, run_passes
 from pellucid.introspect.lineage import equation_at
 
-from .layouts import AXIS, DeclaredMesh, Layout, layout_of, meshes_in, per_value, unquoted
-from .sites import Site, Sites
+from .layouts import AXIS, DeclaredMesh, ValueLayout, layout_of, meshes_in, per_value, unquoted
+from .sites import ProgramSite, Sites
 
 _RESULTS = "pellucid.results"
 _ARGUMENTS = "pellucid.arguments"
@@ -35,12 +35,12 @@ class Arrival(NamedTuple):
     """How a mesh axis came to a value: from `source`, by the operation of an equation."""
 
     step: int
-    source: Value
+    source: ModuleValue
     equation: int | None
     """Its id."""
 
 
-class Value:
+class ModuleValue:
     """A value of the module."""
 
     __slots__ = ("arrivals", "layout", "numbers", "origins")
@@ -48,7 +48,7 @@ class Value:
     def __init__(self, rank: int = 0) -> None:
         self.numbers: list[int] = []
         """Its numbers at sites, if it is a variable's; the site that computes it comes first."""
-        self.layout = Layout(((),) * rank)
+        self.layout = ValueLayout(((),) * rank)
         self.origins: dict[str, str] = {}
         """For each axis what Shardy calls its origin; `self` where the user put it."""
         self.arrivals: dict[str, Arrival] = {}
@@ -63,8 +63,8 @@ class Value:
 class Propagation(NamedTuple):
     """Shardy's result for one program."""
 
-    sites: list[Site]
-    values: list[list[Value]]
+    sites: list[ProgramSite]
+    values: list[list[ModuleValue]]
     """By number; several for a constant that is made anew where it is used."""
     equations: dict[str, int | None]
     """Constraints and manual regions by Shardy's name for them: the id of the equation."""
@@ -137,10 +137,10 @@ class _Reader:
     """Reads a module after propagation."""
 
     def __init__(self, value_count: int) -> None:
-        self.values: dict[Any, Value] = {}
-        self.of_numbers: list[list[Value]] = [[] for _ in range(value_count)]
+        self.values: dict[Any, ModuleValue] = {}
+        self.of_numbers: list[list[ModuleValue]] = [[] for _ in range(value_count)]
         self.equations: dict[str, int | None] = {}
-        self.layouts: dict[Any, Layout] = {}
+        self.layouts: dict[Any, ValueLayout] = {}
         self.edges: dict[Any, list[tuple[int, str, str, list[str]]]] = {}
 
     def read(self, module: Any) -> None:
@@ -148,10 +148,10 @@ class _Reader:
             if op.operation.name == "func.func":
                 self.function(op.operation)
 
-    def value(self, value: Any) -> Value:
+    def value(self, value: Any) -> ModuleValue:
         entry = self.values.get(value)
         if entry is None:
-            entry = self.values[value] = Value(getattr(value.type, "rank", 0))
+            entry = self.values[value] = ModuleValue(getattr(value.type, "rank", 0))
         return entry
 
     def function(self, op: Any) -> None:
@@ -165,19 +165,19 @@ class _Reader:
         last = self.block(block)
         if "res_attrs" in op.attributes:
             for returned, attributes in zip(last.operands, op.attributes["res_attrs"], strict=True):
-                result = Value()
+                result = ModuleValue()
                 self.describe(result, attributes)
                 ends = {"operand": _Ends(self, [returned]), "result": [result]}
                 self.arrive(attributes, ends, None)
 
-    def describe(self, value: Value, attributes: Any) -> None:
+    def describe(self, value: ModuleValue, attributes: Any) -> None:
         """Records the layout and the origins in the attributes of an argument or a result."""
         if "sdy.sharding" in attributes:
             value.layout = self.layout(attributes["sdy.sharding"])
         if "sdy.sharding_origins" in attributes:
             value.origins = _origins(attributes["sdy.sharding_origins"])
 
-    def layout(self, attribute: Any) -> Layout:
+    def layout(self, attribute: Any) -> ValueLayout:
         parsed = self.layouts.get(attribute)
         if parsed is None:
             parsed = self.layouts[attribute] = layout_of(attribute)
@@ -223,7 +223,7 @@ class _Reader:
             for region in op.regions:
                 self.block(region.blocks[0])
 
-    def describe_stated(self, results: Sequence[Value], shardings: Sequence[Any]) -> None:
+    def describe_stated(self, results: Sequence[ModuleValue], shardings: Sequence[Any]) -> None:
         """Note layouts that the program itself states."""
         for value, sharding in zip(results, shardings, strict=True):
             value.layout = self.layout(sharding)
@@ -240,7 +240,7 @@ class _Reader:
         self.arrive(op.attributes, ends, equation_of(op))
 
     def arrive(
-        self, attributes: Any, ends: Mapping[str, Sequence[Value]], equation: int | None
+        self, attributes: Any, ends: Mapping[str, Sequence[ModuleValue]], equation: int | None
     ) -> None:
         """Note along which edges axes came to values, which `ends` has by what an edge calls them."""
         if "sdy.propagation_edges" not in attributes:
@@ -266,7 +266,7 @@ class _Reader:
                 argument = op.regions[region].blocks[0].arguments[position]
                 self.found(number, self.value(argument))
 
-    def found(self, number: int, value: Value) -> None:
+    def found(self, number: int, value: ModuleValue) -> None:
         self.of_numbers[number].append(value)
         value.numbers.append(number)
 
@@ -275,7 +275,7 @@ _WITH_PROGRAMS = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.if"}
 """Operations whose regions are programs; those of others combine scalars."""
 
 
-class _Ends(Sequence[Value]):
+class _Ends(Sequence[ModuleValue]):
     """The values of operands, looked up when an edge names them."""
 
     def __init__(self, reader: _Reader, operands: Operands) -> None:
@@ -289,7 +289,7 @@ class _Ends(Sequence[Value]):
         return self._reader.value(self._operands[index])
 
 
-def _end(ends: Mapping[str, Sequence[Value]], text: str) -> Value | None:
+def _end(ends: Mapping[str, Sequence[ModuleValue]], text: str) -> ModuleValue | None:
     kind, _, number = text.partition("-")
     values, index = ends[kind], int(number)
     if len(values) == 1:

@@ -11,7 +11,7 @@ from pellucid._machine.ir import Equation, Jaxpr, Operands
 from pellucid.introspect import schema
 
 
-class Site:
+class ProgramSite:
     """A place where a program runs: that of the whole program, or one at an equation that runs a program.
 
     Its values are numbered one after the other: constants, inputs, results of equations.
@@ -37,7 +37,7 @@ class Sites:
     """
 
     def __init__(self, bodies: Mapping[Jaxpr, int]) -> None:
-        self.found: list[Site] = []
+        self.found: list[ProgramSite] = []
         """A site stands behind that of its equation."""
         self.value_count = 0
         self.noted: list[tuple[int, Any]] = []
@@ -51,7 +51,7 @@ class Sites:
             self._open.append(None)
             return
         outer = next((each for each in reversed(self._open) if each is not None), None)
-        site = Site(body, -1 if outer is None else outer.site, self.value_count)
+        site = ProgramSite(body, -1 if outer is None else outer.site, self.value_count)
         if outer is not None:
             outer.waiting.append(site)
         begun = _Open(len(self.found), self.value_count)
@@ -84,23 +84,23 @@ class _Open:
         self.site = site
         self.next = first
         """The number of the value that comes next."""
-        self.waiting: list[Site] = []
+        self.waiting: list[ProgramSite] = []
         """Sites at the equation that is being lowered."""
 
 
-def around(sites: Sequence[Site], place: int) -> Iterator[Site]:
+def around(sites: Sequence[ProgramSite], place: int) -> Iterator[ProgramSite]:
     """The site at `place`, and those that it is inside of, innermost first."""
     while place >= 0:
         yield sites[place]
         place = sites[place].parent
 
 
-def place_of(sites: Sequence[Site], number: int) -> int:
+def place_of(sites: Sequence[ProgramSite], number: int) -> int:
     """Which of the sites has the value with this number."""
     return bisect.bisect_right(sites, number, key=lambda site: site.first) - 1
 
 
-def calls_to(sites: Sequence[Site], number: int) -> tuple[int, ...]:
+def calls_to(sites: Sequence[ProgramSite], number: int) -> tuple[int, ...]:
     """Ids of the equations that lead to the site of a value."""
     enclosing = around(sites, place_of(sites, number))
     return tuple(site.equation for site in enclosing if site.equation is not None)
@@ -109,7 +109,7 @@ def calls_to(sites: Sequence[Site], number: int) -> tuple[int, ...]:
 class SiteValues:
     """The values of a program's record at sites, by number."""
 
-    def __init__(self, record: schema.ProgramRecord, sites: Sequence[Site]) -> None:
+    def __init__(self, record: schema.ProgramRecord, sites: Sequence[ProgramSite]) -> None:
         self.sites = sites
         self._makers = [-1] * len(record.values.name)
         """For each value of the record, which equation gives it."""
@@ -131,7 +131,7 @@ class SiteValues:
         for place, site in enumerate(sites):
             self._sites_of.setdefault(site.body, []).append(place)
 
-    def numbers(self, site: Site) -> range:
+    def numbers(self, site: ProgramSite) -> range:
         """The numbers of the values at a site."""
         return range(site.first, site.first + len(self._ranges[site.body]))
 

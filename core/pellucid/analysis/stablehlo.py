@@ -11,7 +11,7 @@ from pellucid._machine.ir import Equation
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
 from pellucid.introspect.lineage import equation_at, equations_by_id
-from pellucid.introspect.spans import Spans
+from pellucid.introspect.spans import SourceSpans
 
 from .costs import Costs
 from .module_text import printed_module
@@ -50,7 +50,7 @@ class _ModuleWriter:
     def __init__(self, columns: ProgramColumns, equations: dict[int, Equation]) -> None:
         self.columns = columns
         self.equations = equations
-        self.spans = Spans(columns.string)
+        self.spans = SourceSpans(columns.string)
         self.values: dict[Any, int] = {}
         self.shapes: dict[int, Shape] = {}
         self.literals: dict[Any, int] = {}

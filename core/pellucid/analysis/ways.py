@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pellucid._machine.ir import Equation, statement_of
 from pellucid.introspect import schema
 
-from .propagation import Propagation, Value
+from .propagation import ModuleValue, Propagation
 from .sites import SiteValues
 
 
@@ -54,7 +54,7 @@ class Ways:
         self._inputs = inputs
         self._known: dict[str, int] = {}
 
-    def hop(self, value: Value, axis: str, near: range) -> Hop:
+    def hop(self, value: ModuleValue, axis: str, near: range) -> Hop:
         """How `axis` came to `value`: from the next value on the way that has a number, one of `near` if it can be."""
         number = self.axes.setdefault(axis, len(self.axes))
         arrival = value.arrivals.get(axis)
@@ -74,17 +74,17 @@ class Ways:
         source_number = next((each for each in source.numbers if each in near), source.numbers[0])
         return Hop(number, source_number, dimension, row, origin)
 
-    def _has_axis(self, value: Value, axis: str) -> bool:
+    def _has_axis(self, value: ModuleValue, axis: str) -> bool:
         """Whether the record has `axis` among those of the value."""
         if not value.numbers:
             return False
         return axis in self._propagation.values[value.numbers[0]][0].layout.axes
 
-    def _input(self, value: Value) -> int | None:
+    def _input(self, value: ModuleValue) -> int | None:
         """Which input of the program it is; None for none."""
         return next((n for n in value.numbers if n < len(self._inputs.askers)), None)
 
-    def _stated(self, value: Value, place: int | None) -> int:
+    def _stated(self, value: ModuleValue, place: int | None) -> int:
         """The origin that is the value itself: an argument, or what an equation asks for."""
         if place is not None:
             return self._origin(f"input: {self._inputs.token_count + place}")

@@ -50,7 +50,7 @@ _MIDDLE = (
 _SAFETY, _LARGEST_GROWTH, _LARGEST_CUT = 0.9, 10.0, 0.2
 
 
-class Settings(NamedTuple):
+class Tolerances(NamedTuple):
     """Tolerances, and the limits of steps between two asked times."""
 
     rtol: float
@@ -110,7 +110,7 @@ def odeint(
             )
         return slopes
 
-    settings = Settings(rtol, atol, mxstep, hmax)
+    settings = Tolerances(rtol, atol, mxstep, hmax)
     return vmap(unravel)(_solution(slope, settings, flat_y0, t, *args, *captured))
 
 
@@ -162,7 +162,9 @@ def _quartic(y: Any, end: Any, middle: Any, slope: Any, end_slope: Any, step: An
     ])  # fmt: skip
 
 
-def _first_step(func: Callable[..., Any], time: Any, y: Any, slope: Any, settings: Settings) -> Any:
+def _first_step(
+    func: Callable[..., Any], time: Any, y: Any, slope: Any, settings: Tolerances
+) -> Any:
     """The algorithm of Hairer, Norsett and Wanner, II.4, for the length of the first step."""
     scale = settings.atol + jnp.abs(y) * settings.rtol
     size = lambda x: jnp.sqrt(jnp.sum(jnp.abs(x / scale) ** 2))
@@ -174,7 +176,7 @@ def _first_step(func: Callable[..., Any], time: Any, y: Any, slope: Any, setting
     return jnp.minimum(100.0 * h0, h1).astype(slope.real.dtype)
 
 
-def _advanced(func: Callable[..., Any], state: _State, settings: Settings) -> _State:
+def _advanced(func: Callable[..., Any], state: _State, settings: Tolerances) -> _State:
     """The state after one more attempt at a step; it moves on only if the error is small enough."""
     y, slope, time, step = state.y, state.slope, state.time, state.step
     slopes = _stages(func, y, slope, time, step)
@@ -195,7 +197,7 @@ def _advanced(func: Callable[..., Any], state: _State, settings: Settings) -> _S
 # The solution ---------------------------------------------------------------------------------------------
 
 
-def _solve(func: Callable[..., Any], settings: Settings, y0: Any, times: Any, *args: Any) -> Any:
+def _solve(func: Callable[..., Any], settings: Tolerances, y0: Any, times: Any, *args: Any) -> Any:
     """Values at all `times`, stacked; `y0` is a vector."""
     slope_at = lambda y, time: func(y, time, *args)
 
@@ -224,13 +226,15 @@ def _solve(func: Callable[..., Any], settings: Settings, y0: Any, times: Any, *a
 _solution = custom_vjp(_solve, nondiff_argnums=(0, 1))
 
 
-def _forward(func: Callable[..., Any], settings: Settings, y0: Any, times: Any, *args: Any) -> Any:
+def _forward(
+    func: Callable[..., Any], settings: Tolerances, y0: Any, times: Any, *args: Any
+) -> Any:
     ys = _solution(func, settings, y0, times, *args)
     # Where derivatives are taken outside of other traces, NumPy's arrays arrive as such.
     return ys, (ys, *tree_map(jnp.asarray, (times, args)))
 
 
-def _backward(func: Callable[..., Any], settings: Settings, saved: Any, cotangent: Any) -> Any:
+def _backward(func: Callable[..., Any], settings: Tolerances, saved: Any, cotangent: Any) -> Any:
     """Cotangents of y0, of the times and of the other arguments, from the last time to the first."""
     ys, times, args = saved
 

@@ -20,7 +20,7 @@ from pellucid._machine.tracing import is_array_like
 from .equations import shape_equations
 
 
-class Operation(NamedTuple):
+class SizeOperation(NamedTuple):
     """An operation of two sizes that stays in an expression."""
 
     name: str
@@ -35,7 +35,7 @@ class Operation(NamedTuple):
         return OPERATIONS[self.name](x, y)
 
 
-Factor: TypeAlias = str | Operation
+Factor: TypeAlias = str | SizeOperation
 Monomial: TypeAlias = tuple[tuple[Factor, int], ...]
 """(factor, exponent), sorted by `_factor_key`."""
 
@@ -158,7 +158,7 @@ def _without_multiples(
             multiples = abs(coefficient) // d * (1 if coefficient > 0 else -1)
             total[monomial] -= multiples * d
             rest = _sum([(tuple(f for f in monomial if f[0] != factor), multiples)], scope)
-            return list(_terms(rest * (e - scope.factor(Operation("mod", (e, d))))))
+            return list(_terms(rest * (e - scope.factor(SizeOperation("mod", (e, d))))))
     return []
 
 
@@ -208,8 +208,8 @@ def _divmod(x: Size, y: Size, scope: Any) -> tuple[Size, Size]:
     if known_at_least(-1, rest) and known_at_least(rest + y, 0):
         return quotient - 1, rest + y
     division = (rest, y)
-    floor = scope.factor(Operation("floordiv", division))
-    modulus = scope.factor(Operation("mod", division))
+    floor = scope.factor(SizeOperation("floordiv", division))
+    modulus = scope.factor(SizeOperation("mod", division))
     return quotient + floor, modulus
 
 
@@ -253,7 +253,7 @@ def _whole_quotient(x: Size, y: int, scope: Any) -> Size | None:
         multiples = (coefficient + 1) // y
         more = rest - e
         if all(c % y == 0 for _, c in _terms(more)):
-            floor = scope.factor(Operation("floordiv", (e, y)))
+            floor = scope.factor(SizeOperation("floordiv", (e, y)))
             more = _sum([(m, c // y) for m, c in _terms(more)], scope)
             return floor + more + _sum([(monomial, multiples)], scope)
     return None
@@ -398,4 +398,4 @@ class Dimension(Symbol):
         if known_at_least(0, difference):
             return other
         operands = sorted((self, other), key=_size_key, reverse=True)
-        return self.scope.factor(Operation(name, (operands[0], operands[1])))
+        return self.scope.factor(SizeOperation(name, (operands[0], operands[1])))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pellucid._machine.base import ArgumentValueError, Size, known_at_least
 
-from .dimensions import Dimension, Factor, Monomial, Operation, evaluate
+from .dimensions import Dimension, Factor, Monomial, SizeOperation, evaluate
 from .shape_texts import parsed_sizes
 
 Bounds: TypeAlias = tuple[int | None, int | None]
@@ -27,7 +27,7 @@ class Constraint(NamedTuple):
     """A constraint of a user: `left` relates to `right` as `relation`, "==" or ">=", says."""
 
     text: str
-    left: Size | Operation
+    left: Size | SizeOperation
     relation: str
     right: Size
 
@@ -105,7 +105,7 @@ class SymbolicScope:
                 do="State it as `variable == expression`, for example with a new variable that divides both sides.",
             )
         self.constraints.append(
-            Constraint(text, factor if isinstance(factor, Operation) else alone, "==", value)
+            Constraint(text, factor if isinstance(factor, SizeOperation) else alone, "==", value)
         )
         if isinstance(factor, str) and isinstance(value, Dimension):
             self._inequalities.append(dict((value - 1).terms))  # a variable is at least 1
@@ -156,7 +156,9 @@ class SymbolicScope:
             for monomial, coefficient in size.terms
             if len(monomial) == 1 and monomial[0][1] == 1
         )
-        choices = ((f, c) for f, c in choices if isinstance(f, Operation) and f.name in _CHOICES)
+        choices = (
+            (f, c) for f, c in choices if isinstance(f, SizeOperation) and f.name in _CHOICES
+        )
         choice, coefficient = next(choices, (None, 0))
         if choice is None or not n_choices:
             return whole
@@ -232,7 +234,7 @@ class SymbolicScope:
             )
             yield from _forms([value - Dimension(((rest, 1),), self) * (least or 0)])
 
-    def _facts_of_operation(self, value: Dimension, operation: Operation) -> Iterator[Size]:
+    def _facts_of_operation(self, value: Dimension, operation: SizeOperation) -> Iterator[Size]:
         """Expressions that are at least 0 by what the operation means."""
         x, y = operation.operands
         if operation.name == "max":
@@ -269,8 +271,8 @@ def _largest(highs: Sequence[int | None]) -> int | None:
     return None if None in highs else max(highs)  # type: ignore[type-var]
 
 
-def _variables(size: Size | Operation) -> set[str]:
-    if isinstance(size, Operation):
+def _variables(size: Size | SizeOperation) -> set[str]:
+    if isinstance(size, SizeOperation):
         return set().union(*map(_variables, size.operands))
     return size.variables() if isinstance(size, Dimension) else set()
 
@@ -281,7 +283,8 @@ def _occurs(factor: Factor, size: Size) -> bool:
     if isinstance(factor, str):
         return factor in size.variables()
     return any(
-        f == factor or (isinstance(f, Operation) and any(_occurs(factor, x) for x in f.operands))
+        f == factor
+        or (isinstance(f, SizeOperation) and any(_occurs(factor, x) for x in f.operands))
         for monomial, _ in size.terms
         for f, _ in monomial
     )

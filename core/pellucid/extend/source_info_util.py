@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pellucid._machine.base.source import NameStack as Stack, capture, describe, user_frames
+from pellucid._machine.base.source import ScopeStack as Stack, capture, describe, user_frames
 from pellucid._machine.ir.jaxpr import SourceInfo as SourceInfo
 from pellucid._machine.tracing.current import context, use_scope
 

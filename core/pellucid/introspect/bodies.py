@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pellucid._machine.ir import ClosedJaxpr, Equation, HigherOrderPrimitive, Jaxpr, subjaxprs
 
 
-class Body(NamedTuple):
+class EquationBody(NamedTuple):
     """A program that an equation runs."""
 
     jaxpr: Jaxpr
@@ -20,7 +20,7 @@ class Body(NamedTuple):
     """Whether the equation runs one of several programs, of which this is one."""
 
 
-def bodies_of(equation: Equation) -> list[Body]:
+def bodies_of(equation: Equation) -> list[EquationBody]:
     """The programs among the params of `equation`."""
     params = equation.params
     if not isinstance(equation.primitive, HigherOrderPrimitive) or not subjaxprs(params):
@@ -42,11 +42,13 @@ def bodies_of(equation: Equation) -> list[Body]:
     bodies = []
     for role, value in zip(params._fields, params, strict=True):
         if isinstance(value, (Jaxpr, ClosedJaxpr)):
-            bodies.append(Body(_open(value), role, trips(role, value), is_branch))
+            bodies.append(EquationBody(_open(value), role, trips(role, value), is_branch))
         elif isinstance(value, (tuple, list)):
             names = getattr(value, "_fields", None) or range(len(value))
             bodies += [
-                Body(_open(item), f"{role}[{name}]", trips(f"{role}[{name}]", item), is_branch)
+                EquationBody(
+                    _open(item), f"{role}[{name}]", trips(f"{role}[{name}]", item), is_branch
+                )
                 for name, item in zip(names, value, strict=True)
                 if isinstance(item, (Jaxpr, ClosedJaxpr))
             ]

@@ -11,7 +11,7 @@ import numpy as np
 from pellucid._machine.base import EffectsError
 from pellucid._machine.checks.check import check_p
 from pellucid._machine.checks.checkify import Errors, checked_program
-from pellucid._machine.checks.errors import Site
+from pellucid._machine.checks.errors import CheckSite
 from pellucid._machine.checks.watch import FirstNote, Watch, noted_by
 from pellucid._machine.ir import ClosedJaxpr, DropVar, Equation, Jaxpr, Values
 from pellucid._machine.parallel.manual import shard_map_p
@@ -21,8 +21,17 @@ from pellucid._machine.transforms import stage_open
 
 from .bodies import bodies_of, programs_within
 from .lineage import origins_of
-from .loops import Search
-from .stepping import EquationRuns, Frame, Turn, calls_host, can_enter, run_at, scope_of, slots_of
+from .loops import LoopSearch
+from .stepping import (
+    EquationRuns,
+    SteppedFrame,
+    Turn,
+    calls_host,
+    can_enter,
+    run_at,
+    scope_of,
+    slots_of,
+)
 
 MAX_OPERATIONS = 100_000
 """Maximum number of operations of a run that is searched one by one: each takes some 50 us beyond its work."""
@@ -35,7 +44,7 @@ GROUP = 16
 class Match(NamedTuple):
     """A place: the frames that lead there, each at the position of its equation, and the turns that they are."""
 
-    frames: list[Frame]
+    frames: list[SteppedFrame]
     calls: list[EquationRuns]
     """For each frame but the first the call that it is a turn of."""
     turns: list[Turn]
@@ -47,7 +56,7 @@ class Match(NamedTuple):
         return frame.jaxpr.equations[frame.position]
 
 
-def first_match(frame: Frame, condition: Callable[[Any], Any]) -> Match | None:
+def first_match(frame: SteppedFrame, condition: Callable[[Any], Any]) -> Match | None:
     """The first equation of a program, or of programs within it, with a result for which `condition` has a true element.
 
     `condition` is a traceable function of one array that gives booleans. A program that runs few operations is searched
@@ -94,9 +103,11 @@ class _ByOperation:
         self._flags: dict[Any, tuple[ClosedJaxpr, Values] | None] = {}
         """By type the program of the condition; None where it never holds."""
 
-    def levels(self, frame: Frame) -> list[tuple[Frame, EquationRuns | None, Turn]] | None:
+    def levels(
+        self, frame: SteppedFrame
+    ) -> list[tuple[SteppedFrame, EquationRuns | None, Turn]] | None:
         """The levels from `frame` to the first match, or None, in which case it has come to its end."""
-        here: list[tuple[Frame, EquationRuns | None, Turn]] = [(frame, None, (0, 0))]
+        here: list[tuple[SteppedFrame, EquationRuns | None, Turn]] = [(frame, None, (0, 0))]
         waiting: list[tuple[int, Any]] = []
 
         def is_found() -> bool:
@@ -163,7 +174,7 @@ class _ByOperation:
         return run_at(None, program, padded, consts)[0]
 
 
-def first_failure(frame: Frame, errors: Errors | None) -> Match | None:
+def first_failure(frame: SteppedFrame, errors: Errors | None) -> Match | None:
     """The first equation of a program, or of programs within it, that fails a check of the categories `errors`.
 
     None: that fails a check which `checkify` has made part of the program.
@@ -177,7 +188,7 @@ def first_failure(frame: Frame, errors: Errors | None) -> Match | None:
     return match
 
 
-def _move_to_copy(frame: Frame, checked: Equation) -> None:
+def _move_to_copy(frame: SteppedFrame, checked: Equation) -> None:
     """Move a frame that stands at the note of a failure back to the first equation that was made from the checked one."""
     copies = (
         position
@@ -187,7 +198,7 @@ def _move_to_copy(frame: Frame, checked: Equation) -> None:
     frame.move(next(copies, frame.position))
 
 
-def check_effects(frame: Frame) -> None:
+def check_effects(frame: SteppedFrame) -> None:
     """Raise EffectsError for a program that calls Python for values."""
     for jaxpr in programs_within(frame.jaxpr):
         for equation in jaxpr.equations:
@@ -199,7 +210,9 @@ def check_effects(frame: Frame) -> None:
                 )
 
 
-def _search(frame: Frame, errors: Errors) -> list[tuple[Frame, EquationRuns | None, Turn]] | None:
+def _search(
+    frame: SteppedFrame, errors: Errors
+) -> list[tuple[SteppedFrame, EquationRuns | None, Turn]] | None:
     """The levels from `frame` to the first match, or None."""
     with scope_of(frame.positions):
         checked = checked_program(frame.jaxpr, errors)
@@ -211,7 +224,7 @@ def _search(frame: Frame, errors: Errors) -> list[tuple[Frame, EquationRuns | No
         return None
     site = checked.sites[min(codes[codes > 0]) - 1]
     failing = site.equation or _check_of(frame, site)
-    here: list[tuple[Frame, EquationRuns | None, Turn]] = [(frame, None, (0, 0))]
+    here: list[tuple[SteppedFrame, EquationRuns | None, Turn]] = [(frame, None, (0, 0))]
     for position, equation in enumerate(frame.jaxpr.equations):
         if not _holds(equation, failing):
             continue
@@ -235,7 +248,7 @@ def _turns(call: EquationRuns, errors: Errors) -> Iterator[Turn]:
             yield turn
             turn = call.after(turn)
         return
-    search = Search(("watch", errors), lambda _: errors)
+    search = LoopSearch(("watch", errors), lambda _: errors)
     number = call.meeting(search, 0)
     while number is not None:
         yield from call.turns_of(number)
@@ -244,7 +257,7 @@ def _turns(call: EquationRuns, errors: Errors) -> Iterator[Turn]:
         yield last  # the test that ends the loop
 
 
-def _check_of(frame: Frame, site: Site) -> Equation:
+def _check_of(frame: SteppedFrame, site: CheckSite) -> Equation:
     """The equation of a `check` of the user."""
     equations = [e for program in programs_within(frame.jaxpr) for e in program.equations]
     return next(e for e in equations if e.primitive is check_p and site in e.params.sites)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pellucid._machine.base import ArgumentValueError
 from pellucid._machine.higher_order.jitted import Jitted, TracedProgram, all_jitted
-from pellucid._machine.higher_order.misses import Key
+from pellucid._machine.higher_order.misses import ProgramKey
 from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid._machine.higher_order.stages import Traced
 from pellucid._machine.ir import AbstractRef
@@ -78,7 +78,7 @@ def _last_traced(jitted: Jitted) -> int:
     return max((p.miss.time_ns for _, p in _programs_of(jitted) if p.miss), default=0)
 
 
-def _programs_of(jitted: Jitted) -> list[tuple[Key, TracedProgram]]:
+def _programs_of(jitted: Jitted) -> list[tuple[ProgramKey, TracedProgram]]:
     """The programs in a function's cache, without those that only a viewer has looked at."""
     return [(key, each) for key, each in list(jitted.programs.items()) if not each.is_of_tool]
 

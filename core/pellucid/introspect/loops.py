@@ -23,13 +23,13 @@ from pellucid._machine.transforms import Derived, remembered, stage_open
 
 from .mesh_positions import MeshPositions
 
-__all__ = ["WINDOW_RUNS", "Conditions", "PartialLoop", "Search"]
+__all__ = ["WINDOW_RUNS", "Conditions", "PartialLoop", "LoopSearch"]
 
 WINDOW_RUNS = 1024
 """Number of runs of a loop that one program searches for a condition."""
 
 
-class Search(NamedTuple):
+class LoopSearch(NamedTuple):
     """Conditions on values of a loop, which its runs are searched for."""
 
     key: Hashable
@@ -96,7 +96,7 @@ class PartialLoop(NamedTuple):
 
         return self._remembered("count", count, 0)
 
-    def searching(self, search: Search) -> Derived:
+    def searching(self, search: LoopSearch) -> Derived:
         """The program of (one run, another, values of the search, operands with the carry before the one).
 
         It gives booleans `[WINDOW_RUNS]`, whether a condition holds in each run up to the other, and the carry there.

@@ -28,9 +28,9 @@ from .lineage import origins_of, transformation_of
 
 __all__ = [
     "Activation",
-    "Event",
+    "TracedMoment",
     "Images",
-    "Notes",
+    "TraceNotes",
     "held_by",
     "images_of",
     "is_noting",
@@ -64,7 +64,7 @@ Held = Mapping[str, Any]
 """By path, as `state['sum']`, what a function's names hold: a variable of a program, or a value that is known."""
 
 
-class Event(NamedTuple):
+class TracedMoment(NamedTuple):
     """A moment in a trace: a line of the user is about to run, or a function of the user has returned."""
 
     count: int
@@ -78,13 +78,13 @@ class Event(NamedTuple):
     is_line: bool
 
 
-class Notes:
+class TraceNotes:
     """What was noted while one program was staged."""
 
     def __init__(self, trace: StagingTrace, n_around: int) -> None:
         self.n_around = n_around
         """How many frames of the user were around where it began."""
-        self.events: list[Event] = []
+        self.events: list[TracedMoment] = []
         self.debug = trace.debug
         self.inputs: Sequence[Var] = trace.invars
         self.equations: Sequence[Equation] = trace.equations
@@ -139,7 +139,7 @@ class _Watcher:
         self._stack: list[tuple[FrameType, Activation, StagingTrace | None]] = []
         """The user's frames, each with the program in whose trace it began."""
         self._generators: dict[FrameType, Activation] = {}
-        self._notes: dict[StagingTrace, Notes] = {}
+        self._notes: dict[StagingTrace, TraceNotes] = {}
         self._n_around = _n_user_frames(sys._getframe(1))
 
     def finish(self) -> None:
@@ -177,9 +177,9 @@ class _Watcher:
         if notes is None:
             n_around = self._n_around + len(self._stack) - len(within)
             trace.debug = trace.debug or DebugInfo("program")
-            notes = self._notes[trace] = trace.debug.notes = Notes(trace, n_around)
+            notes = self._notes[trace] = trace.debug.notes = TraceNotes(trace, n_around)
         notes.events.append(
-            Event(
+            TracedMoment(
                 len(trace.equations),
                 tuple([activation for _, activation, _ in within]),
                 tuple([frame.f_lineno for frame, _, _ in within]),
@@ -288,7 +288,7 @@ def _variable(value: Any) -> Any:
 class Images(NamedTuple):
     """A program beside the notes of the one that it is, or was made from."""
 
-    notes: Notes
+    notes: TraceNotes
     order: list[int]
     """Of each equation the number, among those that were noted, of the one that it is or was made from, ascending."""
     variables: Mapping[Var, Var]
@@ -306,7 +306,7 @@ def images_of(jaxpr: Jaxpr) -> Images | None:
 
 
 def _images_of(jaxpr: Jaxpr) -> Images | None:
-    notes: Notes | None = None if jaxpr.debug is None else jaxpr.debug.notes
+    notes: TraceNotes | None = None if jaxpr.debug is None else jaxpr.debug.notes
     if notes is None:
         return None
     lanes: Lanes | None = jaxpr.memo.get("lanes")
@@ -327,7 +327,7 @@ def _images_of(jaxpr: Jaxpr) -> Images | None:
 
 
 def _made(
-    notes: Notes,
+    notes: TraceNotes,
     debug: DebugInfo | None,
     inputs: Sequence[Var],
     equations: Sequence[Equation],

@@ -26,7 +26,7 @@ from .bodies import bodies_of, programs_within
 from .columns import ProgramColumns
 from .cotangents import Backward, cotangent_names, transposed_bodies
 from .lineage import Made, origins_of, transformation_of
-from .spans import Naming, Spans
+from .spans import Naming, SourceSpans
 
 
 class JaxprReading(NamedTuple):
@@ -117,7 +117,7 @@ class _JaxprWriter:
 
     def __init__(self, columns: ProgramColumns, origin: Made) -> None:
         self.columns = columns
-        self.spans = Spans(columns.string, columns.name)
+        self.spans = SourceSpans(columns.string, columns.name)
         self.origin = origin
         self.bodies: dict[Jaxpr, int] = {}
         self.values: dict[Var, int] = {}

@@ -22,7 +22,7 @@ class Naming(NamedTuple):
     names: tuple[str, ...]
 
 
-class Spans:
+class SourceSpans:
     """Collects the spans of one program; `function` is what the function is called that it is of, for names of values."""
 
     def __init__(self, string: Callable[[str], int], function: str = "") -> None:
@@ -31,7 +31,7 @@ class Spans:
         self._columns: list[tuple[int, ...]] = []
         self._by_source: dict[Any, int] = {None: -1}
         self._by_place: dict[tuple[CodeType, int, int], int] = {}
-        self._frames: dict[tuple[CodeType, int], source.Frame] = {}
+        self._frames: dict[tuple[CodeType, int], source.SourceFrame] = {}
         self._files: dict[str, int] = {}
         self._statements: list[Statements] = []
         self._namings: dict[int, Naming | None] = {}
@@ -70,7 +70,7 @@ class Spans:
             index = self._by_place[key] = self._add(frame, caller)
         return index
 
-    def _add(self, frame: source.Frame, caller: int) -> int:
+    def _add(self, frame: source.SourceFrame, caller: int) -> int:
         file = self._files.get(frame.file)
         if file is None:
             file = self._files[frame.file] = len(self._files)

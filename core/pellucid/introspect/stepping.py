@@ -53,13 +53,13 @@ from pellucid._machine.transforms import Derived
 
 from .bodies import programs_within
 from .compiling_ahead import Chain, ChainStep, steps_of, wait_for_compilation
-from .loops import WINDOW_RUNS, PartialLoop, Search
+from .loops import WINDOW_RUNS, LoopSearch, PartialLoop
 from .mesh_positions import MeshPositions
 from .noting import images_of
 from .program import name_of, value_names
 
 __all__ = [
-    "EquationRuns", "Frame", "Turn", "breakpoints_of", "calls_host", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "is_variable", "known_variable", "latest_variables", "line_text", "listing", "n_bytes", "name_of",
+    "EquationRuns", "SteppedFrame", "Turn", "breakpoints_of", "calls_host", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "is_variable", "known_variable", "latest_variables", "line_text", "listing", "n_bytes", "name_of",
     "opened", "past_breakpoints", "programs_within", "run", "run_at", "scope_of", "slots_of", "user_codes",
     "user_stack",
 ]  # fmt: skip
@@ -77,7 +77,7 @@ REMEMBERED_RUNS = 64
 """Runs of a loop whose values, or carries, are kept; others are computed again."""
 
 
-class Frame:
+class SteppedFrame:
     """A program on certain inputs, stopped before the equation at `position`; at the end if that is their number."""
 
     def __init__(
@@ -93,7 +93,7 @@ class Frame:
         """The runs of programs that somebody looked into, by position of the equation."""
         self._obstacles: dict[int, str] = {}
         """Why equations weren't entered, by their positions: positions of a `shard_map` run them in different ways, …"""
-        self._original: Frame | None = None  # as it was before the last edit
+        self._original: SteppedFrame | None = None  # as it was before the last edit
         self._base = 0  # position of the last edit; what lies before it was computed without
         self._edited: frozenset[Var] = frozenset()
         self._ran = 0  # the effects of the equations before this one have happened
@@ -505,7 +505,7 @@ class EquationRuns:
             operands = run(self.positions.cut(), operands)
         # Operands by group; of a `shard_map` their parts at all positions.
         self.groups = self.slots.split(operands)
-        self.frames: dict[Turn, Frame] = {}
+        self.frames: dict[Turn, SteppedFrame] = {}
         # By number of a run the carry before it; `groups` has that of run 0.
         self._carries: dict[int, Values] = {}
         if self.slots.carries:
@@ -550,7 +550,7 @@ class EquationRuns:
         """Whether a turn runs the predicate of a loop."""
         return turn[0] in self._predicates
 
-    def frame(self, turn: Turn) -> Frame:
+    def frame(self, turn: Turn) -> SteppedFrame:
         """The program of a turn on its inputs, at the position at which it was left.
 
         Raises: ArgumentValueError for a run that doesn't happen.
@@ -572,7 +572,7 @@ class EquationRuns:
                     next((t for t, f in self.frames.items() if not f.n_edits), turn), None
                 )
             inputs = self.slots.gathered(slot, groups)
-            self.frames[turn] = Frame(slot.program.jaxpr, inputs, self.positions)
+            self.frames[turn] = SteppedFrame(slot.program.jaxpr, inputs, self.positions)
         return self.frames[turn]
 
     def first(self) -> Turn | None:
@@ -677,7 +677,7 @@ class EquationRuns:
             # The oldest goes, but not the first entry: the carry before run 0 can't be computed.
             del self._carries[[*self._carries][1]]
 
-    def meeting(self, search: Search, number: int, *, is_forward: bool = True) -> int | None:
+    def meeting(self, search: LoopSearch, number: int, *, is_forward: bool = True) -> int | None:
         """The first run from `number` on, or the last before it, in which a condition holds; None where there is none.
 
         The runs of a window are searched by one compiled program, which is run once. The test that ends a loop
@@ -695,7 +695,7 @@ class EquationRuns:
             number = lower + WINDOW_RUNS if is_forward else lower
         return None
 
-    def _searched(self, search: Search, lower: int, upper: int) -> Any:
+    def _searched(self, search: LoopSearch, lower: int, upper: int) -> Any:
         """Whether a condition of a search holds in each run of a window, at any position of a `shard_map`."""
         key = search.key, lower
         if key not in self._flags:
@@ -867,7 +867,7 @@ def past_breakpoints(call: Callable[[], Any]) -> Any:
     return results
 
 
-def frame_of(program: ClosedJaxpr, *operands: Any) -> Frame:
+def frame_of(program: ClosedJaxpr, *operands: Any) -> SteppedFrame:
     """The frame of a whole program, on values in place of references.
 
     Raises: ArgumentTypeError for another number of operands than the program takes.
@@ -879,7 +879,7 @@ def frame_of(program: ClosedJaxpr, *operands: Any) -> Frame:
             "a program is stepped on as many operands as it takes.",
             got=f"{len(operands)}, for {len(program.jaxpr.invars)}",
         )
-    return Frame(jaxpr, inputs)
+    return SteppedFrame(jaxpr, inputs)
 
 
 def opened(program: ClosedJaxpr) -> tuple[Jaxpr, Values]:
@@ -909,7 +909,7 @@ def _last_uses(jaxpr: Jaxpr) -> dict[Var, tuple[int, int]]:
     return {v: (i, last[v]) for v, i in origins.items() if v in last}
 
 
-def user_stack(equation: Equation) -> list[source.Frame]:
+def user_stack(equation: Equation) -> list[source.SourceFrame]:
     """The user's frames that made an equation, outermost first."""
     return source.user_frames(equation.source)[::-1]
 
@@ -948,7 +948,7 @@ def is_variable(held: Any) -> bool:
     return isinstance(held, Var)
 
 
-def known_variable(frame: Frame, noted: Var) -> Var | None:
+def known_variable(frame: SteppedFrame, noted: Var) -> Var | None:
     """The variable of a frame's program that has the value of one that was noted in its trace.
 
     None where it has none that is known for certain, or only behind the frame's position.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import NamedTuple
 
-from pellucid._machine.base import Frame, Observer, TransferStarted, frame_of, is_user_file
+from pellucid._machine.base import Observer, SourceFrame, TransferStarted, frame_of, is_user_file
 
 
 class Transfer(NamedTuple):
@@ -16,7 +16,7 @@ class Transfer(NamedTuple):
     direction: str
     """`host_to_device`, `device_to_host` or `device_to_device`."""
     n_bytes: int
-    frame: Frame | None
+    frame: SourceFrame | None
     """The user's line that was running; None where there is none, as in callbacks."""
 
 

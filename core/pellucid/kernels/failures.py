@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid._machine.base import Function, capture
-from pellucid._machine.checks.errors import ErrorCategory, Site
+from pellucid._machine.checks.errors import CheckSite, ErrorCategory
 from pellucid._machine.checks.guard import guard
 from pellucid._machine.ir import ShapedArray, Values, shaped_array
 from pellucid._machine.primitives import convert_element_type, select_n
@@ -38,14 +38,14 @@ class Layout(NamedTuple):
         parts = [np.int32(code), *ids, *values, *[np.int32(0)] * missing]
         return stack([convert_element_type(x, _INT32) for x in parts])
 
-    def site(self, category: ErrorCategory, message: Function, source: Any) -> Site:
+    def site(self, category: ErrorCategory, message: Function, source: Any) -> CheckSite:
         """A site, whose `message` takes the position of the program and the numbers."""
 
         def text(vector: Any) -> str:
             numbers = [int(x) for x in np.asarray(vector)[1:]]
             return message(tuple(numbers[: self.n_axes]), numbers[self.n_axes :])
 
-        return Site(category, text, [self.aval], source)
+        return CheckSite(category, text, [self.aval], source)
 
 
 class Failures(NamedTuple):
@@ -54,7 +54,7 @@ class Failures(NamedTuple):
     layout: Layout
     ref: Any
     ids: Sequence[Any]
-    sites: list[Site]
+    sites: list[CheckSite]
 
 
 def first_of(before: Any, has_failed: Any, failure: Any) -> Any:

@@ -22,7 +22,7 @@ from pellucid._machine.base import (
 )
 from pellucid._machine.base.dims import Symbol
 from pellucid._machine.base.tree import flatten_up_to
-from pellucid._machine.checks.errors import Site
+from pellucid._machine.checks.errors import CheckSite
 from pellucid._machine.checks.guard import guard
 from pellucid._machine.higher_order.calls import Defined, JitParams, jit_p
 from pellucid._machine.higher_order.jitted import jit
@@ -57,7 +57,7 @@ from .mappings import (
     mapping_of,
     with_indices,
 )
-from .programs import Kernel
+from .programs import GridKernel
 from .specs import (
     BlockSpec,
     GridSpec,
@@ -79,7 +79,7 @@ class KernelCallParams(NamedTuple):
     """
 
     jaxpr: ClosedJaxpr
-    kernel: Kernel
+    kernel: GridKernel
     name: str
     smooth: ClosedJaxpr | None
 
@@ -243,7 +243,7 @@ class _KernelDescription(NamedTuple):
             guard(failure[0], [failure] * len(sites), sites)
         return out_tree.unflatten(results)
 
-    def _kernel(self, args: tuple[Any, ...]) -> tuple[Kernel, Values, Any]:
+    def _kernel(self, args: tuple[Any, ...]) -> tuple[GridKernel, Values, Any]:
         """(the kernel, its operands, the tree of its results)."""
         n_scalars = self.spec.num_scalar_prefetch
         if len(args) < n_scalars:
@@ -311,7 +311,7 @@ class _KernelDescription(NamedTuple):
             scratch_tree,
             layout,
         )
-        kernel = Kernel(
+        kernel = GridKernel(
             self.name, grid, body, consts, tuple([a.inner_aval for a in scalar_refs]), tuple(found[:n]), tuple(found[n:]),
             tuple(scratch), counters, aliases, parallel, self.cost, layout, sites,
         )  # fmt: skip
@@ -363,7 +363,7 @@ class _KernelDescription(NamedTuple):
         scratch,
         scratch_tree,
         layout,
-    ) -> tuple[ClosedJaxpr, Values, tuple[Site, ...]]:
+    ) -> tuple[ClosedJaxpr, Values, tuple[CheckSite, ...]]:
         """The kernel as a program: of constants, the position in the grid, traced bounds, and references; the constants, and what
         may fail in it. With that it takes a reference to its failure at the end.
         """
@@ -374,7 +374,7 @@ class _KernelDescription(NamedTuple):
             *map(abstract_ref, scratch),
             abstract_ref(layout.aval),
         ]
-        sites: list[Site] = []
+        sites: list[CheckSite] = []
         n_dynamic = grid.count(None)
         trees = (scalar_tree, in_tree, out_tree, scratch_tree)
 
@@ -422,7 +422,7 @@ class _KernelDescription(NamedTuple):
             body = rearranged(body, range(len(body.jaxpr.invars) - 1))
         return body, consts, tuple(sites)
 
-    def _check(self, kernel: Kernel) -> None:
+    def _check(self, kernel: GridKernel) -> None:
         grid = kernel.grid
         for mapping in (*kernel.inputs, *kernel.results):
             check_inside(self.caller, mapping, grid)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pellucid._machine.base import ArgumentTypeError, Shape, dtypes, resized, strict_zip
 from pellucid._machine.base.dims import Symbol
-from pellucid._machine.checks.errors import OOBError, Site
+from pellucid._machine.checks.errors import CheckSite, OOBError
 from pellucid._machine.higher_order.cond import cond_p
 from pellucid._machine.higher_order.loops import fori_loop
 from pellucid._machine.ir import (
@@ -53,7 +53,7 @@ _MAX_BYTES = 1 << 29
 
 
 @dataclass(frozen=True, eq=False)
-class Kernel:
+class GridKernel:
     """A kernel over a grid. `body` takes `consts`, the position in the grid, the bounds that are traced, and references: to
     prefetched scalars, to blocks of inputs and of results, and to scratch.
     """
@@ -76,7 +76,7 @@ class Kernel:
     cost: Any = None
     layout: Layout = field(default=Layout(0, 0))
     """What the vector of its failure has."""
-    sites: tuple[Site, ...] = ()
+    sites: tuple[CheckSite, ...] = ()
     """What fails in the body, which then takes a reference to that vector behind all others."""
     written: frozenset[int] = field(init=False)
     """Positions of the references that the body writes."""
@@ -95,7 +95,7 @@ class Kernel:
         ]
 
     @functools.cached_property
-    def all_sites(self) -> tuple[Site, ...]:
+    def all_sites(self) -> tuple[CheckSite, ...]:
         """All that may fail: in the body, then blocks outside of their arrays, in the order of `guarded`."""
         outside = []
         for i in self.guarded:
@@ -170,7 +170,7 @@ class Kernel:
 class _Sweep:
     """One run of a kernel over its grid."""
 
-    def __init__(self, kernel: Kernel, bounds: Operands, scalars: Operands) -> None:
+    def __init__(self, kernel: GridKernel, bounds: Operands, scalars: Operands) -> None:
         self.kernel, self.bounds, self.scalars = kernel, bounds, scalars
         self.body = discharged(kernel.body.jaxpr)
         # The failure is behind all references: written by every program, and by the body if it has sites.
@@ -213,7 +213,7 @@ class _Sweep:
         """The carried references that outlive the programs."""
         return [i for i in self.carried if self.mappings[i] is not None or i == self.failure]
 
-    def _cut(self, x: Any, splits: dict[int, Split]) -> tuple[Any, list[int | None]]:
+    def _cut(self, x: Any, splits: dict[int, BlockedDimension]) -> tuple[Any, list[int | None]]:
         """`x` with dimensions cut into (blocks, block), and the batched axis of each dimension of the result."""
         # `limits`: how far the blocks reach. Elements behind are left out, and `_joined` puts them back.
         shape, labels, limits = [], [], list(type_of(x).shape)
@@ -232,7 +232,7 @@ class _Sweep:
             x = static_slice(x, [0] * len(limits), limits)
         return reshape(x, shape), labels
 
-    def _joined(self, x: Any, before: Any, splits: dict[int, Split]) -> Any:
+    def _joined(self, x: Any, before: Any, splits: dict[int, BlockedDimension]) -> Any:
         """The inverse of `_cut`: elements behind the last block are those from before."""
         if not splits:
             return x
@@ -402,13 +402,15 @@ def _start(start: Any) -> Any:
     return np.int32(start) if isinstance(start, int) else start
 
 
-def _view(mapping: BlockMapping, splits: dict[int, Split], ids: Values, scalars: Operands) -> _View:
+def _view(
+    mapping: BlockMapping, splits: dict[int, BlockedDimension], ids: Values, scalars: Operands
+) -> _View:
     starts, bounds = mapping.starts(ids, scalars)
     # A program has only its own part of a split dimension.
     return _View(mapping, [0 if i in splits else start for i, start in enumerate(starts)], bounds)
 
 
-class Split(NamedTuple):
+class BlockedDimension(NamedTuple):
     """A dimension of an array that is cut into `count` blocks of `size`, one for each program along `axis`."""
 
     axis: int
@@ -416,9 +418,11 @@ class Split(NamedTuple):
     size: int
 
 
-def _splits(mapping: BlockMapping, batched: Sequence[int], grid: Sequence[Any]) -> dict[int, Split]:
+def _splits(
+    mapping: BlockMapping, batched: Sequence[int], grid: Sequence[Any]
+) -> dict[int, BlockedDimension]:
     """For the dimensions of an array along which the block's index is the position along a batched axis, how to cut them."""
-    splits: dict[int, Split] = {}
+    splits: dict[int, BlockedDimension] = {}
     for i, (dim, known) in enumerate(strict_zip(mapping.dims, mapping.known)):
         # Each batched axis cuts one dimension: the first whose block index is the position along it.
         is_block = type(known) is Along and type(dim) in (Blocked, Squeezed)
@@ -427,7 +431,7 @@ def _splits(mapping: BlockMapping, batched: Sequence[int], grid: Sequence[Any]) 
             and known.axis in batched
             and all(split.axis != known.axis for split in splits.values())
         ):
-            splits[i] = Split(known.axis, grid[known.axis], size_of(dim))
+            splits[i] = BlockedDimension(known.axis, grid[known.axis], size_of(dim))
     return splits
 
 
@@ -492,7 +496,7 @@ def unpadded(x: Any, mapping: BlockMapping) -> Any:
 # Which axes are batched -----------------------------------------------------------------------------------
 
 
-def batched_axes(kernel: Kernel) -> tuple[int, ...]:
+def batched_axes(kernel: GridKernel) -> tuple[int, ...]:
     """The axes of the grid whose programs may run at once, because each writes blocks that no other one sees.
 
     Every array that is written is cut along them. What scratch holds must not come from another program: the first program
@@ -522,7 +526,7 @@ def batched_axes(kernel: Kernel) -> tuple[int, ...]:
     return tuple(axes)
 
 
-def _bytes_at_once(kernel: Kernel, axes: Sequence[int]) -> int:
+def _bytes_at_once(kernel: GridKernel, axes: Sequence[int]) -> int:
     """Bytes of the largest value within the programs, for all programs along `axes`."""
     n = math.prod([kernel.grid[a] or 1 for a in axes])
     return n * _largest(kernel.body.jaxpr)
@@ -542,7 +546,7 @@ def _largest(jaxpr: Jaxpr) -> int:
     return max(sizes)
 
 
-def _overwrites_scratch(kernel: Kernel, batched: Sequence[int]) -> bool:
+def _overwrites_scratch(kernel: GridKernel, batched: Sequence[int]) -> bool:
     """Whether the first program of a loop over the axes that are not batched needs nothing that scratch held before."""
     body = discharged(kernel.body.jaxpr)
     n = len(kernel.consts)

@@ -34,7 +34,7 @@ class Scalar(NamedTuple):
     index: Any
 
 
-class Window(NamedTuple):
+class StridedWindow(NamedTuple):
     """`length` elements of an axis from `lowest` on, `abs(step)` apart; in reverse if `step` is negative.
 
     They all exist. `lowest` may be a traced scalar. `extent` is stated where the elements that a symbolic slice leaves out
@@ -67,7 +67,7 @@ class NewAxis(NamedTuple):
     """A new axis of size 1."""
 
 
-Entry = Scalar | Window | Vector | NewAxis
+Entry = Scalar | StridedWindow | Vector | NewAxis
 
 
 class Index(NamedTuple):
@@ -93,11 +93,11 @@ def parsed(index: Any, shape: Shape) -> Index:
         kind = type(item)
         if kind is slice:
             entries.append(
-                Window(0, shape[axis], 1) if item is _ALL else _window(item, shape[axis])
+                StridedWindow(0, shape[axis], 1) if item is _ALL else _window(item, shape[axis])
             )
             axis += 1
         elif kind is Slice:
-            entries.append(Window(_within_dtype(item.start, shape), item.size, item.stride))
+            entries.append(StridedWindow(_within_dtype(item.start, shape), item.size, item.stride))
             axis += 1
         elif kind is int:
             entries.append(Scalar(_within_dtype(item, shape)))
@@ -197,17 +197,17 @@ def _simplified(item: Any) -> Any:
     return bool(_concrete(item)) if kind == "bool" and item.ndim == 0 else item
 
 
-def _window(item: slice, size: Size) -> Window:
+def _window(item: slice, size: Size) -> StridedWindow:
     """The window that a slice cuts out of an axis of `size`."""
     try:
         start, length, step, extent = slice_window(item, size)
     except TypeError:
         raise _bad_slice(item) from None
     if known_at_least(1, length):
-        return Window(as_value(start) if step > 0 or length else 0, length, 1)
+        return StridedWindow(as_value(start) if step > 0 or length else 0, length, 1)
     if step > 0:
-        return Window(as_value(start), length, step, None if type(length) is int else extent)
-    return Window(as_value(start + (length - 1) * step), length, step)
+        return StridedWindow(as_value(start), length, step, None if type(length) is int else extent)
+    return StridedWindow(as_value(start + (length - 1) * step), length, step)
 
 
 def _bad_slice(item: slice) -> IndexingError:

@@ -41,8 +41,8 @@ from .index_entries import (
     Index,
     NewAxis,
     Scalar,
+    StridedWindow,
     Vector,
-    Window,
     index_dtype,
     parsed,
     vectors_of,
@@ -131,7 +131,9 @@ class Structure(NamedTuple):
         for kind in self.kinds:
             if type(kind) is tuple:
                 lowest, length, step = kind
-                entries.append(Window(next(numbers) if lowest is None else lowest, length, step))
+                entries.append(
+                    StridedWindow(next(numbers) if lowest is None else lowest, length, step)
+                )
             else:
                 entries.append(kind() if kind is NewAxis else kind(next(numbers)))
         return Index(tuple(entries), self.flags)
@@ -142,7 +144,7 @@ def taken_apart(index: Index) -> tuple[Structure, list[Any]]:
     kinds: list[Any] = []
     operands: list[Any] = []
     for entry in index.entries:
-        if type(entry) is Window:
+        if type(entry) is StridedWindow:
             lowest, length, step, _ = entry
             is_known_edge = type(lowest) is int and lowest == 0
             kinds.append((0 if is_known_edge else None, length, step))
@@ -218,7 +220,7 @@ def _window(entries: Sequence[Entry], shape: Shape, lookup: Lookup) -> Cut | Non
             continue
         axis = len(cut.starts)
         size = shape[axis]
-        if isinstance(entry, Window):
+        if isinstance(entry, StridedWindow):
             if type(entry.step) is not int:
                 return None
             start = entry.lowest
@@ -290,7 +292,7 @@ class Arrangement(NamedTuple):
     """The axes of an indexed array's result, in order."""
 
     entries: tuple[Entry, ...]
-    axes: tuple[BlockAxes | Window | NewAxis, ...]
+    axes: tuple[BlockAxes | StridedWindow | NewAxis, ...]
     vectors: list[Vector]
 
     @property
@@ -311,7 +313,7 @@ def arrangement(entries: tuple[Entry, ...]) -> Arrangement:
     in front if anything else is between them (NumPy, "Combining advanced and basic indexing").
     """
     vectors = vectors_of(entries)
-    axes: list[Any] = [e for e in entries if type(e) in (Window, NewAxis)]
+    axes: list[Any] = [e for e in entries if type(e) in (StridedWindow, NewAxis)]
     if vectors:
         advanced = [i for i, e in enumerate(entries) if type(e) in (Vector, Scalar)]
         together = advanced[-1] - advanced[0] + 1 == len(advanced)
@@ -358,7 +360,7 @@ def index_windows(arranged: Arrangement, shape: Shape, wrap: bool) -> IndexWindo
             block = range(len(batch), len(batch) + len(item.shape))
             batch += item.shape
             result += item.shape
-        elif type(item) is Window:
+        elif type(item) is StridedWindow:
             if item.is_contiguous:
                 offset_dims.append(len(result))
             else:
@@ -377,7 +379,7 @@ def index_windows(arranged: Arrangement, shape: Shape, wrap: bool) -> IndexWindo
     index_map: list[int] = []
     sizes = [1] * len(shape)
     for axis, (entry, size) in enumerate(zip(indexing, shape, strict=True)):
-        if type(entry) is not Window:
+        if type(entry) is not StridedWindow:
             columns.append((starts[axis], block))
         elif not entry.is_contiguous:
             lowest = normalized(entry.lowest, size, dtype, wrap=False)
@@ -393,7 +395,9 @@ def index_windows(arranged: Arrangement, shape: Shape, wrap: bool) -> IndexWindo
     block_shape = tuple([batch[d] for d in block])
     columns = [(broadcast_to(c, block_shape) if dims is block else c, dims) for c, dims in columns]
     vectors = [broadcast_in_dim(c, (*batch, 1), dims) for c, dims in columns]
-    windows = {axis for axis, e in enumerate(indexing) if type(e) is Window and e.is_contiguous}
+    windows = {
+        axis for axis, e in enumerate(indexing) if type(e) is StridedWindow and e.is_contiguous
+    }
     numbers = GatherDimensionNumbers(
         tuple(offset_dims),
         tuple([a for a in range(len(shape)) if a not in windows]),

@@ -21,7 +21,7 @@ from ipykernel.debugger import ROUTING_ID, Debugger
 from IPython.core.getipython import get_ipython
 
 from pellucid_kernel.debug import python_thread
-from pellucid_kernel.debug.breakpoints import BUDGET, Breakpoints, Options, Settings
+from pellucid_kernel.debug.breakpoints import BUDGET, Breakpoints, DebuggerSettings, Options
 from pellucid_kernel.debug.values import References, is_array, summary
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ class PellucidDebugger(Debugger):
         budget = int(arguments.get("budget", BUDGET))
         if budget < 1:
             raise ValueError(f"the budget of values is a number of bytes above 0, got {budget}")
-        self._breakpoints.settings = Settings(budget, bool(arguments.get("stopsInTrace")))
+        self._breakpoints.settings = DebuggerSettings(budget, bool(arguments.get("stopsInTrace")))
         self._update()
         return {}
 

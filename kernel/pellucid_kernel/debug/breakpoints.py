@@ -9,7 +9,7 @@ BUDGET = 1 << 30
 """Bytes of values that a session keeps by default; others are computed again when somebody looks."""
 
 
-class Settings(NamedTuple):
+class DebuggerSettings(NamedTuple):
     """Settings of JupyterLab's debugger that hold for all stops."""
 
     budget: int = BUDGET
@@ -50,7 +50,7 @@ class Breakpoints:
     def __init__(self) -> None:
         self._lines: dict[str, dict[int, Options]] = {}
         self._options: dict[tuple[str, int], Options] = {}
-        self.settings = Settings()
+        self.settings = DebuggerSettings()
         self.watched = ""
         """`isnan`, `isinf`, or an expression of a result `x`; empty for no watch."""
 

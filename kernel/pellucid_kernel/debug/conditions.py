@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pellucid as pl
 from pellucid.introspect.errors import ArgumentValueError
-from pellucid.introspect.loops import Conditions, Search
+from pellucid.introspect.loops import Conditions, LoopSearch
 from pellucid.introspect.program import value_names
 from pellucid.introspect.stepping import EquationRuns, latest_variables, programs_within
 from pellucid_kernel.debug.equation_stacks import Stack
@@ -38,7 +38,7 @@ def search_of(
     texts: Mapping[Any, Sequence[str]],
     lines: Callable[[Any], Stack],
     outer: Callable[[str], Outer | None],
-) -> Search | None:
+) -> LoopSearch | None:
     """The search of a loop for runs in which a condition holds; None where its conditions need each run to stop.
 
     `texts`: by equation the conditions before it, all of which are in the loop; `lines`: the user's lines of an equation;
@@ -86,7 +86,7 @@ def search_of(
         "conditions", *[(e, tuple(texts[e])) for e in expressions], *arrays,
         *[(name, id(value)) for name, value in objects.items()],
     )  # fmt: skip
-    return Search(
+    return LoopSearch(
         key, errors, [a.value for a in arrays.values()], tuple([a.aval for a in arrays.values()])
     )
 

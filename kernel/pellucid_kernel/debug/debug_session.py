@@ -15,7 +15,7 @@ import pellucid as pl
 from pellucid.introspect.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
 from pellucid.introspect.finding import Match, first_failure, first_match
 from pellucid.introspect.lanes import Lane, batch_sizes, lanes_at
-from pellucid.introspect.loops import Search
+from pellucid.introspect.loops import LoopSearch
 from pellucid.introspect.mesh_positions import MeshPosition
 from pellucid.introspect.noting import noting
 from pellucid.introspect.stepping import (
@@ -819,10 +819,10 @@ class DebugSession:
 
     def _next_run(self, stops: _Stops) -> NextRun:
         """Passes runs of loops in which no condition of a breakpoint holds, as their compiled programs say."""
-        searches: dict[Any, tuple[bool, Search | None]] = {}
+        searches: dict[Any, tuple[bool, LoopSearch | None]] = {}
         calls = breakpoints_of(self.program)
 
-        def search_in(call: Any, depth: int) -> tuple[bool, Search | None]:
+        def search_in(call: Any, depth: int) -> tuple[bool, LoopSearch | None]:
             """Whether runs of a loop can be passed, and its search, None where it has no breakpoint."""
             within = [
                 equation

@@ -21,7 +21,7 @@ MAX_ROWS = 12
 """Maximum number of equations in the text of a comparison."""
 
 
-class Row(NamedTuple):
+class ComparedEquation(NamedTuple):
     """An equation that both runs have, and how its results differ."""
 
     primitive: str
@@ -54,7 +54,7 @@ class Divergence:
 
     def __init__(
         self,
-        rows: list[Row],
+        rows: list[ComparedEquation],
         unmatched: int,
         names: tuple[str, str],
         exact: Divergence | None = None,
@@ -68,12 +68,12 @@ class Divergence:
         self._names = names
 
     @property
-    def first(self) -> Row | None:
+    def first(self) -> ComparedEquation | None:
         """The first equation whose results differ; None for runs that are equal to the bit."""
         return next((row for row in self.rows if row.error), None)
 
     @property
-    def largest(self) -> Row | None:
+    def largest(self) -> ComparedEquation | None:
         """The first equation with the largest error."""
         return max(self.rows, key=lambda row: row.error, default=None) if self.first else None
 
@@ -126,7 +126,7 @@ class Divergence:
         return self.figure().displayed()
 
 
-def _of_exact(first: Row | None) -> str:
+def _of_exact(first: ComparedEquation | None) -> str:
     under = "under `pl.exact_arithmetic()`"
     if first is None:
         return f"{under} they are equal to the bit"
@@ -172,7 +172,7 @@ def diverge(
             if v in first.values and w in second.values:
                 errors[v] = distance(first.values[v], second.values[w])
                 error = max(error, errors[v])
-        rows.append(Row(one.primitive.name, line_text(one), error, operand_error, one))
+        rows.append(ComparedEquation(one.primitive.name, line_text(one), error, operand_error, one))
     are_plain = isinstance(a, str) and isinstance(b, str) and {a, b} == {"jit", "eager"}
     if are_plain and not any(row.error for row in rows):
         # What is kept is rounded, and all of it was.
@@ -236,7 +236,7 @@ def _key(equation: Any) -> Any:
 
 
 def distance(a: Any, b: Any) -> float:
-    """The error of an array beside another of the same shape: see `Row.error`.
+    """The error of an array beside another of the same shape: see `ComparedEquation.error`.
 
     >>> distance(np.array([2.0, 5.0]), np.array([2.0, 4.0]))
     0.25

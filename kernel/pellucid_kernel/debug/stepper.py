@@ -7,7 +7,14 @@ from typing import Any
 
 from pellucid.introspect.compiling_ahead import compile_in_threads
 from pellucid.introspect.errors import ArgumentValueError
-from pellucid.introspect.stepping import EquationRuns, Frame, Turn, can_enter, n_bytes, slots_of
+from pellucid.introspect.stepping import (
+    EquationRuns,
+    SteppedFrame,
+    Turn,
+    can_enter,
+    n_bytes,
+    slots_of,
+)
 
 Matches = Callable[[Any], bool]
 """Whether to stop before an equation."""
@@ -25,7 +32,9 @@ class Level:
 
     __slots__ = ("call", "frame", "turn", "visit")
 
-    def __init__(self, frame: Frame, call: EquationRuns | None = None, turn: Turn = (0, 0)) -> None:
+    def __init__(
+        self, frame: SteppedFrame, call: EquationRuns | None = None, turn: Turn = (0, 0)
+    ) -> None:
         self.frame = frame
         self.call = call
         self.turn = turn
@@ -36,7 +45,7 @@ class Level:
 class Stepper:
     """A program that stops before an equation of its own, or of a program within it; `budget` is in bytes of values."""
 
-    def __init__(self, frame: Frame, budget: int = 1 << 30) -> None:
+    def __init__(self, frame: SteppedFrame, budget: int = 1 << 30) -> None:
         self.levels = [Level(frame)]
         self.budget = budget
         self.passed: Callable[[Any, str], Any] | None = None

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pellucid.introspect.noting import Event, Images, images_of
+from pellucid.introspect.noting import Images, TracedMoment, images_of
 from pellucid.introspect.stepping import can_enter, programs_within, slots_of
 from pellucid_kernel.debug.equation_stacks import Line, Stack, equation_stacks
 
@@ -69,7 +69,7 @@ class _Around(NamedTuple):
 
 def _visits_of(jaxpr: Any) -> Iterator[Visit]:
     images = images_of(jaxpr)
-    events: Sequence[Event] = () if images is None else images.notes.events
+    events: Sequence[TracedMoment] = () if images is None else images.notes.events
     implied = _Implied(jaxpr, images)
     around, position = _Around(), 0
     for event in events:
@@ -84,7 +84,7 @@ def _visits_of(jaxpr: Any) -> Iterator[Visit]:
     yield from implied.visits(around, position, len(jaxpr.equations))
 
 
-def _around(event: Event) -> _Around:
+def _around(event: TracedMoment) -> _Around:
     codes = [each.code for each in event.activations]
     lines = tuple(
         [Line(c.co_filename, c.co_qualname, n) for c, n in zip(codes, event.lines, strict=True)]

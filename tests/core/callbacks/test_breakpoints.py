@@ -26,7 +26,7 @@ def stopped(commands: str, transform, *operands, **options):
 
     result = transform(function)(*operands)
     pl.effects_barrier()
-    return result, stdout.getvalue().split(breakpoints.Prompt.prompt)
+    return result, stdout.getvalue().split(breakpoints.BreakpointPrompt.prompt)
 
 
 @pytest.mark.parametrize("transform", [pl.jit, lambda f: f, pl.remat, lambda f: pl.jit(pl.jit(f))])
@@ -121,7 +121,7 @@ def test_a_variable_that_outlived_its_trace_is_left_out() -> None:
     stdout = io.StringIO()
     pl.jit(function)(1.0)
     pl.effects_barrier()
-    assert "leaked" not in stdout.getvalue().split(breakpoints.Prompt.prompt)[1]
+    assert "leaked" not in stdout.getvalue().split(breakpoints.BreakpointPrompt.prompt)[1]
 
 
 def test_programs_run_past_muted_breakpoints() -> None:

@@ -6,7 +6,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid._machine.checks.errors import FailedCheckError, OOBError, Site
+from pellucid._machine.checks.errors import CheckSite, FailedCheckError, OOBError
 from pellucid._machine.checks.guard import guard
 from pellucid.experimental import checkify
 
@@ -15,7 +15,7 @@ F32 = np.float32
 
 def positive(x, category=FailedCheckError):
     """Twice a positive number."""
-    site = Site(category, lambda x: f"{float(x)} isn't positive", [pl.typeof(x)], None)
+    site = CheckSite(category, lambda x: f"{float(x)} isn't positive", [pl.typeof(x)], None)
     guard(jnp.where(x > 0, 0, 1).astype(np.int32), [x], [site])
     return x * 2
 

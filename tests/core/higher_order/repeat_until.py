@@ -12,9 +12,9 @@ from pellucid._machine.higher_order.calls import Defined, JitParams
 from pellucid._machine.ir.avals import shaped_array
 from pellucid._machine.ir.jaxpr import ClosedJaxpr
 from pellucid._machine.ir.slots import (
-    Group,
     Role,
     Slot,
+    SlotGroup,
     Slots,
 )
 from pellucid._machine.lowering.loops import while_loop as lowered_loop
@@ -64,8 +64,10 @@ class RepeatUntil(Defined[RepeatUntilParams]):
     name = "repeat_until"
 
     def slots(self, params: RepeatUntilParams) -> Slots:
-        carry = Group(Role.CARRY, len(params.body_jaxpr.jaxpr.outvars))
-        constants = [Group(Role.CONSTANT, n) for n in (params.until_nconsts, params.body_nconsts)]
+        carry = SlotGroup(Role.CARRY, len(params.body_jaxpr.jaxpr.outvars))
+        constants = [
+            SlotGroup(Role.CONSTANT, n) for n in (params.until_nconsts, params.body_nconsts)
+        ]
         return Slots(
             (*constants, carry),
             (carry,),

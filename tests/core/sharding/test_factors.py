@@ -17,7 +17,7 @@ from pellucid._machine.ir.factors import regrouping
 from pellucid._machine.ir.primitive import params_of, registry
 from pellucid._machine.sharding.current_mesh import use_abstract_mesh
 from pellucid._machine.sharding.errors import ShardingArgumentError, ShardingTypeError
-from pellucid._machine.sharding.explicit_types import Operand, Operation, Rule, rule_of
+from pellucid._machine.sharding.explicit_types import FactorRule, Operand, ShardedOperation, rule_of
 from pellucid._machine.sharding.hlo_shardings import tiles_of
 from pellucid._machine.sharding.mesh import AbstractMesh, AxisType
 from pellucid._machine.sharding.named_sharding import NamedSharding
@@ -31,7 +31,7 @@ def operand(shape: tuple[int, ...], *entries: Any, **marks: Any) -> Operand:
     return Operand(shape, P(*entries, **marks).padded(len(shape)), "float32")
 
 
-def parse(text: str) -> Rule:
+def parse(text: str) -> FactorRule:
     """The rule that `text`, as in the docstring of `sharding/explicit_types.py`, describes."""
     arrays, *sizes = text.split(";")
     sides = [
@@ -47,7 +47,7 @@ def parse(text: str) -> Rule:
 
 def laid_out(text: str, *operands: Operand, shape: tuple[int, ...], linear: Any = None) -> Any:
     """The spec of the one result, of `shape`, by the rule `text`."""
-    [spec] = Operation("f", parse(text), operands, MESH, linear).specs([shape])
+    [spec] = ShardedOperation("f", parse(text), operands, MESH, linear).specs([shape])
     return spec
 
 
@@ -429,7 +429,7 @@ def test_a_reshape_moves_no_data_unless_it_only_merges(
     mesh, x, new = case
     rule = rule_of(regrouping(x.shape, new))
     try:
-        [spec] = Operation("reshape", rule, [x], mesh, "all").specs([new])
+        [spec] = ShardedOperation("reshape", rule, [x], mesh, "all").specs([new])
     except ShardingTypeError:
         assume(False)
         return

@@ -19,7 +19,7 @@ _MAX_WIDTH = 1400
 _MAX_INPUTS = 12
 
 
-class Box(NamedTuple):
+class DrawnBox(NamedTuple):
     """One box of a drawing."""
 
     title: str
@@ -54,7 +54,7 @@ def level_picture(outline: Outline, members: Sequence[Member], body: int = 0) ->
 
 def _boxes(
     outline: Outline, members: Sequence[Member], body: int
-) -> tuple[list[Box], set[tuple[int, int]]]:
+) -> tuple[list[DrawnBox], set[tuple[int, int]]]:
     """The boxes of a level, members first, and the pairs between which values pass."""
     boxes = [_member_box(outline, each) for each in members]
     owner = {equation: at for at, each in enumerate(members) for equation in each.equations}
@@ -85,7 +85,7 @@ def _boxes(
     return boxes, edges
 
 
-def _member_box(outline: Outline, member: Member) -> Box:
+def _member_box(outline: Outline, member: Member) -> DrawnBox:
     first = member.equations[0]
     if member.is_group:
         times = f" ×{member.copies:,}" if member.copies > 1 else ""
@@ -94,9 +94,9 @@ def _member_box(outline: Outline, member: Member) -> Box:
         label, is_backward, _ = member.label.partition(BACKWARD)
         title = cut(label, 34) + times
         facts = f"backward, {count}" if is_backward else count
-        return Box(title, facts, outline.kind(member.equations), hint)
+        return DrawnBox(title, facts, outline.kind(member.equations), hint)
     names = ", ".join(outline.name(value) for value in outline.results(first)[:2])
-    return Box(
+    return DrawnBox(
         cut(outline.primitive(first), 34),
         cut(names, 26),
         outline.kind([first]),
@@ -104,18 +104,18 @@ def _member_box(outline: Outline, member: Member) -> Box:
     )
 
 
-def _pill(outline: Outline, kind: str, operands: Sequence[int]) -> Box:
+def _pill(outline: Outline, kind: str, operands: Sequence[int]) -> DrawnBox:
     names = [cut(outline.name(operand), 24) for operand in operands]
     shown = 1
     while shown < len(names) and len(", ".join(names[: shown + 1])) <= 30:
         shown += 1
     more = f" +{len(names) - shown}" if shown < len(names) else ""
     hint = ", ".join(outline.typed(operand) for operand in operands[:20] if operand >= 0)
-    return Box(", ".join(names[:shown]) + more, "", kind, hint)
+    return DrawnBox(", ".join(names[:shown]) + more, "", kind, hint)
 
 
 def _layered(
-    boxes: list[Box], edges: Iterable[tuple[int, int]]
+    boxes: list[DrawnBox], edges: Iterable[tuple[int, int]]
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Boxes in layers, ordered for few crossings, and the boxes along each edge.
 
@@ -139,7 +139,7 @@ def _layered(
         for between in range(depth[source] + 1, depth[target]):
             depth[len(boxes)] = between
             path.append(len(boxes))
-            boxes.append(Box("", "", "", ""))
+            boxes.append(DrawnBox("", "", "", ""))
         paths.append([*path, target])
     layers: list[list[int]] = [[] for _ in range(max(depth.values()) + 1)]
     for at in range(len(boxes)):
@@ -184,7 +184,7 @@ def _mean(numbers: Sequence[float]) -> float:
     return sum(numbers) / len(numbers)
 
 
-def _svg(boxes: list[Box], layers: list[list[int]], paths: list[list[int]]) -> str:
+def _svg(boxes: list[DrawnBox], layers: list[list[int]], paths: list[list[int]]) -> str:
     widths = [sum(boxes[at].width + _GAP_X for at in layer) - _GAP_X for layer in layers]
     total = max(widths) + 16
     x: dict[int, float] = {}
@@ -218,7 +218,7 @@ def _svg(boxes: list[Box], layers: list[list[int]], paths: list[list[int]]) -> s
     )
 
 
-def _drawn(box: Box, x: float, y: float) -> str:
+def _drawn(box: DrawnBox, x: float, y: float) -> str:
     middle = x + box.width / 2
     hint = f"<title>{html.escape(box.hint)}</title>" if box.hint else ""
     title = html.escape(box.title)

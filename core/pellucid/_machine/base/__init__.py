@@ -66,8 +66,8 @@ from .library_code import (
 )
 from .source import (
     Cell,
-    Frame,
-    NameStack,
+    ScopeStack,
+    SourceFrame,
     called_by_user,
     called_with,
     capture,

@@ -13,7 +13,7 @@ _STAGES = ("trace", "lower", "eval_shape")
 """Attributes of a jitted function that trace it, as a call of it does."""
 
 
-class Block(contextlib._GeneratorContextManager[None]):
+class ContextBlock(contextlib._GeneratorContextManager[None]):
     """A block that holds, as a decorator, for calls of the function, and for its stages if it is jitted.
 
     `maker` is the function that made it, by a call of which it is pickled.
@@ -37,7 +37,7 @@ class Block(contextlib._GeneratorContextManager[None]):
         return inner
 
 
-def block(function: Callable[P, Iterator[None]]) -> Callable[P, Block]:
+def block(function: Callable[P, Iterator[None]]) -> Callable[P, ContextBlock]:
     """`contextlib.contextmanager` for blocks that users may put above `@jit`.
 
     >>> @block
@@ -49,7 +49,7 @@ def block(function: Callable[P, Iterator[None]]) -> Callable[P, Block]:
     generator: Callable[..., Any] = function
 
     @functools.wraps(function)
-    def made(*args: P.args, **kwargs: P.kwargs) -> Block:
-        return Block(made, generator, args, kwargs)
+    def made(*args: P.args, **kwargs: P.kwargs) -> ContextBlock:
+        return ContextBlock(made, generator, args, kwargs)
 
     return made

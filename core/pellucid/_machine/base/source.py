@@ -45,7 +45,7 @@ _ENGINES = frozenset(
 """What is installed and runs on the way from the user's line into this package, or below it."""
 
 
-class Frame(NamedTuple):
+class SourceFrame(NamedTuple):
     """One frame of the user's stack: 1-based lines, 0-based columns; -1 where unknown."""
 
     file: str
@@ -82,7 +82,7 @@ def is_user_file(file: str) -> bool:
     return _HIDDEN_PACKAGES.isdisjoint(parts)
 
 
-def user_frames(source: Any) -> list[Frame]:
+def user_frames(source: Any) -> list[SourceFrame]:
     """The user's frames of a captured source, innermost first."""
     return [frame_of(*place) for place in user_places(source)]
 
@@ -99,13 +99,13 @@ def user_places(source: Any) -> list[tuple[CodeType, int]]:
     ]
 
 
-def frame_of(code: CodeType, offset: int) -> Frame:
+def frame_of(code: CodeType, offset: int) -> SourceFrame:
     """The frame that stands at `offset` of `code`."""
     line, column, end_line, end_column = location_of(code, offset)
-    return Frame(code.co_filename, code.co_qualname, line, end_line, column, end_column)
+    return SourceFrame(code.co_filename, code.co_qualname, line, end_line, column, end_column)
 
 
-def user_frame(source: Any) -> Frame | None:
+def user_frame(source: Any) -> SourceFrame | None:
     """The innermost of the user's frames, or None."""
     return next(iter(user_frames(source)), None)
 
@@ -221,10 +221,10 @@ def cell_name(file: str) -> str | None:
     return None if cell is None else cell.name
 
 
-class NameStack(NamedTuple):
+class ScopeStack(NamedTuple):
     """A stack of scopes, transformations and metadata, innermost last, as a linked list."""
 
-    parent: NameStack | None
+    parent: ScopeStack | None
     name: str
     """Empty for an entry that has metadata only."""
     metadata: tuple[tuple[str, str | None], ...] = ()
@@ -253,20 +253,20 @@ class NameStack(NamedTuple):
         metadata = {k: v for entry in self.entries() for k, v in entry.metadata}
         return {k: v for k, v in metadata.items() if v is not None}
 
-    def entries(self) -> list[NameStack]:
+    def entries(self) -> list[ScopeStack]:
         """The entries, outermost first."""
         return self._entries_above(None)[::-1]
 
-    def _entries_above(self, outer: NameStack | None) -> list[NameStack]:
+    def _entries_above(self, outer: ScopeStack | None) -> list[ScopeStack]:
         """The entries on top of `outer`, innermost first."""
-        entries: list[NameStack] = []
-        stack: NameStack | None = self
+        entries: list[ScopeStack] = []
+        stack: ScopeStack | None = self
         while stack is not None and stack is not outer:
             entries.append(stack)
             stack = stack.parent
         return entries
 
-    def on(self, outer: NameStack | None) -> NameStack:
+    def on(self, outer: ScopeStack | None) -> ScopeStack:
         """This stack on top of `outer`."""
         if outer is None:
             return self
@@ -274,17 +274,17 @@ class NameStack(NamedTuple):
             outer = entry._replace(parent=outer)
         return outer
 
-    def without(self, outer: NameStack) -> NameStack | None:
+    def without(self, outer: ScopeStack) -> ScopeStack | None:
         """This stack without the names of `outer`, on top of which it was made; the metadata stay."""
         stack = outer.metadata_only()
         for entry in reversed(self._entries_above(outer)):
             stack = entry._replace(parent=stack)
         return stack
 
-    def metadata_only(self) -> NameStack | None:
+    def metadata_only(self) -> ScopeStack | None:
         """A stack with the metadata in force and no names; None where there are none."""
         metadata = self.all_metadata()
-        return NameStack(None, "", tuple(metadata.items())) if metadata else None
+        return ScopeStack(None, "", tuple(metadata.items())) if metadata else None
 
     def __str__(self) -> str:
         return "/".join(self.path())

@@ -70,7 +70,7 @@ class StoppedFrame(NamedTuple):
         return eval(expression, self.shared | self.local)  # noqa: S307 - the user asks for it
 
 
-class Prompt(cmd.Cmd):
+class BreakpointPrompt(cmd.Cmd):
     """Commands at a stop, with pdb's first letters. What is no command is evaluated."""
 
     prompt = "(pellucid) "
@@ -189,7 +189,7 @@ def prompt_streams(name: str) -> Callable[..., tuple[Any, Any]]:
         ) from None
 
 
-class Breakpoint:
+class BreakpointCallback:
     """The host's side of a breakpoint: called with the arrays among the local variables of its frames, returns False.
 
     `token` are the arrays that the program computes before.
@@ -213,7 +213,7 @@ class Breakpoint:
         values = iter(arrays)
         stopped = [frame._replace(local=_restored(frame.local, values)) for frame in self._frames]
         with _one_at_a_time:
-            Prompt(stopped, *self.back_end(**self.options)).cmdloop()
+            BreakpointPrompt(stopped, *self.back_end(**self.options)).cmdloop()
         return np.False_
 
     def _flattened(self, variables: dict[str, Any]) -> dict[str, Any]:
@@ -251,12 +251,12 @@ def _restored(flattened: dict[str, Any], arrays: Iterator[Any]) -> dict[str, Any
 def is_breakpoint(equation: Equation) -> bool:
     """Whether an equation calls the host's side of a breakpoint."""
     callback = getattr(equation.params, "callback", None)
-    return isinstance(callback, FlatCallback) and isinstance(callback.function, Breakpoint)
+    return isinstance(callback, FlatCallback) and isinstance(callback.function, BreakpointCallback)
 
 
 @contextlib.contextmanager
 def muted() -> Iterator[None]:
-    """A context in which `Breakpoint`s return without a prompt, in all threads: a debugger stops there itself."""
+    """A context in which `BreakpointCallback`s return without a prompt, in all threads: a debugger stops there itself."""
     global _muted
     _muted += 1
     try:
@@ -310,7 +310,7 @@ def breakpoint(
             do="Leave one of them out: a token orders by the values that depend on it.",
         )
     frames = _frames(sys._getframe(1), filter_frames, num_frames)
-    stop = Breakpoint(frames, prompt_streams(backend or "cli"), kwargs)
+    stop = BreakpointCallback(frames, prompt_streams(backend or "cli"), kwargs)
     if token is None:
         debug_callback(stop, stop.arrays, ordered=ordered)
         return None

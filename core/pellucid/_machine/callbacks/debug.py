@@ -107,14 +107,14 @@ class DebugPrintParams(NamedTuple):
     fmt: str
     has_placeholders: bool
     in_tree: Any
-    logging_record: Record | None
+    logging_record: LogSite | None
     np_printoptions: tuple[tuple[str, Any], ...]
     ordered: bool
     partitioned: bool
     static_args: tuple[tuple[int, Any], ...]
 
 
-class Record(NamedTuple):
+class LogSite(NamedTuple):
     """Where `debug.log` was called."""
 
     file: str
@@ -146,7 +146,7 @@ class _Show(HostFunction):
     fmt: str
     has_placeholders: bool
     options: tuple[tuple[str, Any], ...]
-    record: Record | None
+    record: LogSite | None
 
     @property
     def identity(self) -> Hashable:
@@ -187,7 +187,7 @@ def _split(
 
 def _show(
     fmt: Any, args: Operands, kwargs: Keywords, *, ordered: bool, partitioned: bool,
-    skip_format_check: bool, record: Record | None,
+    skip_format_check: bool, record: LogSite | None,
 ) -> None:  # fmt: skip
     if not isinstance(fmt, str):
         raise ArgumentTypeError(
@@ -209,9 +209,9 @@ def _has_placeholders(fmt: str) -> bool:
     return any(field is not None for _, field, _, _ in string.Formatter().parse(fmt))
 
 
-def _record() -> Record:
+def _record() -> LogSite:
     frame = user_frame(capture())
-    return Record("", 0, "") if frame is None else Record(frame.file, frame.line, frame.function)
+    return LogSite("", 0, "") if frame is None else LogSite(frame.file, frame.line, frame.function)
 
 
 def debug_print(

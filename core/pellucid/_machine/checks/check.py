@@ -20,7 +20,7 @@ from pellucid._machine.primitives.staging import WithoutResults
 from pellucid._machine.tracing import bind, is_array_like, type_of
 from pellucid._machine.xla.pytree import flatten, flatten_with_path
 
-from .errors import Error, FailedCheckError, Site, error_of
+from .errors import CheckSite, Error, FailedCheckError, error_of
 
 
 class CheckEffect(Effect):
@@ -36,7 +36,7 @@ class CheckParams(NamedTuple):
     """Operands are the number of the failed one of `sites`, or 0, and the values for their messages."""
 
     debug: bool
-    sites: tuple[Site, ...]
+    sites: tuple[CheckSite, ...]
 
 
 class Check(Runs, WithoutResults[CheckParams]):
@@ -119,7 +119,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
                 do="Write other values into the message before.",
             )
     values = [x for _, x in pairs]
-    site = Site(FailedCheckError, _Message(msg, tree), [type_of(x) for x in values], capture())
+    site = CheckSite(FailedCheckError, _Message(msg, tree), [type_of(x) for x in values], capture())
     code = select_n(pred, np.int32(1), np.int32(0))
     bind(check_p, code, *values, params=CheckParams(debug, (site,)))
 

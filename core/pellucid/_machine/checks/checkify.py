@@ -62,7 +62,7 @@ from .automatic import check_equation
 from .check import Check
 from .errors import CheckedCall, Error, ErrorCategory, JaxException, error_of, user_checks
 from .guard import guard_p
-from .notes import NONE, Checked, Notes, Site, first, nothing
+from .notes import NONE, Checked, CheckSite, FailureNotes, first, nothing
 from .watch import Conditions, Watch
 
 Errors = frozenset[ErrorCategory | Watch | Conditions]
@@ -153,10 +153,10 @@ def checked_program(jaxpr: Jaxpr, errors: Errors) -> Checked:
 
 
 def _checked_program(jaxpr: Jaxpr, errors: Errors) -> Checked:
-    sites: list[Site] = []
+    sites: list[CheckSite] = []
 
     def run(*operands: Any) -> Values:
-        notes = Notes()
+        notes = FailureNotes()
         results = _run(notes, jaxpr, operands, errors)
         sites.extend(notes.sites)
         return [*notes.results(), *results]
@@ -165,7 +165,7 @@ def _checked_program(jaxpr: Jaxpr, errors: Errors) -> Checked:
     return Checked(program, consts, tuple(sites))
 
 
-def _run(notes: Notes, jaxpr: Jaxpr, operands: Operands, errors: Errors) -> Values:
+def _run(notes: FailureNotes, jaxpr: Jaxpr, operands: Operands, errors: Errors) -> Values:
     values: dict[Any, Any] = dict(zip(jaxpr.invars, operands, strict=True))
     conditions = [each for each in errors if isinstance(each, Conditions)]
     with use_facts() as facts:
@@ -179,7 +179,9 @@ def _run(notes: Notes, jaxpr: Jaxpr, operands: Operands, errors: Errors) -> Valu
     return [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]
 
 
-def _results(notes: Notes, equation: Equation, operands: Operands, errors: Errors) -> Results:
+def _results(
+    notes: FailureNotes, equation: Equation, operands: Operands, errors: Errors
+) -> Results:
     """Results of an equation; failures in it are noted."""
     primitive, params = equation.primitive, equation.params
     if isinstance(primitive, Check):
@@ -202,7 +204,7 @@ def _results(notes: Notes, equation: Equation, operands: Operands, errors: Error
 
 
 def _custom_call(
-    notes: Notes, primitive: CustomCall[Any], params: Any, operands: Operands, errors: Errors
+    notes: FailureNotes, primitive: CustomCall[Any], params: Any, operands: Operands, errors: Errors
 ) -> Results:
     """The call keeps the rules of its user, without checks; failures are computed beside it."""
     slots = primitive.slots(params)
@@ -220,7 +222,7 @@ def _custom_call(
 
 
 def _structured(
-    notes: Notes, primitive: Structured[Any], params: Any, operands: Operands, errors: Errors
+    notes: FailureNotes, primitive: Structured[Any], params: Any, operands: Operands, errors: Errors
 ) -> Results:
     """Programs give notes in front of their results: a branch as they are, a loop as part of its carry.
 
@@ -245,7 +247,7 @@ def _structured(
         """Notes of program `i`, and of predicates on the operands of the next run."""
         if not sites:
             return []
-        merged = Notes()
+        merged = FailureNotes()
         for j in order:
             slot, body = slots.programs[j], bodies[j]
             if slot.is_predicate and body.sites:
@@ -295,7 +297,7 @@ def _structured(
     return results[n:]
 
 
-def _shard_map(notes: Notes, params: Any, operands: Operands, errors: Errors) -> Results:
+def _shard_map(notes: FailureNotes, params: Any, operands: Operands, errors: Errors) -> Results:
     """Notes of all positions along the manual axes are gathered; the first failure at the first site counts."""
     axes = tuple([a for a in params.mesh.axis_names if a in params.newly_manual_axes])
     with params.scope():

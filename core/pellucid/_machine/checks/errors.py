@@ -63,7 +63,7 @@ automatic_checks = float_checks | index_checks
 all_checks = automatic_checks | user_checks
 
 
-class Site:
+class CheckSite:
     """A checked place in a program: its category, its message, the types of the message's values, and its source."""
 
     __slots__ = ("avals", "category", "equation", "message", "source")
@@ -131,7 +131,9 @@ class Error:
 
     __slots__ = ("call", "code", "payload", "sites")
 
-    def __init__(self, code: Any, payload: Sequence[Sequence[Any]], sites: Sequence[Site]) -> None:
+    def __init__(
+        self, code: Any, payload: Sequence[Sequence[Any]], sites: Sequence[CheckSite]
+    ) -> None:
         self.call: CheckedCall | None = None
         """The call that gave it, for debuggers; of one that left `jit` that call, where calls are kept. None for others."""
         self.code = code
@@ -183,7 +185,7 @@ class Error:
         return f"Error({self.get()!r})"
 
 
-def error_of(code: Any, values: Operands, sites: Sequence[Site]) -> Error:
+def error_of(code: Any, values: Operands, sites: Sequence[CheckSite]) -> Error:
     """The error with this code, and the values of all sites one after another."""
     rest = iter(values)
     return Error(code, [[next(rest) for _ in site.avals] for site in sites], sites)

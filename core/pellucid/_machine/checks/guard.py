@@ -15,7 +15,7 @@ from pellucid._machine.runtime.failures import marked
 from pellucid._machine.tracing import bind
 
 from .check import Check, CheckParams
-from .errors import CheckError, Site, error_of
+from .errors import CheckError, CheckSite, error_of
 
 _GUARDS = frozenset({guard_effect})
 
@@ -50,7 +50,7 @@ class Guard(Check):
 class _Raising(HostFunction):
     """The host function that raises the failure of one of `sites`; `failures` as in `CheckedFunction`."""
 
-    sites: tuple[Site, ...]
+    sites: tuple[CheckSite, ...]
     goes_on: bool
     failures: list[BaseException] | None = field(init=False)
 
@@ -78,7 +78,7 @@ class _Raising(HostFunction):
 guard_p = Guard()
 
 
-def guard(code: Any, values: Operands, sites: Sequence[Site]) -> None:
+def guard(code: Any, values: Operands, sites: Sequence[CheckSite]) -> None:
     """State that `code`, the number of a failed one of `sites` from 1, is 0; `values` are what the messages of all of them show.
 
     Raises: CheckError with the message of that site: at once outside traces, else where the program runs.

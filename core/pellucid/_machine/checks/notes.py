@@ -15,7 +15,7 @@ from pellucid._machine.primitives.logical import bitwise_and, eq, gt, ne, select
 from pellucid._machine.primitives.movement import broadcast_in_dim
 from pellucid._machine.tracing import context, type_of, use_lineage
 
-from .errors import Site
+from .errors import CheckSite
 
 NONE = np.int32(0)
 """Code of no failure."""
@@ -31,7 +31,7 @@ class Checked(NamedTuple):
 
     program: ClosedJaxpr
     consts: Values
-    sites: tuple[Site, ...]
+    sites: tuple[CheckSite, ...]
 
     @property
     def n_notes(self) -> int:
@@ -39,21 +39,21 @@ class Checked(NamedTuple):
         return 1 + sum(len(s.avals) for s in self.sites)
 
 
-class Notes:
+class FailureNotes:
     """The first failure up to this point of the program: its number, and the values of all sites so far."""
 
     def __init__(self) -> None:
         self.code: Any = NONE
         self.values: Values = []
-        self.sites: list[Site] = []
+        self.sites: list[CheckSite] = []
 
-    def add(self, site: Site, has_failed: Any, values: Operands = ()) -> None:
+    def add(self, site: CheckSite, has_failed: Any, values: Operands = ()) -> None:
         """Adds a site, which fails where the boolean scalar `has_failed` is true."""
         self.sites.append(site)
         self.values += map(stop_gradient, values)
         self._note(has_failed, np.int32(len(self.sites)))
 
-    def merge(self, sites: Sequence[Site], notes: Results) -> None:
+    def merge(self, sites: Sequence[CheckSite], notes: Results) -> None:
         """Adds the `sites` of a program within this one, which gave these `notes`."""
         if not sites:
             return
@@ -63,7 +63,7 @@ class Notes:
         self.values += values
         self._note(gt(code, NONE), add(code, offset))
 
-    def skip(self, sites: Sequence[Site]) -> None:
+    def skip(self, sites: Sequence[CheckSite]) -> None:
         """Adds the `sites` of a program that didn't run."""
         self.sites += sites
         self.values += nothing(sites)[1:]
@@ -82,7 +82,7 @@ class Notes:
         return [self.code, *self.values]
 
 
-def nothing(sites: Sequence[Site]) -> Values:
+def nothing(sites: Sequence[CheckSite]) -> Values:
     """The notes of a program in which none of `sites` failed."""
     return [NONE, *(zeros(a) for s in sites for a in s.avals)]
 

@@ -14,8 +14,8 @@ from pellucid._machine.primitives.movement import reshape
 from pellucid._machine.primitives.reduction import reduce_or
 from pellucid._machine.tracing import Tracer, is_array_like, type_of
 
-from .errors import JaxException, Site
-from .notes import NOTED, Notes
+from .errors import CheckSite, JaxException
+from .notes import NOTED, FailureNotes
 
 
 class ConditionMetError(JaxException):
@@ -28,7 +28,7 @@ class Watch:
     def __init__(self, condition: Callable[[Any], Any]) -> None:
         self.condition = condition
 
-    def check(self, notes: Notes, equation: Equation, results: Results) -> None:
+    def check(self, notes: FailureNotes, equation: Equation, results: Results) -> None:
         """Notes whether a result of `equation` meets the condition."""
         holds = [flag for x in results if (flag := self.holds(x)) is not None]
         if not holds:
@@ -63,7 +63,7 @@ class FirstNote(Watch):
     def __init__(self) -> None:
         super().__init__(lambda code: ne(code, np.zeros(type_of(code).shape, np.int32)))
 
-    def check(self, notes: Notes, equation: Equation, results: Results) -> None:
+    def check(self, notes: FailureNotes, equation: Equation, results: Results) -> None:
         """Notes whether `equation` gives the code of a failure."""
         if equation.primitive is select_n_p and noted_by(equation) is not None:
             super().check(notes, equation, results)
@@ -96,7 +96,7 @@ class Conditions:
         """The equations whose conditions are part of no program that was made with this category."""
         return [e for e in self._conditions if e not in self._checked]
 
-    def check(self, notes: Notes, equation: Equation, values: Mapping[Any, Any]) -> None:
+    def check(self, notes: FailureNotes, equation: Equation, values: Mapping[Any, Any]) -> None:
         """Notes whether the condition of an equation holds, from the values of its program."""
         condition = self._conditions.get(equation)
         if condition is None:
@@ -110,6 +110,6 @@ class Conditions:
         notes.add(_site(equation), flag)
 
 
-def _site(equation: Equation) -> Site:
+def _site(equation: Equation) -> CheckSite:
     message = lambda: f"a result of `{equation.primitive.name}` met the condition"
-    return Site(ConditionMetError, message, (), equation.source, equation)
+    return CheckSite(ConditionMetError, message, (), equation.source, equation)

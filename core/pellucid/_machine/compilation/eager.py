@@ -52,7 +52,7 @@ from . import interception, key_reuse
 from .finite import check_results, is_checking
 from .interception import Pending
 from .pipeline import Request, compile_program
-from .placement import Placement, ResolvedPlacement, placements_of, resolved_placement
+from .placement import ExecutionPlacement, ResolvedPlacement, placements_of, resolved_placement
 
 
 class EvalTrace(Trace):
@@ -270,7 +270,7 @@ def _relaying(aval: ShapedArray, old, old_layout: Layout, new, layout: Layout | 
     value = Var(aval)
     devices = tuple(new._internal_device_list)
     request = Request(
-        "device_put", Placement(devices[0].client, devices), (old,), (new,),
+        "device_put", ExecutionPlacement(devices[0].client, devices), (old,), (new,),
         committed=True, argument_layouts=(old_layout,), result_layouts=(layout,), mesh=getattr(new, "mesh", None) or getattr(old, "mesh", None),
     )  # fmt: skip
     return compile_program(ClosedJaxpr(Jaxpr((), (value,), (), (value,))), request)

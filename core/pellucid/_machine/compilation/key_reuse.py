@@ -62,14 +62,14 @@ class Use(NamedTuple):
         return f"`{self.name}`" if place is None else f"`{self.name}` in {place}"
 
 
-class Key:
+class TrackedKey:
     """One key: its first use, or None; keys made later have larger numbers."""
 
     __slots__ = ("number", "use")
     numbers = itertools.count()
 
     def __init__(self, use: Use | None = None) -> None:
-        self.number = next(Key.numbers)
+        self.number = next(TrackedKey.numbers)
         self.use = use
 
 
@@ -79,13 +79,13 @@ Records = list[Keys | None]
 """The records of several values, None for those that are no arrays of keys."""
 
 
-def _records(elements: Iterable[tuple[Key, ...]], shape: Ints) -> Keys:
+def _records(elements: Iterable[tuple[TrackedKey, ...]], shape: Ints) -> Keys:
     return np.fromiter(elements, dtype=object).reshape(tuple(shape))
 
 
 def _new(shape: Ints) -> Keys:
     """Records of new keys."""
-    return _records(((Key(),) for _ in range(math.prod(shape))), shape)
+    return _records(((TrackedKey(),) for _ in range(math.prod(shape))), shape)
 
 
 def _new_of(avals: Avals) -> Records:
@@ -93,7 +93,7 @@ def _new_of(avals: Avals) -> Records:
     return [_new(aval.shape) if _is_keys(aval) else None for aval in avals]
 
 
-def _members(records: Iterable[Keys | None]) -> tuple[Key, ...]:
+def _members(records: Iterable[Keys | None]) -> tuple[TrackedKey, ...]:
     """All keys that the elements of some arrays may be, each once."""
     arrays = (array for array in records if array is not None)
     return tuple({key: None for array in arrays for element in array.flat for key in element})
@@ -177,9 +177,9 @@ class _Walk:
     """One walk through a program. `used` are the keys that it used, in order."""
 
     def __init__(self) -> None:
-        self.used: list[Key] = []
+        self.used: list[TrackedKey] = []
 
-    def use(self, keys: Sequence[Key], use: Use) -> None:
+    def use(self, keys: Sequence[TrackedKey], use: Use) -> None:
         """Note a use of `keys`; raises KeyReuseError where one was used before."""
         for key in keys:
             if key.use is not None:
@@ -259,15 +259,17 @@ class _Walk:
                 continue
             places = np.asarray(result)
             self.check_distinct(elements, places, ends, equation)
-            moved = (elements[i] if 0 <= i < len(elements) else (Key(),) for i in places.flat)
+            moved = (
+                elements[i] if 0 <= i < len(elements) else (TrackedKey(),) for i in places.flat
+            )
             records.append(_records(moved, aval.shape))
         return records
 
     def check_distinct(
-        self, elements: Sequence[tuple[Key, ...]], places: Any, ends: Any, equation: Equation
+        self, elements: Sequence[tuple[TrackedKey, ...]], places: Any, ends: Any, equation: Equation
     ) -> None:
         """Raise KeyReuseError if a key comes to two `places` from two operands, whose elements end at `ends`."""
-        origins: dict[Key, int] = {}
+        origins: dict[TrackedKey, int] = {}
         for i in np.unique(places):
             operand = int(np.searchsorted(ends, i, "right"))
             if 0 <= i < len(elements) and len(elements[i]) == 1:
@@ -304,7 +306,7 @@ class _Walk:
             i: groups[i] for i, group in enumerate(slots.operands) if group.role is Role.STACKED
         }
         parts: dict[int, Records] = {}
-        first = next(Key.numbers)
+        first = next(TrackedKey.numbers)
         outs: list[Records] = [[None] * group.size for group in slots.results]
         for i, j in slots.carries:
             outs[j] = groups[i]
@@ -319,7 +321,7 @@ class _Walk:
                     outs[j] = of_group
             for i, j in slots.carries:
                 groups[i] = outs[j]
-        stacks: dict[Key, Any] = {}
+        stacks: dict[TrackedKey, Any] = {}
         for i, arrays in parts.items():
             for part, row in strict_zip(arrays, rows[i]):
                 if part is not None and row is not None and len(row):
@@ -340,7 +342,7 @@ class _Walk:
     def of_branches(self, slots: Slots, keys: Records) -> Records:
         """Follow branches of which one runs: what any of them uses counts as used."""
         groups, start = slots.split(keys), len(self.used)
-        uses: dict[Key, Use] = {}
+        uses: dict[TrackedKey, Use] = {}
         branches = []
         for slot in slots.programs:
             branches.append(self.through(slot.program, slots.gathered(slot, groups)))
@@ -364,7 +366,7 @@ def _either(branches: Sequence[Keys | None]) -> Keys | None:
     return _records(merged, arrays[0].shape)
 
 
-def _stacked(body: Keys, aval, rows: dict[Key, Any], first: int) -> Keys:
+def _stacked(body: Keys, aval, rows: dict[TrackedKey, Any], first: int) -> Keys:
     """The records of `aval.shape[0]` results of a loop's body, stacked.
 
     Keys that stand for those of stacked operands are these (`rows`); those numbered from `first` on were made in the
@@ -374,7 +376,9 @@ def _stacked(body: Keys, aval, rows: dict[Key, Any], first: int) -> Keys:
     for place, element in np.ndenumerate(body):
         for i in range(aval.shape[0]):
             keys = [
-                rows[key][i] if key in rows else (key if key.number < first else Key(key.use),)
+                rows[key][i]
+                if key in rows
+                else (key if key.number < first else TrackedKey(key.use),)
                 for key in element
             ]
             records[i, *place] = tuple(itertools.chain(*keys))

@@ -74,7 +74,7 @@ from pellucid._machine.xla.mlir import bytecode_without_locations
 
 from . import disk_cache, dumps, executable_cache, options as xla_options
 from .executable_cache import Loaded
-from .placement import Placement, Shardings, mesh_over_devices, over_devices
+from .placement import ExecutionPlacement, Shardings, mesh_over_devices, over_devices
 from .shardy import ShardyAttributes, as_arguments, chosen_shardings
 
 
@@ -90,7 +90,7 @@ class Request(NamedTuple):
     """Everything besides the program that decides an executable."""
 
     name: str
-    placement: Placement
+    placement: ExecutionPlacement
     argument_shardings: Shardings
     """For each argument, a sharding over the placement's devices."""
     result_shardings: Shardings | None

@@ -38,7 +38,7 @@ Shardings = tuple[Any, ...]
 """Where each of several values must be; None where the compiler may choose."""
 
 
-class Placement(NamedTuple):
+class ExecutionPlacement(NamedTuple):
     """Where a program runs: its devices in order, and their client; or only an abstract mesh."""
 
     client: Any
@@ -67,7 +67,7 @@ class Placement(NamedTuple):
 class ResolvedPlacement(NamedTuple):
     """Where the arguments of one call, and its program, say that it runs."""
 
-    placement: Placement
+    placement: ExecutionPlacement
     committed: bool
     shardings: Shardings
     """For each argument, where it must be."""
@@ -139,10 +139,10 @@ def resolved_placement(
     # One of Explicit axes is named first: types of results speak of it.
     mesh = next((m for m in meshes if m.explicit_axes), meshes[0] if meshes else None)
     if abstract and not concrete:
-        placement = Placement(None, (), mesh)
+        placement = ExecutionPlacement(None, (), mesh)
     else:
         chosen = tuple(concrete[0].devices) if concrete else (platforms.default_device(),)
-        placement = Placement(chosen[0].client, chosen)
+        placement = ExecutionPlacement(chosen[0].client, chosen)
     for claim in abstract:
         if claim.mesh.size != placement.size:
             raise DeviceError(
@@ -177,7 +177,9 @@ def _one_device(operands: Operands) -> ResolvedPlacement | None:
             return None
     device = committed if committed is not None else platforms.default_device()
     shardings = (make_single_device_sharding(device),) * len(operands)
-    return ResolvedPlacement(Placement(device.client, (device,)), committed is not None, shardings)
+    return ResolvedPlacement(
+        ExecutionPlacement(device.client, (device,)), committed is not None, shardings
+    )
 
 
 # Claims ---------------------------------------------------------------------------------------------
@@ -242,7 +244,13 @@ def _claim(place, origin: str | int, shown: Any = None) -> _Claim:
 
 
 def _argument_sharding(
-    i: int, x, requested, placement: Placement, devices: DeviceList | None, name: str, names: Names
+    i: int,
+    x,
+    requested,
+    placement: ExecutionPlacement,
+    devices: DeviceList | None,
+    name: str,
+    names: Names,
 ):
     """Where an argument must be; None where the compiler may choose."""
     current = x._sharding if type(x) in ARRAY_TYPES else getattr(x, "sharding", None)
@@ -269,14 +277,14 @@ def _argument_sharding(
     return None
 
 
-def over_devices(sharding: Any, placement: Placement) -> Any:
+def over_devices(sharding: Any, placement: ExecutionPlacement) -> Any:
     """`sharding`, over the devices of a program where it is over an abstract mesh."""
     if not getattr(sharding, "is_abstract", False):
         return sharding
     return sharding.update(mesh=mesh_over_devices(sharding.mesh, placement))
 
 
-def mesh_over_devices(mesh: AnyMesh, placement: Placement) -> AnyMesh:
+def mesh_over_devices(mesh: AnyMesh, placement: ExecutionPlacement) -> AnyMesh:
     """`mesh` with the devices of a program in their order; as it is where they aren't known, or not as many."""
     if len(placement.devices) != mesh.size:
         return mesh

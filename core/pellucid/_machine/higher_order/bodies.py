@@ -49,7 +49,7 @@ from pellucid._machine.transforms import result_leaves, stage_open
 from pellucid._machine.xla import trace_context
 
 
-class Body(NamedTuple):
+class TracedBody(NamedTuple):
     """A traced function. Its program takes (`consts`, the values it closes over; its arguments)."""
 
     program: ClosedJaxpr
@@ -73,7 +73,7 @@ class Adapted(NamedTuple):
 
 
 @cached(4096, weakly=True)
-def _known(function: Function, *key) -> list[Body]:
+def _known(function: Function, *key) -> list[TracedBody]:
     """The list that holds the body of `function` for `key`, once it is traced."""
     return []
 
@@ -86,14 +86,14 @@ def traced(
     call: Function | None = None,
     *,
     is_remembered: bool = False,
-) -> Body:
+) -> TracedBody:
     """The program of `function(*args)`, where `args` has the structure `in_tree` and leaves of types `avals`.
 
     It may be remembered for the function as long as the function lives, unless it captured traced values. With `call`,
     a function of the module level, or an `Adapted` one, the program is that of `call(function, *args)`.
     """
 
-    def trace() -> Body:
+    def trace() -> TracedBody:
         body = body_of(function, in_tree, avals, caller, call)
         forbidden = [e for e in body.program.effects if not e.control_flow_allowed]
         if forbidden:
@@ -108,13 +108,15 @@ def traced(
     return observed(trace)
 
 
-def observed(trace: Callable[[], Body]) -> Body:
+def observed(trace: Callable[[], TracedBody]) -> TracedBody:
     """The body that `trace` returns, which runs a function of the user."""
     with interception.tracing():
         return trace()
 
 
-def known_body(function: Function, key: tuple[Any, ...], trace: Callable[[], Body]) -> Body:
+def known_body(
+    function: Function, key: tuple[Any, ...], trace: Callable[[], TracedBody]
+) -> TracedBody:
     """The body that `trace` returns, remembered for the function and `key` under the options in force.
 
     The reference remembers bodies of loops and branches, and what is rematerialized; what else takes a function traces it at
@@ -137,7 +139,7 @@ def body_of(
     avals: Avals,
     caller: str,
     call: Function | None = None,
-) -> Body:
+) -> TracedBody:
     """As `traced`, but traced at each call, and with any effects."""
     trees: list[Any] = []
 
@@ -160,7 +162,7 @@ def body_of(
 
 def body_of_flat(
     function: Callable[..., tuple[Values, Any]], avals: Avals, debug: DebugInfo
-) -> Body:
+) -> TracedBody:
     """As `traced` for a function of flat values, which gives (flat results, what becomes `out_tree`)."""
     trees: list[Any] = []
 
@@ -170,7 +172,7 @@ def body_of_flat(
         return results
 
     program, consts = stage_open(run, avals, debug)
-    return Body(program, consts, trees[0])
+    return TracedBody(program, consts, trees[0])
 
 
 def argument_names(
@@ -305,8 +307,8 @@ def _advice(expected, returned) -> str:
 
 
 def settled(
-    values: Values, trace: Callable[[Values], tuple[Body, Any]], tree: Any
-) -> tuple[Values, Body, Any]:
+    values: Values, trace: Callable[[Values], tuple[TracedBody, Any]], tree: Any
+) -> tuple[Values, TracedBody, Any]:
     """(initial values of a carry, a loop's body for them, structure of the carry it returns).
 
     `trace` gives the last two for types of the carry. The values are strengthened until the body keeps their types.

@@ -29,7 +29,6 @@ from pellucid._machine.ir import (
     BatchAxis,
     BatchDim,
     ClosedJaxpr,
-    Group,
     Jaxpr,
     Linearized,
     Mask,
@@ -38,6 +37,7 @@ from pellucid._machine.ir import (
     Role,
     Shown,
     Slot,
+    SlotGroup,
     Slots,
     Values,
     values_of,
@@ -89,7 +89,7 @@ from pellucid._machine.transforms import (
 )
 
 from .bodies import (
-    Body,
+    TracedBody,
     check_batched_effects,
     differing_types,
     layout_advice,
@@ -138,8 +138,8 @@ class Cond(Linearized, Shown, Structured[CondParams]):
         # Operand groups: 0 the index, 1 what every branch takes. All branches give the one result group.
         jaxpr = params.branches[0].jaxpr
         return Slots(
-            (Group(Role.INDEX, 1), Group(Role.CONSTANT, len(jaxpr.invars))),
-            (Group(Role.RESULT, len(jaxpr.outvars)),),
+            (SlotGroup(Role.INDEX, 1), SlotGroup(Role.CONSTANT, len(jaxpr.invars))),
+            (SlotGroup(Role.RESULT, len(jaxpr.outvars)),),
             tuple([Slot(branch, (1,), (0,)) for branch in params.branches]),
         )
 
@@ -553,7 +553,7 @@ def check_branches(
     caller: str,
     functions: Sequence[Function],
     names: Sequence[str],
-    bodies: Sequence[Body],
+    bodies: Sequence[TracedBody],
 ) -> None:
     """Raise ArgumentTypeError unless all branches give results of one type."""
     first = bodies[0]
@@ -615,7 +615,7 @@ def platform_dependent(
 # Branches among which devices choose differently ---------------------------------------------------
 
 
-def varying_alike(bodies: list[Body], axes: frozenset[Any]) -> list[Body]:
+def varying_alike(bodies: list[TracedBody], axes: frozenset[Any]) -> list[TracedBody]:
     """The bodies made to take constants that vary over `axes`, and to give results that vary alike."""
     if not context.checked_axes:
         return bodies
@@ -632,7 +632,7 @@ def varying_alike(bodies: list[Body], axes: frozenset[Any]) -> list[Body]:
     return [_with_varying_results(body, result_axes) for body in bodies]
 
 
-def _with_constants(body: Body, consts: Values) -> Body:
+def _with_constants(body: TracedBody, consts: Values) -> TracedBody:
     """`body` with its constants exchanged for others, which may vary over more axes."""
     if all(a is b for a, b in strict_zip(consts, body.consts)):
         return body
@@ -658,7 +658,7 @@ def _replayed(jaxpr: Jaxpr, operands: Operands) -> Values:
     return values_of(jaxpr.outvars, values)
 
 
-def _with_varying_results(body: Body, result_axes: Sequence[frozenset[Any]]) -> Body:
+def _with_varying_results(body: TracedBody, result_axes: Sequence[frozenset[Any]]) -> TracedBody:
     avals: Avals = body.out_avals
     if all(aval.varying == axes for aval, axes in strict_zip(avals, result_axes)):
         return body

@@ -102,8 +102,8 @@ from .custom_rules import (
     DerivativeCall,
     FlatCall,
     ResultPlaces,
-    Rule,
     SymbolicZero,
+    UserRule,
     as_pair,
     as_rule_argument,
     batch_with_zeros,
@@ -170,7 +170,7 @@ class CustomJvpCall(NamedTuple):
         def function(*operands):
             return places.place(*batch_flat(self.function, axis, operands, dims, tag))
 
-        rule = Rule(
+        rule = UserRule(
             _BatchedJvp.results_and_tangents, _BatchedJvp(self.rule, axis, tuple(dims), places)
         )
         return self._replace(function=function, rule=rule), places.dims
@@ -325,7 +325,7 @@ class custom_jvp(CustomFunction):
             lambda x: stop_gradient(x) if isinstance(x, Tracer) else x, call.others
         )
         return CustomJvpCall(
-            call.name, call.function, Rule(custom_jvp._differentiated, call), name_of(self.jvp),  # pyright: ignore[reportArgumentType]
+            call.name, call.function, UserRule(custom_jvp._differentiated, call), name_of(self.jvp),  # pyright: ignore[reportArgumentType]
             self.symbolic_zeros,
         )  # fmt: skip
 
@@ -468,7 +468,10 @@ class CustomVjpCall(NamedTuple):
             return places.place(*batch_flat(self.function, axis, operands, dims, tag))
 
         rules = _BatchedVjp(self.forward, self.backward, axis, tuple(dims), places)
-        forward, backward = Rule(_BatchedVjp.run, rules), Rule(_BatchedVjp.cotangents, rules)
+        forward, backward = (
+            UserRule(_BatchedVjp.run, rules),
+            UserRule(_BatchedVjp.cotangents, rules),
+        )
         return self._replace(function=function, forward=forward, backward=backward), places.dims
 
 
@@ -807,8 +810,8 @@ class custom_vjp(CustomFunction):
         rules = _Rules(self, call, self.fwd, self.bwd)  # pyright: ignore[reportArgumentType]
         return CustomVjpCall(
             call.name, call.function,
-            Rule(_Rules.optimized_forward if self.optimize_remat else _Rules.forward, rules),
-            Rule(_Rules.backward, rules), name_of(rules.fwd), name_of(rules.bwd), self.symbolic_zeros,
+            UserRule(_Rules.optimized_forward if self.optimize_remat else _Rules.forward, rules),
+            UserRule(_Rules.backward, rules), name_of(rules.fwd), name_of(rules.bwd), self.symbolic_zeros,
         )  # fmt: skip
 
 

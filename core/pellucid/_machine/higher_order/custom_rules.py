@@ -267,7 +267,7 @@ class CustomFunction(ForwardsDefinitions):
         return self if instance is None else lambda *args, **kwargs: self(instance, *args, **kwargs)
 
 
-class Rule(NamedTuple):
+class UserRule(NamedTuple):
     """A rule of one call: `function(subject, *arguments)`. Those of equal subjects are equal, so that repeated layers are."""
 
     function: Function

@@ -92,7 +92,7 @@ from .jit_shardings import (
     typed_by,
     with_constraints,
 )
-from .misses import Key, Miss, reasons_for, reasons_for_function, reasons_for_place
+from .misses import Miss, ProgramKey, reasons_for, reasons_for_function, reasons_for_place
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
@@ -149,7 +149,7 @@ _lock = threading.RLock()
 
 
 @cached(_MAX_FUNCTIONS, weakly=True)
-def _programs_of(function: Function, options: tuple[Any, ...]) -> dict[Key, TracedProgram]:
+def _programs_of(function: Function, options: tuple[Any, ...]) -> dict[ProgramKey, TracedProgram]:
     """The programs of all forms of one function object that are jitted with these options."""
     return {}
 
@@ -191,7 +191,7 @@ class Jitted:
     out_shardings: Stated | None = None
     share: bool = True
     """False for pellucid's own functions."""
-    programs: dict[Key, TracedProgram] = field(init=False)
+    programs: dict[ProgramKey, TracedProgram] = field(init=False)
     callable: Function = no_callable
     """The C++ callable, referred to weakly."""
 
@@ -331,7 +331,7 @@ class Jitted:
 
     def program(self, call: FunctionCall) -> TracedProgram:
         """The program for a call's arguments, traced unless it is cached."""
-        key = Key(call.tree, call.avals, call.static, trace_context())
+        key = ProgramKey(call.tree, call.avals, call.static, trace_context())
         program = self.programs.get(key)
         if program is not None:
             if program.is_of_tool and not is_by_tool.get():
@@ -354,7 +354,7 @@ class Jitted:
         return program
 
     def _note_miss(
-        self, program: TracedProgram, key: Key, call: FunctionCall, seconds: float
+        self, program: TracedProgram, key: ProgramKey, call: FunctionCall, seconds: float
     ) -> None:
         if not self.share:  # pellucid's own functions
             return
@@ -370,7 +370,7 @@ class Jitted:
             logger.warning("%s", misses.explanation(miss))
         self._publish_miss(miss, key)
 
-    def _publish_miss(self, miss: Miss, key: Key | None) -> None:
+    def _publish_miss(self, miss: Miss, key: ProgramKey | None) -> None:
         if not miss.is_by_tool:
             misses.recent.append(miss)
         if on.cache_looked:

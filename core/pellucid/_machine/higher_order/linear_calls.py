@@ -43,7 +43,7 @@ from pellucid._machine.transforms.gradient import linear_transpose
 from pellucid._machine.transforms.linearize import linearize
 from pellucid._machine.xla import flatten, treedef_tuple
 
-from .bodies import Body, body_of, body_of_flat, differing_types, type_lines
+from .bodies import TracedBody, body_of, body_of_flat, differing_types, type_lines
 from .calls import ClosedCallParams, closed_call_p
 from .custom_derivatives import CustomJvpCall
 from .custom_rules import CustomCall
@@ -289,7 +289,7 @@ def _program(
     more_avals: Avals = (),
     *,
     has_aux: bool = False,
-) -> Body:
+) -> TracedBody:
     """The program of `call`, which takes one or two trees of structure `tree` and gives one of types `avals`.
 
     The leaves of the second have types `more_avals`. With `has_aux`, it gives (that tree, auxiliary data), and `out_tree`
@@ -323,7 +323,7 @@ def check_same_type(
         raise ArgumentTypeError(f"{caller}: {what} must return the types that it takes.", got=lines)
 
 
-def _solution(tree, results: Results, solver: Body, has_aux: bool):
+def _solution(tree, results: Results, solver: TracedBody, has_aux: bool):
     """The solution of structure `tree`, or (solution, aux), from flat results."""
     n = tree.num_leaves
     solution = tree.unflatten(results[:n])
@@ -360,7 +360,7 @@ def custom_linear_solve(
     leaves, tree = flat_arguments(b, caller, solve, (None, b))
     avals = types_of(leaves)
 
-    def solver_of(what: str, solver: Function, operator: Unary) -> Body:
+    def solver_of(what: str, solver: Function, operator: Unary) -> TracedBody:
         call = lambda y: solver(operator, y)
         return _program(caller, what, solver, call, tree, avals, has_aux=has_aux)
 

@@ -21,7 +21,6 @@ from pellucid._machine.base import (
 from pellucid._machine.ir import (
     Avals,
     ClosedJaxpr,
-    Group,
     Jaxpr,
     Linearized,
     LinearOperand,
@@ -31,6 +30,7 @@ from pellucid._machine.ir import (
     Results,
     Role,
     Slot,
+    SlotGroup,
     Slots,
     Values,
     Zero,
@@ -129,10 +129,14 @@ class Scan(Linearized, Structured[ScanParams]):
     def slots(self, params):
         # Operand groups 0, 1, 2 are consts, carry, xs; result groups 0, 1 are carry, ys. So are the body's.
         jaxpr, n, m = params.jaxpr.jaxpr, params.num_consts, params.num_carry
-        carry = Group(Role.CARRY, m)
+        carry = SlotGroup(Role.CARRY, m)
         return Slots(
-            (Group(Role.CONSTANT, n), carry, Group(Role.STACKED, len(jaxpr.invars) - n - m)),
-            (carry, Group(Role.STACKED, len(jaxpr.outvars) - m)),
+            (
+                SlotGroup(Role.CONSTANT, n),
+                carry,
+                SlotGroup(Role.STACKED, len(jaxpr.invars) - n - m),
+            ),
+            (carry, SlotGroup(Role.STACKED, len(jaxpr.outvars) - m)),
             (Slot(params.jaxpr, (0, 1, 2), (0, 1)),),
             params.length,
             params.reverse,
@@ -629,8 +633,10 @@ class While(Linearized, Structured[WhileParams]):
 
     def slots(self, params):
         # Operand groups: 0 consts of the condition, 1 consts of the body, 2 carry. The only result group is the carry.
-        carry = Group(Role.CARRY, len(params.body_jaxpr.jaxpr.outvars))
-        constants = [Group(Role.CONSTANT, n) for n in (params.cond_nconsts, params.body_nconsts)]
+        carry = SlotGroup(Role.CARRY, len(params.body_jaxpr.jaxpr.outvars))
+        constants = [
+            SlotGroup(Role.CONSTANT, n) for n in (params.cond_nconsts, params.body_nconsts)
+        ]
         return Slots(
             (*constants, carry),
             (carry,),

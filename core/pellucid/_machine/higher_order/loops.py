@@ -61,7 +61,16 @@ from pellucid._machine.transforms import (
 from pellucid._machine.transforms.vmap import vmap
 from pellucid._machine.xla import flatten, flatten_with_path, treedef_tuple
 
-from .bodies import Adapted, Body, as_result, check_carry, settled, stand_in, traced, unchanged
+from .bodies import (
+    Adapted,
+    TracedBody,
+    as_result,
+    check_carry,
+    settled,
+    stand_in,
+    traced,
+    unchanged,
+)
 from .loop_primitives import ScanParams, WhileParams, scan_p, stacked, unstacked, while_p
 
 # What messages call the arguments.
@@ -163,7 +172,7 @@ def _scan(
 
 
 def _run_scan(
-    body: Body, carry: Operands, xs: Operands, length: int, reverse: bool, unroll: int
+    body: TracedBody, carry: Operands, xs: Operands, length: int, reverse: bool, unroll: int
 ) -> Values:
     """Carry and outputs of the loop: what no step changes is no carry, and outputs that are inputs aren't stacked anew."""
     jaxpr, n_consts, n = body.program.jaxpr, len(body.consts), len(carry)
@@ -184,7 +193,9 @@ def _run_scan(
     return [results[i] for i in range(len(jaxpr.outvars))]
 
 
-def _reordered(body: Body, n_carry: int, carried: Ints, results: Ints | None = None) -> ClosedJaxpr:
+def _reordered(
+    body: TracedBody, n_carry: int, carried: Ints, results: Ints | None = None
+) -> ClosedJaxpr:
     """A loop's program that gives some of its results, and takes some of its carries, in this order."""
     n = len(body.consts)
     rest = range(n + n_carry, len(body.program.jaxpr.invars))
@@ -351,7 +362,7 @@ def _while(
     return tree.unflatten(_run_while(condition, body, leaves))
 
 
-def _run_while(condition: Body, body: Body, carry: Operands) -> Values:
+def _run_while(condition: TracedBody, body: TracedBody, carry: Operands) -> Values:
     """The value after the loop, which carries what a step changes or the condition reads."""
     n, tests = len(carry), condition.program.jaxpr
     is_read = {atom for e in tests.equations for atom in e.operands if type(atom) is not Literal}

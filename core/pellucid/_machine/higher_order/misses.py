@@ -74,7 +74,7 @@ recent: deque[Miss] = deque(maxlen=500)
 """The latest misses, oldest first."""
 
 
-class Key(NamedTuple):
+class ProgramKey(NamedTuple):
     """Cache key of a traced program, besides the function."""
 
     tree: Any
@@ -83,7 +83,9 @@ class Key(NamedTuple):
     context: tuple[Any, ...]
 
 
-def reasons_for(key: Key, earlier: Iterable[Key], paths: Sequence[str]) -> tuple[MissReason, ...]:
+def reasons_for(
+    key: ProgramKey, earlier: Iterable[ProgramKey], paths: Sequence[str]
+) -> tuple[MissReason, ...]:
     """The differences between `key` and the most similar of the latest `earlier` keys."""
     differences = [_differences(other, key, paths) for other in reversed(list(earlier)[-16:])]
     return min(differences, key=len, default=_FIRST_CALL)
@@ -179,7 +181,7 @@ def _value_text(x: Any) -> str:
 # The parts of a key ----------------------------------------------------------------------------------------
 
 
-def _differences(old: Key, new: Key, paths: Sequence[str]) -> tuple[MissReason, ...]:
+def _differences(old: ProgramKey, new: ProgramKey, paths: Sequence[str]) -> tuple[MissReason, ...]:
     reasons: list[MissReason] = []
     if old.tree != new.tree:
         advice = "Call with the same containers and keys."

@@ -53,7 +53,7 @@ from pellucid._machine.transforms import (
     wraps,
 )
 
-from .bodies import Body, body_of_flat, known_body
+from .bodies import TracedBody, body_of_flat, known_body
 from .calls import (
     ClosedCallParams,
     ProgramCall,
@@ -351,7 +351,7 @@ def _has_rules_with_references(jaxpr: Jaxpr) -> bool:
     )
 
 
-def _traced(spec: FunctionSpec, call: FunctionCall) -> Body:
+def _traced(spec: FunctionSpec, call: FunctionCall) -> TracedBody:
 
     def flat(*leaves):
         return result_leaves(spec.run(call, leaves), "checkpoint", spec.function)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid._machine.base import NameStack, config, strict_zip, user_places
+from pellucid._machine.base import ScopeStack, config, strict_zip, user_places
 from pellucid._machine.ir import (
     Atom,
     ClosedJaxpr,
@@ -289,12 +289,12 @@ def _body_of(
     return body, [variables[equations[i].results[j]] for i, j in results]
 
 
-def _names(scope: NameStack | None) -> tuple[Any, ...]:
+def _names(scope: ScopeStack | None) -> tuple[Any, ...]:
     """The entries of a name stack without their links, outermost first."""
     return () if scope is None else tuple([e[1:] for e in scope.entries()])
 
 
-def _common_scope(equations: Sequence[Equation]) -> list[NameStack]:
+def _common_scope(equations: Sequence[Equation]) -> list[ScopeStack]:
     """The entries of the name stack that all `equations` share, outermost first."""
     scopes = {equation.scope for equation in equations}
     if None in scopes:
@@ -310,7 +310,7 @@ def _common(sequences: Iterable[Sequence[Any]]) -> Iterator[Any]:
         yield column[0]
 
 
-def _stacked(entries: Sequence[NameStack], outer: NameStack | None = None) -> NameStack | None:
+def _stacked(entries: Sequence[ScopeStack], outer: ScopeStack | None = None) -> ScopeStack | None:
     for entry in entries:
         outer = entry._replace(parent=outer)
     return outer

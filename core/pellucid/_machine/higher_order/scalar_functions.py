@@ -90,10 +90,10 @@ from pellucid._machine.transforms import (
 )
 from pellucid._machine.xla import flatten, treedef_tuple
 
-from .bodies import Body, body_of, differing_types, stand_in
+from .bodies import TracedBody, body_of, differing_types, stand_in
 
 
-def combination(caller: str, computation: Binary, tree: Any, avals: Avals) -> Body:
+def combination(caller: str, computation: Binary, tree: Any, avals: Avals) -> TracedBody:
     """The program of `computation` on two trees of scalars with the dtypes of `avals`."""
     check_callable(computation, caller)
     scalars = [shaped_array((), a.dtype) for a in avals]
@@ -109,7 +109,7 @@ def combination(caller: str, computation: Binary, tree: Any, avals: Avals) -> Bo
     return body
 
 
-def _monoid(combined: Body, avals: Avals, initial: Operands) -> str | None:
+def _monoid(combined: TracedBody, avals: Avals, initial: Operands) -> str | None:
     """The name of the monoid that a combination is, if the initial value is its identity."""
     jaxpr = combined.program.jaxpr
     value = concrete_value(initial[0]) if len(initial) == 1 else None
@@ -135,7 +135,7 @@ class Arguments(NamedTuple):
     arrays: Values
     avals: Avals
     initial: Values
-    combination: Body
+    combination: TracedBody
     monoid: str | None
 
 
@@ -233,7 +233,7 @@ class CombiningReduction(HigherOrderPrimitive[P]):
 # reduce -------------------------------------------------------------------------------------------------
 
 
-class ReduceParams(NamedTuple):
+class ScalarReduceParams(NamedTuple):
     """`computation` is what the user gave, for the program's text; `jaxpr` combines scalars."""
 
     computation: Any
@@ -241,7 +241,7 @@ class ReduceParams(NamedTuple):
     jaxpr: ClosedJaxpr
 
 
-class Reduce(CombiningReduction[ReduceParams]):
+class Reduce(CombiningReduction[ScalarReduceParams]):
     """A reduction along whole dimensions."""
 
     name = "reduce"
@@ -315,7 +315,7 @@ def reduce(
         more = {"out_sharding": out_sharding} if arguments.monoid == "sum" else {}
         result = _BY_MONOID[arguments.monoid](arguments.arrays[0], axes, **more)
         return arguments.tree.unflatten([result])
-    params = ReduceParams(computation, axes, arguments.combination.program)
+    params = ScalarReduceParams(computation, axes, arguments.combination.program)
     return reduce_p.results(arguments, params)
 
 
@@ -355,7 +355,7 @@ class ReduceWindowParams(NamedTuple):
         return self._replace(**window._asdict())
 
 
-class ReduceWindow(CombiningReduction[ReduceWindowParams]):
+class ScalarReduceWindow(CombiningReduction[ReduceWindowParams]):
     """A reduction of each of many windows."""
 
     name = "reduce_window"
@@ -382,7 +382,7 @@ class ReduceWindow(CombiningReduction[ReduceWindowParams]):
         )  # fmt: skip
 
 
-reduce_window_p = ReduceWindow()
+reduce_window_p = ScalarReduceWindow()
 
 
 def _windows(operand, initial, window: WindowParams):

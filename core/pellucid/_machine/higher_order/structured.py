@@ -17,7 +17,6 @@ from pellucid._machine.ir import (
     Avals,
     ClosedJaxpr,
     Effects,
-    Group,
     HigherOrderPrimitive,
     Jaxpr,
     Mask,
@@ -28,13 +27,14 @@ from pellucid._machine.ir import (
     Results,
     Role,
     Slot,
+    SlotGroup,
     Slots,
     StateEffect,
     Values,
     rearranged,
     remove_dead_equations,
 )
-from pellucid._machine.tracing import Cell, bind, discharged, held, on_values, type_of
+from pellucid._machine.tracing import ReferenceCell, bind, discharged, held, on_values, type_of
 from pellucid._machine.transforms import (
     D,
     Derived,
@@ -67,7 +67,7 @@ class Structured(OnReferences, HigherOrderPrimitive[P]):
         ]
         # Cells that some program writes, each once, in the order of operands; `ids` are their identities.
         ids = {id(x[i]) for body, x in strict_zip(bodies, inputs) for i in body.written}
-        cells: list[Cell] = [*{id(x): x for x in operands if id(x) in ids}.values()]
+        cells: list[ReferenceCell] = [*{id(x): x for x in operands if id(x) in ids}.values()]
         # An input's key: the id of a written cell, or minus the position of another operand.
         keys = slots.split([id(x) if id(x) in ids else -i for i, x in enumerate(operands)])
         # By key the operand: for a cell the value that it holds.
@@ -151,7 +151,7 @@ def uses_state(effects: Effects) -> bool:
     return any(isinstance(effect, StateEffect) for effect in effects)
 
 
-def _resized(groups: Sequence[Group], sizes: Iterable[int]) -> tuple[Group, ...]:
+def _resized(groups: Sequence[SlotGroup], sizes: Iterable[int]) -> tuple[SlotGroup, ...]:
     """`groups` with other sizes."""
     return tuple([group._replace(size=n) for group, n in strict_zip(groups, sizes)])
 

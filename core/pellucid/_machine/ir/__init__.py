@@ -109,9 +109,9 @@ from .rules import (
     is_linear,
 )
 from .slots import (
-    Group,
     Role,
     Slot,
+    SlotGroup,
     Slots,
     consecutive,
 )

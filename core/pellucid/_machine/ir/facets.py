@@ -66,7 +66,7 @@ class OnReferences:
     """Whether derivative and batch rules are wanted though no operand has a tangent or a batch axis."""
 
     def discharge(self, operands: Operands, params: Any) -> Results:
-        """Evaluate with each reference replaced by a mutable `Cell`: reads return its `value`, writes assign it."""
+        """Evaluate with each reference replaced by a mutable `ReferenceCell`: reads return its `value`, writes assign it."""
         raise NotImplementedError(type(self))
 
 

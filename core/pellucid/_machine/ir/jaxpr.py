@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from pellucid._machine.base import Names, NameStack
+from pellucid._machine.base import Names, ScopeStack
 from pellucid._machine.base.late import late
 
 from .avals import AbstractRef, AbstractValue
@@ -130,7 +130,7 @@ class SourceInfo(NamedTuple):
     name_stack: Any
 
 
-_NO_NAMES = NameStack(None, "")
+_NO_NAMES = ScopeStack(None, "")
 
 
 class JaxprEqn:

@@ -12,7 +12,7 @@ from pellucid._machine.base import ArgumentTypeError, MissingRule, cached, stric
 from pellucid._machine.base.late import late
 from pellucid._machine.sharding import NamedSharding
 from pellucid._machine.sharding.explicit_types import (
-    Operation,
+    ShardedOperation,
     mesh_of,
     operand_of,
     rule_of,
@@ -232,7 +232,7 @@ class Primitive(Interpreted, Generic[P]):
         mesh = mesh_of(self.name, avals) if stated is None else stated.mesh.abstract_mesh
         linear = self.traits.linear_for(avals, params)
         is_contraction = self.traits.kind == "contraction" and linear != "all"
-        operation = Operation(
+        operation = ShardedOperation(
             self.name,
             rule_of(factors),
             [*map(operand_of, avals)],

@@ -33,7 +33,7 @@ def variable_names() -> Iterator[str]:
         yield name
 
 
-class Names:
+class VariableNames:
     """Names of variables, given out in order of appearance."""
 
     def __init__(self, name_of: Callable[[Var], str | None] | None = None) -> None:
@@ -71,7 +71,7 @@ def text(
     `names` may name variables. `custom_pp_eqn_rules` and `use_color` are accepted for the reference's sake.
     """
     del custom_pp_eqn_rules, use_color
-    printer = _Printer(Names(names), source_info, name_stack, equation_ids, print_shapes)
+    printer = _Printer(VariableNames(names), source_info, name_stack, equation_ids, print_shapes)
     return layout(printer.whole(jaxpr), width)
 
 
@@ -87,7 +87,7 @@ class Listing(NamedTuple):
 
 def listing(jaxpr: Jaxpr | ClosedJaxpr, width: int = 80) -> Listing:
     """The text of a program, the equation of each of its lines and the names of its variables."""
-    printer = _Printer(Names())
+    printer = _Printer(VariableNames())
     marks: list[tuple[int, Equation | None]] = []
     shown = layout(printer.whole(jaxpr), width, marks)
     equations: list[Equation | None] = [None] * (shown.count("\n") + 1)
@@ -108,7 +108,7 @@ def listing(jaxpr: Jaxpr | ClosedJaxpr, width: int = 80) -> Listing:
 
 @dataclass
 class _Printer:
-    names: Names
+    names: VariableNames
     source_info: bool = False
     name_stack: bool = False
     equation_ids: bool = False

@@ -33,7 +33,7 @@ class Role(enum.Enum):
     """Result of the one run."""
 
 
-class Group(NamedTuple):
+class SlotGroup(NamedTuple):
     """Consecutive operands, or results, of one role."""
 
     role: Role
@@ -59,8 +59,8 @@ class Slot(NamedTuple):
 class Slots(NamedTuple):
     """All programs of an equation."""
 
-    operands: tuple[Group, ...]
-    results: tuple[Group, ...]
+    operands: tuple[SlotGroup, ...]
+    results: tuple[SlotGroup, ...]
     programs: tuple[Slot, ...]
     runs: int | None = 1
     """Number of runs of each; None where it is known only at run time."""
@@ -110,17 +110,17 @@ def call_slots(program: ClosedJaxpr) -> Slots:
     jaxpr = program.jaxpr
     operands, results = len(jaxpr.invars), len(jaxpr.outvars)
     return Slots(
-        (Group(Role.CONSTANT, operands),),
-        (Group(Role.RESULT, results),),
+        (SlotGroup(Role.CONSTANT, operands),),
+        (SlotGroup(Role.RESULT, results),),
         (Slot(program, (0,), (0,)),),
     )
 
 
-def _places(groups: Sequence[Group], role: Role) -> list[int]:
+def _places(groups: Sequence[SlotGroup], role: Role) -> list[int]:
     return [i for i, group in enumerate(groups) if group.role is role]
 
 
-def _split(groups: Sequence[Group], values: Operands) -> list[Values]:
+def _split(groups: Sequence[SlotGroup], values: Operands) -> list[Values]:
     return consecutive([group.size for group in groups], values)[:-1]
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pellucid._machine.base import Function, Names, NameStack, is_user_file, strict_zip
+from pellucid._machine.base import Function, Names, ScopeStack, is_user_file, strict_zip
 from pellucid._machine.ir import (
     Avals,
     ClosedJaxpr,
@@ -154,7 +154,7 @@ class LoweringContext(OperationBuilder):
     names: dict[str, int] = field(default_factory=lambda: {"main": 0})
     """By name of a function, the number that the next one of that name gets."""
     python_programs: dict[Any, Any] = field(default_factory=dict)
-    scopes: dict[int, tuple[NameStack, str, Attributes]] = field(default_factory=dict)
+    scopes: dict[int, tuple[ScopeStack, str, Attributes]] = field(default_factory=dict)
     """By id of a name stack, that stack and what `scope_facts` gives."""
     location_of: Any
     """A cache of the locations of sources."""
@@ -310,7 +310,7 @@ class LoweringContext(OperationBuilder):
         Tokens of ordered effects go along.
         """
         scope = None if self.equation is None else self.equation.scope
-        path = "/".join(NameStack(scope, f"jit({name})").path())
+        path = "/".join(ScopeStack(scope, f"jit({name})").path())
         with self._at(f"{self.prefix}{path}/", ""):
             if self.listener is not None:
                 return self.inline(jaxpr, (), operands)
@@ -542,7 +542,7 @@ class LoweringContext(OperationBuilder):
             name = f"{name}#e{self.equation.id}"
         return ir.Location.name(name.removesuffix("/"), childLoc=self.source)
 
-    def scope_facts(self, scope: NameStack | None) -> tuple[str, Attributes]:
+    def scope_facts(self, scope: ScopeStack | None) -> tuple[str, Attributes]:
         """(the path in front of names, the attributes that hold the user's metadata) of operations in `scope`."""
         if scope is None:
             return "", {}

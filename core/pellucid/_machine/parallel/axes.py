@@ -271,7 +271,7 @@ def _cast(x, axes: AxisNames):
 # What collectives share ----------------------------------------------------------------------------
 
 
-class Exchange(Collective, Movement[P]):
+class LinearExchange(Collective, Movement[P]):
     """A linear exchange of values along `params.axis_name`, also within `params.axis_index_groups` if there are such."""
 
     traits = COLLECTIVE

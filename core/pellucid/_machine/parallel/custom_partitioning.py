@@ -17,7 +17,7 @@ from pellucid._machine.base import (
     strict_zip,
 )
 from pellucid._machine.compilation.shardy import ShardyAttributes
-from pellucid._machine.higher_order.bodies import Body, observed
+from pellucid._machine.higher_order.bodies import TracedBody, observed
 from pellucid._machine.higher_order.custom_rules import ForwardsDefinitions, Signature
 from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid._machine.ir import (
@@ -49,7 +49,7 @@ from pellucid._machine.tracing import (
 )
 from pellucid._machine.transforms import check_callable, checked_leaves, result_leaves, wraps
 from pellucid._machine.xla import HloSharding, mlir
-from pellucid._machine.xla.partitioner import TARGET, Value, key_of
+from pellucid._machine.xla.partitioner import TARGET, PartitionedValue, key_of
 
 from .manual import manual_axes_bound
 
@@ -86,7 +86,7 @@ class CustomPartitioning(OneProgramPrimitive[CustomPartitioningParams]):
         if ctx.sharding_attributes is None or ctx.manual is not None:
             return ctx.inline_closed(params.call, operands)
         mesh = ctx.sharding_attributes.mesh
-        partition = Partition(params, mesh, ctx.platform, is_exact=ctx.is_exact)
+        partition = CallPartition(params, mesh, ctx.platform, is_exact=ctx.is_exact)
         ctx.keep_alive.append(partition)
         attributes = {
             "call_target_name": TARGET,
@@ -123,7 +123,7 @@ def _rule_for(
     return parse_rule(rule, **options) if isinstance(rule, str) else rule
 
 
-class Partition:
+class CallPartition:
     """How one call is done in parts: what the partitioner asks when it has decided what is cut."""
 
     def __init__(
@@ -139,7 +139,7 @@ class Partition:
         """Exception of the user's functions; the compiler reports only its text."""
 
     def __call__(
-        self, operands: Sequence[Value], results: Sequence[Value]
+        self, operands: Sequence[PartitionedValue], results: Sequence[PartitionedValue]
     ) -> tuple[bytes, list[HloSharding], list[HloSharding]]:
         try:
             with config.enable_x64(self.x64):
@@ -149,7 +149,7 @@ class Partition:
             raise
 
     def _parts(
-        self, operands: Sequence[Value], results: Sequence[Value]
+        self, operands: Sequence[PartitionedValue], results: Sequence[PartitionedValue]
     ) -> tuple[bytes, list[HloSharding], list[HloSharding]]:
         params = self.params
         mesh, of_part, result_shardings, operand_shardings = params.partition(
@@ -166,7 +166,7 @@ class Partition:
             [v.sharding for v in result_parts],
         )
 
-    def _described(self, value: Value) -> ShapeDtypeStruct:
+    def _described(self, value: PartitionedValue) -> ShapeDtypeStruct:
         """The type of a whole value, with its placement: a NamedSharding where that is wanted and possible."""
         ndim, devices = len(value.shape), self.mesh._internal_device_list
         # Over an abstract mesh there are no devices that a placement without axes could name.
@@ -184,8 +184,8 @@ class Partition:
         self,
         of_part: Function,
         mesh: Mesh,
-        operand_parts: Sequence[Value],
-        result_parts: Sequence[Value],
+        operand_parts: Sequence[PartitionedValue],
+        result_parts: Sequence[PartitionedValue],
     ) -> bytes:
         """MLIR bytecode of the function of one device's parts."""
 
@@ -221,7 +221,9 @@ class Partition:
         return mlir.bytecode(lowered.module)
 
 
-def _chosen(what: str, shardings, tree, values: Sequence[Value]) -> list[Value]:
+def _chosen(
+    what: str, shardings, tree, values: Sequence[PartitionedValue]
+) -> list[PartitionedValue]:
     """`values` cut as the user chose."""
     leaves = broadcast_prefix_to(
         shardings, tree, caller=f"custom_partitioning: {what}", name="values"
@@ -330,7 +332,7 @@ class custom_partitioning(ForwardsDefinitions):
         leaves = checked_leaves(call.leaves, "custom_partitioning", fun, args, {})
         in_tree = call.tree.children()[0]
 
-        def traced() -> Body:
+        def traced() -> TracedBody:
             structure: list[Any] = []
 
             def flat(*xs: Any) -> Values:
@@ -344,7 +346,7 @@ class custom_partitioning(ForwardsDefinitions):
                     f"custom_partitioning: `{name_of(fun)}` uses traced values besides its arguments.",
                     do="Pass them as arguments.",
                 )
-            return Body(program, [], structure[0])
+            return TracedBody(program, [], structure[0])
 
         body = observed(traced)
         static = tuple([value for _, _, value in call.static.positions])

@@ -53,7 +53,7 @@ from pellucid._machine.tracing import bind1, context, type_of
 from .axes import (
     POSITION,
     AxisNames,
-    Exchange,
+    LinearExchange,
     axes_and_even_groups,
     axis_index,
     listed_axes,
@@ -94,7 +94,7 @@ class PPermuteParams(NamedTuple):
     perm: Pairs
 
 
-class PPermute(Exchange[PPermuteParams]):
+class PPermute(LinearExchange[PPermuteParams]):
     """Each position gets the value of its source, or zeros if it has none."""
 
     name = "ppermute"
@@ -208,7 +208,7 @@ class PBroadcastParams(NamedTuple):
     source: int
 
 
-class PBroadcast(Exchange[PBroadcastParams]):
+class PBroadcast(LinearExchange[PBroadcastParams]):
     """All positions get the value of one."""
 
     name = "pbroadcast"
@@ -283,7 +283,7 @@ class AllToAllParams(NamedTuple):
     parts: int
 
 
-class AllToAll(Shown, Exchange[AllToAllParams]):
+class AllToAll(Shown, LinearExchange[AllToAllParams]):
     """Each position sends a part of its value to each other, and joins the parts it gets in order of their origin."""
 
     name = "all_to_all"

@@ -34,7 +34,7 @@ from pellucid._machine.tracing import bind1, context, type_of
 
 from .axes import (
     AxisNames,
-    Exchange,
+    LinearExchange,
     axes_and_even_groups,
     axis_index,
     size_along,
@@ -91,7 +91,7 @@ def check_parts(
         )
 
 
-class AllGather(Shown, Exchange[GatherAxesParams]):
+class AllGather(Shown, LinearExchange[GatherAxesParams]):
     """The values of all positions along named axes, at each of them."""
 
     name = "all_gather"
@@ -232,7 +232,7 @@ def all_gather(
 # psum_scatter -------------------------------------------------------------------------------------
 
 
-class ReduceScatter(Exchange[ScatterSumParams]):
+class ReduceScatter(LinearExchange[ScatterSumParams]):
     """The sum along named axes, of which each position keeps one part."""
 
     name = "reduce_scatter"

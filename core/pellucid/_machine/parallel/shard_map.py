@@ -23,7 +23,7 @@ from pellucid._machine.base import (
     tree_map,
     wrapping,
 )
-from pellucid._machine.higher_order.bodies import Body, argument_names, body_of_flat, observed
+from pellucid._machine.higher_order.bodies import TracedBody, argument_names, body_of_flat, observed
 from pellucid._machine.ir import DebugInfo, Effects, Operands, Results, Values
 from pellucid._machine.primitives import Marks, marks_of, vary
 from pellucid._machine.refs.access import new_ref
@@ -300,7 +300,7 @@ def _call(
             results = [vary(x, s.axis_names) for x, s in strict_zip(results, result_specs)]
         return results, (result_tree, tuple(result_specs))
 
-    def params_of(body: Body) -> ShardMapParams:
+    def params_of(body: TracedBody) -> ShardMapParams:
         # What `f` closes over comes first, whole at each position.
         in_specs = (*[REPLICATED] * len(body.consts), *specs)
         return ShardMapParams(check_vma, in_specs, body.program, manual, mesh, body.out_tree[1])
@@ -312,7 +312,7 @@ def _call(
     def names() -> list[str]:
         return [*itertools.compress(argument_names(code, tree), is_array)]
 
-    def traced() -> Body:
+    def traced() -> TracedBody:
         body = body_of_flat(flat, avals, DebugInfo(name_of(f), names))
         # A single position has its effects in order.
         if mesh.parts_of(manual) > 1:

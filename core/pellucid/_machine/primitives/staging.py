@@ -111,7 +111,7 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
 # Tokens ---------------------------------------------------------------------------------------------
 
 
-class Token(Primitive):
+class TokenBarrier(Primitive):
     """A token that waits for its operands, which are tokens."""
 
     traits = HOST.replace(flops=0.0, returns_list=False)
@@ -130,7 +130,7 @@ class Token(Primitive):
         return [ctx.op1(f"stablehlo.{self.name}", abstract_token, operands)]
 
 
-create_token_p, after_all_p = Token("create_token"), Token("after_all")
+create_token_p, after_all_p = TokenBarrier("create_token"), TokenBarrier("after_all")
 
 
 def create_token(_: Any = None) -> Any:

@@ -153,7 +153,7 @@ class ReduceWindowExtreme(ReduceWindow):
         self.select = select
 
     def jvp(self, primals, tangents, params):
-        gather = GatherParams(self.select, *params)
+        gather = SelectAndGatherParams(self.select, *params)
         return bind(self, *primals, params=params), bind(
             select_and_gather_add_p, *tangents, *primals, params=gather
         )
@@ -162,7 +162,7 @@ class ReduceWindowExtreme(ReduceWindow):
 # Selection ----------------------------------------------------------------------------------------
 
 
-class GatherParams(NamedTuple):
+class SelectAndGatherParams(NamedTuple):
     select_prim: Primitive
     window_dimensions: Shape
     window_strides: Shape
@@ -171,19 +171,19 @@ class GatherParams(NamedTuple):
     window_dilation: Shape
 
 
-class ScatterParams(NamedTuple):
+class SelectAndScatterParams(NamedTuple):
     select_prim: Primitive
     window_dimensions: Shape
     window_strides: Shape
     padding: Pads
 
 
-def _windows(params: GatherParams | ScatterParams) -> WindowParams:
+def _windows(params: SelectAndGatherParams | SelectAndScatterParams) -> WindowParams:
     """The windows of a selection; without dilations where the params have none."""
     ones = (1,) * len(params.window_dimensions)
     return (
         WindowParams(*params[1:])
-        if isinstance(params, GatherParams)
+        if isinstance(params, SelectAndGatherParams)
         else WindowParams(*params[1:], ones, ones)
     )
 
@@ -212,7 +212,7 @@ class _Selecting(JointlyLinear[P]):
         return bind(self, *aligned, params=type(fields)(fields.select_prim, *windows)), [dim]
 
 
-class SelectAndGatherAdd(_Selecting[GatherParams]):
+class SelectAndGatherAdd(_Selecting[SelectAndGatherParams]):
     """From each window of `tangents`, the element where that of `operand` is preferred; linear in `tangents`."""
 
     name = "select_and_gather_add"
@@ -237,14 +237,16 @@ class SelectAndGatherAdd(_Selecting[GatherParams]):
         if is_spread:
             config = [(0, 0, d - 1) for d in spread]
             operand = pad(operand, np.asarray(_worst(select, type_of(operand).dtype)), config)
-        scatter = ScatterParams(select, windows, strides, pads)
+        scatter = SelectAndScatterParams(select, windows, strides, pads)
         result = bind1(select_and_scatter_add_p, cotangent, operand, params=scatter)
         if is_spread:
             shape = type_of(result).shape
             result = slice(result, (0,) * len(shape), shape, spread)
         return [result]
 
-    def scattered_by_index(self, cotangent: Any, operand: Any, params: GatherParams) -> Any:
+    def scattered_by_index(
+        self, cotangent: Any, operand: Any, params: SelectAndGatherParams
+    ) -> Any:
         """The cotangent of the tangents where windows have holes, for which there is no operation.
 
         The place of each window's preferred element is gathered, and the cotangent added there; places count from 1,
@@ -280,7 +282,7 @@ class SelectAndGatherAdd(_Selecting[GatherParams]):
         )[1:]  # fmt: skip
 
 
-class SelectAndScatterAdd(_Selecting[ScatterParams]):
+class SelectAndScatterAdd(_Selecting[SelectAndScatterParams]):
     """Each element of `source` added where the window of `operand` that it belongs to has its preferred element."""
 
     name = "select_and_scatter_add"
@@ -299,7 +301,7 @@ class SelectAndScatterAdd(_Selecting[ScatterParams]):
         return [shaped_array(operand.shape, source.dtype, source.weak_type)]
 
     def operand_cotangents(self, cotangent, operands, params):
-        gather = GatherParams(params.select_prim, *_windows(params))
+        gather = SelectAndGatherParams(params.select_prim, *_windows(params))
         return bind(select_and_gather_add_p, cotangent, operands[1], params=gather)
 
     def lower(self, ctx, operands, params):
@@ -327,7 +329,7 @@ def _scattered_into_padded(source, operand, select: Primitive, sizes, strides, p
     aval = type_of(operand)
     config = [(low, high, 0) for low, high in padding]
     padded = pad(operand, np.asarray(_worst(select, aval.dtype)), config)
-    params = ScatterParams(select, sizes, strides, ((0, 0),) * aval.ndim)
+    params = SelectAndScatterParams(select, sizes, strides, ((0, 0),) * aval.ndim)
     result = bind1(select_and_scatter_add_p, source, padded, params=params)
     starts = [low for low, _ in padding]
     return slice(result, starts, [low + size for low, size in strict_zip(starts, aval.shape)])

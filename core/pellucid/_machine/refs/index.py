@@ -45,7 +45,7 @@ Shape = tuple[int, ...]
 _INT32 = np.dtype(np.int32)
 
 
-class Window(NamedTuple):
+class ReferenceWindow(NamedTuple):
     """`size` positions along one axis, from `start` in steps of `stride`.
 
     The start is None where it is an operand, a scalar.
@@ -84,7 +84,7 @@ class RefIndex(NamedTuple):
     """
 
     shape: Shape
-    entries: tuple[Window | None, ...]
+    entries: tuple[ReferenceWindow | None, ...]
     position: int
 
     @property
@@ -132,7 +132,7 @@ def parsed(caller: str, index: Any, shape: Shape) -> tuple[RefIndex, Values]:
         )
     at = dots[0] if dots else len(items)
     items[at : at + len(dots)] = [slice(None)] * missing
-    entries: list[Window | None] = []
+    entries: list[ReferenceWindow | None] = []
     operands: Values = []
     vectors: list[int] = []
     for axis, (entry, dim) in enumerate(strict_zip(items, shape)):
@@ -152,7 +152,7 @@ def parsed(caller: str, index: Any, shape: Shape) -> tuple[RefIndex, Values]:
     return RefIndex(shape, tuple(entries), _vector_position(entries, vectors)), operands
 
 
-def _vector_position(entries: Sequence[Window | None], vectors: Ints) -> int:
+def _vector_position(entries: Sequence[ReferenceWindow | None], vectors: Ints) -> int:
     """Position of the axes of index arrays, as in NumPy: that of the first, or 0 if a slice is between them."""
     if not vectors:
         return 0
@@ -161,9 +161,9 @@ def _vector_position(entries: Sequence[Window | None], vectors: Ints) -> int:
     return sum(e is not None for e in entries[: positions[0]]) if together else 0
 
 
-def _window(caller: str, entry: slice, dim: int) -> Window:
+def _window(caller: str, entry: slice, dim: int) -> ReferenceWindow:
     if entry == slice(None):  # of an axis whose size may be a symbol
-        return Window(0, dim)
+        return ReferenceWindow(0, dim)
     try:
         start, stop, step = entry.indices(dim)
     except TypeError:
@@ -184,11 +184,13 @@ def _window(caller: str, entry: slice, dim: int) -> Window:
         raise ArgumentValueError(
             f"{caller}: references take no slices that go backwards.", got=repr(entry)
         )
-    return Window(start, max(0, -(-(stop - start) // step)), step)
+    return ReferenceWindow(start, max(0, -(-(stop - start) // step)), step)
 
 
-def _moving_window(caller: str, entry: Slice, dim: int) -> Window:
-    window = Window(None if entry.is_dynamic_start else entry.start, entry.size, entry.stride)
+def _moving_window(caller: str, entry: Slice, dim: int) -> ReferenceWindow:
+    window = ReferenceWindow(
+        None if entry.is_dynamic_start else entry.start, entry.size, entry.stride
+    )
     is_ahead = caller == "at" and not entry.is_dynamic_start and entry.start >= 0
     if (
         not is_ahead
@@ -199,7 +201,7 @@ def _moving_window(caller: str, entry: Slice, dim: int) -> Window:
     return window._replace(start=window.start % max(dim, 1))
 
 
-def check_window(caller: str, window: Window, dim: int) -> None:
+def check_window(caller: str, window: ReferenceWindow, dim: int) -> None:
     """Raise ArgumentValueError for a window that lies outside of an axis of size `dim`."""
     if window.span > dim or not -dim <= (window.start or 0) <= dim - window.span:
         raise ArgumentValueError(

@@ -59,11 +59,11 @@ from pellucid._machine.primitives import (
     zero_of,
 )
 from pellucid._machine.runtime.transfer import copied, from_host
-from pellucid._machine.tracing import Cell, bind, bind1, type_of, types_of
+from pellucid._machine.tracing import ReferenceCell, bind, bind1, type_of, types_of
 from pellucid._machine.xla import ARRAY_TYPES
 
 from . import index as indexing
-from .index import RefIndex, Window
+from .index import ReferenceWindow, RefIndex
 
 
 def owned(x: Any) -> Any:
@@ -245,7 +245,7 @@ class NewRef(Linearized, OfReference[NewRefParams]):
         return bind(self, x, params=params), [dims[0] or 0]
 
     def discharge(self, operands, params):
-        return [Cell(operands[0])]
+        return [ReferenceCell(operands[0])]
 
 
 class EmptyRefParams(NamedTuple):
@@ -280,7 +280,7 @@ class EmptyRef(Linearized, Shown, OfReference[EmptyRefParams]):
         return bind(self, params=params._replace(ty=ty)), [0]
 
     def discharge(self, operands, params):
-        return [Cell(empty(params.ty.shape, params.ty.dtype))]
+        return [ReferenceCell(empty(params.ty.shape, params.ty.dtype))]
 
     def printed_params(self, equation):
         params = equation.params
@@ -563,7 +563,7 @@ def batched_index(
         shape.insert(dim, axis.size)
     if dim is not None and not any(a.shape for a in avals):
         out = sum(e is not None for e in entries[:dim])
-        entries.insert(dim, Window(0, axis.size))
+        entries.insert(dim, ReferenceWindow(0, axis.size))
         return RefIndex(tuple(shape), tuple(entries), 0), list(operands), out
     ranks = [a.ndim - (d is not None) for a, d in strict_zip(avals, dims)]
     rank = max(ranks)

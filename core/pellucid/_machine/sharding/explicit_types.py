@@ -238,7 +238,7 @@ _FACTOR = re.compile(r"([^\W\d_]\w*)([!~=^<]*)")
 _RESHARD = "Bring one operand to the other's layout: reshard(operand, PartitionSpec(...))."
 
 
-class Rule(NamedTuple):
+class FactorRule(NamedTuple):
     """Which factors the dimensions of operands and results are made of."""
 
     operands: tuple[Dims, ...]
@@ -249,7 +249,7 @@ class Rule(NamedTuple):
     """Sizes of the factors of dimensions with several, unless they are an operand's dimension alone."""
 
 
-def rule_of(factors: Sequence[Any]) -> Rule:
+def rule_of(factors: Sequence[Any]) -> FactorRule:
     """The rule of (operands, results) or (operands, results, sizes of factors).
 
     Operands and results are lists of arrays, an array is a list of dimensions, each a word as in a rule's text.
@@ -280,14 +280,14 @@ def rule_of(factors: Sequence[Any]) -> Rule:
         return tuple(names)
 
     sides = [tuple(tuple(map(parsed, words)) for words in side) for side in (operands, results)]
-    return Rule(sides[0], sides[1], marks, *(sizes or [{}]))
+    return FactorRule(sides[0], sides[1], marks, *(sizes or [{}]))
 
 
-class Operation(NamedTuple):
+class ShardedOperation(NamedTuple):
     """An operation on operands of sharded types: what the derivations and their errors are about."""
 
     name: str
-    rule: Rule
+    rule: FactorRule
     operands: Sequence[Operand]
     mesh: AbstractMesh
     linear: Any

@@ -18,7 +18,7 @@ from .current import (
     xla_metadata,
 )
 from .discharge import (
-    Cell,
+    ReferenceCell,
     ValueProgram,
     check_carry_is_values,
     check_distinct,

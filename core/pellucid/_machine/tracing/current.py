@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any, Self
 
-from pellucid._machine.base import ArgumentTypeError, Function, NameStack, block, wrapping
+from pellucid._machine.base import ArgumentTypeError, Function, ScopeStack, block, wrapping
 from pellucid._machine.base.late import late
 from pellucid._machine.ir import Equation, Lineage
 from pellucid._machine.xla import by_name, flags
@@ -32,7 +32,7 @@ class Context(threading.local):
     """The state of one thread. `trace` is what `bind` asks; the others are stored on equations."""
 
     trace: Any = _LateTrace()
-    scope: NameStack | None = None
+    scope: ScopeStack | None = None
     lineage: Lineage | None = None
     source: Any = None
     """Where the equation comes from that is being run again; None while the user's code runs."""
@@ -133,14 +133,14 @@ def plumbing(transformation: str) -> _Override:
     return use_lineage(context.lineage or Lineage(transformation, ()))
 
 
-def use_scope(scope: NameStack | None) -> _Override:
+def use_scope(scope: ScopeStack | None) -> _Override:
     """Make `scope` the name stack until the block ends."""
     return _Override("scope", scope)
 
 
 def use_transformation(name: str, batch: Any = None) -> _Override:
     """Put a transformation, with the batch of a `vmap`, on the name stack until the block ends: names read `vmap(layer)/mul`."""
-    return use_scope(NameStack(context.scope, name, (), True, batch))
+    return use_scope(ScopeStack(context.scope, name, (), True, batch))
 
 
 def use_no_scope() -> _Override:
@@ -179,7 +179,7 @@ def named_scope(name: str) -> Iterator[None]:
     ...     context.scope.path()
     ('layer1',)
     """
-    with use_scope(NameStack(context.scope, _checked_name("named_scope", name))):
+    with use_scope(ScopeStack(context.scope, _checked_name("named_scope", name))):
         yield
 
 
@@ -187,7 +187,7 @@ def named_scope(name: str) -> Iterator[None]:
 def xla_metadata(metadata: dict[str, Any]) -> Iterator[None]:
     """Give the operations made until the block ends `metadata`, as frontend attributes."""
     texts = tuple([(k, None if v is None else attribute_text(v)) for k, v in metadata.items()])
-    scope = NameStack(context.scope, "", texts)
+    scope = ScopeStack(context.scope, "", texts)
     metadata_in_force = tuple(scope.all_metadata().items())
     with use_scope(scope), flags.overridden(_metadata, metadata_in_force):
         yield

@@ -29,7 +29,7 @@ from .staging import StagingTrace, StagingTracer
 from .tracer import made_at
 
 
-class Cell:
+class ReferenceCell:
     """A reference while its program is discharged: `value` is what it holds at this point of the program.
 
     Reading or writing it raises DeletedArrayError after it was given up.
@@ -78,7 +78,7 @@ class Discharged(NamedTuple):
 
 def held(operands: Operands) -> Values:
     """`operands` with what cells hold in place of them."""
-    return [x.value if type(x) is Cell else x for x in operands]
+    return [x.value if type(x) is ReferenceCell else x for x in operands]
 
 
 def discharged(jaxpr: Jaxpr, operands: Operands | None = None) -> Discharged:
@@ -89,7 +89,7 @@ def discharged(jaxpr: Jaxpr, operands: Operands | None = None) -> Discharged:
     passed = frozenset(
         i
         for i, x in enumerate(operands or ())
-        if type(x) is not Cell and is_reference(jaxpr.invars[i])
+        if type(x) is not ReferenceCell and is_reference(jaxpr.invars[i])
     )
     return jaxpr.remembered(("discharged", passed), lambda: _discharged(jaxpr, passed))
 
@@ -111,12 +111,12 @@ def _discharged(jaxpr: Jaxpr, passed: frozenset[int]) -> Discharged:
     trace = StagingTrace(jaxpr.debug)
     # By variable its value or cell; by position of an input that is a reference, the cell and what it held at first.
     values: dict[Any, Any] = {}
-    cells: dict[int, tuple[Cell, Any]] = {}
+    cells: dict[int, tuple[ReferenceCell, Any]] = {}
     for i, var in enumerate(jaxpr.invars):
         # The input becomes one of what the reference holds; other inputs keep their variables.
         if type(var.aval) is AbstractRef and i not in passed:
             tracer = trace.new_argument(var.aval.inner_aval)
-            values[var] = cell = Cell(tracer)
+            values[var] = cell = ReferenceCell(tracer)
             cells[i] = cell, tracer
         else:
             trace.invars.append(var)
@@ -126,7 +126,7 @@ def _discharged(jaxpr: Jaxpr, passed: frozenset[int]) -> Discharged:
     # Positions of references that hold another value in the end; their last values are results behind the others.
     written = tuple([i for i, (cell, before) in cells.items() if cell.last_value is not before])
     results = values_of(jaxpr.outvars, values)
-    if any(type(x) is Cell for x in results):
+    if any(type(x) is ReferenceCell for x in results):
         raise EffectsError(
             "a reference that is made in a part of a program (jit, scan, cond) is used outside of it.",
             got=", ".join(a.aval.text() for a in jaxpr.outvars if type(a.aval) is AbstractRef),
@@ -145,7 +145,7 @@ def on_values(
     `identities` has one object per operand, equal ones where it is one reference; by default the operands.
     """
     named = {id(k): x for k, x in strict_zip(identities or operands, operands) if is_reference(x)}
-    cells = {key: Cell(x.aval.methods["get"](x)) for key, x in named.items()}
+    cells = {key: ReferenceCell(x.aval.methods["get"](x)) for key, x in named.items()}
     before = {key: cell.value for key, cell in cells.items()}
     held_in = [cells.get(id(k), x) for k, x in strict_zip(identities or operands, operands)]
     results = primitive.discharge(tuple(held_in), params)
@@ -187,7 +187,7 @@ def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, 
 
 
 def _knows_references(equation, operands: Operands) -> bool:
-    if any(type(x) is Cell for x in operands) or any(map(is_reference, equation.results)):
+    if any(type(x) is ReferenceCell for x in operands) or any(map(is_reference, equation.results)):
         return True
     return any(map(uses_references, programs_of(equation)))
 

@@ -37,9 +37,9 @@ from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     Function,
-    NameStack,
     Partial,
     PellucidError,
+    ScopeStack,
     UnexpectedTracerError,
     config,
     strict_zip,
@@ -201,10 +201,10 @@ def _linearized(
     return out_primals, program, [trace.primal(x) for x in aux]
 
 
-def _leave_scope(equations: Sequence[Equation], outer: NameStack) -> None:
+def _leave_scope(equations: Sequence[Equation], outer: ScopeStack) -> None:
     """Take `outer` from the name stacks of `equations`: their program runs within scopes of its own."""
     # By identity of a name stack, the same without `outer`: many equations share one stack.
-    inner: dict[int, NameStack | None] = {id(None): None}
+    inner: dict[int, ScopeStack | None] = {id(None): None}
     for equation in equations:
         scope = equation.scope
         if id(scope) not in inner:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pellucid._machine.base import NameStack, known_at_least, strict_zip
+from pellucid._machine.base import ScopeStack, known_at_least, strict_zip
 from pellucid._machine.ir import Equation, Jaxpr, Lineage, Literal, Var, next_id
 
 WORTH_AN_EQUATION = 1024
@@ -23,7 +23,7 @@ MAX_RECOMPUTED_EQUATIONS = 16
 """A residual that takes more equations than this to compute again is kept."""
 
 
-_RECOMPUTED = NameStack(None, "rematted_computation")
+_RECOMPUTED = ScopeStack(None, "rematted_computation")
 """The scope of equations that are run again, as the reference calls it."""
 
 

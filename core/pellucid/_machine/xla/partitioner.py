@@ -16,7 +16,7 @@ TARGET = "CustomSPMDPartitioning"
 """The custom call whose `backend_config` is the key of a Partition."""
 
 
-class Value(NamedTuple):
+class PartitionedValue(NamedTuple):
     """An operand or a result as the partitioner has it: the whole value's type, and how it is cut."""
 
     shape: tuple[int, ...]
@@ -33,7 +33,7 @@ class Partition(Protocol):
     """Says how one operation is done in parts."""
 
     def __call__(
-        self, operands: Sequence[Value], results: Sequence[Value]
+        self, operands: Sequence[PartitionedValue], results: Sequence[PartitionedValue]
     ) -> tuple[bytes, list[HloSharding], list[HloSharding]]:
         """(MLIR bytecode of the program of one part, how its operands are cut, how its results are)."""
         ...
@@ -81,8 +81,8 @@ def _partition(
     return program, operands, HloSharding.tuple_sharding(result_shape, results)
 
 
-def _values(shapes: Sequence[Any], shardings: Sequence[HloSharding]) -> list[Value]:
+def _values(shapes: Sequence[Any], shardings: Sequence[HloSharding]) -> list[PartitionedValue]:
     return [
-        Value(tuple(shape.dimensions()), np.dtype(shape.numpy_dtype()), sharding)
+        PartitionedValue(tuple(shape.dimensions()), np.dtype(shape.numpy_dtype()), sharding)
         for shape, sharding in zip(shapes, shardings, strict=True)
     ]

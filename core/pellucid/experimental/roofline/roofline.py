@@ -20,7 +20,7 @@ from pellucid._machine.parallel.shard_map import shard_map
 from pellucid._machine.transforms.gradient import vjp
 from pellucid.analysis.costs import equation_cost
 from pellucid.analysis.exchanges import sent_bytes
-from pellucid.introspect.bodies import Body, bodies_of
+from pellucid.introspect.bodies import EquationBody, bodies_of
 
 ValidRooflineDtype = np.dtype[Any] | type
 ShapeDtypeStructTree = Any
@@ -268,7 +268,7 @@ def _of_equation(equation: Equation, options: _Options) -> RooflineResult:
     )
 
 
-def _of_bodies(equation: Equation, bodies: list[Body], options: _Options) -> RooflineResult:
+def _of_bodies(equation: Equation, bodies: list[EquationBody], options: _Options) -> RooflineResult:
     mesh = getattr(equation.params, "mesh", None)
     within = options if mesh is None else replace(options, mesh=mesh)
     if any(body.trips is None and not body.is_branch for body in bodies):

@@ -51,7 +51,7 @@ class SparseInfo(NamedTuple):
     unique_indices: bool = False
 
 
-class Layout(NamedTuple):
+class SparseDimensions(NamedTuple):
     """How many dimensions are batch, sparse and dense, in this order, and the number of stored elements."""
 
     n_batch: int
@@ -65,7 +65,7 @@ class Layout(NamedTuple):
         return tuple(shape[:n]), tuple(shape[n:m]), tuple(shape[m:])
 
 
-def layout_of(data: Any, indices: Any, shape: Sequence[int]) -> Layout:
+def layout_of(data: Any, indices: Any, shape: Sequence[int]) -> SparseDimensions:
     """The layout of buffers; ShapeError, DtypeError where they don't fit one another and `shape`."""
     n_batch, n_dense = indices.ndim - 2, data.ndim + 1 - indices.ndim
     got = f"data {data.shape}, indices {indices.shape}, shape {tuple(shape)}"
@@ -73,7 +73,7 @@ def layout_of(data: Any, indices: Any, shape: Sequence[int]) -> Layout:
         raise ShapeError("BCOO: data or indices have too few dimensions.", got=got)
     if indices.dtype.kind not in "iu":
         raise DtypeError("BCOO: indices must be integers.", got=f"indices of dtype {indices.dtype}")
-    layout = Layout(n_batch, indices.shape[-1], n_dense, indices.shape[-2])
+    layout = SparseDimensions(n_batch, indices.shape[-1], n_dense, indices.shape[-2])
     if n_batch + layout.n_sparse + n_dense != len(shape):
         raise ShapeError("BCOO: the dimensions of the buffers don't make up the shape.", got=got)
     batch, _, dense = layout.split(shape)
@@ -146,9 +146,9 @@ class BCOO(JAXSparse, Container):
     def layout(self) -> dict[str, int]:
         return {"n_batch": self.n_batch, "n_dense": self.n_dense}
 
-    def dims(self) -> Layout:
+    def dims(self) -> SparseDimensions:
         """The layout of the buffers."""
-        return Layout(self.n_batch, self.n_sparse, self.n_dense, self.nse)
+        return SparseDimensions(self.n_batch, self.n_sparse, self.n_dense, self.nse)
 
     @classmethod
     def fromdense(
@@ -183,7 +183,7 @@ class BCOO(JAXSparse, Container):
                 "sparse.empty: the dimensions don't make up the shape.",
                 got=f"shape: {tuple(shape)}, n_batch: {n_batch}, n_dense: {n_dense}, nse: {nse}",
             )
-        batch, sparse, dense = Layout(n_batch, n_sparse, n_dense, nse).split(shape)
+        batch, sparse, dense = SparseDimensions(n_batch, n_sparse, n_dense, nse).split(shape)
         rows = jnp.broadcast_to(jnp.asarray(sparse, index_dtype), (*batch, nse, n_sparse))
         data = jnp.zeros((*batch, nse, *dense), dtype)
         return cls((data, rows), shape=shape, indices_sorted=True, unique_indices=True)
@@ -246,7 +246,7 @@ class BCOO(JAXSparse, Container):
         return self.with_shape(mapped_shape(self, dims, size))
 
 
-def checked(mat: Any, caller: str, name: str = "mat") -> Layout:
+def checked(mat: Any, caller: str, name: str = "mat") -> SparseDimensions:
     """The layout of `mat`; ArgumentTypeError unless it is a BCOO array."""
     if not isinstance(mat, BCOO):
         raise ArgumentTypeError(
@@ -343,7 +343,7 @@ def concrete(x: Any, what: str, do: str) -> int:
 
 def _fromdense(mat: Any, *, nse: int, n_batch: int, n_dense: int, index_dtype: Any) -> Any:
     n_sparse = mat.ndim - n_batch - n_dense
-    batch, sparse, _ = Layout(n_batch, n_sparse, n_dense, nse).split(mat.shape)
+    batch, sparse, _ = SparseDimensions(n_batch, n_sparse, n_dense, nse).split(mat.shape)
 
     def element(mat: Any) -> Any:
         stored = (mat != 0).any(axis=tuple(range(n_sparse, mat.ndim))).reshape(-1)

@@ -17,7 +17,7 @@ from pellucid._machine.transforms.vmap import vmap
 from pellucid.experimental.sparse.base import JAXSparse
 from pellucid.experimental.sparse.bcsr import BCSR
 from pellucid.experimental.sparse.compressed import COO, CSC, CSR
-from pellucid.experimental.sparse.coordinates import BCOO, Layout
+from pellucid.experimental.sparse.coordinates import BCOO, SparseDimensions
 from pellucid.experimental.sparse.indices import coordinates
 from pellucid.experimental.sparse.operation import SparseOperation
 
@@ -128,7 +128,7 @@ def random_bcoo(
             "random_bcoo: the dimensions don't make up the shape.",
             got=f"shape: {shape}, n_batch: {n_batch}, n_dense: {n_dense}",
         )
-    batch, sparse, dense = Layout(n_batch, n_sparse, n_dense, 0).split(shape)
+    batch, sparse, dense = SparseDimensions(n_batch, n_sparse, n_dense, 0).split(shape)
     size = math.prod(sparse)
     if not 0 <= nse < size:
         raise ArgumentValueError(

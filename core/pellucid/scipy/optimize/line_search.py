@@ -34,7 +34,7 @@ class Point(NamedTuple):
     slope: Any
 
 
-class Search(NamedTuple):
+class LineSearchState(NamedTuple):
     """State of a search: the end of lower value, the other end of the bracket, and whether there is one."""
 
     low: Point
@@ -52,7 +52,7 @@ def line_search(
     direction: Any,
     length: Any,
     max_evaluations: int,
-) -> Search:
+) -> LineSearchState:
     """Search from `x` along `direction`, first at `length`; `low` is the step, acceptable if `is_done`.
 
     Without an acceptable step, `low` is the one of lowest value that decreases it enough, or a step of length 0.
@@ -64,11 +64,11 @@ def line_search(
         new_value, new_gradient = value_and_grad(x + length * direction)
         return Point(length, new_value, new_gradient, dot(new_gradient, direction))
 
-    def trial_length(state: Search) -> Any:
+    def trial_length(state: LineSearchState) -> Any:
         grown = state.low.length + (state.high.length - state.low.length) * _MAX_STEP_GROWTH
         return jnp.where(state.is_bracketed, _between(state.low, state.high), grown)
 
-    def step(state: Search) -> Search:
+    def step(state: LineSearchState) -> LineSearchState:
         is_first = state.evaluations == 0
         trial = at(jnp.where(is_first, length, trial_length(state)))
         bound = value + _DECREASE * trial.length * slope
@@ -80,18 +80,18 @@ def line_search(
         # The minimum lies between the trial and the end to which the trial's slope points.
         reaches_high = trial.slope * (state.high.length - state.low.length) >= 0
         other = _chosen(state.is_bracketed & ~reaches_high, state.high, state.low)
-        bracketed = Search(
+        bracketed = LineSearchState(
             _chosen(is_low, trial, state.low), _chosen(is_low, other, trial),
             jnp.bool_(True), is_done, state.evaluations + 1,
         )  # fmt: skip
-        longer = Search(
+        longer = LineSearchState(
             trial, _further(trial, state.low), jnp.bool_(False), is_done, state.evaluations + 1
         )
         still_descends = ~state.is_bracketed & is_low & (trial.slope < 0)
         return _chosen(still_descends, longer, bracketed)
 
     start = Point(jnp.zeros_like(value), value, gradient, slope)
-    first = Search(start, start, jnp.bool_(False), jnp.bool_(False), np.int32(0))
+    first = LineSearchState(start, start, jnp.bool_(False), jnp.bool_(False), np.int32(0))
     return while_loop(
         lambda state: ~state.is_done & (state.evaluations < max_evaluations), step, first
     )

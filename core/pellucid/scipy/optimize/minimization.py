@@ -26,7 +26,7 @@ from pellucid._machine.transforms import check_callable
 from pellucid._machine.transforms.gradient import value_and_grad
 from pellucid.numpy.promotion import aval_of
 
-from .line_search import Search, dot, line_search
+from .line_search import LineSearchState, dot, line_search
 
 _CONVERGED, _TOO_MANY_STEPS, _TOO_MANY_VALUES, _TOO_MANY_GRADIENTS, _NO_PROGRESS, _NO_STEP = range(
     6
@@ -182,7 +182,7 @@ def _minimized(
         length = jnp.where(state.steps == 0, jnp.minimum(1, 1 / size), 1).astype(
             type_of(state.value).dtype
         )
-        search: Search = line_search(
+        search: LineSearchState = line_search(
             evaluate, state.x, state.value, state.gradient, direction, length, limits.line_search_evaluations
         )  # fmt: skip
         moved = search.low.length * direction

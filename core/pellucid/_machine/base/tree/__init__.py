@@ -9,7 +9,7 @@ from pellucid._machine.xla.pytree import (
     default_registry,
 )
 
-from .differences import Difference, leaf_type, structure_differences
+from .differences import TreeDifference, leaf_type, structure_differences
 from .errors import (
     CyclicTreeError,
     TreeArgumentError,

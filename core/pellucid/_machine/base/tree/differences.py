@@ -14,7 +14,7 @@ from pellucid._machine.xla import (
 from .paths import SHOWN_KEYS, KeyPath, child_keys, shown_path
 
 
-class Difference(NamedTuple):
+class TreeDifference(NamedTuple):
     """One place where a tree isn't what it should be."""
 
     path: KeyPath
@@ -32,7 +32,7 @@ def structure_differences(
     *,
     leaves: Sequence[Any] | None = None,
     is_prefix: bool = False,
-) -> list[Difference]:
+) -> list[TreeDifference]:
     """Places where the structure `got` isn't `expected`; empty if there are none.
 
     `leaves` are those of the tree whose structure is `got`; with them its types are shown.
@@ -65,12 +65,12 @@ def _differences(
     path: KeyPath,
     *,
     is_prefix: bool,
-) -> Iterator[Difference]:
+) -> Iterator[TreeDifference]:
     if is_prefix and expected.node_data() is None:
         return
     if not same_node(expected, got):
         got_text, expected_text = _described(got, leaves, expected), _described(expected, None, got)
-        yield Difference(path, got_text, expected_text)
+        yield TreeDifference(path, got_text, expected_text)
         return
     start = 0
     for key, child, got_child in zip(

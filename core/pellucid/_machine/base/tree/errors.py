@@ -7,7 +7,7 @@ from typing import Any
 
 from pellucid._machine.base.errors import PellucidError
 
-from .differences import Difference
+from .differences import TreeDifference
 
 
 class TreeError(PellucidError, ValueError):
@@ -24,7 +24,9 @@ class TreeStructureError(TreeError):
     `differences` holds one record for each place where they differ.
     """
 
-    def __init__(self, what: str, *, differences: Iterable[Difference] = (), **more: Any) -> None:
+    def __init__(
+        self, what: str, *, differences: Iterable[TreeDifference] = (), **more: Any
+    ) -> None:
         super().__init__(what, **more)
         self.differences = tuple(differences)
 

@@ -22,7 +22,7 @@ from pellucid._machine.xla import (
 )
 
 from .diagnosis import raise_failure
-from .differences import Difference, same_node, structure_differences
+from .differences import TreeDifference, same_node, structure_differences
 from .errors import TreeArgumentError, TreeStructureError, TreeTransposeError
 from .paths import KeyPath, shown_path
 
@@ -242,7 +242,7 @@ def flatten_up_to(
         raise
 
 
-def prefix_errors(prefix: Any, full: Any, is_leaf: IsLeaf | None = None) -> list[Difference]:
+def prefix_errors(prefix: Any, full: Any, is_leaf: IsLeaf | None = None) -> list[TreeDifference]:
     """Places where the tree `full` doesn't continue the tree `prefix`; empty if it does.
 
     `is_leaf` is applied to `prefix` only.
@@ -326,12 +326,12 @@ def _leaf_counts(prefix: PyTreeDef, full: PyTreeDef) -> list[int] | None:
     return counts
 
 
-def _prefix_differences(prefix: PyTreeDef, full) -> list[Difference]:
+def _prefix_differences(prefix: PyTreeDef, full) -> list[TreeDifference]:
     leaves, structure = tree_flatten(full)
     return structure_differences(prefix, structure, leaves=leaves, is_prefix=True)
 
 
-def _misfit(caller: str, name: str, differences: list[Difference]) -> TreeStructureError:
+def _misfit(caller: str, name: str, differences: list[TreeDifference]) -> TreeStructureError:
     shown = [difference.text(name) for difference in differences[:SHOWN_DIFFERENCES]]
     if more := len(differences) - len(shown):
         shown.append(f"and {more} more")
