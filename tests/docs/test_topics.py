@@ -14,6 +14,7 @@ import pellucid.as_jax.kernels
 import pellucid.experimental.multihost_utils
 import pellucid.export
 import pellucid.extend.linear_util
+import pellucid.test_util
 import pellucid_profiler  # noqa: F401  (its errors)
 
 ROOT = Path(__file__).parents[2]
