@@ -21,6 +21,7 @@ from pellucid._machine.base import (
     tree_structure,
 )
 from pellucid._machine.base.dims import Symbol
+from pellucid._machine.base.late import late
 from pellucid._machine.base.tree import flatten_up_to
 from pellucid._machine.checks.errors import CheckSite
 from pellucid._machine.checks.guard import guard
@@ -47,6 +48,7 @@ from pellucid._machine.transforms import (
     stage_open,
 )
 
+from . import triton
 from .failures import Failures, Layout
 from .grid import GridPosition, within
 from .mappings import (
@@ -82,6 +84,8 @@ class KernelCallParams(NamedTuple):
     kernel: GridKernel
     name: str
     smooth: ClosedJaxpr | None
+    is_own: bool = True
+    """Whether `jaxpr` is what `kernel` computes, and no derivative or batch of it."""
 
     def as_call(self) -> JitParams:
         """Params of a call that computes the same."""
@@ -104,6 +108,14 @@ class KernelCall(Shown, Defined[KernelCallParams]):
             "blocks": tuple(blocks),
             "jaxpr": kernel.body,
         }
+
+    def lower(self, ctx, operands, params):
+        kernel = params.kernel
+        is_triton = isinstance(kernel.compiler_params, triton.CompilerParams)
+        if is_triton and params.is_own and ctx.platform in ("cuda", "rocm"):
+            inputs = operands[len(operands) - len(kernel.inputs) :]
+            return late("call of a Triton kernel")(ctx, kernel, inputs)
+        return jit_p.lower(ctx, operands, params.as_call())
 
     def linearize(self, trace, primals, tangents, params):
         if params.smooth is None:
@@ -134,7 +146,7 @@ class KernelCall(Shown, Defined[KernelCallParams]):
         ours, smooth = derive(params.jaxpr.jaxpr), derive(params.smooth.jaxpr)
         if ours.consts or smooth.consts or ours.mask != smooth.mask:
             return None
-        new = params._replace(jaxpr=ours.program, smooth=smooth.program)
+        new = params._replace(jaxpr=ours.program, smooth=smooth.program, is_own=False)
         return bind(self, *chain(*operands), params=new), ours.mask
 
 
@@ -313,7 +325,7 @@ class _KernelDescription(NamedTuple):
         )
         kernel = GridKernel(
             self.name, grid, body, consts, tuple([a.inner_aval for a in scalar_refs]), tuple(found[:n]), tuple(found[n:]),
-            tuple(scratch), counters, aliases, parallel, self.cost, layout, sites,
+            tuple(scratch), counters, aliases, parallel, self.cost, layout, sites, self.compiler_params,
         )  # fmt: skip
         self._check(kernel)
         return kernel, [*bounds, *scalars, *inputs], out_tree

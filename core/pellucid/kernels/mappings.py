@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid._machine.base import ArgumentTypeError, ArgumentValueError, Shape, strict_zip
-from pellucid._machine.base.dims import Symbol
+from pellucid._machine.base.dims import Size, Symbol
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.ir import (
     Avals,
@@ -123,15 +123,17 @@ class BlockMapping(NamedTuple):
         return config
 
 
-def _behind(n: Any, size: Any) -> Any:
+def _behind(n: Size, size: Size) -> Size:
     """Number of elements behind the `n` elements of an axis, so that blocks of `size` are whole; there is at least one block."""
     if n == size or (not isinstance(size, Symbol) and size == 0):
         return 0
+    rest = -n % size
     if isinstance(
         n, Symbol
     ):  # at most; the exact number is no size that is known to be large enough
-        return 0 if n % size == 0 else size - 1
-    return -n % size if n else size
+        largest: Any = size
+        return 0 if rest == 0 else largest - 1
+    return rest if n else size
 
 
 def mapping_of(

@@ -78,6 +78,8 @@ class GridKernel:
     """What the vector of its failure has."""
     sites: tuple[CheckSite, ...] = ()
     """What fails in the body, which then takes a reference to that vector behind all others."""
+    compiler_params: Any = None
+    """What the compiler of a device is told."""
     written: frozenset[int] = field(init=False)
     """Positions of the references that the body writes."""
 
@@ -452,10 +454,11 @@ def undefined(aval: ShapedArray) -> Any:
     >>> undefined(pl.typeof(np.zeros(2, np.int32)))
     Array([-2147483648, -2147483648], dtype=int32)
     """
-    return broadcast_in_dim(_undefined_element(aval.dtype), aval.shape, ())
+    return broadcast_in_dim(undefined_element(aval.dtype), aval.shape, ())
 
 
-def _undefined_element(dtype: np.dtype) -> Any:
+def undefined_element(dtype: np.dtype) -> Any:
+    """One element without a value, as a NumPy scalar."""
     if dtypes.is_inexact(dtype):
         return np.array(np.nan).astype(dtype)
     if dtype.kind == "i":

@@ -169,7 +169,7 @@ class DeviceIdType(enum.Enum):
 class Blocked:
     """A dimension of a block: the index map gives the number of the block, of `block_size` elements."""
 
-    block_size: int
+    block_size: Any
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,10 @@ class ExecutionPlacement(NamedTuple):
         if self.abstract_mesh is None:
             return platform_of(self.client)
         device = self.abstract_mesh.abstract_device
-        return platforms.default_platform() if device is None else device.platform
+        name = platforms.default_platform() if device is None else device.platform
+        return (
+            "cuda" if name == "gpu" else name
+        )  # as `platform_of`; GPUs that are known by kind are NVIDIA's
 
     @property
     def size(self) -> int:

@@ -148,6 +148,44 @@ def topology_devices(platform: str, name: str, options: dict[str, Any]) -> list[
     return _jax.get_c_api_topology(interface, name, options)._make_compile_only_devices()
 
 
+def triton_compiler() -> Any:
+    """The module that compiles Triton's programs without a GPU; None where the installed CUDA plugin has none."""
+    plugin = cuda_plugin()
+    if plugin is None:
+        return None
+    try:
+        module = importlib.import_module(
+            f"jax_cuda{plugin.cuda_version}_plugin.cuda_plugin_extension"
+        )
+    except ImportError:
+        return None
+    return module if hasattr(module, "compile_triton_to_asm") else None
+
+
+class Assembly(NamedTuple):
+    """A program of a GPU as PTX, and the shared memory that one block of threads takes."""
+
+    text: str
+    shared_bytes: int
+
+
+def triton_assembly(module: bytes, architecture: str, num_warps: int, num_stages: int) -> Assembly:
+    """The program of a module in Triton's dialect, given as bytecode, for an architecture such as "9.0".
+
+    Raises: PluginMissingError if nothing installed compiles it; JaxRuntimeError if it can't be compiled.
+    """
+    compiler, plugin = triton_compiler(), cuda_plugin()
+    if compiler is None or plugin is None:
+        raise PluginMissingError(
+            "no compiler of Triton is installed (pip install 'pellucid[gpu-aot]', for jaxlib 0.10)"
+        )
+    interface = load_plugin("cuda", plugin.library)
+    found = compiler.compile_triton_to_asm(
+        interface, module, architecture, num_warps, 1, num_stages
+    )
+    return Assembly(found.asm, found.smem_bytes)
+
+
 def make_tpu_client(options: dict[str, Any] | None = None) -> Client:
     """A TPU client through the installed library.
 

@@ -1,0 +1,26 @@
+"""Triton's dialect, to which kernels for GPUs are lowered. Importing it loads the classes of its operations."""
+
+from __future__ import annotations
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import arith, math, scf
+from jaxlib.triton import dialect as triton
+
+from .mlir import dialects
+
+__all__ = ["arith", "ir", "math", "new_triton_context", "scf", "triton"]
+
+
+def new_triton_context() -> ir.Context:
+    """A fresh context with Triton's dialect and those that its programs use.
+
+    >>> with new_triton_context():
+    ...     print(ir.Type.parse("tensor<4x!tt.ptr<f32>>"))
+    tensor<4x!tt.ptr<f32>>
+    """
+    context = ir.Context()
+    context.append_dialect_registry(dialects)
+    triton.register_dialect(context)
+    context.load_all_available_dialects()
+    context.enable_multithreading(False)
+    return context
