@@ -12,6 +12,7 @@ from place import Place
 from programs import error_of, join
 
 import pellucid as pl
+from pellucid._machine.runtime.distributed import job
 from pellucid.experimental import multihost_utils
 
 
@@ -129,6 +130,19 @@ def in_another_order(place: Place) -> Any:
     actual = error_of(runs)
     pl.distributed.shutdown()
     return actual
+
+
+def in_an_exchange_that_nothing_ends(place: Place) -> Any:
+    """Process 0 waits for what process 1 computes, which runs another program and lives on."""
+    job.Job._cut_gloo = lambda self: None  # as where a connection is cut that is being written to
+    join(place)
+    work = Work()
+    for _ in range(2):
+        work.check()
+    if place.process == 0:
+        return error_of(lambda: (work.total(work.x), work.largest(work.x).block_until_ready()))
+    error_of(lambda: (work.total(work.x), work.total(work.x)))
+    time.sleep(600)  # until the launcher ends it
 
 
 def on_the_cpp_road(place: Place) -> Any:

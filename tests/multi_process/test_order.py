@@ -63,6 +63,14 @@ def test_programs_in_another_order_than_before_are_compared_while_they_run():
         )
 
 
+def test_waits_end_when_a_difference_is_known_though_the_exchange_does_not():
+    ends = launch("in_an_exchange_that_nothing_ends", 2, module="order", doomed=[1])
+    assert ends[0].exit_code == 0, ends[0].errors
+    how, text, _ = ends[0].result
+    assert how == "AgreementError"
+    check(text, "have launched different programs", "total(f32[4])", "largest(f32[4])")
+
+
 @pytest.mark.rotates
 def test_groups_that_wait_for_each_other_are_told():
     for process, (values, seen) in enumerate(results(launch("in_a_circle", 3, module="order"))):

@@ -6,13 +6,18 @@ the wait that Ctrl-C ends says so, and so does each wait until the devices are d
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from pellucid._machine.base import interruptible, logger
 from pellucid._machine.xla import ArrayImpl, Device, arrays
 
+from . import peers
+
 _MAX_NAMED_DEVICES = 4
+_SECONDS_BETWEEN_CHECKS = 0.05
+_LEAST_SLEEP_SECONDS, _MOST_SLEEP_SECONDS = 5e-5, 5e-3
 _RESTART = "A program that runs can't be stopped but by ending the process (restarting the kernel)."
 
 is_ready = ArrayImpl.is_ready
@@ -22,10 +27,16 @@ _left: list[ArrayImpl] = []
 
 
 def wait_for(several: Sequence[ArrayImpl]) -> None:
-    """Wait until arrays are computed; raises what computing them raised, and KeyboardInterrupt after Ctrl-C."""
+    """Wait until arrays are computed; raises what computing them raised, and KeyboardInterrupt after Ctrl-C.
+
+    Of a program over several processes the wait ends, too, when one has failed or runs another program: its devices may
+    wait for what nobody sends.
+    """
     if _left:
         _tell_who_is_busy(several)
     try:
+        if peers.jobs and not all(is_ready(x) or x.is_fully_addressable for x in several):
+            _wait_while_all_live(several)
         arrays.wait_for(several)
     except KeyboardInterrupt as error:
         running = [x for x in several if not x.is_deleted() and not is_ready(x)]
@@ -36,6 +47,21 @@ def wait_for(several: Sequence[ArrayImpl]) -> None:
                 f"for, and what it is asked for next has to wait. {_RESTART}"
             )
         raise
+
+
+def _wait_while_all_live(several: Sequence[ArrayImpl]) -> None:
+    """Wait until arrays are computed, or fail; raises as `peers.check`.
+
+    No other thread waits meanwhile: where devices wait for ever, it could not be ended, and Python not without it.
+    """
+    began = checked = time.monotonic()
+    while not all(map(is_ready, several)):
+        now = time.monotonic()
+        if now - checked > _SECONDS_BETWEEN_CHECKS:
+            peers.check()
+            checked = now
+        # A result is late by an eighth of the time that it takes, at most.
+        time.sleep(min(max((now - began) / 8, _LEAST_SLEEP_SECONDS), _MOST_SLEEP_SECONDS))
 
 
 def wait_for_token(token: Any) -> None:
