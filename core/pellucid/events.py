@@ -14,6 +14,8 @@ from pellucid._machine.base.events import (
     TracerLeaked as TracerLeaked,
     TransferFinished as TransferFinished,
     TransferStarted as TransferStarted,
+    WaitEnded as WaitEnded,
+    WaitStarted as WaitStarted,
     add_observer as add_observer,
     by_tool as by_tool,
     counting as counting,

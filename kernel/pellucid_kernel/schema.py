@@ -222,25 +222,28 @@ class UnrolledLoopRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompilationRecord(Record):
-    """A compilation in progress that has taken a third of a second: sent at its stages, and when none is left."""
+class ProgressRecord(Record):
+    """What has taken a third of a second so far: a compilation, or a wait for devices. Sent at its stages, and when nothing is left."""
 
     function: str | None
-    """None for nothing."""
-    stage: Literal["trace", "lower", "compile"] | None
+    """The function that is compiled, or the types of the arrays that are waited for; None for nothing."""
+    stage: Literal["trace", "lower", "compile", "wait", "left"] | None
+    """`left` where a wait was interrupted and the devices go on."""
+    devices: str
+    """On which it runs; empty for a compilation."""
     equation_count: int
-    """Of the function and the programs in it; while it is traced, of the function so far."""
+    """Of the function and the programs in it; while it is traced, of the function so far; 0 of a wait."""
     elapsed_seconds: float
-    """Since its tracing began."""
+    """Since its tracing or the wait began."""
     place: UserLineRecord | None
-    """Where it was called."""
+    """Where it was called, or waited for."""
     loop: UnrolledLoopRecord | None
     cell_id: str | None
     """The cell that runs; None where a panel asked, or where the front end names no cells."""
     is_by_tool: bool
     """Whether a view needs it, not the user's program."""
-    kind: Literal["compilation"] = "compilation"
+    kind: Literal["progress"] = "progress"
 
 
-Message = State | AnswerRecord | CompilationRecord
+Message = State | AnswerRecord | ProgressRecord
 """Messages from a kernel."""

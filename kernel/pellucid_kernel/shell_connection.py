@@ -13,12 +13,12 @@ from pellucid.introspect.errors import PellucidError
 from pellucid_kernel.arrays import HANDLERS as ARRAY_HANDLERS
 from pellucid_kernel.cells import Cells
 from pellucid_kernel.channel import Channel
-from pellucid_kernel.compilations import CompilationProgress, RecompilationNotes
 from pellucid_kernel.completion import Hints
 from pellucid_kernel.failures import FailureDisplay
 from pellucid_kernel.panels import PANELS
 from pellucid_kernel.placements import HANDLERS as PLACEMENT_HANDLERS
 from pellucid_kernel.profiles import HANDLERS as PROFILE_HANDLERS
+from pellucid_kernel.progress import ProgramProgress, RecompilationNotes
 from pellucid_kernel.schema import AnswerRecord
 
 
@@ -40,7 +40,7 @@ class ShellConnection:
         }
         self._hints = Hints(shell)
         self._failures = FailureDisplay(shell)
-        self._progress = CompilationProgress(lambda record: channel.send(record.to_dict()))
+        self._progress = ProgramProgress(lambda record: channel.send(record.to_dict()))
         self._notes = RecompilationNotes(shell)
         if config.compilation_cache_session is None:  # the server names the notebook
             config.update("compilation_cache_session", os.environ.get("JPY_SESSION_NAME"))

@@ -166,7 +166,7 @@ def test_a_long_compilation_is_seen_and_interrupted(lab: Lab) -> None:
     lab.open_notebook("long.ipynb", [START, LAYER, LONG], run=False)
     programs = panel(lab, PROGRAMS)
     lab.start("notebook:run-all-cells")
-    below = lab.page.locator(".jp-CodeCell").nth(2).locator(".pellucid-compiling")
+    below = lab.page.locator(".jp-CodeCell").nth(2).locator(".pellucid-busy")
     status = below.get_by_role("status")
     expect(status).to_contain_text("Compiling long", timeout=60_000)
     expect(status).to_contain_text("equations · called in In[3], line 5")
@@ -184,6 +184,28 @@ def test_a_long_compilation_is_seen_and_interrupted(lab: Lab) -> None:
     programs = panel(lab, PROGRAMS)
     expect(programs.get_by_role("status")).to_be_hidden()
     lab.screenshots("interrupted")
+
+
+ENDLESS = """endless = pl.jit(lambda x: pl.lax.while_loop(lambda y: True, lambda y: jnp.sin(y @ y), x))
+y = endless(jnp.ones((200, 200)))
+y.block_until_ready()"""
+
+
+def test_a_running_program_is_seen_and_left(lab: Lab) -> None:
+    lab.open_notebook("running.ipynb", [START, LAYER, ENDLESS], run=False)
+    lab.start("notebook:run-all-cells")
+    below = lab.page.locator(".jp-CodeCell").nth(2).locator(".pellucid-busy")
+    status = below.get_by_role("status")
+    expect(status).to_contain_text("Waiting for f32[200,200]", timeout=60_000)
+    expect(status).to_contain_text("on cpu 0 · needed in In[3], line 3")
+    lab.screenshots("waiting")
+    below.get_by_role("button", name="Interrupt").click()
+    error = lab.output_of(2).filter(has_text="KeyboardInterrupt")
+    expect(error.first).to_contain_text("The device is not interrupted")
+    expect(status).to_contain_text("Still computing f32[200,200]")
+    expect(status).to_contain_text("until the kernel is restarted")
+    expect(below.get_by_role("button", name="Interrupt")).to_be_hidden()
+    lab.screenshots("left_running")
 
 
 def test_a_cell_says_why_it_compiled_again(lab: Lab) -> None:

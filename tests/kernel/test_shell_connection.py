@@ -230,11 +230,11 @@ class Panel:
 
 def test_a_panel_is_told_what_is_compiled_now(client):
     panel = Panel(client)
-    assert panel.next("compilation")["function"] is None
+    assert panel.next("progress")["function"] is None
     message = client.session.msg("execute_request", {"code": UNROLLED, "silent": False})
     message["metadata"]["cellId"] = "some-cell"
     client.shell_channel.send(message)
-    while (record := panel.next("compilation"))["function"] != "told":
+    while (record := panel.next("progress"))["function"] != "told":
         pass
     assert (record["function"], record["stage"], record["cell_id"]) == (
         "told",
@@ -247,8 +247,45 @@ def test_a_panel_is_told_what_is_compiled_now(client):
     assert record["equation_count"] == 40
     while record["function"] is not None:
         assert record["function"] == "told"
-        record = panel.next("compilation")
+        record = panel.next("progress")
 
+
+def test_a_panel_is_told_what_is_waited_for_and_what_goes_on_after_an_interrupt():
+    # XLA goes on with the program, so the kernel is one of its own.
+    manager, client = start_new_kernel(kernel_name="pellucid", startup_timeout=SECONDS)
+    try:
+        run(client, IMPORT)
+        panel = Panel(client)
+        message = client.session.msg("execute_request", {"code": WAITING, "stop_on_error": False})
+        message["metadata"]["cellId"] = "some-cell"
+        client.shell_channel.send(message)
+        while (record := panel.next("progress"))["stage"] != "wait":
+            pass
+        assert (record["function"], record["devices"]) == ("f32[200,200]", "cpu 0")
+        assert (record["place"]["line"], record["cell_id"]) == (3, "some-cell")
+        assert record["elapsed_seconds"] >= 0.3
+        manager.interrupt_kernel()
+        while (record := panel.next("progress"))["stage"] != "left":
+            pass
+        assert (record["function"], record["devices"]) == ("f32[200,200]", "cpu 0")
+        assert record["cell_id"] == "some-cell"
+        reply = client.get_shell_msg(timeout=SECONDS)
+        assert reply["content"]["ename"] == "KeyboardInterrupt"
+        assert value(client, "1 + 1") == "2"
+        # The rest of the session says it, too, and what else waits.
+        client.shell_channel.send(client.session.msg("execute_request", {"code": "float(y[0, 0])"}))
+        while (record := panel.next("progress"))["stage"] != "wait":
+            pass
+        assert (record["function"], record["place"]["line"]) == ("f32[]", 1)
+        manager.interrupt_kernel()
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+WAITING = """endless = pl.jit(lambda x: pl.lax.while_loop(lambda y: True, lambda y: jnp.sin(y @ y), x))
+y = endless(jnp.ones((200, 200)))
+y.block_until_ready()"""
 
 UNROLLED = """import time
 @pl.jit

@@ -41,15 +41,15 @@ test('a client asks for the states of the panels in sight, once for each change'
 test('states of panels come one by one, and what is compiled beside them', () => {
   const { kernel, receive } = fakeKernel();
   const client = new SessionClient(kernel, 'Pellucid');
-  const step = { kind: 'compilation', function: 'step' };
+  const step = { kind: 'progress', function: 'step' };
   const seen: Connection[] = [];
   client.changed.connect((_, connection) => seen.push(connection));
-  receive({ kind: 'compilation', function: null });
+  receive({ kind: 'progress', function: null });
   receive(programs);
   receive(step);
   receive(devices);
   const shown = seen.map(each =>
-    each.status === 'ready' ? [[...each.states.keys()], each.compiling] : each.status,
+    each.status === 'ready' ? [[...each.states.keys()], each.busy] : each.status,
   );
   expect(shown).toEqual([
     [[], null],

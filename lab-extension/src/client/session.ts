@@ -3,7 +3,7 @@
 import type { Kernel } from '@jupyterlab/services';
 import { Signal, type ISignal } from '@lumino/signaling';
 
-import type { CompilationRecord, Message, Shown, State } from '../generated/kernel';
+import type { ProgressRecord, Message, Shown, State } from '../generated/kernel';
 import type { Asked, Connection } from '../panels/panel';
 
 const TARGET = 'pellucid.session';
@@ -11,9 +11,9 @@ const TARGET = 'pellucid.session';
 const LOADED_TARGET = 'pellucid.loaded';
 
 /** What is known of a session that has sent nothing yet. */
-const NOTHING = { states: new Map<string, State>(), compiling: null };
+const NOTHING = { states: new Map<string, State>(), busy: null };
 
-function compilationOf(message: CompilationRecord): CompilationRecord | null {
+function progressOf(message: ProgressRecord): ProgressRecord | null {
   return message.function === null ? null : message;
 }
 
@@ -119,12 +119,12 @@ export class SessionClient {
       this.answered(message);
       return;
     }
-    const { states, compiling } = this.current.status === 'ready' ? this.current : NOTHING;
+    const { states, busy } = this.current.status === 'ready' ? this.current : NOTHING;
     this.become({
       status: 'ready',
       kernel: this.name,
       states: message.kind === 'state' ? new Map(states).set(message.panel, message) : states,
-      compiling: message.kind === 'compilation' ? compilationOf(message) : compiling,
+      busy: message.kind === 'progress' ? progressOf(message) : busy,
     });
   }
 

@@ -1,35 +1,44 @@
-/** What is traced or compiled now: how long for, how large it is, and a way to end it. */
+/** What is compiled or waited for now: how long for, where, and a way to end it. */
 
-import type { CompilationRecord } from '../generated/kernel';
+import type { ProgressRecord } from '../generated/kernel';
 import { el } from './dom';
 import { counted, oneLine } from './format';
 
 const TICK_MILLISECONDS = 100;
-const STAGES = { trace: 'Tracing', lower: 'Lowering', compile: 'Compiling' } as const;
+const STAGES = {
+  trace: 'Tracing',
+  lower: 'Lowering',
+  compile: 'Compiling',
+  wait: 'Waiting for',
+  left: 'Still computing',
+} as const;
+const OF_DEVICES =
+  'A device can’t be interrupted: it goes on until it is done, or until the kernel is restarted. What it is asked for ' +
+  'meanwhile waits.';
 
-/** A block that is in sight while something is compiled. Its clock began when tracing did. */
+/** A block that is in sight while something is compiled or waited for. Its clock began when that did. */
 export class ProgressBlock {
   readonly element: HTMLElement;
   private readonly seconds = el('span', { class: 'pl-progress-time' });
   private readonly head = el('span', {});
   private readonly facts = el('div', { class: 'pl-muted' });
+  private readonly stop = el('button', { type: 'button', class: 'pl-link' }, 'Interrupt');
   private readonly hint = el('div', { class: 'pl-progress-hint' });
   private timer: ReturnType<typeof setInterval> | null = null;
   private begun = 0;
 
   constructor(onInterrupt: () => void) {
-    const stop = el('button', { type: 'button', class: 'pl-link' }, 'Interrupt');
-    stop.addEventListener('click', onInterrupt);
+    this.stop.addEventListener('click', onInterrupt);
     this.element = el(
       'div',
       { class: 'pl-progress', role: 'status', hidden: true },
-      el('div', { class: 'pl-progress-head' }, this.head, this.seconds, stop),
+      el('div', { class: 'pl-progress-head' }, this.head, this.seconds, this.stop),
       this.facts,
       this.hint,
     );
   }
 
-  show(record: CompilationRecord | null): void {
+  show(record: ProgressRecord | null): void {
     this.element.hidden = record === null;
     if (this.timer !== null) {
       clearInterval(this.timer);
@@ -40,12 +49,14 @@ export class ProgressBlock {
     }
     this.begun = performance.now() - 1000 * record.elapsed_seconds;
     this.timer = setInterval(() => this.tick(), TICK_MILLISECONDS);
-    const name = oneLine(record.function ?? '', 40);
+    const name = oneLine(record.function ?? '', 60);
     const stage = STAGES[record.stage ?? 'compile'];
+    // Nobody waits any more, so there is nothing to interrupt.
+    this.stop.hidden = record.stage === 'left';
     this.head.replaceChildren(`${stage} `, el('strong', {}, name));
     this.facts.textContent = factsOf(record);
     this.hint.textContent = hintOf(record);
-    this.hint.hidden = record.loop === null;
+    this.hint.hidden = this.hint.textContent === '';
     this.tick();
   }
 
@@ -60,11 +71,18 @@ export class ProgressBlock {
   }
 }
 
-function factsOf(record: CompilationRecord): string {
+function factsOf(record: ProgressRecord): string {
+  const isWait = record.devices !== '';
   const soFar = record.stage === 'trace' ? ' so far' : '';
-  const parts = [counted(record.equation_count, 'equation') + soFar];
+  const parts = [
+    isWait
+      ? `on ${oneLine(record.devices, 60)}`
+      : counted(record.equation_count, 'equation') + soFar,
+  ];
   if (record.place !== null) {
-    parts.push(`called in ${oneLine(record.place.source, 40)}, line ${record.place.line}`);
+    parts.push(
+      `${isWait ? 'needed' : 'called'} in ${oneLine(record.place.source, 40)}, line ${record.place.line}`,
+    );
   }
   if (record.is_by_tool) {
     parts.push('for a view');
@@ -72,7 +90,10 @@ function factsOf(record: CompilationRecord): string {
   return parts.join(' · ');
 }
 
-function hintOf({ loop, stage }: CompilationRecord): string {
+function hintOf({ loop, stage }: ProgressRecord): string {
+  if (stage === 'left') {
+    return OF_DEVICES;
+  }
   if (loop === null) {
     return '';
   }

@@ -175,25 +175,32 @@ export interface UnrolledLoopRecord {
 }
 
 /**
- * A compilation in progress that has taken a third of a second: sent at its stages, and when none is left.
+ * What has taken a third of a second so far: a compilation, or a wait for devices. Sent at its stages, and when nothing is left.
  */
-export interface CompilationRecord {
-  /** None for nothing. */
+export interface ProgressRecord {
+  /**
+   * The function that is compiled, or the types of the arrays that are waited for; None for nothing.
+   */
   readonly function: string | null;
-  readonly stage: "trace" | "lower" | "compile" | null;
-  /** Of the function and the programs in it; while it is traced, of the function so far. */
+  /** `left` where a wait was interrupted and the devices go on. */
+  readonly stage: "trace" | "lower" | "compile" | "wait" | "left" | null;
+  /** On which it runs; empty for a compilation. */
+  readonly devices: string;
+  /**
+   * Of the function and the programs in it; while it is traced, of the function so far; 0 of a wait.
+   */
   readonly equation_count: number;
-  /** Since its tracing began. */
+  /** Since its tracing or the wait began. */
   readonly elapsed_seconds: number;
-  /** Where it was called. */
+  /** Where it was called, or waited for. */
   readonly place: UserLineRecord | null;
   readonly loop: UnrolledLoopRecord | null;
   /** The cell that runs; None where a panel asked, or where the front end names no cells. */
   readonly cell_id: string | null;
   /** Whether a view needs it, not the user's program. */
   readonly is_by_tool: boolean;
-  readonly kind: "compilation";
+  readonly kind: "progress";
 }
 
 /** Messages from a kernel. */
-export type Message = ProgramsState | DevicesState | AnswerRecord | CompilationRecord;
+export type Message = ProgramsState | DevicesState | AnswerRecord | ProgressRecord;

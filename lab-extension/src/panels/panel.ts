@@ -6,7 +6,7 @@ import { tableStyle } from '../components/table';
 import { termsStyle } from '../components/terms';
 import { baseStyle, followTheme } from '../components/theme';
 import type { ShardingRecord } from '../generated/introspect';
-import type { CompilationRecord, Request, Shown, State } from '../generated/kernel';
+import type { ProgressRecord, Request, Shown, State } from '../generated/kernel';
 
 /** The kernel's name of a panel, under which it asks for its state. */
 export type PanelName = State['panel'];
@@ -61,7 +61,7 @@ export type Connection =
       /** The latest state of each panel that asked. */
       readonly states: ReadonlyMap<string, State>;
       /** What has been compiled for a while. */
-      readonly compiling: CompilationRecord | null;
+      readonly busy: ProgressRecord | null;
     };
 
 /** Draws `connection` into `place` again and again; gives what to call for that, and the end. */
@@ -90,15 +90,15 @@ export function panelIn(
   const disposables = new Disposables();
   disposables.add(() => progress.dispose());
   let shown: unknown = null;
-  let compiling: CompilationRecord | null = null;
+  let busy: ProgressRecord | null = null;
   followTheme(root, disposables, () => undefined);
   return {
     show: connection => {
       const isReady = connection.status === 'ready';
-      const now = isReady ? connection.compiling : null;
-      if (now !== compiling) {
-        compiling = now;
-        progress.show(compiling);
+      const now = isReady ? connection.busy : null;
+      if (now !== busy) {
+        busy = now;
+        progress.show(busy);
       }
       const state = isReady ? connection.states.get(panel.name) : undefined;
       const next = state ?? noteOf(connection);

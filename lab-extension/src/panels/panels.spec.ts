@@ -1,7 +1,7 @@
 // @vitest-environment jsdom
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { FunctionEntryRecord, LiveArrayRecord, MissRecord } from '../generated/introspect';
-import type { CompilationRecord, DevicesState, ProgramsState, State } from '../generated/kernel';
+import type { ProgressRecord, DevicesState, ProgramsState, State } from '../generated/kernel';
 import { installPage, place } from '../testing/dom';
 import { mount } from '../components/view';
 import { devices } from './devices';
@@ -102,7 +102,7 @@ function devicesState(arrays: LiveArrayRecord[] = [array]): DevicesState {
 
 function ready(...states: State[]): Connection & { status: 'ready' } {
   const byPanel = new Map(states.map(state => [state.panel as string, state]));
-  return { status: 'ready', kernel: 'Pellucid', states: byPanel, compiling: null };
+  return { status: 'ready', kernel: 'Pellucid', states: byPanel, busy: null };
 }
 
 const silent: PanelHost = {
@@ -221,16 +221,17 @@ describe('the panel of devices', () => {
   });
 });
 
-const step: CompilationRecord = {
+const step: ProgressRecord = {
   function: 'step',
   stage: 'compile',
+  devices: '',
   equation_count: 3200,
   elapsed_seconds: 0.3,
   place: { source: 'In[4]', line: 7 },
   loop: { place: { source: 'In[4]', line: 2 }, iterations: 200 },
   cell_id: 'c4',
   is_by_tool: false,
-  kind: 'compilation',
+  kind: 'progress',
 };
 
 describe('a long compilation', () => {
@@ -242,11 +243,11 @@ describe('a long compilation', () => {
     const before = ready(programsState);
     const line = at.shadowRoot!.querySelector<HTMLElement>('[role=status]')!;
     expect(line.hidden).toBe(true);
-    panel.show({ ...before, compiling: step });
+    panel.show({ ...before, busy: step });
     expect(line.textContent).toContain('Compiling step0.3 s');
     vi.advanceTimersByTime(1700);
     // Another state of the kernel does not begin it anew.
-    panel.show({ ...ready({ ...programsState }), compiling: step });
+    panel.show({ ...ready({ ...programsState }), busy: step });
     vi.advanceTimersByTime(100);
     expect(line.hidden).toBe(false);
     expect(line.textContent).toContain('Compiling step2.1 s');
@@ -254,9 +255,39 @@ describe('a long compilation', () => {
     expect(line.textContent).toContain('The loop in In[4], line 2 is unrolled: 200 iterations');
     line.querySelector('button')!.click();
     expect(interrupt).toHaveBeenCalledOnce();
-    panel.show({ ...before, compiling: null });
+    panel.show({ ...before, busy: null });
     expect(line.hidden).toBe(true);
     vi.useRealTimers();
+  });
+});
+
+describe('a long wait', () => {
+  const wait: ProgressRecord = {
+    ...step,
+    function: 'f32[200,200]',
+    stage: 'wait',
+    devices: 'cpu 0',
+    equation_count: 0,
+    loop: null,
+  };
+  const lineOf = (record: ProgressRecord): HTMLElement => {
+    const at = place();
+    panelIn(at, programs, silent).show({ ...ready(programsState), busy: record });
+    return at.shadowRoot!.querySelector<HTMLElement>('[role=status]')!;
+  };
+
+  test('says for what, where and since when', () => {
+    const line = lineOf(wait);
+    expect(line.textContent).toContain('Waiting for f32[200,200]0.3 s');
+    expect(line.textContent).toContain('on cpu 0 · needed in In[4], line 7');
+    expect(line.querySelector('button')!.hidden).toBe(false);
+  });
+
+  test('that was interrupted says what the device does, and what can be done', () => {
+    const line = lineOf({ ...wait, stage: 'left' });
+    expect(line.textContent).toContain('Still computing f32[200,200]');
+    expect(line.textContent).toContain('until the kernel is restarted');
+    expect(line.querySelector('button')!.hidden).toBe(true);
   });
 });
 

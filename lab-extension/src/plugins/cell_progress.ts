@@ -3,15 +3,15 @@ import type { INotebookTracker } from '@jupyterlab/notebook';
 import { Disposables, el } from '../components/dom';
 import { ProgressBlock, progressStyle } from '../components/progress';
 import { baseStyle, followTheme } from '../components/theme';
-import type { CompilationRecord } from '../generated/kernel';
+import type { ProgressRecord } from '../generated/kernel';
 import type { Connection } from '../panels/panel';
 
 /** Shows what a kernel compiles under the cell that runs. */
 export class CellProgress {
-  private readonly place = el('div', { class: 'pellucid-compiling' });
+  private readonly place = el('div', { class: 'pellucid-busy' });
   private readonly block: ProgressBlock;
   private readonly disposables = new Disposables();
-  private shown: CompilationRecord | null = null;
+  private shown: ProgressRecord | null = null;
 
   constructor(
     private readonly tracker: INotebookTracker,
@@ -26,7 +26,7 @@ export class CellProgress {
   }
 
   show(connection: Connection): void {
-    const next = connection.status === 'ready' ? connection.compiling : null;
+    const next = connection.status === 'ready' ? connection.busy : null;
     if (next === this.shown) {
       return;
     }

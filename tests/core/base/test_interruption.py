@@ -156,6 +156,29 @@ def test_a_wait_that_nobody_interrupted_says_nothing(caplog):
     assert not waiting._left
 
 
+def test_a_wait_is_told_to_observers_unless_there_is_nothing_to_wait_for():
+    told = []
+
+    class Waits(pellucid.Observer):
+        def wait_started(self, event):
+            told.append([x.aval.text() for x in event.arrays])
+
+        def wait_ended(self, event):
+            told.append(event.is_left)
+
+    x = np.full((300, 300), 0.001, np.float32)
+    long = pellucid.jit(lambda x: pellucid.lax.fori_loop(0, 300, lambda i, c: c @ c, x))
+    with pellucid.observe(Waits()):
+        long(x).block_until_ready()
+        assert told in ([["f32[300,300]"], False], [])  # it may be ready before anybody asks
+        told.clear()
+        y = pellucid.device_put(x)
+        y.block_until_ready()
+        told.clear()
+        y.block_until_ready()
+    assert told == []
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("devices", [1, 2])
 def test_ctrl_c_in_a_function_that_a_program_calls_is_no_failure_of_the_program(error, devices):

@@ -157,6 +157,22 @@ class TransferFinished(Event):
 
 
 @_happening
+class WaitStarted(Event):
+    """Python begins to wait until devices have computed arrays, which may take minutes. Its `WaitEnded` follows, also after an error."""
+
+    arrays: Any
+    """What is waited for: not to be kept."""
+
+
+@_happening
+class WaitEnded(Event):
+    """The wait that started last in this thread has ended."""
+
+    is_left: bool
+    """Whether Ctrl-C ended it, and the devices go on."""
+
+
+@_happening
 class CallbackRan(Event):
     """A Python function was called from compiled code."""
 
@@ -191,6 +207,8 @@ class Observer:
     def compilation_finished(self, event: CompilationFinished, /) -> None: ...
     def transfer_started(self, event: TransferStarted, /) -> None: ...
     def transfer_finished(self, event: TransferFinished, /) -> None: ...
+    def wait_started(self, event: WaitStarted, /) -> None: ...
+    def wait_ended(self, event: WaitEnded, /) -> None: ...
     def callback_ran(self, event: CallbackRan, /) -> None: ...
     def tracer_leaked(self, event: TracerLeaked, /) -> None: ...
 

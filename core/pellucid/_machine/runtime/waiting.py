@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid._machine.base import interruptible, logger
+from pellucid._machine.base import events, interruptible, logger
 from pellucid._machine.xla import ArrayImpl, Device, arrays
 
 from . import peers
@@ -34,19 +34,34 @@ def wait_for(several: Sequence[ArrayImpl]) -> None:
     """
     if _left:
         _tell_who_is_busy(several)
+    is_told = bool(events.on.wait_started) and not all(
+        x.is_deleted() or is_ready(x) for x in several
+    )
+    if is_told:
+        events.publish(events.WaitStarted(several))
+    running: list[ArrayImpl] = []
     try:
         if peers.jobs and not all(is_ready(x) or x.is_fully_addressable for x in several):
             _wait_while_all_live(several)
         arrays.wait_for(several)
     except KeyboardInterrupt as error:
-        running = [x for x in several if not x.is_deleted() and not is_ready(x)]
+        running = _unfinished(several)
         _left.extend(running)
         if running:
             error.add_note(
-                f"The device is not interrupted: {_in_words(_devices_of(running))} still computes what was waited "
+                f"The device is not interrupted: {_in_words(devices_of(running))} still computes what was waited "
                 f"for, and what it is asked for next has to wait. {_RESTART}"
             )
         raise
+    finally:
+        if is_told:
+            events.publish(events.WaitEnded(is_left=bool(running)))
+
+
+def busy_devices() -> list[Device]:
+    """Devices that still compute what was waited for when Ctrl-C ended the wait."""
+    _left[:] = _unfinished(_left)
+    return devices_of(_left)
 
 
 def _wait_while_all_live(several: Sequence[ArrayImpl]) -> None:
@@ -77,15 +92,19 @@ def wait_for_token(token: Any) -> None:
 
 def _tell_who_is_busy(several: Sequence[ArrayImpl]) -> None:
     """Warn that arrays will be late because of what was left to devices."""
-    _left[:] = [x for x in _left if not x.is_deleted() and not is_ready(x)]
+    _left[:] = _unfinished(_left)
     if _left and not all(x.is_deleted() or is_ready(x) for x in several):
         logger.warning(
             "%s still runs a program for which a wait was interrupted, so this wait may be long; Ctrl-C ends it too. %s",
-            _in_words(_devices_of(_left)), _RESTART,
+            _in_words(devices_of(_left)), _RESTART,
         )  # fmt: skip
 
 
-def _devices_of(several: Sequence[ArrayImpl]) -> list[Device]:
+def _unfinished(several: Sequence[ArrayImpl]) -> list[ArrayImpl]:
+    return [x for x in several if not x.is_deleted() and not is_ready(x)]
+
+
+def devices_of(several: Sequence[ArrayImpl]) -> list[Device]:
     """The devices that hold arrays, each once."""
     return list(dict.fromkeys([d for x in several for d in x._sharding._internal_device_list]))
 

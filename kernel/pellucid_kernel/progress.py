@@ -1,4 +1,4 @@
-"""Compilations of a kernel: progress for front ends, and notes on functions that compile again."""
+"""What a kernel is busy with: compilations and waits for devices, shown by front ends, and notes on functions that compile again."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from pellucid import events
+from pellucid.introspect import waits
 from pellucid.introspect.misses import joined_misses
 from pellucid.introspect.schema import MissesRecord
 from pellucid.introspect.unrolled import (
@@ -23,7 +24,7 @@ from pellucid.introspect.unrolled import (
     unrolled_loop,
     user_line,
 )
-from pellucid_kernel.schema import CompilationRecord, UnrolledLoopRecord, UserLineRecord
+from pellucid_kernel.schema import ProgressRecord, UnrolledLoopRecord, UserLineRecord
 from pellucid_viz import Figure
 
 SHOWN_AFTER_SECONDS = 0.3
@@ -55,13 +56,14 @@ class Work:
     def age_seconds(self) -> float:
         return (time.monotonic_ns() - self.begun_ns) / 1e9
 
-    def record(self, program: Any) -> CompilationRecord:
+    def record(self, program: Any) -> ProgressRecord:
         """The message on its stage and size, with `program` as it is now."""
         if self.loop is None or self.stage != "compile":
             self.loop = unrolled_loop([*program.equations])
-        return CompilationRecord(
+        return ProgressRecord(
             function=self.name,
             stage=self.stage,  # pyright: ignore[reportArgumentType]
+            devices="",
             equation_count=equation_count(program),
             elapsed_seconds=self.age_seconds(),
             place=None if self.place is None else UserLineRecord(**self.place._asdict()),
@@ -74,25 +76,56 @@ class Work:
         )  # fmt: skip
 
 
-NOTHING = CompilationRecord(
-    function=None, stage=None, equation_count=0, elapsed_seconds=0.0, place=None, loop=None,
+@dataclass(eq=False, slots=True)
+class Wait:
+    """A wait of one thread for what devices compute, or what is left to them after it was interrupted."""
+
+    arrays: str
+    devices: str
+    begun_ns: int
+    place: UserLine | None
+    cell: str | None
+    is_by_tool: bool
+    stage: Literal["wait", "left"] = "wait"
+
+    def age_seconds(self) -> float:
+        return (time.monotonic_ns() - self.begun_ns) / 1e9
+
+    def record(self, _: Any) -> ProgressRecord:
+        return ProgressRecord(
+            function=self.arrays,
+            stage=self.stage,
+            devices=self.devices,
+            equation_count=0,
+            elapsed_seconds=self.age_seconds(),
+            place=None if self.place is None else UserLineRecord(**self.place._asdict()),
+            loop=None,
+            cell_id=self.cell,
+            is_by_tool=self.is_by_tool,
+        )
+
+
+NOTHING = ProgressRecord(
+    function=None, stage=None, devices="", equation_count=0, elapsed_seconds=0.0, place=None, loop=None,
     cell_id=None, is_by_tool=False,
 )  # fmt: skip
-"""Says that nothing is compiled."""
+"""Says that nothing is compiled or waited for."""
 
 
-class CompilationProgress(events.Observer):
-    """Reports compilations that take longer than `SHOWN_AFTER_SECONDS`.
+class ProgramProgress(events.Observer):
+    """Reports compilations and waits that take longer than `SHOWN_AFTER_SECONDS`, and devices that go on after an interrupt.
 
-    A thread of its own sends: the thread that compiles has no time to.
+    A thread of its own sends: the thread that compiles or waits has no time to.
     """
 
-    def __init__(self, send: Callable[[CompilationRecord], None]) -> None:
+    def __init__(self, send: Callable[[ProgressRecord], None]) -> None:
         self._send = send
         self._cells: list[str | None] = []
         """Ids of the cells that run, outermost first: a magic runs the rest of its cell."""
         self._works: dict[int, Work] = {}
         """By thread."""
+        self._waits: dict[int, Wait] = {}
+        self._left: Wait | None = None
         self._changed = threading.Condition()
         self._is_stopped = False
         self.shown = NOTHING
@@ -107,6 +140,7 @@ class CompilationProgress(events.Observer):
         del self._cells[-1:]
         with self._changed:
             self._works.pop(threading.get_ident(), None)
+            self._waits.pop(threading.get_ident(), None)
             self._changed.notify()
 
     def stop(self) -> None:
@@ -138,17 +172,45 @@ class CompilationProgress(events.Observer):
                 work.program, work.ended_ns = None, event.time_ns
                 self._changed.notify()
 
-    def _due(self) -> tuple[tuple[Work, str, int] | None, float | None]:
+    def wait_started(self, event: events.WaitStarted, /) -> None:
+        cell = self._cells[-1] if self._cells else None
+        arrays, devices = waits.awaited_text(event.arrays), waits.devices_text(event.arrays)
+        wait = Wait(arrays, devices, event.time_ns, calling_line(), cell, event.is_by_tool)
+        with self._changed:
+            self._waits[event.thread] = wait
+            self._changed.notify()
+
+    def wait_ended(self, event: events.WaitEnded, /) -> None:
+        with self._changed:
+            wait = self._waits.pop(event.thread, None)
+            if event.is_left and wait is not None:
+                wait.stage = "left"
+                self._left = wait
+            self._changed.notify()
+
+    def _due(self) -> tuple[tuple[Work | Wait, str, int] | None, float | None]:
         """State to show (work, stage, count so far), and the seconds until it may change without an event."""
         works = [each for each in self._works.values() if each.program is not None]
-        work = min(works, key=lambda each: each.begun_ns, default=None)
+        work = min([*works, *self._waits.values()], key=lambda each: each.begun_ns, default=None)
         if work is None:
-            return None, None
+            return self._due_of_left()
         age = work.age_seconds()
         if age < SHOWN_AFTER_SECONDS:
             return None, SHOWN_AFTER_SECONDS - age
+        if isinstance(work, Wait):
+            return (work, work.stage, 0), None
         counts = int(age / _SECONDS_BETWEEN_COUNTS) if work.stage == "trace" else 0
         return (work, work.stage, counts), _SECONDS_BETWEEN_COUNTS if counts else None
+
+    def _due_of_left(self) -> tuple[tuple[Wait, str, int] | None, float | None]:
+        """What devices still compute though nobody waits for it, until they have."""
+        if self._left is None:
+            return None, None
+        self._left.devices = waits.busy_text()
+        if not self._left.devices:
+            self._left = None
+            return None, None
+        return (self._left, self._left.stage, 0), _SECONDS_BETWEEN_COUNTS
 
     def _watch(self) -> None:
         """Send what is to be shown when it changes, until `stop`."""
@@ -159,7 +221,7 @@ class CompilationProgress(events.Observer):
                 if due == shown:
                     self._changed.wait(seconds)
                     continue
-                program = None if due is None else due[0].program
+                program = due[0].program if due is not None and isinstance(due[0], Work) else None
             shown = due
             self.shown = NOTHING if due is None else due[0].record(program)
             self._send(self.shown)

@@ -1,0 +1,35 @@
+"""What Python waits for, and which devices still compute what it stopped waiting for, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pellucid._machine.runtime import waiting
+
+_MAX_NAMED = 3
+
+
+def awaited_text(several: Sequence[Any]) -> str:
+    """Arrays that are waited for, by their types: `f32[8,128]`, or `f32[8,128], f32[8] and 5 more`."""
+    return _shortened([x.aval.text() for x in several])
+
+
+def devices_text(several: Sequence[Any]) -> str:
+    """The devices on which arrays are computed: `cpu 0, cpu 1`."""
+    return _named(waiting.devices_of(several))
+
+
+def busy_text() -> str:
+    """The devices that still compute what a wait for them was interrupted for; empty where none does."""
+    return _named(waiting.busy_devices())
+
+
+def _named(devices: Sequence[Any]) -> str:
+    return _shortened([f"{device.platform} {device.id}" for device in devices])
+
+
+def _shortened(texts: Sequence[str]) -> str:
+    n_more = len(texts) - _MAX_NAMED
+    shown = ", ".join(texts[:_MAX_NAMED])
+    return shown if n_more <= 0 else f"{shown} and {n_more} more"
