@@ -64,7 +64,7 @@ def write_figures(pages: Path, folder: Path) -> list[Path]:
     """Write the figure of each page in `pages` into `folder`; gives the files that were written anew."""
     folder.mkdir(parents=True, exist_ok=True)
     of_sources = sources()
-    written = []
+    written: list[Path] = []
     for page in pages_with_figures(pages):
         path, stamp = folder / f"{page.stem}.html", folder / f"{page.stem}.sha256"
         key = f"{of_sources} {digest([page])}"

@@ -17,7 +17,7 @@ from pellucid._machine.xla.triton import arith, ir, new_triton_context, triton
 
 from . import triton_memory, triton_rules
 from .mappings import Along, BlockMapping
-from .programs import Kernel
+from .programs import GridKernel
 from .specs import step_of
 from .triton_lowering import Lowering, Scope
 
@@ -45,7 +45,7 @@ class TritonKernel(NamedTuple):
         return str(self.module)
 
 
-def lowered(kernel: Kernel) -> TritonKernel:
+def lowered(kernel: GridKernel) -> TritonKernel:
     """A kernel in Triton's dialect.
 
     Raises: UnsupportedError for what Triton can't do, or what has no rule; ArgumentValueError for warps and stages that it
@@ -88,7 +88,7 @@ def lowered(kernel: Kernel) -> TritonKernel:
     return TritonKernel(_identifier(kernel.name), module, grid, warps, stages)
 
 
-def _check(kernel: Kernel) -> None:
+def _check(kernel: GridKernel) -> None:
     """Raise UnsupportedError for kernels that need what GPUs don't have."""
     what = ""
     if None in kernel.grid:
@@ -161,12 +161,12 @@ def _position(grid: Sequence[int], ctx: Lowering) -> Sequence[ir.Value]:
     return [number, *reversed(found)]
 
 
-def beginnings(kernel: Kernel) -> list[int]:
+def beginnings(kernel: GridKernel) -> list[int]:
     """The inputs as which results begin. Each is one more operand, so that the input stays what it is where the kernel reads it."""
     return [kernel.aliases[o] for o in sorted(kernel.aliases)]
 
 
-def _function(ctx: Lowering, kernel: Kernel) -> tuple[int, int, int]:
+def _function(ctx: Lowering, kernel: GridKernel) -> tuple[int, int, int]:
     """Make the function of pointers to the inputs, to what results begin as, and to the results; the grid of the device."""
     begun = [kernel.inputs[i] for i in beginnings(kernel)]
     mappings = [*kernel.inputs, *begun, *kernel.results]
@@ -202,7 +202,7 @@ def _function(ctx: Lowering, kernel: Kernel) -> tuple[int, int, int]:
     return launch_grid([n or 0 for n in kernel.grid])
 
 
-def _read(kernel: Kernel) -> set[int]:
+def _read(kernel: GridKernel) -> set[int]:
     """Positions of the references that the body reads; of those that it hands to programs within all."""
     jaxpr = kernel.body.jaxpr
     places = {v: i for i, v in enumerate(jaxpr.invars[kernel.n_front :])}
@@ -241,7 +241,7 @@ def _constant(ctx: Lowering, x: Any) -> ir.Value:
     return ctx.constant(elements[0], array.dtype, array.shape)
 
 
-def call(ctx: Any, kernel: Kernel, operands: list[Any]) -> list[Any]:
+def call(ctx: Any, kernel: GridKernel, operands: list[Any]) -> list[Any]:
     """Values of the results of a kernel in a program for GPUs, which calls it."""
     made = lowered(kernel)
     avals, begun = [m.aval for m in kernel.results], beginnings(kernel)
