@@ -4,7 +4,8 @@
     python tools/random_programs.py --seed 0 --count 200 --areas linalg sparse
 
 Programs are made by `tests/corpus/random_programs.py`, one for each seed; with `--areas`, or `--areas all`, by the tables of
-`tests/corpus/drawn`, as many for each area, of which the results in several ways are compared with one another, too. Each library runs them in a process of its
+`tests/corpus/drawn`, as many for each area, of which the results in several ways are compared with one another, too. The
+area `masks`, of `tests/corpus/masked_programs.py`, holds masked gradients against forward mode and needs no reference. Each library runs them in a process of its
 own, over eight virtual CPU devices. Prints a line for each difference and for each program that one side refuses, and
 ends with an error if there was one.
 """
@@ -83,6 +84,22 @@ def answers_of_area(library: str, seed: int, count: int, area: str) -> dict[int,
     return found
 
 
+def try_masks(seed: int, count: int) -> int:
+    """Try the law of masked gradients, which needs no reference, on `count` programs; how many break it."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    programs = importlib.import_module("corpus.masked_programs")
+    library = importlib.import_module("pellucid")
+    wrong = 0
+    for number in range(seed, seed + count):
+        texts = programs.problems(number)
+        wrong += bool(texts)
+        print(*texts, sep="\n", end="\n" * bool(texts), flush=True)
+        if number % PROGRAMS_PER_PROCESS == 0:
+            library.clear_caches()
+    print(f"masks: {count} programs from seed {seed}: {wrong} break the law", flush=True)
+    return wrong
+
+
 def compare_areas(areas: list[str], seed: int, count: int) -> int:
     """Compare `count` programs of each area; how many differ."""
     sys.path.insert(0, str(ROOT / "tests" / "corpus"))
@@ -90,6 +107,9 @@ def compare_areas(areas: list[str], seed: int, count: int) -> int:
     comparison = importlib.import_module("drawn.comparison")
     known = [*importlib.import_module("drawn.tables").AREAS]
     wrong = 0
+    if "masks" in areas:
+        wrong += try_masks(seed, count)
+        areas = [area for area in areas if area != "masks"]
     for area in known if areas == ["all"] else areas:
         ours, theirs = (answers_of_area(name, seed, count, area) for name in ("pellucid", "jax"))
         differ = 0

@@ -56,6 +56,7 @@ from pellucid._machine.base.config import (
     jit_disabled as disable_jit,  # noqa: F401
     legacy_prng_key as legacy_prng_key,
     log_compiles as log_compiles,
+    masked_gradients as masked_gradients,
     no_execution as no_execution,
     no_tracing as no_tracing,
     numpy_dtype_promotion as numpy_dtype_promotion,

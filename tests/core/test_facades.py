@@ -19,6 +19,7 @@ OURS = {
         "device_put_sharded",
         "exact_arithmetic",
         "explain_misses",
+        "masked_gradients",
         "observe",
     },
     "pellucid.distributed": {"KeyValueStore", "barrier", "key_value_store", "report_error"},

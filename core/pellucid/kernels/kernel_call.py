@@ -46,6 +46,7 @@ from pellucid._machine.transforms import (
     nonzero_mask,
     paired,
     stage_open,
+    unknown,
 )
 
 from . import triton
@@ -131,6 +132,10 @@ class KernelCall(Shown, Defined[KernelCallParams]):
             params, lambda p: jvp_jaxpr(p, mask, False), primals, nonzero(tangents)
         )
         return super().jvp(primals, tangents, params) if results is None else paired(*results)
+
+    def masked(self, operands, lives, params):
+        # It stays a kernel: what is known of elements ends here.
+        return unknown(bind(self, *operands, params=params))
 
     def batch(self, axis, operands, dims, params):
         results = self._derived(params, lambda p: batch_jaxpr(p, axis, dims), operands, ())

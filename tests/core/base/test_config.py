@@ -121,6 +121,7 @@ of_call("random_seed_offset", 5, lambda: random.bits(random.key(1)))
 
 
 of_call("exact_arithmetic", True, lambda x: x / jnp.sqrt(x) * x - 1, X)
+of_call("masked_gradients", True, pl.grad(lambda x: jnp.where(x > 1, jnp.sqrt(x - 1), 0).sum()), X)
 
 
 @row("call_repeated_layers", False)
@@ -548,7 +549,8 @@ def test_the_guide_lists_options_without_effect():
 
 
 OURS = {
-    "agreement_on_programs", "call_repeated_layers", "compilation_cache_session", "exact_arithmetic", "peer_timeout_seconds",
+    "agreement_on_programs", "call_repeated_layers", "compilation_cache_session", "exact_arithmetic", "masked_gradients",
+    "peer_timeout_seconds",
 }  # fmt: skip
 
 ENVIRONMENT = """

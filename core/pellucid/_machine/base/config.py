@@ -379,6 +379,19 @@ call_repeated_layers = Option(
     "Whether equal layers that a Python loop makes are compiled as calls of one program.",
     in_trace_key=True,
 )
+masked_gradients = Option(
+    False,
+    """Whether cotangents carry which of their elements are structurally zero, so that what isn't selected makes no NaN.
+
+    The option in force where a function is differentiated in reverse mode holds for its backward pass.
+
+    >>> f = lambda x: jnp.where(x > 0, jnp.sqrt(x), 0.0)
+    >>> with pl.masked_gradients():
+    ...     print(pl.grad(f)(0.0))
+    0.0
+    """,
+    in_trace_key=True,
+)
 exact_arithmetic = Option(
     False,
     """Whether products and quotients in compiled programs are rounded as in eager operations, each by itself.

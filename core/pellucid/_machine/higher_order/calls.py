@@ -194,7 +194,7 @@ class Defined(ProgramCall[P]):
         """A rule, whose last argument are the params, by that of the definition."""
         return lambda self, *args: getattr(self.definition, name)(*args[:-1], args[-1].as_call())
 
-    jvp, linearize, transpose, batch, discharge = map(
-        _rule_of_definition, ("jvp", "linearize", "transpose", "batch", "discharge")
+    jvp, linearize, transpose, masked, batch, discharge = map(
+        _rule_of_definition, ("jvp", "linearize", "transpose", "masked", "batch", "discharge")
     )
     dead_code = HigherOrderPrimitive.dead_code

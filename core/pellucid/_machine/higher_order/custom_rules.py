@@ -48,6 +48,7 @@ from pellucid._machine.primitives import brought_to, instantiate, zeros
 from pellucid._machine.tracing import (
     Captured,
     as_rule_operands,
+    bind,
     bottom,
     check_distinct,
     context,
@@ -71,6 +72,7 @@ from pellucid._machine.transforms import (
     nonzero_mask,
     result_leaves,
     stage_open,
+    unknown,
 )
 from pellucid._machine.xla import name_in_pickles
 
@@ -469,6 +471,10 @@ class CustomCall(OneProgramPrimitive[P], Structured[P]):
         added = slots.operands[0].size - len(self.program(params).in_avals)
         changes = {self.program_field: slots.programs[0].program}
         return params._replace(**changes, num_consts=params.num_consts + added)
+
+    def masked(self, operands, lives, params):
+        # The user's rules stay with the call, of whose linearity nothing is known.
+        return unknown(bind(self, *operands, params=params))
 
     def discharge(self, operands, params):
         # Only compilation comes after this, so the user's rules are no longer needed.

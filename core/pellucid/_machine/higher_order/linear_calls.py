@@ -19,6 +19,7 @@ from pellucid._machine.ir import (
     ClosedJaxpr,
     DebugInfo,
     HigherOrderPrimitive,
+    Masked,
     Operands,
     Results,
     Values,
@@ -34,9 +35,14 @@ from pellucid._machine.transforms import (
     checked_leaves,
     cotangents_of,
     flat_arguments,
+    guarded,
+    is_cotangent,
     jvp_flat,
+    lives_of,
     nonzero_mask,
     result_leaves,
+    unknown,
+    whole,
     with_aux,
 )
 from pellucid._machine.transforms.gradient import linear_transpose
@@ -101,6 +107,12 @@ class LinearCall(CustomCall[LinearCallParams]):
         cts = bind(self, *operands[:n], *map(instantiate, cotangents), params=transposed)
         linear_cts = [ct for x, ct in strict_zip(operands[n:], cts) if is_linear(x)]
         return cotangents_of(operands, linear_cts, [True] * len(linear_cts))
+
+    def masked(self, operands, lives, params):
+        n, results = params.num_res, bind(self, *operands, params=params)
+        if any(map(is_cotangent, lives[:n])):
+            return unknown(results)
+        return whole(operands[n:], lives[n:], results)
 
     def batch(self, axis, operands, dims, params):
         n, n_results = params.num_res, len(params.callee.out_avals)
@@ -198,7 +210,7 @@ class LinearSolveParams(NamedTuple):
         return LinearSolveParams(self.const_lengths.transposed(), self.jaxprs.transposed())
 
 
-class LinearSolve(HigherOrderPrimitive[LinearSolveParams]):
+class LinearSolve(Masked, HigherOrderPrimitive[LinearSolveParams]):
     """x with A x = b: its tangent solves A dx = db - dA x, its transpose the transposed system."""
 
     name = "custom_linear_solve"
@@ -243,6 +255,17 @@ class LinearSolve(HigherOrderPrimitive[LinearSolveParams]):
             self, *chain(*consts.transposed()), *map(instantiate, cotangents[:n]), params=transposed
         )  # fmt: skip
         return cotangents_of(operands, cts[:n], [True] * n)
+
+    def masked(self, operands, lives, params):
+        results = bind(self, *operands, params=params)
+        const_lives, b_lives = params.split(lives)
+        if any(map(is_cotangent, chain(*const_lives))):
+            return unknown(results)
+        # What the solution's elements depend on, the program that solves says.
+        consts, b = params.split(operands)
+        operands, lives = [*consts.solve, *b], [*const_lives.solve, *b_lives]
+        out = lives_of(params.jaxprs.solve.jaxpr, operands, lives)
+        return [guarded(live, x) for live, x in strict_zip(out, results)], out
 
     def batch(self, axis, operands, dims, params):
         consts, b = params.split(operands)

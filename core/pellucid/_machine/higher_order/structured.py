@@ -20,6 +20,7 @@ from pellucid._machine.ir import (
     HigherOrderPrimitive,
     Jaxpr,
     Mask,
+    Masked,
     OnReferences,
     Operands,
     P,
@@ -36,15 +37,27 @@ from pellucid._machine.ir import (
 )
 from pellucid._machine.tracing import ReferenceCell, bind, discharged, held, on_values, type_of
 from pellucid._machine.transforms import (
+    ARRAY,
+    DEAD,
+    LIVE,
+    ZERO,
     D,
     Derived,
+    Kind,
+    Liveness,
+    array_of,
+    as_mask,
     batch_flat,
+    is_maskable,
+    kind_of_live,
+    known_array,
+    masked_jaxpr,
     paired,
     remembered,
 )
 
 
-class Structured(OnReferences, HigherOrderPrimitive[P]):
+class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
     """A primitive that declares `slots` and their inverse, `with_slots`.
 
     Each program takes a group of constants first.
@@ -112,6 +125,33 @@ class Structured(OnReferences, HigherOrderPrimitive[P]):
         for cell, value in zip(cells, results, strict=False):
             cell.value = value
         return results[len(cells) :]
+
+    def masked(self, operands, lives, params):
+        slots = self.slots(params)
+        lives = [live if is_maskable(x) else None for x, live in strict_zip(operands, lives)]
+        groups, group_lives = slots.split(operands), slots.split(lives)
+        programs, kinds, result_kinds = _masked_programs(slots, group_lives)
+        # Each group of operands is followed by the arrays of those that have some.
+        for i, (group, own) in enumerate(strict_zip(groups, kinds)):
+            arrays = [
+                array_of(live, x)
+                for x, live, kind in strict_zip(group, group_lives[i], own)
+                if kind == ARRAY
+            ]
+            groups[i] = [*group, *arrays]
+        new = slots._replace(
+            operands=_resized(slots.operands, map(len, groups)),
+            results=_resized(slots.results, [len(k) + k.count(ARRAY) for k in result_kinds]),
+        )
+        results = bind_programs(self, params, new, groups, programs)
+        # Results by group: those of the equation, then the arrays of those that have some.
+        values: Values = []
+        out_lives: list[Any] = []
+        for part, own in strict_zip(new.split_results(results), result_kinds):
+            arrays = iter(part[len(own) :])
+            values += part[: len(own)]
+            out_lives += [known_array(next(arrays)) if k == ARRAY else k for k in own]
+        return values, out_lives
 
     def dead_code(self, used, equation):
         slots = self.slots(equation.params)
@@ -196,6 +236,98 @@ def _pruned(slots: Slots, used: Mask) -> tuple[list[ClosedJaxpr] | None, list[bo
         for slot, jaxpr, full in strict_zip(slots.programs, pruned, originals)
     ]
     return programs, used_operands, used_results
+
+
+def _masked_programs(
+    slots: Slots, lives: Sequence[Sequence[Liveness]]
+) -> tuple[list[Opened], list[list[Kind]], list[list[Kind]]]:
+    """The programs with masks, what is known of the operands of each group, and of the results of each group.
+
+    Of a carry the same is known before and after each run, so the programs are derived until it stays.
+    """
+    kinds = [[*map(kind_of_live, group)] for group in lives]
+    choosing = slots.choosing
+    for i in choosing:
+        kinds[i] = [None] * len(kinds[i])
+    while True:
+        # By result group: what some program knows of each result, before all agree.
+        found: list[list[list[Kind]]] = [[] for _ in slots.results]
+        for slot in slots.programs:
+            if not slot.is_predicate:
+                jaxpr, inputs = slot.program.jaxpr, slots.gathered(slot, kinds)
+                mask = masked_jaxpr(jaxpr, inputs, [False] * len(jaxpr.outvars)).mask
+                for group, own in slots.given(slot, mask):
+                    found[group].append(own)
+        result_kinds = [[*map(_common_kind, strict_zip(*columns))] for columns in found]
+        is_settled = True
+        for i, j in slots.carries:
+            carried = [_carried_kind(a, b) for a, b in strict_zip(kinds[i], result_kinds[j])]
+            is_settled = is_settled and carried == kinds[i]
+            kinds[i] = result_kinds[j] = carried
+        if is_settled:
+            break
+    opened: list[Opened] = []
+    for slot in slots.programs:
+        inputs = slots.gathered(slot, kinds)
+        avals = slot.program.in_avals
+        if slot.is_predicate:
+            program, consts = slot.program, []
+            extra = {i: as_mask(avals[i]) for i, kind in enumerate(inputs) if kind == ARRAY}
+            order: list[Any] = _behind_groups(slots, slot.takes, kinds, extra)
+            opened.append((rearranged(program, order), consts))
+            continue
+        asked = [kind == ARRAY for j in slot.gives for kind in result_kinds[j]]
+        program, consts, mask = masked_jaxpr(slot.program.jaxpr, inputs, asked)
+        n, n_in, n_out = len(consts), len(inputs), len(mask)
+        # Inputs before: consts, inputs, arrays. After: consts, then for each group its inputs, and their arrays.
+        places = iter(range(n + n_in, n + n_in + inputs.count(ARRAY)))
+        extra = {i: next(places) for i, kind in enumerate(inputs) if kind == ARRAY}
+        order = _behind_groups(slots, slot.takes, kinds, extra, n)
+        # Results before: results, arrays of all that the mask says. After: by group, the arrays behind.
+        places = iter(range(n_out, n_out + mask.count(ARRAY)))
+        arrays = {i: next(places) for i, kind in enumerate(mask) if kind == ARRAY}
+        results = _behind_groups(slots, slot.gives, result_kinds, arrays)
+        opened.append((rearranged(program, [*range(n), *order], results), consts))
+    return opened, kinds, result_kinds
+
+
+def _behind_groups(
+    slots: Slots,
+    groups: Ints,
+    kinds: Sequence[Sequence[Kind]],
+    places: dict[int, Any],
+    first: int = 0,
+) -> list[Any]:
+    """Positions from `first` on of the values of `groups`, group by group, each followed by the `places` of its arrays."""
+    order: list[Any] = []
+    at = 0
+    for group in groups:
+        here = range(at, at + len(kinds[group]))
+        order += [first + i for i in here]
+        order += [places[i] for i, kind in strict_zip(here, kinds[group]) if kind == ARRAY]
+        at += len(kinds[group])
+    return order
+
+
+def _common_kind(kinds: Sequence[Kind]) -> Kind:
+    """What is known of a result that several programs give, of each of which something is known."""
+    distinct = {*kinds}
+    if len(distinct) == 1:
+        return kinds[0]
+    if distinct == {None, ZERO}:
+        return None
+    return DEAD if distinct == {DEAD, ZERO} else LIVE if distinct == {LIVE, None} else ARRAY
+
+
+def _carried_kind(before: Kind, after: Kind) -> Kind:
+    """What is known of a carry that begins as `before` and is `after` when a run has begun so."""
+    if before is after or before == ARRAY:
+        return before
+    if before is ZERO:
+        return after if after is None or after is DEAD else ARRAY
+    if before is DEAD:
+        return DEAD if after is ZERO else ARRAY
+    return None if before is None and after is ZERO else LIVE
 
 
 def bind_programs(

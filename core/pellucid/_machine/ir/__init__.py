@@ -37,6 +37,7 @@ from .facets import (
     Folds,
     LaidOut,
     Linearized,
+    Masked,
     OnReferences,
     Placed,
     Runs,

@@ -70,6 +70,14 @@ class OnReferences:
         raise NotImplementedError(type(self))
 
 
+class Masked:
+    """A primitive that has a rule of its own for cotangents that carry which of their elements are structurally zero."""
+
+    def masked(self, operands: Operands, lives: Sequence[Any], params: Any) -> Any:
+        """(results, what is known of the elements of each), from operands and what is known of theirs."""
+        raise NotImplementedError(type(self))
+
+
 class Placed:
     """A primitive whose equations name meshes, shardings or devices."""
 

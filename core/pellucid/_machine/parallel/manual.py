@@ -29,6 +29,7 @@ from pellucid._machine.ir import (
     Jaxpr,
     Linearized,
     Mask,
+    Masked,
     OneProgramPrimitive,
     OnReferences,
     Placed,
@@ -64,12 +65,18 @@ from pellucid._machine.sharding.mesh import AnyMesh
 from pellucid._machine.sharding.partition_spec import AxisSet, axes_text, rank_error
 from pellucid._machine.tracing import bind, bound_axes, discharged, replay
 from pellucid._machine.transforms import (
+    ARRAY,
     Derived,
     LinearizedJaxpr,
+    array_of,
     batch_jaxpr,
     cotangents_of,
+    is_maskable,
     jvp_jaxpr,
+    kind_of_live,
+    known_array,
     linearize_jaxpr,
+    masked_jaxpr,
     nonzero,
     nonzero_mask,
     paired,
@@ -229,7 +236,9 @@ class ShardMapParams(NamedTuple):
         return self._replace(jaxpr=program, in_specs=in_specs, out_specs=out_specs)
 
 
-class ShardMap(Linearized, OnReferences, Collective, Placed, OneProgramPrimitive[ShardMapParams]):
+class ShardMap(
+    Linearized, Masked, OnReferences, Collective, Placed, OneProgramPrimitive[ShardMapParams]
+):
     """A call of a program at each position along mesh axes, on parts of its operands."""
 
     name = "shard_map"
@@ -283,6 +292,25 @@ class ShardMap(Linearized, OnReferences, Collective, Placed, OneProgramPrimitive
         called.check_no_divergence(program.jaxpr)
         inputs = (*consts, *compress(operands, is_residual), *nonzero(cotangents))
         return cotangents_of(operands, bind(self, *inputs, params=called), mask_out)
+
+    def masked(self, operands, lives, params):
+        kinds = [
+            kind_of_live(live) if is_maskable(x) else None
+            for x, live in strict_zip(operands, lives)
+        ]
+        n = len(params.out_specs)
+        with params.scope():
+            program, consts, mask = masked_jaxpr(params.jaxpr.jaxpr, kinds, [False] * n)
+        # Which elements live is cut as the elements are.
+        is_array = [kind == ARRAY for kind in kinds]
+        arrays = [array_of(live, x) for x, live in compress(strict_zip(operands, lives), is_array)]
+        in_specs = (*params.in_specs, *compress(params.in_specs, is_array))
+        out_specs = (*params.out_specs, *compress(params.out_specs, [k == ARRAY for k in mask]))
+        called = params.on(program, in_specs, out_specs)
+        results = bind(self, *consts, *operands, *arrays, params=called)
+        # Results are those of the program, then the arrays.
+        out = iter(results[n:])
+        return results[:n], [known_array(next(out)) if kind == ARRAY else kind for kind in mask]
 
     # Batches --------------------------------------------------------------------------------------
 

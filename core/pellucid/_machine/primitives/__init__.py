@@ -6,6 +6,7 @@ from .conversion import bitcast_convert_type, convert_element_type, real, stop_g
 from .creation import (
     broadcasted_iota,
     empty,
+    filled,
     full,
     full_like,
     instantiate,
@@ -16,7 +17,7 @@ from .creation import (
 )
 from .cumulative import prefixes
 from .dslice import Slice
-from .families import INTEGER, REAL, add_tangents, constant_like, kind_of, zero_of
+from .families import INTEGER, REAL, add_tangents, constant_like, full_as, kind_of, zero_of
 from .gather_scatter import gather, scatter, scatter_add
 from .index_dims import (
     GatherDimensionNumbers,
@@ -24,7 +25,19 @@ from .index_dims import (
     ScatterDimensionNumbers,
     with_int_fields,
 )
-from .logical import bitwise_and, clamp, eq, ge, lt, select, select_n
+from .logical import (
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    clamp,
+    eq,
+    ge,
+    gt,
+    lt,
+    ne,
+    select,
+    select_n,
+)
 from .monoids import MONOIDS, monoid_of, through_integers
 from .movement import (
     IdentityOfValues,

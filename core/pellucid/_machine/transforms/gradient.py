@@ -61,6 +61,7 @@ from .arguments import (
     wraps,
 )
 from .linearize import Derivative, linearize_flat, linearized_call
+from .masks import masked_if_asked
 from .transpose import backward_pass
 from .zeros import spread
 
@@ -501,7 +502,8 @@ def linear_transpose(fun: Function, *primals: Any, reduce_axes: Sequence[Any] = 
             )  # fmt: skip
         try:
             with plumbing("linear_transpose"), use_transformation("transpose"):
-                cotangents = [*map(instantiate, backward_pass(jaxpr, consts, leaves))]
+                pulled = masked_if_asked(lambda cts: backward_pass(jaxpr, consts, cts), leaves)
+                cotangents = [*map(instantiate, pulled)]
         except MissingRule as error:
             raise MissingRule(
                 f"linear_transpose: `{name}` is not linear, or its transpose is not known.",

@@ -130,7 +130,7 @@ def jacrev(
 
         def pull(*cotangents):
             with use_transformation("transpose"):
-                return [*map(instantiate, program.pulled_back(cotangents))]
+                return [*map(instantiate, program.pulled_back(cotangents, are_unit_vectors=True))]
 
         sizes = [a.size for a in out_avals]
         pulled = iter(vmap(pull)(*standard_basis(out_avals)))

@@ -99,6 +99,7 @@ from .arguments import (
 )
 from .derived import derivation, listed, stage_open, unnamed
 from .jvp import JVPTrace, JVPTracer
+from .masks import masked_if_asked
 from .recomputation import Worth, with_fewer_residuals
 from .transpose import backward_pass
 from .vmap import BatchTrace
@@ -132,11 +133,12 @@ class LinearProgram(NamedTuple):
         """This program without its residuals, which are values of a trace; and these."""
         return self._replace(residuals=[]), self.residuals
 
-    def pulled_back(self, cotangents: Operands) -> Values:
+    def pulled_back(self, cotangents: Operands, are_unit_vectors: bool = False) -> Values:
         """Cotangents of the inputs, from one for each result of the function; tangents that are zero get none."""
         # Before: one cotangent per result of the function. After: one per result of `jaxpr`.
         live = [*compress(cotangents, self.nonzero_out)]
-        return backward_pass(self.jaxpr, self.residuals, live)
+        pulled_back = lambda cts: backward_pass(self.jaxpr, self.residuals, cts)
+        return masked_if_asked(pulled_back, live, are_unit_vectors)
 
 
 def linearize_flat(

@@ -1,0 +1,244 @@
+"""Reverse mode in which cotangents carry which of their elements are structurally zero.
+
+The masks are one more transformation of programs: a `MaskTrace` is current while a backward pass runs, and each cotangent
+is a tracer of its value with what is known of its elements (`mask_rules.py`). What comes out is an ordinary program, in which
+products and quotients of cotangents by values of the point stand in a `select`. Programs within programs are derived once,
+by `masked_jaxpr`, with further inputs and results for the arrays.
+
+    plain                           masked
+
+    t = mul ct (div 1 x)            m = gt x 0                 where the forward pass chose by x > 0
+                                    t = mul ct (div 1 x)
+                                    u = select_n m 0 t
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import compress
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pellucid._machine.base import config, strict_zip
+from pellucid._machine.ir import Jaxpr, Masked, Operands, Values, Zero, remove_dead_equations
+from pellucid._machine.primitives import full_as, marks_of, ne
+from pellucid._machine.tracing import Trace, Tracer, context, replay, type_of, use_trace
+
+from .derived import Derived, derivation, stage_open
+from .jvp import concrete_value
+from .mask_rules import (
+    LIVE,
+    ZERO,
+    Elements,
+    Known,
+    Liveness,
+    array_of,
+    is_cotangent,
+    is_maskable,
+    is_zero,
+    known_array,
+    rule_for,
+)
+
+Kind: TypeAlias = Known | str | None
+"""What is known of a value, without an array: `ARRAY` where there is one."""
+ARRAY = "array"
+
+
+class MaskTracer(Tracer):
+    """A value of a backward pass with what is known of its elements."""
+
+    __slots__ = ("live", "value")
+
+    def __init__(self, trace: MaskTrace, value: Any, live: Liveness) -> None:
+        self._trace = trace
+        self.aval = type_of(value)
+        self.value = value
+        self.live = live
+
+    def concrete(self):
+        return concrete_value(self.value)
+
+    def asked_for(self, use, kind, do):
+        return self.value.asked_for(use, kind, do) if isinstance(self.value, Tracer) else None
+
+    def transformed(self):
+        return self.value
+
+
+class MaskTrace(Trace):
+    """Applies the rules of masks. A value of another trace is no cotangent."""
+
+    __slots__ = ("parent",)
+
+    def __init__(self, parent: Trace) -> None:
+        self.parent = parent
+
+    def split(self, x: Any) -> tuple[Any, Liveness]:
+        """(value, what is known of its elements)."""
+        return (x.value, x.live) if type(x) is MaskTracer and x._trace is self else (x, None)
+
+    def value(self, x: Any) -> Any:
+        """The value of `x`, whatever it is."""
+        return x.value if type(x) is MaskTracer and x._trace is self else x
+
+    def joined(self, values: Sequence[Any], lives: Sequence[Liveness]) -> Values:
+        """Tracers of values with what is known of them; plain values of those that depend on no cotangent."""
+        return [
+            x
+            if live is None
+            # Addends of an element that lives may be on any device.
+            else MaskTracer(
+                self, x, LIVE if isinstance(live, Elements) and _are_addends(x) else live
+            )
+            for x, live in strict_zip(values, lives)
+        ]
+
+    def interpret(self, primitive, operands, params):
+        split = [self.split(x) for x in operands]
+        values, lives = tuple([x for x, _ in split]), [live for _, live in split]
+        with use_trace(self.parent):
+            if not any(map(is_cotangent, lives)):
+                results = self.parent.interpret(primitive, values, params)
+                # Zeros, moved, are zeros.
+                if primitive.name in _KEEPS_ZEROS and (lives[0] is ZERO or is_zero(values[0])):
+                    return self.joined(results, [ZERO] * len(results))
+                return results
+            if isinstance(primitive, Masked):
+                results, lives = primitive.masked(values, lives, params)
+            else:
+                results, lives = rule_for(primitive)(primitive, values, lives, params)
+        return self.joined(results, lives)
+
+    def custom_call(self, call, operands):
+        # The user's rules speak of values: what such a function gives of cotangents is a cotangent of which nothing is known.
+        is_live = any(is_cotangent(self.split(x)[1]) for x in operands)
+        with use_trace(self.parent):
+            results = self.parent.custom_call(call, tuple(map(self.value, operands)))
+        return self.joined(results, [LIVE if is_live else None] * len(results))
+
+
+def _are_addends(x: Any) -> bool:
+    return bool(marks_of(type_of(x)).unreduced)
+
+
+_KEEPS_ZEROS = frozenset(
+    (
+        "broadcast_in_dim", "reshape", "transpose", "squeeze", "convert_element_type", "copy", "pvary", "neg",
+        "sharding_constraint", "reshard", "device_put",
+    )
+)  # fmt: skip
+
+
+def masked_pass(
+    pulled_back: Callable[..., Values], cotangents: Operands, lives: Sequence[Liveness]
+) -> Values:
+    """`pulled_back(cotangents)` with masks, from `lives` on; some cotangents may be `Zero`."""
+    outer = context.trace
+    trace = outer if type(outer) is MaskTrace else MaskTrace(outer)
+    tracers = [
+        ct if type(ct) is Zero or trace.split(ct)[1] is not None else MaskTracer(trace, ct, live)
+        for ct, live in strict_zip(cotangents, lives)
+    ]
+    with use_trace(trace):
+        results = pulled_back(tracers)
+    # Within another backward pass with masks the results are its tracers.
+    return results if trace is outer else [trace.value(x) for x in results]
+
+
+def masked_if_asked(
+    pulled_back: Callable[..., Values], cotangents: Operands, are_unit_vectors: bool = False
+) -> Values:
+    """`pulled_back(cotangents)`, with masks under the option `masked_gradients`.
+
+    Of unit vectors, and only of these, an element that is zero is a structural zero.
+    """
+    if not config.masked_gradients.value:
+        return pulled_back(cotangents)
+    lives = [
+        Elements(lambda ct=ct: ne(ct, full_as(ct, 0)))
+        if are_unit_vectors and is_maskable(ct)
+        else LIVE
+        for ct in cotangents
+    ]
+    return masked_pass(pulled_back, cotangents, lives)
+
+
+def kind_of_live(live: Liveness) -> Kind:
+    """What is known of a value, without the array."""
+    return ARRAY if isinstance(live, Elements) else live
+
+
+@derivation("masked")
+def masked_jaxpr(jaxpr: Jaxpr, kinds: Sequence[Kind], as_arrays: Sequence[bool]) -> Derived:
+    """The program of `jaxpr`, part of a backward pass without constants, with masks.
+
+    Its inputs are those of the program, then an array for each of `kinds` that is one; its results those of the program,
+    then an array for each result of which `mask` says so: where one is needed to say what is known, and those in `as_arrays`.
+    """
+    out_kinds: list[Kind] = []
+
+    def run(*arguments):
+        n = len(jaxpr.invars)
+        arrays = iter(arguments[n:])
+        trace = MaskTrace(context.trace)
+        lives: list[Liveness] = []
+        for kind in kinds:
+            if kind == ARRAY:
+                array = next(arrays)
+                lives.append(known_array(array))
+            else:
+                lives.append(kind)  # type: ignore[arg-type]
+        with use_trace(trace):
+            results = replay(jaxpr, (), *trace.joined(arguments[:n], lives))
+        # One of each for every result of the program.
+        split = [trace.split(x) for x in results]
+        out_kinds[:] = [
+            ARRAY if asked else kind_of_live(live)
+            for (_, live), asked in strict_zip(split, as_arrays)
+        ]
+        arrays_out = [
+            array_of(LIVE if live is None else live, x)
+            for (x, live), kind in strict_zip(split, out_kinds)
+            if kind == ARRAY
+        ]
+        return [*(x for x, _ in split), *arrays_out]
+
+    avals = [
+        *jaxpr.in_avals,
+        *(as_mask(v.aval) for v, kind in strict_zip(jaxpr.invars, kinds) if kind == ARRAY),
+    ]
+    program, consts = stage_open(run, avals, jaxpr.debug)
+    return Derived(program, consts, tuple(out_kinds))
+
+
+def lives_of(jaxpr: Jaxpr, operands: Operands, lives: Sequence[Liveness]) -> list[Liveness]:
+    """What is known of the results of a program without constants, of which only what that takes is run."""
+    n = len(jaxpr.outvars)
+    kinds = [*map(kind_of_live, lives)]
+    program, consts, mask = masked_jaxpr(jaxpr, kinds, [False] * n)
+
+    def arrays() -> Values:
+        # Results are those of the program, then the arrays.
+        wanted = [i >= n for i in range(n + mask.count(ARRAY))]
+        pruned, used = remove_dead_equations(program.jaxpr, wanted)
+        known = [
+            array_of(live, x) for x, live, k in strict_zip(operands, lives, kinds) if k == ARRAY
+        ]
+        return replay(pruned, (), *compress([*consts, *operands, *known], used))
+
+    found: Any = Elements(arrays)
+    out: list[Liveness] = []
+    for kind in mask:
+        position = sum(isinstance(live, Elements) for live in out)
+        out.append(Elements(lambda i=position: found.array()[i]) if kind == ARRAY else kind)  # type: ignore[arg-type]
+    return out
+
+
+def as_mask(aval: Any) -> Any:
+    """The type of the array that says which elements of a value of type `aval` live."""
+    return aval.update(dtype=_BOOL, weak_type=False)
+
+
+_BOOL = np.dtype(bool)

@@ -1,0 +1,343 @@
+"""Gradients without NaN of what isn't selected: the option `masked_gradients`.
+
+`tests/laws/test_masked_gradients.py` compares random programs with forward mode.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+X = np.float32([0, 1, 4])
+OFF = np.array([False, True, True])
+POINTS = np.float32([[0, 0], [3, 4], [0, 0]])
+ROWS = np.array([[False], [True], [False]])
+PADDED = np.float32([[1, 2], [np.inf, np.nan], [3, 4]])
+BLOCKS = np.float32([[[0, 0], [0, 0]], [[2, 1], [1, 3]]])
+
+
+@pl.custom_jvp
+def own_log(x: Any) -> Any:
+    return jnp.log(x)
+
+
+own_log.defjvp(lambda x, t: (jnp.log(x[0]), t[0] / x[0]))
+
+
+@pl.custom_vjp
+def log_with_backward(x: Any) -> Any:
+    return jnp.log(x)
+
+
+log_with_backward.defvjp(lambda x: (jnp.log(x), x), lambda x, ct: (ct / x,))
+
+
+def layers(w: Any, x: Any) -> Any:
+    return jnp.maximum(x @ w, 0) @ w
+
+
+def step_where_positive(carry: Any, x: Any) -> Any:
+    return carry + jnp.where(x > 0, jnp.log(x), 0) * carry, carry
+
+
+def masked_softmax(x: Any) -> Any:
+    logits = jnp.where(x > 0, jnp.log(x), -jnp.inf)
+    return jnp.exp(logits - jnp.max(logits)) / jnp.sum(jnp.exp(logits - jnp.max(logits)))
+
+
+CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "norm of rows": (lambda x: jnp.where(ROWS[:, 0], jnp.linalg.norm(x, axis=1), 0), POINTS),
+    "arctan2": (lambda x: jnp.where(X > 0, jnp.arctan2(x * 0, x), 0) * x, X),
+    "power": (lambda x: jnp.where(x > 0, x**0.3, 0), X),
+    "power of arrays": (lambda x: jnp.where(x > 0, x**x, 0), X),
+    "sinc": (lambda x: jnp.where(x != 0, jnp.sin(x) / x, 1), X),
+    "sqrt": (lambda x: jnp.where(x > 0, jnp.sqrt(x), 0), X),
+    "log": (lambda x: jnp.where(x > 0, jnp.log(x), 0), X),
+    "reciprocal": (lambda x: jnp.where(x > 0, 1 / x, 0), X),
+    "cbrt": (lambda x: jnp.where(x > 0, jnp.cbrt(x), 0), X),
+    "arcsin": (lambda x: jnp.where(x < 1, jnp.arcsin(x), 0), X),
+    "overflow": (lambda x: jnp.where(x < 2, jnp.exp(x), jnp.sin(x)), X * 1e3),
+    "overflow with a gate": (lambda x: jnp.where(x > 2, x, jnp.log1p(jnp.exp(x))), X * 1e3),
+    "NaN in the other case": (lambda x: jnp.where(OFF, x * np.float32([np.nan, 1, 2]), x), X),
+    "nested": (lambda x: jnp.where(x > 0, jnp.where(x > 1, jnp.log(jnp.log(x)), x), 0), X),
+    "outer": (lambda x: jnp.where(x > 1, jnp.log(jnp.log(x)) * jnp.sqrt(x - 1), x * x), X),
+    "select": (lambda x: jnp.select([x > 1, x > 0], [jnp.log(jnp.log(x)), 1 / x], x), X),
+    "piecewise": (lambda x: jnp.piecewise(x, [x > 0], [jnp.log, 0.0]), X),
+    "scan, input": (lambda x: pl.lax.scan(step_where_positive, 1.0, x)[0], X),
+    "scan, carry": (lambda x: pl.lax.scan(lambda c, e: (jnp.where(c > 0, jnp.sqrt(c), e), c), x[0], x)[1], X),
+    "scan, last carry unused": (lambda x: pl.lax.scan(lambda c, e: (jnp.log(e - 4), c), x[1], x[:1])[1], X),
+    "fori_loop": (lambda x: pl.lax.fori_loop(0, 3, lambda i, c: jnp.where(c > 0.5, jnp.log(c), c * 2), x), X),
+    "cond of a batch": (lambda x: pl.vmap(lambda e: pl.lax.cond(e > 0, jnp.log, jnp.sin, e))(x), X),
+    "cond": (lambda x: pl.lax.cond(x[1] > 0, lambda x: jnp.sqrt(x)[1:].sum(), lambda x: x.sum(), x), X),
+    "switch": (lambda x: pl.lax.switch(1, [jnp.log, lambda x: jnp.where(x > 0, jnp.log(x), x)], x), X),
+    "jit": (lambda x: jnp.where(x > 0, pl.jit(jnp.log)(x), 0), X),
+    "jit around": (pl.jit(lambda x: jnp.where(x > 0, jnp.log(x), 0)), X),
+    "slice": (lambda x: jnp.sqrt(x)[1:], X),
+    "slice with steps": (lambda x: jnp.sqrt(x)[2::-1][:2], X),
+    "dynamic slice": (lambda x: pl.lax.dynamic_slice(jnp.sqrt(x), (np.int32(1),), (2,)), X),
+    "gather": (lambda x: jnp.sqrt(x)[np.array([2, 1, 2])], X),
+    "set": (lambda x: jnp.sqrt(x).at[0].set(3.0), X),
+    "dynamic update": (lambda x: pl.lax.dynamic_update_slice(jnp.sqrt(x), np.ones(1, np.float32), (np.int32(0),)), X),
+    "segment_sum": (lambda x: pl.ops.segment_sum(jnp.sqrt(x), np.array([2, 0, 1]), 2), X),
+    "concatenate": (lambda x: jnp.concatenate([jnp.sqrt(x), x])[1:], X),
+    "pad": (lambda x: jnp.pad(jnp.sqrt(x), 1)[2:], X),
+    "negative pad": (lambda x: pl.lax.pad(jnp.sqrt(x), np.float32(0), [(-1, 0, 0)]), X),
+    "sum where": (lambda x: jnp.sum(jnp.log(x), where=x > 0), X),
+    "max where": (lambda x: jnp.max(jnp.log(x), where=x > 0, initial=-1), X),
+    "var where": (lambda x: jnp.var(jnp.log(x), where=x > 0), X),
+    "prod where": (lambda x: jnp.prod(jnp.log(x + 1) / x, where=x > 0), X),
+    "logsumexp where": (lambda x: pl.nn.logsumexp(x, where=OFF), np.float32([np.inf, 1, 1000])),
+    "masked softmax of log": (masked_softmax, X),
+    "softmax where": (lambda x: pl.nn.softmax(jnp.log(x), where=x > 0), X),
+    "padded rows": (lambda w: jnp.where(~ROWS, PADDED @ w, 0), np.ones((2, 3), np.float32)),
+    "padded rows of layers": (lambda w: jnp.where(~ROWS, layers(w, PADDED), 0), np.ones((2, 2), np.float32)),
+    "columns": (lambda x: jnp.where(OFF, X @ (jnp.ones((3, 1)) / x), 0), X),
+    "einsum": (lambda x: jnp.where(ROWS, jnp.einsum("ij,kj->ik", 1 / x, PADDED[::2]), 0), POINTS),
+    "cumsum": (lambda x: jnp.where(OFF, jnp.cumsum(jnp.log(x)[::-1])[::-1], 0), X),
+    "convolve": (lambda x: jnp.convolve(jnp.log(x), np.ones(2, np.float32))[2:], X),
+    "pooling": (lambda x: pl.lax.reduce_window(jnp.sqrt(x), 0.0, pl.lax.add, (2,), (1,), "VALID")[1:], X),
+    "solve": (lambda a: jnp.where(np.array([[False], [True]]), jnp.linalg.solve(a, np.ones((2, 2, 1), np.float32))[..., 0], 0), BLOCKS),
+    "triangular solve": (lambda a: jnp.where(np.array([[[False]], [[True]]]), pl.lax.linalg.triangular_solve(a, a, left_side=True), 0), BLOCKS),
+    "sort": (lambda x: jnp.sort(jnp.sqrt(x))[1:], X),
+    "reshape and transpose": (lambda x: jnp.log(x).T[:, ::-1].reshape(6)[:4], np.float32([[1, 2, 0], [3, 4, 0]])),
+    "checkpoint": (lambda x: jnp.where(x > 0, pl.checkpoint(lambda x: jnp.sin(jnp.log(x)))(x), 0), X),
+    "custom_jvp": (lambda x: jnp.where(x > 0, own_log(x), 0), X),
+    "a program's zeros": (lambda x: jnp.sum(jnp.stack([jnp.log(x), jnp.zeros(3)]), 0)[1:], X),
+    "complex": (lambda x: jnp.where(x > 0, jnp.abs(jnp.log(x + 0j)), 0), np.float32([0, 2, 4])),
+}  # fmt: skip
+"""Functions of which no selected element is singular, and the point."""
+
+
+def total(function: Callable[..., Any], *weights: float) -> Callable[..., Any]:
+    """The sum of what `function` gives, element by element times different numbers."""
+
+    def summed(*arguments: Any) -> Any:
+        values = function(*arguments)
+        return jnp.sum(
+            values * (np.arange(values.size, dtype=np.float32).reshape(values.shape) + 1)
+        )
+
+    return summed
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_not_selected_makes_no_nan(name: str) -> None:
+    function, x = CASES[name]
+    expected = np.asarray(pl.jacfwd(total(function))(x))
+    assert np.all(np.isfinite(expected))
+    with pl.masked_gradients():
+        np.testing.assert_allclose(pl.grad(total(function))(x), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["nested", "scan, input", "cond of a batch", "padded rows of layers", "set", "checkpoint"],
+)
+def test_compiled_gradients_are_the_same(name: str) -> None:
+    function, x = CASES[name]
+    with pl.masked_gradients():
+        at_once = pl.grad(total(function))(x)
+        np.testing.assert_allclose(pl.jit(pl.grad(total(function)))(x), at_once, rtol=1e-5)
+        both = pl.vmap(pl.grad(total(function)))(np.stack([x, x]))
+    np.testing.assert_allclose(both, [at_once] * 2, rtol=1e-5)
+
+
+def test_masks_go_through_a_backward_function_of_the_user() -> None:
+    with pl.masked_gradients():
+        gradient = pl.grad(lambda x: jnp.sum(jnp.where(x > 0, log_with_backward(x), 0)))(X)
+    assert gradient.tolist() == [0, 1, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("backward", "expected"),
+    [
+        (lambda x, ct: (jnp.exp(ct) / x,), [np.inf, np.e, np.e / 4]),
+        (lambda x, ct: (jnp.where(ct == 0, 7.0, ct / x),), [7, 1, 0.25]),
+        (lambda x, ct: (jnp.cos(ct) * x + 1,), [1, 1 + np.cos(1), 1 + 4 * np.cos(1)]),
+        (lambda x, ct: (x / ct,), [np.nan, 1, 4]),
+    ],
+)
+def test_what_is_not_linear_ends_the_mask(backward: Any, expected: list[float]) -> None:
+    @pl.custom_vjp
+    def identity(x: Any) -> Any:
+        return x
+
+    identity.defvjp(lambda x: (x, x), backward)
+    with pl.masked_gradients():
+        gradient = pl.grad(lambda x: jnp.sum(jnp.where(x > 0, identity(x), 0)))(X)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6)
+
+
+def test_backward_functions_may_look_at_values() -> None:
+    @pl.custom_vjp
+    def doubled(x: Any) -> Any:
+        return 2 * x
+
+    doubled.defvjp(
+        lambda x: (2 * x, None), lambda _, ct: (2 * ct if float(ct) > 0 else -np.asarray(ct),)
+    )
+    with pl.masked_gradients():
+        assert pl.grad(doubled)(1.0) == 2
+
+
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [
+        (lambda x: jnp.linalg.norm(x), np.zeros(2, np.float32)),
+        (lambda x: jnp.sqrt(x[0]) ** 2 + x[1], np.zeros(2, np.float32)),
+        (lambda x: jnp.where(x >= 0, jnp.log(x) * x, 0).sum(), np.zeros(2, np.float32)),
+        (lambda x: jnp.where(x == 0, x * np.float32(np.inf), 0).sum(), np.zeros(2, np.float32)),
+        (lambda x: jnp.exp(jnp.log(x)).sum(), np.zeros(2, np.float32)),
+    ],
+)
+def test_what_is_selected_stays_what_it_is(function: Any, x: Any) -> None:
+    expected = pl.grad(function)(x)
+    with pl.masked_gradients():
+        np.testing.assert_array_equal(pl.grad(function)(x), expected)
+
+
+def test_a_zero_that_arithmetic_made_is_no_structural_one() -> None:
+    with pl.masked_gradients():
+        second = pl.grad(pl.grad(lambda x: x * x * jnp.log(x)))(1.0)
+        kept = pl.grad(lambda x: jnp.sum(x * np.float32([0, 1]) / np.float32([0, 1])))(
+            np.ones(2, np.float32)
+        )
+    assert second == 3
+    assert np.isnan(kept[0])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sqrt",
+        "nested",
+        "scan, input",
+        "padded rows",
+        "cond of a batch",
+        "custom_jvp",
+        "power",
+        "slice",
+    ],
+)
+def test_second_derivatives(name: str) -> None:
+    function, x = CASES[name]
+    function = total(function)
+    x = X if x.shape == (3,) else x
+    expected = pl.jacfwd(pl.jacfwd(function))(x)
+    assert np.all(np.isfinite(expected))
+    with pl.masked_gradients():
+        for second in (
+            pl.jacrev(pl.grad(function)),
+            pl.hessian(function),
+            pl.jacrev(pl.jacfwd(function)),
+        ):
+            np.testing.assert_allclose(second(x), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_every_way_to_reverse_mode() -> None:
+    f = CASES["log"][0]
+    expected = np.diag([0, 1, 0.25])
+    with pl.masked_gradients():
+        np.testing.assert_allclose(pl.jacrev(f)(X), expected)
+        _, backward = pl.vjp(f, X)
+        np.testing.assert_allclose(backward(np.ones(3, np.float32))[0], [0, 1, 0.25])
+        _, linear = pl.linearize(f, X)
+        transposed = pl.linear_transpose(linear, X)
+        np.testing.assert_allclose(transposed(np.ones(3, np.float32))[0], [0, 1, 0.25])
+        value, gradient = pl.value_and_grad(lambda x: f(x).sum())(X)
+    assert np.isfinite(value)
+    np.testing.assert_allclose(gradient, [0, 1, 0.25])
+
+
+def test_unit_vectors_are_masks_of_jacrev() -> None:
+    with pl.masked_gradients():
+        np.testing.assert_array_equal(
+            pl.jacrev(jnp.sqrt)(np.float32([0, 1])), [[np.inf, 0], [0, 0.5]]
+        )
+
+
+def test_the_option_belongs_to_the_traced_program() -> None:
+    gradient = pl.jit(pl.grad(lambda x: jnp.where(x > 0, jnp.sqrt(x), 0)))
+    assert np.isnan(gradient(0.0))
+    with pl.masked_gradients():
+        assert gradient(0.0) == 0
+    assert np.isnan(gradient(0.0))
+
+
+def test_a_mask_is_made_only_where_something_needs_it() -> None:
+    with pl.masked_gradients():
+        program = pl.make_jaxpr(pl.grad(lambda x: jnp.sum(jnp.where(x > 0, 2 * x, 0))))(X)
+        plain = [eqn.primitive.name for eqn in program.eqns]
+        program = pl.make_jaxpr(pl.grad(lambda x: jnp.sum(jnp.where(x > 0, jnp.log(x), 0))))(X)
+    assert plain.count("select_n") == 2
+    # One in the function, its transpose, and the one behind the division.
+    assert [eqn.primitive.name for eqn in program.eqns].count("select_n") == 3
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_masks_in_shard_map(check_vma: bool) -> None:
+    mesh = pl.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,))
+    x = np.float32([0, 1, 4, 9])
+
+    def per_device(x: Any, w: Any) -> Any:
+        roots = pl.lax.psum(jnp.where(x > 0, jnp.sqrt(x), 0), "i")
+        return jnp.where(x > 0, jnp.log(x) * roots * w, 0)
+
+    sharded = pl.shard_map(
+        per_device, mesh=mesh, in_specs=(P("i"), P()), out_specs=P("i"), check_vma=check_vma
+    )
+    whole = lambda x, w: jnp.where(
+        x > 0, jnp.log(x) * jnp.sum(jnp.where(x > 0, jnp.sqrt(x), 0)) * w, 0
+    )
+    expected = pl.jacfwd(lambda x, w: whole(x, 1 / w).sum(), (0, 1))(x, 2.0)
+    with pl.masked_gradients():
+        for gradient in (pl.grad, lambda f, n: pl.jit(pl.grad(f, n))):
+            found = gradient(lambda x, w: sharded(x, 1 / w).sum(), (0, 1))(x, 2.0)
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_masks_are_laid_out_as_their_values() -> None:
+    mesh = pl.make_mesh((4,), ("i",), axis_types=(AxisType.Explicit,))
+    x = np.arange(16, dtype=np.float32).reshape(4, 4)
+    function = lambda x, w: jnp.sum(jnp.where(x > 3, jnp.log(x) @ w, 0))
+    w = np.ones((4, 4), np.float32)
+    expected = pl.jacfwd(function, (0, 1))(x, w)
+    with pl.set_mesh(mesh), pl.masked_gradients():
+        laid_out = pl.device_put(x, NamedSharding(mesh, P("i", None)))
+        by_x, by_w = pl.jit(pl.grad(function, (0, 1)))(laid_out, w)
+        assert pl.typeof(by_x).sharding.spec == P("i", None)
+    np.testing.assert_allclose(by_x, expected[0], rtol=1e-5)
+    assert not np.any(np.isfinite(expected[1][0])) or np.all(np.isfinite(by_w))
+
+
+def test_references() -> None:
+    def function(x: Any) -> Any:
+        total = pl.new_ref(jnp.zeros(3))
+
+        def step(i: Any, _: Any) -> None:
+            total[...] += jnp.where(x > 0, jnp.log(x), 0) * i
+
+        pl.lax.fori_loop(0, 3, step, None)
+        return jnp.sum(total[...])
+
+    with pl.masked_gradients():
+        np.testing.assert_allclose(pl.grad(function)(X), [0, 3, 0.75])
+
+
+def test_linear_calls_are_dead_where_all_of_their_cotangent_is() -> None:
+    scaled = functools.partial(
+        pl.custom_derivatives.linear_call, lambda r, x: x / r, lambda r, ct: ct / r
+    )
+    with pl.masked_gradients():
+        dead = pl.grad(lambda x: jnp.where(False, scaled(0.0, x), x))(1.0)
+        alive = pl.grad(lambda x: jnp.where(True, scaled(2.0, x), x))(1.0)
+    assert (dead, alive) == (1, 0.5)

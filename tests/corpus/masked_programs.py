@@ -1,0 +1,179 @@
+"""Random programs whose branches and masks leave singular points out, and the law of masked gradients.
+
+Reverse mode with masks gives what forward mode gives wherever that is finite, and what reverse mode without masks gives
+wherever that is finite. That needs no expected values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pellucid as pl
+import pellucid.numpy as jnp
+
+SHAPE = 3, 4
+SINGULAR: dict[str, Any] = {
+    "sqrt": jnp.sqrt,
+    "log": jnp.log,
+    "1/x": lambda x: 1 / x,
+    "arcsin": jnp.arcsin,
+    "arctanh": jnp.arctanh,
+    "x**.5": lambda x: x**0.5,
+    "x**-1.5": lambda x: x**-1.5,
+    "sinc": lambda x: jnp.sin(x) / x,
+    "exp(1/x)": lambda x: jnp.exp(1 / x),
+    "exp(99x)": lambda x: jnp.exp(99 * x),
+    "sqrt(x*x)": lambda x: jnp.sqrt(x * x),
+    "arctan2": lambda x: jnp.arctan2(x, x * 0),
+    "log log": lambda x: jnp.log(jnp.log(x)),
+    "x log x": lambda x: x * jnp.log(x),
+}
+"""Functions with points at which the value or a derivative is not finite."""
+SMOOTH: dict[str, Any] = {
+    "sin": jnp.sin,
+    "tanh": jnp.tanh,
+    "x*x": lambda x: x * x,
+    "0": lambda x: jnp.zeros_like(x),
+    "x": lambda x: x,
+    "2-x": lambda x: 2 - x,
+}
+
+
+@pl.custom_jvp
+def own_log(x: Any) -> Any:
+    return jnp.log(x)
+
+
+own_log.defjvps(lambda t, y, x: t / x)
+
+
+def drawn_mask(draw: np.random.Generator, x: Any) -> tuple[Any, str]:
+    """Which elements of `x` are chosen: by value, by row, by column, or some."""
+    kind = draw.integers(5)
+    bound = float(draw.choice([-0.5, 0, 0.5, 1]))
+    if kind < 2:
+        return x > bound, f"x > {bound}"
+    if kind == 2:
+        rows = draw.integers(0, 2, SHAPE[0]).astype(bool)
+        return jnp.broadcast_to(rows[:, None], SHAPE), "rows"
+    if kind == 3:
+        return jnp.broadcast_to(draw.integers(0, 2, SHAPE[1]).astype(bool), SHAPE), "columns"
+    return draw.integers(0, 2, SHAPE).astype(bool), "some"
+
+
+def make(seed: int) -> tuple[Any, tuple[Any, Any], str]:
+    """(a function of two arrays that gives a number, its arguments, text), drawn by `seed`."""
+    draw = np.random.default_rng(seed)
+    points = np.array([-1, -0.5, 0, 0, 0.25, 0.5, 1, 1, 2], np.float32)
+    x, w = (draw.choice(points, shape) for shape in (SHAPE, (4, 4)))
+    if seed % 5 == 0:
+        x[draw.integers(3), draw.integers(4)] = draw.choice([np.nan, np.inf])
+    steps = [
+        _step(np.random.default_rng(s)) for s in draw.integers(1 << 30, size=draw.integers(2, 6))
+    ]
+    last = draw.integers(0, 2, SHAPE).astype(bool)
+    weights = draw.choice(np.array([-2, 0.5, 1, 3], np.float32), SHAPE)
+
+    def function(x: Any, w: Any) -> Any:
+        for step, _ in steps:
+            x = step(x, w)
+        return jnp.sum(jnp.where(last, x, 0) * weights)
+
+    return function, (jnp.asarray(x), jnp.asarray(w)), "; ".join(text for _, text in steps)
+
+
+def _step(draw: np.random.Generator) -> tuple[Any, str]:
+    singular, smooth = str(draw.choice([*SINGULAR])), str(draw.choice([*SMOOTH]))
+    f, g = SINGULAR[singular], SMOOTH[smooth]
+    seed, kind = int(draw.integers(1 << 30)), int(draw.integers(18))
+    mask_of = lambda x: drawn_mask(np.random.default_rng(seed), x)[0]
+    choice = drawn_mask(np.random.default_rng(seed), np.zeros(SHAPE, np.float32))[1]
+    chosen = lambda x: jnp.where(mask_of(x), f(x), g(x))
+
+    def row_by_row(x: Any, w: Any) -> Any:
+        def body(carry: Any, row: Any) -> tuple[Any, Any]:
+            new = jnp.where(row > 0.25, f(row) + carry, jnp.sin(carry))
+            return new, jnp.where(carry > 0, f(carry), row)
+
+        return pl.lax.scan(body, x[0] * 0.5, x)[1]
+
+    def counted(x: Any, w: Any) -> Any:
+        return pl.lax.fori_loop(0, 3, lambda i, c: jnp.where((c > 0.25) & (i < 2), f(c), g(c)), x)
+
+    branch = lambda e: pl.lax.cond(e > 0.25, f, g, e)
+    steps: list[tuple[str, Any]] = [
+        (f"where({choice}, {singular}, {smooth})", lambda x, w: chosen(x)),
+        (f"where({choice}, {singular}, {smooth}) again", lambda x, w: chosen(jnp.sin(chosen(x)))),
+        (f"where({choice}, {singular} @ w, {smooth})", lambda x, w: jnp.where(mask_of(x), f(x) @ w, g(x))),
+        (f"where({choice}, w @ {singular})", lambda x, w: jnp.where(mask_of(x), (w @ f(x).T).T, g(x))),
+        (f"where({choice}, x @ {singular}(w))", lambda x, w: jnp.where(mask_of(x), x @ f(w), g(x))),
+        (f"scan of {singular}", row_by_row),
+        (f"loop of {singular}, {smooth}", counted),
+        (f"vmap of cond of {singular}, {smooth}", lambda x, w: pl.vmap(pl.vmap(branch))(x)),
+        (f"jit of where({choice}, {singular}, {smooth})", lambda x, w: pl.jit(chosen)(x)),
+        (f"checkpoint of where({choice}, {singular})", lambda x, w: pl.checkpoint(chosen)(x)),
+        (f"slices of {singular}", lambda x, w: jnp.concatenate([f(x)[:1], g(x)[1:]])),
+        (f"gather of {singular}", lambda x, w: jnp.pad(f(x)[np.array([2, 0])], ((0, 1), (0, 0)))),
+        (f"{singular} set", lambda x, w: f(x).at[:, np.array([1, 2])].set(g(x)[:, :2])),
+        (f"sum of {singular} where {choice}", lambda x, w: x + jnp.sum(f(x), 1, where=mask_of(x), keepdims=True)),
+        (f"cumsum of {singular}", lambda x, w: jnp.where(mask_of(x), jnp.cumsum(f(x)[:, ::-1], 1), g(x))),
+        (f"sort of {singular}", lambda x, w: jnp.where(mask_of(x), jnp.sort(f(x), 1), g(x))),
+        (f"own log where {choice}", lambda x, w: jnp.where(mask_of(x), own_log(x), g(x))),
+        (f"norm of rows where {choice}", lambda x, w: jnp.where(mask_of(x), jnp.sqrt(jnp.sum(x * x, 1, keepdims=True)) / x, g(x))),
+    ]  # fmt: skip
+    text, step = steps[kind]
+    return step, text
+
+
+def derivatives(seed: int, function: Any, arguments: Any) -> dict[str, dict[str, Any]]:
+    """By composition the derivative in forward, in plain, and in masked reverse mode; `seed` chooses compositions."""
+    at = lambda f: (pl.jit(f) if seed % 8 == 1 else f)(*arguments)
+    twice = lambda x, w: jnp.sum(pl.vmap(function)(jnp.stack([x, x]), jnp.stack([w, w]))) / 2
+    gradient = pl.grad(function, (0, 1))
+    pair = lambda x, w: [y[1] for y in pl.vmap(gradient)(jnp.stack([x, x]), jnp.stack([w, w]))]
+    further = {1: {"vmap of grad": pair}, 2: {"grad of vmap": pl.grad(twice, (0, 1))}}
+    ways = {"grad": gradient, **further.get(seed % 5, {})}
+    found = _found(at, pl.jacfwd(function, (0, 1)), ways)
+    if seed % 5 == 3:
+        of_x = lambda x, w: pl.jacfwd(pl.jacfwd(function))(x, w)
+        ways = {
+            "reverse of reverse": pl.jacrev(pl.grad(function)),
+            "forward of reverse": pl.jacfwd(pl.grad(function)),
+            "reverse of forward": pl.jacrev(pl.jacfwd(function)),
+        }
+        name = [*ways][seed // 5 % 3]
+        found |= _found(at, of_x, {name: ways[name]})
+    return found
+
+
+def _found(at: Any, forward: Any, ways: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    forward = _flat(at(forward))
+    found = {}
+    for name, way in ways.items():
+        found[name] = {"forward": forward, "plain": _flat(at(way))}
+        with pl.masked_gradients():
+            found[name]["masked"] = _flat(at(way))
+    return found
+
+
+def _flat(tree: Any) -> Any:
+    return np.concatenate([np.ravel(x) for x in pl.tree.leaves(tree)]).astype(float)
+
+
+def problems(seed: int) -> list[str]:
+    """A line for each way in which the derivatives of the program of `seed` break the law."""
+    function, arguments, text = make(seed)
+    lines = []
+    for name, values in derivatives(seed, function, arguments).items():
+        masked = values["masked"]
+        for expected in ("forward", "plain"):
+            right = values[expected]
+            finite = np.isfinite(right)
+            scale = max([1.0, *np.abs(right[finite])])
+            if not np.all(np.isclose(masked, right, rtol=2e-3, atol=1e-3 * scale)[finite]):
+                lines.append(
+                    f"seed {seed}: masked {name} is not {expected}: {text}\n{masked}\n{right}"
+                )
+    return lines
