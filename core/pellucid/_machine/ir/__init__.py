@@ -1,5 +1,8 @@
 """The program and its types: avals, primitives, jaxprs; their text, checker and rewriting."""
 
+# Imported for other folders.
+# pyright: reportUnusedImport=false
+
 from .avals import (
     AbstractRef,
     AbstractToken,

@@ -114,7 +114,7 @@ class ShapedArray(AbstractValue):
             raise TypeError("len() of a 0-dimensional array")
         return self.shape[0]
 
-    def str_short(self, short_dtypes=False):
+    def str_short(self, short_dtypes: bool = False) -> str:
         is_short = short_dtypes or self.dtype == dtypes.float0
         name = dtypes.short_name(self.dtype) if is_short else self.dtype.name
         space = f"<{self.memory_space}>" if self.memory_space is not None else ""
@@ -179,7 +179,7 @@ class ShapedArray(AbstractValue):
         if "sharding" in changes:
             shape = changes.get("shape", self.shape)
             changes["shown_sharding"] = _shown_part(changes.pop("sharding"), shape)
-        fields = {
+        fields: dict[str, Any] = {
             "shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type,
             "shown_sharding": self.shown_sharding, "memory_space": self.memory_space,
             "varying": self.varying,
@@ -323,7 +323,7 @@ class AbstractRef(AbstractValue):
     methods: ClassVar[dict[str, Any]] = {}
     """Methods of traced references, by name."""
 
-    def str_short(self, short_dtypes=False):
+    def str_short(self, short_dtypes: bool = False) -> str:
         return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
 
     def __reduce__(self) -> Any:
@@ -395,7 +395,7 @@ class AbstractToken(AbstractValue):
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"a token has no `{name}`: it orders effects, and is no array.")
 
-    def str_short(self, short_dtypes=False):
+    def str_short(self, short_dtypes: bool = False) -> str:
         return "Tok"
 
     def tangent(self):

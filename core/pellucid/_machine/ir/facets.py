@@ -114,7 +114,7 @@ class LaidOut(Placed):
         """The layout that was asked for, where the params hold one, by default as `out_sharding` or `sharding`."""
         return params.out_sharding if hasattr(params, "out_sharding") else params.sharding
 
-    def placed(self, params):
+    def placed(self, params: Any) -> tuple[NamedSharding, ...]:
         layout = self.out_sharding(params)
         return () if layout is None else (layout,)
 

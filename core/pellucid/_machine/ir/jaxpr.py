@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from pellucid._machine.base import Names, ScopeStack
 from pellucid._machine.base.late import late
+from pellucid._machine.base.narrowing import is_dict, is_list_or_tuple
 
 from .avals import AbstractRef, AbstractValue
 from .effects import Effects, StateEffect, no_effects
@@ -433,8 +434,8 @@ def subjaxprs(params: Any) -> list[Jaxpr]:
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
     """
     programs: list[Jaxpr] = []
-    for value in params.values() if isinstance(params, dict) else params:
-        for item in value if isinstance(value, (tuple, list)) else (value,):
+    for value in params.values() if is_dict(params) else params:
+        for item in value if is_list_or_tuple(value) else (value,):
             if isinstance(item, ClosedJaxpr):
                 programs.append(item.jaxpr)
             elif isinstance(item, Jaxpr):

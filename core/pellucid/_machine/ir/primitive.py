@@ -201,7 +201,7 @@ class Primitive(Interpreted, Generic[P]):
         """Where what is compiled for `params` is remembered, with which it goes; None for params that refer to nothing."""
         return None
 
-    dead_code: Callable[[list[bool], Equation], tuple[list[bool], Any]] | None = None
+    dead_code: Callable[..., tuple[list[bool], Any]] | None = None
     """A rule (used results, equation) -> (used operands, the equation that remains or None); None where the equation
     needs all operands.
     """
@@ -220,7 +220,7 @@ class Primitive(Interpreted, Generic[P]):
         varying = [aval.varying for aval in avals if type(aval) is ShapedArray and aval.varying]
         if not varying:
             return results
-        axes = frozenset().union(*varying)
+        axes = frozenset[str]().union(*varying)
         return [r.update(varying=axes) if type(r) is ShapedArray else r for r in results]
 
     def _laid_out(self, avals: Avals, results: Results, params: P) -> Sequence[AbstractValue]:
@@ -272,7 +272,7 @@ class HigherOrderPrimitive(Primitive[P]):
     running_program = ""
     """Where it has no `slots`: place of the one program that it runs, `field[name]`; others serve transformations alone."""
 
-    def types(self, avals, params):
+    def types(self, avals: Avals, params: P) -> tuple[tuple[AbstractValue, ...], Effects]:
         return tuple(self.abstract_eval(avals, params)), self.effects(avals, params)
 
     def slots(self, params: P) -> Slots | None:
@@ -302,16 +302,16 @@ class OneProgramPrimitive(HigherOrderPrimitive[P]):
         """The program."""
         return getattr(params, self.program_field)
 
-    def abstract_eval(self, avals, params):
+    def abstract_eval(self, avals: Avals, params: P) -> Sequence[AbstractValue]:
         return self.program(params).out_avals
 
-    def effects(self, avals, params):
+    def effects(self, avals: Avals, params: P) -> Effects:
         return self.program(params).effects
 
-    def slots(self, params):
+    def slots(self, params: P) -> Slots:
         return call_slots(self.program(params))
 
-    def lower(self, ctx, operands, params):
+    def lower(self, ctx: Any, operands: Operands, params: P) -> Results:
         return ctx.inline(self.program(params).jaxpr, (), operands)
 
 

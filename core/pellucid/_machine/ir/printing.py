@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid._machine.base import dtypes, source, strict_zip
+from pellucid._machine.base.narrowing import is_dtype, is_frozenset, is_tuple
 from pellucid._machine.base.pretty import Break, Doc, Group, Mark, Nest, concat, join, layout
 
 from .facets import Shown
@@ -113,7 +114,7 @@ class _Printer:
     name_stack: bool = False
     equation_ids: bool = False
     shapes: bool = True
-    shared: dict[Jaxpr, str] = field(default_factory=dict)
+    shared: dict[Jaxpr, str] = field(default_factory=dict[Jaxpr, str])
     """The names of programs that occur more than once."""
 
     def whole(self, program: Jaxpr | ClosedJaxpr) -> Doc:
@@ -199,7 +200,7 @@ class _Printer:
             self.names.suggest(atom, result)
 
     def comment(self, equation: Equation) -> str:
-        notes = []
+        notes: list[str] = []
         if self.equation_ids:
             notes.append(f"e{equation.id}")
         if self.name_stack and equation.scope is not None:
@@ -220,7 +221,11 @@ class _Printer:
         """A param's value."""
         if isinstance(value, (Jaxpr, ClosedJaxpr)):
             return self.jaxpr(value.jaxpr if isinstance(value, ClosedJaxpr) else value)
-        if type(value) is tuple and any(isinstance(v, (Jaxpr, ClosedJaxpr)) for v in value):
+        if (
+            is_tuple(value)
+            and type(value) is tuple
+            and any(isinstance(v, (Jaxpr, ClosedJaxpr)) for v in value)
+        ):
             inner = join(Break(), [self.value(v) for v in value])
             return Group(concat("(", Nest(2, concat(Break(""), inner)), Break(""), ")"))
         return param_text(value)
@@ -238,7 +243,7 @@ def param_text(value: Any) -> str:
     """A param's value in one line."""
     if isinstance(value, np.dtype):
         return value.name
-    if isinstance(value, frozenset) and value:
+    if is_frozenset(value) and value:
         # In an order that does not change from run to run.
         return f"frozenset({{{', '.join(sorted(map(repr, value)))}}})"
     if callable(value) and hasattr(value, "__name__"):
@@ -250,7 +255,7 @@ def literal_text(literal: Literal) -> str:
     """The value of a literal, as its dtype rounds it."""
     value = literal.val
     dtype = getattr(literal.aval, "dtype", None)
-    if isinstance(dtype, np.dtype):
+    if is_dtype(dtype):
         value = np.asarray(value, dtype)
         if dtype.kind in "biufc":
             return str(value.item())

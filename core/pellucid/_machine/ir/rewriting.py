@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from pellucid._machine.base import strict_zip
+from pellucid._machine.base.narrowing import is_tuple
 
 from .avals import AbstractValue
 from .jaxpr import Atom, ClosedJaxpr, DropVar, Equation, Jaxpr, Var
@@ -106,7 +107,7 @@ def without_forwarded(
     programs: tuple[ClosedJaxpr, ...],
 ) -> tuple[tuple[ClosedJaxpr, ...], list[int | None]]:
     """The programs without results that are the same input in all of them, and for each result that input or None."""
-    places = []
+    places: list[list[int | None]] = []
     for program in programs:
         positions: dict[Any, int] = {v: i for i, v in enumerate(program.jaxpr.invars)}
         places.append([positions.get(a) for a in program.jaxpr.outvars])
@@ -193,7 +194,7 @@ def with_programs(params: Any, change: Callable[[Jaxpr], Jaxpr]) -> Any:
     if isinstance(params, ClosedJaxpr):
         jaxpr = change(params.jaxpr)
         return params if jaxpr is params.jaxpr else ClosedJaxpr(jaxpr, params.consts)
-    if isinstance(params, tuple):
+    if is_tuple(params):
         items = [with_programs(x, change) for x in params]
         return type(params)(*items) if hasattr(params, "_fields") else tuple(items)
     return params

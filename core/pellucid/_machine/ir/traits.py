@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from pellucid._machine.base.narrowing import is_tuple
+
 from .avals import ShapedArray
 
 Kind: TypeAlias = Literal[
@@ -87,7 +89,7 @@ class Traits:
         """`passive` as positions among so many operands."""
         if self.passive != "others":
             return self.passive
-        linear = self.linear if isinstance(self.linear, tuple) else ()
+        linear = self.linear if is_tuple(self.linear) else ()
         return tuple([i for i in range(n_operands) if i not in linear])
 
     def counts(

@@ -1,5 +1,8 @@
 """Setting and asking for the current mesh of a thread."""
 
+# What users pass is checked, whatever the annotations say.
+# pyright: reportUnnecessaryIsInstance=false
+
 from __future__ import annotations
 
 from collections.abc import Iterator

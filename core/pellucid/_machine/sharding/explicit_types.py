@@ -260,12 +260,12 @@ def rule_of(factors: Sequence[Any]) -> FactorRule:
     ((('i',), ('k',)), (('k',),))
     """
     operands, results, *sizes = factors
-    marks = {}
+    marks: dict[str, str] = {}
 
     def parsed(word: str) -> Names:
         if word == "1":
             return ()
-        names = []
+        names: list[str] = []
         for text in word.strip("()").split():
             match = _FACTOR.fullmatch(text)
             if match is None:
@@ -310,7 +310,7 @@ class ShardedOperation(NamedTuple):
         unreduced = self.unreduced()
         reduced = self.reduced(unreduced)
         axes = self.axes_of_factors()
-        specs = []
+        specs: list[PartitionSpec] = []
         for dims, shape in strict_zip(self.rule.results, shapes):
             entries = [self.joined(factors, axes, shape) for factors in dims]
             for dim, (entry, size) in enumerate(strict_zip(entries, shape)):
@@ -451,7 +451,8 @@ class ShardedOperation(NamedTuple):
 
     def summed_axes(self) -> AxisSet | None:
         """The mesh axes that cut reduced factors; None where operands cut one of these differently."""
-        axes, result_factors = {}, self.result_factors
+        axes: dict[str, AxisNames] = {}
+        result_factors = self.result_factors
         for dims, operand in strict_zip(self.rule.operands, self.operands):
             for factors, part in strict_zip(dims, operand.spec.axes_per_dim):
                 if len(factors) != 1 or "!" in self.rule.marks.get(factors[0], ""):

@@ -7,11 +7,18 @@ from typing import NamedTuple
 import numpy as np
 
 from pellucid._machine.base import Shape, cached, strict_zip
-from pellucid._machine.xla.shardings import MANUAL, MAXIMAL, REPLICATED, UNREDUCED, HloSharding
+from pellucid._machine.xla.shardings import (
+    MANUAL,
+    MAXIMAL,
+    REPLICATED,
+    UNREDUCED,
+    HloSharding,
+    OpSharding,
+)
 
 from .errors import PartitionSpecError, ShardingError
 from .mesh import AnyMesh, AxisType
-from .partition_spec import PartitionSpec, rank_error
+from .partition_spec import AxisName, PartitionSpec, rank_error
 
 
 @cached(4096)
@@ -33,7 +40,7 @@ def hlo_sharding_of_spec(mesh: AnyMesh, spec: PartitionSpec, ndim: int) -> HloSh
                 do=f"Inside shard_map values are already the parts along {axis!r}: leave it out.",
             )
     # Axes along which devices hold the same tile, by how they share it, in the order of the compiler.
-    kinds = {MANUAL: [], UNREDUCED: [], REPLICATED: []}
+    kinds: dict[OpSharding.Type, list[AxisName]] = {MANUAL: [], UNREDUCED: [], REPLICATED: []}
     for axis, axis_type in mesh.axis_type_by_name.items():
         if axis not in spec.axis_names:
             is_manual = axis_type is AxisType.Manual
@@ -74,15 +81,16 @@ class Tiles(NamedTuple):
 
     def indices(self, shape: Shape) -> list[tuple[slice, ...]]:
         """For each device the slices that it holds of a value of `shape`, which the counts divide."""
-        slices = [
+        slices: list[list[slice]] = [
             [slice(i * size // count, (i + 1) * size // count) for i in range(count)]
             if count > 1
             else [slice(None)]
             for size, count in strict_zip(shape, self.counts)
         ]
+        positions: list[list[int]] = self.positions.tolist()
         return [
             tuple([of_dim[i] for of_dim, i in strict_zip(slices, position)])
-            for position in self.positions.tolist()
+            for position in positions
         ]
 
 
@@ -117,7 +125,7 @@ def tiles_of(sharding: HloSharding, ndim: int, num_devices: int) -> Tiles:
     by_device[devices] = np.stack(np.unravel_index(np.arange(len(devices)), dims), axis=1)
     padding = ndim - len(counts)
     same = np.zeros(len(devices), np.int64)
-    group = {}
+    group: dict[OpSharding.Type, np.ndarray] = {}
     for i, kind in enumerate(kinds, start=len(counts)):
         group[kind] = group.get(kind, same) * dims[i] + by_device[:, i]
     return Tiles(
@@ -152,7 +160,7 @@ def spec_of_hlo_sharding(sharding: HloSharding, mesh: AnyMesh, ndim: int) -> Par
     if len(columns) != mesh.size:
         return None
     by_coordinates = columns.reshape(*mesh.axis_sizes, ndim + 2)
-    strides = [[] for _ in range(ndim + 2)]
+    strides: list[list[tuple[int, AxisName]]] = [[] for _ in range(ndim + 2)]
     for i, (axis, size) in enumerate(mesh.shape_tuple):
         neighbour = tuple(int(i == j) for j in range(len(mesh.axis_sizes)))
         moved = np.flatnonzero(by_coordinates[neighbour]) if size > 1 else ()

@@ -1,5 +1,8 @@
 """Layout and Format: the order and tiling of a value's elements in memory."""
 
+# What users pass is checked, whatever the annotations say; C++ has the layout under a private name.
+# pyright: reportUnnecessaryIsInstance=false, reportPrivateUsage=false
+
 from __future__ import annotations
 
 import dataclasses

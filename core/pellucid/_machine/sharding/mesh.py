@@ -14,6 +14,7 @@ from typing import Any, NoReturn, Self, TypeAlias
 import numpy as np
 
 from pellucid._machine.base import Ints, Shape, strict_zip
+from pellucid._machine.base.narrowing import is_iterable
 from pellucid._machine.xla import Device, DeviceList
 
 from . import mesh_context
@@ -416,11 +417,11 @@ def _new_mesh(devices: np.ndarray, names: AxisNames, types: tuple[AxisType, ...]
     )
 
 
-def _canonical_axes(caller: str, names, types) -> tuple[AxisNames, tuple[AxisType, ...]]:
+def _canonical_axes(caller: str, names: Any, types: Any) -> tuple[AxisNames, tuple[AxisType, ...]]:
     """Names and types of axes as tuples; by default the compiler decides over each axis."""
     if isinstance(names, str):
         names = (names,)
-    if not isinstance(names, Iterable):
+    if not is_iterable(names):
         raise ShardingArgumentError(
             f"{caller}: `axis_names` is a sequence of names.",
             got=f"axis_names: {type(names).__name__}",

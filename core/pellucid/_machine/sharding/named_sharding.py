@@ -1,10 +1,14 @@
 """NamedSharding: placement by a mesh and a PartitionSpec."""
 
+# C++ and the sharding classes share attributes with private names.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from typing import Any, TypeGuard
 
 from pellucid._machine.base import Shape
+from pellucid._machine.base.narrowing import is_list_or_tuple
 from pellucid._machine.xla import DeviceList, HloSharding
 
 from .errors import PartitionSpecError, ShardingArgumentError, updated
@@ -36,7 +40,8 @@ class NamedSharding(GSPMDSharding):
     (2, 3)
     """
 
-    __slots__ = ("mesh", "spec", "memory_kind", "_internal_device_list", "__weakref__")
+    # A slot in place of the base class's property.
+    __slots__ = ("mesh", "spec", "memory_kind", "_internal_device_list", "__weakref__")  # pyright: ignore[reportIncompatibleMethodOverride]
 
     mesh: AnyMesh
     spec: PartitionSpec
@@ -161,7 +166,7 @@ def sharding_of_tiles(
     return GSPMDSharding(devices, tiles, checked_memory_kind(devices, memory_kind))
 
 
-def _check_types(mesh, spec) -> None:
+def _check_types(mesh: object, spec: object) -> None:
     if not isinstance(mesh, (Mesh, AbstractMesh)):
         raise ShardingArgumentError(
             "NamedSharding: `mesh` is a Mesh or an AbstractMesh.",
@@ -174,7 +179,7 @@ def _check_types(mesh, spec) -> None:
             do="Write PartitionSpec() for a value that is on every device whole."
             if spec is None
             else f"Write PartitionSpec({', '.join(map(repr, spec))})."
-            if isinstance(spec, (tuple, list))
+            if is_list_or_tuple(spec)
             else f"Write PartitionSpec({spec!r}).",
         )
 

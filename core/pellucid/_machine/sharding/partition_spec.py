@@ -1,5 +1,8 @@
 """PartitionSpec: which mesh axes shard which dimension of a value."""
 
+# What users pass is checked, whatever the annotations say.
+# pyright: reportUnnecessaryIsInstance=false
+
 from __future__ import annotations
 
 import functools
@@ -7,10 +10,12 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, TypeAlias, overload
 
+from pellucid._machine.base.narrowing import is_list_or_tuple, is_set, is_tuple
+
 from .errors import DuplicateAxisError, PartitionSpecError, ShardingArgumentError
 from .interning import Interned, InternTable, made
 
-AxisName = Hashable
+AxisName: TypeAlias = Hashable
 AxisNames: TypeAlias = tuple[AxisName, ...]
 AxisSet: TypeAlias = frozenset[AxisName]
 NO_AXES: AxisSet = frozenset()
@@ -30,7 +35,7 @@ class Unconstrained:
 
 UNCONSTRAINED = Unconstrained()
 
-Entry = Any
+Entry: TypeAlias = Any
 """None, `UNCONSTRAINED`, an axis name, or a tuple of axis names, major first."""
 
 
@@ -235,10 +240,10 @@ def _new_spec(entries: tuple[Entry, ...], unreduced: AxisSet, reduced: AxisSet) 
 
 def _canonical_entry(entry: Entry) -> Entry:
     """One spelling for one meaning: a group of no axis is None, a group of one is that axis."""
-    if isinstance(entry, (tuple, list)):
+    if is_list_or_tuple(entry):
         if not entry:
             return None
-        nested = next((axis for axis in entry if isinstance(axis, (tuple, list))), None)
+        nested = next((axis for axis in entry if is_list_or_tuple(axis)), None)
         if nested is not None:
             raise PartitionSpecError(
                 "PartitionSpec: a group of mesh axes holds their names, not groups.",
@@ -258,7 +263,7 @@ def _canonical_entry(entry: Entry) -> Entry:
 def _axes_of_entry(entry: Entry) -> AxisNames:
     if entry is None or entry is UNCONSTRAINED:
         return ()
-    return entry if isinstance(entry, tuple) else (entry,)
+    return entry if is_tuple(entry) else (entry,)
 
 
 def checked_axis_set(caller: str, name: str, axes: object) -> AxisSet:
@@ -266,7 +271,7 @@ def checked_axis_set(caller: str, name: str, axes: object) -> AxisSet:
 
     Raises: ShardingArgumentError for what is no set; PartitionSpecError for a set with None.
     """
-    if not isinstance(axes, (set, frozenset)):
+    if not is_set(axes):
         raise ShardingArgumentError(
             f"{caller}: `{name}` is a set of mesh axes.",
             got=f"{name}: {type(axes).__name__}",

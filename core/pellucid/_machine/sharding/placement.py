@@ -5,6 +5,9 @@ as well. A placement is determined by three facts, which a subclass supplies: `_
 devices in order), `_to_xla_hlo_sharding(ndim)` (which part each one holds) and `memory_kind`.
 """
 
+# C++ and the sharding classes share attributes with private names.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import functools

@@ -4,6 +4,9 @@ A factor names what several dimensions have in common, as an index does in an ei
 factor alike. Source: Shardy, attribute `sdy.op_sharding_rule`.
 """
 
+# What users pass is checked, whatever the annotations say.
+# pyright: reportUnnecessaryIsInstance=false
+
 from __future__ import annotations
 
 import math
@@ -216,7 +219,7 @@ def parse_rule(rule: str, **options: Any) -> SdyShardingRule:
 
 
 def _parsed(text: str, rule: str) -> ArrayMapping:
-    dims = []
+    dims: list[str | CompoundFactor] = []
     for shared, word in _WORD.findall(text):
         if word and word in "()":
             raise ShardingArgumentError(
@@ -226,7 +229,7 @@ def _parsed(text: str, rule: str) -> ArrayMapping:
     return ArrayMapping(*dims)
 
 
-def _check_factor(factor) -> None:
+def _check_factor(factor: object) -> None:
     if not isinstance(factor, str) or not _FACTOR.fullmatch(factor):
         raise ShardingArgumentError(
             "sharding rule: a factor is a letter, followed by letters, digits and underscores.",

@@ -4,6 +4,9 @@ Texts of which compilation makes `sdy` attributes. Equal descriptions of meshes 
 table of symbols.
 """
 
+# C++ and the sharding classes share attributes with private names.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import math
@@ -120,7 +123,7 @@ def axis_texts(mesh: AnyMesh) -> dict[AxisName, str]:
     >>> axis_texts(AbstractMesh((2, 2, 2), ("1", 1, "ä")))
     {'1': '1', 'ä': '%C3%A4', 1: '1_'}
     """
-    texts = {}
+    texts: dict[AxisName, str] = {}
     for name in sorted(mesh.axis_names, key=lambda name: not isinstance(name, str)):
         text = quote(str(name), safe=" /")
         while text in texts.values():

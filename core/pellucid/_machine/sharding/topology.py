@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from pellucid._machine.base import Ints, Shape, strict_zip
 from pellucid._machine.base.late import late
+from pellucid._machine.base.narrowing import is_iterable
 
 from .errors import MeshError, ShardingArgumentError
 from .mesh import AxisName, AxisType, Mesh
@@ -136,7 +137,7 @@ def create_hybrid_device_mesh(
             do="Write 1 for an axis that is only in one of them.",
         )
     key = "process_index" if process_is_granule else "slice_index"
-    granules = {}
+    granules: dict[int, list[Any]] = {}
     for device in _devices_or_default(devices):
         if getattr(device, key, None) is None:
             raise MeshError(
@@ -215,8 +216,8 @@ def _devices_or_default(devices: Devices | None) -> list[Any]:
     return list(late("devices")())
 
 
-def _checked_shape(caller: str, shape) -> Shape:
-    if isinstance(shape, int) or not isinstance(shape, Iterable):
+def _checked_shape(caller: str, shape: Any) -> Shape:
+    if isinstance(shape, int) or not is_iterable(shape):
         raise ShardingArgumentError(
             f"{caller}: the shape of a mesh is a sequence of sizes.",
             got=f"{shape!r} of type {type(shape).__name__}",
@@ -229,11 +230,11 @@ def _checked_shape(caller: str, shape) -> Shape:
 
 
 def _processes_fill_boxes(devices: Grid) -> bool:
-    places = {}
+    places: dict[int, list[tuple[int, ...]]] = {}
     for place, device in np.ndenumerate(devices):
         places.setdefault(device.process_index, []).append(place)
     return all(
-        np.prod(np.max(of_process, axis=0) - np.min(of_process, axis=0) + 1) == len(of_process)
+        math.prod(max(along) - min(along) + 1 for along in zip(*of_process)) == len(of_process)
         for of_process in places.values()
     )
 

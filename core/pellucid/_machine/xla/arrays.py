@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
         __rdivmod__ = __divmod__
 
-    class ArrayImpl(Array, _jax.Array):
+    class ArrayImpl(Array):
         """An array on devices; higher layers give it its other attributes."""
 
         aval: Any
@@ -67,6 +67,10 @@ if TYPE_CHECKING:
         _pjrt_layout: DeviceLayout
         traceback: Any
         weak_type: bool
+        _taken_by: Any
+        """What took its memory, if it was donated."""
+        _memory: Any
+        """Facts about its memory, once somebody asks for them."""
 
         def is_deleted(self) -> bool: ...
         def is_ready(self) -> bool: ...
@@ -87,7 +91,7 @@ else:
     """
     ArrayImpl = _jax.ArrayImpl
 HostBufferSemantics = _jax.HostBufferSemantics
-set_tracer_class = _jax.set_tracer_class
+set_tracer_class: Callable[[type], None] = _jax.set_tracer_class
 
 
 class ExtendedArray(_jax.Array):

@@ -12,7 +12,7 @@ import os
 import sys
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 _CONFLICT = (
     "pellucid and jax can't share one process: both install themselves into jaxlib's array class.\n"
@@ -94,12 +94,35 @@ def with_lookups_answered(names: dict[str, dict[str, Any]], trigger: Callable[[]
 
 install_refuser()
 
+if TYPE_CHECKING:
+
+    class Flag:
+        """A state with a global and a thread-local value, which overrides it."""
+
+        name: str
+        value: Any
+
+        def __init__(
+            self,
+            name: str,
+            value: Any,
+            *,
+            include_in_jit_key: bool = False,
+            include_in_trace_context: bool = False,
+        ) -> None: ...
+        def get_global(self) -> Any: ...
+        def set_global(self, value: Any) -> None: ...
+        def get_local(self) -> Any: ...
+        def set_local(self, value: Any) -> None: ...
+        def swap_local(self, value: Any) -> Any: ...
+
+else:
+    Flag = _jax.config.Config
+
 # The C++ call path reads these three states; they must exist before the first call.
-enable_x64_state = _jax.config.Config(
-    "enable_x64", False, include_in_jit_key=True, include_in_trace_context=True
-)
-disable_jit_state = _jax.config.Config("disable_jit", False)
-post_hook_state = _jax.config.Config("post_hook", None)
+enable_x64_state = Flag("enable_x64", False, include_in_jit_key=True, include_in_trace_context=True)
+disable_jit_state = Flag("disable_jit", False)
+post_hook_state = Flag("post_hook", None)
 _jax.jax_jit.set_enable_x64_state(enable_x64_state)
 _jax.jax_jit.set_disable_jit_state(disable_jit_state)
 _jax.jax_jit.set_post_hook_state(post_hook_state)

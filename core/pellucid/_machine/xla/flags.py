@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from jaxlib import _jax
@@ -12,20 +12,19 @@ from jaxlib import _jax
 from . import bootstrap
 from .pickling import by_name
 
-unset = _jax.config.unset
+Flag = bootstrap.Flag
+unset: Any = _jax.config.unset
 
-trace_context = _jax.config.trace_context
+trace_context: Callable[[], tuple[Any, ...]] = _jax.config.trace_context
 """The values of all flags that change what a function traces to; a key for caches (40 ns)."""
 
 
-def flag(name: str, value: Any, *, in_call_key: bool = False, in_trace_key: bool = False) -> Any:
+def flag(name: str, value: Any, *, in_call_key: bool = False, in_trace_key: bool = False) -> Flag:
     """A flag with a global and a thread-local value: `.value`, `.set_global`, `.set_local`, `.swap_local`."""
-    return _jax.config.Config(
-        name, value, include_in_jit_key=in_call_key, include_in_trace_context=in_trace_key
-    )
+    return Flag(name, value, include_in_jit_key=in_call_key, include_in_trace_context=in_trace_key)
 
 
-class RareFlag(_jax.config.Config):
+class RareFlag(Flag):
     """A flag in the call key that few programs change. All of them together are two entries of that key.
 
     C++ reads, hashes and compares each entry at each call (10 ns). A change takes 1 us.
@@ -68,7 +67,7 @@ _lock = threading.Lock()
 
 
 @contextlib.contextmanager
-def overridden(state: Any, value: Any) -> Iterator[None]:
+def overridden(state: Flag, value: Any) -> Generator[None]:
     """Give a flag `value` in this thread until the block ends."""
     previous = state.swap_local(value)
     try:
@@ -86,5 +85,5 @@ tracing_now = flag("pellucid_tracing_now", None, in_call_key=True)
 transfers_watched = flag("pellucid_transfers_watched", False, in_call_key=True)
 """Whether somebody observes transfers, of which C++ publishes none."""
 
-trace_context_names = _jax.config.trace_context_names
+trace_context_names: Callable[[], Sequence[str]] = _jax.config.trace_context_names
 """Names of the flags in `trace_context()`, in order."""

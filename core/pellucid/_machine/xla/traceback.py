@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
-from types import CodeType
+from types import CodeType, TracebackType
+from typing import TYPE_CHECKING, Any
 
 from jaxlib import _jax
 
-Traceback = _jax.Traceback
-JaxRuntimeError = _jax.JaxRuntimeError
+if TYPE_CHECKING:
+
+    class Traceback:
+        """A captured stack, as one opaque object."""
+
+        @staticmethod
+        def get_traceback() -> Traceback | None: ...
+        @staticmethod
+        def code_addr2line(code: CodeType, offset: int) -> int: ...
+        @staticmethod
+        def code_addr2location(
+            code: CodeType, offset: int
+        ) -> tuple[int | None, int | None, int | None, int | None]: ...
+        @staticmethod
+        def traceback_from_frames(frames: list[Any]) -> Traceback: ...
+        def raw_frames(self) -> tuple[list[CodeType], list[int]]: ...
+        def as_python_traceback(self) -> TracebackType: ...
+
+    class JaxRuntimeError(RuntimeError):
+        """An error of XLA."""
+
+else:
+    Traceback = _jax.Traceback
+    JaxRuntimeError = _jax.JaxRuntimeError
 
 
 def location_of(code: CodeType, offset: int) -> tuple[int, int, int, int]:
