@@ -14,7 +14,7 @@ class CallbackRow(NamedTuple):
     function: str
     place: SourceLine | None
     """Where it is defined; None for functions that aren't Python's."""
-    count: int
+    count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.count
     seconds: float
     thread_count: int
     """Threads that ran it; these are mostly XLA's, and not the one that called the program."""

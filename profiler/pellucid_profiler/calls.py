@@ -176,12 +176,13 @@ def _sharing(
     modules are those of its other calls, and the one named after it. Of a function without any it is the one module that
     has as many runs too many as the function has calls too many.
     """
-    numbers = {names[i]: int(i) for i in np.unique(modules) if i >= 0}
+    numbers = {names[int(i)]: int(i) for i in np.unique(modules) if i >= 0}
     has_run = calls.run != ABSENT
     module_of_call = modules[np.searchsorted(runs, calls.run[has_run])]
     modules_of: dict[int, set[int]] = {}
     calls_left: Counter[int] = Counter(calls.name[~has_run].tolist())
-    for function in np.unique(calls.name).tolist():
+    functions: list[int] = np.unique(calls.name).tolist()
+    for function in functions:
         joined = {*module_of_call[calls.name[has_run] == function].tolist()} - {ABSENT}
         module_of_name = numbers.get(module_name(function_name(names[function])))
         modules_of[function] = joined if module_of_name is None else joined | {module_of_name}

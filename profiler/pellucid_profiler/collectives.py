@@ -69,7 +69,7 @@ class CollectiveRow(NamedTuple):
 
     info: int
     """Its number in `Session.infos`."""
-    count: int
+    count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.count
     """Executions, on all devices."""
     wait_seconds: float
     """Before the last device arrived."""

@@ -50,7 +50,7 @@ class CompileStep(NamedTuple):
     """The pass, or the instruction whose kernel it is."""
     place: SourceLine | None
     """The line that the kernel is most of; None where there is none."""
-    count: int
+    count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.count
     seconds: float
     """Of the thread that compiles, without what is inside of it; together these are the whole compilation."""
     thread_seconds: float
@@ -124,9 +124,10 @@ def _self_ns(spans: HostSpans, rows: Column) -> Column:
 
 
 def _step(names: list[str], spans: HostSpans, row: int) -> tuple[Phase, str]:
-    name = names[spans.name[row]]
+    name = names[int(spans.name[row])]
     if name == KERNEL:
-        return "kernels", kernel_name(names[spans.detail[row]] if spans.detail[row] >= 0 else "")
+        detail = int(spans.detail[row])
+        return "kernels", kernel_name(names[detail] if detail >= 0 else "")
     if name == MACHINE_CODE:
         return "machine code", "LLVM"
     if name in _AROUND:
@@ -153,7 +154,7 @@ def _program(session: Session, whole: int) -> str:
         & (spans.detail != ABSENT)
     )
     rows = np.flatnonzero(inside)
-    texts = (session.names[spans.detail[row]] for row in rows)
+    texts = (session.names[int(spans.detail[row])] for row in rows)
     return next((text for text in texts if text.startswith("jit_")), "")
 
 

@@ -150,13 +150,14 @@ def session_of(
     operations = operations_of(events)
     spans = spans_of(events, operations)
     is_kernel = events.texts_are(spans.name, KERNEL)
-    kernels = {kernel_name(events.names[i]) for i in np.unique(spans.detail[is_kernel]) if i >= 0}
+    details: list[int] = np.unique(spans.detail[is_kernel]).tolist()
+    kernels = {kernel_name(events.names[i]) for i in details if i >= 0}
     modules = events.stat("hlo_module")[operations.event]
     names_by_program: dict[int, set[str]] = {}
     _, first = np.unique(grouped(operations.program, modules), return_index=True)
     for number, name in zip(operations.program[first], modules[first], strict=True):
         if name >= 0:
-            names_by_program.setdefault(int(number), set()).add(events.names[name])
+            names_by_program.setdefault(int(number), set()).add(events.names[int(name)])
     loaded = programs_called(names_by_program)
     memory = _memory_of(
         {number: each for number, each in loaded.items() if number in operations.program}
@@ -167,7 +168,7 @@ def session_of(
     numbers = ranked(operations.program)[0].tolist()
     for i, number in enumerate(numbers):
         progress("reading programs", i / len(numbers))
-        rows = ranked(operations.instruction[operations.program == number])[0]
+        rows: list[int] = ranked(operations.instruction[operations.program == number])[0].tolist()
         at_peak = memory[number].at_peak if number in memory else []
         names = {
             *(events.names[i] for i in rows),

@@ -70,7 +70,8 @@ def counters_of(events: Events) -> Counters:
     )
     rows = rows[events.stat("bytes_allocated")[rows] != ABSENT]
     allocators = events.stat("allocator_name")[rows]
-    matches = [_ALLOCATOR.match(events.names[i]) if i >= 0 else None for i in allocators.tolist()]
+    numbers: list[int] = allocators.tolist()
+    matches = [_ALLOCATOR.match(events.names[i]) if i >= 0 else None for i in numbers]
     device = np.array([ABSENT if match is None else int(match[1]) for match in matches], np.int64)
     rows, device = rows[device != ABSENT], device[device != ABSENT]
     if len(rows):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from pellucid.introspect.errors import ArgumentValueError
@@ -15,7 +15,7 @@ _FIELD_OF_SEAL = bytes((0xFA, 0x7F, SEAL_BYTES))
 
 
 @contextlib.contextmanager
-def whole_file(path: os.PathLike[str] | str) -> Iterator[Path]:
+def whole_file(path: os.PathLike[str] | str) -> Generator[Path]:
     """A path to write into, which becomes `path` at the end of the block.
 
     Where the block fails, as on a full disk, a file that was at `path` stays as it was.

@@ -223,7 +223,7 @@ def _transfers(session: Session) -> Iterator[Finding]:
     numbers, counts = np.unique(session.calls.name[callers[callers >= 0]], return_counts=True)
     where = ["No call of a jitted function was around them."]
     if len(numbers):
-        function = function_name(session.names[numbers[np.argmax(counts)]])
+        function = function_name(session.names[int(numbers[np.argmax(counts)])])
         where = [f"{counts.max()} of them were arguments of `{function}`."]
     n_bytes = ""
     if logged:

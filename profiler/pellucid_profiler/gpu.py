@@ -74,11 +74,11 @@ def gpu_rows(events: Events) -> DeviceRows:
 def _numbers(events: Events, stat: str) -> Column:
     """A stat that some releases write as a number and others as its text."""
     column = events.stat(stat)
-    texts = np.unique(column[is_on_gpu(events)])
+    texts: list[int] = np.unique(column[is_on_gpu(events)]).tolist()
     if not any(0 <= i < len(events.names) and events.names[i].isdigit() for i in texts):
         return column
     numbers = {
-        int(i): int(events.names[i]) if 0 <= i < len(events.names) and events.names[i].isdigit() else int(i)
+        i: int(events.names[i]) if 0 <= i < len(events.names) and events.names[i].isdigit() else i
         for i in texts
     }  # fmt: skip
     on_gpu = is_on_gpu(events)

@@ -45,7 +45,7 @@ class HostRow(NamedTuple):
     thread: str
     activity: Activity
     seconds: float
-    count: int
+    count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.count
 
 
 def host_rows(session: Session) -> list[HostRow]:
@@ -66,7 +66,7 @@ def host_rows(session: Session) -> list[HostRow]:
         all_ns = _length(union(np.concatenate([busy, running])))
         while_running = (all_ns - recorded_ns) / 1e9
         idle = max(session.wall_ns - all_ns, 0) / 1e9
-        name = session.threads[thread]
+        name = session.threads[int(thread)]
         rows.append(HostRow(name, "Python or waiting, devices busy", while_running, 0))
         rows.append(HostRow(name, "Python, devices idle", idle, 0))
     return rows
@@ -129,7 +129,7 @@ class TransferRow(NamedTuple):
 
     place: SourceLine | None
     direction: str
-    count: int
+    count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.count
     n_bytes: int
 
 

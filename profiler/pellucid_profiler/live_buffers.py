@@ -70,8 +70,8 @@ class _Instruction:
     id: int = 0
     parameter: int = 0
     index: int = 0
-    operands: list[int] = field(default_factory=list)
-    called: list[int] = field(default_factory=list)
+    operands: list[int] = field(default_factory=list[int])
+    called: list[int] = field(default_factory=list[int])
 
 
 class _Value(NamedTuple):

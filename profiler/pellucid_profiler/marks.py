@@ -35,7 +35,7 @@ class LineMarks:
     def __init__(self, watch: Callable[[FrameType], bool] | None = None) -> None:
         """`watch` is called with the frame of each line that begins, before its mark; if it returns True, the marks have ended."""
         self._watch = watch
-        self._span: Any = None
+        self._span: recording.Annotation | None = None
         self._names: dict[tuple[CodeType, int], str | None] = {}
         self._outer: list[FrameType] = []
         self._thread = 0
@@ -45,7 +45,7 @@ class LineMarks:
         if sys.gettrace() is not None:
             return False
         self._thread = threading.get_ident()
-        frame = user_frame_of(sys._getframe(1))
+        frame = user_frame_of(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]  # public by use
         self._mark(frame)
         while frame is not None:
             frame.f_trace = self._line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from pellucid_profiler.live_arrays import HeapRow, LiveArrays
 from pellucid_profiler.operations import Operations
 from pellucid_profiler.session import Session
 from pellucid_profiler.xspace import ABSENT, Column
+
+T = TypeVar("T", Operations, LaunchColumns, HostSpans, Collectives, Counters)
+"""The tables of a session."""
 
 
 def merge(sessions: Sequence[Session], *, offsets_ns: Sequence[int] | None = None) -> Session:
@@ -34,7 +37,7 @@ def merge(sessions: Sequence[Session], *, offsets_ns: Sequence[int] | None = Non
     >>> len(merge([first.wait(), second.wait()]).calls)
     2
     """
-    sessions = [each if isinstance(each, Session) else each.wait() for each in sessions]
+    sessions = [each if isinstance(each, Session) else each.wait() for each in sessions]  # pyright: ignore[reportUnnecessaryIsInstance]  # a Profile waits
     offsets = [0] * len(sessions) if offsets_ns is None else list(offsets_ns)
     if not sessions or len(offsets) != len(sessions):
         raise ArgumentValueError(
@@ -58,7 +61,9 @@ def merge(sessions: Sequence[Session], *, offsets_ns: Sequence[int] | None = Non
         names=[name for each in parts for name in each.names],
         threads=[name for each in parts for name in each.threads],
         programs={key: value for each in parts for key, value in each.programs.items()},
-        operations=Operations(*(column[order] for column in vars(operations).values())),
+        operations=Operations(
+            *(getattr(operations, each.name)[order] for each in fields(operations))
+        ),
         calls=_concatenated([each.calls for each in parts]),
         spans=_by_start(_concatenated([each.spans for each in parts])),
         collectives=collectives,
@@ -148,10 +153,11 @@ def _shifted(column: Column, base: int) -> Column:
     return np.where(column == ABSENT, ABSENT, column + base)
 
 
-def _concatenated(tables: Sequence[Any]) -> Any:
-    kind = type(tables[0])
-    names = [each.name for each in fields(kind)]
-    return kind(*(np.concatenate([getattr(each, name) for each in tables]) for name in names))
+def _concatenated(tables: Sequence[T]) -> T:
+    names = [each.name for each in fields(tables[0])]
+    return type(tables[0])(
+        *(np.concatenate([getattr(each, name) for each in tables]) for name in names)
+    )
 
 
 def _by_start(spans: HostSpans) -> HostSpans:

@@ -46,8 +46,15 @@ def measure_peaks(*, keep: bool = True) -> Peaks:
     >>> measure_peaks(keep=False).flops_per_second > 0
     True
     """
-    product = pl.jit(lambda x: x @ x)
-    in_place = pl.jit(lambda x: x * 1.0001, donate_argnums=0)
+
+    def squared(x: pl.Array) -> pl.Array:
+        return x @ x
+
+    def scaled(x: pl.Array) -> pl.Array:
+        return x * 1.0001
+
+    product = pl.jit(squared)
+    in_place = pl.jit(scaled, donate_argnums=0)
     matrix = jnp.full((MATRIX_SIZE, MATRIX_SIZE), 1 / MATRIX_SIZE)
     array = [jnp.ones(BANDWIDTH_BYTES // 4)]
 

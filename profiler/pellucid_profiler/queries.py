@@ -67,7 +67,7 @@ def query(session: Session, sql: str) -> list[dict[str, Any]]:
                 rows = processor.query(sql)
             except module.TraceProcessorException as error:
                 raise _failed(str(error)) from None
-            return [dict(vars(row)) for row in rows]
+            return [dict(row.__dict__) for row in rows]
 
 
 def _failed(error: str) -> ArgumentValueError:
@@ -102,13 +102,13 @@ def _database(session: Session) -> sqlite3.Connection:
         database.execute("insert into track values (?, ?)", (track, name))
         order = np.lexsort((-end_ns, start_ns))
         names, start_ns, end_ns = names[order], start_ns[order], end_ns[order]
-        parents = nesting(np.zeros(len(names), np.int64), start_ns, end_ns).tolist()
+        parents: list[int] = nesting(np.zeros(len(names), np.int64), start_ns, end_ns).tolist()
         depths: list[int] = []
         for parent in parents:  # what is around a slice comes before it
             depths.append(0 if parent == ABSENT else depths[parent] + 1)
         columns = (
             range(first, first + len(names)), start_ns.tolist(), (end_ns - start_ns).tolist(), [track] * len(names),
-            [texts[i] for i in names.tolist()], [None if i == ABSENT else first + i for i in parents], depths,
+            [texts[int(i)] for i in names], [None if i == ABSENT else first + i for i in parents], depths,
         )  # fmt: skip
         rows = zip(*columns, strict=True)
         database.executemany("insert into slice values (?, ?, ?, ?, ?, ?, ?)", rows)

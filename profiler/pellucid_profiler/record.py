@@ -152,7 +152,7 @@ class _Strings:
 def _operation_columns(
     session: Session, shown: Column, string: Callable[[str], int]
 ) -> OperationColumns:
-    infos = [session.infos[i] for i in shown]
+    infos = [session.infos[int(i)] for i in shown]
     counts, seconds = session.counts_of_infos, session.seconds_of_infos
 
     def total(values: list[float | None]) -> list[float | None]:
@@ -180,7 +180,7 @@ def _share_columns(
     lines: dict[SourceLine | None, int],
     string: Callable[[str], int],
 ) -> ShareColumns:
-    shares = [share for i in shown for share in session.infos[i].shares]
+    shares = [share for i in shown for share in session.infos[int(i)].shares]
     return ShareColumns(
         line=[lines.get(share.place, -1) for share in shares],
         scope=[string(share.scope) for share in shares],

@@ -297,7 +297,7 @@ def profile(
     return Profile(options=options, lines=lines, limit=limit)
 
 
-def recording_options(*, python: bool = False, programs: bool = False) -> Any:
+def recording_options(*, python: bool = False, programs: bool = False) -> recording.ProfileOptions:
     """Options of XLA's recorder for a session."""
     options = recording.ProfileOptions()
     options.python_tracer_level = int(python)
@@ -332,7 +332,7 @@ def stop() -> Profile:
         raise RecordingStateError(
             "no session is being recorded.", do="Begin one with `pl.profiler.start()`."
         )
-    current._stop()
+    current._stop()  # pyright: ignore[reportPrivateUsage]  # the classes of a file see each other
     return current
 
 

@@ -66,7 +66,7 @@ class OperationRow(NamedTuple):
     instruction: str
     category: str
     attribution: str
-    count: int
+    count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.count
     """Executions, on all devices."""
     seconds: float
     """Until they were complete, together; of a container what its parts leave."""
@@ -148,9 +148,9 @@ class Session:
     """When it began, nanoseconds since 1970; other times count from then."""
     wall_ns: int
     """Nanoseconds from its begin to its end."""
-    sources: dict[str, SourceRecord] = field(default_factory=dict)
+    sources: dict[str, SourceRecord] = field(default_factory=dict[str, SourceRecord])
     """Files and cells whose lines ran, with their text, by path."""
-    remarks: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list[str])
     """Losses of the recording, in sentences."""
     number: int = 0
     """Under which this process finds it again, once it was shown; 0 before."""
@@ -299,7 +299,11 @@ class Session:
         start, end = self.operations.start_ns[rows], self.operations.end_ns[rows]
         reached = np.maximum.accumulate(end) if len(end) else end
         is_first = np.r_[True, start[1:] > reached[:-1]] if len(end) else np.zeros(0, bool)
-        last = np.r_[np.flatnonzero(is_first)[1:] - 1, len(end) - 1] if len(end) else []
+        last = (
+            np.r_[np.flatnonzero(is_first)[1:] - 1, len(end) - 1]
+            if len(end)
+            else np.zeros(0, np.int64)
+        )
         return (
             np.stack([start[is_first], reached[last]], axis=1)
             if len(end)
@@ -450,7 +454,8 @@ class Session:
 
     def diff(self, later: Session) -> Comparison:
         """Which lines became slower or faster in a later session."""
-        return compare(self, later if isinstance(later, Session) else later.wait())
+        is_session = isinstance(later, Session)  # pyright: ignore[reportUnnecessaryIsInstance]  # a Profile waits
+        return compare(self, later if is_session else later.wait())
 
     # Other tools -----------------------------------------------------------------------------------
 
@@ -522,7 +527,9 @@ class Session:
             archive.comment = bytes(SEAL_BYTES)
             archive.writestr("session.json", json.dumps(texts))
             for table in _TABLES:
-                for name, column in vars(getattr(self, table)).items():
+                columns = getattr(self, table)
+                for name in [each.name for each in fields(columns)]:
+                    column: Column = getattr(columns, name)
                     with archive.open(f"{table}.{name}.npy", "w", force_zip64=True) as file:
                         np.lib.format.write_array(file, column, allow_pickle=False)
             archive.close()
@@ -606,8 +613,8 @@ def _before(intervals: npt.NDArray[np.int64], times: Column) -> npt.NDArray[np.f
     if not len(intervals):
         return np.zeros(len(times))
     lengths = np.r_[0, np.cumsum(intervals[:, 1] - intervals[:, 0])]
-    corners = np.r_[0, intervals.reshape(-1)]
-    heights = np.r_[0, np.stack([lengths[:-1], lengths[1:]], axis=1).reshape(-1)]
+    corners: Column = np.r_[0, intervals.reshape(-1)]
+    heights: Column = np.r_[0, np.stack([lengths[:-1], lengths[1:]], axis=1).reshape(-1)]
     return np.interp(times, corners, heights)
 
 

@@ -39,7 +39,7 @@ class StepLimit:
 
     def __init__(self, n_steps: int | None = None) -> None:
         self.n_steps = n_steps
-        frame = user_frame_of(sys._getframe(1))
+        frame = user_frame_of(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]  # public by use
         frames = () if frame is None else (frame, *_outer(frame))
         self._begun_at = {id(each): each.f_lineno for each in frames}
         """By id, where the frames stood that were there at the begin: loops around these lines go on around the recording."""

@@ -56,16 +56,15 @@ def timeline(
     columns = max(1, min(columns, MAX_TILES // (2 * max(1, len(rows)))))
     width = max((end_ns - begin_ns) / columns, 1.0)
     parts = [_tiles(row, number, begin_ns, end_ns, width) for number, row in enumerate(rows)]
-    lane, start, end, operation, name, count, busy = (
-        np.concatenate(column) if parts else np.zeros(0, np.int64)
-        for column in (zip(*parts, strict=True) if parts else [()] * 7)
-    )
+    no_row = (np.zeros(0, np.int64),)
+    of_rows: list[tuple[Column, ...]] = [*zip(*parts, strict=True)] if parts else [no_row] * 7
+    lane, start, end, operation, name, count, busy = map(np.concatenate, of_rows)
     used, numbers = np.unique(name, return_inverse=True)
     return TimelineRecord(
         begin_ns=int(begin_ns),
         end_ns=int(end_ns),
         lanes=[row.lane for row in rows],
-        names=[shown_name(session.sources, session.names[i]) for i in used],
+        names=[shown_name(session.sources, session.names[int(i)]) for i in used],
         tiles=TileColumns(
             lane=lane.tolist(), start_ns=start.tolist(), end_ns=end.tolist(), operation=operation.tolist(),
             name=numbers.reshape(-1).tolist(), count=count.tolist(), busy_ns=busy.tolist(),
@@ -78,7 +77,7 @@ def _rows(session: Session, positions: Column) -> Iterator[_Row]:
     ops, spans = session.operations, session.spans
     for thread in np.unique(session.calls.thread):
         rows = np.flatnonzero(spans.thread == thread)
-        lane = LaneRecord(name=session.threads[thread], kind="host")
+        lane = LaneRecord(name=session.threads[int(thread)], kind="host")
         none = np.full(len(rows), -1)
         yield from _apart(
             _Row(lane, spans.start_ns[rows], spans.end_ns[rows], none, spans.name[rows]),

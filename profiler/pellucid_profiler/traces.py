@@ -8,7 +8,7 @@ import gzip
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -98,7 +98,7 @@ def trace(
     create_perfetto_link: bool = False,
     create_perfetto_trace: bool = False,
     profiler_options: Any = None,
-) -> Iterator[None]:
+) -> Generator[None]:
     """Records a `with` block into a directory, as `start_trace` and `stop_trace` do.
 
     >>> import tempfile

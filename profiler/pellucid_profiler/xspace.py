@@ -65,11 +65,13 @@ class Events:
     """For each stat its values, `ABSENT` where an event has none; texts by number."""
     session: dict[str, Any]
     """Stats of the recording: `profile_start_time` and `profile_stop_time`, nanoseconds since 1970."""
-    plane_stats: dict[str, dict[str, int]] = field(default_factory=dict)
+    plane_stats: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     """Numbers that are stats of planes, by the plane's name."""
-    doubles: dict[str, npt.NDArray[np.float64]] = field(default_factory=dict)
+    doubles: dict[str, npt.NDArray[np.float64]] = field(
+        default_factory=dict[str, npt.NDArray[np.float64]]
+    )
     """Values of stats that are fractions; their columns in `stats` have them as texts."""
-    problems: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list[str])
     """Errors and warnings of recorders."""
 
     def __len__(self) -> int:
