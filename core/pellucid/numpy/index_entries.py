@@ -232,7 +232,7 @@ def _of_mask(mask: Array, shape: Shape, axis: int) -> list[Vector]:
     return [Vector(places.astype(np.int32)) for places in np.nonzero(_concrete(mask))]
 
 
-def _concrete(mask: ArrayLike | None) -> np.ndarray:
+def _concrete(mask: ArrayLike | Tracer | None) -> np.ndarray:
     value = mask.concrete() if isinstance(mask, Tracer) else mask
     if value is None:
         raise NonConcreteBooleanIndexError(

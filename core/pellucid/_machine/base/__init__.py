@@ -1,5 +1,8 @@
 """Vocabulary that everybody needs: errors, options, events, sources, dtypes, trees."""
 
+# Imported for other folders.
+# pyright: reportUnusedImport=false
+
 from .blocks import block
 from .caching import CacheUse, cache_uses, cached, clear_caches, clearing
 from .dims import (

@@ -13,7 +13,7 @@ _STAGES = ("trace", "lower", "eval_shape")
 """Attributes of a jitted function that trace it, as a call of it does."""
 
 
-class ContextBlock(contextlib._GeneratorContextManager[None]):
+class ContextBlock(contextlib._GeneratorContextManager[None]):  # pyright: ignore[reportPrivateUsage]  # contextlib names no other base
     """A block that holds, as a decorator, for calls of the function, and for its stages if it is jitted.
 
     `maker` is the function that made it, by a call of which it is pickled.

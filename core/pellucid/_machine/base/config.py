@@ -22,6 +22,7 @@ from pellucid._machine.xla import Device, by_name, flags, guards
 from .blocks import block
 from .errors import ConfigError
 from .functional import renamed
+from .narrowing import is_dict
 from .typing import Unary
 from .unused_options import OTHER_VARIABLES, UNUSED_OPTIONS
 
@@ -37,7 +38,7 @@ class Option:
 
     def __init__(
         self,
-        default: Any,
+        default: object,
         doc: str,
         parse: Unary | None = None,
         *,
@@ -45,12 +46,12 @@ class Option:
         in_trace_key: bool = False,
         state: Any = None,
     ) -> None:
-        self.default = default
+        self.default: Any = default
         self.parse = parse or _PARSERS.get(type(default), _text)
         self.__doc__ = doc
         self.summary = doc.partition("\n")[0]
         self.in_call_key, self.in_trace_key = in_call_key or in_trace_key, in_trace_key
-        self.state = state
+        self.state: Any = state
 
     def __reduce__(self) -> Any:
         return by_name(self)
@@ -99,7 +100,7 @@ class Option:
         return bool(self.value)
 
 
-def _boolean(value) -> bool:
+def _boolean(value: Any) -> bool:
     text = str(value).strip().lower()
     if text not in _BOOLEANS:
         raise ValueError("expected True or False")
@@ -111,20 +112,20 @@ _BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(
 )
 
 
-def _integer(value) -> int:
+def _integer(value: Any) -> int:
     if isinstance(value, bool):
         raise TypeError("expected an integer")
     return int(value)
 
 
-def _seconds(value) -> float:
+def _seconds(value: Any) -> float:
     seconds = float(value)
     if not seconds > 0:
         raise ValueError("expected a positive number of seconds")
     return seconds
 
 
-def _text(value) -> str | None:
+def _text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value or None
     raise TypeError("expected a string or None")
@@ -133,14 +134,14 @@ def _text(value) -> str | None:
 _PARSERS: dict[type, Unary] = {bool: _boolean, int: _integer, float: float}
 
 
-def _folder(value) -> str | None:
+def _folder(value: Any) -> str | None:
     text = _text(value and os.fspath(value))
     if text and "://" in text:
         raise ValueError("the compilation cache is a folder of this machine")
     return text
 
 
-def _one_of(*choices) -> Unary:
+def _one_of(*choices: object) -> Unary:
     def parse(value: Any) -> Any:
         if value not in choices:
             raise ValueError(f"expected one of {', '.join(map(repr, choices))}")
@@ -163,7 +164,7 @@ def _only(accepted: bool) -> Callable[[Any], bool]:
 _PLATFORM_KINDS = ("cpu", "gpu", "cuda", "rocm", "tpu")
 
 
-def _device(value):
+def _device(value: Any) -> Any:
     if value is None or isinstance(value, Device) or value in _PLATFORM_KINDS:
         return value
     raise TypeError(f"expected a device, a platform's name {_PLATFORM_KINDS} or None")
@@ -172,24 +173,24 @@ def _device(value):
 _LEVELS = ("O0", "O1", "O2", "O3")
 
 
-def _dumps(value) -> str:
+def _dumps(value: Any) -> str:
     if not {mode.strip() for mode in str(value).split(",")} <= {"stablehlo", "jaxpr"}:
         raise ValueError("expected some of 'stablehlo', 'jaxpr', separated by commas")
     return value
 
 
-def _client_options(value) -> dict[str, Any] | None:
+def _client_options(value: Any) -> dict[str, Any] | None:
     if isinstance(value, str):
         pairs = [entry.partition(":") for entry in value.split(";") if entry.strip()]
         if not all(separator for _, separator, _ in pairs):
             raise ValueError("expected 'name:value;name:value', or a dictionary")
         return {name.strip(): text.strip() for name, _, text in pairs} or None
-    if value is None or isinstance(value, dict):
+    if value is None or is_dict(value):
         return value
     raise TypeError("expected 'name:value;name:value', or a dictionary")
 
 
-def _optimization_level(value) -> str:
+def _optimization_level(value: Any) -> str:
     level = "UNKNOWN" if value is None else value
     if type(level) is int and 0 <= level < len(_LEVELS):
         level = _LEVELS[level]
@@ -198,7 +199,7 @@ def _optimization_level(value) -> str:
     return level
 
 
-def _device_numbers(value) -> str:
+def _device_numbers(value: Any) -> str:
     if value == "all" or (isinstance(value, str) and all(n.isdecimal() for n in value.split(","))):
         return value
     raise ValueError("expected 'all' or numbers of devices, '0,2' for example")

@@ -23,6 +23,7 @@ from .caching import cached
 from .errors import DtypeError, PellucidError
 from .late import late
 from .library_code import promotion
+from .narrowing import is_tuple
 
 
 class TypePromotionError(PellucidError, ValueError):
@@ -195,7 +196,7 @@ def itemsize_bits(dtype: DTypeLike) -> int:
     if dtype in KINDS["integral"]:
         return int(iinfo(dtype).bits)
     if dtype in KINDS["real floating"]:
-        return int(finfo(dtype).bits)
+        return int(finfo(dtype).bits)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]  # of two libraries
     return 8 * dtype.itemsize
 
 
@@ -302,23 +303,23 @@ def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
     try:
         return _issubdtype(a, b)
     except TypeError:  # unhashable, or no dtype: the reason is found below
-        return _issubdtype.__wrapped__(a, b)
+        return _issubdtype.__wrapped__(a, b)  # pyright: ignore[reportFunctionMemberAccess]  # of `cached`
 
 
 @cached(4096)
-def _issubdtype(a, b) -> bool:
+def _issubdtype(a: Any, b: Any) -> bool:
     if isinstance(b, ExtendedDType):
         return b == a
     a_type, b_type = _scalar_type(a), _scalar_type(b)
     return issubclass(a_type, b_type) or issubclass(_CATEGORY.get(a_type, a_type), b_type)
 
 
-def _scalar_type(dtype) -> type:
+def _scalar_type(dtype: Any) -> type:
     if isinstance(dtype, ExtendedDType):
         return dtype.type
     if isinstance(dtype, type) and issubclass(dtype, np.generic):
-        return dtype
-    return np.dtype(dtype).type
+        return dtype  # pyright: ignore[reportUnknownVariableType]  # of any parameters
+    return np.dtype(dtype).type  # pyright: ignore[reportUnknownArgumentType]  # of any parameters
 
 
 def isdtype(dtype: DTypeLike, kind: Any) -> bool:
@@ -331,14 +332,14 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     >>> isdtype("bfloat16", "real floating"), isdtype("int8", ("bool", "float32"))
     (True, False)
     """
-    kinds = kind if isinstance(kind, tuple) else (kind,)
+    kinds = kind if is_tuple(kind) else (kind,)
     if isinstance(dtype, ExtendedDType):
         return dtype in kinds
     the_dtype = np.dtype(dtype)
     return any(_is_of_kind(the_dtype, one) for one in kinds)
 
 
-def _is_of_kind(dtype: np.dtype[Any], kind) -> bool:
+def _is_of_kind(dtype: np.dtype[Any], kind: Any) -> bool:
     if isinstance(kind, str) and kind in KINDS:
         return dtype in KINDS[kind]
     try:
@@ -489,7 +490,7 @@ def dtype_of(x: Any) -> DType | ExtendedDType:
     >>> dtype_of(3), dtype_of(np.ones(2)), dtype_of("bfloat16")
     (dtype('int32'), dtype('float32'), dtype(bfloat16))
     """
-    cls = type(x)
+    cls = type(x)  # pyright: ignore[reportUnknownVariableType]  # of any value
     if cls in _PYTHON_DTYPES:
         return canonicalize(_PYTHON_DTYPES[cls])
     if isinstance(x, (type, str, np.dtype, ExtendedDType)):
@@ -651,7 +652,7 @@ def _least_upper_bound(nodes: Iterable[Node], is_strict: bool, x64: bool) -> Nod
     """The lowest of the nodes above all of `nodes`."""
     nodes, bounds = list(dict.fromkeys(nodes)), _upper_bounds(is_strict, x64)
     try:
-        common = frozenset.intersection(*(bounds[node] for node in nodes))
+        common = frozenset[Node].intersection(*(bounds[node] for node in nodes))
     except KeyError as error:
         raise DtypeError(
             "This dtype can't be combined with another one.", got=str(error.args[0])
@@ -788,7 +789,7 @@ class ScalarType(type):
         return hash(cls.dtype.type)
 
     def __eq__(cls, other: object) -> bool:
-        return cls is other or cls.dtype.type == other
+        return cls is other or cls.dtype.type == other  # pyright: ignore[reportUnnecessaryComparison]  # a type of NumPy may be the other
 
     def __ne__(cls, other: object) -> bool:
         return not cls == other

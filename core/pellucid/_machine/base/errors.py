@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from typing import Any
 
 from pellucid._machine.xla import JaxRuntimeError
@@ -76,7 +76,7 @@ class ArgumentValueError(PellucidError, ValueError):
 
 
 @contextlib.contextmanager
-def expecting(what: str, argument: Any) -> Iterator[None]:
+def expecting(what: str, argument: Any) -> Generator[None]:
     """Raise ArgumentTypeError where the block raises TypeError or ValueError: `what` was expected, not `argument`.
 
     Other errors of pellucid pass.
@@ -91,7 +91,7 @@ def expecting(what: str, argument: Any) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        if isinstance(error, PellucidError) and type(error) is not ArgumentTypeError:
+        if isinstance(error, PellucidError) and type(error) is not ArgumentTypeError:  # pyright: ignore[reportUnnecessaryComparison]  # the classes of errors have several bases
             raise
         raise ArgumentTypeError(f"{what}.", got=f"got {argument!r:.60}") from None
 

@@ -13,7 +13,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, ParamSpec, TypeAlias, TypeVar, dataclass_transform
 
@@ -254,7 +254,7 @@ def _note_watching() -> None:
 
 
 @contextlib.contextmanager
-def observe(observer: Observer) -> Iterator[Observer]:
+def observe(observer: Observer) -> Generator[Observer]:
     """Call the hooks of `observer` until the block ends.
 
     The hooks run in the threads in which the events happen, and see those of all threads.
@@ -274,7 +274,7 @@ def observe(observer: Observer) -> Iterator[Observer]:
 
 
 @contextlib.contextmanager
-def stage_events(stage: Stage, name: str, program: Any) -> Iterator[None]:
+def stage_events(stage: Stage, name: str, program: Any) -> Generator[None]:
     """Publish `StageStarted` before the block, and `StageEnded` after it, also where it fails."""
     if on.stage_started:
         publish(StageStarted(stage, name, program))
@@ -308,12 +308,13 @@ class _Counter(Observer):
     def count(self) -> int:
         return len(self.events)
 
+    def add(self, event: Event) -> None:
+        self.events.append(event)
+
 
 @contextlib.contextmanager
-def counting(kind: type[Event]) -> Iterator[_Counter]:
+def counting(kind: type[Event]) -> Generator[_Counter]:
     """Collect events of one kind: `with counting(CompilationFinished) as n: ...; n.count`."""
-    counter_type = type(
-        "Counter", (_Counter,), {kind.hook: lambda self, event: self.events.append(event)}
-    )
+    counter_type = type("Counter", (_Counter,), {kind.hook: _Counter.add})
     with observe(counter_type()) as counter:
         yield counter  # pyright: ignore[reportReturnType]

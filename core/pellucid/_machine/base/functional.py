@@ -115,7 +115,7 @@ def identity(x: Any) -> Hashable:
     >>> identity(2.0) == identity(2.0), identity(2.0) == identity(2), identity(0.0) == identity(-0.0)
     (True, False, False)
     """
-    kind = type(x)
+    kind = type(x)  # pyright: ignore[reportUnknownVariableType]  # of any value
     if kind is MethodType:
         return id(x.__self__), id(x.__func__)
     return (kind, repr(x)) if kind in _COMPARED_BY_VALUE else id(x)
@@ -141,7 +141,7 @@ def identity_of_structure(tree: Any) -> Hashable:
 
 def _identity_of_items(x: Any) -> Hashable:
     """The `identity` of `x`, of a tuple or list that of its items: such as flattening makes anew each time."""
-    kind = type(x)
+    kind = type(x)  # pyright: ignore[reportUnknownVariableType]  # of any value
     return (kind, *map(_identity_of_items, x)) if kind in (tuple, list) else identity(x)
 
 

@@ -39,11 +39,11 @@ def interruptible(
     """
     if check is None and threading.current_thread() is not threading.main_thread():
         return function(*arguments)
-    results = []
-    failures = []
+    results: list[T] = []
+    failures: list[BaseException] = []
     done = threading.Event()
 
-    def work():
+    def work() -> None:
         try:
             results.append(function(*arguments))
         except BaseException as error:

@@ -30,6 +30,7 @@ from .config import (
     transfer_guard_host_to_device,
 )
 from .late import late
+from .narrowing import is_host_array
 
 F = TypeVar("F", bound=Callable[..., Any])
 Options = tuple[str, str]
@@ -94,7 +95,7 @@ def library_code(function: F) -> F:
 
 def _leaves(arguments: Any) -> Iterator[Any]:
     """The values in arguments, and in tuples, lists and dictionaries among them."""
-    kind = type(arguments)
+    kind = type(arguments)  # pyright: ignore[reportUnknownVariableType]  # of any value
     if kind in (tuple, list, dict):
         for x in arguments.values() if kind is dict else arguments:
             yield from _leaves(x)
@@ -113,7 +114,7 @@ def _given_beside_arrays(arguments: Any) -> dict[int, Any] | None:
     return {
         id(x): x
         for x in values
-        if isinstance(x, (int, float, complex, np.ndarray, np.generic))
+        if (isinstance(x, (int, float, complex)) or is_host_array(x))
         and not (type(x) is bool or (type(x) is int and -6 < x < 257))
     }
 
@@ -178,9 +179,9 @@ def users_function(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_user(x: Any) -> Any:
-    kind = type(x)
+    kind = type(x)  # pyright: ignore[reportUnknownVariableType]  # of any value
     if kind in (list, tuple):
-        return kind(map(_of_user, x))
+        return kind(map(_of_user, x))  # pyright: ignore[reportUnknownVariableType]  # of a list or a tuple
     if (
         not callable(x)
         or isinstance(x, type)

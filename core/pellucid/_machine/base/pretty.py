@@ -60,7 +60,7 @@ def layout(doc: Doc, width: int = 80, marks: list[tuple[int, Any]] | None = None
 
     For each `Mark` of `doc`, in order, `marks` gets (index of its line, label).
     """
-    pieces = []
+    pieces: list[str] = []
     column = line = 0
     todo: list[tuple[int, bool, Doc]] = [(0, False, doc)]
     while todo:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from pellucid._machine.xla.traceback import Traceback, location_of
 
 from .caching import cached
+from .narrowing import is_list_or_tuple
 from .typing import Names
 
 capture: Callable[[], Any] = Traceback.get_traceback
@@ -115,7 +116,7 @@ _LIBRARY_CODE = os.path.join(os.path.dirname(__file__), "library_code.py")
 
 def called_by_user() -> str | None:
     """The name of the public function of this package that the user's line at hand called, if there is one."""
-    frame, called = sys._getframe(1), None
+    frame, called = sys._getframe(1), None  # pyright: ignore[reportPrivateUsage]  # public by use
     while frame is not None and not is_user_file(frame.f_code.co_filename):
         # Public functions are called through one frame of `library_code`.
         if frame.f_code.co_filename != _LIBRARY_CODE:
@@ -128,7 +129,7 @@ def called_by_user() -> str | None:
 
 def called_with(value: Any) -> tuple[str, str, str] | None:
     """(function, parameter, line) where the user's line at hand called this package with `value`, alone or in a sequence."""
-    frame, answer = sys._getframe(1), None
+    frame, answer = sys._getframe(1), None  # pyright: ignore[reportPrivateUsage]  # public by use
     while frame is not None:
         package = frame.f_globals.get("__name__", "").split(".")[0]
         if package != "numpy" and is_user_file(frame.f_code.co_filename):
@@ -137,7 +138,7 @@ def called_with(value: Any) -> tuple[str, str, str] | None:
         n_parameters = code.co_argcount + code.co_kwonlyargcount
         for name in code.co_varnames[: n_parameters if package == "pellucid" else 0]:
             argument = variables.get(name)
-            several = argument if isinstance(argument, (tuple, list)) else ()
+            several = argument if is_list_or_tuple(argument) else ()
             if argument is value or any(x is value for x in several):
                 answer = code.co_name, name, frame.f_globals
         frame = frame.f_back

@@ -9,7 +9,7 @@ import contextlib
 import functools
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from types import TracebackType
 from typing import Any
 
@@ -24,7 +24,8 @@ def without_internal_frames(held: TracebackType | None) -> TracebackType | None:
 
     A traceback without any other frame stays as it is.
     """
-    frames, is_inside = [], False
+    frames: list[TracebackType] = []
+    is_inside = False
     for entry, file in _entries(held):
         is_inside = is_internal_file(file) or (is_inside and not is_user_file(file))
         if not is_inside:
@@ -51,7 +52,7 @@ def is_filtered(error: BaseException | None) -> bool:
 
 def _chain(error: BaseException | None) -> list[BaseException]:
     """The exception, and those that it was raised from or after."""
-    chain = []
+    chain: list[BaseException] = []
     waiting = [error]
     while waiting:
         following = waiting.pop()
@@ -62,7 +63,7 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 
 
 @contextlib.contextmanager
-def filtered(error: BaseException) -> Iterator[None]:
+def filtered(error: BaseException) -> Generator[None]:
     """A block in which the exception and those that led to it have tracebacks without pellucid's frames.
 
     Its notes say so, and where its class is documented.
@@ -109,7 +110,7 @@ def _show(
         following(kind, error, error.__traceback__)
 
 
-def _show_of_thread(following: Function, args) -> None:
+def _show_of_thread(following: Function, args: threading.ExceptHookArgs) -> None:
     def shown(*exception: Any) -> None:
         following(threading.ExceptHookArgs((*exception, args.thread)))
 

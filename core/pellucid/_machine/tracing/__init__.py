@@ -1,5 +1,8 @@
 """A Python call becomes a program: traces, tracers, staging, replay."""
 
+# Imported for other folders.
+# pyright: reportUnusedImport=false
+
 from .array_methods import add_late_methods, late_attribute
 from .captured import Captured, traced_values_in
 from .current import (

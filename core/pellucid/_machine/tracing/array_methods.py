@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid._machine.base import is_loaded
+from pellucid._machine.base import Function, is_loaded
 from pellucid._machine.base.late import late
 
 _BINARY = [
@@ -52,8 +52,8 @@ def add_late_methods(cls: type) -> None:
             setattr(cls, method, _late_operator(method))
 
 
-def _late_operator(name: str):
-    def operator(x: Any, *operands: Any) -> Any:
+def _late_operator(name: str) -> Function:
+    def operator(x: object, *operands: Any) -> Any:
         late("array methods")
         method = getattr(type(x), name)
         return NotImplemented if method is operator else method(x, *operands)

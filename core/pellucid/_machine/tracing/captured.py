@@ -5,6 +5,9 @@ ended. So the captured values become operands of the call, and a rule runs under
 came of them in their place.
 """
 
+# Tracers and their traces share attributes with private names.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import functools
@@ -13,11 +16,11 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from pellucid._machine.base import Function, strict_zip
-from pellucid._machine.ir import Operands, ShapedArray
+from pellucid._machine.ir import Operands, Primitive, Results, ShapedArray, Values
 from pellucid._machine.xla import ARRAY_TYPES, flatten
 
 from .current import context, use_trace
-from .trace import Trace
+from .trace import ExecutionPlan, Trace
 from .tracer import Tracer
 
 _MAX_LOOKED_AT = 10_000
@@ -45,7 +48,7 @@ def traced_values_in(*functions: Any) -> list[Tracer]:
     """
     seen: set[int] = set()
     found: list[Tracer] = []
-    pending = [*functions]
+    pending: list[object] = [*functions]
     while pending and len(seen) < _MAX_LOOKED_AT:
         x = pending.pop()
         kind = type(x)
@@ -110,15 +113,15 @@ class SubstitutingTrace(Trace):
         self.used.add(key)
         return self.values[key]
 
-    def interpret(self, primitive, operands, params):
+    def interpret(self, primitive: Primitive, operands: Operands, params: Any) -> Values:
         with use_trace(self.parent):
             return self.parent.interpret(primitive, tuple(map(self.of, operands)), params)
 
-    def run_plan(self, plan, operands):
+    def run_plan(self, plan: ExecutionPlan, operands: Values) -> Results:
         with use_trace(self.parent):
             return self.parent.run_plan(plan, [*map(self.of, operands)])
 
-    def custom_call(self, call, operands):
+    def custom_call(self, call: Any, operands: Operands) -> Values:
         # Its function runs under this trace, as it may use the same values.
         return self.parent.custom_call(call, tuple(map(self.of, operands)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, Self
 
 from pellucid._machine.base import ArgumentTypeError, Function, ScopeStack, block, wrapping
@@ -91,7 +91,7 @@ class use_trace:
 
 
 @contextlib.contextmanager
-def take_current_trace() -> Iterator[Any]:
+def take_current_trace() -> Generator[Any]:
     """Run primitives at once until the block ends; the block gets the trace that was current.
 
     >>> with take_current_trace() as trace:
@@ -210,7 +210,7 @@ def named_call(fun: Function, *, name: str | None = None) -> Function:
     return wrapping(fun)(named_scope(_checked_name("named_call", scope_name))(fun))
 
 
-def _checked_name(caller: str, name) -> str:
+def _checked_name(caller: str, name: object) -> str:
     if not isinstance(name, str):
         raise ArgumentTypeError(
             f"{caller} takes a name that is a string.", got=f"name: {type(name).__name__}"
@@ -239,7 +239,7 @@ def ensure_compile_time_eval() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def unbound_axes() -> Iterator[None]:
+def unbound_axes() -> Generator[None]:
     """Let the block run where no axis is named."""
     outer = context.axes, context.checked_axes, context.unify
     key = _named_axes.swap_local(None)

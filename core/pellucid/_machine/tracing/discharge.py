@@ -9,6 +9,7 @@ from pellucid._machine.base import DeletedArrayError, EffectsError, strict_zip
 from pellucid._machine.ir import (
     AbstractRef,
     ClosedJaxpr,
+    Equation,
     Jaxpr,
     Lineage,
     Literal,
@@ -186,7 +187,7 @@ def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, 
             values.update(strict_zip(equation.results, results))
 
 
-def _knows_references(equation, operands: Operands) -> bool:
+def _knows_references(equation: Equation, operands: Operands) -> bool:
     if any(type(x) is ReferenceCell for x in operands) or any(map(is_reference, equation.results)):
         return True
     return any(map(uses_references, programs_of(equation)))

@@ -21,7 +21,13 @@ from pellucid._machine.base import (
     strict_zip,
 )
 from pellucid._machine.ir import DebugInfo, Mask, Operands, Values
-from pellucid._machine.xla import LibraryValues, flatten, flatten_with_path, library_types
+from pellucid._machine.xla import (
+    LibraryValues,
+    PyTreeDef,
+    flatten,
+    flatten_with_path,
+    library_types,
+)
 
 from .current import context
 from .operands import type_of, types_of
@@ -35,7 +41,7 @@ def name_of(function: Function) -> str:
     return name if name and isinstance(name, str) else type(function).__name__
 
 
-def compares_by_identity(function: Function) -> bool:
+def compares_by_identity(function: object) -> bool:
     """Whether `function` equals itself alone, so that a weak table finds this very object by it."""
     kind = type(function)
     return kind.__eq__ is object.__eq__ and kind.__weakrefoffset__ != 0
@@ -59,8 +65,9 @@ def _without_captured(function: Function) -> Function:
     if type(function) is not FunctionType or hasattr(function, "__signature__"):
         signature = signature_of(function)
         return function if signature is None else _with_parameters(signature)
-    if hasattr(function, "__wrapped__"):
-        return _without_captured(function.__wrapped__)
+    wrapped = getattr(function, "__wrapped__", None)
+    if wrapped is not None:
+        return _without_captured(wrapped)
     cells = tuple([CellType() for _ in function.__closure__ or ()])
     return FunctionType(function.__code__, {}, closure=cells)
 
@@ -97,7 +104,7 @@ def names(value: str | Iterable[str] | None, what: str) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     strings = tuple(value)
-    if not all(isinstance(v, str) for v in strings):
+    if not all(isinstance(v, str) for v in strings):  # pyright: ignore[reportUnnecessaryIsInstance]  # users' values
         raise ArgumentTypeError(
             f"{what} must be a string or a sequence of strings.", got=f"got {value!r}"
         )
@@ -231,8 +238,12 @@ class FunctionSpec(NamedTuple):
     ) -> tuple[Static, Any, dict[str, Any]]:
         if not self.static_nums and not self.static_names:
             return NO_STATIC, args, kwargs
-        positions = [(n, type(args[n]), args[n]) for n in self.static_nums if n < len(args)]
-        keywords = [(k, type(v), v) for k, v in sorted(kwargs.items()) if k in self.static_names]
+        positions: list[tuple[int, type, Any]] = [
+            (n, type(args[n]), args[n]) for n in self.static_nums if n < len(args)
+        ]
+        keywords: list[tuple[str, type, Any]] = [
+            (k, type(v), v) for k, v in sorted(kwargs.items()) if k in self.static_names
+        ]
         for where, _, value in (*positions, *keywords) if hashes else ():
             try:
                 hash(value)
@@ -291,12 +302,12 @@ class FunctionSpec(NamedTuple):
         """A name for each path into (positional arguments without static ones, keywords)."""
         parameters = self._parameters()
         dynamic = self._dynamic(n_args)
-        names = []
+        names: list[str] = []
         for where, which, *rest in paths:
             name = (
                 parameters.of_keyword(str(which.key))
                 if where.idx
-                else parameters.of_position(dynamic[which.idx])
+                else parameters.of_position(dynamic[int(which.idx)])
             )
             names.append(name + keystr(tuple(rest)))
         return tuple(names)
@@ -375,12 +386,12 @@ def paths_of_results(
     return lambda: [path for tree in out_trees for path in result_paths(tree)]
 
 
-def result_paths(tree) -> list[str]:
+def result_paths(tree: PyTreeDef) -> list[str]:
     """A name for each result, `result['w']`."""
     return [f"result{keystr(path)}" for path in leaf_paths(tree)]
 
 
-def _has_type(x) -> bool:
+def _has_type(x: object) -> bool:
     try:
         type_of(x)
     except ArgumentTypeError:
@@ -388,6 +399,6 @@ def _has_type(x) -> bool:
     return True
 
 
-def _kind_of(x) -> str:
+def _kind_of(x: object) -> str:
     dtype = getattr(x, "dtype", None)
     return type(x).__name__ if dtype is None else f"{type(x).__name__} of dtype {dtype}"

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from pellucid._machine.base import LeakError
+from pellucid._machine.base.narrowing import is_dict, is_list_or_tuple, is_set
 
 _MAX_CHAIN_LENGTH = 3
 
@@ -36,13 +37,13 @@ def keepers(value: Any) -> list[str]:
     return chains[:10]
 
 
-def _described(holder, target) -> str | None:
-    if isinstance(holder, dict):
+def _described(holder: object, target: object) -> str | None:
+    if is_dict(holder):
         names = [key for key, value in holder.items() if value is target]
         if "__name__" in holder and names:
             return f"global `{names[0]}` of module {holder['__name__']}"
         return f"dict entry {names[0]!r}" if names else None
-    if isinstance(holder, (list, tuple, set)):
+    if is_list_or_tuple(holder) or (is_set(holder) and isinstance(holder, set)):
         return f"an element of a {type(holder).__name__} of length {len(holder)}"
     if type(holder).__name__ == "cell":
         return "a variable that a closure captured"
@@ -51,7 +52,7 @@ def _described(holder, target) -> str | None:
     return None
 
 
-def _tracers_of(trace) -> list[Any]:
+def _tracers_of(trace: object) -> list[Any]:
     """The tracers of `trace` that exist."""
     return [
         x
@@ -60,7 +61,7 @@ def _tracers_of(trace) -> list[Any]:
     ]
 
 
-def _references(trace) -> int:
+def _references(trace: object) -> int:
     return sys.getrefcount(trace)
 
 

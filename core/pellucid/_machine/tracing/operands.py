@@ -16,6 +16,7 @@ from pellucid._machine.base import (
     dtypes,
     users_function,
 )
+from pellucid._machine.base.narrowing import is_numpy_scalar
 from pellucid._machine.ir import (
     AbstractValue,
     Literal,
@@ -41,7 +42,7 @@ def type_of_numpy(x: Any) -> AbstractValue:
 
 
 @cached(4096)
-def _type_of_shape(shape: Shape, dtype, _is_x64: bool) -> AbstractValue:
+def _type_of_shape(shape: Shape, dtype: np.dtype, _is_x64: bool) -> AbstractValue:
     if dtype not in dtypes.SUPPORTED:
         raise ArgumentTypeError(
             f"arrays can't have NumPy's dtype {dtype}.",
@@ -92,7 +93,7 @@ def type_of(x: Any) -> Any:
         return x.aval
     except AttributeError:
         pass
-    handler = type_handlers.get(type(x))
+    handler = type_handlers.get(type(x))  # pyright: ignore[reportUnknownArgumentType]  # of any value
     if handler is None:
         handler = _handler_for(x)
     return handler(x)
@@ -103,7 +104,7 @@ def typed(value: Any, aval: AbstractValue) -> Any:
 
     Which dtype numbers have depends on `enable_x64`, which may have changed meanwhile.
     """
-    if hasattr(value, "aval") or getattr(type_of(value), "dtype", None) == aval.dtype:  # pyright: ignore[reportAttributeAccessIssue]
+    if hasattr(value, "aval") or getattr(type_of(value), "dtype", None) == aval.dtype:  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]  # None differs from it
         return value
     return bottom().number(value, aval)
 
@@ -135,8 +136,8 @@ def types_of(values: Iterable[Any]) -> list[Any]:
     return [type_of(x) for x in values]
 
 
-def _handler_for(x) -> Callable[[Any], AbstractValue]:
-    if isinstance(x, np.generic):  # first, because np.float64 is a Python float too
+def _handler_for(x: object) -> Callable[[Any], AbstractValue]:
+    if is_numpy_scalar(x):  # first, because np.float64 is a Python float too
         type_handlers[type(x)] = type_of_numpy
         return type_of_numpy
     for base in type(x).__mro__:
@@ -156,13 +157,13 @@ def _handler_for(x) -> Callable[[Any], AbstractValue]:
 def as_operand(x: Any) -> Any:
     """`x`, or the array that `x.__jax_array__()` gives; a symbolic size is an operand itself, as integers are."""
     # Objects that stand for an array may pass `aval` on to it; what has an aval has it by its class.
-    if type(x) in type_handlers or hasattr(type(x), "aval") or isinstance(x, Symbol):
+    if type(x) in type_handlers or hasattr(type(x), "aval") or isinstance(x, Symbol):  # pyright: ignore[reportUnknownArgumentType]  # of any value
         return x
     method = getattr(x, "__jax_array__", None)
     return x if method is None else as_operand(users_function(method)())
 
 
-def is_array_like(x: Any) -> bool:
+def is_array_like(x: object) -> bool:
     """Whether `type_of(x)` gives an aval.
 
     >>> is_array_like(1.0), is_array_like("a")

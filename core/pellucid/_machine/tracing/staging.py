@@ -1,5 +1,8 @@
 """Staging, which runs a function on tracers and writes down the equations it makes, and replay, which runs a program."""
 
+# Tracers and their traces share attributes with private names.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import functools
@@ -10,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid._machine.base import (
+    ConcretizationTypeError,
     EquationStaged,
     ForbiddenError,
     Symbol,
@@ -33,6 +37,7 @@ from pellucid._machine.ir import (
     Lineage,
     Literal,
     Operands,
+    Primitive,
     Results,
     Values,
     Var,
@@ -44,7 +49,7 @@ from .captured import substituted
 from .current import bottom, computes_known, context, use_facts, use_no_scope, use_trace
 from .leaks import check_no_leaks
 from .operands import as_operand, type_of, typed, value_of_literal
-from .trace import Trace
+from .trace import ExecutionPlan, Trace
 from .tracer import Tracer, made_at
 
 _capture = source.capture
@@ -80,7 +85,7 @@ class StagingTracer(Tracer):
         text = None if look is None else look.text(self)
         return super().__repr__() if text is None else text
 
-    def asked_for(self, use, kind, do):
+    def asked_for(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
         look = self._trace.look
         is_known, value = (False, None) if look is None else look.known(self)
         if is_known and value is None:
@@ -146,7 +151,7 @@ class StagingTrace(Trace):
         self.invars.append(var)
         return StagingTracer(self, var, None)
 
-    def interpret(self, primitive, operands, params) -> Values:
+    def interpret(self, primitive: Primitive, operands: Operands, params: Any) -> Values:
         if isinstance(primitive, Folds):
             # Results that are known without an equation, such as those of an operation that changes nothing.
             folded = primitive.fold(operands, params)
@@ -158,14 +163,14 @@ class StagingTrace(Trace):
                 return trace.interpret(primitive, operands, params)
         # One variable or literal per operand, and its type.
         atoms: list[Any] = []
-        avals = []
+        avals: list[AbstractValue] = []
         for x in operands:
             atom = x.variable if type(x) is StagingTracer and x._trace is self else self.atom(x)
             atoms.append(atom)
             avals.append(atom.aval)
         result_avals, effects = primitive.types(tuple(avals), params)
         results: list[Var] = []
-        tracers = []
+        tracers: list[StagingTracer] = []
         # While a program is replayed, the equations that come of one keep its source.
         facts = context
         equation = Equation(
@@ -184,7 +189,7 @@ class StagingTrace(Trace):
             publish(EquationStaged(equation))
         return tracers
 
-    def run_plan(self, plan, operands):
+    def run_plan(self, plan: ExecutionPlan, operands: Values) -> Results:
         """Write the equations of `plan`, whose types are known; all come from the user's line at hand."""
         if computes_known.value:
             return super().run_plan(plan, operands)
@@ -210,7 +215,7 @@ class StagingTrace(Trace):
                 publish(EquationStaged(equation))
         return plan.take(values)
 
-    def custom_call(self, call, operands):
+    def custom_call(self, call: Any, operands: Operands) -> Values:
         if computes_known.value and _all_known(operands):
             with use_trace(bottom()) as trace:
                 return trace.custom_call(call, operands)
@@ -218,8 +223,7 @@ class StagingTrace(Trace):
 
     def atom(self, x: Any) -> Var | Literal:
         """The variable or literal of `x` in this program."""
-        kind = type(x)
-        if kind is StagingTracer and x._trace is self:
+        if type(x) is StagingTracer and x._trace is self:
             return x.variable
         # One object is one constant. Its entry keeps the object alive, so no other one gets its id.
         constant = self.constants.get(id(x))
@@ -267,7 +271,7 @@ class StagingTrace(Trace):
     def _drop_superseded(self, outvars: Sequence[Var | Literal]) -> None:
         # Backwards: a superseded equation stays if a result, or an equation that stays, uses it.
         used: set[Any] = {*outvars}
-        live = []
+        live: list[Equation] = []
         for equation in reversed(self.equations):
             if equation not in self.superseded or not used.isdisjoint(equation.results):
                 live.append(equation)

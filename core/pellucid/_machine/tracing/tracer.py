@@ -1,5 +1,8 @@
 """Tracers, which stand for values of a program that is being traced."""
 
+# Tracers and their traces share attributes with private names.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import functools

@@ -1,5 +1,8 @@
 """Program to program: differentiation and vectorization."""
 
+# Imported for other folders.
+# pyright: reportUnusedImport=false
+
 from .arguments import (
     argument_paths,
     check_callable,

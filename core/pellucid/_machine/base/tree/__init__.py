@@ -1,5 +1,8 @@
 """Trees: nested Python containers of leaves, taken apart, rebuilt, mapped and compared."""
 
+# Imported for other folders.
+# pyright: reportUnusedImport=false
+
 from pellucid._machine.xla.pytree import (
     DictKey,
     FlattenedIndexKey,

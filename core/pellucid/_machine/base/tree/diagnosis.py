@@ -38,14 +38,14 @@ def raise_failure(tree: Any, predicate: IsLeafWithPath | None, error: Exception)
     raise error
 
 
-def _search(tree, predicate: IsLeafWithPath | None) -> tuple[TreeError | None, KeyPath]:
+def _search(tree: Any, predicate: IsLeafWithPath | None) -> tuple[TreeError | None, KeyPath]:
     """Diagnosis of a tree and the path to its faulty node; no diagnosis where the user's own code is at fault.
 
     Goes depth first, as the flattening does, but on a list instead of Python's stack.
     """
-    ancestors = {}
-    finished = set()
-    alive = []  # a freed child's id could come back as that of another one
+    ancestors: dict[int, KeyPath] = {}
+    finished: set[int] = set()
+    alive: list[Any] = []  # a freed child's id could come back as that of another one
     todo: list[tuple[Any, KeyPath, bool]] = [(tree, (), False)]
     while todo:
         node, path, is_done = todo.pop()
@@ -90,10 +90,10 @@ def _search(tree, predicate: IsLeafWithPath | None) -> tuple[TreeError | None, K
     return None, ()
 
 
-def _children(node, path: KeyPath, predicate: IsLeafWithPath | None) -> list[tuple[Any, Any]]:
+def _children(node: Any, path: KeyPath, predicate: IsLeafWithPath | None) -> list[tuple[Any, Any]]:
     if predicate is not None:
         answer = predicate(path, node)
-        if not isinstance(answer, (bool, type(None))):
+        if not isinstance(answer, (bool, type(None))):  # pyright: ignore[reportUnnecessaryIsInstance]  # users' answers
             raise TypeError  # refused by the flattening, too
         if answer:
             return []

@@ -7,6 +7,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from pellucid._machine.base.narrowing import is_tuple
 from pellucid._machine.xla import (
     PyTreeDef,
 )
@@ -89,7 +90,7 @@ def leaf_type(leaf: Any) -> str:
     ('float32[3,4]', 'str')
     """
     shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
-    if isinstance(shape, tuple) and dtype is not None:
+    if is_tuple(shape) and dtype is not None:
         return f"{dtype}[{','.join(map(str, shape))}]"
     return type(leaf).__qualname__
 
@@ -140,7 +141,7 @@ def _keys_text(structure: PyTreeDef, other: PyTreeDef) -> str:
     return text
 
 
-def _is_equal(a, b) -> bool:
+def _is_equal(a: object, b: object) -> bool:
     try:
         return a is b or bool(a == b)
     except Exception:  # `==` of the user's class, or of an array, where no truth value exists

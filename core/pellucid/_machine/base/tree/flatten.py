@@ -4,7 +4,7 @@ Each leaf of a prefix speaks for a whole subtree.
 """
 
 import functools
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Any
 
 from pellucid._machine.base.functional import strict_zip
@@ -197,7 +197,7 @@ def require_structures(caller: str, *treedefs: Any) -> None:
             )
 
 
-def _with_path(is_leaf) -> IsLeafWithPath | None:
+def _with_path(is_leaf: Callable[..., bool] | None) -> IsLeafWithPath | None:
     """`is_leaf` as a predicate that is given the path, too."""
     return None if is_leaf is None else lambda _, node: is_leaf(node)
 
@@ -317,7 +317,7 @@ def _leaf_counts(prefix: PyTreeDef, full: PyTreeDef) -> list[int] | None:
         return [full.num_leaves]
     if not same_node(prefix, full):
         return None
-    counts = []
+    counts: list[int] = []
     for child, full_child in strict_zip(prefix.children(), full.children()):
         child_counts = _leaf_counts(child, full_child)
         if child_counts is None:
@@ -326,7 +326,7 @@ def _leaf_counts(prefix: PyTreeDef, full: PyTreeDef) -> list[int] | None:
     return counts
 
 
-def _prefix_differences(prefix: PyTreeDef, full) -> list[TreeDifference]:
+def _prefix_differences(prefix: PyTreeDef, full: Any) -> list[TreeDifference]:
     leaves, structure = tree_flatten(full)
     return structure_differences(prefix, structure, leaves=leaves, is_prefix=True)
 
@@ -468,7 +468,7 @@ def _columns(caller: str, treedef: PyTreeDef, rest: Sequence[Any]) -> list[list[
     ]
 
 
-def _first_inner_structure(outer_treedef: PyTreeDef, tree) -> PyTreeDef:
+def _first_inner_structure(outer_treedef: PyTreeDef, tree: Any) -> PyTreeDef:
     subtrees = flatten_up_to(outer_treedef, tree, caller="tree_transpose")
     if not subtrees:
         raise TreeTransposeError(

@@ -59,11 +59,12 @@ def shown_path(name: str, path: KeyPath) -> str:
     return name + "".join(steps)
 
 
-def _bare(key) -> str:
+def _bare(key: object) -> str:
     match key:
         case DictKey(value) | FlattenedIndexKey(value) | GetAttrKey(value) | SequenceKey(value):
             return str(value)
-    return str(key)
+        case _:
+            return str(key)
 
 
 SHOWN_KEYS = 6

@@ -100,7 +100,7 @@ def register_pytree_node_class(cls: Class) -> Class:
     >>> tree_leaves(Pair(1, 2))
     [1, 2]
     """
-    register_pytree_node(cls, cls.tree_flatten, cls.tree_unflatten)
+    register_pytree_node(cls, cls.tree_flatten, cls.tree_unflatten)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]  # users' methods
     return cls
 
 
@@ -123,7 +123,10 @@ def register_pytree_with_keys_class(cls: Class) -> Class:
     '.value'
     """
     register_pytree_with_keys(
-        cls, cls.tree_flatten_with_keys, cls.tree_unflatten, getattr(cls, "tree_flatten", None)
+        cls,
+        cls.tree_flatten_with_keys,  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]  # users' methods
+        cls.tree_unflatten,  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        getattr(cls, "tree_flatten", None),
     )
     return cls
 
@@ -178,7 +181,7 @@ def register_dataclass(
     if data_fields is None or meta_fields is None:
         if not is_dataclass:
             raise TreeArgumentError(
-                f"register_dataclass: {nodetype.__qualname__} isn't a dataclass.",
+                f"register_dataclass: {nodetype.__qualname__} isn't a dataclass.",  # pyright: ignore[reportUnknownMemberType]  # of any parameters
                 do="Decorate it with `dataclasses.dataclass`, or give its data_fields and"
                 " meta_fields.",
             )
@@ -188,7 +191,7 @@ def register_dataclass(
     if is_dataclass:
         _require_all_fields(nodetype, {*data_fields}, {*meta_fields}, {*drop_fields})
     elif both := sorted({*data_fields} & {*meta_fields}):
-        raise _wrong_fields(nodetype, [f"in data_fields and in meta_fields: {', '.join(both)}"])
+        raise _wrong_fields(nodetype, [f"in data_fields and in meta_fields: {', '.join(both)}"])  # pyright: ignore[reportUnknownArgumentType]  # of any parameters
     _register(
         "register_dataclass",
         pytree.register_dataclass_node,
@@ -207,7 +210,7 @@ def static(**kwargs: Any) -> Any:
     >>> static(default=3).metadata["static"]
     True
     """
-    metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
+    metadata: dict[Any, Any] = {"static": True, **(kwargs.pop("metadata", None) or {})}
     return dataclasses.field(metadata=metadata, **kwargs)
 
 
@@ -242,7 +245,7 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], A
     return _node("flatten_one_level_with_keys", pytree.flatten_one_level_with_keys(tree), tree)
 
 
-def _node(caller: str, node: tuple[Any, Any] | None, tree) -> tuple[Any, Any]:
+def _node(caller: str, node: tuple[Any, Any] | None, tree: object) -> tuple[Any, Any]:
     if node is None:
         raise TreeError(
             f"{caller}: can't take a leaf apart.",
@@ -252,7 +255,7 @@ def _node(caller: str, node: tuple[Any, Any] | None, tree) -> tuple[Any, Any]:
     return node
 
 
-def _register(caller: str, register: Function, nodetype, *parts) -> None:
+def _register(caller: str, register: Function, nodetype: object, *parts: Any) -> None:
     if not isinstance(nodetype, type):
         raise TreeArgumentError(
             f"{caller}: the node type must be a class.", got=type(nodetype).__qualname__
@@ -286,7 +289,9 @@ def _wrong_fields(nodetype: type, lines: list[str]) -> TreeError:
     )
 
 
-def _flatten_defaultdict(node: defaultdict):
+def _flatten_defaultdict(
+    node: defaultdict[Any, Any],
+) -> tuple[list[Any], tuple[Callable[[], Any] | None, tuple[Any, ...]]]:
     keys = tuple(sorted(node))
     return [node[key] for key in keys], (node.default_factory, keys)
 
@@ -308,7 +313,7 @@ pytree.register_node(
 )
 
 
-class Partial(functools.partial):
+class Partial(functools.partial[Any]):
     """`functools.partial` as a node of trees: the arguments are children, the function is static.
 
     So it may be passed to, and returned from, transformed functions. The function is compared
@@ -324,7 +329,7 @@ class Partial(functools.partial):
     def __new__(cls, func: Function, /, *args: Any, **kw: Any) -> Self:
         # functools.partial would take the arguments of an inner partial as its own.
         if isinstance(func, functools.partial):
-            func = _Whole(func)
+            func = _Whole(func)  # pyright: ignore[reportUnknownArgumentType]  # of any result
         return super().__new__(cls, func, *args, **kw)
 
 
