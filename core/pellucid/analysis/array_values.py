@@ -12,6 +12,7 @@ import numpy as np
 from pellucid import numpy
 from pellucid._machine.base import ArgumentValueError, by_tool
 from pellucid._machine.base.dtypes import ExtendedDType
+from pellucid._machine.base.narrowing import is_ndarray
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.scalar_functions import reduce
 from pellucid._machine.tracing import type_of
@@ -48,7 +49,7 @@ class _Part(NamedTuple):
 class ArraySlice(NamedTuple):
     """Two dimensions of an array at an index along the others, as a heat map reads them."""
 
-    index: list[int]
+    index: list[int]  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.index
     """One for each dimension; those along `dims` say nothing."""
     dims: list[int]
     """The dimension drawn down and the one drawn across; a vector has one, a scalar none."""
@@ -206,7 +207,7 @@ def _fetched(x: Any) -> np.ndarray[Any, Any]:
 def _statistics(data: Any) -> _Statistics:
     if data.size == 0:
         return _Statistics()
-    if isinstance(data, np.ndarray):
+    if is_ndarray(data):
         finite = data[np.isfinite(data)]
         n_nan = np.isnan(data).sum()
         return _Statistics(
@@ -356,7 +357,7 @@ def _plane(
             continue
         firsts = tuple(-part.starts[dim] % step for dim, step in ordered)
         static = tuple(dim for dim, _ in ordered), firsts, tuple(step for _, step in ordered)
-        if isinstance(part.data, np.ndarray):
+        if is_ndarray(part.data):
             piece = _strided_slice(part.data, local, *static)
         else:
             piece = _fetched(_slice_on_device(part.data, local, *static))

@@ -36,7 +36,7 @@ def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
     (['jaxpr', 'stablehlo', 'hlo'], ['lower', 'compile', 'compile'])
     """
     jitted = function if hasattr(function, "trace") else jit(function)
-    traced = jitted.trace(*args)
+    traced = jitted.trace(*args)  # pyright: ignore[reportFunctionMemberAccess]  # a jitted function has it
     lowered = traced.lower()
     before, middle, after = program(traced), program(lowered), program(lowered.compile())
     return LensRecord(
@@ -81,7 +81,8 @@ def ladder(
     name = name_of(jaxpr)
     first = jaxpr_program(closed.jaxpr, key=f"{name}:jaxpr")
     base = frozenset(equations_by_id(jaxpr))
-    programs, sources, links = [first], [-1], []
+    programs, sources = [first], [-1]
+    links: list[LinkRecord] = []
     names = ["", *transformations]
     for transformation in transformations:
         rung = jaxpr_program(

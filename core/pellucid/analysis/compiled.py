@@ -46,8 +46,8 @@ def compiled(x: Any, *args: Any, with_program: bool = True) -> schema.CompiledRe
             "compiled takes a Compiled stage or a function.", got=f"got {type(x).__name__}"
         )
     with observe(_Phases()) as seen:
-        stage = (x if hasattr(x, "trace") else jit(x)).trace(*args).lower().compile()
-    return compiled_record(stage, seen.cache, seen.phases, with_program=with_program)  # pyright: ignore[reportAttributeAccessIssue]
+        stage = (x if hasattr(x, "trace") else jit(x)).trace(*args).lower().compile()  # pyright: ignore[reportFunctionMemberAccess]  # a jitted function has it
+    return compiled_record(stage, seen.cache, seen.phases, with_program=with_program)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
 
 
 class _Phases(Observer):

@@ -73,7 +73,8 @@ def _group_along(
 ) -> np.ndarray:
     """The positions that differ from the first along axes, or parts of axes, of a mesh in HLO's text."""
     sizes = {name: int(size) for name, size in axes}
-    strides, stride = {}, 1
+    strides: dict[str, int] = {}
+    stride = 1
     for name, size in reversed(sizes.items()):
         strides[name] = stride
         stride *= size
@@ -148,7 +149,8 @@ def _held(
     mesh = meshes.get(layout.mesh, DeclaredMesh({}))
     places = np.unravel_index(mesh.places(np.arange(count)), tuple(mesh.sizes.values()) or (count,))
     along = dict(zip(mesh.sizes, places, strict=False))
-    starts, stops = [], []
+    starts: list[np.ndarray] = []
+    stops: list[np.ndarray] = []
     for size, axes in zip(shape, layout.dims, strict=True):
         part, parts = np.zeros(count, int), 1
         for axis in axes:

@@ -511,7 +511,7 @@ def explained(
         by_kinship.setdefault((each.operation, each.axes, each.mesh), []).append(each)
     explanations: Counter[int] = Counter()
     """How many exchanges each planned one explains: those of calls that XLA inlined come in the plan's order."""
-    exchanges = []
+    exchanges: list[Exchange] = []
     for each in running:
         equation = each.equation if each.equation in equations else None
         alike = _ALIKE.get(each.operation, each.operation)
@@ -562,7 +562,7 @@ def differences(plan: Sequence[Exchange], running: Sequence[Exchange]) -> list[s
     counts = [
         Counter((each.operation, each.axes) for each in exchanges) for exchanges in (plan, running)
     ]
-    sentences = []
+    sentences: list[str] = []
     for operation, axes in counts[0] | counts[1]:
         before, after = (count[operation, axes] for count in counts)
         if before != after:

@@ -71,7 +71,7 @@ def traced_sharding(traced: Traced) -> schema.FunctionShardingRecord:
     """The record of how a traced function lays out its intermediates."""
     lowered = traced.lower()
     writer = _writer(traced, lowered)
-    if lowered._lowered.request.placement.abstract_mesh is not None:
+    if lowered._lowered.request.placement.abstract_mesh is not None:  # pyright: ignore[reportPrivateUsage]  # what users don't see of a stage
         return writer.record(*_compiled_without_devices(lowered))
     # While the stage is there, its executable, which others may share, is known by its equations.
     stage = lowered.compile()

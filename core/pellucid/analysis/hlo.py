@@ -75,7 +75,7 @@ class Run(NamedTuple):
     """A computation at a place where it runs as a program, rather than within one instruction."""
 
     computation: Computation
-    count: int | None
+    count: int | None  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.count
     """How often it runs there in one run of the module; None where that is not known, as in branches."""
     around: tuple[int, ...]
     """Ids of the equations of the calls, loops and branches around it."""

@@ -138,7 +138,7 @@ class _HloWriter:
         return index
 
     def listing(self, text: str) -> schema.ListingRecord:
-        lines = []
+        lines: list[int] = []
         for line in text.split("\n"):
             match = re.match(r"^\s+(?:ROOT )?%?([\w.$-]+) = ", line)
             lines.append(self.rows.get(match.group(1), -1) if match else -1)

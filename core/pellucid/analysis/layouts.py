@@ -123,7 +123,7 @@ def unquoted(axis: str) -> str:
 
 def meshes_in(module: Any) -> dict[str, DeclaredMesh]:
     """The meshes that a module declares, by name."""
-    meshes = {}
+    meshes: dict[str, DeclaredMesh] = {}
     for op in module.body.operations:
         if op.operation.name == "sdy.mesh":
             mesh = sdy.MeshAttr(op.operation.attributes["mesh"])

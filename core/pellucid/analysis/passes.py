@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pellucid._machine.base import Observer, PassFinished, by_tool, config, observe
+from pellucid._machine.base.narrowing import is_tuple
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.stages import Lowered
 from pellucid._machine.ir import Jaxpr
@@ -48,7 +49,7 @@ def passes(function: Callable[..., Any], *args: Any, with_xla: bool = True) -> L
     >>> record.transformations
     ['', 'remove dead equations', 'StableHLO']
     """
-    traced = (function if hasattr(function, "trace") else jit(function)).trace(*args)
+    traced = (function if hasattr(function, "trace") else jit(function)).trace(*args)  # pyright: ignore[reportFunctionMemberAccess]  # a jitted function has it
     name, steps = traced.fun_name, _PassObserver()
     with observe(steps):
         lowered = traced.lower()
@@ -113,7 +114,7 @@ class _PassObserver(Observer):
         self.after: list[tuple[str, Jaxpr]] = []
 
     def pass_finished(self, event: PassFinished, /) -> None:
-        result = event.after[0] if isinstance(event.after, tuple) else event.after
+        result = event.after[0] if is_tuple(event.after) else event.after
         if isinstance(result, Jaxpr):
             self.after.append((event.name, result))
 

@@ -45,7 +45,7 @@ def program(
                 do="Pass the function itself, or leave the arguments out.",
             )
     elif callable(x):
-        x = x.trace(*args) if hasattr(x, "trace") else make_jaxpr(x)(*args)
+        x = x.trace(*args) if hasattr(x, "trace") else make_jaxpr(x)(*args)  # pyright: ignore[reportFunctionMemberAccess]  # a jitted function has it
     else:
         raise ArgumentTypeError(
             "program takes a function, a jaxpr or a stage of a jitted function.",

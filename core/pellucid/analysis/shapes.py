@@ -52,7 +52,7 @@ def hlo_shapes(type_text: str) -> tuple[Shape, ...]:
     return tuple(
         [
             Shape(
-                tuple(map(int, filter(None, dims.split(",")))),
+                tuple([int(size) for size in dims.split(",") if size]),
                 bits_of(dtype) or 0,
                 dtype in _COMPLEX,
             )

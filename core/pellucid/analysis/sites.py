@@ -117,7 +117,8 @@ class SiteValues:
         self._rows = {id: row for row, id in enumerate(record.equations.id)}
         self._ranges: list[range] = []
         counts, results = record.equations.result_counts, iter(record.equations.results)
-        first, self._body_of = 0, []
+        first = 0
+        self._body_of: list[int] = []
         for index, body in enumerate(record.bodies):
             rows = range(body.first_equation, body.first_equation + body.equation_count)
             for row in rows:

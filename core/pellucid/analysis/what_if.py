@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pellucid._machine.base import ArgumentTypeError, ArgumentValueError, by_tool, tree_flatten
+from pellucid._machine.base.narrowing import is_mapping
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid._machine.higher_order.stages import Compiled, Traced
@@ -24,6 +25,7 @@ from pellucid._machine.sharding import (
 from pellucid._machine.tracing import FunctionSpec, name_of, type_of
 from pellucid.introspect import schema
 
+from .exchanges import Reason
 from .function_sharding import planned_sharding
 from .machines import Machine, machine_of
 from .step_time import compute_seconds, exchange_seconds
@@ -304,7 +306,7 @@ class WhatIf:
 
 
 @contextlib.contextmanager
-def _current(mesh: AbstractMesh) -> Iterator[None]:
+def _current(mesh: AbstractMesh) -> Generator[None]:
     """Make `mesh` current in place of the mesh outside, which may have another number of devices."""
     with set_mesh(None), use_abstract_mesh(mesh):
         yield
@@ -333,7 +335,9 @@ def exchange_costs(
 ) -> list[schema.ExchangeCostRecord]:
     """Planned exchanges by operation, axes and line, those that take longest first."""
     program = record.program
-    kinds: dict[Any, list[schema.CollectiveRecord]] = {}
+    kinds: dict[
+        tuple[str, tuple[str, ...], tuple[int, int], Reason], list[schema.CollectiveRecord]
+    ] = {}
     for each in record.planned:
         span = program.equations.span[each.equation] if each.equation >= 0 else -1
         place = (program.spans.source[span], program.spans.line[span]) if span >= 0 else (-1, 0)
@@ -370,12 +374,12 @@ def _spec(dims: Dims) -> PartitionSpec:
 
 def _mesh_of_program(traced: Traced) -> Mesh | AbstractMesh:
     """The mesh that a function itself names, or that is current; one device without any."""
-    return traced.lower()._lowered.request.mesh or AbstractMesh((1,), ("device",))
+    return traced.lower()._lowered.request.mesh or AbstractMesh((1,), ("device",))  # pyright: ignore[reportPrivateUsage]  # what users don't see of a stage
 
 
 def _stated(traced: Traced, count: int) -> list[Any]:
     """The `in_shardings` of `count` arguments; None for each where there are none, or static arguments."""
-    program = traced._program
+    program = traced._program  # pyright: ignore[reportPrivateUsage]  # what users don't see of a stage
     stated = program.values.of_inputs(program.in_shardings) or ()
     return list(stated) if len(stated) == count else [None] * count
 
@@ -420,7 +424,7 @@ def _mesh_of(leaves: Sequence[Any]) -> Mesh | AbstractMesh | None:
 
 def _abstract(mesh: Any, today: AbstractMesh) -> AbstractMesh:
     """A mesh that a user writes; axes of the same name keep the types that they have today."""
-    if isinstance(mesh, Mapping):
+    if is_mapping(mesh):
         types = [today.axis_type_by_name.get(name, AxisType.Auto) for name in mesh]
         for name, size in mesh.items():
             if not isinstance(size, int) or size < 1:

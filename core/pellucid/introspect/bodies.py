@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pellucid._machine.base.narrowing import is_list_or_tuple
 from pellucid._machine.ir import ClosedJaxpr, Equation, HigherOrderPrimitive, Jaxpr, subjaxprs
 
 
@@ -39,11 +40,11 @@ def bodies_of(equation: Equation) -> list[EquationBody]:
             return 0
         return None if is_branch else slots.runs
 
-    bodies = []
+    bodies: list[EquationBody] = []
     for role, value in zip(params._fields, params, strict=True):
         if isinstance(value, (Jaxpr, ClosedJaxpr)):
             bodies.append(EquationBody(_open(value), role, trips(role, value), is_branch))
-        elif isinstance(value, (tuple, list)):
+        elif is_list_or_tuple(value):
             names = getattr(value, "_fields", None) or range(len(value))
             bodies += [
                 EquationBody(

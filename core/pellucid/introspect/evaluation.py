@@ -103,7 +103,8 @@ def where_rounding_begins(
         farthest = 0.0 if type(result) is Literal else distance_at([result])
         if not farthest:
             continue
-        needed, numbers = {result}, []
+        needed = {result}
+        numbers: list[int] = []
         for i in reversed(range(len(equations))):
             if not needed.isdisjoint(equations[i].results):
                 needed.update(v for v in equations[i].operands if type(v) is not Literal)

@@ -13,7 +13,7 @@ from pellucid._machine.checks.check import check_p
 from pellucid._machine.checks.checkify import Errors, checked_program
 from pellucid._machine.checks.errors import CheckSite
 from pellucid._machine.checks.watch import FirstNote, Watch, noted_by
-from pellucid._machine.ir import ClosedJaxpr, DropVar, Equation, Jaxpr, Values
+from pellucid._machine.ir import ClosedJaxpr, DropVar, Equation, Jaxpr, Operands, Values
 from pellucid._machine.parallel.manual import shard_map_p
 from pellucid._machine.primitives.assembly import stack
 from pellucid._machine.tracing import type_of
@@ -149,7 +149,7 @@ class _ByOperation:
             number
             for group, holds in zip(groups, flags, strict=True)
             if holds is not None
-            for (number, _), flag in zip(group, np.asarray(holds), strict=False)
+            for (number, _), flag in zip(group, np.asarray(holds).tolist(), strict=False)
             if flag
         ]
         return min(holding, default=None)
@@ -222,7 +222,7 @@ def _search(
     codes = np.ravel(run_at(frame.positions, checked.program, inputs, checked.consts)[0])
     if not codes.any():
         return None
-    site = checked.sites[min(codes[codes > 0]) - 1]
+    site = checked.sites[int(min(codes[codes > 0])) - 1]
     failing = site.equation or _check_of(frame, site)
     here: list[tuple[SteppedFrame, EquationRuns | None, Turn]] = [(frame, None, (0, 0))]
     for position, equation in enumerate(frame.jaxpr.equations):
@@ -248,7 +248,11 @@ def _turns(call: EquationRuns, errors: Errors) -> Iterator[Turn]:
             yield turn
             turn = call.after(turn)
         return
-    search = LoopSearch(("watch", errors), lambda _: errors)
+
+    def always(values: Operands) -> Errors:
+        return errors
+
+    search = LoopSearch(("watch", errors), always)
     number = call.meeting(search, 0)
     while number is not None:
         yield from call.turns_of(number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from pellucid._machine.ir import Equation, Jaxpr, Var
 from pellucid._machine.transforms.vmap import Lanes
@@ -11,6 +11,10 @@ from pellucid._machine.transforms.vmap import Lanes
 from .lineage import origins_of, transformation_of
 
 T = TypeVar("T")
+
+
+BatchesOf: TypeAlias = "Callable[[Equation, Var], list[Batch]]"
+"""The batches among the dimensions of a result of an equation."""
 
 
 class Batch(NamedTuple):
@@ -25,7 +29,7 @@ class Batch(NamedTuple):
 class Lane(NamedTuple):
     """One element of a batch."""
 
-    index: int
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.index
     size: int
 
     def __str__(self) -> str:
@@ -47,7 +51,7 @@ def batch_sizes(jaxpr: Jaxpr, equation: Equation) -> list[int]:
 
 def program_batch_sizes(jaxpr: Jaxpr) -> list[int]:
     """The sizes of the batches in which a program was batched as a whole, outermost first."""
-    sizes = []
+    sizes: list[int] = []
     program = _batched(jaxpr)
     while program is not None and (lanes := program.memo.get("lanes")) is not None:
         sizes.append(lanes.axis.size)
@@ -65,7 +69,7 @@ def batches_of(jaxpr: Jaxpr, equation: Equation, result: Var) -> list[Batch]:
     is_cotangent = transformation_of(equation) == "transpose"
     if batched is None:
         around = _around(equation)
-        batches = lambda e, v: _dims_in(around, v)
+        batches: BatchesOf = lambda e, v: _dims_in(around, v)
         origin = None if equation.lineage is None else _only(equation.lineage.origins)
         direct = batches(equation, result)
     else:
@@ -74,9 +78,9 @@ def batches_of(jaxpr: Jaxpr, equation: Equation, result: Var) -> list[Batch]:
         if jaxpr is batched:
             direct, is_cotangent = batches(equation, result), False
         else:
-            results = [] if origin is None or is_cotangent else origin.results
+            results: Sequence[Var] = [] if origin is None or is_cotangent else origin.results
             same = _only([v for v in results if _shape(v) == _shape(result)])
-            direct = [] if same is None else batches(origin, same)
+            direct = [] if origin is None or same is None else batches(origin, same)
     if direct or not is_cotangent or origin is None:
         return direct
     return _of_primal(batches, origin, result)
@@ -146,7 +150,7 @@ def _in_batched(jaxpr: Jaxpr, equation: Equation, variable: Var) -> list[Batch]:
 
 def _around(equation: Equation) -> list[Lanes]:
     """Those of each `vmap` around an equation in its program, outermost first."""
-    entries = [] if equation.scope is None else equation.scope.entries()
+    entries = () if equation.scope is None else equation.scope.entries()
     return [entry.batch for entry in entries if entry.batch is not None]
 
 

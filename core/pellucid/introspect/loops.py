@@ -144,7 +144,10 @@ class PartialLoop(NamedTuple):
     def element(self) -> Derived:
         """The program of (one run, stacked operands) to the elements that the run takes of them."""
         types = (type_of(np.int32(0)), *self.stacked(self.slots.split(self.avals)))
-        run = lambda number, *stacked: self.elements(stacked, number, 0)
+
+        def run(number: Any, *stacked: Any) -> Values:
+            return self.elements(stacked, number, 0)
+
         return self._derived("element", run, types)
 
     def stacked(self, groups: Sequence[Operands]) -> Values:

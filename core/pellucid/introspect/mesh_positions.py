@@ -30,7 +30,7 @@ from pellucid._machine.transforms import Derived, remembered, stage_open
 class MeshPosition(NamedTuple):
     """One position along the axes of a `shard_map`."""
 
-    index: int
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.index
     """Among all positions, the last axis changing fastest."""
     coordinates: tuple[tuple[Any, int], ...]
     """(axis, index along it) of each axis."""
@@ -114,7 +114,7 @@ class MeshPositions:
     def _index(self, aval: Any, position: int) -> tuple[int, ...]:
         """The index along the leading axes, of a value of type `aval`, of the part at a position."""
         where = dict(self.all()[position].coordinates)
-        index = []
+        index: list[int] = []
         for level in self.levels:
             sizes = {axis: level.params.mesh.shape[axis] for axis in level._varying(aval)}
             row = np.ravel_multi_index([where[a] for a in sizes], [*sizes.values()]) if sizes else 0
@@ -145,7 +145,7 @@ class MeshPositions:
             aval: Any = variable.aval
             if not hasattr(aval, "shape"):
                 return f"its program has a value that is no array, {aval.text()}"
-            others = frozenset().union(*marks_of(aval)).difference(self.axes)
+            others = frozenset[Any]().union(*marks_of(aval)).difference(self.axes)
             if others:
                 axes = ", ".join(sorted(map(str, others)))
                 return f"its program has addends over {axes}, along which it doesn't run"

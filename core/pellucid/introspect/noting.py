@@ -10,13 +10,14 @@ import contextlib
 import dataclasses
 import itertools
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid._machine.base import config, is_user_file
+from pellucid._machine.base.narrowing import is_tuple
 from pellucid._machine.ir import DebugInfo, Equation, HigherOrderPrimitive, Jaxpr, Literal, Var
 from pellucid._machine.tracing import Draft, StagingTrace, StagingTracer, context
 from pellucid._machine.transforms.jvp import JVPTracer
@@ -67,7 +68,7 @@ Held = Mapping[str, Any]
 class TracedMoment(NamedTuple):
     """A moment in a trace: a line of the user is about to run, or a function of the user has returned."""
 
-    count: int
+    count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.count
     """How many equations of the program were staged before."""
     activations: tuple[Activation, ...]
     """The runs of functions that began in this program, outermost first."""
@@ -97,7 +98,7 @@ def is_noting() -> bool:
 
 
 @contextlib.contextmanager
-def noting() -> Iterator[None]:
+def noting() -> Generator[None]:
     """Note the user's lines of what is traced in this thread meanwhile, in functions that it calls.
 
     Functions are traced anew unless they were traced with notes before. Layers that repeat stay where the function calls
@@ -108,7 +109,7 @@ def noting() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def watching() -> Iterator[None]:
+def watching() -> Generator[None]:
     """As `noting`, for what is traced anyway: programs that were traced before have no notes. May be nested."""
     previous = sys.gettrace()
     if isinstance(getattr(previous, "__self__", None), _Watcher):
@@ -140,7 +141,7 @@ class _Watcher:
         """The user's frames, each with the program in whose trace it began."""
         self._generators: dict[FrameType, Activation] = {}
         self._notes: dict[StagingTrace, TraceNotes] = {}
-        self._n_around = _n_user_frames(sys._getframe(1))
+        self._n_around = _n_user_frames(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]  # public by use
 
     def finish(self) -> None:
         self._notes.clear()
@@ -238,7 +239,7 @@ def held_by(frame: FrameType) -> Held:
 
 def _collect(path: str, value: Any, leaves: dict[str, Any], depth: int) -> None:
     """Add what `value` consists of by the expressions that give it; nothing of objects whose attributes may be computed."""
-    kind = type(value)
+    kind = type(value)  # pyright: ignore[reportUnknownVariableType]  # of any value
     if len(leaves) > MAX_LEAVES:
         return
     if isinstance(value, (StagingTracer, BatchTracer, JVPTracer)):
@@ -259,8 +260,8 @@ def _collect(path: str, value: Any, leaves: dict[str, Any], depth: int) -> None:
         for key, item in value.items():
             if isinstance(key, (str, int)):
                 _collect(f"{path}[{key!r}]", item, leaves, depth + 1)
-    elif isinstance(value, tuple) and hasattr(kind, "_fields"):
-        for name, item in zip(kind._fields, value, strict=True):
+    elif is_tuple(value) and (names := getattr(kind, "_fields", None)) is not None:  # pyright: ignore[reportUnknownArgumentType]  # of any parameters
+        for name, item in zip(names, value, strict=True):
             _collect(f"{path}.{name}", item, leaves, depth + 1)
     elif dataclasses.is_dataclass(value) and kind is not value:
         stored = getattr(value, "__dict__", {})
@@ -277,9 +278,9 @@ def _variable(value: Any) -> Any:
         elif type(value) is JVPTracer:
             value = value.primal
         elif isinstance(value, StagingTracer):
-            return None if isinstance(value._trace, Draft) else value.variable
+            return None if isinstance(value._trace, Draft) else value.variable  # pyright: ignore[reportPrivateUsage]  # tracers and traces share attributes with private names
         else:
-            return value if type(value) in ARRAY_TYPES or isinstance(value, _CONSTANTS) else None
+            return value if type(value) in ARRAY_TYPES or isinstance(value, _CONSTANTS) else None  # pyright: ignore[reportUnknownVariableType]  # of any parameters
 
 
 # Programs that were made from others ----------------------------------------------------------------------
@@ -424,7 +425,7 @@ def _results_among(
     return {}
 
 
-def _is_batch_in(lanes: Lanes) -> Any:
+def _is_batch_in(lanes: Lanes) -> Callable[[Var, Var], bool]:
     return lambda v, w: _is_alike(v, w, lanes)
 
 

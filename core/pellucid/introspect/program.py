@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from pellucid._machine.base.narrowing import is_list_or_tuple
 from pellucid._machine.ir import (
     Atom,
     ClosedJaxpr,
@@ -303,6 +304,6 @@ def shown_params(equation: Equation) -> list[tuple[str, str]]:
 
 
 def _holds_program(value: Any) -> bool:
-    if isinstance(value, (tuple, list)):
+    if is_list_or_tuple(value):
         return any(isinstance(item, (Jaxpr, ClosedJaxpr)) for item in value)
     return isinstance(value, (Jaxpr, ClosedJaxpr))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import pkgutil
 from typing import Any
 
@@ -29,7 +29,7 @@ _PACKAGES = (
 def load_all_primitives() -> None:
     """Import every module that defines primitives."""
     for name in _PACKAGES:
-        if importlib.util.find_spec(f"pellucid.{name}") is None:  # pyright: ignore[reportAttributeAccessIssue]
+        if importlib.util.find_spec(f"pellucid.{name}") is None:
             continue
         package = importlib.import_module(f"pellucid.{name}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):

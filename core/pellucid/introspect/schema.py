@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from pellucid._machine.base.narrowing import is_dict, is_list
+
 SCHEMA_VERSION = 1
 """Rises when a field is renamed or removed; readers accept the last two versions."""
 
@@ -36,9 +38,9 @@ class Record:
 def _plain(value: Any) -> Any:
     if isinstance(value, Record):
         return value.to_dict()
-    if isinstance(value, list) and value and isinstance(value[0], Record):
+    if is_list(value) and value and isinstance(value[0], Record):
         return [_plain(item) for item in value]
-    if isinstance(value, dict):
+    if is_dict(value):
         return {key: _plain(item) for key, item in value.items()}
     return value
 
@@ -376,7 +378,7 @@ class KernelRecord(Record):
     """In one run of the executable, all executions together."""
     executions: int | None = 1
     """In one run; None where it isn't known, in branches and loops of unknown length: these count once."""
-    lines: list[LineShareRecord] = field(default_factory=list)
+    lines: list[LineShareRecord] = field(default_factory=list[LineShareRecord])
     """The lines that it computes, if it is not on one itself; empty where no line is known."""
     is_line_inferred: bool = False
     """Whether the line is that of kernels beside it."""

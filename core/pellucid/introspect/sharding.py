@@ -94,7 +94,8 @@ def _named_tiles(placed: NamedSharding, shape: Sequence[int]) -> Tiles:
     axes = [*placed.spec.axes_per_dim, *[()] * len(shape)][: len(shape)]
     counts = [math.prod(sizes[a] for a in names) for names in axes]
     extents = [math.ceil(size / count) for size, count in zip(shape, counts, strict=True)]
-    starts, stops = [], []
+    starts: list[int] = []
+    stops: list[int] = []
     for place in itertools.product(*map(range, counts)):
         for index, size, extent in zip(place, shape, extents, strict=True):
             starts.append(min(size, index * extent))
@@ -112,7 +113,9 @@ def _named_tiles(placed: NamedSharding, shape: Sequence[int]) -> Tiles:
 
 def _mapped_tiles(placed: Any, shape: Sequence[int]) -> Tiles:
     """Parts in the order of the devices that hold them first."""
-    starts, stops, device_tiles = [], [], []
+    starts: list[int] = []
+    stops: list[int] = []
+    device_tiles: list[int] = []
     tile_numbers: dict[tuple[tuple[int, int], ...], int] = {}
     for index in placed.devices_indices_map(tuple(shape)).values():
         part = tuple(s.indices(size)[:2] for s, size in zip(index, shape, strict=True))

@@ -9,6 +9,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from pellucid._machine.base import source
+from pellucid._machine.xla.traceback import Traceback
 
 from . import schema
 from .statements import Assigned, Returned, Statements, statements_of
@@ -44,13 +45,13 @@ class SourceSpans:
         self._outermost: set[int] = set()
         """Spans in the function itself: what its caller assigns is no part of the program."""
 
-    def span(self, captured: Any) -> int:
+    def span(self, captured: Traceback | None) -> int:
         """The span of a captured source; -1 where no frame is the user's."""
         index = self._by_source.get(captured)
         if index is None:
             index, is_direct = -1, True
-            frames = [] if captured is None else zip(*captured.raw_frames(), strict=True)
-            for code, offset in reversed([*frames]):
+            codes, offsets = ([], []) if captured is None else captured.raw_frames()
+            for code, offset in reversed([*zip(codes, offsets, strict=True)]):
                 is_users = source.is_user_file(code.co_filename)
                 if is_users:
                     caller, index = index, self._at(code, offset, index)

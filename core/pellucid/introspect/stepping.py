@@ -17,6 +17,7 @@ import numpy as np
 from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    Unary,
     cell_name,
     listing,
     source,
@@ -264,7 +265,7 @@ class SteppedFrame:
         """The programs that run when one steps on from here, into an equation, or to `next_stop`."""
         # Equations before `start` have run, or all of their results are computed.
         start = max(self._ran, self._filled)
-        chains = []
+        chains: list[Chain] = []
         if start == self.position and self.equation is not None and can_enter(self.equation):
             chains += _chains_within(self.equation, self.values, self.positions)
         if next_stop - self._ran > STRETCH_LENGTH:
@@ -322,7 +323,8 @@ class SteppedFrame:
         """The equations that compute `variables`, and have effects before `end` and didn't run, and their results."""
         # `needed`: variables still to be computed; `targets`: results to be kept; `chosen`: equations, last one first.
         needed = {v for v in variables if v not in self.values}
-        targets, chosen = [v for v in dict.fromkeys(variables) if v in needed], []
+        targets = [v for v in dict.fromkeys(variables) if v in needed]
+        chosen: list[Equation] = []
         # Backwards: equations that need an operand come before the one that gives it.
         for index in range(end - 1, self._base - 1, -1):
             # Effects from `_ran` on have still to happen; before it an equation runs only if its result is needed.
@@ -429,7 +431,7 @@ def _stretch(jaxpr: Jaxpr, start: int) -> _Stretch | None:
 
 def _stretches_from(jaxpr: Jaxpr, start: int) -> list[ClosedJaxpr]:
     """The programs of the stretches that come next."""
-    programs = []
+    programs: list[ClosedJaxpr] = []
     while len(programs) < STRETCHES_AHEAD and (stretch := _stretch(jaxpr, start)) is not None:
         programs.append(stretch.program)
         start = stretch.end
@@ -441,7 +443,7 @@ def _chains_within(
 ) -> list[Chain]:
     """The first stretches of each program of an equation, behind what cuts its operands into those of one run."""
     slots: Slots = slots_of(equation)
-    constant = (lambda x: x) if positions is None else positions.spread
+    constant: Unary = (lambda x: x) if positions is None else positions.spread
     # Values by key: the position of an operand, or "run" for the number of the run.
     operands: dict[Any, Any] = {
         i: constant(a.val) if type(a) is Literal else values.get(a)
@@ -470,7 +472,7 @@ def _chains_within(
         steps.append(ChainStep(program, ["run", *stacked], elements, positions))
         groups = loop.with_elements(groups, elements)
     operands["run"] = constant(np.int32(0))
-    chains = []
+    chains: list[Chain] = []
     for slot in slots.programs:
         jaxpr = slot.program.jaxpr
         # Each input of the program by the key of its value.
@@ -813,7 +815,8 @@ def _obstacle(positions: MeshPositions | None, equation: Equation) -> str:
     if equation.primitive is shard_map_p:
         positions = MeshPositions(equation.params, positions)
     programs = [slot.program.jaxpr for slot in slots_of(equation).programs]
-    return next(filter(None, map(positions.obstacle, programs)), "") if positions else ""
+    obstacles = map(positions.obstacle, programs) if positions else ()
+    return next((each for each in obstacles if each), "")
 
 
 def _is_common(value: Any) -> bool:
@@ -932,7 +935,7 @@ def latest_variables(jaxpr: Jaxpr, position: int, function: str | None = None) -
     names = value_names(jaxpr)
     has_arguments = function is None or function.rpartition(".")[2] == name_of(jaxpr)
     results = [v for e in jaxpr.equations[:position] for v in e.results]
-    latest = {}
+    latest: dict[str, Var] = {}
     # In order of assignment: later variables replace earlier ones of the same name.
     for variable in [*jaxpr.invars, *results]:
         name = names.get(variable)

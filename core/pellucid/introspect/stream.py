@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any, Literal
 
 from pellucid._machine.base import events
@@ -17,7 +17,7 @@ Kind = Literal["trace", "pass", "lookup", "compilation", "transfer", "callback",
 
 
 @contextlib.contextmanager
-def stream(sink: Sink, *, hits: bool = False) -> Iterator[None]:
+def stream(sink: Sink, *, hits: bool = False) -> Generator[None]:
     """Hand a record of each event to `sink` until the block ends, in the thread in which it happens.
 
     Look-ups that hit are left out unless `hits`. Equations being staged are too many to be records.
@@ -33,7 +33,7 @@ def stream(sink: Sink, *, hits: bool = False) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def stream_to_file(path: str, *, hits: bool = False) -> Iterator[None]:
+def stream_to_file(path: str, *, hits: bool = False) -> Generator[None]:
     """Append a line of JSON for each event to the file at `path` until the block ends.
 
     >>> import tempfile
@@ -62,7 +62,7 @@ class _Recorder(events.Observer):
         self.hits = hits
 
     def emit(self, kind: Kind, event: events.Event, name: str, **more: Any) -> None:
-        fields = {
+        fields: dict[str, Any] = {
             "seconds": getattr(event, "seconds", None),
             "bytes": None,
             "cache": None,

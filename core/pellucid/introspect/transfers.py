@@ -35,7 +35,7 @@ class TransferLog(Observer):
         self.transfers: list[Transfer] = []
 
     def transfer_started(self, event: TransferStarted, /) -> None:
-        frame = sys._getframe(1)
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # public by use
         while frame is not None and not is_user_file(frame.f_code.co_filename):
             frame = frame.f_back
         place = None if frame is None else frame_of(frame.f_code, frame.f_lasti)

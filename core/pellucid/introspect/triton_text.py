@@ -63,7 +63,7 @@ def triton_texts(function: Function, *args: Any) -> list[TritonText]:
       tt.func public @double(...
     """
     program = make_jaxpr(function)(*args).jaxpr
-    found = []
+    found: list[TritonText] = []
     for jaxpr in programs_within(program):
         for equation in jaxpr.equations:
             if equation.primitive is pallas_call_p:

@@ -8,6 +8,7 @@ import weakref
 from typing import Any
 
 from pellucid._machine.base import ArgumentValueError, bytes_text
+from pellucid._machine.base.narrowing import is_dict, is_list_or_tuple
 from pellucid._machine.tracing import Tracer, type_of
 from pellucid._machine.xla.arrays import ARRAY_TYPES
 from pellucid._machine.xla.pytree import flatten
@@ -35,7 +36,7 @@ def short_text(x: Any) -> str | None:
         return x.aval.text() + placed
     if isinstance(x, Tracer):
         return x.aval.text()
-    if not isinstance(x, (dict, list, tuple)) or not 0 < len(x) <= MAX_LEAVES:
+    if not (is_dict(x) or is_list_or_tuple(x)) or not 0 < len(x) <= MAX_LEAVES:
         return None
     leaves, _ = flatten(x)
     arrays = [leaf for leaf in leaves[:MAX_LEAVES] if type(leaf) in ARRAY_TYPES]

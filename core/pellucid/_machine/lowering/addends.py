@@ -77,7 +77,7 @@ def is_product_of_parts(ctx: LoweringContext, x: ir.Value, addends: NamedShardin
     numbers = str(x.owner.attributes["dot_dimension_numbers"])
     names = axis_texts(addends.mesh)
     summed_axes = sorted(names[axis] for axis in addends.spec.unreduced)
-    stated = []
+    stated: list[list[list[str]]] = []
     for side, operand in zip(("lhs", "rhs"), x.owner.operands, strict=True):
         match = re.search(rf"{side}_contracting_dimensions = \[([\d, ]*)\]", numbers)
         layout = _stated_layout(ctx, operand)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid._machine.base import AxisNameError, strict_zip
-from pellucid._machine.ir import Operands, shaped_array
+from pellucid._machine.ir import Operands, ShapedArray, shaped_array
 from pellucid._machine.sharding import NamedSharding, PartitionSpec
 from pellucid._machine.sharding.shardy import axis_texts
 from pellucid._machine.xla.mlir import ir
@@ -115,7 +115,9 @@ def position_along(ctx: LoweringContext, axes: Sequence[Any]) -> Any:
     places = np.argsort(ctx.sharding_attributes.positions(mesh)).reshape(-1)
     along = np.unravel_index(places, mesh.axis_sizes)
     dims = [mesh.axis_names.index(axis) for axis in axes]
-    table = np.ravel_multi_index([along[d] for d in dims], [mesh.axis_sizes[d] for d in dims])
+    table = np.ravel_multi_index(
+        tuple([along[int(d)] for d in dims]), [mesh.axis_sizes[d] for d in dims]
+    )
     number = ctx.op1("stablehlo.partition_id", shaped_array((), np.dtype(np.uint32)), [])
     part = ctx.op1(
         "stablehlo.dynamic_slice", shaped_array((1,), _INDEX), [ctx.constant(table.astype(_INDEX)), number],
@@ -179,9 +181,9 @@ def manual_computation(
     return list(computation.results)
 
 
-def _with_shown(spec: PartitionSpec, local, manual: frozenset[Any]) -> PartitionSpec:
+def _with_shown(spec: PartitionSpec, local: ShapedArray, manual: frozenset[Any]) -> PartitionSpec:
     """`spec`, and how parts of type `local` are themselves cut over axes that are not `manual`."""
-    shown = getattr(local, "shown_sharding", None)
+    shown: NamedSharding | None = getattr(local, "shown_sharding", None)
     if shown is None:
         return spec
     cut = strict_zip(spec.padded(local.ndim).axes_per_dim, shown.spec.axes_per_dim)

@@ -16,6 +16,13 @@ from pellucid._machine.base import (
     dtypes,
     identity,
 )
+from pellucid._machine.base.narrowing import (
+    is_dtype,
+    is_host_array,
+    is_list_or_tuple,
+    is_mapping,
+    is_numpy_scalar,
+)
 from pellucid._machine.ir import (
     AbstractToken,
     Effect,
@@ -52,27 +59,27 @@ def typed_attribute(ctx: OperationBuilder, value: Any) -> ir.Attribute:
     """
     if isinstance(value, ir.Attribute):
         return value
-    if isinstance(value, (bool, np.bool_)):
+    if isinstance(value, bool) or (is_numpy_scalar(value) and value.dtype == np.bool_):
         return ctx.boolean(bool(value))
     if isinstance(value, int):
         return ctx.integer(value)
-    if isinstance(value, float) and not isinstance(value, np.generic):
+    if isinstance(value, float) and not is_numpy_scalar(value):
         return ir.FloatAttr.get(ir.F64Type.get(ctx.context), value, loc=ctx.location)
     if isinstance(value, (str, bytes)):
         return ctx.string(value)
-    if isinstance(value, np.generic) and value.dtype.kind != "c":
+    if is_numpy_scalar(value) and value.dtype.kind != "c":
         element = ctx.element_type(value.dtype)
         if isinstance(element, ir.IntegerType):
             return ir.IntegerAttr.get(element, int(value))
         return ir.FloatAttr.get(element, float(value), loc=ctx.location)
-    if isinstance(value, np.dtype):
+    if is_dtype(value):
         return ir.TypeAttr.get(ctx.element_type(value), context=ctx.context)
-    if isinstance(value, (np.ndarray, np.generic)):
+    if is_host_array(value):
         array = np.asarray(value)
         return ctx.dense(np.zeros(array.shape, bool) if array.dtype == dtypes.float0 else array)
-    if isinstance(value, Mapping):
+    if is_mapping(value):
         return ctx.dictionary({str(k): typed_attribute(ctx, v) for k, v in value.items()})
-    if isinstance(value, (tuple, list)):
+    if is_list_or_tuple(value):
         return ir.ArrayAttr.get([typed_attribute(ctx, v) for v in value], context=ctx.context)
     raise ArgumentTypeError(
         "attributes of operations are bools, numbers, strings, dtypes, arrays, and mappings and sequences of them.",

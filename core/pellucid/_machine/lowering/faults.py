@@ -6,7 +6,7 @@ runs the evidence of a row without its workaround: where that passes, the row an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
@@ -137,7 +137,7 @@ CONTRACTED_SHIFT = _fault(
 
 
 @contextmanager
-def without_workaround(name: str) -> Iterator[None]:
+def without_workaround(name: str) -> Generator[None]:
     """Lower programs as if XLA didn't have the fault `name`; compiled programs that are remembered stay as they are."""
     _suspended.add(FAULTS[name].name)
     try:

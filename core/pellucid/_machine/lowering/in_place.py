@@ -114,7 +114,7 @@ def _are_arguments_of_a_call(value: ir.Value, buffer: ir.Value) -> bool:
     return _name_of_function(value.owner.owner) not in (None, "main")
 
 
-def _name_of_function(operation) -> str | None:
+def _name_of_function(operation: ir.Operation | ir.OpView) -> str | None:
     attributes = operation.attributes
     return ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else None
 
@@ -126,16 +126,16 @@ def _is_reshaped(module: ir.Module, value: ir.Value) -> bool:
         if user.name in _RESHAPES and _size(user.results[0]) == _size(value):
             return True
         if user.name == "func.return":
-            name = _name_of_function(user.operation.parent)
+            name = _name_of_function(user.operation.block.owner)
             results = (call.results[use.operand_number] for call in _calls(module.operation, name))
             if any(_is_reshaped(module, result) for result in results):
                 return True
     return False
 
 
-def _calls(operation, name: str | None) -> list[Any]:
+def _calls(operation: ir.Operation, name: str | None) -> list[Any]:
     """Calls of the function `name` within `operation`."""
-    calls = []
+    calls: list[Any] = []
 
     def visit(inner: Any) -> ir.WalkResult:
         if inner.name == "func.call" and inner.attributes["callee"].value == name:

@@ -67,10 +67,10 @@ def case(
 
 
 def _without_tokens(
-    ctx: LoweringContext, operation, effects: OrderedEffects, outer: dict[Effect, Any]
+    ctx: LoweringContext, operation: ir.Operation, effects: OrderedEffects, outer: dict[Effect, Any]
 ) -> list[Any]:
     """Results of `operation` behind its tokens, which become those of `effects`."""
-    results = list(operation.results)
+    results: list[ir.Value] = list(operation.results)
     ctx.tokens = outer | dict(zip(effects, results, strict=False))
     return results[len(effects) :]
 
@@ -108,7 +108,7 @@ def with_element_at(
         )
 
 
-def _starts(ctx: LoweringContext, index, ndim: int) -> list[Any]:
+def _starts(ctx: LoweringContext, index: ir.Value, ndim: int) -> list[ir.Value]:
     if ndim == 1:
         return [index]
     wide = ir.RankedTensorType(index.type).element_type == ir.IntegerType.get_signless(64)

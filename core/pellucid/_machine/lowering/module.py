@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from types import CodeType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from pellucid._machine.base import Function, Names, ScopeStack, is_user_file, strict_zip
+from pellucid._machine.base.narrowing import is_list_or_tuple
 from pellucid._machine.ir import (
+    AbstractValue,
     Avals,
     ClosedJaxpr,
     Effect,
@@ -25,6 +28,7 @@ from pellucid._machine.ir import (
     abstract_token,
     shaped_array,
 )
+from pellucid._machine.sharding import Sharding
 from pellucid._machine.tracing import stage_closed, use_lineage, without_references
 from pellucid._machine.xla.mlir import ir, location_cache, new_context
 
@@ -146,15 +150,17 @@ class LoweringContext(OperationBuilder):
     listener: Any = None
     """Receiver of the values of variables (`lower_module`); None for none."""
     module: ir.Module = field(default_factory=ir.Module.create)
-    origins: list[Origin] = field(default_factory=list)
-    functions: dict[Any, str] = field(default_factory=dict)
-    call_counts: Counter[str] = field(default_factory=Counter)
-    contractions: dict[str, float] = field(default_factory=dict)
+    origins: list[Origin] = field(default_factory=list[Origin])
+    functions: dict[Any, str] = field(default_factory=dict[Any, str])
+    call_counts: Counter[str] = field(default_factory=Counter[str])
+    contractions: dict[str, float] = field(default_factory=dict[str, float])
     """By function, the most products that one matrix multiplication in it takes."""
     names: dict[str, int] = field(default_factory=lambda: {"main": 0})
     """By name of a function, the number that the next one of that name gets."""
-    python_programs: dict[Any, Any] = field(default_factory=dict)
-    scopes: dict[int, tuple[ScopeStack, str, Attributes]] = field(default_factory=dict)
+    python_programs: dict[Any, Any] = field(default_factory=dict[Any, Any])
+    scopes: dict[int, tuple[ScopeStack, str, Attributes]] = field(
+        default_factory=dict[int, tuple[ScopeStack, str, Attributes]]
+    )
     """By id of a name stack, that stack and what `scope_facts` gives."""
     location_of: Any
     """A cache of the locations of sources."""
@@ -216,25 +222,27 @@ class LoweringContext(OperationBuilder):
         options, n_tokens = self.options, len(self.ordered_effects)
         arguments: list[Attributes] = [{} for _ in range(n_tokens)]
         results: list[Attributes] = [{} for _ in range(n_tokens)]
-        for alias, donated, *value in zip_longest(
+        for alias, donated, aval, sharding, layout in zip_longest(
             options.aliases, options.donated,
             jaxpr.in_avals, options.argument_shardings, options.argument_layouts,
         ):  # fmt: skip
-            arguments.append(self._placement(*value))
+            arguments.append(self._placement(aval, sharding, layout))
             if alias is not None:
                 arguments[-1]["tf.aliasing_output"] = self.integer(alias + n_tokens, 32)
             elif donated:
                 arguments[-1]["jax.buffer_donor"] = True
-        for name, *value in zip_longest(
+        for name, aval, sharding, layout in zip_longest(
             options.result_names, jaxpr.out_avals, options.result_shardings, options.result_layouts
         ):
-            results.append(self._placement(*value))
+            results.append(self._placement(aval, sharding, layout))
             if name is not None:
                 results[-1]["jax.result_info"] = name
         return arguments, results
 
-    def _placement(self, aval, sharding, layout) -> Attributes:
-        attributes = {}
+    def _placement(
+        self, aval: AbstractValue, sharding: Sharding | None, layout: str | None
+    ) -> Attributes:
+        attributes: Attributes = {}
         if None not in (sharding, self.sharding_attributes) and aval is not abstract_token:
             attributes["sdy.sharding"] = self.sharding_attributes.attribute(sharding, aval)
         kind = None if sharding is None else sharding.memory_kind
@@ -276,7 +284,7 @@ class LoweringContext(OperationBuilder):
     def function(
         self, name: str, avals_in: Avals, avals_out: Avals, attributes: Attributes | None = None,
         names: Sequence[str] = (), *, public: bool = False,
-    ) -> Iterator[list[ir.Value]]:  # fmt: skip
+    ) -> Generator[list[ir.Value]]:  # fmt: skip
         """Build a `func.func` in the block, whose arguments are given; it is made at the insertion point."""
         region = self._function(
             name, self.types(avals_in), self.types(avals_out), attributes, public
@@ -491,7 +499,7 @@ class LoweringContext(OperationBuilder):
 
     def literal(self, literal: Literal) -> ir.Value:
         """A constant for a literal."""
-        return self.constant(np.asarray(literal.val, dtype=literal.aval.dtype))  # pyright: ignore[reportAttributeAccessIssue]
+        return self.constant(np.asarray(literal.val, dtype=literal.aval.dtype))  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]  # of an array
 
     def named(
         self, scope: str, operation: str | None = None
@@ -503,7 +511,7 @@ class LoweringContext(OperationBuilder):
         return self._at(self.path + scope, self.leaf if operation is None else operation)
 
     @contextlib.contextmanager
-    def _at(self, path: str, leaf: str) -> Iterator[None]:
+    def _at(self, path: str, leaf: str) -> Generator[None]:
         outer = self.path, self.leaf, self.location
         self.path, self.leaf = path, leaf
         self.location = self._location()
@@ -555,11 +563,11 @@ class LoweringContext(OperationBuilder):
         return facts[1:]
 
 
-def _file_of_code(code) -> str | None:
+def _file_of_code(code: CodeType) -> str | None:
     return code.co_filename if is_user_file(code.co_filename) else None
 
 
-def _symbol_of(operation) -> str:
+def _symbol_of(operation: ir.Operation | ir.OpView) -> str:
     return ir.StringAttr(operation.attributes["sym_name"]).value
 
 
@@ -567,8 +575,8 @@ def _identifier(name: str) -> str:
     return "".join(c if c.isalnum() or c in "_.-" else "_" for c in name) or "f"
 
 
-def _listed(results) -> list[Any]:
-    return list(results) if isinstance(results, (list, tuple)) else [results]
+def _listed(results: Any) -> list[Any]:
+    return list(results) if is_list_or_tuple(results) else [results]
 
 
 def ordered(effects: Any) -> OrderedEffects:

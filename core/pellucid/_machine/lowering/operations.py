@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -25,6 +25,7 @@ from pellucid._machine.base import (
     dtypes,
 )
 from pellucid._machine.ir import (
+    AbstractValue,
     Avals,
     Effect,
     Equation,
@@ -76,16 +77,18 @@ class OperationBuilder(RuleContext):
     location: ir.Location = field(default_factory=ir.Location.unknown)
     avals_in: tuple[Any, ...] = ()
     avals_out: tuple[Any, ...] = ()
-    tokens: dict[Effect, ir.Value] = field(default_factory=dict)
-    host_callbacks: list[Any] = field(default_factory=list)
+    tokens: dict[Effect, ir.Value] = field(default_factory=dict[Effect, ir.Value])
+    host_callbacks: list[Any] = field(default_factory=list[Any])
     """Python functions that the compiled program calls, by index."""
-    host_failures: list[list[BaseException] | None] = field(default_factory=list)
+    host_failures: list[list[BaseException] | None] = field(
+        default_factory=list[list[BaseException] | None]
+    )
     """For each of them, where it puts its failures instead of raising them; None where it raises."""
-    keep_alive: list[Any] = field(default_factory=list)
+    keep_alive: list[Any] = field(default_factory=list[Any])
     """Objects that must live as long as the executable."""
-    checks: list[Callable[[Any], None]] = field(default_factory=list)
+    checks: list[Callable[[Any], None]] = field(default_factory=list[Callable[[Any], None]])
     """Checks of the compiled program before it runs."""
-    self_updates: list[Any] = field(default_factory=list)
+    self_updates: list[Any] = field(default_factory=list[Any])
     """Updates of arrays that read their array, settled when the module is whole."""
     largest_contraction: float = 0.0
     """Most products that one matrix multiplication takes, infinite if one is in a loop; see `note_contraction`."""
@@ -97,7 +100,7 @@ class OperationBuilder(RuleContext):
     is_exact: bool = False
     """Whether products and quotients are rounded as in eager operations (`exact.py`)."""
     sharding_attributes: Any = None
-    frontend_attributes: dict[str, ir.Attribute] = field(default_factory=dict)
+    frontend_attributes: dict[str, ir.Attribute] = field(default_factory=dict[str, ir.Attribute])
     """The frontend attributes of the equation at hand: metadata that the user passes to XLA."""
     manual: Any = None
     """The manual region being lowered (`lowering.collectives`), if there is one."""
@@ -211,9 +214,9 @@ class OperationBuilder(RuleContext):
 
     def attributes(self, attributes: Attributes) -> dict[str, ir.Attribute]:
         """MLIR attributes for those that a rule states, some as Python values."""
-        converted = {}
+        converted: dict[str, ir.Attribute] = {}
         for name, x in attributes.items():
-            make = _ATTRIBUTE_OF.get(type(x))
+            make = _ATTRIBUTE_OF.get(type(x))  # pyright: ignore[reportUnknownArgumentType]  # of any value
             if make is None and self.dimensions:
                 self.refuse_symbols(f"`{name}`", [x])
             converted[name] = x if make is None else make(self, x)
@@ -395,7 +398,7 @@ class OperationBuilder(RuleContext):
         attribute = self.sharding_attributes.attribute(sharding, aval, **options)
         return self._constrained(x, aval, attribute)
 
-    def _constrained(self, x: ir.Value, aval, attribute: ir.Attribute) -> ir.Value:
+    def _constrained(self, x: ir.Value, aval: AbstractValue, attribute: ir.Attribute) -> ir.Value:
         return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
 
     def on_one_device(self, n_results: int, device: Device | None = None) -> Attributes:
@@ -517,7 +520,7 @@ class OperationBuilder(RuleContext):
         return None
 
     @contextlib.contextmanager
-    def inside(self, region: ir.Region, avals: Avals) -> Iterator[list[ir.Value]]:
+    def inside(self, region: ir.Region, avals: Avals) -> Generator[list[ir.Value]]:
         """Build operations in a new block in `region`, whose arguments are given."""
         block = self.block(region, avals)
         with ir.InsertionPoint(block):
