@@ -40,7 +40,7 @@ class _Rules:
 
     @staticmethod
     def full(shape: tuple[int, ...], fill_value: Any, dtype: PrimalTangentDType) -> Any:
-        return convert_element_type(full(shape, fill_value, dtype.primal_dtype), dtype)
+        return convert_element_type(full(shape, fill_value, dtype.primal_dtype), dtype)  # pyright: ignore[reportArgumentType]  # it counts as an extended dtype
 
 
 @dataclass(frozen=True, repr=False)

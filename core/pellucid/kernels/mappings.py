@@ -206,7 +206,7 @@ def _integer(name: str, spec: BlockSpec, index: Any) -> Any:
             got=f"got {index!r:.60}" if aval is None else f"got {aval.text()}",
             where=spec.line,
         )
-    return index if aval.dtype == INT32 else convert_element_type(index, INT32)
+    return index if aval.dtype == INT32 else convert_element_type(index, INT32)  # pyright: ignore[reportArgumentType]  # no slice: it has a type
 
 
 def _known(atom: Any, ids: Sequence[Any]) -> Any:

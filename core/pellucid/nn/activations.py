@@ -174,8 +174,8 @@ def silu(x: ArrayLike) -> Array:
     >>> silu(jnp.array([0.0]))
     Array([0.], dtype=float32)
     """
-    [x] = promote_dtypes_inexact("nn.silu", x)
-    return x * logistic(x)
+    [promoted] = promote_dtypes_inexact("nn.silu", x)
+    return promoted * logistic(promoted)
 
 
 swish = silu

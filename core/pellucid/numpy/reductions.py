@@ -95,9 +95,9 @@ def masked(name: str, a: ArrayLike, where: ArrayLike | None, neutral: Any) -> An
             do="Compare with something.",
         )
     shape = broadcast_shapes(mask.shape, aval.shape)
-    where = where if mask.ndim == 0 else broadcast_to(where, shape)
+    chosen = where if mask.ndim == 0 else broadcast_to(where, shape)
     filler = scalar(neutral, aval.dtype)
-    return logical.select(where, broadcast_to(a, shape), broadcast_in_dim(filler, shape, ()))
+    return logical.select(chosen, broadcast_to(a, shape), broadcast_in_dim(filler, shape, ()))
 
 
 class Kind(NamedTuple):

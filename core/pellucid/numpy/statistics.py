@@ -284,7 +284,7 @@ def _average(a: ArrayLike, weights: Any, axis: Axis, keepdims: bool) -> tuple[An
     return arithmetic.div(weighted, total), total
 
 
-def _spread_weights(aval: ShapedArray, weights: ArrayLike | None, axis: Axis) -> Any:
+def _spread_weights(aval: ShapedArray, weights: ArrayLike, axis: Axis) -> ArrayLike:
     """`weights` of the shape of the array, given so or for the reduced axes only."""
     shape = type_of(weights).shape
     if shape == aval.shape:

@@ -15,6 +15,7 @@ import numpy as np
 from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    ArrayLike,
     Function,
     MissingRule,
     Names,
@@ -419,7 +420,11 @@ _NO_OPERAND = object()
 
 
 def cond(
-    pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any = _NO_OPERAND
+    pred: ArrayLike,
+    true_fun: Function,
+    false_fun: Function,
+    *operands: Any,
+    operand: Any = _NO_OPERAND,
 ) -> Any:
     """`true_fun(*operands)` if the scalar `pred` is true, else `false_fun(*operands)`; only one of them runs.
 
@@ -485,7 +490,7 @@ def _index_of_predicate(pred):
 
 
 def switch(
-    index: Any, branches: Sequence[Function], *operands: Any, operand: Any = _NO_OPERAND
+    index: ArrayLike, branches: Sequence[Function], *operands: Any, operand: Any = _NO_OPERAND
 ) -> Any:
     """`branches[index](*operands)`; an index that is out of range is moved into it. Only one branch runs.
 
@@ -513,7 +518,7 @@ def switch(
     if last == 0:
         return branches[0](*operands)
     if config.disable_jit.value and not isinstance(index, Tracer):
-        return branches[min(max(int(index), 0), last)](*operands)
+        return branches[min(max(int(index), 0), last)](*operands)  # pyright: ignore[reportArgumentType]  # an integer
     bounded = clamp(np.int32(0), convert_element_type(index, np.int32), np.int32(last))
     names = [f"branches[{i}]" for i in range(len(branches))]
     return _branch("switch", bounded, branches, names, operands)

@@ -894,7 +894,7 @@ def _checked_cotangents(call: FlatCall, rule: str, result) -> Values:
         ct_aval = type_of(ct)
         if ct_aval.dtype != expected.dtype and _is_rounded(ct_aval.dtype, expected.dtype):
             # Rules of mixed precision compute in other floating dtypes.
-            ct = convert_element_type(ct, expected.dtype)
+            ct = convert_element_type(ct, expected.dtype)  # pyright: ignore[reportArgumentType]  # no zero: these were taken above
             ct_aval = type_of(ct)
         differs = not ct_aval.varying <= expected.varying
         if ct_aval.shape != expected.shape or ct_aval.dtype != expected.dtype or differs:

@@ -460,7 +460,7 @@ def custom_root(
             f_consts,
             tangents[: len(f_consts)],
         )
-        out_tangents = [*map(zero_of, results)]
+        out_tangents: Values = [*map(zero_of, results)]
         if any(nonzero_mask(right)):
             solution = replay(of_tangents, (), *tangent_consts, *root, *map(instantiate, right))
             out_tangents[:n] = map(neg, solution)

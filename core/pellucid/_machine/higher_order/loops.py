@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    ArrayLike,
     Binary,
     Function,
     Ints,
@@ -72,6 +73,8 @@ from .bodies import (
     unchanged,
 )
 from .loop_primitives import ScanParams, WhileParams, scan_p, stacked, unstacked, while_p
+
+T = TypeVar("T")
 
 # What messages call the arguments.
 _SCAN = stand_in("scan", "init", "xs")
@@ -304,7 +307,7 @@ def _scanned_by_python(f: Function, carry, xs, length: int, reverse: bool) -> tu
     return carry, tree_map(lambda *parts: stack(parts, 0), *(reversed(ys) if reverse else ys))
 
 
-def while_loop(cond_fun: Unary, body_fun: Unary, init_val: Any) -> Any:
+def while_loop(cond_fun: Unary, body_fun: Unary, init_val: T) -> T:
     """The value after `while cond_fun(value): value = body_fun(value)`, which begins as `init_val`.
 
     The value keeps its structure, shapes and dtypes. `cond_fun` gives a scalar boolean. Forward mode and `vmap` go
@@ -400,8 +403,8 @@ def check_predicate(caller: str, function: Function, tree: Any, avals: Any) -> N
 
 
 def fori_loop(
-    lower: Any,
-    upper: Any,
+    lower: ArrayLike,
+    upper: ArrayLike,
     body_fun: Binary,
     init_val: Any,
     *,

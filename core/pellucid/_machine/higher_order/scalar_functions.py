@@ -12,6 +12,7 @@ import numpy as np
 from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    ArrayLike,
     Axes,
     Binary,
     Function,
@@ -80,6 +81,7 @@ from pellucid._machine.primitives.windows import (
     window_params,
     window_shape,
 )
+from pellucid._machine.sharding import PartitionSpec, Sharding
 from pellucid._machine.tracing import Tracer, bind, bind1, name_of, replay, stage, type_of, types_of
 from pellucid._machine.transforms import (
     batch_flat,
@@ -88,7 +90,7 @@ from pellucid._machine.transforms import (
     concrete_value,
     jvp_flat,
 )
-from pellucid._machine.xla import flatten, treedef_tuple
+from pellucid._machine.xla import Array, flatten, treedef_tuple
 
 from .bodies import TracedBody, body_of, differing_types, stand_in
 
@@ -295,7 +297,7 @@ def reduce(
     init_values: Any,
     computation: Binary,
     dimensions: Ints,
-    out_sharding: Any = None,
+    out_sharding: Sharding | PartitionSpec | None = None,
 ) -> Any:
     """The elements of the arrays in `operands` along `dimensions`, combined by `computation`.
 
@@ -495,8 +497,8 @@ scatter_apply_p = ScatterApply()
 
 
 def scatter_apply(
-    operand: Any,
-    scatter_indices: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
     func: Unary,
     dimension_numbers: ScatterDimensionNumbers,
     *,
@@ -504,7 +506,7 @@ def scatter_apply(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
-) -> Any:
+) -> Array:
     """`operand` with `func` applied to the elements of the windows that begin at the index vectors.
 
     `func` takes a scalar and gives one of the same dtype. Where windows overlap it is applied several times, once

@@ -53,8 +53,10 @@ from pellucid._machine.primitives.varying import (
     vary,
     vary_unreduced_cast_p,
 )
+from pellucid._machine.sharding.partition_spec import AxisName
 from pellucid._machine.tracing import bind, bind1, context, type_of
 from pellucid._machine.transforms import batch_flat
+from pellucid._machine.xla import Array
 
 POSITION = np.dtype(np.int32)
 """Dtype of positions along named axes."""
@@ -136,7 +138,7 @@ def size_along(axes: AxisNames, groups: Groups | None = None) -> int:
     return math.prod(context.axes[a] for a in axes) if groups is None else len(groups[0])
 
 
-def axis_size(axis_name: Any) -> int:
+def axis_size(axis_name: AxisName | Sequence[AxisName]) -> int:
     """Number of positions along `axis_name`; the product for several names. It is a Python int.
 
     Raises: AxisNameError where no axis has that name.
@@ -185,7 +187,7 @@ class AxisIndex(Collective, Shown, Primitive[AxisIndexParams]):
 axis_index_p = AxisIndex()
 
 
-def axis_index(axis_name: Any) -> Any:
+def axis_index(axis_name: AxisName | Sequence[AxisName]) -> Array:
     """The position along `axis_name`, an int32 scalar; along several names, counted with the last one fastest.
 
     Raises: AxisNameError where no axis has that name.
@@ -200,13 +202,13 @@ def axis_index(axis_name: Any) -> Any:
         position = bind1(axis_index_p, params=params)
         outer = None if index is None else mul(index, np.int32(context.axes[name]))
         index = position if outer is None else add(outer, position)
-    return np.int32(0) if index is None else index
+    return np.int32(0) if index is None else index  # pyright: ignore[reportReturnType]  # a constant of no axes
 
 
 # Casts between types ------------------------------------------------------------------------------
 
 
-def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+def pcast(x: Any, axis_name: AxisName | Sequence[AxisName], *, to: str) -> Any:
     """`x` (arrays in a tree) with a type that says something else of the mesh axes `axis_name`; data don't move.
 
     To "varying": a value that is the same at all positions is used as each one's own. Inside `shard_map` the operands

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +48,7 @@ from pellucid._machine.primitives import (
     sum_along,
     vary,
 )
+from pellucid._machine.sharding.partition_spec import AxisName
 from pellucid._machine.tracing import bind1, context, type_of
 
 from .axes import (
@@ -160,7 +161,7 @@ def axes_and_pairs(caller: str, axis_name: Any, perm: Iterable[Ints]) -> tuple[A
     return axes, pairs
 
 
-def ppermute(x: Any, axis_name: Any, perm: Iterable[Ints]) -> Any:
+def ppermute(x: Any, axis_name: AxisName | Sequence[AxisName], perm: Iterable[Ints]) -> Any:
     """`x` (arrays in a tree) sent along `axis_name`: `perm` holds pairs (source, destination) of positions.
 
     A position that is no destination gets zeros. Along several axes positions are counted with the innermost axis (the
@@ -180,7 +181,7 @@ def ppermute(x: Any, axis_name: Any, perm: Iterable[Ints]) -> Any:
     return tree_map(lambda leaf: bind1(ppermute_p, vary(leaf, axes), params=params), x)
 
 
-def pshuffle(x: Any, axis_name: Any, perm: Ints) -> Any:
+def pshuffle(x: Any, axis_name: AxisName | Sequence[AxisName], perm: Ints) -> Any:
     """`x` (arrays in a tree) sent along `axis_name`, so that position `i` gets the value of position `perm[i]`.
 
     Raises: CollectiveError unless `perm` holds each position once.
@@ -246,7 +247,7 @@ class PBroadcast(LinearExchange[PBroadcastParams]):
 pbroadcast_p = PBroadcast()
 
 
-def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+def pbroadcast(x: Any, axis_name: AxisName | Sequence[AxisName], source: int) -> Any:
     """`x` (arrays in a tree) of the position `source` along `axis_name`, at all positions.
 
     Raises: AxisNameError where no axis has that name; CollectiveError for a position that it lacks.
@@ -332,11 +333,11 @@ all_to_all_p = AllToAll()
 
 def all_to_all(
     x: Any,
-    axis_name: Any,
+    axis_name: AxisName | Sequence[AxisName],
     split_axis: int,
     concat_axis: int,
     *,
-    axis_index_groups: Any = None,
+    axis_index_groups: Sequence[Ints] | None = None,
     tiled: bool = False,
 ) -> Any:
     """`x` (arrays in a tree) with the named axis and the axis `split_axis` exchanged.
@@ -376,7 +377,13 @@ def all_to_all(
     return tree_map(exchanged, x) if axes else x
 
 
-def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
+def pswapaxes(
+    x: Any,
+    axis_name: AxisName | Sequence[AxisName],
+    axis: int,
+    *,
+    axis_index_groups: Sequence[Ints] | None = None,
+) -> Any:
     """`x` (arrays in a tree) with the named axis and its axis `axis`, which are equally long, exchanged.
 
     Raises: as `all_to_all`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ from pellucid._machine.primitives import (
     vary,
 )
 from pellucid._machine.sharding import get_abstract_mesh
+from pellucid._machine.sharding.partition_spec import AxisName
 from pellucid._machine.tracing import bind1, context, type_of
 
 from .axes import (
@@ -179,9 +181,9 @@ _GATHERS = {
 
 def all_gather(
     x: Any,
-    axis_name: Any,
+    axis_name: AxisName | Sequence[AxisName],
     *,
-    axis_index_groups: Any = None,
+    axis_index_groups: Sequence[Ints] | None = None,
     axis: int = 0,
     tiled: bool = False,
     to: str = "varying",
@@ -310,10 +312,10 @@ unreduced_reduce_scatter_p = UnreducedReduceScatter()
 
 def psum_scatter(
     x: Any,
-    axis_name: Any,
+    axis_name: AxisName | Sequence[AxisName],
     *,
     scatter_dimension: int = 0,
-    axis_index_groups: Any = None,
+    axis_index_groups: Sequence[Ints] | None = None,
     tiled: bool = False,
 ) -> Any:
     """The sum of `x` (arrays in a tree) along `axis_name`, of which each position keeps its part.

@@ -25,6 +25,7 @@ from pellucid._machine.ir import (
 from pellucid._machine.primitives import (
     vary,
 )
+from pellucid._machine.sharding.partition_spec import AxisName
 from pellucid._machine.tracing import bind1, type_of
 
 from .axes import (
@@ -100,7 +101,7 @@ psend_p = PSend()
 precv_p = PRecv()
 
 
-def psend(x: Any, axis_name: Any, perm: Iterable[Ints]) -> Any:
+def psend(x: Any, axis_name: AxisName, perm: Iterable[Ints]) -> Any:
     """Send `x` (arrays in a tree) along `axis_name`; gives a token for each array.
 
     `perm` is as in `ppermute`. GPUs only; a program that does it can't be lowered for others.
@@ -118,7 +119,7 @@ def psend(x: Any, axis_name: Any, perm: Iterable[Ints]) -> Any:
     return tree_map(lambda leaf: bind1(psend_p, vary(leaf, axes), params=params), x)
 
 
-def precv(token: Any, out_shape: Any, axis_name: Any, perm: Iterable[Ints]) -> Any:
+def precv(token: Any, out_shape: Any, axis_name: AxisName, perm: Iterable[Ints]) -> Any:
     """The value that `psend` sent along `axis_name`, with shape and dtype of `out_shape` (in a tree), received after `token`.
 
     Raises: what `ppermute` raises; ArgumentTypeError for what is no token.

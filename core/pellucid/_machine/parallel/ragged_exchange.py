@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid._machine.base import (
+    ArrayLike,
     CollectiveError,
     DtypeError,
+    Ints,
     strict_zip,
 )
 from pellucid._machine.ir import (
@@ -39,8 +42,10 @@ from pellucid._machine.primitives import (
     sub,
     vary,
 )
+from pellucid._machine.sharding.partition_spec import AxisName
 from pellucid._machine.tracing import bind, bind1, bound_axes, stage, type_of, types_of
 from pellucid._machine.transforms import backward_pass, batch_flat
+from pellucid._machine.xla import Array
 
 from .axes import (
     POSITION,
@@ -137,16 +142,16 @@ def by_gathering(operands: Operands, params: RaggedExchangeParams) -> Any:
 
 
 def ragged_all_to_all(
-    operand: Any,
-    output: Any,
-    input_offsets: Any,
-    send_sizes: Any,
-    output_offsets: Any,
-    recv_sizes: Any,
+    operand: ArrayLike,
+    output: ArrayLike,
+    input_offsets: ArrayLike,
+    send_sizes: ArrayLike,
+    output_offsets: ArrayLike,
+    recv_sizes: ArrayLike,
     *,
-    axis_name: Any,
-    axis_index_groups: Any = None,
-) -> Any:
+    axis_name: AxisName | Sequence[AxisName],
+    axis_index_groups: Sequence[Ints] | None = None,
+) -> Array:
     """`output` with rows of the operands of all positions along `axis_name` written into it.
 
     A position sends rows `input_offsets[j]` to `input_offsets[j] + send_sizes[j]` of its operand to position `j`,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from pellucid._machine.base import (
     Axes,
     CollectiveError,
     Function,
+    Ints,
     dtypes,
     tree_map,
 )
@@ -44,6 +46,7 @@ from pellucid._machine.primitives.varying import (
     sum_along,
     vary,
 )
+from pellucid._machine.sharding.partition_spec import AxisName
 from pellucid._machine.tracing import Tracer, bind, bind1, context, type_of
 
 from .axes import as_tuple, batched_in_groups, checked_groups, listed_axes, size_along
@@ -218,7 +221,12 @@ def _own_axes(caller: str, x, positional: Axes) -> Axes:
     return tuple([canonical_axis(axis, ndim, f"{caller}: axis_name") for axis in positional])
 
 
-def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def psum(
+    x: Any,
+    axis_name: AxisName | Sequence[AxisName],
+    *,
+    axis_index_groups: Sequence[Ints] | None = None,
+) -> Any:
     """The sum of `x` (arrays in a tree) over all positions along `axis_name`, at each of them.
 
     Booleans are summed as int32. A Python number or array that is not traced is the same at all positions:
@@ -251,7 +259,12 @@ def _psum(caller: str, x, axes: AxisNames, positional: Axes, groups: Groups | No
     return sum_along(vary(x, axes), CollectiveParams(axes, groups))
 
 
-def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmean(
+    x: Any,
+    axis_name: AxisName | Sequence[AxisName],
+    *,
+    axis_index_groups: Sequence[Ints] | None = None,
+) -> Any:
     """The mean of `x` (arrays in a tree) over all positions along `axis_name`, at each of them.
 
     `axis_index_groups` averages within groups of positions.
@@ -279,7 +292,12 @@ def _pmean(caller: str, x, axes: AxisNames, positional: Axes, groups: Groups | N
     return div(total, convert_element_type(count, type_of(total).dtype))
 
 
-def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmax(
+    x: Any,
+    axis_name: AxisName | Sequence[AxisName],
+    *,
+    axis_index_groups: Sequence[Ints] | None = None,
+) -> Any:
     """The largest `x` (arrays in a tree, element by element) among all positions along `axis_name`.
 
     `axis_index_groups` takes it within groups of positions.
@@ -295,7 +313,12 @@ def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return _over_leaves(pmax_p.of_leaf, "pmax", x, axis_name, axis_index_groups)
 
 
-def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmin(
+    x: Any,
+    axis_name: AxisName | Sequence[AxisName],
+    *,
+    axis_index_groups: Sequence[Ints] | None = None,
+) -> Any:
     """The smallest `x` (arrays in a tree, element by element) among all positions along `axis_name`.
 
     `axis_index_groups` takes it within groups of positions.

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid._machine.base import ArgumentValueError, DtypeError, dtypes
+from pellucid._machine.base import ArgumentValueError, ArrayLike, DtypeError, DTypeLike, dtypes
 from pellucid._machine.ir import ARITHMETIC, CHEAP_ARITHMETIC, TRANSCENDENTAL, Avals, Linear, Zero
 from pellucid._machine.lowering.exact import difference, held, rounded
 from pellucid._machine.tracing import bind1, type_of
+from pellucid._machine.xla import Array
 
 from .conversion import conj, converted, real, real_dtype
 from .counts import power_products
@@ -25,8 +26,10 @@ from .families import (
     NUMBER,
     REAL,
     SIGNED,
+    AccuracyMode,
     Elementwise,
     LinearElementwise,
+    Tolerance,
     accurate,
     check_elements,
     constant_like,
@@ -44,7 +47,7 @@ from .movement import broadcast_to
 # Sums and products --------------------------------------------------------------------------------
 
 
-def neg(x: Any) -> Any:
+def neg(x: ArrayLike) -> Array:
     """Negative of `x`, element by element; integers wrap.
 
     Takes integer, floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -66,7 +69,7 @@ neg_p: Elementwise = LinearElementwise(
 )
 
 
-def add(x: Any, y: Any) -> Any:
+def add(x: ArrayLike, y: ArrayLike) -> Array:
     """Sum of `x` and `y`, element by element.
 
     Operands and result have one dtype, integer, floating-point or complex; a scalar fits any shape, and a dimension of
@@ -87,7 +90,7 @@ add_p: Elementwise = LinearElementwise(
 )
 
 
-def sub(x: Any, y: Any) -> Any:
+def sub(x: ArrayLike, y: ArrayLike) -> Array:
     """Difference `x - y`, element by element; operands fit as in `add`.
 
     Operands and result have one dtype, integer, floating-point or complex.
@@ -123,7 +126,7 @@ class MulParams(NamedTuple):
 _SAME_DTYPE = MulParams(None)
 
 
-def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
     """Product of `x` and `y`, element by element; operands fit as in `add`.
 
     With `out_dtype`, operands are converted to it before they are multiplied.
@@ -174,7 +177,7 @@ mul_p: Elementwise = Elementwise(
 )
 
 
-def mulhi(x: Any, y: Any, /) -> Any:
+def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Upper half of the bits of the product of integers `x` and `y`, element by element.
 
     Operands and result have one dtype, integer. Shapes are equal, up to scalars and dimensions of size 1, and broadcast
@@ -212,7 +215,7 @@ mulhi_p = Elementwise("mulhi", ARITHMETIC, INTEGER, _lower_mulhi)
 # Quotients ----------------------------------------------------------------------------------------
 
 
-def div(x: Any, y: Any) -> Any:
+def div(x: ArrayLike, y: ArrayLike) -> Array:
     """Quotient of `x` and `y`, element by element; operands fit as in `add`.
 
     Integers are rounded towards zero. Integers divided by zero give -1 (all bits set), and the least
@@ -264,7 +267,7 @@ div_p: Elementwise = Elementwise(
 )
 
 
-def rem(x: Any, y: Any) -> Any:
+def rem(x: ArrayLike, y: ArrayLike) -> Array:
     """Remainder of `x` divided by `y`, with the sign of `x`, element by element; operands fit as in `add`.
 
     The remainder of an integer divided by zero is itself. Source: StableHLO specification, `remainder`.
@@ -295,7 +298,7 @@ rem_p: Elementwise = Elementwise(
 # Sign and size ------------------------------------------------------------------------------------
 
 
-def abs(x: Any) -> Any:
+def abs(x: ArrayLike) -> Array:
     """Absolute value of `x`, element by element; real for complex `x`.
 
     Its derivative at 0 is 1 for real `x`, 0 for complex `x`. Source: StableHLO specification, `abs`.
@@ -331,7 +334,7 @@ abs_p: Elementwise = Elementwise(
 )
 
 
-def sign(x: Any) -> Any:
+def sign(x: ArrayLike) -> Array:
     """Sign of `x`, element by element: -1, 0 or 1; for complex `x`, `x / |x|`, or 0.
 
     Signed zeros and NaN stay. The derivative counts as zero, but for complex `x` away from 0, where only |sign(x)| is
@@ -364,7 +367,7 @@ def _sign_tangent(t, y, x):
 sign_p = Elementwise("sign", CHEAP_ARITHMETIC, NUMBER, _lower_sign, tangents=(_sign_tangent,))
 
 
-def max(x: Any, y: Any) -> Any:
+def max(x: ArrayLike, y: ArrayLike) -> Array:
     """The greater of `x` and `y`, element by element; NaN if either is.
 
     Complex numbers are compared by their real, then by their imaginary parts. Where operands are equal,
@@ -381,7 +384,7 @@ def max(x: Any, y: Any) -> Any:
     return bind1(max_p, x, y)
 
 
-def min(x: Any, y: Any) -> Any:
+def min(x: ArrayLike, y: ArrayLike) -> Array:
     """The lesser of `x` and `y`, element by element; NaN if either is.
 
     Complex numbers are compared by their real, then by their imaginary parts. Where operands are equal,
@@ -425,7 +428,7 @@ max_p, min_p = _extremum(MONOIDS["max"]), _extremum(MONOIDS["min"])
 # Powers and roots ---------------------------------------------------------------------------------
 
 
-def pow(x: Any, y: Any) -> Any:
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """`x` to the power `y`, element by element; `x` is floating or complex, `y` of its dtype or an integer.
 
     The result has the dtype of `x`. Shapes are equal, up to scalars and dimensions of size 1, and broadcast to the
@@ -485,7 +488,7 @@ pow_p: Elementwise = Pow(
 )
 
 
-def log(x: Any, *, accuracy: Any = None) -> Any:
+def log(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Natural logarithm of `x`, element by element; NaN for negative real `x`.
 
     Takes floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -506,7 +509,7 @@ class IntegerPowParams(NamedTuple):
     y: int
 
 
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """`x` to the power of the Python int `y`, element by element, by repeated multiplication.
 
     Integers can't have negative powers.
@@ -572,7 +575,7 @@ integer_pow_p: Elementwise = Elementwise(
 )
 
 
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: ArrayLike) -> Array:
     """`1 / x`, element by element.
 
     Takes floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -584,7 +587,7 @@ def reciprocal(x: Any) -> Any:
     return integer_pow(x, -1)
 
 
-def square(x: Any) -> Any:
+def square(x: ArrayLike) -> Array:
     """`x` times `x`, element by element.
 
     Takes integer, floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -611,7 +614,7 @@ square_p: Elementwise = Elementwise(
 )
 
 
-def sqrt(x: Any, *, accuracy: Any = None) -> Any:
+def sqrt(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Square root of `x`, element by element; NaN for negative real `x`.
 
     Its derivative at 0 is infinite. Source: StableHLO specification, `sqrt`.
@@ -630,7 +633,7 @@ sqrt_p = transcendental(
 )
 
 
-def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
+def rsqrt(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """`1 / sqrt(x)`, element by element; NaN for negative real `x`.
 
     Takes floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -648,7 +651,7 @@ rsqrt_p = transcendental(
 )
 
 
-def cbrt(x: Any, *, accuracy: Any = None) -> Any:
+def cbrt(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Cube root of real `x`, element by element, also of negative numbers.
 
     Takes floating-point elements; the result has the shape and dtype of `x`.
@@ -687,7 +690,7 @@ class RoundParams(NamedTuple):
     rounding_method: RoundingMethod
 
 
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """The integer nearest to floating `x`, element by element; `rounding_method` decides half-way cases.
 
     The result has the shape and the floating-point dtype of `x`.
@@ -709,7 +712,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     return bind1(round_p, x, params=params)
 
 
-def floor(x: Any) -> Any:
+def floor(x: ArrayLike) -> Array:
     """The greatest integer that is at most `x`, element by element; `x` and the result are floating.
 
     Takes floating-point elements; the result has the shape and dtype of `x`.
@@ -722,7 +725,7 @@ def floor(x: Any) -> Any:
     return bind1(floor_p, x)
 
 
-def ceil(x: Any) -> Any:
+def ceil(x: ArrayLike) -> Array:
     """The least integer that is at least `x`, element by element; `x` and the result are floating.
 
     Takes floating-point elements; the result has the shape and dtype of `x`.
@@ -745,7 +748,7 @@ floor_p = Elementwise("floor", ARITHMETIC, FLOATING, tangents=(None,))
 ceil_p = Elementwise("ceil", ARITHMETIC, FLOATING, tangents=(None,))
 
 
-def nextafter(x1: Any, x2: Any) -> Any:
+def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The floating number next to `x1` in the direction of `x2`, element by element.
 
     Operands and result have one dtype, floating-point. Shapes are equal, up to scalars and dimensions of size 1, and

@@ -11,6 +11,7 @@ import numpy as np
 
 from pellucid._machine.base import (
     ArgumentValueError,
+    ArrayLike,
     DtypeError,
     Ints,
     Shape,
@@ -46,6 +47,7 @@ from pellucid._machine.ir import (
 from pellucid._machine.lowering.faults import NEGATIVE_PADDING
 from pellucid._machine.sharding.explicit_types import sharding_with_dim
 from pellucid._machine.tracing import bind, bind1, type_of, types_of
+from pellucid._machine.xla import Array
 
 from .creation import instantiate, zero_like_elements
 from .families import check_one_dtype, full_as, texts
@@ -147,8 +149,8 @@ slice_p = Slice()
 
 
 def slice(
-    operand: Any, start_indices: Ints, limit_indices: Ints, strides: Ints | None = None
-) -> Any:
+    operand: ArrayLike, start_indices: Ints, limit_indices: Ints, strides: Ints | None = None
+) -> Array:
     """The part of `operand` from `start_indices` up to (not including) `limit_indices`, in steps of `strides`.
 
     One static integer for each dimension, with 0 <= start <= limit <= size; ShapeError otherwise.
@@ -274,7 +276,9 @@ def _total(x):
     return reduce_sum(x, range(type_of(x).ndim))
 
 
-def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+def pad(
+    operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]
+) -> Array:
     """`operand` with `padding_value` before, after and between its elements.
 
     `padding_config` has (low, high, interior) for each dimension; a negative low or high removes elements,
@@ -392,7 +396,7 @@ class Concatenate(Joining[ConcatenateParams]):
 concatenate_p = Concatenate()
 
 
-def concatenate(operands: Any, dimension: int) -> Any:
+def concatenate(operands: ArrayLike | Sequence[ArrayLike], dimension: int) -> Array:
     """The arrays `operands` one after the other along `dimension`; their other dimensions are equal.
 
     Operands and result have one dtype.
@@ -462,7 +466,7 @@ class Stack(Joining[StackParams]):
 stack_p = Stack()
 
 
-def stack(operands: Any, axis: int = 0) -> Any:
+def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     """The arrays `operands`, of one shape, side by side along a new `axis`.
 
     Operands and result have one dtype.
@@ -528,7 +532,7 @@ def _piece(ctx, x, aval: ShapedArray, axis: int, start: int, size: int, result: 
     return lowered_slice(ctx, x, starts, resized(shape, axis, start + size), result)
 
 
-def split(operand: Any, sizes: Ints, axis: int = 0) -> Values:
+def split(operand: ArrayLike, sizes: Ints, axis: int = 0) -> Values:
     """`operand` cut along `axis` into parts of the given `sizes`, which add up to its size there.
 
     Parts have the dtype of `operand`, and its shape but for `axis`.
@@ -580,7 +584,7 @@ class Unstack(Movement[UnstackParams]):
 unstack_p = Unstack()
 
 
-def unstack(x: Any, axis: int = 0) -> Results:
+def unstack(x: ArrayLike, axis: int = 0) -> Results:
     """The arrays that `x` holds along `axis`, which disappears.
 
     Results have the dtype of `x`, and its shape without `axis`.
@@ -643,7 +647,7 @@ def _folded(shape: Ints, reps: Ints) -> Shape:
     return tuple([n for pair in strict_zip(reps, shape) for n in pair])
 
 
-def tile(operand: Any, reps: Ints) -> Any:
+def tile(operand: ArrayLike, reps: Ints) -> Array:
     """`operand` laid `reps[i]` times in a row along each dimension `i`.
 
     The result has shape `[reps[i] * operand.shape[i]]` and the dtype of `operand`.
@@ -656,7 +660,7 @@ def tile(operand: Any, reps: Ints) -> Any:
     return bind1(tile_p, operand, params=TileParams(ints(reps)))
 
 
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """`operand` with its dimensions from `start_dimension` up to `stop_dimension` made into one, row-major.
 
     Negative dimensions count from the end; without a stop, all that follow are collapsed.

@@ -9,8 +9,10 @@ import numpy as np
 
 from pellucid._machine.base import (
     ArgumentTypeError,
+    ArrayLike,
     Axes,
     DtypeError,
+    DTypeLike,
     Ints,
     ShapeError,
     UnsupportedError,
@@ -19,6 +21,7 @@ from pellucid._machine.base import (
     resized,
     strict_zip,
 )
+from pellucid._machine.base.dtypes import ExtendedDType
 from pellucid._machine.ir import (
     BatchAxis,
     BatchDim,
@@ -28,7 +31,9 @@ from pellucid._machine.ir import (
     Zero,
     shaped_array,
 )
+from pellucid._machine.sharding import PartitionSpec, Sharding
 from pellucid._machine.tracing import bind, bind1, type_of
+from pellucid._machine.xla import Array
 
 from .arithmetic import mul, sub
 from .contraction import (
@@ -361,15 +366,15 @@ ragged_dot_general_p = RaggedDotGeneral()
 
 
 def ragged_dot_general(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
     precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | ExtendedDType | None = None,
+    group_offset: ArrayLike | None = None,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Product of `lhs` and `rhs` by groups: the ragged axis of `lhs` is cut into pieces of `group_sizes`.
 
     If the ragged axis is free, each piece meets its own matrix of `rhs`, and elements after the last group give
@@ -398,14 +403,14 @@ def ragged_dot_general(
 
 
 def ragged_dot(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
     precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | ExtendedDType | None = None,
+    group_offset: ArrayLike | None = None,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Rows of `lhs` (m, k) times matrices of `rhs` (groups, k, n): the first `group_sizes[0]` rows meet the first.
 
     Rows after the last group give zero.
@@ -511,14 +516,14 @@ scaled_dot_p = ScaledDot()
 
 
 def scaled_dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
-    lhs_scale: Any = None,
-    rhs_scale: Any = None,
+    lhs_scale: ArrayLike | None = None,
+    rhs_scale: ArrayLike | None = None,
     dimension_numbers: DotDimensionNumbers | None = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | ExtendedDType | None = None,
+) -> Array:
     """Product of narrow operands with scales: each element of a scale is the factor of a block along a contracted axis.
 
     A scale has the shape of its operand, but for contracted axes a divisor of their size; None means 1. By default

@@ -8,13 +8,16 @@ from typing import Any, NamedTuple
 
 from pellucid._machine.base import (
     ArgumentValueError,
+    ArrayLike,
     Axes,
+    DTypeLike,
     Ints,
     ShapeError,
     dtypes,
     ints,
     strict_zip,
 )
+from pellucid._machine.base.dtypes import ExtendedDType
 from pellucid._machine.ir import (
     Avals,
     Dims,
@@ -32,8 +35,10 @@ from pellucid._machine.ir import (
     words,
 )
 from pellucid._machine.lowering.faults import UNEVEN_ROUNDED_PRODUCT
+from pellucid._machine.sharding import PartitionSpec, Sharding
 from pellucid._machine.sharding.explicit_types import cotangent_sharding
 from pellucid._machine.tracing import bind, bind1, type_of
+from pellucid._machine.xla import Array
 
 from .conversion import convert_element_type, real
 from .counts import dot_operations
@@ -342,14 +347,14 @@ def canonical_dimensions(
 
 
 def dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: DotDimensionNumbers,
     precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | ExtendedDType | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Sum of products of `lhs` and `rhs` over their contracted axes.
 
     `dimension_numbers` is ((contracted axes of lhs, of rhs), (batch axes of lhs, of rhs)). The result has the batch
@@ -370,14 +375,14 @@ def dot_general(
 
 
 def dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
     dimension_numbers: DotDimensionNumbers | None = None,
     precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | ExtendedDType | None = None,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Product of vectors and matrices, or with `dimension_numbers` of arrays as by `dot_general`.
 
     Raises ShapeError for other ranks if there are no dimension numbers.
@@ -399,7 +404,7 @@ def dot(
     )
 
 
-def batch_matmul(lhs: Any, rhs: Any, precision: PrecisionLike = None) -> Any:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
     """Products of the matrices in the last two axes of `lhs` and `rhs`; the others are batch axes.
 
     Raises ShapeError unless both have the same rank, two at least.

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from pellucid._machine.base import (
     ArgumentValueError,
+    ArrayLike,
     DtypeError,
+    DTypeLike,
     ShapeError,
     Size,
     Symbol,
     dtypes,
     tree,
 )
+from pellucid._machine.base.dtypes import ExtendedDType
 from pellucid._machine.ir import (
     ARITHMETIC,
     MOVEMENT,
@@ -30,6 +33,7 @@ from pellucid._machine.ir import (
     words,
 )
 from pellucid._machine.tracing import bind, bind1, context, type_of
+from pellucid._machine.xla import Array
 
 from .families import (
     ANY_OR_KEY,
@@ -43,6 +47,8 @@ from .families import (
     zero_of,
 )
 from .movement import Identity, move_axis
+
+T = TypeVar("T")
 
 
 def real_dtype(dtype: Any) -> np.dtype:
@@ -60,7 +66,7 @@ def complex_dtype(dtype: Any, *_: Any) -> np.dtype:
     return dtypes.to_complex_dtype(dtype)
 
 
-def real(x: Any) -> Any:
+def real(x: ArrayLike) -> Array:
     """Real part of complex `x`, element by element.
 
     The result has the shape of `x`, and the floating-point dtype of its parts.
@@ -73,7 +79,7 @@ def real(x: Any) -> Any:
     return bind1(real_p, x)
 
 
-def imag(x: Any) -> Any:
+def imag(x: ArrayLike) -> Array:
     """Imaginary part of complex `x`, element by element.
 
     The result has the shape of `x`, and the floating-point dtype of its parts.
@@ -86,7 +92,7 @@ def imag(x: Any) -> Any:
     return bind1(imag_p, x)
 
 
-def complex(x: Any, y: Any) -> Any:
+def complex(x: ArrayLike, y: ArrayLike) -> Array:
     """The complex numbers `x + iy`; both parts are float32, or both float64.
 
     The result is complex64 or complex128. Shapes are equal, up to scalars and dimensions of size 1, and broadcast to
@@ -139,7 +145,7 @@ class ConjParams(NamedTuple):
     input_dtype: Any
 
 
-def conj(x: Any) -> Any:
+def conj(x: ArrayLike) -> Array:
     """Complex conjugate of `x`, element by element; a real `x` becomes complex.
 
     Takes complex, float32 or float64 elements; the result has the shape of `x` and a complex dtype.
@@ -186,7 +192,9 @@ class ConvertElementTypeParams(NamedTuple):
     sharding: Any = None
 
 
-def convert_element_type(operand: Any, new_dtype: Any, weak_type: bool = False) -> Any:
+def convert_element_type(
+    operand: ArrayLike, new_dtype: DTypeLike | ExtendedDType, weak_type: bool = False
+) -> Array:
     """`operand` with its elements converted to `new_dtype`.
 
     Floating numbers are cut towards zero to become integers, numbers other than zero become True, and of
@@ -203,7 +211,7 @@ def convert_element_type(operand: Any, new_dtype: Any, weak_type: bool = False) 
     aval = type_of(operand)
     is_value = hasattr(operand, "aval") or not context.trace.is_eager
     if is_value and aval.dtype == dtype and aval.weak_type == weak_type:
-        return operand
+        return operand  # pyright: ignore[reportReturnType]  # as it was given
     if kind_of(aval.dtype) == "complex" and kind_of(dtype) not in ("complex", "key"):
         warnings.warn(
             "Casting complex values to real discards the imaginary part.",
@@ -307,7 +315,7 @@ class BitcastParams(NamedTuple):
     new_dtype: Any
 
 
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike | ExtendedDType) -> Array:
     """The bits of `operand` read as elements of `new_dtype`.
 
     To a dtype `n` times narrower, the result has a new last axis of size `n`; to one `n` times wider, the
@@ -388,7 +396,7 @@ class ReducePrecisionParams(NamedTuple):
     mantissa_bits: int
 
 
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """`operand` rounded to a format with fewer bits, but stored in its own dtype.
 
     The result has the shape and the floating-point dtype of `operand`.
@@ -456,7 +464,7 @@ def copy(x: Any) -> Any:
     return bind1(copy_p, x)
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: T) -> T:
     """`x`, whose derivative counts as zero; `x` may be a tree of arrays.
 
     The result has the structure, the shapes and the dtypes of `x`.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid._machine.base import (
     ArgumentValueError,
+    ArrayLike,
     DtypeError,
+    DTypeLike,
     Ints,
     Shape,
     ShapeError,
@@ -18,6 +21,7 @@ from pellucid._machine.base import (
     resized,
     strict_zip,
 )
+from pellucid._machine.base.dtypes import ExtendedDType
 from pellucid._machine.ir import LaidOut, ShapedArray, Traits, shaped_array, with_mark, words
 from pellucid._machine.lowering.faults import (
     CUT_GROUPS,
@@ -25,8 +29,10 @@ from pellucid._machine.lowering.faults import (
     MIXED_PADDING,
     NEGATIVE_PADDING,
 )
+from pellucid._machine.sharding import PartitionSpec, Sharding
 from pellucid._machine.sharding.explicit_types import cotangent_sharding
 from pellucid._machine.tracing import bind1, type_of, types_of
+from pellucid._machine.xla import Array
 
 from .arithmetic import add, sub
 from .assembly import pad
@@ -417,19 +423,19 @@ conv_general_dilated_p = ConvGeneralDilated()
 
 
 def conv_general_dilated(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Ints,
-    padding: Any,
+    padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Ints | None = None,
     rhs_dilation: Ints | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
     precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | ExtendedDType | None = None,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """Convolution of `lhs` with the kernel `rhs`, which is not reversed (so a correlation, as in neural networks).
 
     `padding` is 'VALID', 'SAME', 'SAME_LOWER', or pairs (before, after), negative to crop. Dilations put holes
@@ -481,13 +487,13 @@ def _shapes(lhs, rhs, caller: str) -> tuple[Shape, Shape]:
 
 
 def conv(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Ints,
     padding: str,
     precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | ExtendedDType | None = None,
+) -> Array:
     """Convolution of `lhs` (examples, features, spatial axes) with `rhs` (output features, features, spatial axes).
 
     The result has shape [examples, output features, spatial axes] and dtype `preferred_element_type`, or that of the
@@ -504,15 +510,15 @@ def conv(
 
 
 def conv_with_general_padding(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Ints,
-    padding: Any,
+    padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Ints | None,
     rhs_dilation: Ints | None,
     precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | ExtendedDType | None = None,
+) -> Array:
     """`conv` with dilations and any padding.
 
     Shapes and dtypes are as for `conv`.
@@ -533,17 +539,17 @@ _CHANNELS_LAST: dict[int, tuple[str, str, str]] = {
 
 
 def conv_transpose(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     strides: Ints,
-    padding: Any,
+    padding: str | Sequence[tuple[int, int]],
     rhs_dilation: Ints | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     transpose_kernel: bool = False,
     precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | ExtendedDType | None = None,
     use_consistent_padding: bool = False,
-) -> Any:
+) -> Array:
     """The transpose of a convolution ("deconvolution"): `lhs` is spread by `strides` and convolved with `rhs`.
 
     Axes are by default as ('NHWC', 'HWIO', 'NHWC') says. `padding` names the padding of the convolution
@@ -576,7 +582,7 @@ def conv_transpose(
     by_window = isinstance(padding, str)
     pads: Any = padding if by_window else explicit_pads(padding, count, caller)
     if by_window:
-        pads = [transpose_padding(w, s, padding) for w, s in strict_zip(windows, strides)]
+        pads = [transpose_padding(w, s, pads) for w, s in strict_zip(windows, strides)]
     elif use_consistent_padding:
         pads = [(w - 1 - low, w - 1 - high) for w, (low, high) in strict_zip(windows, pads)]
     if transpose_kernel:
@@ -593,16 +599,16 @@ def conv_transpose(
 
 
 def conv_general_dilated_patches(
-    lhs: Any,
+    lhs: ArrayLike,
     filter_shape: Ints,
     window_strides: Ints,
-    padding: Any,
+    padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Ints | None = None,
     rhs_dilation: Ints | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: PrecisionLike = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | ExtendedDType | None = None,
+) -> Array:
     """The windows that a convolution with a kernel of spatial shape `filter_shape` would see.
 
     The result has a feature for each (input feature, place in the window), in row-major order.
@@ -634,16 +640,16 @@ def conv_general_dilated_patches(
 
 
 def conv_general_dilated_local(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Ints,
-    padding: Any,
+    padding: str | Sequence[tuple[int, int]],
     filter_shape: Ints,
     lhs_dilation: Ints | None = None,
     rhs_dilation: Ints | None = None,
     dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
     precision: PrecisionLike = None,
-) -> Any:
+) -> Array:
     """Convolution with another kernel at each place of the result.
 
     `rhs` has the result's spatial shape; its input features are those of `conv_general_dilated_patches`.

@@ -134,7 +134,11 @@ def conv_dimension_numbers(
 
 
 def conv_shape_tuple(
-    lhs_shape: Ints, rhs_shape: Ints, strides: Ints, pads: Any, batch_group_count: int = 1
+    lhs_shape: Ints,
+    rhs_shape: Ints,
+    strides: Ints,
+    pads: str | Sequence[tuple[int, int]],
+    batch_group_count: int = 1,
 ) -> Shape:
     """Shape of `conv` of operands of these shapes; `pads` is a name or pairs.
 
@@ -155,7 +159,7 @@ def conv_general_shape_tuple(
     lhs_shape: Ints,
     rhs_shape: Ints,
     window_strides: Ints,
-    padding: Any,
+    padding: str | Sequence[tuple[int, int]],
     dimension_numbers: Sequence[str],
 ) -> Shape:
     """Shape of `conv_general_dilated` of operands of these shapes, without dilations.
@@ -181,7 +185,7 @@ def conv_transpose_shape_tuple(
     lhs_shape: Ints,
     rhs_shape: Ints,
     window_strides: Ints,
-    padding: Any,
+    padding: str | Sequence[tuple[int, int]],
     dimension_numbers: Sequence[str],
 ) -> Shape:
     """Shape of `conv_transpose` of operands of these shapes.

@@ -9,7 +9,9 @@ import numpy as np
 from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    ArrayLike,
     DtypeError,
+    DTypeLike,
     Ints,
     Shape,
     ShapeError,
@@ -19,6 +21,7 @@ from pellucid._machine.base import (
     ints,
     is_static,
 )
+from pellucid._machine.base.dtypes import ExtendedDType
 from pellucid._machine.ir import (
     LaidOut,
     Primitive,
@@ -29,11 +32,12 @@ from pellucid._machine.ir import (
     shaped_array,
     words,
 )
-from pellucid._machine.sharding import Sharding
+from pellucid._machine.sharding import PartitionSpec, Sharding
 from pellucid._machine.sharding.errors import ShardingTypeError
 from pellucid._machine.sharding.explicit_types import type_sharding
 from pellucid._machine.sharding.stated import sharding_for
 from pellucid._machine.tracing import Tracer, bind1, bottom, context, type_of
+from pellucid._machine.xla import Array
 
 from .conversion import convert_element_type
 from .families import NUMBER, constant_like, kind_of, scalar, scalar_of
@@ -91,7 +95,7 @@ class Iota(LaidOut, Primitive[IotaParams]):
 iota_p = Iota()
 
 
-def iota(dtype: Any, size: int) -> Any:
+def iota(dtype: DTypeLike | ExtendedDType, size: int) -> Array:
     """The numbers 0, 1, … `size - 1`.
 
     `dtype` is integer, floating-point or complex; the result has shape [size].
@@ -104,7 +108,13 @@ def iota(dtype: Any, size: int) -> Any:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype: Any, shape: Ints, dimension: int, *, out_sharding: Any = None) -> Any:
+def broadcasted_iota(
+    dtype: DTypeLike | ExtendedDType,
+    shape: Ints,
+    dimension: int,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """An array of `shape` whose elements are their positions along `dimension`.
 
     `dtype` is integer, floating-point or complex.
@@ -148,7 +158,12 @@ class Empty(LaidOut, Primitive[EmptyParams]):
 empty_p = Empty()
 
 
-def empty(shape: Ints, dtype: Any, *, out_sharding: Any = None) -> Any:
+def empty(
+    shape: Ints,
+    dtype: DTypeLike | ExtendedDType,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """An array whose elements may be anything; at present they are zeros.
 
     The result has the given `shape` and `dtype`.
@@ -169,7 +184,13 @@ def empty(shape: Ints, dtype: Any, *, out_sharding: Any = None) -> Any:
 # Functions ----------------------------------------------------------------------------------------
 
 
-def full(shape: Ints, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+def full(
+    shape: Ints,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | ExtendedDType | None = None,
+    *,
+    sharding: Sharding | None = None,
+) -> Array:
     """An array of `shape` whose elements are all the scalar `fill_value`.
 
     Without `dtype` it has the dtype of `fill_value`, and its weak type. `sharding` places the result.
@@ -203,8 +224,12 @@ def full(shape: Ints, fill_value: Any, dtype: Any = None, *, sharding: Any = Non
 
 
 def full_like(
-    x: Any, fill_value: Any, dtype: Any = None, shape: Ints | None = None, sharding: Any = None
-) -> Any:
+    x: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | ExtendedDType | None = None,
+    shape: Ints | None = None,
+    sharding: Sharding | None = None,
+) -> Array:
     """An array like `x` whose elements are all `fill_value`; `dtype` and `shape` are those of `x` unless given.
 
     Raises: ShapeError for a `shape` of anything but integers from 0 and for a `fill_value` that is no scalar,
@@ -283,7 +308,7 @@ def _filled(sizes: Shape, scalar, sharding):
     return filled if sharding is None else bottom().put(filled, sharding)
 
 
-def broadcast_like(arr: Any, like_arr: Any) -> Any:
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """`arr` repeated to the shape of `like_arr`, by NumPy's rules.
 
     The result has the dtype of `arr`.
@@ -302,7 +327,7 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
     return broadcast_to(arr, shape)
 
 
-def broadcast_to_rank(x: Any, rank: int) -> Any:
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """`x` with new leading axes of size 1, so that it has at least `rank` axes.
 
     The result has the dtype of `x`.
@@ -312,10 +337,10 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     (1, 3)
     """
     missing = ints([rank])[0] - type_of(x).ndim
-    return expand_dims(x, range(missing)) if missing > 0 else x
+    return expand_dims(x, range(missing)) if missing > 0 else x  # pyright: ignore[reportReturnType]  # as it was given
 
 
-def shape_as_value(shape: Ints) -> Any:
+def shape_as_value(shape: Ints) -> ArrayLike:
     """`shape` as an array of integers.
 
     The result is int32[n] (int64 with 64-bit dtypes) for `n` sizes.

@@ -11,6 +11,7 @@ import numpy as np
 
 from pellucid._machine.base import (
     ArgumentValueError,
+    ArrayLike,
     Binary,
     Function,
     Symbol,
@@ -27,6 +28,7 @@ from pellucid._machine.ir import (
 )
 from pellucid._machine.lowering.dynamic_shapes import reduce_window
 from pellucid._machine.tracing import bind1, type_of
+from pellucid._machine.xla import Array
 from pellucid._machine.xla.mlir import ir
 
 from .arithmetic import abs, add, max, min, mul, neg, rem, share, sub
@@ -244,7 +246,7 @@ class CumulativeLogSumExp(Scanned):
 def _cumulative(primitive: Cumulative, doc: str) -> Function:
     """The public function of `primitive`, described by `doc`."""
 
-    def cumulative(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    def cumulative(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
         params = CumulativeParams(*ints([axis]), bool(reverse))  # pyright: ignore[reportCallIssue]
         return bind1(primitive, operand, params=params)
 

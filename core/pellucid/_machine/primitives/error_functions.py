@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from pellucid._machine.base import ArrayLike
 from pellucid._machine.tracing import bind1
+from pellucid._machine.xla import Array
 
 from .arithmetic import mul, neg, square
 from .families import constant_like, real_transcendental
 from .transcendental import exp
 
 
-def erf(x: Any) -> Any:
+def erf(x: ArrayLike) -> Array:
     """Error function of `x`, element by element: 2/√π times the integral of exp(-t²) from 0 to `x`.
 
     Takes floating-point elements; the result has the shape and dtype of `x`.
@@ -25,7 +26,7 @@ def erf(x: Any) -> Any:
     return bind1(erf_p, x)
 
 
-def erfc(x: Any) -> Any:
+def erfc(x: ArrayLike) -> Array:
     """`1 - erf(x)`, element by element, accurate for large `x`.
 
     Takes floating-point elements; the result has the shape and dtype of `x`.
@@ -38,7 +39,7 @@ def erfc(x: Any) -> Any:
     return bind1(erfc_p, x)
 
 
-def erf_inv(x: Any) -> Any:
+def erf_inv(x: ArrayLike) -> Array:
     """The number whose error function is `x`, element by element; NaN if there is none.
 
     Takes floating-point elements; the result has the shape and dtype of `x`.

@@ -10,6 +10,7 @@ import numpy as np
 
 from pellucid._machine.base import (
     ArgumentValueError,
+    ArrayLike,
     Ints,
     Shape,
     ShapeError,
@@ -20,6 +21,7 @@ from pellucid._machine.base import (
 from pellucid._machine.ir import Traits, alike, shaped_array
 from pellucid._machine.lowering.faults import UNEVEN_FFT
 from pellucid._machine.tracing import bind, bind1, type_of
+from pellucid._machine.xla import Array
 
 from .arithmetic import mul
 from .assembly import pad
@@ -147,7 +149,7 @@ def _canonical_type(fft_type) -> FftType:
     )
 
 
-def fft(x: Any, fft_type: FftType | str, fft_lengths: Ints) -> Any:
+def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Ints) -> Array:
     """Discrete Fourier transform of `x` along its last axes, whose lengths (of the signal) are `fft_lengths`.
 
     RFFT takes a real signal and gives the nonnegative frequencies of its last axis; IRFFT undoes it. The inverse
@@ -172,5 +174,5 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Ints) -> Any:
     else:
         x = converted(x, dtypes.canonicalize_explicit(dtypes.to_complex_dtype(dtype)))
     if not lengths:
-        return x
+        return x  # pyright: ignore[reportReturnType]  # as it was given
     return bind1(fft_p, x, params=FftParams(kind, lengths))

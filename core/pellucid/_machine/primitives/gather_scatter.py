@@ -9,6 +9,7 @@ import numpy as np
 
 from pellucid._machine.base import (
     ArgumentTypeError,
+    ArrayLike,
     Binary,
     Function,
     Ints,
@@ -49,6 +50,7 @@ from pellucid._machine.lowering.faults import (
 )
 from pellucid._machine.lowering.in_place import checked_update
 from pellucid._machine.tracing import Tracer, bind, bind1, type_of
+from pellucid._machine.xla import Array
 from pellucid._machine.xla.mlir import ir
 
 from .arithmetic import add, div, max, min, mul, neg, sub
@@ -290,16 +292,16 @@ def fill_param(dtype: Any, fill_value: Any) -> Any:
 
 
 def gather(
-    operand: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    start_indices: ArrayLike,
     dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Ints,
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
     mode: str | GatherScatterMode | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """Windows of `operand`, of static `slice_sizes`, that begin at the index vectors `start_indices`.
 
     `mode` says what happens to windows outside (see `GatherScatterMode`); None promises that there are none.
@@ -506,15 +508,15 @@ def _function(primitive: Scatter, doc: str) -> Function:
     """The public function of `primitive`, described by `doc`."""
 
     def scatter(
-        operand: Any,
-        scatter_indices: Any,
-        updates: Any,
+        operand: ArrayLike,
+        scatter_indices: ArrayLike,
+        updates: ArrayLike,
         dimension_numbers: ScatterDimensionNumbers,
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: str | GatherScatterMode | None = None,
-    ) -> Any:
+    ) -> Array:
         params = ScatterParams(
             with_int_fields(dimension_numbers),
             bool(indices_are_sorted),

@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from pellucid._machine.base import ArgumentTypeError, DtypeError, Function, Shape, ShapeError
+from pellucid._machine.base import (
+    ArgumentTypeError,
+    ArrayLike,
+    DtypeError,
+    Function,
+    Shape,
+    ShapeError,
+)
 from pellucid._machine.ir import (
     ARITHMETIC,
     CHEAP_ARITHMETIC,
@@ -21,6 +28,7 @@ from pellucid._machine.ir import (
 )
 from pellucid._machine.lowering.faults import CLAMP_OF_BOOLEANS, SIGNED_LEADING_ZEROS
 from pellucid._machine.tracing import bind, bind1, type_of
+from pellucid._machine.xla import Array
 
 from .conversion import imag, real
 from .creation import zeros
@@ -43,7 +51,7 @@ from .movement import aligned_at, broadcast_in_dim, broadcast_to, brought_to
 # Comparison ---------------------------------------------------------------------------------------
 
 
-def eq(x: Any, y: Any) -> Any:
+def eq(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether `x == y`, element by element; NaN equals nothing.
 
     Takes elements of any dtype, the same for both; the result has dtype bool. Shapes are equal, up to scalars and
@@ -58,7 +66,7 @@ def eq(x: Any, y: Any) -> Any:
     return bind1(eq_p, x, y)
 
 
-def ne(x: Any, y: Any) -> Any:
+def ne(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether `x != y`, element by element; NaN differs from everything.
 
     Takes elements of any dtype, the same for both; the result has dtype bool. Shapes are equal, up to scalars and
@@ -72,7 +80,7 @@ def ne(x: Any, y: Any) -> Any:
     return bind1(ne_p, x, y)
 
 
-def ge(x: Any, y: Any) -> Any:
+def ge(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether `x >= y`, element by element; False where either is NaN.
 
     Takes real or bool elements, of one dtype; the result has dtype bool. Shapes are equal, up to scalars and dimensions
@@ -86,7 +94,7 @@ def ge(x: Any, y: Any) -> Any:
     return bind1(ge_p, x, y)
 
 
-def gt(x: Any, y: Any) -> Any:
+def gt(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether `x > y`, element by element; False where either is NaN.
 
     Takes real or bool elements, of one dtype; the result has dtype bool. Shapes are equal, up to scalars and dimensions
@@ -100,7 +108,7 @@ def gt(x: Any, y: Any) -> Any:
     return bind1(gt_p, x, y)
 
 
-def le(x: Any, y: Any) -> Any:
+def le(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether `x <= y`, element by element; False where either is NaN.
 
     Takes real or bool elements, of one dtype; the result has dtype bool. Shapes are equal, up to scalars and dimensions
@@ -114,7 +122,7 @@ def le(x: Any, y: Any) -> Any:
     return bind1(le_p, x, y)
 
 
-def lt(x: Any, y: Any) -> Any:
+def lt(x: ArrayLike, y: ArrayLike) -> Array:
     """Whether `x < y`, element by element; False where either is NaN.
 
     Takes real or bool elements, of one dtype; the result has dtype bool. Shapes are equal, up to scalars and dimensions
@@ -159,7 +167,7 @@ le_to_p = _comparison("le_to", "LE", REAL | BOOL, total_order=True)
 lt_to_p = _comparison("lt_to", "LT", REAL | BOOL, total_order=True)
 
 
-def is_finite(x: Any) -> Any:
+def is_finite(x: ArrayLike) -> Array:
     """Whether `x` is neither infinite nor NaN, element by element.
 
     Takes floating-point elements; the result has the shape of `x` and dtype bool.
@@ -178,7 +186,7 @@ is_finite_p = Elementwise("is_finite", ARITHMETIC, FLOATING, result=boolean, tan
 # Operations on bits -------------------------------------------------------------------------------
 
 
-def bitwise_and(x: Any, y: Any) -> Any:
+def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
     """Bits set in both `x` and `y`, element by element; of bools, whether both are True.
 
     Operands and result have one dtype, integer or bool. Shapes are equal, up to scalars and dimensions of size 1, and
@@ -192,7 +200,7 @@ def bitwise_and(x: Any, y: Any) -> Any:
     return bind1(and_p, x, y)
 
 
-def bitwise_or(x: Any, y: Any) -> Any:
+def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
     """Bits set in `x` or `y`, element by element; of bools, whether either is True.
 
     Operands and result have one dtype, integer or bool. Shapes are equal, up to scalars and dimensions of size 1, and
@@ -206,7 +214,7 @@ def bitwise_or(x: Any, y: Any) -> Any:
     return bind1(or_p, x, y)
 
 
-def bitwise_xor(x: Any, y: Any) -> Any:
+def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
     """Bits set in just one of `x` and `y`, element by element; of bools, whether they differ.
 
     Operands and result have one dtype, integer or bool. Shapes are equal, up to scalars and dimensions of size 1, and
@@ -220,7 +228,7 @@ def bitwise_xor(x: Any, y: Any) -> Any:
     return bind1(xor_p, x, y)
 
 
-def bitwise_not(x: Any) -> Any:
+def bitwise_not(x: ArrayLike) -> Array:
     """All bits of `x` inverted, element by element; of bools, the opposite.
 
     Takes integer or bool elements; the result has the shape and dtype of `x`.
@@ -243,7 +251,7 @@ def _bitwise(name: str, hlo: str | None = None, *, cheap: bool = True) -> Elemen
 and_p, or_p, xor_p, not_p = map(_bitwise, ("and", "or", "xor", "not"))
 
 
-def shift_left(x: Any, y: Any) -> Any:
+def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
     """`x` with its bits moved left by `y`, element by element; 0 if `y` is negative or too large.
 
     Operands and result have one dtype, integer. Shapes are equal, up to scalars and dimensions of size 1, and broadcast
@@ -258,7 +266,7 @@ def shift_left(x: Any, y: Any) -> Any:
     return bind1(shift_left_p, x, y)
 
 
-def shift_right_arithmetic(x: Any, y: Any) -> Any:
+def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
     """`x` with its bits moved right by `y`, copies of the sign bit moving in.
 
     All bits are copies of the sign bit if `y` is negative or too large.
@@ -275,7 +283,7 @@ def shift_right_arithmetic(x: Any, y: Any) -> Any:
     return bind1(shift_right_arithmetic_p, x, y)
 
 
-def shift_right_logical(x: Any, y: Any) -> Any:
+def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     """`x` with its bits moved right by `y`, zeros moving in; 0 if `y` is negative or too large.
 
     Operands and result have one dtype, integer. Shapes are equal, up to scalars and dimensions of size 1, and broadcast
@@ -290,7 +298,7 @@ def shift_right_logical(x: Any, y: Any) -> Any:
     return bind1(shift_right_logical_p, x, y)
 
 
-def population_count(x: Any) -> Any:
+def population_count(x: ArrayLike) -> Array:
     """Number of bits set in `x`, element by element.
 
     Takes integer elements; the result has the shape and dtype of `x`.
@@ -303,7 +311,7 @@ def population_count(x: Any) -> Any:
     return bind1(population_count_p, x)
 
 
-def clz(x: Any) -> Any:
+def clz(x: ArrayLike) -> Array:
     """Number of zero bits above the highest bit set in `x`, element by element.
 
     Takes integer elements; the result has the shape and dtype of `x`.
@@ -444,7 +452,7 @@ def _fitted(axis: BatchAxis, x, dim: BatchDim, target: int, shape: Shape):
     return brought_to(axis, x, dim, target)
 
 
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """Elements chosen among `cases`, which have one shape and dtype: element `i` of case `which[i]`.
 
     `which` is a bool (False chooses the first of two cases) or an integer array, of the cases' shape or a
@@ -463,7 +471,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     return bind1(select_n_p, which, *cases)
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """Elements of `on_true` where `pred` is True, of `on_false` elsewhere.
 
     `pred` is bool and has the shape of the cases or none; these have one shape and dtype, which are those of the
@@ -481,7 +489,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 # clamp --------------------------------------------------------------------------------------------
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """`x` moved into the interval from `min` to `max`, element by element; the bounds may be scalars.
 
     Where `min > max`, the result is `max`. Source: StableHLO specification, `clamp`.

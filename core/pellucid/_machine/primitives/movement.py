@@ -13,6 +13,7 @@ import numpy as np
 from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    ArrayLike,
     Axes,
     AxisError,
     DtypeError,
@@ -50,7 +51,9 @@ from pellucid._machine.ir import (
     words,
 )
 from pellucid._machine.lowering.exact import held
+from pellucid._machine.sharding import PartitionSpec, Sharding
 from pellucid._machine.tracing import bind, bind1, type_of
+from pellucid._machine.xla import Array
 
 from .counts import combinations
 
@@ -231,8 +234,12 @@ reshape_p = Reshape()
 
 
 def reshape(
-    operand: Any, new_sizes: Ints, dimensions: Ints | None = None, *, out_sharding: Any = None
-) -> Any:
+    operand: ArrayLike,
+    new_sizes: Ints,
+    dimensions: Ints | None = None,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """The elements of `operand`, in row-major order, with shape `new_sizes`.
 
     `dimensions` permutes the axes first. Raises ShapeError unless the sizes multiply to the operand's.
@@ -246,7 +253,7 @@ def reshape(
     if dimensions is not None and ints(dimensions) != tuple(range(aval.ndim)):
         operand = transpose(operand, dimensions)
     elif sizes == aval.shape and out_sharding is None:
-        return operand
+        return operand  # pyright: ignore[reportReturnType]  # as it was given
     return bind1(
         reshape_p, operand, params=ReshapeParams(None, sizes, reshape_p.stated_layout(out_sharding))
     )
@@ -316,7 +323,7 @@ class Transpose(Movement[TransposeParams]):
 transpose_p = Transpose()
 
 
-def transpose(operand: Any, permutation: Ints) -> Any:
+def transpose(operand: ArrayLike, permutation: Ints) -> Array:
     """`operand` with its axes permuted: axis `i` of the result is axis `permutation[i]` of the operand.
 
     The result has the dtype of `operand`.
@@ -329,7 +336,7 @@ def transpose(operand: Any, permutation: Ints) -> Any:
     """
     permutation = ints(permutation)
     if permutation == tuple(range(len(permutation))) and len(permutation) == type_of(operand).ndim:
-        return operand
+        return operand  # pyright: ignore[reportReturnType]  # as it was given
     return bind1(transpose_p, operand, params=TransposeParams(permutation))
 
 
@@ -370,7 +377,7 @@ class Rev(Movement[RevParams]):
 rev_p = Rev()
 
 
-def rev(operand: Any, dimensions: Ints) -> Any:
+def rev(operand: ArrayLike, dimensions: Ints) -> Array:
     """`operand` with the order of elements along `dimensions` reversed.
 
     The result has the shape and dtype of `operand`.
@@ -444,8 +451,12 @@ broadcast_in_dim_p = BroadcastInDim()
 
 
 def broadcast_in_dim(
-    operand: Any, shape: Ints, broadcast_dimensions: Ints, *, out_sharding: Any = None
-) -> Any:
+    operand: ArrayLike,
+    shape: Ints,
+    broadcast_dimensions: Ints,
+    *,
+    out_sharding: Sharding | PartitionSpec | None = None,
+) -> Array:
     """`operand` repeated to `shape`; its axis `i` becomes axis `broadcast_dimensions[i]`.
 
     An axis of size 1 is stretched. Source: StableHLO specification, `broadcast_in_dim`.
@@ -462,13 +473,15 @@ def broadcast_in_dim(
     out_sharding = broadcast_in_dim_p.stated_layout(out_sharding)
     aval = type_of(operand)
     if out_sharding is None and shape == aval.shape and dims == tuple(range(len(shape))):
-        return operand
+        return operand  # pyright: ignore[reportReturnType]  # as it was given
     return bind1(
         broadcast_in_dim_p, operand, params=BroadcastInDimParams(dims, shape, out_sharding)
     )
 
 
-def broadcast(operand: Any, sizes: Ints, *, out_sharding: Any = None) -> Any:
+def broadcast(
+    operand: ArrayLike, sizes: Ints, *, out_sharding: Sharding | PartitionSpec | None = None
+) -> Array:
     """`operand` repeated along new leading axes of the given `sizes`.
 
     The result has shape `[*sizes, *operand.shape]` and the dtype of `operand`.
@@ -479,13 +492,13 @@ def broadcast(operand: Any, sizes: Ints, *, out_sharding: Any = None) -> Any:
     (3, 2)
     """
     if not sizes and out_sharding is None:
-        return operand
+        return operand  # pyright: ignore[reportReturnType]  # as it was given
     shape = (*sizes, *type_of(operand).shape)
     dims = range(len(sizes), len(shape))
     return broadcast_in_dim(operand, shape, dims, out_sharding=out_sharding)
 
 
-def expand_dims(array: Any, dimensions: Ints) -> Any:
+def expand_dims(array: ArrayLike, dimensions: Ints) -> Array:
     """`array` with new axes of size 1 at `dimensions` of the result.
 
     The result has the dtype of `array`; negative dimensions count from its end.
@@ -501,7 +514,7 @@ def expand_dims(array: Any, dimensions: Ints) -> Any:
     if len(new) != len(tuple(dimensions)):
         raise ArgumentValueError(f"expand_dims got a dimension twice: {tuple(dimensions)}.")
     if not new:
-        return array
+        return array  # pyright: ignore[reportReturnType]  # as it was given
     old_axes = other_axes(ndim, new)
     sizes = iter(aval.shape)
     shape = tuple([1 if i in new else next(sizes) for i in range(ndim)])
@@ -625,7 +638,9 @@ class ReduceSum(LaidOut, Movement[ReduceSumParams]):
 reduce_sum_p = ReduceSum()
 
 
-def reduce_sum(operand: Any, axes: Ints, *, out_sharding: Any = None) -> Any:
+def reduce_sum(
+    operand: ArrayLike, axes: Ints, *, out_sharding: Sharding | PartitionSpec | None = None
+) -> Array:
     """Sum of the elements along `axes`, which disappear.
 
     Takes integer, floating-point or complex elements; the result has the shape of `operand` without `axes`, and its
@@ -639,7 +654,7 @@ def reduce_sum(operand: Any, axes: Ints, *, out_sharding: Any = None) -> Any:
     """
     axes = ints(axes)
     if not axes and out_sharding is None:
-        return operand
+        return operand  # pyright: ignore[reportReturnType]  # as it was given
     return bind1(
         reduce_sum_p,
         operand,
@@ -678,7 +693,7 @@ class Squeeze(Movement[SqueezeParams]):
 squeeze_p = Squeeze()
 
 
-def squeeze(array: Any, dimensions: Ints) -> Any:
+def squeeze(array: ArrayLike, dimensions: Ints) -> Array:
     """`array` without its axes `dimensions`, which must have size 1.
 
     The result has the dtype of `array`; negative dimensions count from the end.
@@ -693,7 +708,7 @@ def squeeze(array: Any, dimensions: Ints) -> Any:
     if len(set(axes)) != len(axes):
         raise ArgumentValueError(f"squeeze got a dimension twice: {tuple(dimensions)}.")
     if not axes:
-        return array
+        return array  # pyright: ignore[reportReturnType]  # as it was given
     return bind1(squeeze_p, array, params=SqueezeParams(axes))
 
 

@@ -36,7 +36,7 @@ def same_padding(
 
 
 def padtype_to_pads(
-    in_shape: Ints, window_shape: Ints, window_strides: Ints, padding: Any
+    in_shape: Ints, window_shape: Ints, window_strides: Ints, padding: str
 ) -> list[tuple[int, int]]:
     """Padding before and after each axis that `padding` means: 'VALID', 'SAME' or 'SAME_LOWER'.
 

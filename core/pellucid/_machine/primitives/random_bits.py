@@ -10,15 +10,20 @@ import numpy as np
 from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    ArrayLike,
     DtypeError,
+    DTypeLike,
     Ints,
     Shape,
     ShapeError,
     dtypes,
     is_static,
 )
+from pellucid._machine.base.dtypes import ExtendedDType
 from pellucid._machine.ir import Primitive, Results, Traits, shaped_array
+from pellucid._machine.sharding import PartitionSpec, Sharding
 from pellucid._machine.tracing import bind, bind1
+from pellucid._machine.xla import Array
 
 from .counts import THREEFRY_FLOPS
 from .creation import checked_shape
@@ -107,12 +112,12 @@ rng_bit_generator_p = RngBitGenerator()
 
 
 def rng_bit_generator(
-    key: Any,
+    key: ArrayLike,
     shape: Ints,
-    dtype: Any = np.uint32,
+    dtype: DTypeLike | ExtendedDType = np.uint32,
     algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
     *,
-    out_sharding: Any = None,
+    out_sharding: Sharding | PartitionSpec | None = None,
 ) -> Results:
     """(the next key, random bits of `shape` and unsigned `dtype`) by a generator of the compiler.
 
@@ -167,7 +172,7 @@ class RngUniform(Primitive[RngUniformParams]):
 rng_uniform_p = RngUniform()
 
 
-def rng_uniform(a: Any, b: Any, shape: Ints) -> Any:
+def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Ints) -> Array:
     """Random numbers of `shape` between scalars `a` (included) and `b` (excluded), by the compiler's generator.
 
     It has a state of its own: no key, no promise that a run can be repeated; `random.uniform` has both.

@@ -11,8 +11,10 @@ import numpy as np
 from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    ArrayLike,
     Axes,
     DtypeError,
+    DTypeLike,
     Function,
     Ints,
     cached,
@@ -32,6 +34,7 @@ from pellucid._machine.ir import (
 )
 from pellucid._machine.lowering.faults import BITS_OF_PARTS, EXTREMES_WITHOUT_NAN
 from pellucid._machine.tracing import bind1, type_of
+from pellucid._machine.xla import Array
 
 from .arithmetic import div, mul
 from .assembly import concatenate
@@ -163,7 +166,7 @@ class ReduceProd(Reduction):
 def _function(primitive: Reduction, doc: str) -> Function:
     """The public function of `primitive`, described by `doc`."""
 
-    def reduce(operand: Any, axes: Ints) -> Any:
+    def reduce(operand: ArrayLike, axes: Ints) -> Array:
         params = ReduceParams(ints(axes))
         return bind1(primitive, operand, params=params)
 
@@ -358,7 +361,7 @@ def _arg_extreme(primitive: ArgExtreme, operand, axis: int, index_dtype):
 argmax_p = ArgExtreme("argmax", gt, lowest)
 
 
-def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """Index, along `axis`, of the first of the greatest elements, or of the first NaN.
 
     Raises ArgumentValueError if there are no elements along `axis`.
@@ -376,7 +379,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
 argmin_p = ArgExtreme("argmin", lt, highest)
 
 
-def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """Index, along `axis`, of the first of the least elements, or of the first NaN.
 
     Raises ArgumentValueError if there are no elements along `axis`.

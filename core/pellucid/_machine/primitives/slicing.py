@@ -12,6 +12,7 @@ import numpy as np
 
 from pellucid._machine.base import (
     ArgumentValueError,
+    ArrayLike,
     DtypeError,
     IndexingError,
     IntegerRangeError,
@@ -44,6 +45,7 @@ from pellucid._machine.ir import (
 )
 from pellucid._machine.lowering.in_place import checked_update
 from pellucid._machine.tracing import bind, bind1, type_of
+from pellucid._machine.xla import Array
 
 from .arithmetic import add, rem
 from .assembly import aligned_at_one_dim, concatenate, slice
@@ -63,8 +65,12 @@ _BOOL = np.dtype(bool)
 
 
 def slice_in_dim(
-    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
-) -> Any:
+    operand: ArrayLike,
+    start_index: int | None,
+    limit_index: int | None,
+    stride: int = 1,
+    axis: int = 0,
+) -> Array:
     """`operand[start_index:limit_index:stride]` along `axis`; negative indices count from the end.
 
     The result has the dtype of `operand`.
@@ -91,7 +97,7 @@ def _from_front(index, size):
     return index + size if index < 0 else index
 
 
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """The part of `operand` at `index` along `axis`, which stays with size 1 if `keepdims`.
 
     The result has the dtype of `operand`; `index` is static and may be negative.
@@ -114,7 +120,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     return window if keepdims else squeeze(window, (axis,))
 
 
-def index_take(src: Any, idxs: Sequence[Any], axes: Ints) -> Any:
+def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Ints) -> Array:
     """The parts of `src` at indices along several `axes`: part `n` is at `idxs[k][n]` along `axes[k]`.
 
     `idxs` are vectors of integers, of one length, which becomes the first dimension of the result; indices count
@@ -334,12 +340,12 @@ dynamic_slice_p = DynamicSlice()
 
 
 def dynamic_slice(
-    operand: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    start_indices: ArrayLike | Sequence[ArrayLike],
     slice_sizes: Ints,
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
+) -> Array:
     """The window of `operand` with static `slice_sizes` that begins at `start_indices`.
 
     `start_indices` are integer scalars, one for each dimension, or an array of them. Negative ones count from
@@ -360,13 +366,13 @@ def dynamic_slice(
 
 
 def dynamic_slice_in_dim(
-    operand: Any,
-    start_index: Any,
+    operand: ArrayLike,
+    start_index: ArrayLike,
     slice_size: int,
     axis: int = 0,
     *,
     allow_negative_indices: bool = True,
-) -> Any:
+) -> Array:
     """The window of `operand` along `axis` with static `slice_size` that begins at `start_index`.
 
     The result has the dtype of `operand`; the start is moved as by `dynamic_slice`.
@@ -385,13 +391,13 @@ def dynamic_slice_in_dim(
 
 
 def dynamic_index_in_dim(
-    operand: Any,
-    index: Any,
+    operand: ArrayLike,
+    index: ArrayLike,
     axis: int = 0,
     keepdims: bool = True,
     *,
     allow_negative_indices: bool = True,
-) -> Any:
+) -> Array:
     """The part of `operand` at `index` along `axis`, which stays with size 1 if `keepdims`.
 
     The result has the dtype of `operand`; `index` is an integer scalar, and one out of bounds is moved to the edge.
@@ -469,12 +475,12 @@ def _updated_copy(x, update, *starts):
 
 
 def dynamic_update_slice(
-    operand: Any,
-    update: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_indices: ArrayLike | Sequence[ArrayLike],
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
+) -> Array:
     """`operand` with the window that begins at `start_indices` replaced by `update`, of the same rank.
 
     Start indices are as for `dynamic_slice`: a window that reaches over an edge is moved until it fits.
@@ -493,8 +499,13 @@ def dynamic_update_slice(
 
 
 def dynamic_update_slice_in_dim(
-    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike,
+    update: ArrayLike,
+    start_index: ArrayLike,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
+) -> Array:
     """`operand` with the window along `axis` that begins at `start_index` replaced by `update`.
 
     The result has the shape and dtype of `operand`, which is that of `update`, too.
@@ -510,8 +521,13 @@ def dynamic_update_slice_in_dim(
 
 
 def dynamic_update_index_in_dim(
-    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+    operand: ArrayLike,
+    update: ArrayLike,
+    index: ArrayLike,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
+) -> Array:
     """`operand` with the part at `index` along `axis` replaced by `update`, which may lack that axis.
 
     The result has the shape and dtype of `operand`, which is that of `update`, too; an index out of bounds is moved to

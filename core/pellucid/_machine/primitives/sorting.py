@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, overload
 
 import numpy as np
 
 from pellucid._machine.base import (
     ArgumentValueError,
+    ArrayLike,
     DtypeError,
     Function,
     ShapeError,
@@ -19,6 +20,7 @@ from pellucid._machine.base import (
     resized,
     strict_zip,
 )
+from pellucid._machine.base.narrowing import is_list_or_tuple
 from pellucid._machine.ir import (
     ClosedJaxpr,
     P,
@@ -35,6 +37,7 @@ from pellucid._machine.ir import (
 from pellucid._machine.lowering.dynamic_shapes import shape_operands
 from pellucid._machine.lowering.faults import UNEVEN_TOP_K
 from pellucid._machine.tracing import bind, bind1, type_of
+from pellucid._machine.xla import Array
 from pellucid._machine.xla.compile import approx_top_k_sizes
 
 from .arithmetic import neg
@@ -153,7 +156,20 @@ def _ordered_parts(x) -> Values:
     return [x]
 
 
-def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+@overload
+def sort(
+    operand: ArrayLike, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> Array: ...
+@overload
+def sort(
+    operand: Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> tuple[Array, ...]: ...
+def sort(
+    operand: Any,
+    dimension: int = -1,
+    is_stable: bool = True,
+    num_keys: int = 1,
+) -> Any:
     """`operand` in increasing order along `dimension`; of a sequence of arrays, all in the order of the first.
 
     The first `num_keys` arrays are compared, one after the other. NaNs come last; 0.0 and -0.0 are equal, as are
@@ -169,7 +185,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     >>> sort(np.array([3, 1, 2]))
     Array([1, 2, 3], dtype=int32)
     """
-    if not isinstance(operand, (list, tuple)):
+    if not is_list_or_tuple(operand):
         return sort((operand,), dimension, is_stable, num_keys)[0]
     if not operand:
         raise ArgumentValueError("sort needs at least one array.")
@@ -182,8 +198,8 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 
 
 def sort_key_val(
-    keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
-) -> tuple[Any, Any]:
+    keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
     """`keys` in increasing order along `dimension`, and `values` in the same order.
 
     Results have the shapes and dtypes of the operands.
@@ -193,7 +209,8 @@ def sort_key_val(
     >>> sort_key_val(np.array([3, 1, 2]), np.array([30, 10, 20]))[1]
     Array([10, 20, 30], dtype=int32)
     """
-    return sort((keys, values), dimension, is_stable)
+    keys, values = sort((keys, values), dimension, is_stable)
+    return keys, values
 
 
 # top_k --------------------------------------------------------------------------------------------
@@ -284,7 +301,7 @@ def _sorted_k(x, axis: int, k: Any):
 top_k_p = TopK()
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> Values:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> Values:
     """The `k` greatest elements along `axis` in decreasing order, and their positions (int32).
 
     Of equal elements the first ones come first; NaNs are greatest. Needs real numbers.
@@ -385,7 +402,7 @@ def _approx_function(name: str, is_max_k: bool, doc: str) -> Function:
     """`approx_max_k` or `approx_min_k`, described by `doc`."""
 
     def approx(
-        operand: Any,
+        operand: ArrayLike,
         k: int,
         reduction_dimension: int = -1,
         recall_target: float = 0.95,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from pellucid._machine.base import dtypes
+from pellucid._machine.base import ArrayLike, dtypes
 from pellucid._machine.tracing import bind1, type_of
+from pellucid._machine.xla import Array
 
 from . import formulas
 from .arithmetic import abs as absolute, add, integer_pow, log, mul, neg, sign, sub
@@ -26,7 +25,7 @@ from .transcendental import exp, lgamma, log1p, no_derivative
 # Incomplete gamma functions -----------------------------------------------------------------------
 
 
-def igamma(a: Any, x: Any) -> Any:
+def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     """Regularized lower incomplete gamma function P(a, x), element by element.
 
     Operands and result have one dtype, floating-point. Shapes are equal, up to scalars and dimensions of size 1, and
@@ -41,7 +40,7 @@ def igamma(a: Any, x: Any) -> Any:
     return bind1(igamma_p, a, x)
 
 
-def igammac(a: Any, x: Any) -> Any:
+def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     """Regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x), element by element.
 
     Operands and result have one dtype, floating-point. Shapes are equal, up to scalars and dimensions of size 1, and
@@ -56,7 +55,7 @@ def igammac(a: Any, x: Any) -> Any:
     return bind1(igammac_p, a, x)
 
 
-def igamma_grad_a(a: Any, x: Any) -> Any:
+def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """Derivative of `igamma(a, x)` by `a`, element by element.
 
     Operands and result have one dtype, floating-point. Shapes are equal, up to scalars and dimensions of size 1, and
@@ -71,7 +70,7 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
     return bind1(igamma_grad_a_p, a, x)
 
 
-def random_gamma_grad(a: Any, x: Any) -> Any:
+def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     """Derivative by `a` of a sample `x` of the gamma distribution with shape `a`, element by element.
 
     Operands and result have one dtype, floating-point. Shapes are equal, up to scalars and dimensions of size 1, and
@@ -110,7 +109,7 @@ random_gamma_grad_p = real_transcendental("random_gamma_grad", lower_random_gamm
 # Incomplete beta function -------------------------------------------------------------------------
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Regularized incomplete beta function I(a, b, x), element by element; there is no derivative by `a` or `b`.
 
     Operands and result have one dtype, floating-point. Shapes are equal, up to scalars and dimensions of size 1, and
@@ -144,7 +143,7 @@ regularized_incomplete_beta_p = real_transcendental(
 # Bessel functions ---------------------------------------------------------------------------------
 
 
-def bessel_i0e(x: Any) -> Any:
+def bessel_i0e(x: ArrayLike) -> Array:
     """Modified Bessel function of the first kind of order 0, times exp(-|x|), element by element.
 
     Takes floating-point elements; the result has the shape and dtype of `x`.
@@ -157,7 +156,7 @@ def bessel_i0e(x: Any) -> Any:
     return bind1(bessel_i0e_p, x)
 
 
-def bessel_i1e(x: Any) -> Any:
+def bessel_i1e(x: ArrayLike) -> Array:
     """Modified Bessel function of the first kind of order 1, times exp(-|x|), element by element.
 
     Takes floating-point elements; the result has the shape and dtype of `x`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pellucid._machine.base import ArgumentTypeError, strict_zip, tree, tree_map
+from pellucid._machine.base import ArgumentTypeError, ArrayLike, strict_zip, tree, tree_map
 from pellucid._machine.ir import (
     HOST,
     MOVEMENT,
@@ -18,6 +18,7 @@ from pellucid._machine.ir import (
     no_dce_effect,
 )
 from pellucid._machine.tracing import attribute_text, bind, bind1, xla_metadata
+from pellucid._machine.xla import Array
 
 from .movement import IdentityOfValues
 
@@ -47,7 +48,7 @@ class Stage(IdentityOfValues):
 stage_p = Stage()
 
 
-def stage(x: Any, /) -> Any:
+def stage(x: ArrayLike, /) -> Array:
     """`x`, a Python number or any array, as a value of the program that is being traced; else as an array.
 
     Shape and dtype stay; Python numbers stay weakly typed.
@@ -133,7 +134,7 @@ class TokenBarrier(Primitive):
 create_token_p, after_all_p = TokenBarrier("create_token"), TokenBarrier("after_all")
 
 
-def create_token(_: Any = None) -> Any:
+def create_token(_: object = None) -> Any:
     """A token, which orders operations that take and give one; the argument does nothing.
 
     The result has neither shape nor dtype. Raises nothing.

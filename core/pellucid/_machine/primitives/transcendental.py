@@ -7,14 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from pellucid._machine.base import Function, MissingRule
+from pellucid._machine.base import ArrayLike, Function, MissingRule
 from pellucid._machine.lowering.faults import LOG1P_IN_THE_MIDDLE
 from pellucid._machine.tracing import bind1
+from pellucid._machine.xla import Array
 
 from .arithmetic import add, div, integer_pow, log, mul, neg, rsqrt, square, sub
 from .conversion import complex as complex_from_parts, imag, real
 from .families import (
+    AccuracyMode,
     AccuracyParams,
+    Tolerance,
     accuracy_attributes,
     accurate,
     constant_like,
@@ -29,7 +32,7 @@ from .logical import eq, select
 # Exponentials and logarithms ----------------------------------------------------------------------
 
 
-def exp(x: Any, *, accuracy: Any = None) -> Any:
+def exp(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Exponential of `x`, element by element.
 
     Takes floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -42,7 +45,7 @@ def exp(x: Any, *, accuracy: Any = None) -> Any:
     return accurate(exp_p, x, accuracy)
 
 
-def exp2(x: Any, *, accuracy: Any = None) -> Any:
+def exp2(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """2 to the power `x`, element by element.
 
     Takes floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -54,7 +57,7 @@ def exp2(x: Any, *, accuracy: Any = None) -> Any:
     return accurate(exp2_p, x, accuracy)
 
 
-def expm1(x: Any, *, accuracy: Any = None) -> Any:
+def expm1(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """`exp(x) - 1`, element by element, accurate for small `x`.
 
     Takes floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -67,7 +70,7 @@ def expm1(x: Any, *, accuracy: Any = None) -> Any:
     return accurate(expm1_p, x, accuracy)
 
 
-def log1p(x: Any, *, accuracy: Any = None) -> Any:
+def log1p(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """`log(1 + x)`, element by element, accurate for small `x`.
 
     Takes floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -80,7 +83,7 @@ def log1p(x: Any, *, accuracy: Any = None) -> Any:
     return accurate(log1p_p, x, accuracy)
 
 
-def logistic(x: Any, *, accuracy: Any = None) -> Any:
+def logistic(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """`1 / (1 + exp(-x))`, the logistic function (sigmoid) of `x`, element by element.
 
     Takes floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -143,7 +146,7 @@ logistic_p = transcendental(
 # Trigonometric functions --------------------------------------------------------------------------
 
 
-def sin(x: Any, *, accuracy: Any = None) -> Any:
+def sin(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Sine of `x`, an angle in radians, element by element.
 
     Takes floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -156,7 +159,7 @@ def sin(x: Any, *, accuracy: Any = None) -> Any:
     return accurate(sin_p, x, accuracy)
 
 
-def cos(x: Any, *, accuracy: Any = None) -> Any:
+def cos(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Cosine of `x`, an angle in radians, element by element.
 
     Takes floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -169,7 +172,7 @@ def cos(x: Any, *, accuracy: Any = None) -> Any:
     return accurate(cos_p, x, accuracy)
 
 
-def tan(x: Any, *, accuracy: Any = None) -> Any:
+def tan(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Tangent of `x`, an angle in radians, element by element.
 
     Takes floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -182,7 +185,7 @@ def tan(x: Any, *, accuracy: Any = None) -> Any:
     return accurate(tan_p, x, accuracy)
 
 
-def asin(x: Any) -> Any:
+def asin(x: ArrayLike) -> Array:
     """The angle in radians whose sine is `x`, element by element; between -π/2 and π/2, NaN if there is none.
 
     Takes floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -194,7 +197,7 @@ def asin(x: Any) -> Any:
     return bind1(asin_p, x)
 
 
-def acos(x: Any) -> Any:
+def acos(x: ArrayLike) -> Array:
     """The angle in radians whose cosine is `x`, element by element; between 0 and π, NaN if there is none.
 
     Takes floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -206,7 +209,7 @@ def acos(x: Any) -> Any:
     return bind1(acos_p, x)
 
 
-def atan(x: Any) -> Any:
+def atan(x: ArrayLike) -> Array:
     """The angle in radians whose tangent is `x`, element by element; between -π/2 and π/2.
 
     Takes floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -218,7 +221,7 @@ def atan(x: Any) -> Any:
     return bind1(atan_p, x)
 
 
-def atan2(x: Any, y: Any) -> Any:
+def atan2(x: ArrayLike, y: ArrayLike) -> Array:
     """The angle in radians of the point at height `x` and distance `y`, element by element; from -π to π.
 
     Operands and result have one dtype, floating-point or complex. Shapes are equal, up to scalars and dimensions of
@@ -299,7 +302,7 @@ atan2_p = transcendental(
 # Hyperbolic functions -----------------------------------------------------------------------------
 
 
-def sinh(x: Any) -> Any:
+def sinh(x: ArrayLike) -> Array:
     """Hyperbolic sine of `x`, element by element.
 
     Takes floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -311,7 +314,7 @@ def sinh(x: Any) -> Any:
     return bind1(sinh_p, x)
 
 
-def cosh(x: Any) -> Any:
+def cosh(x: ArrayLike) -> Array:
     """Hyperbolic cosine of `x`, element by element.
 
     Takes floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -323,7 +326,7 @@ def cosh(x: Any) -> Any:
     return bind1(cosh_p, x)
 
 
-def tanh(x: Any, *, accuracy: Any = None) -> Any:
+def tanh(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Hyperbolic tangent of `x`, element by element.
 
     Takes floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -336,7 +339,7 @@ def tanh(x: Any, *, accuracy: Any = None) -> Any:
     return accurate(tanh_p, x, accuracy)
 
 
-def asinh(x: Any) -> Any:
+def asinh(x: ArrayLike) -> Array:
     """The number whose hyperbolic sine is `x`, element by element.
 
     Takes floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -349,7 +352,7 @@ def asinh(x: Any) -> Any:
     return bind1(asinh_p, x)
 
 
-def acosh(x: Any) -> Any:
+def acosh(x: ArrayLike) -> Array:
     """The number of at least 0 whose hyperbolic cosine is `x`, element by element; NaN if there is none.
 
     Takes floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -362,7 +365,7 @@ def acosh(x: Any) -> Any:
     return bind1(acosh_p, x)
 
 
-def atanh(x: Any) -> Any:
+def atanh(x: ArrayLike) -> Array:
     """The number whose hyperbolic tangent is `x`, element by element; NaN if there is none.
 
     Takes floating-point or complex elements; the result has the shape and dtype of `x`.
@@ -409,7 +412,7 @@ def no_derivative(function: str, argument: str) -> Any:
     return tangent
 
 
-def lgamma(x: Any) -> Any:
+def lgamma(x: ArrayLike) -> Array:
     """Logarithm of the absolute value of the gamma function of `x`, element by element.
 
     Takes floating-point elements; the result has the shape and dtype of `x`.
@@ -422,7 +425,7 @@ def lgamma(x: Any) -> Any:
     return bind1(lgamma_p, x)
 
 
-def digamma(x: Any) -> Any:
+def digamma(x: ArrayLike) -> Array:
     """Derivative of the logarithm of the gamma function at `x`, element by element.
 
     Takes floating-point elements; the result has the shape and dtype of `x`.
@@ -435,7 +438,7 @@ def digamma(x: Any) -> Any:
     return bind1(digamma_p, x)
 
 
-def polygamma(m: Any, x: Any) -> Any:
+def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     """Derivative of order `m + 1` of the logarithm of the gamma function at `x`, element by element.
 
     `m` has the dtype of `x`; there is no derivative by it.
@@ -452,7 +455,7 @@ def polygamma(m: Any, x: Any) -> Any:
     return bind1(polygamma_p, m, x)
 
 
-def zeta(x: Any, q: Any) -> Any:
+def zeta(x: ArrayLike, q: ArrayLike) -> Array:
     """Hurwitz zeta function, the sum of 1 / (q + k)ˣ over k = 0, 1, …, element by element.
 
     There is no derivative by `x`.

@@ -16,7 +16,7 @@ from pellucid._machine.base import (
     dtypes,
     users_function,
 )
-from pellucid._machine.base.narrowing import is_numpy_scalar
+from pellucid._machine.base.narrowing import is_host_array, is_numpy_scalar
 from pellucid._machine.ir import (
     AbstractValue,
     Literal,
@@ -122,7 +122,7 @@ def at_full_width(operands: Operands) -> Operands:
     if _x64.value:
         return operands
     wide = {x.aval.dtype for x in operands if hasattr(x, "aval")} & dtypes.NARROWED.keys()
-    are_wide = [isinstance(x, (np.ndarray, np.generic)) and x.dtype in wide for x in operands]
+    are_wide = [is_host_array(x) and x.dtype in wide for x in operands]
     if not any(are_wide):
         return operands
     return tuple(

@@ -260,7 +260,7 @@ def _multilinear(primitive: Primitive, curves: list[Coefficients], params) -> Co
 
 
 def _quotient(x: Coefficients, y: Coefficients) -> Coefficients:
-    z = [div(x[0], y[0])]
+    z: Coefficients = [div(x[0], y[0])]
     for k in range(1, len(x)):
         z.append(_over(_minus(x[k], _sum(_times(y[i], z[k - i]) for i in range(1, k + 1))), y[0]))
     return z

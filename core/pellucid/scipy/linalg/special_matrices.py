@@ -41,7 +41,7 @@ def _batched(signature: str, function: Any, *operands: Any) -> Any:
     return jnp.vectorize(function, signature=signature)(*operands)
 
 
-def block_diag(*arrs: Any) -> Array:
+def block_diag(*arrs: ArrayLike) -> Array:
     """A matrix with the matrices `arrs` along its diagonal, and zeros elsewhere; vectors are rows.
 
     Raises: ShapeError above rank 2.
@@ -76,7 +76,7 @@ def _toeplitz(c: Array, r: Array) -> Array:
     return values[(m - 1) - jnp.arange(m)[:, None] + jnp.arange(n)[None, :]]
 
 
-def toeplitz(c: Any, r: Any = None) -> Array:
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """The matrix whose element [i, j] depends on i - j: first column `c`, first row `r` (by default conj(c)).
 
     `c` has shape [..., m], `r` [..., n]; r[0] isn't read.
@@ -91,11 +91,11 @@ def toeplitz(c: Any, r: Any = None) -> Array:
     operands = (c,) if r is None else (c, r)
     for i, x in enumerate(operands):
         aval_of("scipy.linalg.toeplitz", x, i)
-    c, *rest = map(jnp.atleast_1d, operands)
-    return _batched("(m),(n)->(m,n)", _toeplitz, c, *(rest or [c.conj()]))
+    column, *rest = map(jnp.atleast_1d, operands)
+    return _batched("(m),(n)->(m,n)", _toeplitz, column, *(rest or [column.conj()]))
 
 
-def hankel(c: Any, r: Any = None) -> Array:
+def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """The matrix whose element [i, j] depends on i + j: first column `c`, last row `r` (by default zeros).
 
     `c` has shape [..., m], `r` [..., n]; r[0] isn't read.
@@ -117,7 +117,7 @@ def _hankel(c: Array, r: Array) -> Array:
     return values[jnp.arange(c.shape[0])[:, None] + jnp.arange(r.shape[0])[None, :]]
 
 
-def circulant(c: Any) -> Any:
+def circulant(c: ArrayLike) -> Array:
     """The matrix whose columns are `c`, each turned one further down. `c` has shape [..., n].
 
     The result has shape [..., n, n] and the dtype of `c`.
@@ -129,9 +129,9 @@ def circulant(c: Any) -> Any:
            [3, 2, 1]], dtype=int32)
     """
     aval_of("scipy.linalg.circulant", c)
-    c = jnp.atleast_1d(c)
-    n = c.shape[-1]
-    return c[..., (jnp.arange(n)[:, None] - jnp.arange(n)[None, :]) % larger(n, 1)]
+    column = jnp.atleast_1d(c)
+    n = column.shape[-1]
+    return column[..., (jnp.arange(n)[:, None] - jnp.arange(n)[None, :]) % larger(n, 1)]
 
 
 def companion(a: ArrayLike) -> Array:
@@ -205,7 +205,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     return jnp.asarray(np.exp(angles) / divisor, dtype if dtype is not None else complex)
 
 
-def fiedler(a: Any) -> Array:
+def fiedler(a: ArrayLike) -> Array:
     """The matrix of absolute differences of the elements of `a`, of shape [..., n].
 
     The result has shape [..., n, n], and the dtype of `a` or, for complex numbers, that of their parts.
@@ -216,8 +216,8 @@ def fiedler(a: Any) -> Array:
            [3, 0]], dtype=int32)
     """
     aval_of("scipy.linalg.fiedler", a)
-    a = jnp.atleast_1d(a)
-    return jnp.abs(a[..., :, None] - a[..., None, :])
+    values = jnp.atleast_1d(a)
+    return jnp.abs(values[..., :, None] - values[..., None, :])
 
 
 def fiedler_companion(a: ArrayLike) -> Array:
@@ -327,7 +327,7 @@ def invhilbert(n: int) -> Array:
     )
 
 
-def leslie(f: Any, s: Any) -> Array:
+def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """The Leslie matrix of fecundities `f` [..., n] and survival rates `s` [..., n - 1].
 
     The result has shape [..., n, n] and the dtype to which `f` and `s` promote.
@@ -337,15 +337,14 @@ def leslie(f: Any, s: Any) -> Array:
     Array([[1. , 2. ],
            [0.5, 0. ]], dtype=float32)
     """
-    f, s = promote_dtypes("scipy.linalg.leslie", f, s)
-    f, s = jnp.atleast_1d(f), jnp.atleast_1d(s)
-    n = f.shape[-1]
-    if n < 2 or s.shape[-1] != n - 1:
+    fecundities, survivals = map(jnp.atleast_1d, promote_dtypes("scipy.linalg.leslie", f, s))
+    n = fecundities.shape[-1]
+    if n < 2 or survivals.shape[-1] != n - 1:
         raise ShapeError(
             "scipy.linalg.leslie needs two fecundities or more, and one survival rate less.",
-            got=[f"f: {type_of(f).text()}", f"s: {type_of(s).text()}"],
+            got=[f"f: {type_of(fecundities).text()}", f"s: {type_of(survivals).text()}"],
         )
-    return _batched("(n),(m)->(n,n)", _leslie, f, s)
+    return _batched("(n),(m)->(n,n)", _leslie, fecundities, survivals)
 
 
 @numpy_function

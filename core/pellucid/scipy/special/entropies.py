@@ -154,7 +154,7 @@ _xlog1py = _product_with(jnp.log1p, 0, lambda y: 1 + y)
 
 
 @numpy_function
-def xlogy(x: Any, y: Any) -> Array:
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """`x log(y)`, 0 where `x` is 0 and `y` isn't NaN; also of complex numbers.
 
     The result has the shape to which the arguments broadcast, and the floating-point or complex dtype to which they
@@ -168,7 +168,7 @@ def xlogy(x: Any, y: Any) -> Array:
 
 
 @numpy_function
-def xlog1py(x: Any, y: Any) -> Array:
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """`x log(1 + y)`, 0 where `x` is 0 and `y` isn't NaN; also of complex numbers.
 
     The result has the shape to which the arguments broadcast, and the floating-point or complex dtype to which they

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -550,7 +549,7 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     return _comb(jnp.add(N, k) - 1, k) if repetition else _comb(N, k)
 
 
-def multigammaln(a: Any, d: int) -> Any:
+def multigammaln(a: ArrayLike, d: int) -> Array:
     """Logarithm of the multivariate gamma function of dimension `d`, a Python integer of at least 0.
 
     The result has the shape of `a`, and its dtype if that is floating-point, else the default floating dtype. Raises,
