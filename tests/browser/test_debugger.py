@@ -370,6 +370,23 @@ def test_an_error_is_opened_where_it_was_raised(lab: Lab) -> None:
     expect(debugger.place).to_contain_text("No program is stopped")
 
 
+def test_a_finding_is_drawn_and_opened(lab: Lab) -> None:
+    lab.page.set_viewport_size({"width": 1600, "height": 1100})
+    finding = "pl.debugger.find(pl.grad(lambda x: loss(ws, x)), pl.debugger.isnan)(xs[0])"
+    lab.open_notebook("found.ipynb", [DEFINE, finding])
+    output = lab.output_of(1)
+    expect(output.get_by_role("table", name="The way there")).to_contain_text("loss")
+    expect(output.get_by_role("region", name="operand 0")).to_be_visible()
+    lab.screenshots("finding")
+    output.get_by_role("button", name="Stop here").click()
+    debugger = Debugger(lab)
+    debugger.stack(re.compile(r"loss"))
+    expect(debugger.place).to_contain_text("before")
+    lab.screenshots("finding_opened")
+    debugger.press("continue")
+    expect(debugger.place).to_contain_text("No program is stopped")
+
+
 def test_a_stop_outlives_the_page(lab: Lab) -> None:
     lab.open_notebook("reloaded.ipynb", [DEFINE, CALL])
     debugger = Debugger(lab)
@@ -420,7 +437,7 @@ def test_comparisons_and_gradients_are_drawn(lab: Lab) -> None:
     diverging = (
         "import numpy as np\n"
         "def exponential(x):\n    y = x @ x.T\n    z = jnp.tanh(y)\n    return jnp.exp(3 * z).sum()\n"
-        "half = pl.debugger.diverge(exponential, (np.eye(4, 3, dtype=np.float32) / 3,), a=jnp.float16, b=jnp.float32)\n"
+        "half = pl.debugger.diverge(exponential, a=jnp.float16, b=jnp.float32)(np.eye(4, 3, dtype=np.float32) / 3)\n"
         "half"
     )
     explained = (

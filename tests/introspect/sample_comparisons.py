@@ -7,10 +7,12 @@ from pellucid_kernel.debug.schema import (
     ComparedEquationColumns,
     CotangentColumns,
     DivergenceRecord,
+    FindingRecord,
     GradientColumns,
     GradientRecord,
     UserLineColumns,
 )
+from tests.introspect.sample_arrays import plane
 
 
 def places(cell: str, lines: list[int]) -> UserLineColumns:
@@ -72,6 +74,15 @@ def gradient() -> GradientRecord:
         operands=[["f32[3] in [0, 1]", "f32[3] in [0, 0], 1 infinite"], []],
         within="",
     )
+
+
+def finding() -> FindingRecord:
+    """A NaN in the third iteration of a loop, within a batch."""
+    return FindingRecord(
+        function="<b>loss</b>", primitive="log", is_backward=False, n_elements=1, size=6,
+        index=[0, 2], lanes=["lane 3 of 8"], iterations=[2], way=places("In[2]", [9, 4]),
+        functions=["<b>loss</b>", "body  iteration 2 of 4"], operands=[plane()], result=plane(),
+    )  # fmt: skip
 
 
 def no_gradients() -> GradientRecord:

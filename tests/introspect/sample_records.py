@@ -73,6 +73,7 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "divergence_equal": comparisons.equal,
     "divergence_10k": lambda: comparisons.divergence(10_000),
     "gradient": comparisons.gradient,
+    "finding": comparisons.finding,
     "gradient_empty": comparisons.no_gradients,
     "recording": recordings.run,
     "recording_empty": recordings.empty,

@@ -51,7 +51,7 @@ def test_a_roofline_has_the_operations_of_a_session():
 
 
 def test_errors_of_two_runs_are_a_curve():
-    divergence = diverge(lambda x: jnp.exp(jnp.sin(x) * 3.0), (X,), a=np.float16, b=np.float32)
+    divergence = diverge(lambda x: jnp.exp(jnp.sin(x) * 3.0), a=np.float16, b=np.float32)(X)
     [line] = divergence.figure().chart().data
     assert len(line.y) == 3
     assert "exp" in divergence.figure().record.equations.primitive

@@ -588,6 +588,12 @@ class DebugSession:
         if self.equation is not None:
             self._stepper.compile_ahead(self._end_of_line())
 
+    def again(self) -> DebugSession:
+        """A session of the same call, which stands at its start."""
+        session = DebugSession.of_program(self._program, self._operands, self._names)
+        session._tree, session._file = self._tree, self._file
+        return session
+
     def restart(self) -> DebugSession:
         """Go back to the start."""
         self._stepper.restart()

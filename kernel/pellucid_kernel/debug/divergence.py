@@ -12,9 +12,11 @@ import numpy as np
 import pellucid as pl
 from pellucid.introspect.errors import ArgumentTypeError
 from pellucid.introspect.evaluation import Evaluation, evaluated, where_rounding_begins
-from pellucid.introspect.stepping import line_text
+from pellucid.introspect.stepping import line_text, user_stack
+from pellucid_kernel.debug.debug_session import DebugSession
 from pellucid_kernel.debug.equation_stacks import user_line_columns
 from pellucid_kernel.debug.schema import ComparedEquationColumns, DivergenceRecord
+from pellucid_kernel.debug.stopping_places import check_function, displayed
 from pellucid_viz.figure import Figure
 
 MAX_ROWS = 12
@@ -58,7 +60,9 @@ class Divergence:
         unmatched: int,
         names: tuple[str, str],
         exact: Divergence | None = None,
+        begin: Callable[[], DebugSession] | None = None,
     ) -> None:
+        self._begin = begin
         self.rows = rows
         """The equations that both have, in the order in which they run."""
         self.unmatched = unmatched
@@ -122,8 +126,20 @@ class Divergence:
         """The errors of the equations in their order, drawn; in a notebook the comparison shows it by itself."""
         return Figure(self.record(), str(self), f"<pre>{html.escape(str(self))}</pre>")
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        return self.figure().displayed()
+    def opened(self) -> tuple[str, DebugSession]:
+        """The name of the call, and a session at the line of the first operation whose results differ."""
+        assert self._begin is not None
+        assert self.first is not None
+        line = user_stack(self.first.equation)[-1]
+        session = self._begin()
+        start = session.stack()[-1]
+        if (start.file, start.line) != (line.file, line.line):
+            session.run_to(line.line, line.file)
+        return " and ".join(self._names), session
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        has_line = self.first is not None and bool(user_stack(self.first.equation))
+        return displayed(self.figure(), self if has_line and self._begin is not None else None)
 
 
 def _of_exact(first: ComparedEquation | None) -> str:
@@ -134,9 +150,9 @@ def _of_exact(first: ComparedEquation | None) -> str:
 
 
 def diverge(
-    function: Callable[..., Any], args: tuple[Any, ...], *, a: Any = "jit", b: Any = "eager"
-) -> Divergence:
-    """Compares two ways of running `function(*args)` by equation, with the growth of errors.
+    function: Callable[..., Any], *args: Any, a: Any = "jit", b: Any = "eager"
+) -> Callable[..., Divergence]:
+    """A function that compares two ways of running a call of `function` by equation, with the growth of errors.
 
     A way is "jit" (compiled as one program, which gives all values); "eager" (equation by equation); a floating-point
     dtype, to which floating-point arguments are cast; another function; a dictionary of compiler options; or a sharding,
@@ -146,10 +162,21 @@ def diverge(
 
     Raises: ArgumentTypeError for another way; EffectsError for a function that calls Python for values.
 
-    >>> divergence = diverge(lambda x: pl.numpy.exp(x * 12.0), (np.ones(2, np.float32),), a=np.float16, b=np.float32)
+    >>> divergence = diverge(lambda x: pl.numpy.exp(x * 12.0), a=np.float16, b=np.float32)(np.ones(2, np.float32))
     >>> divergence.largest.primitive, divergence.largest.error
     ('exp', inf)
     """
+    check_function(function, "diverge")
+    if args:
+        raise ArgumentTypeError(
+            "diverge takes the arguments of the function in a second call.",
+            got=f"got {len(args)} beside the function",
+            do="Write pl.debugger.diverge(f)(x); another way or function to compare with is named: diverge(f, b=g)(x).",
+        )
+    return lambda *args: _divergence(function, args, a, b)
+
+
+def _divergence(function: Callable[..., Any], args: tuple[Any, ...], a: Any, b: Any) -> Divergence:
     first, second = _evaluation(function, args, a), _evaluation(function, args, b)
     keys = [[_key(e) for e in run.jaxpr.equations] for run in (first, second)]
     blocks = difflib.SequenceMatcher(None, *keys, autojunk=False).get_matching_blocks()
@@ -180,10 +207,16 @@ def diverge(
         begin = where_rounding_begins(compiled, eager, distance)
         if begin is not None:
             rows[begin[0]] = rows[begin[0]]._replace(error=begin[1])
-    divergence = Divergence(rows, sum(map(len, keys)) - 2 * len(pairs), (_name(a), _name(b)))
+    compared = a if callable(a) and _floating(a) is None else function
+    divergence = Divergence(
+        rows,
+        sum(map(len, keys)) - 2 * len(pairs),
+        (_name(a), _name(b)),
+        begin=lambda: DebugSession(compared, args, {}),
+    )
     if divergence.first is not None and are_plain and not pl.config.jax_exact_arithmetic:
         with pl.exact_arithmetic():
-            divergence.exact = diverge(function, args, a=a, b=b)
+            divergence.exact = _divergence(function, args, a, b)
     return divergence
 
 

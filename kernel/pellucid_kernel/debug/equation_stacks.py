@@ -166,7 +166,11 @@ class EquationStacks:
 def user_line_columns(equations: Sequence[Any]) -> UserLineColumns:
     """The user's innermost lines of equations, as front ends link to them."""
     stacks = [user_stack(equation) for equation in equations]
-    lines = [stack[-1] if stack else None for stack in stacks]
+    return columns_of_lines([stack[-1] if stack else None for stack in stacks])
+
+
+def columns_of_lines(lines: Sequence[Any]) -> UserLineColumns:
+    """Lines of the user, None where there is none, as front ends link to them."""
     numbers: dict[str, list[int]] = {}
     for line in lines:
         if line is not None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-import secrets
 import sys
-import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +16,7 @@ from pellucid.introspect.errors import (
     user_checks,
 )
 from pellucid.introspect.interception import keep_calls
+from pellucid_kernel.debug import stopping_places
 from pellucid_kernel.debug.debug_session import DebugSession
 from pellucid_kernel.debug.finders import isinf, isnan
 
@@ -78,10 +76,6 @@ def post_mortem(error: BaseException | None = None) -> DebugSession:
         return session if match is None else session.go_to(match)
 
 
-_numbers = itertools.count(secrets.randbelow(1 << 40))  # a notebook has those of kernels before
-_shown: weakref.WeakValueDictionary[int, BaseException] = weakref.WeakValueDictionary()
-
-
 def number_of(error: BaseException) -> int | None:
     """A number for an error that is shown, by which `session_at` opens its call while the error is kept; None without a call.
 
@@ -89,23 +83,23 @@ def number_of(error: BaseException) -> int | None:
     """
     if _failure(error) is None:
         return None
-    number = next(_numbers)
-    _shown[number] = error
-    return number
+    return stopping_places.number_of(error)
 
 
 def session_at(number: int) -> tuple[str, DebugSession]:
-    """The name of the call of the error with a number, and a session before its operation, see `post_mortem`.
+    """The name of the call of what was shown under a number, and a session at its place: of an error see `post_mortem`.
 
-    Raises: ArgumentValueError where another error was shown since, and what `post_mortem` raises.
+    Raises: ArgumentValueError where it is gone, and what `post_mortem` raises.
     """
-    error = _shown.get(number)
-    if error is None:
+    shown = stopping_places.thing_of(number)
+    if shown is None:
         raise ArgumentValueError(
-            "this error's call can't be opened any more: another error was shown since.",
+            "this place can't be opened any more: another error was shown since, or nothing keeps what the figure shows.",
             do="Run its cell again, and stop there then.",
         )
-    return _failure(error).failed_call.name, post_mortem(error)
+    if not isinstance(shown, BaseException):
+        return shown.opened()
+    return _failure(shown).failed_call.name, post_mortem(shown)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,10 @@ import pellucid as pl
 from pellucid.introspect.finding import Match
 from pellucid.introspect.lineage import transformation_of
 from pellucid_kernel.debug.debug_session import BUDGET, DebugSession
+from pellucid_kernel.debug.equation_stacks import columns_of_lines
+from pellucid_kernel.debug.schema import FindingRecord
+from pellucid_kernel.debug.stopping_places import check_condition, check_function, displayed
+from pellucid_viz.figure import Figure
 
 Condition = Callable[[Any], Any]
 """A traceable function of one array that gives booleans, an element for each or one."""
@@ -22,7 +27,11 @@ class Finding:
     `session` stands before it, so that one can look around and step on, or back.
     """
 
-    def __init__(self, session: DebugSession, match: Match, condition: Condition) -> None:
+    def __init__(
+        self, session: DebugSession, match: Match, condition: Condition, name: str = ""
+    ) -> None:
+        self._condition = condition
+        self._name = name or "the function"
         self.session = session.go_to(match)
         self.equation = match.equation
         self.iterations = [
@@ -69,6 +78,45 @@ class Finding:
     def __repr__(self) -> str:
         return f"Finding({self})"
 
+    def opened(self) -> tuple[str, DebugSession]:
+        """The name of the call, and a session of its own before the operation."""
+        session = self.session.again()
+        match = session.search(self._condition)
+        return self._name, session if match is None else session.go_to(match)
+
+    def record(self) -> FindingRecord:
+        """The finding as front ends draw it."""
+        stack = self.session.stack()
+        with pl.debug_nans(False), pl.debug_infs(False):
+            values = [pl.analysis.array_values(x) for x in [*self.operands, self._first_result]]
+        return FindingRecord(
+            function=self._name,
+            primitive=self.primitive,
+            is_backward=self.is_backward,
+            n_elements=len(self.elements),
+            size=max((np.size(x) for x in self.results), default=0),
+            index=[*map(int, self.elements[0])] if len(self.elements) else [],
+            lanes=[*map(str, self.lanes)],
+            iterations=self.iterations,
+            way=columns_of_lines([frame if frame.line else None for frame in stack]),
+            functions=[f"{frame.function}  {frame.run}".strip() for frame in stack],
+            operands=values[:-1],
+            result=values[-1],
+        )
+
+    @property
+    def _first_result(self) -> Any:
+        """The result that meets the condition, or the first one."""
+        shape = self.elements.shape[1] if len(self.elements) else 0
+        return next((x for x in self.results if np.ndim(x) == shape), self.results[0])
+
+    def figure(self) -> Figure:
+        """The operation with the way there and its operands, drawn; in a notebook the finding shows it by itself."""
+        return Figure(self.record(), str(self), f"<pre>{html.escape(str(self))}</pre>")
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return displayed(self.figure(), self)
+
 
 def debug(function: Callable[..., Any], *, budget: int = BUDGET) -> Callable[..., DebugSession]:
     """A function that begins to debug a call: `session = debug(f)(x)` stands before the first line of `f`.
@@ -79,6 +127,7 @@ def debug(function: Callable[..., Any], *, budget: int = BUDGET) -> Callable[...
     >>> session.finish()
     Array(0., dtype=float32, weak_type=True)
     """
+    check_function(function, "debug")
 
     def started(*args: Any, **kwargs: Any) -> DebugSession:
         return DebugSession(function, args, kwargs, budget)
@@ -97,11 +146,14 @@ def find(function: Callable[..., Any], condition: Condition) -> Callable[..., Fi
     >>> finding.primitive, finding.is_backward
     ('mul', True)
     """
+    check_function(function, "find")
+    check_condition(condition)
 
     def search(*args: Any, **kwargs: Any) -> Finding | None:
         session = DebugSession(function, args, kwargs)
         match = session.search(condition)
-        return None if match is None else Finding(session, match, condition)
+        name = getattr(function, "__name__", "")
+        return None if match is None else Finding(session, match, condition, name)
 
     return search
 

@@ -10,15 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pellucid as pl
+from pellucid.introspect.errors import ArgumentValueError
 from pellucid.introspect.evaluation import Evaluation, evaluated
 from pellucid.introspect.lineage import transformation_of
 from pellucid.introspect.stepping import can_enter, line_text
+from pellucid_kernel.debug.debug_session import DebugSession
 from pellucid_kernel.debug.divergence import finite
 from pellucid_kernel.debug.equation_stacks import user_line_columns
 from pellucid_kernel.debug.finders import Finding, find, isinf, isnan, range_text
 from pellucid_kernel.debug.schema import CotangentColumns, GradientColumns, GradientRecord
+from pellucid_kernel.debug.stopping_places import check_function, displayed
 from pellucid_viz.figure import Figure
 
+_WRONG = ("NaN", "infinite")
 MAX_PATH = 8
 """Maximum number of operations of a path in the text of an explanation."""
 
@@ -57,7 +61,9 @@ class Explanation:
         origins: list[str],
         operands: list[list[str]],
         finding: Finding | None,
+        find_first: Callable[[], Finding | None] | None = None,
     ) -> None:
+        self._find_first = find_first
         self.cotangents = cotangents
         """In the order of the backward pass, an entry for each line that it comes to."""
         self.gradients = gradients
@@ -112,8 +118,17 @@ class Explanation:
         """The norms by line and the paths of faults, drawn; in a notebook the explanation shows it by itself."""
         return Figure(self.record(), str(self), f"<pre>{html.escape(str(self))}</pre>")
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        return self.figure().displayed()
+    def opened(self) -> tuple[str, DebugSession]:
+        """The name of the gradient's call, and a session before the first operation that gives NaN or infinity."""
+        finding = self.finding or (None if self._find_first is None else self._find_first())
+        if finding is None:
+            raise ArgumentValueError(
+                "no single operation of this gradient gives NaN or infinity: they come from how it was compiled as one."
+            )
+        return finding.opened()
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return displayed(self.figure(), None if self._find_first is None else self)
 
 
 def explain_grad(
@@ -129,6 +144,7 @@ def explain_grad(
     >>> [(g.name, g.fault, g.path[-1].primitive.name) for g in explanation.gradients]
     [('x', 'NaN', 'mul')]
     """
+    check_function(function, "explain_grad")
 
     def explained(*args: Any, **kwargs: Any) -> Explanation:
         derivative = pl.value_and_grad(function, argnums)
@@ -151,7 +167,19 @@ def explain_grad(
             for g in gradients
         ]
         origins = _origin_texts(run, paths.values(), gradients)
-        return Explanation(_cotangents(run), gradients, origins, operands, finding)
+        conditions = [isnan if g.fault == "NaN" else isinf for g in gradients if g.fault in _WRONG]
+
+        def find_first() -> Finding | None:
+            return find(derivative, conditions[0])(*args, **kwargs)
+
+        return Explanation(
+            _cotangents(run),
+            gradients,
+            origins,
+            operands,
+            finding,
+            find_first if conditions else None,
+        )
 
     return explained
 

@@ -18,6 +18,7 @@ from pellucid_kernel.debug.schema import (
     RecordedValueColumns,
     RecordingRecord,
 )
+from pellucid_kernel.debug.stopping_places import check_function
 from pellucid_kernel.debug.values import summary
 from pellucid_viz.figure import Figure
 
@@ -47,6 +48,8 @@ def record(
     """
     if limit < 1:
         raise ArgumentValueError("a recording has at least one stop.", got=f"limit={limit}")
+
+    check_function(function, "record")
 
     def recorded(*args: Any, **kwargs: Any) -> Figure:
         frame = sys._getframe(1)

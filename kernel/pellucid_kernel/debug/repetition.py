@@ -12,6 +12,7 @@ from pellucid.introspect.errors import ArgumentValueError
 from pellucid.introspect.evaluation import evaluated
 from pellucid.introspect.stepping import line_text
 from pellucid_kernel.debug.differences import ulps
+from pellucid_kernel.debug.stopping_places import check_function
 
 MAX_ROWS = 12
 """Maximum number of operations in the text of a repetition."""
@@ -95,6 +96,7 @@ def repeat(function: Callable[..., Any], n: int = 5) -> Callable[..., Repetition
     >>> print(repeat(lambda x: x + 1.0)(2.0))
     5 runs of <lambda> are equal to the bit, in all values
     """
+    check_function(function, "repeat")
     if n < 2:
         raise ArgumentValueError(
             "there is nothing to compare in fewer than two runs.", got=f"n={n}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pellucid.introspect.schema import SCHEMA_VERSION, Record, SourceRecord
+from pellucid.introspect.schema import SCHEMA_VERSION, ArrayValuesRecord, Record, SourceRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,3 +127,31 @@ class GradientRecord(Record):
     """Where in a loop or a branch the fault begins; empty where it begins outside."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["gradient"] = "gradient"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingRecord(Record):
+    """The first operation of a call whose result meets a condition: how it was come to, and what it was given."""
+
+    function: str
+    primitive: str
+    is_backward: bool
+    """Whether it belongs to the backward pass of a derivative."""
+    n_elements: int
+    """Elements of its result that meet the condition."""
+    size: int
+    """All elements of the result."""
+    index: list[int]
+    """Of the first element; empty for a scalar."""
+    lanes: list[str]
+    """The lanes of batches of the first element, outermost first, in words."""
+    iterations: list[int]
+    """Of each loop around it, outermost first, counted from 0."""
+    way: UserLineColumns
+    """The lines that lead there, outermost first."""
+    functions: list[str]
+    """For each line of the way its function, and the run of a loop in words."""
+    operands: list[ArrayValuesRecord]
+    result: ArrayValuesRecord
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["finding"] = "finding"

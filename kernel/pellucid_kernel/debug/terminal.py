@@ -11,6 +11,7 @@ from pellucid.introspect.errors import PellucidError
 from pellucid.introspect.interception import prompt_streams
 from pellucid_kernel.debug.debug_session import DebugSession
 from pellucid_kernel.debug.finders import range_text
+from pellucid_kernel.debug.stopping_places import check_function
 
 _LETTERS = {
     "a": "args", "b": "break", "c": "continue", "j": "jump", "n": "next", "r": "return", "s": "step", "u": "until", "w": "where",
@@ -154,6 +155,8 @@ def prompt(
     Raises: ArgumentValueError for another `backend`.
     """
     streams = prompt_streams(backend)
+
+    check_function(function, "prompt")
 
     def prompted(*args: Any, **kwargs: Any) -> DebugSession:
         session = DebugSession(function, args, kwargs)

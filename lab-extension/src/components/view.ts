@@ -20,6 +20,7 @@ import { comparisonStyle, comparisonView } from './profile/comparison_view';
 import { ProfileView, profileStyle, type ProfileEvents } from './profile/profile_view';
 import { WhatIfView, whatIfStyle, type PlacementRequest } from './sharding/what_if_view';
 import { divergenceStyle, divergenceView } from './debugger/divergence_view';
+import { FindingView, findingStyle } from './debugger/finding_view';
 import { gradientStyle, gradientView } from './debugger/gradient_view';
 import { RecordingView, recordingStyle } from './debugger/recording_view';
 import { functionCard, functionsStyle, type OpenProgram } from './facts/functions_list';
@@ -122,6 +123,7 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     whatIfStyle,
     recordingStyle,
     divergenceStyle,
+    findingStyle,
     gradientStyle,
     arrayValuesStyle,
     recompilationStyle,
@@ -232,6 +234,8 @@ function viewOf(
       return functionCard(record, options.openProgram);
     case 'divergence':
       return divergenceView(record, events);
+    case 'finding':
+      return new FindingView(root, record, events);
     case 'gradient':
       return gradientView(record, events);
     case 'recording':

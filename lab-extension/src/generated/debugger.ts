@@ -1,6 +1,6 @@
 // Generated from pellucid_kernel.debug.schema by tools/generate_types.py. Do not edit.
 
-import type { SourceRecord } from "./introspect";
+import type { ArrayValuesRecord, SourceRecord } from "./introspect";
 
 export const SCHEMA_VERSION = 1;
 
@@ -107,4 +107,32 @@ export interface GradientRecord {
   readonly within: string;
   readonly schema_version: number;
   readonly kind: "gradient";
+}
+
+/**
+ * The first operation of a call whose result meets a condition: how it was come to, and what it was given.
+ */
+export interface FindingRecord {
+  readonly function: string;
+  readonly primitive: string;
+  /** Whether it belongs to the backward pass of a derivative. */
+  readonly is_backward: boolean;
+  /** Elements of its result that meet the condition. */
+  readonly n_elements: number;
+  /** All elements of the result. */
+  readonly size: number;
+  /** Of the first element; empty for a scalar. */
+  readonly index: readonly number[];
+  /** The lanes of batches of the first element, outermost first, in words. */
+  readonly lanes: readonly string[];
+  /** Of each loop around it, outermost first, counted from 0. */
+  readonly iterations: readonly number[];
+  /** The lines that lead there, outermost first. */
+  readonly way: UserLineColumns;
+  /** For each line of the way its function, and the run of a loop in words. */
+  readonly functions: readonly string[];
+  readonly operands: readonly ArrayValuesRecord[];
+  readonly result: ArrayValuesRecord;
+  readonly schema_version: number;
+  readonly kind: "finding";
 }

@@ -107,17 +107,17 @@ export const debuggerPlugin: JupyterFrontEndPlugin<void> = {
     }
 
     commands.addCommand(STOP_COMMAND, {
-      label: 'Stop Where an Error Was Raised',
+      label: 'Stop at the Place of an Error or a Figure',
       describedBy: { args: { type: 'object', properties: { failure: { type: 'number' } } } },
       execute: async ({ failure }) => {
         try {
           await switchOn(app, service);
           const text = await stopAtFailure(service, Number(failure));
           if (text !== '') {
-            await showErrorMessage('The debugger can’t stop at this error', text);
+            await showErrorMessage('The debugger can’t stop there', text);
           }
         } catch (error) {
-          await showErrorMessage('The debugger can’t stop at this error', String(error));
+          await showErrorMessage('The debugger can’t stop there', String(error));
         }
       },
     });

@@ -12,7 +12,7 @@ import { viewSettings } from './view_settings';
 /** What the kernel says of an output that draws the error message after it. */
 interface Standing {
   readonly stands_for_error?: boolean;
-  /** Number of the error, if a debugger can stop where it was raised. */
+  /** Number of the error or the figure, if a debugger can stop at its place. */
   readonly failure?: number;
 }
 
@@ -73,15 +73,19 @@ export class RecordOutput extends Widget implements IRenderMime.IRenderer {
     this.node.replaceChildren(place);
     const grow = growing(place, most);
     this.mounted = mountRecord(place, this.record, this.text, this.commands, grow);
+    const { failure } = this;
+    const canStop = failure !== undefined && this.commands.hasCommand(STOP_COMMAND);
     if (!this.standsForError) {
+      if (canStop) {
+        this.node.append(this.button('Stop here', STOP_COMMAND, { failure }));
+      }
       if ((this.record as { is_note?: boolean } | null)?.is_note !== true) {
         const open = { record: this.record, text: this.text };
         this.node.append(this.button('Open in a tab', OPEN_COMMAND, open));
       }
       return;
     }
-    const { failure } = this;
-    if (failure !== undefined && this.commands.hasCommand(STOP_COMMAND)) {
+    if (canStop) {
       this.node.append(this.button('Stop here', STOP_COMMAND, { failure }));
     }
     if (this.mounted.view() !== null) {

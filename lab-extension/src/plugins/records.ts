@@ -9,6 +9,7 @@ const KINDS = [
   'diff',
   'divergence',
   'error',
+  'finding',
   'function',
   'function-sharding',
   'gradient',

@@ -17,7 +17,12 @@ import {
   type ShardingRecord,
   type WhatIfRecord,
 } from '../generated/introspect';
-import type { DivergenceRecord, GradientRecord, RecordingRecord } from '../generated/debugger';
+import type {
+  DivergenceRecord,
+  FindingRecord,
+  GradientRecord,
+  RecordingRecord,
+} from '../generated/debugger';
 import type { ProfileComparisonRecord, ProfileRecord } from '../generated/profiler';
 import { RecordError } from './columns';
 
@@ -28,6 +33,7 @@ export type AnyRecord =
   | DiffRecord
   | DivergenceRecord
   | ErrorRecord
+  | FindingRecord
   | FunctionRecord
   | FunctionShardingRecord
   | GradientRecord

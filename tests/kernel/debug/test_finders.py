@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 from compilation import usual_options
@@ -10,9 +12,11 @@ import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
 from pellucid._machine.compilation import interception, pipeline
+from pellucid.errors import ArgumentValueError
 from pellucid.experimental import checkify
-from pellucid_kernel.debug import debug, diverge, explain_grad, post_mortem
+from pellucid_kernel.debug import debug, diverge, explain_grad, find, isnan, post_mortem
 from pellucid_kernel.debug.differences import first_difference
+from pellucid_kernel.debug.failures import session_at
 from pellucid_viz.render.html import record_of
 
 
@@ -27,7 +31,7 @@ def line_of(function, offset):
 
 
 def test_an_overflow_of_float16_is_where_two_dtypes_differ_most() -> None:
-    divergence = diverge(pl.jit(powers), (jnp.arange(1.0, 9.0),), a=np.float16, b=np.float32)
+    divergence = diverge(pl.jit(powers), a=np.float16, b=np.float32)(jnp.arange(1.0, 9.0))
     first = divergence.first
     assert first is not None
     assert (first.primitive, first.error, first.growth) == ("mul", np.inf, np.inf)
@@ -39,9 +43,7 @@ def test_an_overflow_of_float16_is_where_two_dtypes_differ_most() -> None:
 
 def test_a_way_of_64_bits_computes_in_64_bits() -> None:
     [row, *_] = [
-        row
-        for row in diverge(jnp.sin, (jnp.ones(3),), a=np.float32, b=np.float64).rows
-        if row.error
+        row for row in diverge(jnp.sin, a=np.float32, b=np.float64)(jnp.ones(3)).rows if row.error
     ]
     assert 0 < row.error < 1e-7
     assert row.primitive == "sin"
@@ -59,7 +61,7 @@ def test_a_wrong_order_of_a_sum_is_found_between_two_functions() -> None:
         return lax.fori_loop(0, x.size, lambda i, c: c + z[i], jnp.float32(0)) + 1
 
     x = jnp.linspace(0, 1, 1000)
-    divergence = diverge(total, (x,), b=backwards)
+    divergence = diverge(total, b=backwards)(x)
     assert divergence.largest is not None
     assert divergence.largest.primitive == "add"
     assert [row.error for row in divergence.rows if row.primitive in ("sin", "mul")] == [0.0, 0.0]
@@ -71,7 +73,7 @@ def test_growth_is_in_multiples_of_the_operands_error() -> None:
         y = jnp.sqrt(x)
         return y - jnp.floor(y)
 
-    divergence = diverge(cancelling, (jnp.array([1e6 + 1.0]),), a=np.float32, b=np.float64)
+    divergence = diverge(cancelling, a=np.float32, b=np.float64)(jnp.array([1e6 + 1.0]))
     last = divergence.rows[-1]
     assert last.primitive == "sub"
     assert 1e3 < last.growth < 1e7
@@ -83,12 +85,12 @@ def test_compiled_eager_flagged_and_sharded_runs_are_compared() -> None:
     f = lambda x: (x * 3).sum(axis=1)
     sharding = pl.NamedSharding(pl.make_mesh((8,), ("x",)), pl.P("x"))
     for way in ("eager", {"xla_backend_optimization_level": 0}, sharding):
-        divergence = diverge(pl.jit(f), (x,), b=way)
+        divergence = diverge(pl.jit(f), b=way)(x)
         assert [row.primitive for row in divergence.rows] == ["mul", "reduce_sum"]
         assert divergence.first is None
         assert "are equal to the bit" in str(divergence)
     with pytest.raises(TypeError, match="no such way of running"):
-        diverge(f, (x,), b="quickly")
+        diverge(f, b="quickly")(x)
 
 
 def test_what_exact_arithmetic_cures_is_said(monkeypatch) -> None:
@@ -99,7 +101,7 @@ def test_what_exact_arithmetic_cures_is_said(monkeypatch) -> None:
         y = x * 0.3
         return y - x / 7
 
-    divergence = diverge(straight, (x,))
+    divergence = diverge(straight)(x)
     assert divergence.first is not None
     assert divergence.first.primitive == "sub"
     assert line_of(straight, 2) in divergence.first.line
@@ -118,12 +120,12 @@ def test_prints_don_t_happen_and_calls_for_values_are_refused(capfd) -> None:
         pl.debug.print("printed {}", x)
         return x + 1
 
-    assert diverge(printing, (1.0,)).first is None
+    assert diverge(printing)(1.0).first is None
     pl.effects_barrier()
     assert capfd.readouterr().out == ""
     calling = lambda x: pl.experimental.io_callback(np.sin, pl.ShapeDtypeStruct((), np.float32), x)
     with pytest.raises(ValueError, match="effects that give values"):
-        diverge(calling, (1.0,))
+        diverge(calling)(1.0)
 
 
 # Gradients --------------------------------------------------------------------------------------------------
@@ -348,20 +350,83 @@ def test_other_errors_and_donated_operands_are_refused() -> None:
 
 def test_comparisons_and_explanations_are_figures() -> None:
     divergence = diverge(
-        lambda x: jnp.exp(x * 12.0), (np.ones(2, np.float32),), a=np.float16, b=np.float32
-    )
-    bundle = divergence._repr_mimebundle_()
+        lambda x: jnp.exp(x * 12.0), a=np.float16, b=np.float32
+    )(np.ones(2, np.float32))  # fmt: skip
+    bundle, metadata = divergence._repr_mimebundle_()
+    name, session = session_at(metadata["pellucid"]["failure"])
     assert "application/vnd.pellucid.divergence.v1+json" in bundle
     record = record_of(bundle["text/html"])
     assert record["equations"]["error"][-1] is None
     [source] = record["places"]["sources"]
     line = test_comparisons_and_explanations_are_figures.__code__.co_firstlineno + 2
     assert (source["path"], record["places"]["line"][-1]) == (__file__, line)
+    assert (name, session.stack()[-1].line) == ("float16 and float32", line)
     assert bundle["text/plain"] == str(divergence)
     explanation = explain_grad(lambda x: jnp.sqrt(x * 0.0), 0)(1.0)
-    record = record_of(explanation._repr_mimebundle_()["text/html"])
+    bundle, metadata = explanation._repr_mimebundle_()
+    record = record_of(bundle["text/html"])
+    _, session = session_at(metadata["pellucid"]["failure"])
+    assert (session.equation.primitive.name, map_text(session)) == ("mul", "inf")
+    assert explain_grad(jnp.sin)(1.0)._repr_mimebundle_()[1] == {}
     assert record["gradients"]["fault"] == ["NaN"]
     assert (record["gradients"]["norm"], record["cotangents"]["norm"][-1]) == ([None], None)
     assert len(record["places"]["line"]) == len(record["cotangents"]["line"])
     assert record["gradients"]["path"][0][-1].startswith("`mul`")
     assert record["operands"][0]
+
+
+def map_text(session) -> str:
+    """The largest operand of the operation that a session stands before."""
+    return str(max(float(jnp.max(x)) for x in session.operands()))
+
+
+def test_a_finding_is_a_figure_that_opens_its_place() -> None:
+    def body(x, w):
+        y = x * w
+        return jnp.log(y), y
+
+    def f(x):
+        return pl.lax.scan(body, x, jnp.array([1.0, 1.0, -1.0, 1.0]))[0].sum()
+
+    finding = find(pl.jit(f), isnan)(jnp.full((2, 3), 20.0))
+    bundle, metadata = finding._repr_mimebundle_()
+    record = record_of(bundle["text/html"])
+    assert (record["function"], record["primitive"], record["iterations"]) == ("f", "log", [2])
+    assert (record["n_elements"], record["size"], record["index"]) == (6, 6, [0, 0])
+    first = test_a_finding_is_a_figure_that_opens_its_place.__code__.co_firstlineno
+    assert record["way"]["line"] == [first + 8, first + 6, first + 3]
+    assert record["functions"][2].startswith(
+        "test_a_finding_is_a_figure_that_opens_its_place.<locals>.body"
+    )
+    assert [each["type"] for each in record["operands"]] == ["f32[2,3]"]
+    assert record["operands"][0]["high"] < 0
+    assert record["result"]["nan_count"] == 6
+    # What is opened is another session: the finding's own stays where it is.
+    finding.session.finish()
+    name, session = session_at(metadata["pellucid"]["failure"])
+    assert (name, session.equation.primitive.name) == ("f", "log")
+    assert float(session.names()["y"][0, 0]) < 0
+    del finding
+    gc.collect()
+    with pytest.raises(ArgumentValueError, match="can't be opened any more"):
+        session_at(metadata["pellucid"]["failure"])
+
+
+@pytest.mark.parametrize(
+    ("make", "do"),
+    [
+        (lambda: find(3.0, isnan), "pl.debugger.find(f)(x)"),
+        (lambda: find(jnp.sin, 3.0), "pl.debugger.find(f, pl.debugger.isnan)(x)"),
+        (lambda: diverge(jnp.ones(3)), "pl.debugger.diverge(f)(x)"),
+        (lambda: diverge(jnp.sin, (1.0,)), "diverge(f, b=g)(x)"),
+        (lambda: explain_grad(None), "pl.debugger.explain_grad(f)(x)"),
+        (lambda: pl.debugger.repeat(1), "pl.debugger.repeat(f)(x)"),
+        (lambda: pl.debugger.debug("f"), "pl.debugger.debug(f)(x)"),
+        (lambda: pl.debugger.record(jnp.ones(2)), "pl.debugger.record(f)(x)"),
+        (lambda: pl.debugger.prompt(2), "pl.debugger.prompt(f)(x)"),
+    ],
+)
+def test_a_wrong_argument_is_answered_by_what_to_write(make, do) -> None:
+    with pytest.raises(TypeError) as error:
+        make()
+    assert do in str(error.value)

@@ -1,10 +1,11 @@
 // @vitest-environment jsdom
 import { beforeAll, expect, test } from 'vitest';
-import type { DivergenceRecord, GradientRecord } from '../../generated/debugger';
+import type { DivergenceRecord, FindingRecord, GradientRecord } from '../../generated/debugger';
 import type { CellPlace } from '../../records/cell_places';
-import { installPage } from '../../testing/dom';
+import { installPage, place } from '../../testing/dom';
 import { sample } from '../../testing/samples';
 import { divergenceView } from './divergence_view';
+import { FindingView } from './finding_view';
 import { gradientView } from './gradient_view';
 
 beforeAll(installPage);
@@ -76,9 +77,26 @@ test('shows a gradient of nothing', () => {
   expect(element.textContent).toContain('comes to no line');
 });
 
+test('shows the way to what was found, and what the operation was given', () => {
+  const { element } = new FindingView(place(), sample<FindingRecord>('finding'));
+  expect(element.querySelector('strong')!.textContent).toBe('log of <b>loss</b>');
+  expect(texts(element, 'header:first-child > .pl-chip').slice(0, 4)).toEqual([
+    '1 of 6 elements',
+    'first at [0, 2]',
+    'iteration 2',
+    'lane 3 of 8',
+  ]);
+  expect(texts(element, 'tbody tr')).toEqual([
+    'In[2], line 9<b>loss</b>',
+    'In[2], line 4body  iteration 2 of 4',
+  ]);
+  expect(texts(element, '.pl-finding-value > h4')).toEqual(['operand 0', 'result']);
+  expect(element.querySelectorAll('.pl-finding-value canvas')).toHaveLength(2);
+});
+
 test('leads from a line to its cell', () => {
   const gone: CellPlace[] = [];
-  const notebook = { go: (place: CellPlace) => gone.push(place), stateOf: () => 'here' as const };
+  const notebook = { go: (each: CellPlace) => gone.push(each), stateOf: () => 'here' as const };
   const views = [
     divergenceView(sample<DivergenceRecord>('divergence'), { notebook }),
     gradientView(sample<GradientRecord>('gradient'), { notebook }),
