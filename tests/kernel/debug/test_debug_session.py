@@ -498,6 +498,30 @@ def test_a_program_at_eight_positions_shows_the_values_of_each() -> None:
     assert [each.ulps for each in session.differences()] == [0.0]
 
 
+@pytest.mark.parametrize(
+    "transform", [lambda f: f, pl.jit, lambda f: pl.grad(lambda x: f(x).sum())]
+)
+def test_a_watch_stops_within_a_shard_map(transform) -> None:
+    mesh = pl.make_mesh((4,), ("x",), axis_types=(pl.sharding.AxisType.Auto,))
+
+    def local(x):
+        def body(c, w):
+            h = c * w
+            return jnp.log(h), h.sum()
+
+        return lax.scan(body, x, jnp.array([1.0, 1.0, -1.0]))[0]
+
+    mapped = pl.shard_map(local, mesh=mesh, in_specs=pl.P("x"), out_specs=pl.P("x"))
+    session = debug(transform(mapped))(jnp.full((8,), 20.0).at[5].set(0.5))
+    assert session.watch(isnan, "NaN")
+    session.run()
+    # log(log(0.5)) is NaN at the third position, an iteration before the others.
+    assert session.reason == "the next operation gives a value with NaN"
+    assert session.equation.primitive.name == "log"
+    assert "iteration 1 of 3" in session.stack()[-1].run
+    assert "4 positions" in str(session)
+
+
 def test_a_shard_map_within_another_shows_the_positions_of_both() -> None:
     mesh = pl.make_mesh((2, 2), ("x", "y"), axis_types=(pl.sharding.AxisType.Auto,) * 2)
 
