@@ -10,6 +10,8 @@ late.origins.update(
         "check library result": "pellucid._machine.compilation.finite:check_library_result",
         "call of functions": "pellucid.extend.core.construction:call",  # libraries bind `call_p`
         "devices": "pellucid._machine.runtime.platforms:devices",  # of a mesh made without devices
+        "how dtypes of keys are pickled": "pellucid.random.keys:reduced_dtype",
+        "how keys are pickled": "pellucid.random.keys:reduced",
         "load ahead": "pellucid._machine.compilation.disk_cache:programs_of_session",  # when devices are there
         "relaid": "pellucid._machine.compilation.eager:relaid",  # large arrays are laid out anew by a program
         "text": "pellucid._machine.ir.printing:text",

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from pellucid._machine.xla.bootstrap import SharedProcessError
-from pellucid.as_jax import kernels, private, versions
+from pellucid.as_jax import kernels, pickles, private, versions
 from pellucid.as_jax.identity import (
     ADAPTERS,
     BELOW_PUBLIC,
@@ -247,6 +247,7 @@ def _answer() -> None:
     sys.meta_path[:] = [f for f in sys.meta_path if not hasattr(f, "answers_for_jax_later")]
     sys.meta_path.insert(0, _finder)
     identify_loaded()
+    pickles.use_names_of_reference()
 
 
 def missing() -> list[str]:

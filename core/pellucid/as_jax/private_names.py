@@ -86,6 +86,7 @@ SOURCES = _rows(
     profiler: profiler
     public_test_util test_util: test_util
     random random.core random.prng: random extend.random
+    random.philox2x32 random.philox4x32 random.rbg random.threefry2x32 random.threefry4x32:
     ref: ref .
     scipy: scipy
     scipy.cluster.vq: scipy.cluster.vq
@@ -121,9 +122,13 @@ OBJECTS = {
     "ad_util.stop_gradient_p": "pellucid._machine.primitives.conversion.stop_gradient_p",
     "api._dtype": "pellucid.as_jax.own.dtype_of",
     "api_util.infer_argnums_and_argnames": "pellucid.as_jax.own.infer_argnums_and_argnames",
+    "ad_checkpoint.DotsSaveable": "pellucid.as_jax.pickles.DotsSaveable",
+    "array._reconstruct_array": "pellucid._machine.runtime.host._from_pickle",
     "array.ArrayImpl": "pellucid._machine.xla.arrays.ArrayImpl",
     "config.config": "pellucid._machine.base.config.config",
     "config.update": "pellucid._machine.base.config.config.update",
+    "core.ManualAxisType": "pellucid._machine.sharding.ManualAxisType",
+    "core.MemorySpace": "pellucid.memory.Space",
     "core.JaxprEqnContext": "pellucid.as_jax.own.JaxprEqnContext",
     "core.call_p": "pellucid._machine.higher_order.calls.call_p",
     "core.closed_call_p": "pellucid._machine.higher_order.calls.closed_call_p",
@@ -173,6 +178,7 @@ OBJECTS = {
     "mesh.empty_concrete_mesh": "pellucid._machine.sharding.mesh.empty_mesh",
     "mesh.get_concrete_mesh": "pellucid.as_jax.own.get_concrete_mesh",
     "mesh.use_abstract_mesh": "pellucid.sharding.use_abstract_mesh",
+    "named_sharding._unpickle_named_sharding": "pellucid.as_jax.pickles.named_sharding",
     "numpy.util.check_arraylike": "pellucid.as_jax.own.check_arraylike",
     "numpy.util.ensure_arraylike": "pellucid.as_jax.own.ensure_arraylike",
     "numpy.util.ensure_arraylike_tuple": "pellucid.as_jax.own.ensure_arraylike_tuple",
@@ -195,7 +201,13 @@ OBJECTS = {
     "pretty_printer.nest": "pellucid.as_jax.documents.nest",
     "pretty_printer.nil": "pellucid.as_jax.documents.nil",
     "pretty_printer.text": "pellucid.as_jax.documents.text",
+    "prng.PRNGImpl": "pellucid.random.generators.PRNGImpl",
+    "prng.KeyTy": "pellucid.as_jax.pickles.KeyTy",
+    "prng.PRNGKeyArray": "pellucid.as_jax.pickles.PRNGKeyArray",
     "public_test_util.check_close": "pellucid.as_jax.own.check_close",
+    "random.prng.PRNGImpl": "pellucid.random.generators.PRNGImpl",
+    "random.prng.KeyTy": "pellucid.as_jax.pickles.KeyTy",
+    "random.prng.PRNGKeyArray": "pellucid.as_jax.pickles.PRNGKeyArray",
     "sharding_impls.UNSPECIFIED": "pellucid.as_jax.own.UNSPECIFIED",
     "sharding_impls.UnspecifiedValue": "pellucid.as_jax.own.UnspecifiedValue",
     "sharding_impls.canonicalize_sharding": "pellucid.as_jax.own.canonicalize_sharding",
@@ -210,6 +222,7 @@ OBJECTS = {
     "traceback_util.include_frame": "pellucid.as_jax.own.include_frame",
     "traceback_util.register_exclusion": "pellucid.extend.source_info_util.register_exclusion",
     "tree_util._registry": "pellucid.as_jax.own.registry",
+    "tree_util.default_registry": "pellucid._machine.xla.pytree.default_registry",
     "tree_util.flatten_one_level": "pellucid.as_jax.own.flatten_one_level",
     "tree_util.prefix_errors": "pellucid.as_jax.own.prefix_errors",
     "typing.Shape": "pellucid._machine.base.typing.Shape",
@@ -256,7 +269,20 @@ EVERYWHERE = {
 }
 """Names that many private modules have, with the objects that they are here."""
 
-FAMILIES = {"config": "pellucid.as_jax.own.option"}
+FAMILIES = {
+    "config": "pellucid.as_jax.own.option",
+    **dict.fromkeys(
+        (
+            "prng",
+            "random.philox2x32",
+            "random.philox4x32",
+            "random.rbg",
+            "random.threefry2x32",
+            "random.threefry4x32",
+        ),
+        "pellucid.as_jax.pickles.function_of_generator",
+    ),
+}
 """Functions of a name that give further names of a module, or None."""
 
 REFUSED = {

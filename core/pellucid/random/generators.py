@@ -7,7 +7,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -62,6 +62,12 @@ class PRNGImpl:
     tag: str = "?"
     dtype: Any = field(init=False, compare=False)
     """The dtype of its keys."""
+
+    def __new__(cls, *fields: Any, **_: Any) -> Self:
+        generator = super().__new__(cls)
+        if fields:  # those of pickles of the reference, which call nothing else
+            cls.__init__(generator, *fields)
+        return generator
 
     def __post_init__(self) -> None:
         dtype = dtypes.KeyDType(f"key<{self.tag}>", dtypes.prng_key, _WORD, self.key_shape, self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from pellucid._machine.primitives.arithmetic import add
 from pellucid._machine.primitives.conversion import convert_element_type
 from pellucid._machine.primitives.creation import checked_shape
 from pellucid._machine.primitives.families import UNSIGNED, constant_like, kind_of
+from pellucid._machine.runtime.extended import of_words
 from pellucid._machine.sharding import PartitionSpec, Sharding
 from pellucid._machine.tracing import as_operand, bind1, is_array_like, type_of
 from pellucid._machine.xla.arrays import Array
@@ -194,6 +196,23 @@ def wrap_key_data(
     return wrapped(words, _chosen(impl, dtype))
 
 
+def reduced(keys: Array) -> Any:
+    """How keys are pickled: as a call of `wrap_key_data`, which the reference reads, where their generator has a name."""
+    impl = key_impl(keys)
+    if isinstance(impl, str):
+        return functools.partial(wrap_key_data, impl=impl), (keys.words,)
+    return of_words, (keys.dtype, keys.words)
+
+
+def reduced_dtype(dtype: dtypes.KeyDType) -> Any:
+    """How the dtype of keys is pickled: as a call of `key_dtype`, where the generator has a name."""
+    name = _name_of(dtype.implementation)
+    if isinstance(name, str):
+        return key_dtype, (name,)
+    fields = dtype.name, dtype.type, dtype.base_dtype, dtype.element_shape, dtype.implementation
+    return dtypes.KeyDType, fields
+
+
 def key_impl(keys: Array) -> Any:
     """The name of the generator of `keys`; the generator itself if it has none.
 
@@ -203,10 +222,13 @@ def key_impl(keys: Array) -> Any:
     >>> key_impl(key(0))
     'threefry2x32'
     """
-    generator = typed_keys("key_impl", keys).dtype.implementation
+    return _name_of(typed_keys("key_impl", keys).dtype.implementation)
+
+
+def _name_of(generator: Any) -> Any:
     try:
         return generator.name if generator_of(generator.name) is generator else generator
-    except ArgumentValueError:
+    except (ArgumentValueError, AttributeError):
         return generator
 
 

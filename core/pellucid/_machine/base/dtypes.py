@@ -109,6 +109,9 @@ class KeyDType(ExtendedDType):
     def __hash__(self) -> int:
         return hash((self.name, self.implementation))  # the rest seldom differs alone
 
+    def __reduce__(self) -> Any:
+        return late("how dtypes of keys are pickled")(self)
+
 
 # Which there are ----------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +12,6 @@ import numpy as np
 from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
-    UnsupportedError,
     canonical_shape,
     dtypes,
 )
@@ -22,7 +22,7 @@ from pellucid._machine.ir import (
     narrowed,
     shaped_array,
 )
-from pellucid._machine.sharding import ManualAxisType
+from pellucid._machine.sharding import ManualAxisType, check_without_addends
 from pellucid._machine.sharding.explicit_types import check_divisible
 from pellucid._machine.sharding.layout import AutoLayout, Format
 from pellucid._machine.sharding.stated import stated_layout, stated_sharding
@@ -91,12 +91,7 @@ class ShapeDtypeStruct(Described):
                 check_divisible(aval.shape, spec, mesh, "ShapeDtypeStruct: ")
         self.manual_axis_type = manual_axis_type
         if manual_axis_type is not None:
-            if manual_axis_type.unreduced or manual_axis_type.reduced:
-                raise UnsupportedError(
-                    "ShapeDtypeStruct can't stand for addends.",
-                    got=f"{manual_axis_type}",
-                    do="Give a `sharding` whose spec states `unreduced` or `reduced`.",
-                )
+            check_without_addends("ShapeDtypeStruct", manual_axis_type)
             aval = aval.update(varying=manual_axis_type.varying)
         self._stated: Any = abstract_ref(aval) if is_ref else aval
 
@@ -136,6 +131,24 @@ class ShapeDtypeStruct(Described):
     def format(self) -> Format:
         """Layout and sharding, each None where it isn't stated."""
         return Format(self.layout, self.sharding)
+
+    def __reduce__(self) -> Any:
+        fields = self._fields()
+        del fields["format"]
+        shape, dtype = fields.pop("shape"), fields.pop("dtype")
+        if self.layout is not None:
+            fields["sharding"] = self.format
+        stated = {name: value for name, value in fields.items() if value not in (None, False)}
+        make = functools.partial(ShapeDtypeStruct, **stated) if stated else ShapeDtypeStruct
+        return make, (shape, dtype)
+
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        """Take what pickles of the reference have, which call no function."""
+        fields = {name.lstrip("_"): value for name, value in state[1].items()}
+        layout = fields.pop("dll")
+        if layout is not None:
+            fields["sharding"] = Format(layout, fields["sharding"])
+        self.__init__(**fields)
 
     def __len__(self) -> int:
         return len(self.aval)

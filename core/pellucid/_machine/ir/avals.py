@@ -17,6 +17,7 @@ from pellucid._machine.sharding import (
     ManualAxisType,
     NamedSharding,
     PartitionSpec,
+    check_without_addends,
     get_abstract_mesh,
 )
 from pellucid._machine.sharding.explicit_types import (
@@ -26,7 +27,7 @@ from pellucid._machine.sharding.explicit_types import (
     type_sharding,
     type_text,
 )
-from pellucid._machine.sharding.memory import space_of_kind
+from pellucid._machine.sharding.memory import MemorySpace, space_of_kind
 
 Shape = tuple[Any, ...]
 _NOT_VARYING: frozenset[str] = frozenset()
@@ -98,16 +99,24 @@ class ShapedArray(AbstractValue):
         weak_type: bool = False,
         *,
         sharding: NamedSharding | None = None,
-        memory_space: Any = None,
-        varying: frozenset[str] = _NOT_VARYING,
+        manual_axis_type: ManualAxisType | None = None,
+        memory_space: MemorySpace | None = None,
+        varying: frozenset[Any] = _NOT_VARYING,
     ) -> ShapedArray:
+        if manual_axis_type is not None:
+            check_without_addends("ShapedArray", manual_axis_type)
+            varying = manual_axis_type.varying
+        memory_space = None if memory_space is MemorySpace.Device else memory_space
         dtype = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
         shape = tuple(shape)
         shown = _shown_part(sharding, shape)
         return shaped_array(shape, dtype, weak_type, shown, memory_space, varying)
 
     def __reduce__(self) -> Any:
-        return shaped_array, tuple([getattr(self, name) for name in _FIELDS])
+        fields = tuple([getattr(self, name) for name in _FIELDS])
+        if fields[3:] == (None, None, _NOT_VARYING):
+            return ShapedArray, fields[:3]  # as the reference reads it
+        return shaped_array, fields
 
     def __len__(self) -> int:
         if not self.shape:

@@ -7,7 +7,7 @@ from pellucid._machine.sharding.current_mesh import (
     use_abstract_mesh,
     use_mesh,
 )
-from pellucid._machine.sharding.manual_axis_type import ManualAxisType
+from pellucid._machine.sharding.manual_axis_type import ManualAxisType, check_without_addends
 from pellucid._machine.sharding.mesh import AbstractDevice, AbstractMesh, AxisType, Mesh
 from pellucid._machine.sharding.named_sharding import NamedSharding
 from pellucid._machine.sharding.partition_spec import PartitionSpec
@@ -22,6 +22,7 @@ __all__ = [
     "AbstractMesh",
     "AxisType",
     "ManualAxisType",
+    "check_without_addends",
     "Mesh",
     "NamedSharding",
     "PartitionSpec",

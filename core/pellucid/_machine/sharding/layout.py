@@ -53,6 +53,13 @@ class Layout:
     tiling: tuple[Shape, ...] | None = None
     sub_byte_element_size_in_bits: int = 0
 
+    def __reduce__(self) -> Any:
+        return Layout, (self.major_to_minor, self.tiling, self.sub_byte_element_size_in_bits)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what pickles of the reference have, which call no function."""
+        self.__init__(**state)
+
     def __post_init__(self) -> None:
         order = tuple(self.major_to_minor)
         if set(order) != set(range(len(order))):

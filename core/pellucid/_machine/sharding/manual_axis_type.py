@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Self
+
+from pellucid._machine.base import UnsupportedError
 
 from .errors import ShardingError
 from .mesh import AnyMesh
 from .partition_spec import NO_AXES, AxisSet, axes_text, checked_axis_set
+
+
+def check_without_addends(what: str, of: ManualAxisType) -> None:
+    """Raise UnsupportedError for a ManualAxisType that says of what `what` describes that positions hold addends."""
+    if of.unreduced or of.reduced:
+        raise UnsupportedError(
+            f"{what} can't stand for addends.",
+            got=f"{of}",
+            do="Give a `sharding` whose spec states `unreduced` or `reduced`.",
+        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +38,11 @@ class ManualAxisType:
     varying: AxisSet = NO_AXES
     unreduced: AxisSet = NO_AXES
     reduced: AxisSet = NO_AXES
+
+    def __new__(cls, **fields: Any) -> Self:
+        made = object.__new__(cls)
+        cls.__init__(made, **fields)  # pickles of the reference call nothing else
+        return made
 
     def __post_init__(self) -> None:
         for name in ("varying", "unreduced", "reduced"):

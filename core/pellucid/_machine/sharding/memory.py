@@ -12,6 +12,11 @@ class MemorySpace(enum.Enum):
     Host = "pinned_host"
     Any = None
 
+    @classmethod
+    def _missing_(cls, value: object) -> MemorySpace | None:
+        """The member that pickles of the reference name by its number."""
+        return {1: cls.Device, 2: cls.Host, 3: cls.Any}.get(value)  # pyright: ignore[reportArgumentType]
+
     def __repr__(self) -> str:
         return f"MemorySpace.{self.name}"
 
