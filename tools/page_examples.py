@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -17,6 +18,10 @@ def examples(path: Path) -> doctest.DocTest:
 
 
 def run(test: doctest.DocTest, report: list[str]) -> doctest.TestResults:
-    """Run the examples, and add the text of those that fail to `report`; names stay in `test.globs`."""
+    """Run the examples, and add the text of those that fail to `report`; names stay in `test.globs`.
+
+    They run in a thread of their own, so that the sources of equations begin with the page, and not with who runs it.
+    """
     runner = doctest.DocTestRunner(optionflags=FLAGS)
-    return runner.run(test, out=report.append, clear_globs=False)
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(runner.run, test, out=report.append, clear_globs=False).result()
