@@ -46,12 +46,10 @@ def digest(paths: Iterable[Path]) -> str:
 
 
 def sources() -> str:
-    """Digest of the packages' sources and of the built viewer."""
+    """Digest of the packages' sources, of the built viewer, and of the tools that make figures."""
+    files = [path for package in PACKAGES for path in (ROOT / package).rglob("*")]
     return digest(
-        path
-        for package in PACKAGES
-        for path in (ROOT / package).rglob("*")
-        if path.suffix in (".py", ".js")
+        path for path in [*files, *(ROOT / "tools").glob("*.py")] if path.suffix in (".py", ".js")
     )
 
 
