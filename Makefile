@@ -23,7 +23,8 @@ help: ## list what can be made
 environment: ## make .venv or bring it up to date
 	@tools/environment.sh $(VENV) dev
 
-lab: environment ## open JupyterLab on the first notebook
+lab: ## open JupyterLab on the first notebook
+	@tools/environment.sh $(VENV) lab
 	$(BIN)/jupyter lab $(ALLOW_ROOT) $(NOTEBOOK)
 
 test: environment ## run the tests that need neither accelerator nor browser, of rotating ones one part in eight

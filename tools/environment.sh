@@ -4,7 +4,8 @@
 #   tools/environment.sh [FOLDER [EXTRAS [VERSION...]]]     # default: .venv dev, any supported Python
 #
 # The folder holds a stamp with a digest of everything the installation depends on, so a second run
-# changes nothing, takes a tenth of a second and needs no network.
+# changes nothing, takes a tenth of a second and needs no network. An environment for development stays one
+# where that for the lab is asked for. `tests/tools/test_environment.py` has the rest.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -13,6 +14,9 @@ extras=${2:-dev}
 [ $# -le 2 ] && set -- || shift 2
 
 python=$folder/bin/python
+stamp=$folder/pellucid-installed
+kept=$folder/pellucid-extras
+[ "$extras" != lab ] || [ "$(cat "$kept" 2>/dev/null)" != dev ] || extras=dev
 if ! "$python" -c 'import sys, pip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null; then
     base=$(tools/find_python.sh "$@")
     echo "Making $folder with $("$base" --version)."
@@ -34,11 +38,40 @@ for path in sorted(path for path in inputs if path.is_file()):
 print(digest.hexdigest())
 END
 )
-stamp=$folder/pellucid-installed
 if [ "$(cat "$stamp" 2>/dev/null)" = "$digest" ]; then
     exit 0
 fi
-echo "Installing pellucid and what it needs into $folder (the first time this takes a minute or two)."
-rm -f "$stamp"
-"$python" -m pip install -qq --disable-pip-version-check --editable ".[$extras]"
-echo "$digest" >"$stamp"
+case $extras in
+lab) expected="about a minute" ;;
+*) expected="some minutes" ;;
+esac
+echo "Installing pellucid and what it needs into $folder (the first time this takes $expected)."
+rm -f "$stamp" "$kept"
+
+progress() { # what pip does now, in one line of a terminal; its warnings and errors go their own way
+    count=0
+    while read -r line; do
+        case $line in
+        Collecting*) count=$((count + 1)) && shown="$count packages found: ${line#Collecting }" ;;
+        Downloading* | Installing* | Building* | Preparing* | Getting*) shown=$line ;;
+        *) continue ;;
+        esac
+        printf '\r\033[K  %.70s' "$shown"
+    done
+    printf '\r\033[K'
+}
+
+install() {
+    "$python" -m pip install --disable-pip-version-check --progress-bar off "$@" --editable ".[$extras]"
+}
+
+begun=$(date +%s)
+if [ -t 1 ]; then
+    # A pipe ends with the status of its last command, so pip's own is what leaves the stamp.
+    { install && echo "$digest" >"$stamp"; } | progress
+else
+    install -qq && echo "$digest" >"$stamp"
+fi
+[ -e "$stamp" ] || exit 1
+echo "$extras" >"$kept"
+echo "Installed in $(($(date +%s) - begun)) s."
