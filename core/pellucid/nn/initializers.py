@@ -20,6 +20,8 @@ from pellucid._machine.base import (
     dtypes,
     public_functions,
 )
+from pellucid._machine.base.errors import expecting
+from pellucid._machine.primitives.movement import canonical_axis
 from pellucid._machine.sharding import PartitionSpec, Sharding
 from pellucid._machine.xla.arrays import Array
 
@@ -177,8 +179,9 @@ def truncated_normal(
 
 
 def _size(shape: Sequence[int], axes: Axes) -> int:
-    listed = (axes,) if isinstance(axes, int) else tuple(axes)
-    return math.prod(shape[axis] for axis in listed)
+    with expecting("an initializer needs axes as integers, or tuples of these", axes):
+        listed = (axes,) if isinstance(axes, int) else tuple(axes)
+        return math.prod(shape[canonical_axis(axis, len(shape))] for axis in listed)
 
 
 def _fans(
@@ -340,7 +343,7 @@ def orthogonal(
         chosen = _dtype(dtype, None)
         if not math.prod(shape):
             return jnp.zeros(shape, chosen)
-        columns = shape[column_axis]
+        columns = _size(shape, column_axis)
         rows = math.prod(shape) // columns
         matrix = random.orthogonal(key, rows, (), chosen, m=columns)
         rest = [n for i, n in enumerate(shape) if i != column_axis % len(shape)]

@@ -11,12 +11,13 @@ from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     ConcretizationTypeError,
+    ShapeError,
     public_functions,
 )
 from pellucid._machine.primitives.index_dims import GatherScatterMode
 from pellucid._machine.primitives.monoids import highest, lowest
 from pellucid._machine.primitives.reshard import with_out_sharding
-from pellucid._machine.tracing import Tracer
+from pellucid._machine.tracing import Tracer, type_of
 from pellucid._machine.xla.arrays import Array
 
 from .annotations import OutSharding
@@ -135,6 +136,14 @@ def _segments(
     )
     if count < 0:
         raise ArgumentValueError(f"{caller}: num_segments can't be negative.", got=f"got {count}")
+    # A vector that doesn't fit is refused where it is an index.
+    rows = data.shape[: segment_ids.ndim or 1]
+    if segment_ids.ndim != 1 and data.ndim >= segment_ids.ndim and rows != segment_ids.shape:
+        raise ShapeError(
+            f"{caller} needs one number for each row of `data`.",
+            got=f"data: {type_of(data).text()}, segment_ids: {type_of(segment_ids).text()}",
+            do="Give as many numbers as `data` has rows.",
+        )
     start: Any = initial(data.dtype) if callable(initial) else initial
 
     def combined(rows: Array, numbers: Array) -> Any:

@@ -128,6 +128,11 @@ def sized_nonzero(a: ArrayLike, size: int, fill_value: ArrayLike | None) -> tupl
         slicing.slice_in_dim(sorting.sort(is_zero, dimension=0), 0, n_sorted, 1, 0)
     )
     fills = fill_value if isinstance(fill_value, (tuple, list)) else [fill_value] * aval.ndim
+    if len(fills) != aval.ndim:
+        raise ArgumentValueError(
+            "jnp.nonzero needs one fill value, or one for each dimension.",
+            got=f"{len(fills)} fill values, a: {aval.text()}",
+        )
     results = []
     stride = aval.size
     for length, fill in zip(aval.shape, fills, strict=True):

@@ -5,7 +5,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import ops
-from pellucid._machine.base.errors import ArgumentValueError, ConcretizationTypeError
+from pellucid._machine.base.errors import ArgumentValueError, ConcretizationTypeError, ShapeError
 
 DATA = np.array([[1.0, 2.0], [3.0, -4.0], [5.0, 6.0], [-7.0, 8.0]], np.float32)
 IDS = np.array([2, 0, 2, 5])
@@ -78,3 +78,21 @@ def test_rows_with_numbers_out_of_range_are_left_out(function, bucket_size, dtyp
 def test_negative_counts_are_refused():
     with pytest.raises(ArgumentValueError, match="can't be negative"):
         ops.segment_sum(DATA, IDS, -1)
+
+
+@pytest.mark.parametrize("function", REDUCTIONS)
+def test_each_row_needs_a_number(function) -> None:
+    for data, ids in (
+        (DATA, 0),
+        (DATA, np.zeros((4, 3), int)),
+        (np.ones((2, 1)), np.zeros((2, 2), int)),
+    ):
+        with pytest.raises(ShapeError, match="one number for each row of `data`"):
+            function(data, ids, 2)
+
+
+def test_numbers_of_several_dimensions_are_those_of_the_leading_ones() -> None:
+    numbers = np.array([[2, 0], [2, 5], [0, 0], [5, 5]])
+    expected = np.bincount(numbers.ravel(), DATA.ravel(), 6)
+    np.testing.assert_array_equal(ops.segment_sum(DATA, numbers, 6), expected)
+    np.testing.assert_array_equal(ops.segment_sum(3.0, 1, 2), [0, 3])

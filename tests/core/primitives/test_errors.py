@@ -124,3 +124,33 @@ def test_dimensions_that_need_wider_indices():
 def test_products_of_keys_are_refused(call, transform) -> None:
     with pytest.raises(DtypeError, match="does not accept key<fry> elements"):
         transform(call)(pellucid.random.split(pellucid.random.key(0), 3))
+
+
+def _initialized(make, **axes):
+    return getattr(pellucid.nn.initializers, make)(**axes)(pellucid.random.key(0), (3, 3))
+
+
+SCATTERED = lax.ScatterDimensionNumbers((), (0,), (0,))
+M = np.ones((3, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: lax.scatter(F, I[:, None], F, SCATTERED, mode=[]), ArgumentValueError, "gather or scatter mode"),
+        (lambda: lax.collapse(M, "a"), ArgumentTypeError, "collapse needs integers"),
+        (lambda: lax.collapse(M, 0, 1.5), ArgumentTypeError, "collapse needs integers"),
+        (lambda: lax.index_take(M, (I,), (0, 1)), ArgumentValueError, "one array of indices for each axis"),
+        (lambda: lax.index_take(M, (I, I), (0,)), ArgumentValueError, "one array of indices for each axis"),
+        (lambda: pellucid.numpy.nonzero(M, size=3, fill_value=(1, 2, 3)), ArgumentValueError, "one for each dimension"),
+        (lambda: pellucid.numpy.argwhere(M, size=3, fill_value=(1,)), ArgumentValueError, "one for each dimension"),
+        (lambda: _initialized("lecun_normal", in_axis=5), IndexError, "axis 5 is out of bounds"),
+        (lambda: _initialized("he_normal", batch_axis=(7,)), IndexError, "axis 7 is out of bounds"),
+        (lambda: _initialized("lecun_normal", in_axis="a"), ArgumentTypeError, "axes as integers"),
+        (lambda: _initialized("glorot_uniform", out_axis=1.5), ArgumentTypeError, "axes as integers"),
+        (lambda: _initialized("orthogonal", column_axis=5), IndexError, "axis 5 is out of bounds"),
+    ],
+)  # fmt: skip
+def test_arguments_that_do_not_fit_are_named(call, error, text) -> None:
+    with pytest.raises(error, match=text):
+        call()

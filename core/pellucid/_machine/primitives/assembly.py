@@ -26,6 +26,7 @@ from pellucid._machine.base import (
     strict_zip,
     strided_length,
 )
+from pellucid._machine.base.errors import expecting
 from pellucid._machine.ir import (
     MOVEMENT,
     Avals,
@@ -673,7 +674,9 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     (2, 12)
     """
     shape = type_of(operand).shape
-    start, stop, _ = builtins.slice(start_dimension, stop_dimension).indices(len(shape))
+    limits = (start_dimension, stop_dimension)
+    with expecting("collapse needs integers as dimensions", limits):
+        start, stop, _ = builtins.slice(*limits).indices(len(shape))
     if stop < start:
         raise ArgumentValueError(
             f"collapse needs a start dimension that does not lie behind the stop dimension, got {start} and {stop}."

@@ -58,7 +58,7 @@ class GatherScatterMode(enum.Enum):
         """
         if isinstance(s, GatherScatterMode):
             return s
-        mode = _MODES.get(s)
+        mode = _MODES.get(s) if s is None or isinstance(s, str) else None
         if mode is None:
             names = ", ".join(repr(name) for name in _MODES if name is not None)
             raise ArgumentValueError(

@@ -136,6 +136,11 @@ def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Ints) -> Array:
     """
     shape = type_of(src).shape
     places = [canonical_axis(axis, len(shape)) for axis in axes]
+    if len(idxs) != len(places):
+        raise ArgumentValueError(
+            "index_take needs one array of indices for each axis.",
+            got=f"{len(idxs)} arrays of indices, axes {tuple(axes)}",
+        )
     columns = [
         broadcast_in_dim(_within(index, shape[axis]), (*type_of(index).shape, 1), (0,))
         for index, axis in strict_zip(idxs, places)
