@@ -32,6 +32,7 @@ OTHERWISE: dict[tuple[str, str], str] = {
     (".*", r"jnp\.(nan)?var\(x, dtype='int16'\)"): "an integer dtype of variances is an error",
     ("(gradient, )?one rank", r"jnp\.heaviside\(x, y\)"): "the ranks of its operands are checked, as of all functions of two",
     ("transfer_guard", r"jnp\.(signbit\(True\)|take_along_axis\(x, y\[None)"): "a number that users give is an operand; an index of zero, too",
+    ("constants", r"jsp\.interpolate\.RegularGridInterpolator"): "points that don't ascend are an error where they are known",
     ("debug_nans", r"stats\.norm\.cdf\(jnp\.array\(\[1, 2\]\), loc=1"): "of a negative scale it is NaN, as SciPy's",
     ("disable_jit", r"stats\.mode\("): "a scan of no steps has results of no known type while jit is off",
     ("disable_jit", r"jsp\.interpolate\.RegularGridInterpolator"): "points that don't ascend are an error where they are known",
@@ -109,6 +110,25 @@ def test_calls_compute_under_options_as_in_the_reference(oracle_8_devices, part:
 def test_calls_work_in_every_way_as_in_the_reference(oracle_8_devices, part: int) -> None:
     calls = [call for call in CALLS if call.operands][part::PARTS]
     check(oracle_8_devices, calls, [way for way in corpus.WAYS if way not in UNDER_OPTIONS])
+
+
+@pytest.mark.parametrize("part", parts(PARTS))
+def test_calls_take_constants_of_numpy_within_programs(part: int) -> None:
+    """What takes a traced operand takes one of NumPy in its place, beside others that are traced and alone."""
+    differences = []
+    functions = ("jnp.", "lax.", "jsp.", "jax.")  # methods and operators are NumPy's
+    calls = [call for call in CALLS if call.operands and call.text.startswith(functions)]
+    for call in calls[part::PARTS]:
+        if corpus.failures(library(), call, ["plain"])["plain"] is not None:
+            continue
+        function = library().function(call)
+        for traced in {(), *((i,) for i in range(len(call.operands)))}:
+            try:
+                corpus.traced_by(library(), function, call.operands, traced)
+            except Exception as error:
+                if not is_listed(OTHERWISE, "constants", call):
+                    differences.append(f"{traced}: {call}\n    {type(error).__name__}: {error}")
+    report(differences)
 
 
 def test_there_are_many_calls() -> None:

@@ -298,6 +298,7 @@ def _interp(
 ) -> Any:
     x, xp = promote_dtypes_inexact("interp", x, xp)
     [fp] = promote_dtypes_inexact("interp", fp)
+    xp, fp = asarray(xp), asarray(fp)
     if period is not None:
         period = absolute(convert(period, type_of(period), type_of(x).dtype))
         x, xp = remainder(x, period), remainder(xp, period)

@@ -136,6 +136,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 @numpy_function
 def _divided(u: Any, v: Any) -> tuple[Any, Any]:
     m, n = type_of(u).shape[0] - 1, type_of(v).shape[0] - 1
+    u, v = asarray(u), asarray(v)
     scale = 1.0 / v[0]
     quotient = zeros((max(m - n + 1, 1),), u.dtype)
     for k in range(m - n + 1):

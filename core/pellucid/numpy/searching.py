@@ -80,7 +80,7 @@ def searchsorted(
 @numpy_function(static=("left", "method"))
 def _searchsorted(a: Any, v: ArrayLike, left: bool, method: str) -> Any:
     a, v = promote_dtypes("searchsorted", a, v)
-    v = _ordered(v)
+    a, v = asarray(a), _ordered(v)
     size = type_of(a).shape[0]
     index = np.dtype(np.int32 if fits(size, 2**31 - 1) else np.int64)
     before = _is_before if left else _is_not_after

@@ -34,6 +34,7 @@ def _twice(x):
 
 
 X, V = np.float32(1), np.arange(3, dtype=np.float32)
+WIDE = np.array([0.1, 0.2, 0.3])
 ROWS = {
     "grad of a number": (lambda: pl.grad(SINE)(1.0), np.cos(1), "float32"),
     "second derivative": (lambda: pl.grad(pl.grad(SINE))(1.0), -np.sin(1), "float32"),
@@ -50,6 +51,16 @@ ROWS = {
     "scan": (lambda: pl.grad(_scanned)(V), np.cos(V), "float32"),
     "vjp": (lambda: pl.vjp(SINE, 1.0)[1](np.float32(1))[0], np.cos(1), "float32"),
     "linearize": (lambda: pl.linearize(SINE, 1.0)[1](1.0), np.cos(1), "float32"),
+    "constants of NumPy": (lambda: pl.grad(under(True, lambda x: (x * WIDE).sum()))(V), WIDE, "float32"),
+    "constants of NumPy beside arrays": (lambda: pl.grad(under(True, lambda x: lax.mul(x.astype("float64"), WIDE).sum()))(V), WIDE, "float32"),
+    "constants of NumPy in checkpoint": (lambda: pl.grad(pl.checkpoint(under(True, lambda x: (jnp.sin(x) * WIDE).sum())))(V), np.cos(V) * WIDE, "float32"),
+    "constants of NumPy in jit": (lambda: pl.grad(pl.jit(under(True, lambda x: (jnp.sin(x) * WIDE).sum())))(V), np.cos(V) * WIDE, "float32"),
+    "constants of NumPy in a Hessian": (lambda: pl.hessian(under(True, lambda x: (x**3 * WIDE).sum()))(V), np.diag(6 * WIDE * V), "float32"),
+    "interpolation": (lambda: pl.grad(under(True, lambda x: jnp.interp(x, WIDE, WIDE**2).sum()))(0.15 + 0 * V), [0.3] * 3, "float32"),
+    "jacrev": (lambda: pl.jacrev(under(True, lambda x: x * WIDE))(V), np.diag(WIDE), "float32"),
+    "jacfwd": (lambda: pl.jacfwd(under(True, lambda x: x * WIDE))(V), np.diag(WIDE), "float64"),
+    "Jacobian of a number": (lambda: pl.jacrev(under(True, lambda x: x * 2.0))(1.0), 2, "float32"),
+    "Hessian of a number": (lambda: pl.hessian(under(True, lambda x: x * x * 2.0))(1.0), 4, "float32"),
     "narrow part": (under(True, lambda: pl.grad(under(False, jnp.sin))(1.0)), np.cos(1), "float64"),
     "narrow part with constants": (under(True, lambda: pl.grad(under(False, lambda x: x * 3.0 * x))(jnp.float32(1))), 6, "float32"),
 }  # fmt: skip

@@ -266,7 +266,7 @@ class StagingTrace(Trace):
             self.effects,
             self.debug,
         )
-        return jaxpr, [x for _, x in constants]
+        return jaxpr, [typed(x, v.aval) for v, x in constants]
 
     def _drop_superseded(self, outvars: Sequence[Var | Literal]) -> None:
         # Backwards: a superseded equation stays if a result, or an equation that stays, uses it.

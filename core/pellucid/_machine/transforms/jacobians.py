@@ -12,7 +12,6 @@ from pellucid._machine.ir import Avals, BatchAxis, Values
 from pellucid._machine.primitives import (
     broadcasted_iota,
     brought_to,
-    convert_element_type,
     eq,
     index_in_dim,
     instantiate,
@@ -20,6 +19,7 @@ from pellucid._machine.primitives import (
     reshape,
     split,
 )
+from pellucid._machine.primitives.conversion import converted
 from pellucid._machine.tracing import type_of, use_transformation
 from pellucid._machine.xla import unflatten_tangents
 
@@ -182,7 +182,7 @@ def _as_entries(part, aval, shape: Shape):
     """Part of a Jacobian in its `shape`, with the dtype and weak type of `aval`; of complex entries the real part."""
     if aval.dtype.kind != "c" and type_of(part).dtype.kind == "c":
         part = real(part)
-    return reshape(convert_element_type(part, aval.dtype, aval.weak_type), shape)
+    return reshape(converted(part, aval.dtype, aval.weak_type), shape)
 
 
 def standard_basis(avals: Avals) -> Values:
@@ -190,7 +190,7 @@ def standard_basis(avals: Avals) -> Values:
     total = sum(a.size for a in avals)
     ones = eq(*(broadcasted_iota(np.int32, (total, total), i) for i in (0, 1)))
     return [
-        reshape(convert_element_type(part, aval.dtype, aval.weak_type), (total, *aval.shape))
+        reshape(converted(part, aval.dtype, aval.weak_type), (total, *aval.shape))
         if is_differentiable(aval)
         else np.zeros((total, *aval.shape), dtypes.float0)
         for part, aval in strict_zip(split_along(ones, [a.size for a in avals], 1), avals)
