@@ -12,7 +12,7 @@ from pellucid._machine.base import EffectsError
 from pellucid._machine.checks.check import check_p
 from pellucid._machine.checks.checkify import Errors, checked_program
 from pellucid._machine.checks.errors import CheckSite
-from pellucid._machine.checks.watch import FirstNote, Watch, noted_by
+from pellucid._machine.checks.watch import FirstNote, Watch, is_watched, noted_by
 from pellucid._machine.ir import ClosedJaxpr, DropVar, Equation, Jaxpr, Operands, Values
 from pellucid._machine.parallel.manual import shard_map_p
 from pellucid._machine.primitives.assembly import stack
@@ -129,7 +129,8 @@ class _ByOperation:
                     return [*here, (call.frame(turn), call, turn), *inner[1:]]
                 turn = call.after(turn)
             frame.run_next()
-            results = [v for v in equation.results if type(v) is not DropVar]
+            watched = equation.results if is_watched(equation) else ()
+            results = [v for v in watched if type(v) is not DropVar]
             waiting += [(position, frame.values[v]) for v in results]
         if is_found():
             return here

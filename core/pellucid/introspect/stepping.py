@@ -30,6 +30,7 @@ from pellucid._machine.checks.checkify import checked_program
 from pellucid._machine.checks.errors import error_of, user_checks
 from pellucid._machine.higher_order.calls import ClosedCallParams, closed_call_p
 from pellucid._machine.ir import (
+    AbstractRef,
     Atom,
     ClosedJaxpr,
     DropVar,
@@ -54,6 +55,7 @@ from pellucid._machine.transforms import Derived
 
 from .bodies import programs_within
 from .compiling_ahead import Chain, ChainStep, steps_of, wait_for_compilation
+from .kernel_steps import with_kernels_in_steps
 from .loops import WINDOW_RUNS, LoopSearch, PartialLoop
 from .mesh_positions import MeshPositions
 from .noting import images_of
@@ -893,7 +895,7 @@ def opened(program: ClosedJaxpr) -> tuple[Jaxpr, Values]:
     memo = program.jaxpr.memo
     if "opened" not in memo:
         jaxpr, consts = without_references(program.jaxpr)
-        memo["opened"] = constants_as_inputs(jaxpr), consts
+        memo["opened"] = constants_as_inputs(with_kernels_in_steps(jaxpr)), consts
     return memo["opened"]
 
 
@@ -954,14 +956,37 @@ def is_variable(held: Any) -> bool:
 def known_variable(frame: SteppedFrame, noted: Var) -> Var | None:
     """The variable of a frame's program that has the value of one that was noted in its trace.
 
-    None where it has none that is known for certain, or only behind the frame's position.
+    None where it has none that is known for certain, or only behind the frame's position. Of a reference, that of what it holds there.
     """
+    debug = frame.jaxpr.debug
+    if isinstance(noted.aval, AbstractRef) or (debug is not None and noted in debug.references):
+        return _held_by(frame, noted)
     images = images_of(frame.jaxpr)
     variable = None if images is None else images.variables.get(noted)
     if variable is None:
         return None
     position = _origins(frame.jaxpr).get(variable, -1)
     return variable if position < frame.position else None
+
+
+def _held_by(frame: SteppedFrame, reference: Var) -> Var | None:
+    """The variable of what a reference holds, or of what was read, at the frame's position; None where that isn't known."""
+    debug, equations = frame.jaxpr.debug, frame.jaxpr.equations
+    history = () if debug is None else debug.references.get(reference, ())
+    if "positions" not in frame.jaxpr.memo:
+        frame.jaxpr.memo["positions"] = {e.id: i for i, e in enumerate(equations)}
+    positions = frame.jaxpr.memo["positions"]
+    held = None
+    for atom, place in history:
+        position = -1 if place is None else positions.get(place)
+        if position is None or position >= frame.position:
+            # Within the programs of an equation that somebody looked into the reference may hold another value.
+            if position == frame.position and position in frame.calls:
+                return None
+            break
+        held = atom
+    known = {*frame.jaxpr.invars} if type(held) is Var else ()
+    return held if held in known or held in _origins(frame.jaxpr) else None
 
 
 def _origins(jaxpr: Jaxpr) -> dict[Var, int]:

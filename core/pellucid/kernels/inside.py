@@ -35,12 +35,12 @@ from pellucid._machine.primitives import (
 )
 from pellucid._machine.refs.access import RefView, empty_ref, get, new_ref, set as set_part, view_of
 from pellucid._machine.refs.index import RefIndex
-from pellucid._machine.tracing import is_reference, type_of, types_of
+from pellucid._machine.tracing import is_reference, type_of, types_of, use_lineage
 from pellucid._machine.transforms import check_callable
 from pellucid._machine.transforms.jvp import concrete_value
 from pellucid.numpy import asarray, dot as dot_product
 
-from .programs import undefined
+from .programs import UNDEFINED, undefined
 from .specs import begins_at_zero
 
 # Control flow -----------------------------------------------------------------------------------------------
@@ -247,10 +247,13 @@ def load(ref: Any, *, mask: Any = None, other: Any = None) -> Any:
     value = get(view) if positions is None else get(view.ref, positions)
     nothing = undefined(shaped_array(shape, view.dtype))
     if inside is not None:
-        value = select_n(inside, nothing, value)
-    if other is not None:
-        nothing = fitting("load", "other", convert_element_type(asarray(other), view.dtype), shape)
-    return select_n(mask, nothing, value)
+        with use_lineage(UNDEFINED):
+            value = select_n(inside, nothing, value)
+    if other is None:
+        with use_lineage(UNDEFINED):
+            return select_n(mask, nothing, value)
+    rest = fitting("load", "other", convert_element_type(asarray(other), view.dtype), shape)
+    return select_n(mask, rest, value)
 
 
 def store(ref: Any, val: Any, *, mask: Any = None) -> None:

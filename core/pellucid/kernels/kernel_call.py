@@ -39,6 +39,7 @@ from pellucid._machine.ir import (
 from pellucid._machine.primitives import zeros
 from pellucid._machine.tracing import bind, is_reference, name_of, type_of, types_of
 from pellucid._machine.transforms import (
+    argument_paths,
     batch_jaxpr,
     check_callable,
     jvp_jaxpr,
@@ -427,7 +428,9 @@ class _KernelDescription(NamedTuple):
             return []
 
         avals = [*[INDEX] * (len(grid) + n_dynamic), *refs]
-        body, consts = stage_open(run, avals, DebugInfo(self.name))
+        # In front of the function's arguments are the position and bounds, behind them is the failure.
+        names = lambda: [*[""] * (len(grid) + n_dynamic), *self._argument_names(trees), ""]
+        body, consts = stage_open(run, avals, DebugInfo(self.name, names))
         arrays = [x for x in consts if not isinstance(x, np.ndarray)]
         if arrays:
             raise ArgumentValueError(
@@ -438,6 +441,16 @@ class _KernelDescription(NamedTuple):
         if not sites:
             body = rearranged(body, range(len(body.jaxpr.invars) - 1))
         return body, consts, tuple(sites)
+
+    def _argument_names(self, trees: Sequence[Any]) -> Sequence[str]:
+        """A name for each reference, as `x_ref`; none where the function's parameters say none."""
+        scalars, inputs, results, scratch = [
+            tree.unflatten([0] * tree.num_leaves) for tree in trees
+        ]
+        outs = results if isinstance(results, (tuple, list)) else (results,)
+        keywords = scratch if isinstance(scratch, dict) else {}
+        more = () if keywords else scratch if isinstance(scratch, (tuple, list)) else (scratch,)
+        return argument_paths(self.function, (*scalars, *inputs, *outs, *more), keywords)
 
     def _check(self, kernel: GridKernel) -> None:
         grid = kernel.grid

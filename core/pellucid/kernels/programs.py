@@ -19,6 +19,7 @@ from pellucid._machine.ir import (
     Avals,
     ClosedJaxpr,
     Jaxpr,
+    Lineage,
     Literal,
     Operands,
     ShapedArray,
@@ -39,7 +40,7 @@ from pellucid._machine.primitives import (
     slice as static_slice,
     zeros,
 )
-from pellucid._machine.tracing import Tracer, bind, discharged, replay, type_of
+from pellucid._machine.tracing import Tracer, bind, discharged, replay, type_of, use_lineage
 from pellucid._machine.tracing.current import ensure_compile_time_eval
 from pellucid._machine.transforms import stage_open
 from pellucid._machine.transforms.vmap import vmap
@@ -48,6 +49,8 @@ from .failures import Layout, first_in_batch, first_of
 from .mappings import INT32, Along, BlockMapping
 from .specs import Blocked, BoundedSlice, Squeezed, padding_of, size_of
 
+UNDEFINED = Lineage("undefined", ())
+"""Of equations that make elements without a value."""
 _MAX_BYTES = 1 << 29
 """Programs run at once as long as the largest value within them, for all of them, is no larger."""
 
@@ -133,11 +136,19 @@ class GridKernel:
             for before, behind in m.padding()
         )
 
-    def run(self, *operands: Any, edge: Callable[[ShapedArray], Any] | None = None) -> Values:
+    def run(
+        self,
+        *operands: Any,
+        edge: Callable[[ShapedArray], Any] | None = None,
+        sweep: type[Sweep] | None = None,
+        consts: Operands | None = None,
+    ) -> Values:
         """The results, from the bounds that are traced, the scalars and the inputs; then its failure, if it may fail.
 
-        `edge` gives what stands beyond the edges of arrays, by default undefined elements.
+        `edge` gives what stands beyond the edges of arrays, by default undefined elements. `sweep` is how it goes over the grid, by
+        default with as many programs at once as may be; `consts` stand for the constants.
         """
+        sweep, consts = sweep or Sweep, self.consts if consts is None else consts
         # `operands` are the traced sizes of the grid, in the order of its axes, then scalars and inputs (`given`).
         rest = iter(operands)
         bounds = [next(rest) for n in self.grid if n is None]
@@ -159,7 +170,7 @@ class GridKernel:
             values.append(zeros(self.layout.aval))
         # Without a program the results stay as they begin.
         if 0 not in self.grid:
-            finals = _Sweep(self, bounds, given[: len(self.scalars)]).finals(values)
+            finals = sweep(self, consts, bounds, given[: len(self.scalars)]).finals(values)
             values = [finals.get(i, x) for i, x in enumerate(values)]
         results = [
             unpadded(x, m)
@@ -169,11 +180,13 @@ class GridKernel:
         return [*results, first_in_batch(values[-1])] if self.all_sites else results
 
 
-class _Sweep:
+class Sweep:
     """One run of a kernel over its grid."""
 
-    def __init__(self, kernel: GridKernel, bounds: Operands, scalars: Operands) -> None:
-        self.kernel, self.bounds, self.scalars = kernel, bounds, scalars
+    def __init__(
+        self, kernel: GridKernel, consts: Operands, bounds: Operands, scalars: Operands
+    ) -> None:
+        self.kernel, self.consts, self.bounds, self.scalars = kernel, consts, bounds, scalars
         self.body = discharged(kernel.body.jaxpr)
         # The failure is behind all references: written by every program, and by the body if it has sites.
         self.failure = kernel.n_references if kernel.all_sites else None
@@ -181,12 +194,20 @@ class _Sweep:
         # Positions of the references that programs write, and so hand on to the next one.
         self.carried = sorted(kernel.written.union(() if self.failure is None else [self.failure]))
         # Axes of the grid: programs along `batched` run at once (vmap), those along `loops` one after another.
-        self.batched = batched_axes(kernel)
+        self.batched = self.axes()
         self.loops = [a for a in range(len(kernel.grid)) if a not in self.batched]
         # For each reference, by dimension, how it is cut into blocks for the batched axes.
         self.splits = [
             {} if m is None else _splits(m, self.batched, kernel.grid) for m in self.mappings
         ]
+
+    def axes(self) -> tuple[int, ...]:
+        """The axes along which programs run at once."""
+        return batched_axes(self.kernel)
+
+    def body_results(self, inputs: Values) -> Values:
+        """What the body gives for its inputs."""
+        return replay(self.body.program.jaxpr, (), *inputs)
 
     def finals(self, values: Values) -> dict[int, Any]:
         """What the references that are written hold in the end, by position, from what all hold at first."""
@@ -292,10 +313,10 @@ class _Sweep:
         if self.kernel.sites:
             blocks[-1] = failures.pop()
         # The body takes its constants, the position, traced sizes, then one block per reference.
-        inputs = [*self.body.consts, *self.kernel.consts, *ids, *bounds, *blocks]
+        inputs = [*self.body.consts, *self.consts, *ids, *bounds, *blocks]
         inputs = inputs[: len(self.body.program.jaxpr.invars)]
         # It gives the new blocks of the written references, in the order of `carried`; a failure of its own among them.
-        results = [*replay(self.body.program.jaxpr, (), *inputs), *failures]
+        results = [*self.body_results(inputs), *failures]
         after = []
         for i, new in strict_zip(self.carried, results):
             view = views[i]
@@ -454,7 +475,8 @@ def undefined(aval: ShapedArray) -> Any:
     >>> undefined(pl.typeof(np.zeros(2, np.int32)))
     Array([-2147483648, -2147483648], dtype=int32)
     """
-    return broadcast_in_dim(undefined_element(aval.dtype), aval.shape, ())
+    with use_lineage(UNDEFINED):
+        return broadcast_in_dim(undefined_element(aval.dtype), aval.shape, ())
 
 
 def undefined_element(dtype: np.dtype) -> Any:

@@ -14,6 +14,13 @@ import numpy as np
 import pellucid as pl
 from pellucid.introspect.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
 from pellucid.introspect.finding import Match, first_failure, first_match
+from pellucid.introspect.kernel_steps import (
+    block_places,
+    is_kernel,
+    kernel_of,
+    number_of,
+    position_of,
+)
 from pellucid.introspect.lanes import Lane, batch_sizes, lanes_at
 from pellucid.introspect.loops import LoopSearch
 from pellucid.introspect.mesh_positions import MeshPosition
@@ -490,13 +497,28 @@ class DebugSession:
                 return self.restart()
             self._stepper.move(0)
             self._stepper.back()
-            if self._stepper.top.call is level.call:
-                top = self._stepper.top
-                top.visit = top.frame.position, len(self._visits())
-            else:
+            if self._stepper.top.call is not level.call and not self._to_program_before():
+                while len(self.levels) > 1 and not self._visits():  # of the library
+                    self._stepper.back_out()
                 self._stay(self._stepper.top)
                 return self
+            top = self._stepper.top
+            top.visit = top.frame.position, len(self._visits())
         return self
+
+    def _to_program_before(self) -> bool:
+        """From before the body of a kernel's program go to the end of that of the program before; whether there is one."""
+        top = self._stepper.top
+        if kernel_of(top.frame.jaxpr) is None or top.call is None or not top.call.is_loop:
+            return False
+        if top.turn[1] == 0:
+            return False
+        body = top.frame.position
+        self._stepper.move(0)
+        self._stepper.back()
+        self._stepper.move(body + 1)
+        self._stepper.back(into=True)
+        return True
 
     def run(self, *, first: bool = False) -> DebugSession:
         """Go on to the next breakpoint or `debug.breakpoint`, or to the end; what lies between runs compiled.
@@ -543,11 +565,14 @@ class DebugSession:
             self._stand_on(depths[self.equation])
         return self
 
-    def jump(self, run: int) -> DebugSession:
+    def jump(self, run: int | tuple[int, ...]) -> DebugSession:
         """Go to the start of a run, from 0, of the innermost loop, or else of the next loop of this program.
 
-        Raises: ArgumentValueError where there is no loop, or no such run.
+        A position in a grid, as `(1, 0)`, is that of a program of the innermost kernel, or else of the next one. Raises:
+        ArgumentValueError where there is no loop, or no such run.
         """
+        if isinstance(run, tuple):
+            return self._jump_to_program(run)
         if not any(level.call and level.call.is_loop for level in self.levels):
             self._leave_lines()
             frame = self._stepper.top.frame
@@ -561,6 +586,71 @@ class DebugSession:
             self._stepper.move(visits[0].position)
             self._stepper.top.visit = visits[0].position, 0
         return self
+
+    def _jump_to_program(self, position: tuple[int, ...]) -> DebugSession:
+        """Go to the first line of a program of a kernel."""
+        depths = [
+            i for i, level in enumerate(self.levels) if self._kernel_program(level) is not None
+        ]
+        if depths:
+            del self.levels[depths[-1] :]
+        else:
+            self._leave_lines()
+            frame = self._stepper.top.frame
+            calls = [i for i, e in enumerate(frame.jaxpr.equations) if is_kernel(e)]
+            ahead = [i for i in calls if i >= frame.position]
+            if not ahead:
+                raise ArgumentValueError(
+                    "there is no kernel here whose programs one could jump to.",
+                    do="Go to the line that calls one, or before it, in its program.",
+                )
+            self._stepper.move(ahead[0])
+            self._stepper.forward(into=True)
+        kernel = kernel_of(self._stepper.top.frame.jaxpr)
+        sizes = None if kernel is None else kernel.grid
+        if (
+            sizes is None
+            or len(position) != len(sizes)
+            or not all(n is None or 0 <= i < n for i, n in zip(position, sizes, strict=True))
+        ):
+            raise ArgumentValueError(
+                "the grid has no such program.", got=f"{position}, grid {sizes}"
+            )
+        assert kernel is not None
+        loop = self._stepper.top.call
+        if loop is not None and loop.is_loop:
+            self._stepper.levels.pop()
+        if number_of(kernel, position) or any(
+            is_loop(e) for e in self._stepper.top.frame.jaxpr.equations
+        ):
+            equations = self._stepper.top.frame.jaxpr.equations
+            self._stepper.move(next(i for i, e in enumerate(equations) if is_loop(e)))
+            self._stepper.jump(number_of(kernel, position))
+        return self._go_on(lambda visit, calls: True, (), into=True)
+
+    def blocks(self, frame: int = -1) -> dict[str, str]:
+        """Where in the whole arrays the blocks lie that a kernel's references hold, by argument, in words; empty outside of kernels.
+
+        `frame` is one of the stack, by default the innermost.
+        """
+        found = self._kernel_program(self._frame_at(frame)[0])
+        if found is None:
+            return {}
+        places = block_places(*found)
+        return {
+            name: "where data choose" if place is None else place.text for name, place in places
+        }
+
+    def _kernel_program(self, level: Level) -> tuple[Any, int] | None:
+        """(the kernel, the number of its program) whose body a level is; None for other levels."""
+        depth = self.levels.index(level)
+        around = self.levels[depth - 1] if depth else None
+        kernel = None if around is None else kernel_of(around.frame.jaxpr)
+        call = None if level.call is None else level.call.equation
+        if around is None or kernel is None or call is None or call.primitive.name != "jit":
+            return None
+        is_loop_run = around.call is not None and around.call.is_loop
+        return kernel, around.turn[1] if is_loop_run else 0
 
     def to_first_line(self) -> DebugSession:
         """Go on to the first line of the user, where the program doesn't begin with one."""
@@ -946,6 +1036,12 @@ class DebugSession:
             total = f" of {call.slots.runs}" if call.slots.runs is not None else ""
             part = "condition, iteration" if call.is_predicate(level.turn) else "iteration"
             return f"({part} {level.turn[1]}{total})"
+        program = self._kernel_program(level)
+        if program is not None:
+            kernel, number = program
+            position = position_of(kernel, number)
+            grid = f" of grid {kernel.grid}" if position is not None else ""
+            return f"(program {number if position is None else position}{grid})"
         frame = level.frame
         if call is None or frame.positions is None or not call.is_shard_map:
             return ""

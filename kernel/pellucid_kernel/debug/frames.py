@@ -91,8 +91,10 @@ class View:
         level = self.stop.session.levels[frame.frame.level]
         values = self._scope("Values", lambda: self.stop.session.variables(frame.index).items())
         self._scopes[values["variablesReference"]] = number
+        blocks = self.stop.session.blocks(frame.index)
         return [
             values,
+            *([self._scope("Blocks", blocks.items)] if blocks else []),
             self._scope("Operands", lambda: _operands(self.stop.session, level)),
             self._scope("Program", lambda: self._facts(level)),
         ]

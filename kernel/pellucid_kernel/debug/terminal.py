@@ -56,8 +56,15 @@ class Prompt(cmd.Cmd):
         self._show(self.session.run_back())
 
     def do_jump(self, argument: str) -> None:
-        """j N: go to the start of iteration N of the loop."""
-        self._show(self.session.jump(int(argument)))
+        """j N: go to the start of iteration N of the loop; j I,J: to the program at that position of a kernel's grid."""
+        numbers = tuple([int(text) for text in argument.split(",") if text.strip()])
+        is_position = "," in argument
+        self._show(self.session.jump(numbers if is_position else int(argument)))
+
+    def do_blocks(self, _: str) -> None:
+        """blocks: in a kernel, where in the whole arrays the blocks of its references lie."""
+        for name, place in self.session.blocks().items():
+            self._print(f"{name} = {place}")
 
     def do_until(self, argument: str) -> None:
         """u [FILE:]LINE: go on to a line."""

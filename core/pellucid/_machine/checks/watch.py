@@ -17,6 +17,14 @@ from pellucid._machine.tracing import Tracer, is_array_like, type_of
 from .errors import CheckSite, JaxException
 from .notes import NOTED, FailureNotes
 
+UNDEFINED = frozenset({"undefined", "steps"})
+"""Transformations in the lineage of equations that make, or move, elements without a value: nobody looks for those."""
+
+
+def is_watched(equation: Equation) -> bool:
+    """Whether results of an equation are values that the user computes."""
+    return equation.lineage is None or equation.lineage.transformation not in UNDEFINED
+
 
 class ConditionMetError(JaxException):
     """A value met a condition that was watched for."""
@@ -30,6 +38,8 @@ class Watch:
 
     def check(self, notes: FailureNotes, equation: Equation, results: Results) -> None:
         """Notes whether a result of `equation` meets the condition."""
+        if not is_watched(equation):
+            return
         holds = [flag for x in results if (flag := self.holds(x)) is not None]
         if not holds:
             return

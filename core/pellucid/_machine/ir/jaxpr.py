@@ -323,7 +323,7 @@ class DebugInfo:
     (("params['w']", 'batch'), ('result',))
     """
 
-    __slots__ = ("_names", "_result_names", "name", "notes")
+    __slots__ = ("_names", "_result_names", "name", "notes", "references")
 
     def __init__(
         self,
@@ -335,6 +335,10 @@ class DebugInfo:
         self.name = name
         self.notes = notes
         """What a debugger has noted while the function was traced (`introspect.noting`); None for most."""
+        self.references: dict[Any, list[tuple[Any, int | None]]] = {}
+        """Of a function that a debugger has noted, by reference the values that it holds in the program on values, in their order:
+        each an atom, and the id of the equation behind which it does, None for the first one; likewise what was read from it.
+        """
         self._names = argument_names
         self._result_names = result_names
 
@@ -373,7 +377,9 @@ class DebugInfo:
             rest = dict(enumerate(names))  # a result that comes again is a residual
             return [rest.pop(i, "") for i in results]
 
-        return DebugInfo(self.name, argument_names, result_names, self.notes)
+        derived = DebugInfo(self.name, argument_names, result_names, self.notes)
+        derived.references = self.references
+        return derived
 
     def __repr__(self) -> str:
         return f"DebugInfo({self.name!r})"

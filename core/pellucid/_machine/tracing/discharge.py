@@ -122,8 +122,10 @@ def _discharged(jaxpr: Jaxpr, passed: frozenset[int]) -> Discharged:
         else:
             trace.invars.append(var)
             values[var] = StagingTracer(trace, var, None)
+    history = _History(trace, jaxpr)
     with use_trace(trace), use_no_scope():
-        _run_on_cells(trace, jaxpr, values, keep=True)
+        history.note(jaxpr.invars, values)
+        _run_on_cells(trace, jaxpr, values, keep=True, history=history)
     # Positions of references that hold another value in the end; their last values are results behind the others.
     written = tuple([i for i, (cell, before) in cells.items() if cell.last_value is not before])
     results = values_of(jaxpr.outvars, values)
@@ -156,7 +158,39 @@ def on_values(
     return results
 
 
-def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, keep: bool) -> None:
+class _History:
+    """What the references of a program hold in its course, and what was read from them, for debuggers; nothing where none has noted
+    its trace.
+    """
+
+    def __init__(self, trace: StagingTrace, jaxpr: Jaxpr) -> None:
+        self._trace = trace
+        debug = jaxpr.debug
+        self._held = None if debug is None or debug.notes is None else debug.references
+        self._latest: dict[Any, Any] = {}
+
+    def note(self, atoms: Sequence[Any], values: dict[Any, Any]) -> None:
+        """Note what those of `atoms` hold that are references, if that is another value than before."""
+        if self._held is None:
+            return
+        equations = self._trace.equations
+        for atom in atoms:
+            value = None if type(atom) is Literal else values.get(atom)
+            value = value.last_value if type(value) is ReferenceCell else value
+            if value is not None and self._latest.get(atom, self) is not value:
+                self._latest[atom] = value
+                place = equations[-1].id if equations else None
+                self._held.setdefault(atom, []).append((self._trace.atom(value), place))
+
+
+def _run_on_cells(
+    trace: StagingTrace,
+    jaxpr: Jaxpr,
+    values: dict[Any, Any],
+    *,
+    keep: bool,
+    history: _History | None = None,
+) -> None:
     """Write the equations of `jaxpr` into `trace`, and what its variables are into `values`.
 
     With `keep`, equations that don't know of references stay the same, with their facts and variables.
@@ -185,6 +219,8 @@ def _run_on_cells(trace: StagingTrace, jaxpr: Jaxpr, values: dict[Any, Any], *, 
             else:
                 results = trace.interpret(primitive, tuple(operands), params)
             values.update(strict_zip(equation.results, results))
+            if history is not None and knows_references:
+                history.note([*equation.operands, *equation.results], values)
 
 
 def _knows_references(equation: Equation, operands: Operands) -> bool:

@@ -1,0 +1,88 @@
+"""Kernels as debuggers step through them: program by program, each a call of the body that was written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pellucid._machine.ir import Equation, Jaxpr, with_programs
+from pellucid.kernels.kernel_call import pallas_call_p
+from pellucid.kernels.programs import GridKernel
+from pellucid.kernels.steps import (
+    BlockPlace,
+    in_steps,
+    number_of,
+    places_of,
+    position_of,
+)
+
+from .bodies import programs_within
+
+__all__ = [
+    "BlockPlace",
+    "GridKernel",
+    "block_places",
+    "is_kernel",
+    "kernel_of",
+    "number_of",
+    "position_of",
+    "with_kernels_in_steps",
+]
+
+_COPIED = ("lanes", "batched")
+"""What is remembered of a program that was made from another, by which its lines are found."""
+
+
+def with_kernels_in_steps(jaxpr: Jaxpr) -> Jaxpr:
+    """The program whose kernels, and those of programs within it, run one program of their grid after another; remembered."""
+    if "kernels in steps" not in jaxpr.memo:
+        has_kernels = any(
+            e.primitive is pallas_call_p for p in programs_within(jaxpr) for e in p.equations
+        )
+        jaxpr.memo["kernels in steps"] = _in_steps(jaxpr) if has_kernels else jaxpr
+    return jaxpr.memo["kernels in steps"]
+
+
+def _in_steps(jaxpr: Jaxpr) -> Jaxpr:
+    equations = [*map(_replaced, jaxpr.equations)]
+    new = jaxpr.replace(equations=equations, effects=jaxpr.effects)
+    new.memo |= {key: jaxpr.memo[key] for key in _COPIED if key in jaxpr.memo}
+    return new
+
+
+def _replaced(equation: Equation) -> Equation:
+    params = equation.params
+    if equation.primitive is pallas_call_p and params.is_own:
+        program = in_steps(params.kernel, equation)
+        if program is not None:
+            return equation.replace(params=params._replace(jaxpr=program, smooth=None))
+    new = with_programs(params, with_kernels_in_steps) if isinstance(params, tuple) else params
+    return (
+        equation.replace(params=new)
+        if any(a is not b for a, b in zip(new, params, strict=True))
+        else equation
+    )
+
+
+def is_kernel(equation: Equation) -> bool:
+    """Whether an equation calls a kernel."""
+    return equation.primitive is pallas_call_p
+
+
+def kernel_of(jaxpr: Jaxpr) -> GridKernel | None:
+    """The kernel whose body a program calls, for one program of the grid in each of its runs; None for other programs."""
+    return jaxpr.memo.get("kernel")
+
+
+def block_places(kernel: GridKernel, number: int) -> Sequence[tuple[str, BlockPlace | None]]:
+    """By the name of the body's argument where the block lies that program `number` sees; None where data choose."""
+    debug = kernel.body.jaxpr.debug
+    names = () if debug is None else debug.argument_names
+    # Names, where there are some, are those of the references: scalars, inputs, results, scratch.
+    places, first = (
+        places_of(kernel, number),
+        kernel.n_front - len(kernel.consts) + len(kernel.scalars),
+    )
+    chosen = names[first : first + len(places)]
+    if len(chosen) < len(places) or not all(chosen):
+        chosen = [m.name for m in (*kernel.inputs, *kernel.results)]
+    return [*zip(chosen, places, strict=True)]
