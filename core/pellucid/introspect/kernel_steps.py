@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from pellucid._machine.ir import Equation, Jaxpr, with_programs
 from pellucid.kernels.kernel_call import pallas_call_p
@@ -50,17 +51,16 @@ def _in_steps(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _replaced(equation: Equation) -> Equation:
-    params = equation.params
+    params: Any = equation.params
     if equation.primitive is pallas_call_p and params.is_own:
         program = in_steps(params.kernel, equation)
         if program is not None:
             return equation.replace(params=params._replace(jaxpr=program, smooth=None))
-    new = with_programs(params, with_kernels_in_steps) if isinstance(params, tuple) else params
-    return (
-        equation.replace(params=new)
-        if any(a is not b for a, b in zip(new, params, strict=True))
-        else equation
-    )
+    if not isinstance(params, tuple):
+        return equation
+    new: tuple[Any, ...] = with_programs(params, with_kernels_in_steps)
+    is_new = any(a is not b for a, b in zip(new, params, strict=True))
+    return equation.replace(params=new) if is_new else equation
 
 
 def is_kernel(equation: Equation) -> bool:
