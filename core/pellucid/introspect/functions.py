@@ -7,10 +7,11 @@ import itertools
 from typing import Any
 
 from pellucid._machine.base import ArgumentValueError
-from pellucid._machine.higher_order.jitted import Jitted, TracedProgram, all_jitted
+from pellucid._machine.higher_order.jitted import Jitted, all_jitted
 from pellucid._machine.higher_order.misses import ProgramKey
 from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid._machine.higher_order.stages import Traced
+from pellucid._machine.higher_order.traced_program import TracedProgram
 from pellucid._machine.ir import AbstractRef
 
 from . import schema
@@ -28,7 +29,7 @@ def functions() -> schema.FunctionsRecord:
     >>> found.name, [entry.arguments for entry in found.entries]
     ('<lambda>', [['x: f32[]'], ['x: i32[]']])
     """
-    users = [jitted for jitted in all_jitted() if jitted.share and _programs_of(jitted)]
+    users = [jitted for jitted in all_jitted() if jitted.options.share and _programs_of(jitted)]
     users.sort(key=_last_traced, reverse=True)
     return schema.FunctionsRecord(functions=[_function_record(jitted) for jitted in users])
 
@@ -41,7 +42,7 @@ def function(f: Any) -> schema.FunctionRecord | None:
     '(x, n=2), static n'
     """
     jitted = getattr(f, "jitted", None)
-    return _function_record(jitted) if isinstance(jitted, Jitted) and jitted.share else None
+    return _function_record(jitted) if isinstance(jitted, Jitted) and jitted.options.share else None
 
 
 def function_entry(entry_id: int) -> Traced:
@@ -50,7 +51,7 @@ def function_entry(entry_id: int) -> Traced:
     Raises: ArgumentValueError if no jitted function has it any more.
     """
     for jitted in all_jitted():
-        for program in list(jitted.programs.values()):
+        for program in list(jitted.cache.programs.values()):
             if id(program) == entry_id:
                 return Traced(jitted, program, _stand_ins(program))
     raise ArgumentValueError(
@@ -80,7 +81,7 @@ def _last_traced(jitted: Jitted) -> int:
 
 def _programs_of(jitted: Jitted) -> list[tuple[ProgramKey, TracedProgram]]:
     """The programs in a function's cache, without those that only a viewer has looked at."""
-    return [(key, each) for key, each in list(jitted.programs.items()) if not each.is_of_tool]
+    return [(key, each) for key, each in list(jitted.cache.programs.items()) if not each.is_of_tool]
 
 
 def _function_record(jitted: Jitted) -> schema.FunctionRecord:

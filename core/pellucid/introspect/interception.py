@@ -8,15 +8,16 @@ from collections.abc import Iterator
 from pellucid._machine.base import is_user_file
 from pellucid._machine.callbacks.breakpoints import prompt_streams
 from pellucid._machine.compilation import interception
-from pellucid._machine.compilation.interception import Pending, Runner
-from pellucid._machine.higher_order.jitted import users_programs as traced_programs
+from pellucid._machine.compilation.interception import Runner
+from pellucid._machine.compilation.launches import Launch
+from pellucid._machine.higher_order.program_cache import users_programs as traced_programs
 from pellucid._machine.ir import Jaxpr
 from pellucid._machine.runtime.calls import clear_all_entries
 
 from .stepping import opened
 
 __all__ = [
-    "Pending",
+    "Launch",
     "Runner",
     "is_user_file",
     "keep_calls",

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, overload
 
 from pellucid._machine.base import ArgumentTypeError, library_code, renamed
 from pellucid._machine.higher_order.jitted import Jitted, with_stages
+from pellucid._machine.higher_order.traced_program import JitOptions
 from pellucid._machine.runtime.calls import make_call
 from pellucid._machine.tracing import FunctionSpec, Tracer, context, resolve_arguments
 from pellucid._machine.xla.pytree import flatten
@@ -51,7 +52,7 @@ def numpy_function(
     chosen = function if function.__name__.startswith("_") else library_code(function)
     static_nums, static_names = resolve_arguments(chosen, None, static or None, "static")
     spec = _Spec(chosen, chosen.__name__, static_nums, static_names)
-    jitted = Jitted(spec, inline=True, share=False)
+    jitted = Jitted(JitOptions(spec, inline=True, share=False))
     python = remembering(chosen, static_nums, static_names)
 
     def cache_miss(*args: Any, **kwargs: Any) -> Any:

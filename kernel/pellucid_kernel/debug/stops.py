@@ -13,7 +13,7 @@ from typing import Any
 
 from pellucid.introspect.errors import ExecutionError, PellucidError
 from pellucid.introspect.interception import (
-    Pending,
+    Launch,
     Runner,
     is_user_file,
     keep_calls,
@@ -163,16 +163,16 @@ class Stops:
 
     # Programs ---------------------------------------------------------------------------------------------
 
-    def run(self, pending: Pending) -> Any:
+    def run(self, launch: Launch) -> Any:
         """The results of a program in which one may have stopped; None for one without a place to stop."""
         thread = threading.get_ident()
         if self._thread == thread:  # a session's own programs, and those of an expression
             return None
-        program = opened(pending.program)[0]
-        is_entered = thread in self._entering and not pending.is_operation
+        program = opened(launch.program)[0]
+        is_entered = thread in self._entering and not launch.is_operation
         if not (
             is_entered
-            or (self._breakpoints.watched and self._is_of_user(pending, program))
+            or (self._breakpoints.watched and self._is_of_user(launch, program))
             or self._stops_in(program)
             or breakpoints_of(program)
         ):
@@ -183,16 +183,16 @@ class Stops:
             self._thread = thread
             try:
                 with python_thread.left_alone():
-                    results, lands = self._debugged(pending, is_entered)
+                    results, lands = self._debugged(launch, is_entered)
             finally:
                 self._thread = None
         if lands is not None:
             python_thread.stop_after(lands)
         return results
 
-    def _is_of_user(self, pending: Pending, program: Any) -> bool:
+    def _is_of_user(self, launch: Launch, program: Any) -> bool:
         """Whether a watch holds for a program: a jitted function, or an operation such as its derivative with lines of the user."""
-        return not pending.is_operation or bool(equation_stacks(program).files())
+        return not launch.is_operation or bool(equation_stacks(program).files())
 
     def _stops_in(self, program: Any) -> list[Breakpoint]:
         """The breakpoints that a program has equations for; remembered."""
@@ -207,31 +207,29 @@ class Stops:
             program.memo["breakpoints"] = (id(self), self._version), stops
         return stops
 
-    def _debugged(self, pending: Pending, is_entered: bool) -> tuple[Any, FrameType | None]:
+    def _debugged(self, launch: Launch, is_entered: bool) -> tuple[Any, FrameType | None]:
         """The results, and the frame of Python that is to be stopped in behind the call."""
         callers = _callers()
-        pending.allow_calls()
+        launch.allow_calls()
         names = callers[0].f_globals if callers else {}
         budget = self._breakpoints.settings.budget
-        session = DebugSession.of_program(pending.program, pending.taken(), names, budget)
-        has_effects = bool(pending.program.effects)
+        session = DebugSession.of_program(launch.program, launch.taken(), names, budget)
+        has_effects = bool(launch.program.effects)
         command = "continue"
         try:
-            command = self._stepped(session, pending.name, callers, is_entered)
+            command = self._stepped(session, launch.name, callers, is_entered)
         except PellucidError as error:
             if has_effects:  # which have happened in part
                 raise
-            self._say(f"{pending.name}: it runs on without stops, as the debugger failed: {error}")
+            self._say(f"{launch.name}: it runs on without stops, as the debugger failed: {error}")
         lands = callers[0] if callers and command in STEPS and not self._is_ended else None
         if session.edits:
-            self._say(f"{pending.name} gives results of edited values: {'; '.join(session.edits)}")
+            self._say(f"{launch.name} gives results of edited values: {'; '.join(session.edits)}")
         if has_effects or session.edits:
-            return pending.placed(session.finish()), lands
-        compiled = (
-            past_breakpoints(pending.run) if breakpoints_of(session.program) else pending.run()
-        )
+            return launch.placed(session.finish()), lands
+        compiled = past_breakpoints(launch.run) if breakpoints_of(session.program) else launch.run()
         if session.is_done and not self._is_ended:
-            self._compare(pending.name, session, compiled)
+            self._compare(launch.name, session, compiled)
         return compiled, lands
 
     def _stepped(

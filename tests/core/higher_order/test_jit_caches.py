@@ -41,7 +41,7 @@ def unique():
 def references_of(function, array):
     """Weak references to a function, its executable, and an array."""
     function(1.0)
-    [program] = function.jitted.programs.values()
+    [program] = function.jitted.cache.programs.values()
     [executable] = program.executables.values()
     return weakref.ref(executable), weakref.ref(function), weakref.ref(array)
 
@@ -107,8 +107,8 @@ def test_first_calls_of_a_function_jitted_again_are_run_in_cpp():
     calls, function, x = [], unique(), pl.device_put(X)
     for _ in range(4):
         jitted = pl.jit(function)
-        miss = jitted.jitted._results
-        jitted.jitted._results = lambda call, miss=miss: calls.append(call) or miss(call)
+        miss = jitted.jitted.results
+        jitted.jitted.results = lambda call, miss=miss: calls.append(call) or miss(call)
         jitted(x)
     assert len(calls) == 1
 
@@ -411,8 +411,8 @@ def test_clear_cache_of_one_function():
 def test_the_second_call_asks_no_python():
     calls = []
     function = pl.jit(unique())
-    miss = function.jitted._results
-    function.jitted._results = lambda call: calls.append(call) or miss(call)
+    miss = function.jitted.results
+    function.jitted.results = lambda call: calls.append(call) or miss(call)
     for argument in (pl.device_put(X), X, 1.0, np.float32(1), True):
         function(argument)
         before = len(calls)
@@ -573,7 +573,7 @@ def test_an_exception_while_tracing_leaves_the_function_usable():
     fail[0] = False
     assert function(X).tolist() == [2, 2, 2]
     calls = []
-    function.jitted._results = calls.append
+    function.jitted.results = calls.append
     assert function(X).tolist() == [2, 2, 2]  # through C++ again
     assert not calls
 

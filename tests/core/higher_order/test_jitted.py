@@ -27,7 +27,7 @@ def test_another_function_of_that_name_is_pickled_as_a_call_of_jit():
     copied = pickle.loads(pickle.dumps(function))
     assert copied is not function
     assert copied(3.0) == 1.5
-    assert copied.jitted.inline
+    assert copied.jitted.options.inline
     assert copied.jitted.spec.function is halved
 
 

@@ -48,9 +48,9 @@ from pellucid._machine.tracing import (
 )
 from pellucid._machine.xla import ArrayImpl, flatten, trace_context
 
-from . import interception, key_reuse
-from .finite import check_results, is_checking
-from .interception import Pending
+from . import key_reuse
+from .launches import Launch
+from .listeners import run
 from .pipeline import Request, compile_program
 from .placement import ExecutionPlacement, ResolvedPlacement, placements_of, resolved_placement
 
@@ -169,19 +169,16 @@ def _applied(primitive: Primitive[Any], params, operands: Operands):
     values = program.operands(operands)
     place = resolved_placement(values, primitive.name, placements_of(primitive, params))
     executable = _remembered(_executable, primitive, params, program, place)
-    stepped = None
-    if interception.runner and isinstance(primitive, HigherOrderPrimitive):
-        call = compiled(primitive, params)
-        name = getattr(params, "name", primitive.name)
-        stepped = interception.runner.run(
-            Pending(name, program.closed, values, executable, lambda: clear_entries(call), True)
-        )
-    results = program.settle(operands, executable(values) if stepped is None else stepped)
-    if is_checking():
-        check_results(primitive.name, results)
-    elif not program.takes_references and stepped is None:
-        return results, executable.fast_path(flatten(results)[1], operands)
-    return results, None
+    is_of_user = isinstance(primitive, HigherOrderPrimitive)
+    launch = Launch(
+        getattr(params, "name", primitive.name) if is_of_user else primitive.name,
+        program, operands, executable, lambda: clear_entries(compiled(primitive, params)),
+        is_of_user=is_of_user, is_operation=True,
+    )  # fmt: skip
+    results = run(launch)
+    if launch.needs_python or program.takes_references:
+        return results, None
+    return results, executable.fast_path(flatten(results)[1], operands)
 
 
 @cached(8192)

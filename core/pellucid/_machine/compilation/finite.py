@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,25 @@ from pellucid._machine.ir import ClosedJaxpr, Equation, Operands, Results
 from pellucid._machine.tracing import steps, type_of
 from pellucid._machine.xla import ARRAY_TYPES, flatten
 
+from .launches import Launch, Listener
+
 _nans, _infs = config.debug_nans.state, config.debug_infs.state
 _KINDS = {"NaN": (np.isnan, config.debug_nans), "infinity": (np.isinf, config.debug_infs)}
 """Test and option of each kind of value that may be forbidden."""
 
 
-def is_checking() -> bool:
-    """Whether results must be looked at in this thread."""
-    return _nans.value or _infs.value
+class FiniteCheck(Listener):
+    """Looks at the results of each launch; that of an operation says itself where they were made."""
+
+    def hears(self, launch: Launch) -> bool:
+        return _nans.value or _infs.value
+
+    def around(self, launch: Launch, run: Callable[[], Results]) -> Results:
+        results = run()
+        launch.needs_python = True
+        program = None if launch.is_operation else launch.program
+        check_results(launch.name, results, program, launch.operands)
+        return results
 
 
 def check_results(

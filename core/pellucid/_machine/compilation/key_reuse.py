@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +40,8 @@ from pellucid._machine.ir import (
 )
 from pellucid._machine.tracing import bind, bottom, type_of, use_trace
 from pellucid._machine.xla import ExtendedArray
+
+from .launches import Launch, Listener
 
 _state = config.debug_key_reuse.state
 _MAX_LOOP_WALKS = 2
@@ -143,6 +145,25 @@ def remember(results: Results, records: Sequence[Keys | None]) -> None:
     for x, keys in strict_zip(results, records):
         if type(x) is ExtendedArray:
             x.uses = keys
+
+
+class KeyUses(Listener):
+    """Follows the keys through each call of a jitted function; operations are followed one by one by the bottom trace.
+
+    Elements that a function of the user takes at positions among its operands aren't known, as in its program.
+    """
+
+    def hears(self, launch: Launch) -> bool:
+        return _state.value and launch.traced is not None
+
+    def around(self, launch: Launch, run: Callable[[], Results]) -> Results:
+        program: Any = launch.traced
+        operands = [*launch.closed_over, *launch.arguments]
+        records = follow_program(program, operands, knows_operands=not launch.is_of_user)
+        launch.needs_python = True
+        results = run()
+        remember(results, records)
+        return results
 
 
 class _Values:

@@ -15,7 +15,8 @@ from pellucid._machine.base import (
     strict_zip,
     structure_differences,
 )
-from pellucid._machine.compilation.finite import check_results, is_checking
+from pellucid._machine.compilation.launches import Launch
+from pellucid._machine.compilation.listeners import run
 from pellucid._machine.runtime.array import note_donated
 from pellucid._machine.runtime.calls import clear_entries, make_call
 from pellucid._machine.runtime.executable import Executable
@@ -98,15 +99,15 @@ class _CompiledCall:
     def _results(self, call: FunctionCall):
         self._check(call)
         program, values = self.program, self.program.values
-        operands = values.operands(call.leaves)
-        results = values.settle(call.leaves, self.executable(operands))
-        is_watched = is_checking()
-        if is_watched:
-            check_results(self.jitted.spec.name, results, values.closed, operands)
-        needs_python = is_watched or values.takes_references
-        tree = program.out_tree
-        fast_path = None if needs_python else self.executable.fast_path(tree, call.leaves)
-        return tree.unflatten(results), fast_path
+        name, executable = self.jitted.spec.name, self.executable
+        launch = Launch(
+            name, values, call.leaves, executable, lambda: clear_entries(self.callable())
+        )
+        results, tree = run(launch), program.out_tree
+        needs_python = launch.needs_python or values.takes_references
+        return tree.unflatten(results), None if needs_python else executable.fast_path(
+            tree, call.leaves
+        )
 
     def _check(self, call: FunctionCall) -> None:
         """Raise for arguments of another structure, type or placement than the program takes, and for tracers."""
@@ -171,7 +172,7 @@ class _CompiledCall:
             and not x._sharding.is_equivalent_to(sharding, x.ndim)
         ]
         if wrong:
-            names = self.jitted.argument_names(self.program)
+            names = self.program.argument_names()
             raise DeviceError(
                 f"`{self.jitted.spec.name}` was compiled for arguments that are placed otherwise.",
                 got=[

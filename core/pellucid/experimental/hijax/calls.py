@@ -139,8 +139,8 @@ def call(jitted: Jitted, args: Operands, kwargs: Keywords) -> Any:
     function = _transformed.get(jitted)
     if function is None:
         on_copies = _on_copies(spec.function, static)
-        twin = dataclasses.replace(jitted, spec=spec._replace(function=on_copies))
-        function = _transformed[jitted] = callable_of(twin, on_copies)
+        options = dataclasses.replace(jitted.options, spec=spec._replace(function=on_copies))
+        function = _transformed[jitted] = callable_of(Jitted(options), on_copies)
     args, kwargs, values = _taken_apart(args, kwargs, static)
     result, states = function(*args, **kwargs)
     for value, after in zip(values, states, strict=True):

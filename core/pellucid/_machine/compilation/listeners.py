@@ -1,0 +1,30 @@
+"""The one place that knows who listens to launches, and runs a program with them around it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from pellucid._machine.ir import Results
+
+from .finite import FiniteCheck
+from .interception import Interception
+from .key_reuse import KeyUses
+from .launches import Launch, Listener
+
+LISTENERS: tuple[Listener, ...] = (Interception(), FiniteCheck(), KeyUses())
+"""From the innermost, which may run the program instead, to the outermost."""
+
+
+def run(launch: Launch) -> Results:
+    """The results of a launch, with all that listens to it; tells `launch.needs_python`."""
+    started: Callable[[], Results] | None = None
+    for listener in LISTENERS:
+        if listener.hears(launch):
+            inner = started or functools.partial(_run, launch)
+            started = functools.partial(listener.around, launch, inner)
+    return _run(launch) if started is None else started()
+
+
+def _run(launch: Launch) -> Results:
+    return launch.settled(launch.run())

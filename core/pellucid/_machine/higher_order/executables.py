@@ -1,0 +1,146 @@
+"""Finds the executable of a program for arguments that lie somewhere: one that it has, or a new one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from pellucid._machine.base import capture, strict_zip
+from pellucid._machine.compilation.pipeline import (
+    LoweredProgram,
+    Request,
+    compile_lowered,
+    lower_program,
+)
+from pellucid._machine.compilation.placement import (
+    ResolvedPlacement,
+    placements_in,
+    resolved_placement,
+)
+from pellucid._machine.ir import Operands
+from pellucid._machine.runtime import donation
+from pellucid._machine.runtime.executable import Executable
+from pellucid._machine.sharding.layout import Layout
+from pellucid._machine.tracing import result_paths
+from pellucid._machine.xla import ARRAY_TYPES
+
+from .misses import Miss, reasons_for_place
+from .program_cache import ProgramCache
+from .traced_program import JitOptions, TracedProgram
+
+
+def executable_of(cache: ProgramCache, program: TracedProgram, leaves: Operands) -> Executable:
+    """The executable of `program`, one of `cache`, where `leaves` lie; compiled unless the program has it."""
+    options = cache.options
+    place = placement_of(options, program, leaves)
+    executable = program.executables.get(place)
+    if executable is not None:
+        return executable
+    with program.lock:
+        executable = program.executables.get(place)
+        if executable is None:
+            start = time.perf_counter()
+            lowered = lower_program(program.values.closed, request_for(options, program, place))
+            lower_seconds = time.perf_counter() - start
+            executable = program.executables[place] = compile_lowered(lowered)
+            if any(program.params.donated_invars):
+                donation.note(options.spec, program.call, capture())
+            seconds = time.perf_counter() - start
+            _note_compilation(cache, program, place, lower_seconds, seconds)
+    return executable
+
+
+def lowered_program(
+    options: JitOptions,
+    program: TracedProgram,
+    leaves: Operands,
+    platforms: Sequence[str] = (),
+    *,
+    is_portable: bool = False,
+) -> LoweredProgram:
+    """The StableHLO module for arguments that lie where `leaves` do, with operations of `platforms` or theirs."""
+    request = request_for(options, program, placement_of(options, program, leaves))
+    request = request._replace(is_portable=is_portable)
+    if platforms and tuple(platforms) != (request.placement.platform,):
+        request = request._replace(other_platforms=tuple(platforms))
+    has_effects = bool(program.params.jaxpr.effects)
+    own_layouts = [_layout_of(x, has_effects) for x in program.values.operands(leaves)]
+    if any(own_layouts):
+        layouts = request.argument_layouts or [None] * len(own_layouts)
+        orders = tuple(a or layout for a, layout in strict_zip(layouts, own_layouts))
+        request = request._replace(argument_layouts=orders)
+    return lower_program(program.values.closed, request)
+
+
+def placement_of(
+    options: JitOptions, program: TracedProgram, leaves: Operands
+) -> ResolvedPlacement:
+    """Where `program` runs on `leaves`."""
+    places = placements_in(program.params.jaxpr.jaxpr)
+    if program.params.out_shardings is not None:
+        places = (*filter(None, program.params.out_shardings), *places)
+    values = program.values
+    return resolved_placement(
+        values.operands(leaves), options.spec.name, places, device=options.device,
+        requested=values.of_inputs(program.in_shardings), closed_over=values.closed.consts,
+        names=program.argument_names,
+    )  # fmt: skip
+
+
+def request_for(options: JitOptions, program: TracedProgram, place: ResolvedPlacement) -> Request:
+    """The compilation request for `program` at `place`."""
+    values, params = program.values, program.params
+    return Request(
+        options.spec.name, place.placement, place.shardings, values.of_results(params.out_shardings),
+        donated=values.donated(params.donated_invars[len(program.consts) :]),
+        keep_unused=options.keep_unused, committed=place.committed,
+        compiler_options=options.compiler_options, mesh=place.mesh,
+        argument_names=program.argument_names(),
+        result_names=values.of_results(result_paths(program.out_tree)) or (),
+        argument_layouts=values.of_inputs(program.in_layouts),
+        result_layouts=values.of_results(program.out_layouts),
+        is_exact=program.is_exact,
+    )  # fmt: skip
+
+
+def _layout_of(x, has_effects: bool) -> Layout | None:
+    """The layout of a ShapeDtypeStruct, or of a committed array whose elements aren't in the usual order; else None.
+
+    Programs with effects take arrays in the usual order.
+    """
+    if type(x) not in ARRAY_TYPES:
+        return getattr(x, "layout", None)
+    if has_effects or not x._committed or x.is_deleted():
+        return None
+    layout = x.format.layout
+    is_usual = layout is None or layout.major_to_minor == tuple(range(x.ndim))
+    return None if is_usual else layout
+
+
+def _note_compilation(
+    cache: ProgramCache,
+    program: TracedProgram,
+    place: ResolvedPlacement,
+    lower_seconds: float,
+    seconds: float,
+) -> None:
+    options = cache.options
+    if not options.share:
+        return
+    facts = program.executables[place].precompiled
+    source = None if facts is None else facts.source
+    if program.miss is not None and not program.miss.compile_seconds:
+        program.miss.compile_seconds, program.miss.lower_seconds = seconds, lower_seconds
+        program.miss.executable_from = source
+        return
+    names = program.debug_info.argument_names
+    miss = Miss(
+        options.spec.name,
+        reasons_for_place(place, program.executables, names),
+        capture(),
+        compile_seconds=seconds,
+        lower_seconds=lower_seconds,
+        executable_from=source,
+        entry_count=len(cache.programs),
+    )
+    cache.publish_miss(miss, None)

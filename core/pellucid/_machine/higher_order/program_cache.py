@@ -1,0 +1,158 @@
+"""Finds the program of a call of a jitted function: one that was traced for the same kind of arguments, or a new one."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import weakref
+from typing import Any
+
+from pellucid._machine.base import (
+    CacheLooked,
+    Function,
+    cached,
+    capture,
+    config,
+    is_by_tool,
+    logger,
+    on,
+    publish,
+)
+from pellucid._machine.compilation import interception
+from pellucid._machine.ir import ClosedJaxpr, forget_sources
+from pellucid._machine.tracing import (
+    FunctionCall,
+    Tracer,
+    check_results_are_values,
+    compares_by_identity,
+    stage,
+)
+from pellucid._machine.xla import flatten, trace_context
+
+from . import misses
+from .calls import JitParams
+from .jit_shardings import for_arguments, for_results, layouts, typed_by
+from .misses import Miss, ProgramKey, reasons_for, reasons_for_function
+from .traced_program import JitOptions, TracedProgram
+
+_MAX_FUNCTIONS = 4096
+"""Functions whose programs are found again when they are jitted again."""
+_lock = threading.Lock()
+"""Held while the list of the users' programs is looked at or changed."""
+
+
+@cached(_MAX_FUNCTIONS, weakly=True)
+def _programs_of(function: Function, options: tuple[Any, ...]) -> dict[ProgramKey, TracedProgram]:
+    """The programs of all forms of one function object that are jitted with these options."""
+    return {}
+
+
+def is_traced(x: Any) -> bool:
+    """Whether `x` belongs to a trace."""
+    return isinstance(x, Tracer)
+
+
+class ProgramCache:
+    """The programs of a jitted function, by the structure, types and static values of a call's arguments."""
+
+    def __init__(self, options: JitOptions) -> None:
+        self.options = options
+        function = options.spec.function
+        is_found_again = options.share and compares_by_identity(function)
+        self.programs: dict[ProgramKey, TracedProgram] = (
+            _programs_of(function, options.key()) if is_found_again else {}
+        )
+
+    def find(self, call: FunctionCall) -> TracedProgram:
+        """The program for a call's arguments, traced unless it is cached."""
+        key = ProgramKey(call.tree, call.avals, call.static, trace_context())
+        program = self.programs.get(key)
+        if program is not None:
+            if program.is_of_tool and not is_by_tool.get():
+                self._note_miss(program, key, call, program.miss.trace_seconds)  # pyright: ignore[reportOptionalMemberAccess]
+            elif on.cache_looked:
+                publish(CacheLooked(self.options.spec.name, self.options.spec.function, True))
+            return program
+        start = time.perf_counter()
+        tracing = interception.tracing if self.options.share else contextlib.nullcontext
+        with tracing():
+            program = self.trace(call)
+        self._note_miss(program, key, call, time.perf_counter() - start)
+        if any(map(is_traced, program.consts)):
+            return program
+        # Another thread may have traced the function meanwhile: all take the same program, compiled once.
+        program = self.programs.setdefault(key, program)
+        if self.options.share:
+            with _lock:
+                _users_programs.add(program)
+        return program
+
+    def _note_miss(
+        self, program: TracedProgram, key: ProgramKey, call: FunctionCall, seconds: float
+    ) -> None:
+        spec = self.options.spec
+        if not self.options.share:  # pellucid's own functions
+            return
+        earlier = [each for each, program in self.programs.items() if not program.is_of_tool]
+        if earlier:
+            reasons = reasons_for(key, earlier, spec.debug_info(call).argument_names)
+        else:
+            reasons = reasons_for_function(None if is_by_tool.get() else spec.function)
+        miss = program.miss = Miss(
+            spec.name, reasons, capture(), seconds, entry_count=len(earlier) + 1
+        )
+        if config.explain_cache_misses.value and not miss.is_by_tool:
+            logger.warning("%s", misses.explanation(miss))
+        self.publish_miss(miss, key)
+
+    def publish_miss(self, miss: Miss, key: ProgramKey | None) -> None:
+        """Tell who listens why the function was traced or compiled; `key` is that of a new program."""
+        if not miss.is_by_tool:
+            misses.recent.append(miss)
+        if on.cache_looked:
+            spec = self.options.spec
+            publish(CacheLooked(spec.name, spec.function, False, miss, key))
+
+    def trace(self, call: FunctionCall) -> TracedProgram:
+        """Trace the function for a call's arguments."""
+        options, spec = self.options, self.options.spec
+        trees: list[Any] = []
+        # What refers to the call outlives it where tracing fails, and must not keep its arrays.
+        call = call._replace(leaves=[])
+
+        def flat(*leaves):
+            results, tree = flatten(spec.run(call, leaves))
+            check_results_are_values(f"`{spec.name}`", results)
+            trees.append(tree)
+            return results
+
+        debug = spec.debug_info(call, trees)
+        arguments = for_arguments(
+            options.in_shardings, spec.name, call, lambda: debug.argument_names
+        )
+        jaxpr, consts = stage(flat, typed_by(arguments, call.avals), debug)
+        if not options.share:
+            forget_sources(jaxpr)
+        results = for_results(options.out_shardings, spec.name, trees[0], jaxpr.out_avals)
+        jaxpr = jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars))
+        donated = spec.donated(call)
+        params = JitParams(
+            spec.name, ClosedJaxpr(jaxpr), (*[False] * len(consts), *donated) if any(donated) else (),
+            options.inline, options.keep_unused,
+            None if arguments is None else (*[None] * len(consts), *arguments), results,
+            options.compiler_options,
+        )  # fmt: skip
+        return TracedProgram(
+            params, consts, trees[0], call, debug, layouts(options.in_shardings, call.tree.children()[0], call.avals),
+            layouts(options.out_shardings, trees[0], jaxpr.out_avals),
+        )  # fmt: skip
+
+
+_users_programs: weakref.WeakSet[TracedProgram] = weakref.WeakSet()
+
+
+def users_programs() -> list[TracedProgram]:
+    """The programs of users' functions that are alive, in no order; their jitted forms may be gone."""
+    with _lock:
+        return list(_users_programs)

@@ -1,0 +1,93 @@
+"""What a jitted function is made of: its options, and a program for each kind of arguments."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
+
+from pellucid._machine.base import config
+from pellucid._machine.compilation.placement import ResolvedPlacement
+from pellucid._machine.ir import DebugInfo, Values
+from pellucid._machine.runtime.executable import Executable
+from pellucid._machine.tracing import FunctionCall, FunctionSpec, ValueProgram, code_of, type_of
+
+from .calls import JitParams
+from .jit_shardings import Layouts, Stated, with_constraints
+from .misses import Miss
+
+
+@dataclass(frozen=True, eq=False)
+class JitOptions:
+    """A function with what `jit` was told about it."""
+
+    spec: FunctionSpec
+    _: KW_ONLY
+    inline: bool = False
+    keep_unused: bool = False
+    device: Any = None
+    compiler_options: tuple[tuple[str, Any], ...] = ()
+    in_shardings: Stated | None = None
+    out_shardings: Stated | None = None
+    share: bool = True
+    """False for pellucid's own functions."""
+
+    def key(self) -> tuple[Any, ...]:
+        """The part of the cache key that depends on neither function nor arguments."""
+        spec = self.spec
+        return (
+            code_of(spec.function), spec.static_nums, spec.static_names, spec.donated_nums, spec.donated_names, self.inline,
+            self.keep_unused, self.device, self.compiler_options, self.in_shardings, self.out_shardings,
+        )  # fmt: skip
+
+
+@dataclass(eq=False, slots=True, weakref_slot=True)
+class TracedProgram:
+    """A traced function: its program, what it closes over, its executables by where they run."""
+
+    params: JitParams
+    consts: Values
+    out_tree: Any
+    call: FunctionCall
+    debug_info: DebugInfo
+    """Names of the call's arguments, which are worked out once."""
+    in_layouts: Layouts = None
+    out_layouts: Layouts = None
+    is_exact: bool = field(default_factory=lambda: config.exact_arithmetic.value)
+    """What the option `exact_arithmetic` was when it was traced."""
+    executables: dict[ResolvedPlacement, Executable] = field(default_factory=dict)
+    lock: threading.RLock = field(default_factory=threading.RLock)  # pyright: ignore[reportGeneralTypeIssues]
+    """Held while an executable is compiled: threads that need the same one wait for it."""
+    miss: Miss | None = None
+    nested: JitParams | None = None
+    in_shardings: Any = field(init=False)
+    values: ValueProgram = field(init=False)
+    """The program that is compiled."""
+
+    def __post_init__(self) -> None:
+        placements = self.params.in_shardings
+        self.in_shardings = None if placements is None else placements[len(self.consts) :]
+        self.values = ValueProgram(self.params.jaxpr.jaxpr, self.consts)
+
+    @property
+    def is_of_tool(self) -> bool:
+        """Whether only viewers have used it."""
+        return self.miss is not None and self.miss.is_by_tool
+
+    def params_of_call(self) -> JitParams:
+        """The params of a call from another program: there, placements are constraints inside."""
+        params = self.params
+        if params.in_shardings is None and params.out_shardings is None:
+            return params
+        if self.nested is None:
+            avals = [*map(type_of, self.consts), *self.call.avals]
+            program = with_constraints(
+                params.jaxpr.jaxpr, avals, params.in_shardings, params.out_shardings
+            )
+            self.nested = params._replace(jaxpr=program)
+        return self.nested
+
+    def argument_names(self) -> tuple[str, ...]:
+        """A name for each input of the compiled program."""
+        names = self.debug_info.argument_names
+        return (*["a reference from outside"] * len(self.values.closed_over), *names)
