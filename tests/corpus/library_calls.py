@@ -190,20 +190,6 @@ def _plain(library: Library, function: Any, operands: tuple[Any, ...]) -> Any:
     return library.jax.eval_shape(function, *_types(library, operands))
 
 
-def traced_by(
-    library: Library, function: Any, operands: tuple[Any, ...], traced: tuple[int, ...]
-) -> Any:
-    """Types of the results where the operands at `traced` are traced; the others are NumPy arrays."""
-
-    def of_traced(*values: Any) -> Any:
-        every = list(operands)
-        for i, value in zip(traced, values, strict=True):
-            every[i] = value
-        return function(*every)
-
-    return library.jax.eval_shape(of_traced, *_types(library, [operands[i] for i in traced]))
-
-
 def _strict(library: Library, function: Any, operands: tuple[Any, ...]) -> Any:
     with library.jax.numpy_dtype_promotion("strict"):
         return _plain(library, function, operands)
