@@ -476,6 +476,10 @@ def test_the_strip_between_two_stages_is_dragged(show: Show) -> None:
     after = left.bounding_box()
     assert after is not None
     assert after["width"] - before["width"] == pytest.approx(150, abs=12)
+    page.get_by_role("separator", name="Width of pane 1").press("ArrowLeft")
+    narrower = left.bounding_box()
+    assert narrower is not None
+    assert narrower["width"] == pytest.approx(after["width"] - 24, abs=2)
     # A stage stands beside the one that it was made from.
     page.get_by_label("Stage of pane 2").select_option("transpose")
     expect(page.get_by_label("Stage of pane 1").locator("option:checked")).to_have_text("linearize")

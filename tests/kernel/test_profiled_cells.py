@@ -1,6 +1,7 @@
 """`%%profile` changes neither whether a cell succeeds nor what it raises, and shows an error once."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ IMPORTS = "import pellucid as pl, pellucid.numpy as jnp, numpy as np\nfrom pellu
 STEP = "def step(x):\n    y = jnp.sin(x) * x\n    return (y @ y).sum()\n"
 """Begin of a cell that runs a function in several ways."""
 
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 CELLS = {
     "eager": ("", f"{STEP}step(jnp.ones(3))"),
     "jit": ("", f"{STEP}pl.jit(step)(jnp.ones(3))"),
@@ -68,6 +70,18 @@ def test_a_profiled_cell_ends_as_it_does_without(client: BlockingKernelClient, n
         if name == "begins a session" or (name == "ends a session" and ended[-1][0] == "error"):
             run(client, "_ = pl.profiler.stop()")
     assert ended[0] == ended[1] == ended[2]
+
+
+@pytest.mark.rotates
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_a_profiled_example_ends_as_it_does_without(
+    client: BlockingKernelClient, path: Path
+) -> None:
+    source = path.read_text(encoding="utf-8").partition('if __name__ == "__main__":')[0]
+    run(client, source)
+    assert outcome(client, "before = main(2)") == ("ok", None, 0)
+    assert outcome(client, "%%profile -r 1\nprofiled = main(2)") == ("ok", None, 0)
+    assert run(client, "print(before == profiled)")["stdout"].strip() == "True"
 
 
 def test_a_cell_that_cannot_run_twice_has_the_profile_of_its_first_run(

@@ -73,7 +73,9 @@ export class LinkedPanes {
       const gap = new CanvasPane('pl-gap', '', (context, width, height) =>
         this.paintGap(context, index, width, height),
       );
+      // Its curves say nothing that pointing at a line doesn't.
       gap.canvas.setAttribute('tabindex', '-1');
+      gap.canvas.setAttribute('aria-hidden', 'true');
       return gap;
     });
     this.gaps.forEach((gap, index) => this.letDivide(gap.element, index));
@@ -229,24 +231,37 @@ export class LinkedPanes {
 
   /** Lets the strip between two panes be dragged. */
   private letDivide(strip: HTMLElement, index: number): void {
-    strip.title = 'Drag to change the widths';
+    strip.title = 'Drag, or press the arrow keys, to change the widths';
+    strip.tabIndex = 0;
+    strip.setAttribute('role', 'separator');
+    strip.setAttribute('aria-orientation', 'vertical');
+    strip.setAttribute('aria-label', `Width of pane ${index + 1}`);
+    const setWidth = (widthOf: (start: number, width: number) => number): void => {
+      const [left, right] = [this.stages[index]!, this.stages[index + 1]!].map(
+        stage => this.columns[stage]!,
+      ) as [HTMLElement, HTMLElement];
+      const { left: start, width: before } = left.getBoundingClientRect();
+      const both = right.getBoundingClientRect().right - start - strip.offsetWidth;
+      const width = Math.max(LEAST_WIDTH, Math.min(both - LEAST_WIDTH, widthOf(start, before)));
+      left.style.flex = `${width} 1 0`;
+      right.style.flex = `${both - width} 1 0`;
+      this.drawGaps();
+    };
+    this.disposables.listen(strip, 'keydown', event => {
+      const step = event.key === 'ArrowLeft' ? -24 : event.key === 'ArrowRight' ? 24 : 0;
+      if (step !== 0) {
+        setWidth((_, width) => width + step);
+        event.preventDefault();
+      }
+    });
     this.disposables.listen(strip, 'pointerdown', event => {
       strip.setPointerCapture(event.pointerId);
       event.preventDefault();
     });
     this.disposables.listen(strip, 'pointermove', event => {
-      if (!strip.hasPointerCapture(event.pointerId)) {
-        return;
+      if (strip.hasPointerCapture(event.pointerId)) {
+        setWidth(start => event.clientX - start);
       }
-      const [left, right] = [this.stages[index]!, this.stages[index + 1]!].map(
-        stage => this.columns[stage]!,
-      ) as [HTMLElement, HTMLElement];
-      const start = left.getBoundingClientRect().left;
-      const both = right.getBoundingClientRect().right - start - strip.offsetWidth;
-      const width = Math.max(LEAST_WIDTH, Math.min(both - LEAST_WIDTH, event.clientX - start));
-      left.style.flex = `${width} 1 0`;
-      right.style.flex = `${both - width} 1 0`;
-      this.drawGaps();
     });
   }
 

@@ -1,0 +1,107 @@
+"""A watch, as "Stop at a value" sets it, changes neither whether programs succeed nor what they give."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid import lax
+from pellucid_kernel.debug.breakpoints import Breakpoints
+from pellucid_kernel.debug.debug_session import DebugSession
+from pellucid_kernel.debug.stops import Stop, Stops
+
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.py"))
+WATCHES = ["isnan", "isinf", "x.ndim > 9", "abs(x).max() > 0.5", "no_such_name > x"]
+
+
+@contextlib.contextmanager
+def watching(text: str) -> Iterator[list[str]]:
+    """Programs stop at values of which `text` holds, and go on at once; gives the reasons for which they stopped."""
+    reasons = []
+
+    def publish(stop: Stop, reason: str | None) -> None:
+        if reason is not None:
+            reasons.append(stop.session.reason)
+            stop.go("continue", DebugSession.run)
+
+    breakpoints = Breakpoints()
+    breakpoints.watched = text
+    said: list[str] = []
+    stops = Stops(breakpoints, publish, said.append, said.append)
+    stops.update()
+    try:
+        yield reasons
+    finally:
+        stops.end()
+
+
+def outcome(run) -> tuple[str, list[np.ndarray]]:
+    """The name of what a call raises, or its results."""
+    try:
+        return "", [np.asarray(x) for x in pl.tree.leaves(run())]
+    except Exception as error:
+        return type(error).__name__, []
+
+
+def step(x):
+    y = jnp.log(x) * x
+    return lax.scan(lambda c, v: (c + jnp.sqrt(v), v / c), 0.0, y)[0] + y.sum()
+
+
+def failing(x):
+    pl.pure_callback(lambda x: 1 / 0, pl.ShapeDtypeStruct((), "float32"), x.sum())
+    return pl.pure_callback(lambda x: 1 / 0, pl.ShapeDtypeStruct((), "float32"), x.sum())
+
+
+X = np.array([[1.5, -2.0, 0.0], [3.0, 4.0, 5.0]], np.float32)
+WAYS = {
+    "eager": lambda f: lambda: [f(x) for x in X],
+    "jit": lambda f: lambda: [pl.jit(f)(x) for x in X],
+    "grad": lambda f: lambda: [pl.grad(f)(x) for x in X],
+    "jit of grad": lambda f: lambda: [pl.jit(pl.grad(f))(x) for x in X],
+    "vmap": lambda f: lambda: pl.vmap(f)(X),
+    "jit of vmap of grad": lambda f: lambda: pl.jit(pl.vmap(pl.grad(f)))(X),
+    "debug_nans": lambda f: lambda: _with_nans(f),
+}
+
+
+def _with_nans(f):
+    with pl.debug_nans(True):
+        return [pl.jit(f)(x) for x in X]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("watch", WATCHES)
+@pytest.mark.parametrize("function", [step, failing], ids=["step", "failing"])
+def test_a_watched_call_ends_as_it_does_without(function, watch: str, way: str) -> None:
+    run = WAYS[way](function)
+    before = outcome(run)
+    with watching(watch) as reasons:
+        watched = outcome(run)
+    assert watched[0] == before[0]
+    for ours, theirs in zip(watched[1], before[1], strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    if function is step and way == "jit":
+        assert any(reasons) == (watch not in WATCHES[2::2])
+
+
+@pytest.mark.parametrize("watch", ["isnan", "x.ndim > 9"])
+@pytest.mark.rotates
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_a_watched_example_gives_its_losses(path: Path, watch: str, capsys) -> None:
+    def losses():
+        program = {"__name__": "example"}
+        exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), program)
+        return program["main"](2)
+
+    before = losses()
+    with watching(watch) as reasons:
+        watched = losses()
+    assert watched == before
+    assert not any(reasons)
