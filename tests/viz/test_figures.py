@@ -97,6 +97,20 @@ def test_names_in_static_html_are_texts():
     assert "<b>" not in bundle["text/html"].replace("&lt;b&gt;", "")
 
 
+@pytest.mark.parametrize("view", ["compiled", "lens", "memory", "program", "sharding"])
+def test_names_of_functions_are_texts(view):
+    def f(x):
+        return x + 1
+
+    f.__name__ = f.__qualname__ = "<i>f</i>"
+    f = pl.jit(f)
+    x = f(np.float32(1))
+    figure = getattr(pl.viz, view)(f)(x)
+    html = figure.bundle()["text/html"]
+    assert "&lt;i&gt;f" in html or "\\u003ci\\u003ef" in html
+    assert "<i>f" not in html
+
+
 def test_a_figure_is_saved_as_a_page(tmp_path):
     path = pl.viz.program(f)(X).save(tmp_path / "page.html")
     assert path.read_text().startswith("<!DOCTYPE html>")

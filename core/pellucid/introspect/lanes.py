@@ -116,6 +116,8 @@ def lane_index(
 
     >>> lane_index([Batch(3, 1, 0)], [2], 2)
     (slice(None, None, None), 2)
+    >>> lane_index([Batch(3, 0, 0)], [2], 1, n_leading=1)
+    (slice(None, None, None), 2)
     """
     index: list[Any] = [slice(None)] * (n_leading + ndim)
     for _, dim, depth in batches:

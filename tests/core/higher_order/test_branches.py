@@ -37,6 +37,12 @@ def test_results_that_nobody_uses_are_dropped():
     assert "stablehlo.sine" not in text
 
 
+def test_what_an_element_of_a_batch_does_not_choose_has_no_derivative():
+    root = vmap(lambda x: lax.cond(x > 0, lax.sqrt, lambda x: 2 * x, x))
+    gradient = grad(lambda x: root(x).sum())(np.float32([0, 4, -1]))
+    np.testing.assert_array_equal(gradient, [2, 0.25, 2])  # sqrt's would be inf and NaN
+
+
 def test_indices_out_of_range_are_moved_into_it():
     branches = [lambda: 0, lambda: 1, lambda: 2]
     assert [int(lax.switch(i, branches)) for i in (-5, 0, 2, 9)] == [0, 0, 2, 2]

@@ -400,6 +400,15 @@ def test_each_device_calls_back(mesh):
     np.testing.assert_array_equal(pl.jit(f)(X), -X)
 
 
+def test_positions_that_attain_an_extreme_share_its_derivative():
+    x, t = np.float32([2, 5, 5, 1]), np.float32([1, 2, 4, 8])
+    tangent = lambda x, t: pl.jvp(lambda x: lax.pmax(x, "i"), (x,), (t,))[1]
+    np.testing.assert_array_equal(pl.vmap(tangent, axis_name="i")(x, t), [3, 3, 3, 3])
+    mesh = Mesh(np.array(pl.devices()[:4]), ("i",))
+    on_devices = shard_map(tangent, mesh=mesh, in_specs=P("i"), out_specs=P())
+    np.testing.assert_array_equal(on_devices(x, t), [3])
+
+
 # Axes of one device -------------------------------------------------------------------------------------
 
 
