@@ -6,6 +6,7 @@ import functools
 from typing import Any, NamedTuple
 
 from pellucid._machine.base.errors import ArgumentTypeError
+from pellucid._machine.base.functional import wrapping
 from pellucid._machine.base.typing import Function
 from pellucid._machine.higher_order.calls import ProgramCall
 from pellucid._machine.ir.facets import Shown
@@ -72,7 +73,7 @@ def xla_metadata_call(f: Function | None = None, **meta: str) -> Any:
         return functools.partial(xla_metadata_call, **meta)
     function, metadata = f, tuple(sorted(meta.items()))
 
-    @functools.wraps(f)
+    @wrapping(f)
     def call(*args: Any, **kwargs: Any) -> Any:
         leaves, tree = flatten((args, kwargs))
         out_tree: Any = None

@@ -1,6 +1,7 @@
 """Jitted functions as objects: copies and pickles."""
 
 import copy
+import functools
 import pickle
 
 import pytest
@@ -51,3 +52,25 @@ def test_names_of_arguments_that_have_none_are_refused():
             with pytest.raises(ArgumentValueError, match="by position only"):
                 pl.jit(f, **{option: name})
     assert pl.jit(f, static_argnames="b")(1, b="text") == 1
+
+
+class Odd:
+    """An object that is called, with attributes that a function can't have."""
+
+    __name__ = __annotations__ = __type_params__ = property(lambda self: 3)
+
+    def __call__(self, x, n=2):
+        return n * x
+
+
+@pytest.mark.parametrize(
+    "transformation",
+    [
+        pl.jit, functools.partial(pl.jit, static_argnums=1), pl.vmap, pl.grad, pl.value_and_grad, pl.jacfwd, pl.checkpoint,
+        pl.custom_jvp, pl.numpy.vectorize, pl.make_jaxpr, functools.partial(pl.lax.composite, name="a.b"),
+    ],
+)  # fmt: skip
+def test_objects_with_attributes_of_other_types_are_transformed(transformation):
+    function = transformation(Odd())
+    if transformation is not pl.custom_jvp:
+        function(pl.numpy.ones(1) if transformation is pl.vmap else 1.0)

@@ -55,11 +55,12 @@ def renamed(function: F, name: str, module: str | None = None) -> F:
     return copy
 
 
-_NAMES = ("__name__", "__qualname__")
+_TYPES = {"__name__": str, "__qualname__": str, "__annotations__": dict, "__type_params__": tuple}
+"""What Python takes for these attributes of a function."""
 
 
 def wrapping(function: Any, *, updated: Sequence[str] = ("__dict__",)) -> Callable[[F], F]:
-    """`functools.wraps(function)` without names of `function` that are no strings, as objects that are called may have.
+    """`functools.wraps(function)` without what a function can't have: objects that are called may have names that are no strings.
 
     >>> class Scaling:
     ...     __name__ = None
@@ -71,7 +72,7 @@ def wrapping(function: Any, *, updated: Sequence[str] = ("__dict__",)) -> Callab
     assigned = [
         name
         for name in functools.WRAPPER_ASSIGNMENTS
-        if name not in _NAMES or isinstance(getattr(function, name, None), str)
+        if name not in _TYPES or isinstance(getattr(function, name, None), _TYPES[name])
     ]
     return functools.wraps(function, assigned, updated)  # pyright: ignore[reportReturnType]
 

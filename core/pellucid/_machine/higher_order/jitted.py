@@ -19,6 +19,7 @@ from pellucid._machine.base import (
     NonFiniteError,
     clearing,
     strict_zip,
+    wrapping,
 )
 from pellucid._machine.base.late import late
 from pellucid._machine.compilation import interception
@@ -301,8 +302,7 @@ def callable_of(jitted: Jitted, fun: Function) -> Any:
         call = wrapped(call, spec, spec.donated_nums)
     else:
         call.made_by = jitted.call_of_jit
-    functools.update_wrapper(call, fun)
-    return with_stages(call, jitted)
+    return with_stages(wrapping(fun)(call), jitted)
 
 
 def _bare_callable(jitted: Jitted) -> Any:

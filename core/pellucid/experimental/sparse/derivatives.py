@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pellucid import numpy as jnp
 from pellucid._machine.base import public_functions
 from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from pellucid._machine.base.functional import wrapping
 from pellucid._machine.base.tree import tree_flatten, tree_leaves
 from pellucid._machine.transforms import gradient, jacobians
 from pellucid._machine.transforms.arguments import check_callable
@@ -39,7 +39,7 @@ def _stored(
     numbers = tuple([i % len(args) for i in numbers])
     leaves, tree = tree_flatten([args[i] for i in numbers], is_leaf=_is_sparse)
 
-    @functools.wraps(fun)
+    @wrapping(fun)
     def of_data(*data: Any) -> Any:
         arrays = [_with_data(x, d) for x, d in zip(leaves, data, strict=True)]
         every = [*args]
@@ -75,7 +75,7 @@ def value_and_grad(
     """
     check_callable(fun, "sparse.value_and_grad")
 
-    @functools.wraps(fun)
+    @wrapping(fun)
     def value_and_gradient(*args: Any, **kwds: Any) -> Any:
         of_data, data, leaves, rebuilt = _stored("value_and_grad", fun, argnums, args, kwds)
         every = tuple(range(len(data)))
@@ -94,7 +94,7 @@ def grad(fun: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, **kwa
     """
     with_value = value_and_grad(fun, argnums, has_aux, **kwargs)
 
-    @functools.wraps(fun)
+    @wrapping(fun)
     def gradient_of(*args: Any, **kwds: Any) -> Any:
         value, slope = with_value(*args, **kwds)
         return (slope, value[1]) if has_aux else slope
@@ -127,7 +127,7 @@ def _jacobian_of(
 ) -> Any:
     check_callable(fun, f"sparse.{name}")
 
-    @functools.wraps(fun)
+    @wrapping(fun)
     def jacobian_of(*args: Any, **kwds: Any) -> Any:
         of_data, data, leaves, rebuilt = _stored(name, fun, argnums, args, kwds)
         trees: list[Any] = []
