@@ -24,7 +24,7 @@ PACKAGES = (
     "viz/pellucid_viz",
     "profiler/pellucid_profiler",
 )
-PICTURE = re.compile(r"^!\[.*\]\(\.\./gallery/.*\)\n+", re.MULTILINE)
+PICTURE = re.compile(r"\n*!\[.*\]\(\.\./gallery/.*\)\n")
 CELL = re.compile(r"^```python\n(?:(?!^```$).)*^>>> figure = .*?^```\n", re.MULTILINE | re.DOTALL)
 FRAME = """
 ```{{raw}} html
@@ -80,9 +80,10 @@ def write_figures(pages: Path, folder: Path) -> list[Path]:
 
 
 def with_figure(name: str, text: str) -> str:
-    """The Markdown of a page called `name` with its figure behind the cell that makes it, in place of the first picture."""
+    """The Markdown of a page called `name` with its figure behind the cell that makes it, in place of a picture there."""
     cell = CELL.search(text)
     if cell is None:
         return text
-    rest = PICTURE.sub("", text[cell.end() :], count=1)
+    picture = PICTURE.match(text, cell.end())
+    rest = text[cell.end() if picture is None else picture.end() :]
     return text[: cell.end()] + FRAME.format(name=name) + rest

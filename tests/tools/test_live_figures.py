@@ -44,6 +44,8 @@ def test_the_figure_takes_the_place_of_the_picture() -> None:
     assert "a_program.png" not in text
     assert "an_error.png" in text
     assert live_figures.with_figure("view", "# No figure\n") == "# No figure\n"
+    words_between = PAGE.replace("![A picture]", "Words.\n\n![A picture]")
+    assert "a_program.png" in live_figures.with_figure("view", words_between)
 
 
 def test_every_view_has_its_figure() -> None:
