@@ -18,6 +18,7 @@ from pellucid._machine.base import (
     structure_differences,
     wrapping,
 )
+from pellucid._machine.base.narrowing import is_list_or_tuple
 from pellucid._machine.ir import Mask, Operands, ShapedArray, Values, narrowed
 from pellucid._machine.tracing import (
     FunctionSpec,
@@ -88,7 +89,7 @@ def checked_leaves(
     `are_any_objects` marks leaves that may be no arrays, and then stay as they are. Raises ArgumentTypeError that names
     the others that are no arrays, as leaves of the arguments of `function`.
     """
-    checked = []
+    checked: Values = []
     are_any_objects = are_any_objects or [False] * len(leaves)
     for x, may_be_any in strict_zip(leaves, are_any_objects):
         if type(x) not in ARRAY_TYPES:
@@ -151,8 +152,8 @@ def described(x: Any) -> str:
 
 def with_aux(result: Any, function: Function, caller: str) -> tuple[Any, Any]:
     """The result of a function that gives (result, auxiliary data), taken apart."""
-    if not isinstance(result, (tuple, list)) or len(result) != 2:
-        length = f" of length {len(result)}" if isinstance(result, (tuple, list)) else ""
+    if not is_list_or_tuple(result) or len(result) != 2:
+        length = f" of length {len(result)}" if is_list_or_tuple(result) else ""
         raise ArgumentTypeError(
             f"{caller} with has_aux=True needs a function that returns a pair (result, aux).",
             got=f"`{name_of(function)}` returned {type(result).__name__}{length}",

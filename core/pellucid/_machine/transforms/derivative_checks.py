@@ -147,12 +147,12 @@ def _check_orders(check: _Check, order: int, last: int, modes: Sequence[str], wh
             _check_orders(next_check, order + 1, last, modes, derivative)
 
 
-def _linearized(f: Function, primals, tangents) -> tuple[Any, Any]:
+def _linearized(f: Function, primals: Operands, tangents: Operands) -> tuple[Any, Any]:
     value, push = linearize(f, *primals)
     return value, push(*tangents)
 
 
-def _pushed_forward(check: _Check, push: Function, *operands):
+def _pushed_forward(check: _Check, push: Function, *operands: Any) -> Any:
     """Results and tangents, for operands that are as many primals as tangents."""
     n = len(check.moving)
     return check.pushed_forward(push, operands[:n], operands[n:])
@@ -172,7 +172,7 @@ class _Settings(NamedTuple):
         return expected.size * (atol + rtol * np.abs(expected))
 
 
-def _tolerance(tolerance: Tolerance, dtype) -> float:
+def _tolerance(tolerance: Tolerance, dtype: Any) -> float:
     if tolerance is not None and not isinstance(tolerance, Mapping):
         return tolerance
     by_name = {np.dtype(key).name: value for key, value in (tolerance or {}).items()}
@@ -233,7 +233,7 @@ class _Check:
 
     def differences(self, direction: Operands) -> list[np.ndarray]:
         """How the results change along `direction`, by central differences."""
-        epsilons = [float(dtypes.finfo(type_of(x).dtype).eps) for x in self.moving]
+        epsilons = [_eps(type_of(x).dtype) for x in self.moving]
         step = self.settings.eps or min(epsilons, default=1.0) ** (1 / 3)
         ahead, behind = (
             [
@@ -271,7 +271,7 @@ class _Check:
         cotangents = _random_like(values, 1)
         pulled_back = pull(cotangents)
         dtypes_of = [type_of(x).dtype for x in self.moving]
-        narrowest = max(dtypes_of, key=lambda d: dtypes.finfo(d).eps, default=np.float64)
+        narrowest = max(dtypes_of, key=_eps, default=np.float64)
 
         def disagreements(direction: Operands) -> list[str]:
             expected = _product(self.differences(direction), cotangents)
@@ -310,9 +310,9 @@ class _Check:
 
     def disagreement(
         self,
-        actual,
-        expected,
-        dtype=None,
+        actual: Any,
+        expected: Any,
+        dtype: Any = None,
         words: tuple[str, str] = ("the derivative is", "central differences give"),
     ) -> str | None:
         """Where `actual` is furthest from `expected`, if that is further than allowed."""
@@ -337,34 +337,38 @@ class _Check:
 # Leaves -------------------------------------------------------------------------------------------------
 
 
-def _moves(x) -> bool:
+def _eps(dtype: Any) -> float:
+    return float(dtypes.finfo(dtype).eps)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]  # of two libraries
+
+
+def _moves(x: Any) -> bool:
     """Whether `x` has a tangent."""
     return dtypes.is_inexact(type_of(x).dtype)
 
 
-def _no_tangent(x) -> np.ndarray:
+def _no_tangent(x: Any) -> np.ndarray:
     return np.zeros(np.shape(x), dtypes.float0)
 
 
-def _wide(x) -> np.ndarray:
+def _wide(x: Any) -> np.ndarray:
     """`x` in double precision."""
     kind = np.complex128 if np.dtype(type_of(x).dtype).kind == "c" else np.float64
     return np.asarray(x).astype(kind)
 
 
-def _like(x, value: np.ndarray):
+def _like(x: Any, value: np.ndarray) -> Any:
     """`value` as the kind of thing that `x` is: a number, or an array of its dtype."""
     return value.item() if isinstance(x, (float, complex)) else value.astype(type_of(x).dtype)
 
 
-def _moved(step: float, x, direction):
+def _moved(step: float, x: Any, direction: Any) -> Any:
     return _like(x, np.asarray(_wide(x) + step * _wide(direction)))
 
 
 def _random_like(leaves: Operands, seed: int) -> Values:
     rng = np.random.default_rng(seed)
 
-    def draw(x):
+    def draw(x: Any) -> Any:
         value = np.asarray(rng.standard_normal(np.shape(x)))
         if np.dtype(type_of(x).dtype).kind == "c":
             value = value + 1j * rng.standard_normal(np.shape(x))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from pellucid._machine.base import Function, Names
+from pellucid._machine.base.narrowing import is_list, is_tuple
 from pellucid._machine.ir import (
     Avals,
     ClosedJaxpr,
@@ -50,12 +51,16 @@ def remembered(jaxpr: Jaxpr, key: tuple[Any, ...], derive: Callable[[], D]) -> D
         batched = jaxpr if "lanes" in jaxpr.memo else jaxpr.memo.get("batched")
         if batched is not None:
             fields: Any = derived
-            for program in fields if isinstance(fields, tuple) else ():
+            for program in fields if is_tuple(fields) else ():
                 if isinstance(program, ClosedJaxpr):
                     program.jaxpr.memo["batched"] = batched
         if not any(isinstance(c, Tracer) for c in derived.consts):
             jaxpr.memo[key] = derived
     return derived
+
+
+def _without_list(setting: Any) -> Any:
+    return tuple(setting) if is_list(setting) and type(setting) is list else setting
 
 
 def derivation(name: str) -> Callable[[F], F]:
@@ -64,7 +69,7 @@ def derivation(name: str) -> Callable[[F], F]:
     def decorate(derive: F) -> F:
         @functools.wraps(derive)
         def derived(jaxpr: Jaxpr, *settings: Any, **keywords: Any) -> Any:
-            listless = [tuple(s) if type(s) is list else s for s in settings]
+            listless = [_without_list(s) for s in settings]
             key = (name, *listless, *keywords.items())
             return remembered(jaxpr, key, lambda: derive(jaxpr, *settings, **keywords))
 

@@ -113,7 +113,11 @@ class ChosenArguments:
         """
         fun = flat.fun
         leaves, tree = flat_arguments(self.of(fun, args), flat.caller, fun, args, flat.kwargs)
-        flat.arguments_of = lambda xs: self.put(args, tree.unflatten(xs))
+
+        def arguments_of(xs: Values) -> Any:
+            return self.put(args, tree.unflatten(xs))
+
+        flat.arguments_of = arguments_of
         avals = types_of(leaves)
         for i in leaves_outside(tree):
             check(avals[i], lambda i=i: self.path_of_leaf(fun, args, i))
@@ -227,7 +231,7 @@ def _one_like(value: Any, aval: Any) -> Any:
 class _ScalarFunction(FlatFunction):
     """A function whose result must be one scalar."""
 
-    def leaves_of(self, result):
+    def leaves_of(self, result: Any) -> Values:
         return [scalar_result(result, self.caller, self.fun)]
 
 
@@ -325,7 +329,7 @@ class VJP:
 
     def _residuals(self) -> Values:
         leaves = flatten(self.args_res, lambda x: isinstance(x, NotNeeded))[0]
-        needed = sorted({*self.sources} - {None})  # pyright: ignore[reportArgumentType]
+        needed = sorted({i for i in self.sources if i is not None})
         missing = [i for i in needed if i >= len(leaves) or isinstance(leaves[i], NotNeeded)]
         if missing or len(leaves) != self.in_tree.num_leaves:
             paths = leaf_paths(self.in_tree)
@@ -382,7 +386,7 @@ class VJP:
 register_pytree_node(
     VJP,
     lambda vjp: ((vjp.args_res, vjp.opaque_residuals), (vjp.derivative, vjp.sources)),
-    lambda data, children: VJP(*data, *children),  # pyright: ignore[reportGeneralTypeIssues]
+    lambda data, children: VJP(*data, *children),  # pyright: ignore[reportGeneralTypeIssues, reportUnknownArgumentType]
 )
 
 
@@ -425,7 +429,7 @@ def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Avals, name: st
         expected = out_aval.tangent()
         aval = ct.aval if type(ct) is Zero else type_of(ct)
         if aval.shape != expected.shape or expected.dtype not in (aval.dtype, dtypes.float0):  # pyright: ignore[reportAttributeAccessIssue]
-            path = argument_paths(lambda result: result, (unflatten_apart(out_tree, leaves),))[i]
+            path = argument_paths(_as_result, (unflatten_apart(out_tree, leaves),))[i]
             raise ArgumentValueError(
                 f"a cotangent doesn't have the type of the result of `{name}`.",
                 got=f"{path}: got {aval.text()}, expected {expected.text()}, the result is {out_aval.text()}",
@@ -436,7 +440,11 @@ def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Avals, name: st
     return leaves
 
 
-def _check_addends(aval, unreduced: Iterable[Any], path: str, name: str) -> None:
+def _as_result(result: Any) -> Any:
+    return result
+
+
+def _check_addends(aval: Any, unreduced: Iterable[Any], path: str, name: str) -> None:
     """Raise ArgumentValueError if a cotangent of `aval`, `unreduced` over some axes, would count once per position.
 
     In `shard_map` each position has its own cotangent of a reduced value, and their sum is the cotangent.
@@ -474,7 +482,7 @@ def linear_transpose(fun: Function, *primals: Any, reduce_axes: Sequence[Any] = 
     avals = shaped_leaves(leaves, "linear_transpose", fun, primals)
     trees: list[Any] = []
 
-    def flat(*xs):
+    def flat(*xs: Any) -> Values:
         results, out_tree = result_leaves(fun(*in_tree.unflatten(xs)), "linear_transpose", fun)
         trees.append(out_tree)
         return results

@@ -21,7 +21,7 @@ from pellucid._machine.primitives import (
 )
 from pellucid._machine.primitives.conversion import converted
 from pellucid._machine.tracing import type_of, use_transformation
-from pellucid._machine.xla import unflatten_tangents
+from pellucid._machine.xla import PyTreeDef, unflatten_tangents
 
 from .arguments import (
     FlatFunction,
@@ -60,7 +60,7 @@ def jacfwd(
         leaves, avals, tree = chosen.flat_call(call, args, check)
         n_aux = 0
 
-        def push(*tangents):
+        def push(*tangents: Any) -> Values:
             nonlocal n_aux
             results, out_tangents, aux = jvp_flat(call, leaves, tangents)
             n_aux = len(aux)
@@ -128,7 +128,7 @@ def jacrev(
         for aval in out_avals:
             check_real_output(aval, "jacrev", holomorphic)
 
-        def pull(*cotangents):
+        def pull(*cotangents: Any) -> Values:
             with use_transformation("transpose"):
                 return [*map(instantiate, program.pulled_back(cotangents, are_unit_vectors=True))]
 
@@ -149,7 +149,11 @@ def jacrev(
 
 
 def _jacobian(
-    call: FlatFunction, chosen: ChosenArguments, tree, rows: Iterable[Iterable[Any]], aux: Values
+    call: FlatFunction,
+    chosen: ChosenArguments,
+    tree: PyTreeDef,
+    rows: Iterable[Iterable[Any]],
+    aux: Values,
 ) -> Any:
     """The tree of blocks, from those for each result, with the auxiliary data if there are any."""
     blocks = [chosen.unwrapped(unflatten_tangents(tree, row)) for row in rows]
@@ -178,7 +182,7 @@ def hessian(
     )
 
 
-def _as_entries(part, aval, shape: Shape):
+def _as_entries(part: Any, aval: Any, shape: Shape) -> Any:
     """Part of a Jacobian in its `shape`, with the dtype and weak type of `aval`; of complex entries the real part."""
     if aval.dtype.kind != "c" and type_of(part).dtype.kind == "c":
         part = real(part)

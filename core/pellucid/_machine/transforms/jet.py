@@ -4,15 +4,25 @@ A rule maps the Taylor coefficients of the operands to those of the result by th
 Evaluating Derivatives (2nd ed.), table 13.2. What has no recurrence is differentiated by nested forward mode.
 """
 
+# Tracers and their traces share attributes with private names.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pellucid._machine.base import ArgumentTypeError, ArgumentValueError, Function, strict_zip
+from pellucid._machine.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    Function,
+    Unary,
+    strict_zip,
+)
+from pellucid._machine.base.narrowing import is_list_or_tuple
 from pellucid._machine.ir import Operands, Primitive, Values, Zero, called
 from pellucid._machine.primitives import constant_like, instantiate, zero_of
 from pellucid._machine.primitives.arithmetic import (
@@ -107,7 +117,7 @@ def jet(
     return tree.unflatten([y[0] for y in curves]), tree.unflatten(derivatives)
 
 
-def _checked_order(primals, series) -> int:
+def _checked_order(primals: Operands, series: Any) -> int:
     """The common length of all series."""
     check_by_argument("jet", primals=primals, series=series)
     if len(primals) != len(series):
@@ -116,7 +126,7 @@ def _checked_order(primals, series) -> int:
             got=f"{len(primals)} primals, {len(series)} series",
         )
     for i, (x, terms) in enumerate(strict_zip(primals, series)):
-        if not isinstance(terms, (tuple, list)):
+        if not is_list_or_tuple(terms):
             raise ArgumentTypeError(
                 "jet needs each series as a tuple or list of derivatives.",
                 got=f"series[{i}]: {type(terms).__name__}",
@@ -170,7 +180,7 @@ class JetTrace(Trace):
             return x.coefficients
         return [x, *[None] * self.order]
 
-    def interpret(self, primitive, operands, params):
+    def interpret(self, primitive: Primitive, operands: Operands, params: Any) -> Values:
         curves = [self.coefficients(x) for x in operands]
         if all(c is None for curve in curves for c in curve[1:]):
             with use_trace(self.parent):
@@ -193,7 +203,7 @@ class JetTrace(Trace):
                 )
         return [JetTracer(self, curve) for curve in results]
 
-    def custom_call(self, call, operands):
+    def custom_call(self, call: Any, operands: Operands) -> Values:
         if not call.has_forward_mode:  # so the function itself is differentiated
             return call.function(*operands)
         curves = [self.coefficients(x) for x in operands]
@@ -205,31 +215,31 @@ class JetTrace(Trace):
 # Algebra with zeros -------------------------------------------------------------------------------------
 
 
-def _tangent(curve: Coefficients, k: int):
+def _tangent(curve: Coefficients, k: int) -> Any:
     return zero_of(curve[0]) if curve[k] is None else curve[k]
 
 
-def _scaled(x, factor: float):
+def _scaled(x: Any, factor: float) -> Any:
     return x if x is None or factor == 1.0 else mul(x, constant_like(x, factor))
 
 
-def _times(x, y):
+def _times(x: Any, y: Any) -> Any:
     return None if x is None or y is None else mul(x, y)
 
 
-def _plus(x, y):
+def _plus(x: Any, y: Any) -> Any:
     return y if x is None else x if y is None else add(x, y)
 
 
-def _minus(x, y):
+def _minus(x: Any, y: Any) -> Any:
     return x if y is None else neg(y) if x is None else sub(x, y)
 
 
-def _sum(terms):
+def _sum(terms: Iterable[Any]) -> Any:
     return functools.reduce(_plus, terms, None)
 
 
-def _product(x: Coefficients, y: Coefficients, k: int):
+def _product(x: Coefficients, y: Coefficients, k: int) -> Any:
     """The coefficient of t^k of a product."""
     return _sum(_times(x[i], y[k - i]) for i in range(k + 1))
 
@@ -238,7 +248,7 @@ def _products(x: Coefficients, y: Coefficients) -> Coefficients:
     return [_product(x, y, k) for k in range(len(x))]
 
 
-def _integral(x: Coefficients, slope: Coefficients, k: int):
+def _integral(x: Coefficients, slope: Coefficients, k: int) -> Any:
     """The coefficient of t^k of z, where z' = `slope` x'; it takes those of `slope` below t^k."""
     return _scaled(_sum(_scaled(_times(x[i], slope[k - i]), i) for i in range(1, k + 1)), 1.0 / k)
 
@@ -246,7 +256,7 @@ def _integral(x: Coefficients, slope: Coefficients, k: int):
 # Rules ----------------------------------------------------------------------------------------------------
 
 
-def _multilinear(primitive: Primitive, curves: list[Coefficients], params) -> Coefficients:
+def _multilinear(primitive: Primitive, curves: list[Coefficients], params: Any) -> Coefficients:
     """The k-th coefficient is the sum of all products of coefficients whose orders add up to k."""
     total = len(curves[0])
     passive = primitive.traits.passive_operands(len(curves))
@@ -266,11 +276,11 @@ def _quotient(x: Coefficients, y: Coefficients) -> Coefficients:
     return z
 
 
-def _over(x, y):
+def _over(x: Any, y: Any) -> Any:
     return None if x is None else div(x, y)
 
 
-def _integer_power(params, x: Coefficients) -> Coefficients:
+def _integer_power(params: Any, x: Coefficients) -> Coefficients:
     n = abs(params.y)
     one = [add(mul(x[0], constant_like(x[0], 0)), constant_like(x[0], 1)), *[None] * (len(x) - 1)]
     power: Coefficients | None = None
@@ -290,7 +300,8 @@ def _unary(primitive: Primitive, coefficient: Function) -> Function:
     """
 
     def rule(params: Any, x: Coefficients) -> Coefficients:
-        z, slope = [bind1(primitive, x[0], params=params)], []
+        z: Coefficients = [bind1(primitive, x[0], params=params)]
+        slope: Coefficients = []
         for k in range(1, len(x)):
             z.append(coefficient(x, z, slope, k))
         return z
@@ -298,17 +309,17 @@ def _unary(primitive: Primitive, coefficient: Function) -> Function:
     return rule
 
 
-def _of_logarithm(x: Coefficients, z: Coefficients, _, k: int):
+def _of_logarithm(x: Coefficients, z: Coefficients, _: Any, k: int) -> Any:
     lower = _scaled(_sum(_scaled(_times(z[i], x[k - i]), i) for i in range(1, k)), 1.0 / k)
     return _over(_minus(x[k], lower), x[0])
 
 
-def _of_square_root(x: Coefficients, z: Coefficients, _, k: int):
+def _of_square_root(x: Coefficients, z: Coefficients, _: Any, k: int) -> Any:
     rest = _minus(x[k], _sum(_times(z[i], z[k - i]) for i in range(1, k)))
     return _over(rest, _scaled(z[0], 2))
 
 
-def _by_slope(slope_of: Function) -> Function:
+def _by_slope(slope_of: Callable[[Coefficients, Coefficients, int], Any]) -> Function:
     """The coefficients of z, where `slope_of(x, z, k)` gives those of dz/dx from the coefficients of z up to t^k."""
 
     def coefficient(x: Coefficients, z: Coefficients, slope: Coefficients, k: int) -> Any:
@@ -318,9 +329,17 @@ def _by_slope(slope_of: Function) -> Function:
     return coefficient
 
 
-def _wave(first: Function, sign: float) -> Function:
+def _wave(first: Unary, sign: float) -> Function:
     """The coefficients of z, whose first derivative is `first` and whose second one is `sign` z."""
     return _by_slope(lambda x, z, k: _scaled(_integral(x, z, k), sign) if k else first(x[0]))
+
+
+def _of_quotient(_: Any, x: Coefficients, y: Coefficients) -> Coefficients:
+    return _quotient(x, y)
+
+
+def _of_square(_: Any, x: Coefficients) -> Coefficients:
+    return _products(x, x)
 
 
 _UNARY: dict[Primitive, Function] = {
@@ -339,15 +358,15 @@ _UNARY: dict[Primitive, Function] = {
 
 
 _RULES: dict[Primitive, Function] = {
-    div_p: lambda params, x, y: _quotient(x, y),
-    square_p: lambda params, x: _products(x, x),
+    div_p: _of_quotient,
+    square_p: _of_square,
     integer_pow_p: _integer_power,
     **{primitive: _unary(primitive, coefficient) for primitive, coefficient in _UNARY.items()},
 }
 """`rule(params, *curves)` of primitives that aren't linear; `Traits.linear` decides for those that are."""
 
 
-def _linear(primitive: Primitive, curves: list[Coefficients], params) -> list[Coefficients]:
+def _linear(primitive: Primitive, curves: list[Coefficients], params: Any) -> list[Coefficients]:
     """Of a primitive linear in what varies, each coefficient is a tangent."""
     primals = tuple([c[0] for c in curves])
     results: list[Coefficients] = [[y] for y in context.trace.interpret(primitive, primals, params)]

@@ -1,10 +1,20 @@
 """Forward mode: values together with their tangents."""
 
+# Tracers and their traces share attributes with private names.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from typing import Any
 
-from pellucid._machine.base import ArgumentTypeError, DtypeError, Function, ShapeError, strict_zip
+from pellucid._machine.base import (
+    ArgumentTypeError,
+    ConcretizationTypeError,
+    DtypeError,
+    Function,
+    ShapeError,
+    strict_zip,
+)
 from pellucid._machine.ir import (
     Jaxpr,
     Mask,
@@ -119,16 +129,16 @@ class JVPTracer(Tracer):
         self.primal = primal
         self.tangent = tangent
 
-    def concrete(self):
+    def concrete(self) -> Any:
         return concrete_value(self.primal)
 
-    def asked_for(self, use, kind, do):
+    def asked_for(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
         return self.primal.asked_for(use, kind, do) if isinstance(self.primal, Tracer) else None
 
-    def details(self):
+    def details(self) -> str:
         return f", primal={self.primal}"
 
-    def transformed(self):
+    def transformed(self) -> Any:
         return self.primal
 
 
@@ -178,9 +188,10 @@ class JVPTrace(Trace):
             for p, t in strict_zip(primals, tangents)
         ]
 
-    def interpret(self, primitive, operands, params):
+    def interpret(self, primitive: Primitive, operands: Operands, params: Any) -> Values:
         # One of each per operand; the tangent is None for a value of another trace, until a zero is needed.
-        primals, tangents = [], []
+        primals: Values = []
+        tangents: Values = []
         is_zero = True
         for x in operands:
             if type(x) is JVPTracer and x._trace is self:
@@ -206,7 +217,7 @@ class JVPTrace(Trace):
         with use_trace(self.rules):
             return primitive.jvp(primals, tangents, params)
 
-    def custom_call(self, call, operands):
+    def custom_call(self, call: Any, operands: Operands) -> Values:
         primals, tangents = strict_zip(*map(self.split, operands)) if operands else ((), ())
         if all(type(t) is Zero for t in tangents):
             with use_trace(self.parent):
@@ -231,7 +242,7 @@ def jvp_jaxpr(jaxpr: Jaxpr, nonzero: Mask, instantiate_results: bool | Mask) -> 
     want = listed(instantiate_results, len(jaxpr.outvars))
     mask: list[bool] = []
 
-    def both(*arguments):
+    def both(*arguments: Any) -> Values:
         # `arguments` are the program's inputs, then one tangent for each of those that are `nonzero`.
         primals = arguments[: len(jaxpr.invars)]
         live_tangents = iter(arguments[len(jaxpr.invars) :])

@@ -24,6 +24,9 @@ Forward mode runs it (`replay`); reverse mode runs it backwards, from cotangents
 inputs (`backward_pass` in `transpose.py`).
 """
 
+# Tracers and their traces share attributes with private names.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -355,7 +358,7 @@ class LinearizeTrace(JVPTrace):
         """Write an equation of the linear program, for rules that split programs."""
         return self.rules.staged(primitive, operands, params)
 
-    def joined(self, primals, tangents):
+    def joined(self, primals: Operands, tangents: Operands) -> Values:
         """Tracers of values with their tangents; plain values where the tangent is zero.
 
         A tangent that does not depend on the linear inputs (a rule made it of constants) joins them as a constant.
@@ -375,18 +378,20 @@ class LinearizeTrace(JVPTrace):
         # A value of another trace becomes a constant of the linear program.
         return StagingTracer(self.linear, self.linear.atom(t), None)  # type: ignore[arg-type]
 
-    def interpret(self, primitive, operands, params):
+    def interpret(self, primitive: Primitive, operands: Operands, params: Any) -> Values:
         self.rules.primal_results = None
         return super().interpret(primitive, operands, params)
 
-    def _derivative(self, primitive, primals, tangents, params):
+    def _derivative(
+        self, primitive: Primitive, primals: Operands, tangents: Operands, params: Any
+    ) -> Any:
         # Primitives that hold programs (jit, scan, cond) split these into a primal and a linear one.
         if isinstance(primitive, Linearized) and primitive.is_linearized:
             with use_trace(self.parent):
                 return primitive.linearize(self, primals, tangents, params)
         return super()._derivative(primitive, primals, tangents, params)
 
-    def run_plan(self, plan, operands):
+    def run_plan(self, plan: ExecutionPlan, operands: Values) -> Results:
         # Which operands have a tangent. A plan is linearized once for each such mask.
         mask = tuple([type(x) is JVPTracer and x._trace is self for x in operands])
         if True not in mask or computes_known.value:
@@ -422,7 +427,7 @@ class LinearizeTrace(JVPTrace):
             equation.lineage = lineages[min(step, len(lineages) - 1)]
         return self.joined(results, spread(moved, split.nonzero_out, types_of(results)))
 
-    def custom_call(self, call, operands):
+    def custom_call(self, call: Any, operands: Operands) -> Values:
         self.rules.primal_results = None
         return super().custom_call(call, operands)
 
@@ -449,13 +454,13 @@ class LoggedLinearizeTrace(LinearizeTrace):
         A call of a function with rules of its own has no primitive, and is its params.
         """
 
-    def interpret(self, primitive, operands, params):
+    def interpret(self, primitive: Primitive, operands: Operands, params: Any) -> Values:
         at = len(self.staged_by.equations)
         results = LinearizeTrace.interpret(self, primitive, operands, params)
         self.operations.append((primitive, operands, params, results, at))
         return results
 
-    def run_split(self, plan, split, operands, mask):
+    def run_split(self, plan: ExecutionPlan, split: Any, operands: Operands, mask: Mask) -> Any:
         at = len(self.staged_by.equations)
         results = super().run_split(plan, split, operands, mask)
         # By position in the plan its results. The values between were never made here: stand-ins take their places.
@@ -471,7 +476,7 @@ class LoggedLinearizeTrace(LinearizeTrace):
             values += step_results
         return results
 
-    def custom_call(self, call, operands):
+    def custom_call(self, call: Any, operands: Operands) -> Values:
         at = len(self.staged_by.equations)
         results = super().custom_call(call, operands)
         self.operations.append((None, operands, call, results, at))
@@ -505,7 +510,10 @@ class LoggedLinearizeTrace(LinearizeTrace):
             return atoms[key]
 
         # Stands in for a trace: gives (primitive, operands, params) instead of binding them.
-        parts = SimpleNamespace(interpret=lambda *parts: parts)
+        def as_parts(*parts: Any) -> tuple[Any, ...]:
+            return parts
+
+        parts = SimpleNamespace(interpret=as_parts)
         equations: list[Equation] = []
         # One equation for each operation, in the order in which the function ran them.
         for primitive, operands, params, values, at in self.operations:
@@ -567,7 +575,7 @@ class RuleTrace(Trace):
         self.linear = owner.linear
         self.primal_results: Any = None
 
-    def interpret(self, primitive, operands, params):
+    def interpret(self, primitive: Primitive, operands: Operands, params: Any) -> Values:
         if self.touches_linear(operands):
             if isinstance(primitive, Linearized) and primitive.is_linearized:
                 return self.linear_part(primitive, operands, params)
@@ -611,7 +619,7 @@ class RuleTrace(Trace):
         # At zero a linear result is its tangent; a result without a tangent depends on the other operands only.
         return [p if type(t) is Zero else t for p, t in strict_zip(results, out_tangents)]
 
-    def custom_call(self, call, operands):
+    def custom_call(self, call: Any, operands: Operands) -> Values:
         if self.touches_linear(operands):
             return call.function(*operands)
         with use_trace(self.parent):
@@ -640,7 +648,7 @@ class Source(NamedTuple):
     """Where a residual is found: `kind` is "input", "result" (of the primal program) or "constant"."""
 
     kind: str
-    index: int
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.index
 
 
 class LinearizedJaxpr(NamedTuple):
@@ -684,11 +692,11 @@ def linearize_jaxpr(
     constants: Values = []
     forwarded: list[int | None] = []
 
-    def run(*xs):
+    def run(*xs: Any) -> tuple[Values, tuple[()]]:
         results = replay(jaxpr, (), *xs)
         return [with_tangent(x) if w else x for x, w in strict_zip(results, want)], ()
 
-    def primal(*arguments):
+    def primal(*arguments: Any) -> Values:
         trace = context.trace
         results, program, _ = linearize_flat(run, arguments, nonzero)
         program = program.without_dead_code()
@@ -751,7 +759,7 @@ def _with_fewer_residuals(
     return program._replace(jaxpr=jaxpr, residuals=values)
 
 
-def _belongs(x, trace: StagingTrace) -> bool:
+def _belongs(x: Any, trace: StagingTrace) -> bool:
     return type(x) is StagingTracer and x._trace is trace
 
 

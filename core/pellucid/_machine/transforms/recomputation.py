@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pellucid._machine.base import ScopeStack, known_at_least, strict_zip
-from pellucid._machine.ir import Equation, Jaxpr, Lineage, Literal, Var, next_id
+from pellucid._machine.ir import Atom, Equation, Jaxpr, Lineage, Literal, Var, next_id
 
 WORTH_AN_EQUATION = 1024
 """Bytes kept, in all steps of a loop together, from which on computing a residual again is worth an equation."""
@@ -124,6 +124,10 @@ def with_fewer_residuals(
     return jaxpr.replace(constvars=constvars, equations=[*again, *jaxpr.equations]), residual_vars
 
 
+def _bytes_of(atom: Atom) -> int:
+    return atom.aval.nbytes  # type: ignore[attr-defined]  # an array
+
+
 def _plans(
     residuals: set[Var], primal_equations: Sequence[Equation]
 ) -> dict[Var, RecomputationPlan]:
@@ -139,14 +143,14 @@ def _plans(
                 continue
             plan = plans.get(atom)  # type: ignore[arg-type]
             if plan is None or plan.equation is None:
-                extra += atom.aval.nbytes  # type: ignore[attr-defined]
+                extra += _bytes_of(atom)
                 from_memory &= plan is None
             else:
                 extra += plan.extra_bytes
                 equations += plan.equations
                 from_memory &= plan.from_memory
         [var] = equation.results
-        nbytes = var.aval.nbytes  # type: ignore[attr-defined]
+        nbytes = _bytes_of(var)
         pays = equations <= MAX_RECOMPUTED_EQUATIONS and known_at_least(
             nbytes + nbytes // SMALL_FRACTION_DIVISOR, extra
         )

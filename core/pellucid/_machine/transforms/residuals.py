@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from pellucid._machine.base import Function, Names, user_frame
-from pellucid._machine.ir import DebugInfo, Equation
+from pellucid._machine.ir import DebugInfo, Equation, Values
 from pellucid._machine.tracing import StagingTracer, name_of, stage, type_of, types_of
 
 from .arguments import (
@@ -34,7 +34,7 @@ def saved_residuals(f: Function, *args: Any, **kwargs: Any) -> list[tuple[Any, s
     residuals: list[tuple[int, Any, str]] = []
 
     def primal(*xs: Any) -> list[Any]:
-        def flat(*ys):
+        def flat(*ys: Any) -> tuple[Values, tuple[()]]:
             inner_args, inner_kwargs = tree.unflatten(ys)
             return result_leaves(f(*inner_args, **inner_kwargs), "saved_residuals", f)[0], ()
 
@@ -49,7 +49,7 @@ def saved_residuals(f: Function, *args: Any, **kwargs: Any) -> list[tuple[Any, s
     return [(aval, text) for _, aval, text in sorted(residuals, key=operator.itemgetter(0))]
 
 
-def _described(residual, positions: dict[Any, int], paths: Names) -> tuple[int, Any, str]:
+def _described(residual: Any, positions: dict[Any, int], paths: Names) -> tuple[int, Any, str]:
     """(number of the argument that a residual is, or that behind the last one; type; origin)."""
     is_traced = type(residual) is StagingTracer
     equation = residual.equation if is_traced else None

@@ -92,7 +92,7 @@ def backward_pass(
                 if not _asks_user(equation):
                     zeros.update(operands)
                     continue
-            result_cotangents = []
+            result_cotangents: Values = []
             for v in results:
                 # Popped, so that its memory can be freed: no further equation uses it.
                 ct = cotangent_of.pop(v) if v in cotangent_of else Zero(v.aval)
@@ -154,7 +154,7 @@ def transpose_jaxpr(
     rule_avals = in_avals or jaxpr.in_avals
     mask: list[bool] = []
 
-    def backward(*arguments):
+    def backward(*arguments: Any) -> Values:
         # `arguments` are the inputs that are not linear, then the nonzero cotangents; here all get their places back.
         values = iter(arguments)
         operands = [

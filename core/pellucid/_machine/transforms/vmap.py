@@ -1,5 +1,8 @@
 """Batching: one run of a function for a whole axis of inputs."""
 
+# Tracers and their traces share attributes with private names.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -22,6 +25,7 @@ from pellucid._machine.base import (
     tree_leaves,
     tree_map,
 )
+from pellucid._machine.base.narrowing import is_list, is_tuple
 from pellucid._machine.ir import (
     BatchAxis,
     BatchDim,
@@ -64,7 +68,7 @@ from pellucid._machine.tracing import (
     use_trace,
     use_transformation,
 )
-from pellucid._machine.xla import flatten
+from pellucid._machine.xla import PyTreeDef, flatten
 
 from . import vmappable
 from .arguments import argument_paths, check_callable, checked_leaves, result_leaves, wraps
@@ -158,13 +162,19 @@ class Container:
         raise NotImplementedError(type(self))
 
 
-def _with_containers(method: Callable[..., Any], tree, values: Operands, dims: Dims):
+def _with_containers(
+    method: Callable[[Container, Any], Any], tree: PyTreeDef, values: Operands, dims: Dims
+) -> Any:
     """`tree` of `values`, with `method` applied to each container in it."""
     nodes = tree.unflatten(values)
     if not Container.__subclasses__():
         return nodes
+
+    def changed(node: Any, dims: Any) -> Any:
+        return method(node, dims) if isinstance(node, Container) else node
+
     return tree_map(
-        lambda node, dims: method(node, dims) if isinstance(node, Container) else node,
+        changed,
         nodes,
         tree.unflatten(dims),
         is_leaf=lambda x: isinstance(x, Container) or x is None,
@@ -195,7 +205,7 @@ def vmap(
     Array([10, 11, 12], dtype=int32)
     """
     check_callable(fun, "vmap")
-    in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    in_axes = tuple(in_axes) if is_list(in_axes) else in_axes
     _check_axes("in_axes", in_axes)
     _check_axes("out_axes", out_axes)
     if spmd_axis_name is not None and not isinstance(spmd_axis_name, tuple):
@@ -225,16 +235,17 @@ def vmap(
                 out_axes, out_tree, is_none, caller="vmap out_axes", name="result"
             )
 
-        def place(x, dim: BatchDim, out_axis, i: int):
+        def place(x: Any, dim: BatchDim, out_axis: int | None, i: int) -> Any:
             return _placed(fun, axis, x, dim, out_axis, out_tree, i, sum_match)
 
-        def flat(*xs):
+        def flat(*xs: Any) -> Values:
             nonlocal out_tree
+            values: Operands = xs
             if vmappable.registered:
                 # Before: containers of the whole batch. After: containers of one element.
-                xs = _elements(context.trace, xs, specs)
+                values = _elements(context.trace, xs, specs)
             inner_args, inner_kwargs = _with_containers(
-                lambda node, dims: node.element(dims), tree, xs, in_dims
+                lambda node, dims: node.element(dims), tree, values, in_dims
             )
             result = named_call(fun, inner_args, inner_kwargs)
             if not vmappable.registered:
@@ -266,15 +277,15 @@ def _elements(trace: Any, leaves: Operands, specs: Sequence[Any]) -> Values:
     # Empty, or one value: the index of each element, made when the first container asks for it.
     positions: list[BatchTracer] = []
 
-    def index():
+    def index() -> Any:
         if not positions:
             size = trace.axis.size
-            make = vmappable.iotas.get(type(size))
+            make = vmappable.iotas.get(type(size))  # pyright: ignore[reportUnknownArgumentType]  # of any size
             values = iota(np.int32, size) if make is None else make(size)
             positions.append(BatchTracer(trace, values, 0))
         return positions[0]
 
-    def element_of(x, spec):
+    def element_of(x: Any, spec: Any) -> Any:
         if vmappable.is_registered(x):
             return vmappable.registered[type(x)].to_elt(element_of, index, x, spec)
         ndim = type_of(x).ndim
@@ -293,8 +304,8 @@ def _elements(trace: Any, leaves: Operands, specs: Sequence[Any]) -> Values:
 def _stacked(trace: Any, results: Values, specs: Sequence[Any], place: Function) -> Values:
     """`results` with containers of the whole batch in place of those of one element."""
 
-    def container(element, spec, i: int) -> Whole:
-        def stacked(axis_size, x, spec):
+    def container(element: Any, spec: Any, i: int) -> Whole:
+        def stacked(axis_size: Any, x: Any, spec: Any) -> Any:
             if vmappable.is_registered(x):
                 return vmappable.registered[type(x)].from_elt(stacked, axis_size, x, spec)
             return place(*trace.split(x), spec, i)
@@ -319,7 +330,7 @@ def _shown_sharding(leaves: Operands, dims: Dims) -> NamedSharding | None:
     return cuts.pop() if len(cuts) == 1 else None
 
 
-def _check_axes(what: str, axes) -> None:
+def _check_axes(what: str, axes: Any) -> None:
     kinds = (int, tuple, *vmappable.spec_types)
     if not (axes is None or isinstance(axes, kinds) or what == "out_axes") or isinstance(
         axes, bool
@@ -342,7 +353,7 @@ def input_dims(
     caller: str, fun: Any, in_axes: Any, args: Operands, kwargs: Keywords, tree: Any
 ) -> list[BatchDim]:
     """For each leaf of the arguments, the axis along which it is batched, as the user said it."""
-    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+    if is_tuple(in_axes) and len(in_axes) != len(args):
         raise ArgumentValueError(
             f"{caller} in_axes needs one entry for each positional argument.",
             got=f"{len(in_axes)} entries, but `{name_of(fun)}` was called with {len(args)} positional arguments",
@@ -369,7 +380,7 @@ def batch_size(
     axis_size: int | None,
 ) -> tuple[int, list[BatchDim]]:
     """The length of the batch, and the axes counted from the front."""
-    distinct = set() if axis_size is None else {axis_size}
+    distinct: set[Any] = set() if axis_size is None else {axis_size}
     # `distinct` are the sizes seen along batch axes, `canonical` the axes counted from the front.
     canonical = list(dims)
     for i, (x, dim) in enumerate(strict_zip(leaves, dims)):
@@ -406,15 +417,15 @@ def batch_size(
 
 
 def _placed(
-    fun,
+    fun: Function,
     axis: BatchAxis,
-    x,
+    x: Any,
     dim: BatchDim,
     out_axis: int | None,
-    out_tree,
+    out_tree: PyTreeDef,
     index: int,
     sum_match: bool,
-):
+) -> Any:
     """A result with its batch axis where `out_axes` puts it."""
     # Rank with the batch axis, which an unbatched result gets only now.
     ndim = type_of(x).ndim + (dim is None)
@@ -452,13 +463,13 @@ class BatchTracer(Tracer):
         self.value = value
         self.dim = dim
 
-    def details(self):
+    def details(self) -> str:
         return f", batched={type_of(self.value)}"
 
-    def transformed(self):
+    def transformed(self) -> Any:
         return self.value
 
-    def batches(self):
+    def batches(self) -> tuple[int, ...]:
         return (type_of(self.value).shape[self.dim], *super().batches())
 
 
@@ -489,7 +500,7 @@ class BatchTrace(Trace):
             self.lanes.note(values, dims)
         return [v if d is None else BatchTracer(self, v, d) for v, d in strict_zip(values, dims)]
 
-    def interpret(self, primitive, operands, params):
+    def interpret(self, primitive: Primitive, operands: Operands, params: Any) -> Values:
         values, dims = strict_zip(*map(self.split, operands)) if operands else ((), ())
         with use_trace(self.parent):
             # `values` hold all elements of the batch, along `dims`; None where all elements share the value.
@@ -502,7 +513,7 @@ class BatchTrace(Trace):
             results, out_dims = primitive.batch(self.axis, values, dims, params)
         return self.joined(results, out_dims)
 
-    def custom_call(self, call, operands):
+    def custom_call(self, call: Any, operands: Operands) -> Values:
         values, dims = strict_zip(*map(self.split, operands)) if operands else ((), ())
         # `out_dims` is still empty: the call fills it when it runs.
         batched, out_dims = call.batched(self.axis, dims, self.tag)
@@ -536,8 +547,11 @@ def batch_jaxpr(
     out_dims: list[BatchDim] = []
     lanes = Lanes(axis, jaxpr)
 
-    def run(*operands):
-        one = lambda *xs: replay(jaxpr, (), *xs)
+    def run(*operands: Any) -> Values:
+
+        def one(*xs: Any) -> Values:
+            return replay(jaxpr, (), *xs)
+
         results, found_dims = batch_flat(one, axis, operands, dims, lanes=lanes)
         out_dims[:] = [0 if w or d is not None else None for w, d in strict_zip(want, found_dims)]
         # Before: batch axes where the rules left them (`found_dims`). After: all at axis 0 (`out_dims`).

@@ -43,4 +43,8 @@ def is_registered(x: Any) -> bool:
 
 def with_leaves(tree: Any) -> Any:
     """`tree` with each registered container as one leaf, a `Whole`."""
-    return tree_map(lambda x: Whole(x) if is_registered(x) else x, tree, is_leaf=is_registered)
+
+    def leaf(x: Any) -> Any:
+        return Whole(x) if is_registered(x) else x
+
+    return tree_map(leaf, tree, is_leaf=is_registered)

@@ -123,14 +123,10 @@ default_registry.__module__ = __name__
 default_registry.__name__ = "default_registry"
 
 # The bare C++ calls, for paths where an explained error is worth less than 25 ns.
-flatten: Callable[..., tuple[list[Any], PyTreeDef]] = default_registry.flatten
-flatten_with_path: Callable[..., tuple[list[tuple[tuple[Any, ...], Any]], PyTreeDef]] = (
-    default_registry.flatten_with_path
-)
-flatten_one_level: Callable[[Any], tuple[Iterable[Any], Any] | None] = (
-    default_registry.flatten_one_level
-)
-is_registered: Callable[[type], bool] = default_registry.is_node
+flatten = default_registry.flatten
+flatten_with_path = default_registry.flatten_with_path
+flatten_one_level = default_registry.flatten_one_level
+is_registered = default_registry.is_node
 register_node = default_registry.register_node
 register_dataclass_node = default_registry.register_dataclass_node
 
