@@ -176,7 +176,7 @@ def poisson(
     key: Array,
     lam: ArrayLike,
     shape: int | Ints | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Sharding | PartitionSpec | None = None,
 ) -> Array:

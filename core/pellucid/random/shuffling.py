@@ -115,7 +115,7 @@ def _without_replacement(key: Array, logits: Array, axis: int, prefix: Shape, mo
 
 
 def categorical(
-    key: Array, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True, mode: str | None = None, *,
+    key: Array, logits: Any, axis: int = -1, shape: int | Ints | None = None, replace: bool = True, mode: str | None = None, *,
     out_sharding: Sharding | PartitionSpec | None = None,
 ) -> Array:  # fmt: skip
     """Positions along `axis`, chosen with probabilities proportional to the exponentials of `logits`.
@@ -269,7 +269,7 @@ def _weighted_different(key: Array, p: Array, number: int, mode: str) -> Array:
 
 
 def choice(
-    key: Array, a: ArrayLike, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0, mode: str | None = None
+    key: Array, a: ArrayLike, shape: int | Ints = (), replace: bool = True, p: Any = None, axis: int = 0, mode: str | None = None
 ) -> Array:  # fmt: skip
     """`shape` parts along `axis` of the array `a`, or, for an integer, of the numbers below it.
 
