@@ -266,3 +266,22 @@ def test_results_without_a_name_have_their_path() -> None:
     jaxpr = pl.make_jaxpr(step)(np.ones(3), np.ones(3)).jaxpr
     names = value_names(jaxpr)
     assert [names[v].name for v in jaxpr.outvars] == ["result['all'][0]", "w", "result['new']"]
+
+
+def test_what_a_loop_keeps_for_its_derivative_has_its_name_in_the_backward_pass() -> None:
+    def loss(ws, x):
+        def body(h, w):
+            hidden = pl.numpy.tanh(h @ w)
+            return hidden * 2.0, None
+
+        return pl.lax.scan(body, x, ws)[0].sum()
+
+    record = pl.analysis.program(pl.grad(loss), np.ones((5, 4, 4)), np.ones((3, 4)))
+    names = [record.strings[name] for name in record.values.user_name]
+    [forward, backward] = [b for b in record.bodies if b.name == "body"]
+    assert [names[v] for v in forward.outputs if v >= 0].count("hidden") >= 1
+    inputs = [names[v] for v in backward.inputs]
+    assert {"h", "hidden"} <= {*inputs}
+    # The stacked residuals in between, too; a slice of an argument isn't the argument.
+    assert names.count("hidden") >= 3
+    assert "ws" not in inputs

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pellucid._machine.base.narrowing import is_list_or_tuple
@@ -12,14 +13,19 @@ from pellucid._machine.ir import (
     ClosedJaxpr,
     DropVar,
     Equation,
+    HigherOrderPrimitive,
     Jaxpr,
     Listing,
     Literal,
+    Role,
+    Slot,
+    Slots,
     Var,
     listing as listing_of,
     literal_text,
     param_text,
     printed_params,
+    subjaxprs,
 )
 
 from . import schema
@@ -113,6 +119,14 @@ def name_of(jaxpr: Jaxpr) -> str:
     return jaxpr.debug.name if jaxpr.debug is not None else "program"
 
 
+def _slots_of(equation: Equation) -> Iterator[tuple[Slots, Slot]]:
+    """The programs that an equation runs, with what each takes and gives; none where that isn't known."""
+    if isinstance(equation.primitive, HigherOrderPrimitive) and subjaxprs(equation.params):
+        slots = equation.primitive.slots(equation.params)
+        if slots is not None:
+            yield from ((slots, slot) for slot in slots.programs)
+
+
 class _JaxprWriter:
     """Writes one jaxpr with everything inside into columns."""
 
@@ -128,6 +142,8 @@ class _JaxprWriter:
         """Bodies of transposed calls."""
         self.named: dict[Jaxpr, dict[Var, str]] = {}
         """Names of arguments and values, by program."""
+        self.passed: dict[Var, str] = {}
+        """Names of what programs within are given, for inputs that have no name of their own; empty where calls give several."""
 
     def write(
         self, main: Jaxpr, *, listing: bool, source_lines: bool, value_names: bool
@@ -149,10 +165,14 @@ class _JaxprWriter:
     def body(self, jaxpr: Jaxpr) -> None:
         columns = self.columns
         user_names = self.user_names(jaxpr)
+        residuals = self.residual_names(jaxpr, self.named[jaxpr].keys() | user_names)
         self.backward |= dict(transposed_bodies(jaxpr))
+        self.pass_names(jaxpr, self.passed | self.named[jaxpr] | user_names, residuals)
+        user_names |= residuals
         constants = [self.bind(v) for v in jaxpr.constvars]
         inputs = [
-            self.bind(v, name or user_names.get(v, "")) for v, name in argument_names(jaxpr).items()
+            self.bind(v, name or user_names.get(v, "") or self.passed.get(v, ""))
+            for v, name in argument_names(jaxpr).items()
         ]
         first = columns.equation_count
         for equation in jaxpr.equations:
@@ -197,14 +217,61 @@ class _JaxprWriter:
 
     def user_names(self, jaxpr: Jaxpr) -> dict[Var, str]:
         """The user's names for results of equations, and those derived from them."""
-        names = {v: name for _, _, names in self.namings(jaxpr) for v, name in names.items()}
         arguments = {v: name for v, name in argument_names(jaxpr).items() if name}
-        self.named[jaxpr] = arguments | names
+        names = {v: name for v, name in self.own_names(jaxpr).items() if v not in arguments}
         backward = self.backward.get(jaxpr)
         if backward is None:
             return names | _derived_names(jaxpr, arguments | names)
         primal = self.named.get(backward.forward, {})
         return cotangent_names(jaxpr, primal, backward) | names
+
+    def own_names(self, jaxpr: Jaxpr) -> dict[Var, str]:
+        """The user's names for arguments and results of equations; remembered."""
+        if jaxpr not in self.named:
+            names = {v: name for v, name in argument_names(jaxpr).items() if name}
+            for _, _, assigned in self.namings(jaxpr):
+                names |= assigned
+            self.named[jaxpr] = names
+        return self.named[jaxpr]
+
+    def residual_names(self, jaxpr: Jaxpr, named: Collection[Var]) -> dict[Var, str]:
+        """Names for results that a derivative added to calls and loops: those of the values within that they keep."""
+        names: dict[Var, str] = {}
+        self.spans.calls.update(self.spans.span(e.source) for e in jaxpr.equations if bodies_of(e))
+        for equation in jaxpr.equations:
+            for slots, slot in _slots_of(equation):
+                body = slot.program.jaxpr
+                # Those that the function itself returns have paths.
+                paths = body.debug.result_names if body.debug is not None else ()
+                padded = itertools.zip_longest(body.outvars, paths, fillvalue="")
+                added = {v for v, path in padded if not path} if any(paths) else ()
+                results = slots.split_results(equation.results)
+                for group, outputs in slots.given(slot, body.outvars):
+                    for result, output in zip(results[group], outputs, strict=True):
+                        is_kept = type(output) is Var and output in added and result not in named
+                        if is_kept and (name := self.own_names(body).get(output)):
+                            names[result] = name
+        return names
+
+    def pass_names(
+        self, jaxpr: Jaxpr, names: Mapping[Var, str], residuals: Mapping[Var, str]
+    ) -> None:
+        """Note the names of operands for the inputs of the programs that equations run."""
+        all_names = {**names, **residuals}
+        for equation in jaxpr.equations:
+            for slots, slot in _slots_of(equation):
+                body = slot.program.jaxpr
+                groups = slots.split(equation.operands)
+                for group, inputs in slots.taken(slot, body.invars).items():
+                    role = slots.operands[group].role
+                    # What a loop carries is named as its first value by derivatives alone.
+                    if role is Role.CARRY and body not in self.backward:
+                        continue
+                    # A slice isn't the array, but what a derivative keeps is that of its name in each run.
+                    known = residuals if role is Role.STACKED else all_names
+                    for v, operand in zip(inputs, groups[group], strict=True):
+                        name = known.get(operand, "") if type(operand) is Var else ""
+                        self.passed[v] = name if self.passed.get(v, name) == name else ""
 
     def namings(self, jaxpr: Jaxpr) -> Iterator[tuple[Equation, Naming, dict[Var, str]]]:
         """Equations with the assignments that name their results, and the names.

@@ -163,6 +163,19 @@ export class ShardingLines implements LineSource {
       : `${program.sources[span.source]?.name ?? ''}:${span.line}`;
   }
 
+  /** The line of an equation, or the value that it makes where it comes from none of the user's, or that nobody knows it. */
+  origin(equation: number): string {
+    const { program } = this.sharded;
+    const place = this.place(equation);
+    if (place !== '' || equation < 0) {
+      return place || 'no equation: the compiler added it';
+    }
+    const [value] = program.resultsOf(equation);
+    return value === undefined
+      ? `a ${program.primitive(equation)} of no line`
+      : `${program.valueName(value)}, which no line of yours makes`;
+  }
+
   /** `inside layer, each device along model for itself`. */
   private siteText(index: number): string {
     const { sharded } = this;

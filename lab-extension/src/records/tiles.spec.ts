@@ -72,6 +72,18 @@ describe('a sharded function', () => {
   const record = (): FunctionShardingRecord => sample('sharded_function');
   const sharded = (): ShardedFunction => new ShardedFunction(record());
 
+  test('an exchange is said to come from a line, a value, or the compiler', () => {
+    const shown = new ShardedFunction(record());
+    const lines = new ShardingLines(shown, { exchange: each => each.operation, bytes: String });
+    const { program } = shown;
+    const known = Array.from(program.spans).findIndex(span => span >= 0);
+    expect(lines.origin(known)).toBe(lines.place(known));
+    const [value] = program.resultsOf(known);
+    program.spans[known] = -1;
+    expect(lines.origin(known)).toBe(`${program.valueName(value!)}, which no line of yours makes`);
+    expect(lines.origin(-1)).toContain('the compiler added it');
+  });
+
   test('has a line for each value and for each exchange', () => {
     const shown = sharded();
     const lines = new ShardingLines(shown, { exchange: each => each.operation, bytes: String });

@@ -550,7 +550,7 @@ export class FunctionShardingView {
 
   /** Leads to an exchange, by its line. */
   private exchangeLink(exchange: CollectiveRecord): HTMLElement {
-    const place = this.lines.place(exchange.equation) || 'no line known';
+    const place = this.lines.origin(exchange.equation);
     const text = `${quantity(sentBytes(exchange), 'B')} at ${place}`;
     const title = this.place(exchange.equation);
     const link = el('button', { type: 'button', class: 'pl-link', title }, oneLine(text, 60));
