@@ -1,16 +1,20 @@
-"""The same views in other front ends: Notebook 7, widgets, and pages that nbconvert writes."""
+"""The same views in other front ends: Notebook 7, widgets, pages that nbconvert writes, and outputs that stand alone."""
 
+import html
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbconvert import HTMLExporter
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
+from pellucid_viz.render.html import VIEWER, plain_viewer, view_html
 from tests.browser.lab import Lab
 from tests.browser.server import running_server
 from tests.browser.test_panels import LAYER, START
+from tests.introspect import sample_records
 
 pytestmark = pytest.mark.browser
 
@@ -82,3 +86,59 @@ def test_a_converted_notebook_without_scripts_has_tables_and_pictures(
     expect(outputs.locator("svg[aria-label='Parts and their devices']").first).to_be_visible()
     page.screenshot(path=lab.output / "converted.png", full_page=True)
     page.close()
+
+
+ALONE = [
+    "train_step", "lens", "ladder", "diff", "compiled", "sharding_4d", "sharded_calls", "what_if", "profile_8_devices", "recording",
+    "gradient", "divergence", "finding", "array_values_parts",
+]  # fmt: skip
+"""A view of each kind."""
+WIDGET = """
+<!DOCTYPE html><meta charset="utf-8"><div id="place"></div>
+<script type="module">
+  // What a host of anywidgets does: marimo, Colab, Visual Studio Code, Shiny.
+  const code = new Blob([document.querySelector('#code').textContent], { type: 'text/javascript' });
+  const { default: widget } = await import(URL.createObjectURL(code));
+  const values = { record: JSON.parse(document.querySelector('#record').textContent), text: 'text', height: 500, selected: [] };
+  const model = { get: name => values[name], set: (name, value) => { values[name] = value; }, save_changes() {}, on() {}, off() {} };
+  widget.render({ model, el: document.querySelector('#place') });
+</script>
+"""
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page that fails the test if it complains, with no way to any network."""
+    complaints: list[str] = []
+    with browser.new_context(viewport={"width": 900, "height": 700}, offline=True) as context:
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        yield page
+    assert complaints == []
+
+
+@pytest.mark.parametrize("sample", ALONE)
+def test_an_output_apart_from_all_others_is_interactive(page: Page, sample: str) -> None:
+    """As in Visual Studio Code, Colab, Kaggle and marimo: each output may be a frame of its own, of no origin."""
+    record = sample_records.SAMPLES[sample]().to_dict()
+    output = view_html(record, "<p>static</p>", viewer=plain_viewer())
+    frame = f'<iframe sandbox="allow-scripts" width="880" height="640" srcdoc="{html.escape(output)}"></iframe>'
+    page.set_content(f"<!DOCTYPE html>{frame}")
+    inside = page.frame_locator("iframe")
+    expect(inside.locator(".pl-root")).to_be_visible()
+    expect(inside.get_by_text("static", exact=True)).to_be_hidden()
+    expect(inside.get_by_role("alert")).to_have_count(0)
+
+
+@pytest.mark.parametrize("sample", ALONE)
+def test_a_host_of_widgets_shows_every_view(page: Page, tmp_path: Path, sample: str) -> None:
+    record = json.dumps(sample_records.SAMPLES[sample]().to_dict()).replace("<", "\\u003c")
+    code = VIEWER.read_text(encoding="utf-8").replace("</script", "<\\/script")
+    data = f'<script type="application/json" id="record">{record}</script>'
+    path = tmp_path / "widget.html"
+    path.write_text(
+        f'{data}<script type="text/plain" id="code">{code}</script>{WIDGET}', encoding="utf-8"
+    )
+    page.goto(path.as_uri())
+    expect(page.locator(".pl-root")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)

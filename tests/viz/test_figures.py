@@ -151,7 +151,14 @@ def test_unknown_names_of_the_package_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("environment", "module"), [({"VSCODE_PID": "7"}, None), ({}, "google.colab")]
+    ("environment", "module"),
+    [
+        ({"VSCODE_PID": "7"}, None),
+        ({"KAGGLE_KERNEL_RUN_TYPE": "Interactive"}, None),
+        ({"DATABRICKS_RUNTIME_VERSION": "15.4"}, None),
+        ({}, "google.colab"),
+        ({}, "marimo"),
+    ],
 )
 def test_the_html_holds_the_viewer_where_no_extension_can_be(monkeypatch, environment, module):
     monkeypatch.delenv("VSCODE_PID", raising=False)

@@ -28,9 +28,18 @@ def mime_type(kind: str) -> str:
     return f"application/vnd.pellucid.{kind.replace('_', '-')}.v1+json"
 
 
+_ALONE_VARIABLES = ("VSCODE_PID", "KAGGLE_KERNEL_RUN_TYPE", "DATABRICKS_RUNTIME_VERSION")
+_ALONE_MODULES = ("google.colab", "marimo")
+
+
 def is_alone() -> bool:
-    """Whether this kernel's front end is one that our extension can't be in: Visual Studio Code or Colab."""
-    return "VSCODE_PID" in os.environ or "google.colab" in sys.modules
+    """Whether this kernel's front end is one that our extension can't be in, and that may show each output apart from others.
+
+    Those are Visual Studio Code, Kaggle, Databricks, Colab and marimo.
+    """
+    return any(name in os.environ for name in _ALONE_VARIABLES) or any(
+        name in sys.modules for name in _ALONE_MODULES
+    )
 
 
 STORED_IN_HTML = "text/html"
