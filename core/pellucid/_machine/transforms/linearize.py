@@ -140,7 +140,10 @@ class LinearProgram(NamedTuple):
         """Cotangents of the inputs, from one for each result of the function; tangents that are zero get none."""
         # Before: one cotangent per result of the function. After: one per result of `jaxpr`.
         live = [*compress(cotangents, self.nonzero_out)]
-        pulled_back = lambda cts: backward_pass(self.jaxpr, self.residuals, cts)
+
+        def pulled_back(cts: Operands) -> Values:
+            return backward_pass(self.jaxpr, self.residuals, cts)
+
         return masked_if_asked(pulled_back, live, are_unit_vectors)
 
 

@@ -209,13 +209,17 @@ def whole(
 # Rules ------------------------------------------------------------------------------------------------
 
 
-def same_elements(primitive, operands, lives, params):
+def same_elements(
+    primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
+) -> tuple[Results, Sequence[Liveness]]:
     """Each result has the elements of the operand at its position, or of the first one."""
     results = bind(primitive, *operands, params=params)
     return results, [*lives] if len(results) == len(lives) > 1 else [lives[0]] * len(results)
 
 
-def moved(primitive, operands, lives, params):
+def moved(
+    primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
+) -> tuple[Results, Sequence[Liveness]]:
     """Elements of the first operand, or zeros, in another arrangement, which the others and the params state."""
     results = bind(primitive, *operands, params=params)
     [live, *others] = lives
@@ -239,7 +243,9 @@ def _fill_value(primitive: Primitive, params: Any) -> Any:
     return 0 if primitive.name == "ppermute" else None
 
 
-def assembled(primitive, operands, lives, params):
+def assembled(
+    primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
+) -> tuple[Results, Sequence[Liveness]]:
     """Elements of several operands: all those that the primitive is linear in, which is to say that it moves them."""
     results = bind(primitive, *operands, params=params)
     passive = primitive.traits.passive_operands(len(operands))
@@ -267,7 +273,9 @@ def assembled(primitive, operands, lives, params):
     return results, [Elements(arranged)]
 
 
-def counted(primitive, operands, lives, params):
+def counted(
+    primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
+) -> tuple[Results, Sequence[Liveness]]:
     """Sums of elements of the linear operands, all of which a result has: it lives where some of them do."""
     results = bind(primitive, *operands, params=params)
     passive = primitive.traits.passive_operands(len(operands))
@@ -295,7 +303,9 @@ def counted(primitive, operands, lives, params):
     return results, [Elements(lambda i=i: count(i)) for i in range(len(results))]
 
 
-def summed(primitive, operands, lives, params):
+def summed(
+    primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
+) -> tuple[Results, Sequence[Liveness]]:
     """Sums along axes."""
     results = bind(primitive, *operands, params=params)
     [live] = lives
@@ -304,7 +314,9 @@ def summed(primitive, operands, lives, params):
     return results, [Elements(lambda: reduce_or(live.array(), params.axes))]
 
 
-def added(primitive, operands, lives, params):
+def added(
+    primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
+) -> tuple[Results, Sequence[Liveness]]:
     """Sums of two operands, element by element."""
     [result] = bind(primitive, *operands, params=params)
     # A number that no cotangent reaches makes an element live, unless it is zero.
@@ -316,7 +328,9 @@ def added(primitive, operands, lives, params):
     return [result], [either(a, b, type_of(result).shape)]
 
 
-def multiplied(primitive, operands, lives, params):
+def multiplied(
+    primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
+) -> tuple[Results, Sequence[Liveness]]:
     """Products, of which one factor at least depends on cotangents."""
     [result] = bind(primitive, *operands, params=params)
     live = both(lives[0], lives[1], type_of(result).shape)
@@ -325,7 +339,9 @@ def multiplied(primitive, operands, lives, params):
     return [result if is_safe else _result_guarded(live, result)], [live]
 
 
-def divided(primitive, operands, lives, params):
+def divided(
+    primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
+) -> tuple[Results, Sequence[Liveness]]:
     """Quotients. What is known of the divisor says nothing."""
     [result] = bind(primitive, *operands, params=params)
     live, of_divisor = lives
@@ -346,7 +362,9 @@ def _result_guarded(live: Liveness, result: Any) -> Any:
     return guarded(live, result)
 
 
-def selected(primitive, operands, lives, params):
+def selected(
+    primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
+) -> tuple[Results, Sequence[Liveness]]:
     """The one of several cases that the first operand, elementwise, says."""
     [result] = bind(primitive, *operands, params=params)
     which, *cases = operands
@@ -392,7 +410,9 @@ def _laid_along(live: Any, at: Sequence[int], x: Any) -> Any:
     return broadcast_in_dim(live, aval.shape, tuple(at), out_sharding=aval.shown_sharding)
 
 
-def by_factors(primitive, operands, lives, params):
+def by_factors(
+    primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
+) -> tuple[Results, Sequence[Liveness]]:
     """Any linear primitive: an element of a result lives where one that it may depend on does, as the factors say.
 
     Of a product that sums along a dimension, such as that of matrices, what only dead elements meet may be anything.
@@ -501,7 +521,9 @@ def _without_dead_lines(operands: Operands, lives: Sequence[Liveness], places: P
     return operands
 
 
-def convolved(primitive, operands, lives, params):
+def convolved(
+    primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
+) -> tuple[Results, Sequence[Liveness]]:
     """Convolutions: an element lives where its window holds a live one."""
     results, out_lives = by_factors(primitive, operands, lives, params)
     live, of_kernel = lives
@@ -527,7 +549,9 @@ def convolved(primitive, operands, lives, params):
     return results, [Elements(live_windows)]
 
 
-def scaled(primitive, operands, lives, params):
+def scaled(
+    primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
+) -> tuple[Results, Sequence[Liveness]]:
     """Elements of the first operand, some of them times values of the point."""
     results = bind(primitive, *operands, params=params)
     live, *others = lives

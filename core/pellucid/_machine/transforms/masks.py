@@ -12,6 +12,9 @@ by `masked_jaxpr`, with further inputs and results for the arrays.
                                     u = select_n m 0 t
 """
 
+# Tracers and their traces share attributes with private names.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -20,8 +23,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pellucid._machine.base import config, strict_zip
-from pellucid._machine.ir import Jaxpr, Masked, Operands, Values, Zero, remove_dead_equations
+from pellucid._machine.base import ConcretizationTypeError, config, strict_zip
+from pellucid._machine.ir import (
+    Jaxpr,
+    Masked,
+    Operands,
+    Primitive,
+    Values,
+    Zero,
+    remove_dead_equations,
+)
 from pellucid._machine.primitives import full_as, marks_of, ne
 from pellucid._machine.tracing import Trace, Tracer, context, replay, type_of, use_trace
 
@@ -57,13 +68,13 @@ class MaskTracer(Tracer):
         self.value = value
         self.live = live
 
-    def concrete(self):
+    def concrete(self) -> Any:
         return concrete_value(self.value)
 
-    def asked_for(self, use, kind, do):
+    def asked_for(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
         return self.value.asked_for(use, kind, do) if isinstance(self.value, Tracer) else None
 
-    def transformed(self):
+    def transformed(self) -> Any:
         return self.value
 
 
@@ -95,7 +106,7 @@ class MaskTrace(Trace):
             for x, live in strict_zip(values, lives)
         ]
 
-    def interpret(self, primitive, operands, params):
+    def interpret(self, primitive: Primitive, operands: Operands, params: Any) -> Values:
         split = [self.split(x) for x in operands]
         values, lives = tuple([x for x, _ in split]), [live for _, live in split]
         with use_trace(self.parent):
@@ -111,7 +122,7 @@ class MaskTrace(Trace):
                 results, lives = rule_for(primitive)(primitive, values, lives, params)
         return self.joined(results, lives)
 
-    def custom_call(self, call, operands):
+    def custom_call(self, call: Any, operands: Operands) -> Values:
         # The user's rules speak of values: what such a function gives of cotangents is a cotangent of which nothing is known.
         is_live = any(is_cotangent(self.split(x)[1]) for x in operands)
         with use_trace(self.parent):
@@ -132,7 +143,7 @@ _KEEPS_ZEROS = frozenset(
 
 
 def masked_pass(
-    pulled_back: Callable[..., Values], cotangents: Operands, lives: Sequence[Liveness]
+    pulled_back: Callable[[Operands], Values], cotangents: Operands, lives: Sequence[Liveness]
 ) -> Values:
     """`pulled_back(cotangents)` with masks, from `lives` on; some cotangents may be `Zero`."""
     outer = context.trace
@@ -148,7 +159,7 @@ def masked_pass(
 
 
 def masked_if_asked(
-    pulled_back: Callable[..., Values], cotangents: Operands, are_unit_vectors: bool = False
+    pulled_back: Callable[[Operands], Values], cotangents: Operands, are_unit_vectors: bool = False
 ) -> Values:
     """`pulled_back(cotangents)`, with masks under the option `masked_gradients`.
 
@@ -179,7 +190,7 @@ def masked_jaxpr(jaxpr: Jaxpr, kinds: Sequence[Kind], as_arrays: Sequence[bool])
     """
     out_kinds: list[Kind] = []
 
-    def run(*arguments):
+    def run(*arguments: Any) -> Values:
         n = len(jaxpr.invars)
         arrays = iter(arguments[n:])
         trace = MaskTrace(context.trace)
