@@ -12,14 +12,22 @@ fills in are dead. Products and quotients by values of the point give 0 where th
 from __future__ import annotations
 
 import enum
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from pellucid._machine.base import PellucidError, dtypes, strict_zip
-from pellucid._machine.ir import Avals, Literal, Operands, Primitive, Results, ShapedArray, registry
+from pellucid._machine.base import Ints, PellucidError, dtypes, strict_zip
+from pellucid._machine.ir import (
+    Avals,
+    Literal,
+    Operands,
+    Primitive,
+    Results,
+    ShapedArray,
+    Var,
+    registry,
+)
 from pellucid._machine.primitives import (
     GatherScatterMode,
     bitwise_and,
@@ -65,22 +73,50 @@ LIVE, DEAD, ZERO = Known.LIVE, Known.DEAD, Known.ZERO
 
 
 class Elements:
-    """Which elements of a value live, as an array of booleans that is computed when it is first needed."""
+    """Which elements of a value live, as an array of booleans that is computed when it is first needed.
 
-    __slots__ = ("_array", "_compute", "_trace")
+    The array has only the dimensions `dims` of the value, in order, along which elements differ; all of them where that is None.
+    """
 
-    def __init__(self, compute: Callable[[], Any]) -> None:
+    __slots__ = ("_array", "_compute", "_trace", "_whole", "dims", "lines")
+
+    def __init__(self, compute: Callable[[], Any], dims: Ints | None = None) -> None:
         self._compute: Callable[[], Any] | None = compute
         self._trace = context.trace
         self._array: Any = None
+        self._whole: Any = None
+        self.dims = None if dims is None else tuple(dims)
+        self.lines: dict[Any, Elements] = {}
+        """What is known along some of the dimensions alone, by those that are reduced."""
 
     def array(self) -> Any:
-        """True where an element lives."""
+        """True where an element lives, along `dims`."""
         if self._compute is not None:
             with use_trace(self._trace), plumbing("masked"):
                 self._array = self._compute()
             self._compute = None
         return self._array
+
+    def along(self, ndim: int) -> tuple[int, ...]:
+        """`dims`, of a value with `ndim` dimensions."""
+        return tuple(range(ndim)) if self.dims is None else self.dims
+
+    def whole(self, x: Any) -> Any:
+        """True where an element lives, in the shape and the layout of the value, `x`."""
+        if self.dims is None or len(self.dims) == type_of(x).ndim:
+            return self.array()
+        if self._whole is None:
+            with use_trace(self._trace), plumbing("masked"):
+                self._whole = _repeated(self.array(), self.dims, x)
+        return self._whole
+
+
+def _repeated(array: Any, dims: Ints, x: Any) -> Any:
+    """`array`, whose dimensions are those of `x` at `dims`, repeated to the shape and with the layout of `x`."""
+    aval = type_of(x)
+    if len(dims) == aval.ndim:
+        return array
+    return broadcast_in_dim(array, aval.shape, tuple(dims), out_sharding=aval.shown_sharding)
 
 
 Liveness: TypeAlias = Known | Elements | None
@@ -115,7 +151,7 @@ def is_maskable(x: Any) -> bool:
 def array_of(live: Liveness, x: Any) -> Any:
     """Which elements of `x`, of which `live` is known, live."""
     if isinstance(live, Elements):
-        return live.array()
+        return live.whole(x)
     return filled(type_of(x).update(dtype=np.dtype(bool), weak_type=False), not is_dead(live))
 
 
@@ -123,35 +159,77 @@ def guarded(live: Liveness, x: Any) -> Any:
     """`x`, and 0 where it is dead."""
     if is_dead(live):
         return full_as(x, 0)
-    return select_n(live.array(), full_as(x, 0), x) if isinstance(live, Elements) else x
+    if not isinstance(live, Elements) or not dtypes.is_inexact(type_of(x).dtype):
+        return x
+    return select_n(live.array() if live.dims == () else live.whole(x), full_as(x, 0), x)
 
 
-def either(a: Liveness, b: Liveness, shape: Any) -> Liveness:
-    """What is known of a sum: an element lives where one of the terms does."""
+def either(a: Liveness, b: Liveness, x: Any) -> Liveness:
+    """What is known of a sum `x`: an element lives where one of the terms does."""
     if is_dead(a):
         return b if is_cotangent(b) or b is None else DEAD
     if is_dead(b):
         return a
     if isinstance(a, Elements) and isinstance(b, Elements):
-        if a is b:
-            return a
-        return Elements(lambda: bitwise_or(_fitted(a.array(), shape), _fitted(b.array(), shape)))
+        return _combined(bitwise_or, a, b, x)
     return LIVE
 
 
-def both(a: Liveness, b: Liveness, shape: Any) -> Liveness:
-    """What is known of a product: an element lives where both factors do."""
+def both(a: Liveness, b: Liveness, x: Any) -> Liveness:
+    """What is known of a product `x`: an element lives where both factors do."""
     if is_dead(a) or is_dead(b):
         return DEAD
     if isinstance(a, Elements) and isinstance(b, Elements):
-        if a is b:
-            return a
-        return Elements(lambda: bitwise_and(_fitted(a.array(), shape), _fitted(b.array(), shape)))
+        return _combined(bitwise_and, a, b, x)
     return a if isinstance(a, Elements) else b if isinstance(b, Elements) else LIVE
 
 
-def _fitted(live: Any, shape: Any) -> Any:
-    return live if type_of(live).shape == shape else broadcast_to(live, shape)
+def _combined(combine: Callable[[Any, Any], Any], a: Elements, b: Elements, x: Any) -> Elements:
+    if a is b:
+        return a
+    aval = type_of(x)
+    ours, theirs = a.along(aval.ndim), b.along(aval.ndim)
+    if ours == theirs:
+        return Elements(lambda: combine(a.array(), b.array()), ours)
+    dims = sorted({*ours, *theirs})
+    if aval.shown_sharding is not None or len(dims) == aval.ndim:
+        return Elements(lambda: combine(a.whole(x), b.whole(x)))
+
+    def on_dims(live: Elements, own: Ints) -> Any:
+        shape = tuple([aval.shape[d] for d in dims])
+        return broadcast_in_dim(live.array(), shape, tuple([dims.index(d) for d in own]))
+
+    return Elements(lambda: combine(on_dims(a, ours), on_dims(b, theirs)), dims)
+
+
+def fitted(live: Liveness, x: Any, result: Any) -> Liveness:
+    """What is known of `x`, as an operand that is stretched to the shape of `result`."""
+    shape = type_of(result).shape
+    if not isinstance(live, Elements) or type_of(x).shape == shape:
+        return live
+    return Elements(lambda: broadcast_to(live.whole(x), shape))
+
+
+def any_along(live: Elements, axes: Iterable[int], ndim: int) -> Elements:
+    """What is known of the lines of a value of `ndim` dimensions along `axes`; its `dims` are those of the value."""
+    dims, axes = live.along(ndim), {*axes}
+    gone = tuple([i for i, d in enumerate(dims) if d in axes])
+    if gone not in live.lines:
+        kept = [d for d in dims if d not in axes]
+        live.lines[gone] = Elements(
+            lambda: reduce_or(live.array(), gone) if gone else live.array(), kept
+        )
+    return live.lines[gone]
+
+
+def moved_to(live: Elements, place: Mapping[int, int]) -> Elements:
+    """`live` of a value whose dimensions, as far as elements differ along them, are those of another one at `place`."""
+    assert live.dims is not None
+    at = [place[d] for d in live.dims]
+    order = sorted(range(len(at)), key=at.__getitem__)
+    if order == [*range(len(at))]:
+        return Elements(live.array, at)
+    return Elements(lambda: transpose(live.array(), order), sorted(at))
 
 
 def is_zero(x: Any) -> bool:
@@ -197,13 +275,11 @@ def whole(
     if any(live is LIVE or live is None for live in lives):
         return results, [LIVE] * len(results)
 
-    def any_lives() -> Any:
-        arrays = [live.array() for live in lives if isinstance(live, Elements)]
-        return functools.reduce(bitwise_or, [_any_along(a, range(type_of(a).ndim)) for a in arrays])
-
-    together = Elements(any_lives)
-    out = [Elements(lambda x=x: _laid_along(together.array(), (), x)) for x in results]
-    return [guarded(live, x) for live, x in strict_zip(out, results)], [*out]
+    known: Liveness = DEAD
+    for x, live in strict_zip(operands, lives):
+        if isinstance(live, Elements):
+            known = either(known, any_along(live, range(type_of(x).ndim), type_of(x).ndim), x)
+    return [guarded(known, x) for x in results], [known] * len(results)
 
 
 # Rules ------------------------------------------------------------------------------------------------
@@ -228,11 +304,28 @@ def moved(
         return results, [LIVE] * len(results)
     if is_dead(live) or (live is LIVE and fill is None):
         return results, [live] * len(results)
+    place = _place(primitive, type_of(operands[0]), params)
+    if place is not None and isinstance(live, Elements):
+        ndim = type_of(operands[0]).ndim
+        return results, [moved_to(any_along(live, (), ndim), place)]
     # All results of one equation share the equation that moves the array.
     arrays: Any = Elements(
         lambda: bind(primitive, array_of(live, operands[0]), *operands[1:], params=params)
     )
     return results, [Elements(lambda i=i: arrays.array()[i]) for i in range(len(results))]
+
+
+def _place(primitive: Primitive, aval: Any, params: Any) -> dict[int, int] | None:
+    """Where the dimensions of an operand are in the result, which may have more; None where that isn't all that happens."""
+    if aval.shown_sharding is not None:
+        return None
+    if primitive.name == "transpose":
+        return {d: i for i, d in enumerate(params.permutation)}
+    if primitive.name == "broadcast_in_dim":
+        place = dict(enumerate(params.broadcast_dimensions))
+        if all(params.shape[j] == aval.shape[d] for d, j in place.items()):
+            return place
+    return None
 
 
 def _fill_value(primitive: Primitive, params: Any) -> Any:
@@ -308,10 +401,12 @@ def summed(
 ) -> tuple[Results, Sequence[Liveness]]:
     """Sums along axes."""
     results = bind(primitive, *operands, params=params)
-    [live] = lives
+    [live], ndim = lives, type_of(operands[0]).ndim
     if not isinstance(live, Elements):
         return results, [live]
-    return results, [Elements(lambda: reduce_or(live.array(), params.axes))]
+    kept = [d for d in range(ndim) if d not in params.axes]
+    place = {d: i for i, d in enumerate(kept)}
+    return results, [moved_to(any_along(live, params.axes, ndim), place)]
 
 
 def added(
@@ -321,11 +416,10 @@ def added(
     [result] = bind(primitive, *operands, params=params)
     # A number that no cotangent reaches makes an element live, unless it is zero.
     a, b = [
-        ZERO if live is None and is_zero(x) else live for x, live in strict_zip(operands, lives)
+        ZERO if live is None and is_zero(x) else fitted(live, x, result)
+        for x, live in strict_zip(operands, lives)
     ]
-    if a is ZERO and b is ZERO:
-        return [result], [ZERO]
-    return [result], [either(a, b, type_of(result).shape)]
+    return [result], [ZERO if a is b is ZERO else either(a, b, result)]
 
 
 def multiplied(
@@ -333,10 +427,11 @@ def multiplied(
 ) -> tuple[Results, Sequence[Liveness]]:
     """Products, of which one factor at least depends on cotangents."""
     [result] = bind(primitive, *operands, params=params)
-    live = both(lives[0], lives[1], type_of(result).shape)
+    a, b = [fitted(live, x, result) for x, live in strict_zip(operands, lives)]
+    live = both(a, b, result)
     others = [x for x, of_it in strict_zip(operands, lives) if not is_cotangent(of_it)]
-    is_safe = isinstance(live, Elements) and all(map(is_finite, others)) and len(others) == 1
-    return [result if is_safe else _result_guarded(live, result)], [live]
+    is_safe = isinstance(live, Elements) and len(others) == 1 and is_finite(others[0])
+    return [result if is_safe else guarded(live, result)], [live]
 
 
 def divided(
@@ -344,22 +439,11 @@ def divided(
 ) -> tuple[Results, Sequence[Liveness]]:
     """Quotients. What is known of the divisor says nothing."""
     [result] = bind(primitive, *operands, params=params)
-    live, of_divisor = lives
-    if is_cotangent(of_divisor) or not is_cotangent(live):
+    if is_cotangent(lives[1]) or not is_cotangent(lives[0]):
         return [result], [LIVE]
-    divisor = operands[1]
-    is_safe = _is_number(divisor) and is_finite(divisor) and divisor != 0
-    return [result if is_safe else _result_guarded(live, result)], [live]
-
-
-def _result_guarded(live: Liveness, result: Any) -> Any:
-    """`result` of elementwise arithmetic, and 0 where it is dead."""
-    if not dtypes.is_inexact(type_of(result).dtype):
-        return result
-    if isinstance(live, Elements) and type_of(live.array()).shape != type_of(result).shape:
-        array = broadcast_to(live.array(), type_of(result).shape)
-        return select_n(array, full_as(result, 0), result)
-    return guarded(live, result)
+    divisor, live = operands[1], fitted(lives[0], operands[0], result)
+    is_safe = isinstance(live, Elements) and _is_number(divisor) and is_finite(divisor)
+    return [result if is_safe and divisor != 0 else guarded(live, result)], [live]
 
 
 def selected(
@@ -377,37 +461,29 @@ def selected(
         return [result], [DEAD]
     if not any(is_dead(live) or isinstance(live, Elements) for live in known):
         return [result], [LIVE]
-
-    def chosen() -> Any:
-        if type_of(which).dtype == np.bool_ and type_of(which).shape == type_of(result).shape:
-            first, second = known
-            if is_dead(first):
-                return (
-                    which
-                    if not isinstance(second, Elements)
-                    else bitwise_and(which, second.array())
-                )
-            if is_dead(second):
-                off = bitwise_not(which)
-                return off if not isinstance(first, Elements) else bitwise_and(off, first.array())
-        return select_n(which, *(array_of(live, x) for x, live in strict_zip(cases, known)))
-
+    if type_of(which).dtype == np.bool_ and len(known) == 2:
+        off, on = known
+        chooses = _choosing(which)
+        if is_dead(off):
+            return [result], [both(chooses, on, result)]
+        if is_dead(on):
+            is_off = Elements(lambda: bitwise_not(chooses.array()), chooses.dims)
+            return [result], [both(is_off, off, result)]
+    chosen = lambda: select_n(which, *(array_of(live, x) for x, live in strict_zip(cases, known)))
     return [result], [Elements(chosen)]
 
 
-def _any_along(live: Any, axes: Sequence[int]) -> Any:
-    return reduce_or(live, tuple(axes)) if axes else live
-
-
-def _laid_along(live: Any, at: Sequence[int], x: Any) -> Any:
-    """`live`, whose dimensions are those of `x` at `at`, repeated to the shape and with the layout of `x`."""
-    if [*at] != sorted(at):
-        order = sorted(range(len(at)), key=at.__getitem__)
-        live, at = transpose(live, order), sorted(at)
-    aval = type_of(x)
-    if aval.shape == type_of(live).shape:
-        return live
-    return broadcast_in_dim(live, aval.shape, tuple(at), out_sharding=aval.shown_sharding)
+def _choosing(which: Any) -> Elements:
+    """The booleans `which` as they were before they were repeated, where the program shows it."""
+    if not type_of(which).ndim:
+        return Elements(lambda: which, ())
+    equation = which.equation if type(which) is StagingTracer else None
+    if equation is not None and equation.primitive.name == "broadcast_in_dim":
+        [operand] = equation.operands
+        place = _place(equation.primitive, operand.aval, equation.params)
+        if type(operand) is Var and place is not None and which._trace is context.trace:
+            return Elements(lambda: StagingTracer(which._trace, operand, None), [*place.values()])
+    return known_array(which)
 
 
 def by_factors(
@@ -443,18 +519,15 @@ def by_factors(
         return [full_as(x, 0) for x in results], [DEAD] * len(results)
     if not is_product and any(x is LIVE or x is None for x in known):
         return results, [LIVE] * len(results)
-    join = bitwise_and if is_product else bitwise_or
-
-    def live_result(position: int) -> Any:
-        total: Any = None
+    join = both if is_product else either
+    new_lives: list[Liveness] = []
+    for position, result in enumerate(results):
+        known_of_it: Liveness = LIVE if is_product else DEAD
         for i in active:
             live = lives[i]
             if isinstance(live, Elements):
-                array = places.reduced(live.array(), i, position, results[position])
-                total = array if total is None else join(total, array)
-        return total
-
-    new_lives: list[Liveness] = [Elements(lambda i=i: live_result(i)) for i in range(len(results))]
+                known_of_it = join(known_of_it, places.in_result(live, i, position), result)
+        new_lives.append(known_of_it)
     if linear != "all" and not is_product:
         # A factor that is a value of the point may make anything of zeros.
         results = [guarded(live, x) for live, x in strict_zip(new_lives, results)]
@@ -485,39 +558,38 @@ class Places:
         """By factor its dimension in an operand."""
         return {} if self.rule is None else self._named(self.rule.operands[i], self.avals[i])
 
-    def reduced(self, live: Any, operand: int, result: int, x: Any) -> Any:
-        """Which elements of the result `x` depend on live ones of an operand."""
+    def in_result(self, live: Elements, operand: int, result: int) -> Elements:
+        """Which elements of a result depend on live ones of an operand."""
         if self.rule is None:
-            return _laid_along(_any_along(live, range(self.avals[operand].ndim)), (), x)
+            ndim = self.avals[operand].ndim
+            return any_along(live, range(ndim), ndim)
         targets = self._named(self.rule.results[result], self.results[result])
-        return _along_factors(live, self.of_operand(operand), targets, x)
+        return self._along(live, operand, targets, self.results[result])
 
+    def in_other(self, live: Elements, operand: int, other: int) -> Elements | None:
+        """Which elements of another operand meet live ones of an operand; None where nothing says so."""
+        targets = self.of_operand(other)
+        if not self.of_operand(operand).keys() & targets.keys():
+            return None
+        return self._along(live, operand, targets, self.avals[other])
 
-def _along_factors(live: Any, source: dict[str, int], targets: dict[str, int], x: Any) -> Any:
-    """`live`, any of it along dimensions that `x` lacks, repeated along those that `x` has besides.
-
-    `source` and `targets` have the dimensions of both by factor.
-    """
-    aval, ndim = type_of(x), type_of(live).ndim
-    # From dimensions of `live` to those of `x`.
-    place = {d: targets[f] for f, d in source.items() if f in targets}
-    place = {d: j for d, j in place.items() if type_of(live).shape[d] == aval.shape[j]}
-    kept = sorted(place)
-    return _laid_along(
-        _any_along(live, [d for d in range(ndim) if d not in place]), [place[d] for d in kept], x
-    )
+    def _along(self, live: Elements, operand: int, targets: dict[str, int], aval: Any) -> Elements:
+        shape = self.avals[operand].shape
+        # From dimensions of the operand to those of the other array.
+        place = {d: targets[f] for f, d in self.of_operand(operand).items() if f in targets}
+        place = {d: j for d, j in place.items() if shape[d] == aval.shape[j]}
+        gone = [d for d in range(len(shape)) if d not in place]
+        return moved_to(any_along(live, gone, len(shape)), place)
 
 
 def _without_dead_lines(operands: Operands, lives: Sequence[Liveness], places: Places) -> list[Any]:
     """The two operands of a product, each with zeros where it meets only dead elements of the other one."""
     operands = [*operands]
     for i, live in enumerate(lives[:2]):
-        other = operands[1 - i]
-        if isinstance(live, Elements) and not is_finite(other):
-            source, targets = places.of_operand(i), places.of_operand(1 - i)
-            if source.keys() & targets.keys():
-                lines = _along_factors(live.array(), source, targets, other)
-                operands[1 - i] = select_n(lines, full_as(other, 0), other)
+        if isinstance(live, Elements) and not is_finite(operands[1 - i]):
+            lines = places.in_other(live, i, 1 - i)
+            if lines is not None:
+                operands[1 - i] = guarded(lines, operands[1 - i])
     return operands
 
 
@@ -536,17 +608,16 @@ def convolved(
     def live_windows() -> Any:
         # As one convolution of one feature: any feature of the image, and all of the kernel's window.
         feature = numbers.lhs_spec[1]
-        array = convert_element_type(_any_along(live.array(), (feature,)), image.dtype)
-        array = expand_dims(array, (feature,))
+        array = reduce_or(live.whole(operands[0]), (feature,))
+        array = expand_dims(convert_element_type(array, image.dtype), (feature,))
         sizes = [1 if d in numbers.rhs_spec[:2] else size for d, size in enumerate(kernel.shape)]
         window = full(sizes, 1, kernel.dtype)
         [counts] = bind(primitive, array, window, params=params)
         live_one = gt(counts, full_as(counts, 0))
-        out = numbers.out_spec[1]
-        rest = [d for d in range(type_of(result).ndim) if d != out]
-        return _laid_along(squeeze(live_one, (out,)), rest, result)
+        return squeeze(live_one, (out,))
 
-    return results, [Elements(live_windows)]
+    out = numbers.out_spec[1]
+    return results, [Elements(live_windows, [d for d in range(type_of(result).ndim) if d != out])]
 
 
 def scaled(
