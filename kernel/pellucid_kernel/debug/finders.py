@@ -15,6 +15,7 @@ from pellucid_kernel.debug.debug_session import BUDGET, DebugSession
 from pellucid_kernel.debug.equation_stacks import columns_of_lines
 from pellucid_kernel.debug.schema import FindingRecord
 from pellucid_kernel.debug.stopping_places import check_condition, check_function, displayed
+from pellucid_kernel.debug.unselected import CURE, cured_by_masks
 from pellucid_viz.figure import Figure
 
 Condition = Callable[[Any], Any]
@@ -28,7 +29,13 @@ class Finding:
     """
 
     def __init__(
-        self, session: DebugSession, match: Match, condition: Condition, name: str = ""
+        self,
+        session: DebugSession,
+        match: Match,
+        condition: Condition,
+        name: str = "",
+        *,
+        is_cured: bool = False,
     ) -> None:
         self._condition = condition
         self._name = name or "the function"
@@ -45,6 +52,8 @@ class Finding:
         self.lanes = session.lanes
         """The lanes of batches of the first element, outermost first, as far as they are known."""
         self.operands = session.operands()
+        self.is_cured = is_cured
+        """Whether it makes a derivative NaN or infinite that is finite under `masked_gradients`."""
 
     @property
     def primitive(self) -> str:
@@ -71,6 +80,7 @@ class Finding:
             *(f"  in iteration {i}" for i in self.iterations),
             *(f"  in {lane}" for lane in self.lanes),
             *(f"  operand {i}: {range_text(x)}" for i, x in enumerate(self.operands)),
+            *([f"  the derivative that isn't finite {CURE}"] if self.is_cured else []),
             str(self.session),
         ]
         return "\n".join(rows)
@@ -152,8 +162,13 @@ def find(function: Callable[..., Any], condition: Condition) -> Callable[..., Fi
     def search(*args: Any, **kwargs: Any) -> Finding | None:
         session = DebugSession(function, args, kwargs)
         match = session.search(condition)
+        if match is None:
+            return None
+        is_backward = transformation_of(match.equation) == "transpose"
+        is_asked = is_backward and condition in (isnan, isinf)
+        cured = cured_by_masks(function, args, kwargs) if is_asked else []
         name = getattr(function, "__name__", "")
-        return None if match is None else Finding(session, match, condition, name)
+        return Finding(session, match, condition, name, is_cured=any(cured))
 
     return search
 

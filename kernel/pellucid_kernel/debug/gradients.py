@@ -20,6 +20,7 @@ from pellucid_kernel.debug.equation_stacks import user_line_columns
 from pellucid_kernel.debug.finders import Finding, find, isinf, isnan, range_text
 from pellucid_kernel.debug.schema import CotangentColumns, GradientColumns, GradientRecord
 from pellucid_kernel.debug.stopping_places import check_function, displayed
+from pellucid_kernel.debug.unselected import CURE, cured_by_masks
 from pellucid_viz.figure import Figure
 
 _WRONG = ("NaN", "infinite")
@@ -61,6 +62,7 @@ class Explanation:
         origins: list[str],
         operands: list[list[str]],
         finding: Finding | None,
+        cured: list[bool],
         find_first: Callable[[], Finding | None] | None = None,
     ) -> None:
         self._find_first = find_first
@@ -69,6 +71,8 @@ class Explanation:
         self.gradients = gradients
         self.finding = finding
         """The first such value, where a fault comes out of a loop or a branch: with its iteration, and a session there."""
+        self.cured = cured
+        """For each gradient whether it isn't finite because of what wasn't selected: a run under `masked_gradients` is finite there."""
         self._origins = origins
         self._operands = (
             operands  # for each gradient the ranges of those of the first operation of its path
@@ -83,10 +87,18 @@ class Explanation:
         rows = [f"{'norm':>10}  {'':<8}  line of the forward pass"]
         rows += [f"{c.norm:10.3g}  {c.fault:<8}  {c.line}" for c in self.cotangents]
         rows += [f"{g.norm:10.3g}  {g.fault:<8}  gradient of {g.name}" for g in self.gradients]
-        rows += self._origins
+        rows += [*self._origins, *self._cures()]
         if self.finding is not None:
             rows.append(f"within it: {self.finding}")
         return "\n".join(rows)
+
+    def _cures(self) -> list[str]:
+        return [
+            f"this {g.fault} in the gradient of {g.name} {CURE}"
+            + (f" ({line_text(g.path[0])})" if g.path else "")
+            for g, cured in zip(self.gradients, self.cured, strict=True)
+            if cured
+        ]
 
     def __repr__(self) -> str:
         return f"Explanation({self})"
@@ -111,7 +123,9 @@ class Explanation:
                 ],
             ),
             operands=self._operands,
-            within="" if self.finding is None else str(self.finding),
+            within="\n".join(
+                [*self._cures(), *([] if self.finding is None else [str(self.finding)])]
+            ),
         )
 
     def figure(self) -> Figure:
@@ -136,7 +150,8 @@ def explain_grad(
 ) -> Callable[..., Explanation]:
     """A function that explains `grad(function, argnums)` of a call: norms by line, and where NaN, infinity or zero begins.
 
-    The gradient runs compiled, as one program that gives all its values. `function` gives a floating-point scalar.
+    The gradient runs compiled, as one program that gives all its values. `function` gives a floating-point scalar. Where NaN
+    or infinity comes of what the function computes and doesn't select, the explanation says so.
 
     Raises: EffectsError for a function that calls Python for values; ArgumentTypeError as `grad` does.
 
@@ -172,12 +187,15 @@ def explain_grad(
         def find_first() -> Finding | None:
             return find(derivative, conditions[0])(*args, **kwargs)
 
+        # The first result is the value.
+        cured = cured_by_masks(derivative, args, kwargs, run)[1:]
         return Explanation(
             _cotangents(run),
             gradients,
             origins,
             operands,
             finding,
+            cured,
             find_first if conditions else None,
         )
 

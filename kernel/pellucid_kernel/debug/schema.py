@@ -124,7 +124,7 @@ class GradientRecord(Record):
     operands: list[list[str]]
     """For each gradient the ranges of the operands of the first operation of its path."""
     within: str
-    """Where in a loop or a branch the fault begins; empty where it begins outside."""
+    """What removes the fault, and where in a loop or a branch it begins; empty where it begins outside and nothing does."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["gradient"] = "gradient"
 

@@ -103,7 +103,9 @@ export interface GradientRecord {
   readonly gradients: GradientColumns;
   /** For each gradient the ranges of the operands of the first operation of its path. */
   readonly operands: readonly (readonly string[])[];
-  /** Where in a loop or a branch the fault begins; empty where it begins outside. */
+  /**
+   * What removes the fault, and where in a loop or a branch it begins; empty where it begins outside and nothing does.
+   */
   readonly within: string;
   readonly schema_version: number;
   readonly kind: "gradient";

@@ -155,6 +155,34 @@ def network(params, x):
     return (out - 1.0).sum()
 
 
+def chosen_root(x, y):
+    z = jnp.where(x > 0, jnp.sqrt(x), 0.0)
+    return (z * y).sum() + jnp.sqrt(y[0])
+
+
+def test_a_nan_of_what_was_not_selected_is_said_to_be_one() -> None:
+    x, y = jnp.array([0.0, 4.0]), jnp.array([0.0, 1.0])
+    explanation = explain_grad(chosen_root, (0, 1))(x, y)
+    assert explanation.cured == [True, False]  # the other root is selected, and infinite
+    text = str(explanation)
+    assert "this NaN in the gradient of x comes of what wasn't selected" in text
+    [row] = [row for row in text.splitlines() if "wasn't selected" in row]
+    assert line_of(chosen_root, 1) in row
+    assert explanation.record().within == row
+    found = find(pl.grad(chosen_root), isnan)(x, y)
+    assert found.is_cured
+    assert "under `pl.masked_gradients()` it is finite" in str(found)
+    with pl.masked_gradients():
+        assert explain_grad(chosen_root)(x, y).faults == []
+
+
+def test_a_nan_that_was_selected_is_not_said_to_be_cured() -> None:
+    explanation = explain_grad(rooted)(jnp.array([0.0, 4.0]))
+    assert explanation.cured == [False]
+    assert "masked_gradients" not in str(explanation)
+    assert not find(pl.grad(rooted), isnan)(jnp.array([0.0, 4.0])).is_cured
+
+
 def test_a_dead_relu_is_where_a_gradient_becomes_zero() -> None:
     params = {"w": jnp.ones((3, 2)), "v": jnp.ones(2), "shift": jnp.float32(100)}
     explanation = explain_grad(network)(params, jnp.ones((4, 3)))

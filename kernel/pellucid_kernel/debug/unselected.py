@@ -1,0 +1,42 @@
+"""Whether values of a derivative that aren't finite come of what wasn't selected: proven by a run with masked gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import pellucid as pl
+from pellucid.introspect.evaluation import Evaluation, evaluated
+
+CURE = "comes of what wasn't selected: under `pl.masked_gradients()` it is finite"
+
+
+def cured_by_masks(
+    function: Callable[..., Any], args: Any, kwargs: Any, run: Evaluation | None = None
+) -> list[bool]:
+    """For each result whether it isn't finite, and all of it that isn't is finite under the option `masked_gradients`.
+
+    `function` is a derivative; `run` is its run without the option, if there is one.
+    """
+    if pl.config.jax_masked_gradients:
+        return [False] * len(run.jaxpr.outvars) if run is not None else []
+    leaves = [*map(pl.numpy.asarray, pl.tree.leaves((args, kwargs)))]
+    if run is None:
+        run = evaluated(pl.make_jaxpr(function)(*args, **kwargs), leaves, is_compiled=True)
+    plain = [_is_faulty(x) for x in _results(run)]
+    if not any(map(np.any, plain)):
+        return [False] * len(plain)
+    with pl.masked_gradients():
+        program = pl.make_jaxpr(lambda *xs, **ys: function(*xs, **ys))(*args, **kwargs)
+        masked = [_is_faulty(x) for x in _results(evaluated(program, leaves, is_compiled=True))]
+    return [bool(np.any(a) and not np.any(a & b)) for a, b in zip(plain, masked, strict=True)]
+
+
+def _results(run: Evaluation) -> Sequence[Any]:
+    return [np.asarray(run.read(a)) for a in run.jaxpr.outvars]
+
+
+def _is_faulty(x: Any) -> Any:
+    return ~np.isfinite(x) if x.dtype.kind in "fc" else np.zeros(x.shape, bool)
