@@ -125,6 +125,10 @@ Rule: TypeAlias = Callable[
     [Primitive, Operands, Sequence[Liveness], Any], tuple[Results, Sequence[Liveness]]
 ]
 """(primitive, operands, what is known of each, params) -> (results, what is known of each)."""
+ElementwiseRule: TypeAlias = Callable[
+    [Primitive, Operands, Sequence[Liveness], Any], tuple[Results, Sequence[Liveness], bool]
+]
+"""The same, and whether dead elements of the results may be anything: products with values of the point."""
 
 
 def is_cotangent(live: Liveness) -> bool:
@@ -431,7 +435,16 @@ def multiplied(
     live = both(a, b, result)
     others = [x for x, of_it in strict_zip(operands, lives) if not is_cotangent(of_it)]
     is_safe = isinstance(live, Elements) and len(others) == 1 and is_finite(others[0])
-    return [result if is_safe else guarded(live, result)], [live]
+    return _unless_dead(result, live, is_safe)
+
+
+def _unless_dead(
+    result: Any, live: Liveness, is_safe: bool
+) -> tuple[Results, Sequence[Liveness], bool]:
+    """A product, whose dead elements may be anything unless it `is_safe`."""
+    if not isinstance(live, Elements):
+        return [guarded(live, result)], [live], False
+    return [result], [live], not is_safe
 
 
 def divided(
@@ -440,10 +453,10 @@ def divided(
     """Quotients. What is known of the divisor says nothing."""
     [result] = bind(primitive, *operands, params=params)
     if is_cotangent(lives[1]) or not is_cotangent(lives[0]):
-        return [result], [LIVE]
+        return [result], [LIVE], False
     divisor, live = operands[1], fitted(lives[0], operands[0], result)
     is_safe = isinstance(live, Elements) and _is_number(divisor) and is_finite(divisor)
-    return [result if is_safe and divisor != 0 else guarded(live, result)], [live]
+    return _unless_dead(result, live, is_safe and divisor != 0)
 
 
 def selected(
@@ -657,13 +670,39 @@ _rule(
 _rule(counted, "select_and_scatter_add select_and_gather_add")
 _rule(summed, "reduce_sum")
 _rule(added, "add_any add sub complex")
-_rule(multiplied, "mul")
-_rule(divided, "div")
 _rule(selected, "select_n")
 _rule(convolved, "conv_general_dilated")
 _rule(scaled, "scatter-mul")
 
 
-def rule_for(primitive: Primitive) -> Rule:
-    """The rule of `primitive`, by default what follows from its factors."""
-    return RULES.get(primitive.name, by_factors)
+def rule_for(primitive: Primitive) -> ElementwiseRule:
+    """The rule of `primitive`, by default what follows from its factors; it also says whether dead elements may be anything."""
+    if primitive.name in PRODUCTS:
+        return PRODUCTS[primitive.name]
+    rule = RULES.get(primitive.name, by_factors)
+    return lambda *arguments: (*rule(*arguments), False)
+
+
+PRODUCTS: dict[str, ElementwiseRule] = {"mul": multiplied, "div": divided}
+_ELEMENTWISE = frozenset(
+    ("mul", "div", "neg", "convert_element_type", "select_n", "add_any", "add", "sub")
+)
+
+
+def keeps_to_elements(
+    primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
+) -> bool:
+    """Whether each element of a result that lives depends on elements that live alone."""
+    name = primitive.name
+    if name not in _ELEMENTWISE or not all(
+        dtypes.is_inexact(type_of(x).dtype) for x in operands[-1:]
+    ):
+        return False
+    if name == "convert_element_type":
+        return dtypes.is_inexact(params.new_dtype)
+    if name == "div":
+        return not is_cotangent(lives[1])
+    if name in ("add_any", "add", "sub"):
+        # A sum lives where one of the terms does, so the other one must be zero there.
+        return lives[0] is lives[1]
+    return True

@@ -34,7 +34,7 @@ from pellucid._machine.ir import (
     remove_dead_equations,
 )
 from pellucid._machine.primitives import full_as, marks_of, ne
-from pellucid._machine.tracing import Trace, Tracer, context, replay, type_of, use_trace
+from pellucid._machine.tracing import Trace, Tracer, context, plumbing, replay, type_of, use_trace
 
 from .derived import Derived, derivation, stage_open
 from .jvp import concrete_value
@@ -45,9 +45,11 @@ from .mask_rules import (
     Known,
     Liveness,
     array_of,
+    guarded,
     is_cotangent,
     is_maskable,
     is_zero,
+    keeps_to_elements,
     known_array,
     rule_for,
 )
@@ -60,19 +62,32 @@ ARRAY = "array"
 class MaskTracer(Tracer):
     """A value of a backward pass with what is known of its elements."""
 
-    __slots__ = ("live", "value")
+    __slots__ = ("is_clean", "live", "value")
 
-    def __init__(self, trace: MaskTrace, value: Any, live: Liveness) -> None:
+    def __init__(
+        self, trace: MaskTrace, value: Any, live: Liveness, *, is_clean: bool = True
+    ) -> None:
         self._trace = trace
         self.aval = type_of(value)
         self.value = value
         self.live = live
+        self.is_clean = is_clean
+        """Whether dead elements are zero; behind products they may be anything until someone reads them."""
+
+    def cleaned(self) -> Any:
+        """The value, whose dead elements are zero."""
+        if not self.is_clean:
+            with use_trace(self._trace.parent), plumbing("masked"):
+                self.value = guarded(self.live, self.value)
+            self.is_clean = True
+        return self.value
 
     def concrete(self) -> Any:
-        return concrete_value(self.value)
+        return concrete_value(self.cleaned())
 
     def asked_for(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
-        return self.value.asked_for(use, kind, do) if isinstance(self.value, Tracer) else None
+        value = self.cleaned()
+        return value.asked_for(use, kind, do) if isinstance(value, Tracer) else None
 
     def transformed(self) -> Any:
         return self.value
@@ -86,52 +101,63 @@ class MaskTrace(Trace):
     def __init__(self, parent: Trace) -> None:
         self.parent = parent
 
-    def split(self, x: Any) -> tuple[Any, Liveness]:
-        """(value, what is known of its elements)."""
-        return (x.value, x.live) if type(x) is MaskTracer and x._trace is self else (x, None)
+    def live(self, x: Any) -> Liveness:
+        """What is known of the elements of `x`."""
+        return x.live if type(x) is MaskTracer and x._trace is self else None
 
     def value(self, x: Any) -> Any:
         """The value of `x`, whatever it is."""
-        return x.value if type(x) is MaskTracer and x._trace is self else x
+        return x.cleaned() if type(x) is MaskTracer and x._trace is self else x
 
-    def joined(self, values: Sequence[Any], lives: Sequence[Liveness]) -> Values:
+    def joined(
+        self, values: Sequence[Any], lives: Sequence[Liveness], *, are_clean: bool = True
+    ) -> Values:
         """Tracers of values with what is known of them; plain values of those that depend on no cotangent."""
         return [
-            x
-            if live is None
-            # Addends of an element that lives may be on any device.
-            else MaskTracer(
-                self, x, LIVE if isinstance(live, Elements) and _are_addends(x) else live
-            )
+            x if live is None else self._tracer(x, live, are_clean)
             for x, live in strict_zip(values, lives)
         ]
 
+    def _tracer(self, x: Any, live: Liveness, is_clean: bool) -> MaskTracer:
+        if isinstance(live, Elements) and marks_of(type_of(x)).unreduced:
+            # Addends of an element that lives may be on any device.
+            with use_trace(self.parent):
+                return MaskTracer(self, x if is_clean else guarded(live, x), LIVE)
+        return MaskTracer(self, x, live, is_clean=is_clean or not isinstance(live, Elements))
+
     def interpret(self, primitive: Primitive, operands: Operands, params: Any) -> Values:
-        split = [self.split(x) for x in operands]
-        values, lives = tuple([x for x, _ in split]), [live for _, live in split]
-        with use_trace(self.parent):
-            if not any(map(is_cotangent, lives)):
+        lives = [self.live(x) for x in operands]
+        if not any(map(is_cotangent, lives)):
+            values = tuple([self.value(x) for x in operands])
+            with use_trace(self.parent):
                 results = self.parent.interpret(primitive, values, params)
-                # Zeros, moved, are zeros.
-                if primitive.name in _KEEPS_ZEROS and (lives[0] is ZERO or is_zero(values[0])):
-                    return self.joined(results, [ZERO] * len(results))
-                return results
+            # Zeros, moved, are zeros.
+            if primitive.name in _KEEPS_ZEROS and (lives[0] is ZERO or is_zero(values[0])):
+                return self.joined(results, [ZERO] * len(results))
+            return results
+        if keeps_to_elements(primitive, operands, lives, params):
+            # Dead elements meet no others there, so they may stay what they are.
+            raw = [
+                (x.value, x.is_clean) if self.live(x) is not None else (x, True) for x in operands
+            ]
+            values, are_clean = [x for x, _ in raw], all(is_clean for _, is_clean in raw)
+            with use_trace(self.parent):
+                results, lives, makes_any = rule_for(primitive)(primitive, values, lives, params)
+            return self.joined(results, lives, are_clean=are_clean and not makes_any)
+        values = tuple([self.value(x) for x in operands])
+        with use_trace(self.parent):
             if isinstance(primitive, Masked):
                 results, lives = primitive.masked(values, lives, params)
             else:
-                results, lives = rule_for(primitive)(primitive, values, lives, params)
+                results, lives, _ = rule_for(primitive)(primitive, values, lives, params)
         return self.joined(results, lives)
 
     def custom_call(self, call: Any, operands: Operands) -> Values:
         # The user's rules speak of values: what such a function gives of cotangents is a cotangent of which nothing is known.
-        is_live = any(is_cotangent(self.split(x)[1]) for x in operands)
+        is_live = any(is_cotangent(self.live(x)) for x in operands)
         with use_trace(self.parent):
             results = self.parent.custom_call(call, tuple(map(self.value, operands)))
         return self.joined(results, [LIVE if is_live else None] * len(results))
-
-
-def _are_addends(x: Any) -> bool:
-    return bool(marks_of(type_of(x)).unreduced)
 
 
 _KEEPS_ZEROS = frozenset(
@@ -149,7 +175,7 @@ def masked_pass(
     outer = context.trace
     trace = outer if type(outer) is MaskTrace else MaskTrace(outer)
     tracers = [
-        ct if type(ct) is Zero or trace.split(ct)[1] is not None else MaskTracer(trace, ct, live)
+        ct if type(ct) is Zero or trace.live(ct) is not None else MaskTracer(trace, ct, live)
         for ct, live in strict_zip(cotangents, lives)
     ]
     with use_trace(trace):
@@ -204,7 +230,7 @@ def masked_jaxpr(jaxpr: Jaxpr, kinds: Sequence[Kind], as_arrays: Sequence[bool])
         with use_trace(trace):
             results = replay(jaxpr, (), *trace.joined(arguments[:n], lives))
         # One of each for every result of the program.
-        split = [trace.split(x) for x in results]
+        split = [(trace.value(x), trace.live(x)) for x in results]
         out_kinds[:] = [
             ARRAY if asked else kind_of_live(live)
             for (_, live), asked in strict_zip(split, as_arrays)
