@@ -326,7 +326,8 @@ def _place(primitive: Primitive, aval: Any, params: Any) -> dict[int, int] | Non
     if primitive.name == "transpose":
         return {d: i for i, d in enumerate(params.permutation)}
     if primitive.name == "broadcast_in_dim":
-        place = dict(enumerate(params.broadcast_dimensions))
+        dims: Sequence[int] = params.broadcast_dimensions
+        place = dict(enumerate(dims))
         if all(params.shape[j] == aval.shape[d] for d, j in place.items()):
             return place
     return None
@@ -428,7 +429,7 @@ def added(
 
 def multiplied(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
-) -> tuple[Results, Sequence[Liveness]]:
+) -> tuple[Results, Sequence[Liveness], bool]:
     """Products, of which one factor at least depends on cotangents."""
     [result] = bind(primitive, *operands, params=params)
     a, b = [fitted(live, x, result) for x, live in strict_zip(operands, lives)]
@@ -449,7 +450,7 @@ def _unless_dead(
 
 def divided(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
-) -> tuple[Results, Sequence[Liveness]]:
+) -> tuple[Results, Sequence[Liveness], bool]:
     """Quotients. What is known of the divisor says nothing."""
     [result] = bind(primitive, *operands, params=params)
     if is_cotangent(lives[1]) or not is_cotangent(lives[0]):
@@ -486,16 +487,21 @@ def selected(
     return [result], [Elements(chosen)]
 
 
+def _is_of(trace: Any, x: Any) -> bool:
+    return x._trace is trace
+
+
 def _choosing(which: Any) -> Elements:
     """The booleans `which` as they were before they were repeated, where the program shows it."""
     if not type_of(which).ndim:
         return Elements(lambda: which, ())
+    trace = context.trace
     equation = which.equation if type(which) is StagingTracer else None
     if equation is not None and equation.primitive.name == "broadcast_in_dim":
         [operand] = equation.operands
         place = _place(equation.primitive, operand.aval, equation.params)
-        if type(operand) is Var and place is not None and which._trace is context.trace:
-            return Elements(lambda: StagingTracer(which._trace, operand, None), [*place.values()])
+        if type(operand) is Var and place is not None and _is_of(trace, which):
+            return Elements(lambda: StagingTracer(trace, operand, None), [*place.values()])
     return known_array(which)
 
 
@@ -680,7 +686,13 @@ def rule_for(primitive: Primitive) -> ElementwiseRule:
     if primitive.name in PRODUCTS:
         return PRODUCTS[primitive.name]
     rule = RULES.get(primitive.name, by_factors)
-    return lambda *arguments: (*rule(*arguments), False)
+
+    def keeping_zeros(
+        primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
+    ) -> tuple[Results, Sequence[Liveness], bool]:
+        return (*rule(primitive, operands, lives, params), False)
+
+    return keeping_zeros
 
 
 PRODUCTS: dict[str, ElementwiseRule] = {"mul": multiplied, "div": divided}
