@@ -14,6 +14,7 @@ from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     ArrayLike,
+    ConcretizationTypeError,
     DtypeError,
     DTypeLike,
     ShapeError,
@@ -55,6 +56,7 @@ from pellucid._machine.tracing import (
     is_array_like,
     operand_lines,
     refuse_masked,
+    traced_lines,
     type_of,
 )
 from pellucid._machine.xla.arrays import ARRAY_TYPES, Array
@@ -245,13 +247,12 @@ def asarray(
 
 def canonical_shape(shape: ShapeLike, name: str) -> tuple[int, ...]:
     """`shape`, an int or a sequence of ints, as a tuple."""
-    if isinstance(shape, Tracer) or (
-        isinstance(shape, (tuple, list)) and any(isinstance(s, Tracer) for s in shape)
-    ):
-        raise ArgumentTypeError(
-            f"jnp.{name} needs a shape that is known when tracing.",
-            got=f"got {shape!r}", do="Pass Python ints, or mark the argument static.",
-        )  # fmt: skip
+    for size in shape if isinstance(shape, (tuple, list)) else (shape,):
+        if isinstance(size, Tracer):
+            what = f"jnp.{name} needs a shape that is known when tracing."
+            raise ConcretizationTypeError(
+                what, got=traced_lines(size), do="Pass Python ints, or mark the argument static."
+            )
     try:
         sizes = tuple([canonical_size(s) for s in listed(shape)])
     except TypeError:
@@ -541,9 +542,9 @@ def arange(
     start, stop, step = (as_operand(v) for v in (start, stop, step))
     for value in (start, stop, step):
         if isinstance(value, Tracer):
-            raise ArgumentTypeError(
+            raise ConcretizationTypeError(
                 "jnp.arange needs bounds that are known when tracing, because they decide the shape.",
-                got=f"got {value!r}", do="Pass Python numbers, or mark the argument static.",
+                got=traced_lines(value), do="Pass Python numbers, or mark the argument static.",
             )  # fmt: skip
     bounds = [v for v in (start, stop, step) if v is not None]
     chosen = dtype

@@ -20,7 +20,7 @@ from pellucid._machine.base import (
 )
 from pellucid._machine.primitives.dslice import Slice
 from pellucid._machine.primitives.families import kind_of
-from pellucid._machine.tracing import Tracer, is_array_like, refuse_masked, type_of
+from pellucid._machine.tracing import Tracer, is_array_like, refuse_masked, traced_lines, type_of
 from pellucid._machine.xla.arrays import Array, ArrayImpl
 
 from .creation import asarray
@@ -211,13 +211,13 @@ def _window(item: slice, size: Size) -> StridedWindow:
 
 
 def _bad_slice(item: slice) -> IndexingError:
-    parts = (item.start, item.stop, item.step)
-    if any(isinstance(part, Tracer) for part in parts):
-        return IndexingError(
-            "a slice needs bounds that are known when the program is traced.",
-            got=f"got {item!r}",
-            do="Use `lax.dynamic_slice`, whose size is fixed and whose start may be traced, or a mask.",
-        )
+    for part in (item.start, item.stop, item.step):
+        if isinstance(part, Tracer):
+            return IndexingError(
+                "a slice needs bounds that are known when the program is traced.",
+                got=traced_lines(part),
+                do="Use `x[ds(start, size)]` or `lax.dynamic_slice`, whose size is fixed and whose start may be traced, or a mask.",
+            )
     return IndexingError("a slice needs integer bounds.", got=f"got {item!r}")
 
 

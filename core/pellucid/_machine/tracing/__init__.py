@@ -75,4 +75,4 @@ from .staging import (
     values_of_constants,
 )
 from .trace import Trace, bind, bind1
-from .tracer import Tracer
+from .tracer import Tracer, traced_lines

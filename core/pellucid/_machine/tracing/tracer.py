@@ -123,7 +123,7 @@ class Tracer(Described):
         if value is None:
             value = self.asked_for(use, kind, do)
         if value is None:
-            got = [f"got {self.aval.text()}", *made_at(self)]
+            got = traced_lines(self)
             call = called_with(self)
             if call is not None:
                 function, parameter, line = call
@@ -191,7 +191,7 @@ class Tracer(Described):
     def __reduce__(self) -> Any:
         raise ConcretizationTypeError(
             "a traced array can't be pickled: it belongs to its trace.",
-            got=[f"got {self.aval.text()}", *made_at(self)],
+            got=traced_lines(self),
             do="Pickle values outside of the traced function.",
         )
 
@@ -200,6 +200,11 @@ def made_at(x: Any) -> list[str]:
     """The line of an error that says where the traced value `x` was made; none where that isn't known."""
     origin = x.origin() if isinstance(x, Tracer) else None
     return [f"made at {origin}"] if origin else []
+
+
+def traced_lines(x: Tracer) -> list[str]:
+    """The lines of an error about a traced value: its type, and where it was made."""
+    return [f"got {x.aval.text()}", *made_at(x)]
 
 
 def is_concrete(x: Any) -> bool:
