@@ -15,7 +15,7 @@ NOTEBOOK ?= $(wildcard notebooks/01_first_look.ipynb)
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help environment lab test test-all references test-browser bench bench-lab gallery lint format types layers check snapshots api docs wheel clean
+.PHONY: help environment lab test test-all references test-libraries test-browser bench bench-lab gallery lint format types layers check snapshots api docs wheel clean
 
 help: ## list what can be made
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -35,6 +35,10 @@ test-all: environment ## run the same with all parts of the rotating tests: an h
 
 references: environment ## record what jax answers to tests where that is missing, and drop what no test asks for
 	PELLUCID_TEST_PART=all $(PYTEST) --references=renew $(RECORDED)
+
+test-libraries: ## run the programs of examples/libraries with all their libraries, in an environment of their own
+	@PELLUCID_SKIP_LABEXTENSION=1 tools/environment.sh build/libraries test,oracle,libraries,more-libraries
+	build/libraries/bin/python -m pytest tests/examples/test_libraries.py
 
 test-browser: environment ## drive JupyterLab in Chromium
 	$(PYTEST) -m browser -n $(WORKERS) --dist loadfile tests/browser
