@@ -74,6 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
     ):
         raise pytest.UsageError("--references=renew drops what no test asks for: give whole files")
     part = rotation.part_of_run()
+    os.environ.pop("PELLUCID_AS_JAX", None)  # processes of the reference run jax itself
     os.environ[rotation.VARIABLE] = rotation.ALL if part is None else str(part)
     if config.option.references == "read" and "XLA_FLAGS" not in os.environ:
         os.environ["XLA_FLAGS"] = compilation.QUICK

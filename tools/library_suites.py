@@ -121,6 +121,7 @@ def run(
     if not (folder / "__init__.py").exists():  # its test files import each other by name
         path = f"{path}{os.pathsep}{folder}"
     environment = os.environ | {SELECTION: selection, OUTCOMES: str(outcomes), "PYTHONPATH": path}
+    environment["PELLUCID_AS_JAX"] = "0" if with_jax else "1"
     is_complete = True
     with log.open("w") as file:
         try:
