@@ -36,6 +36,9 @@ MODULES = {
 }
 """File name of the TypeScript side: Python module. A module that does not exist yet is left out."""
 
+VIEWS = "views"
+"""File name of the list of records that are shown by themselves: those of a class `ViewRecord`."""
+
 WIDTH = 100
 SCALARS: dict[object, str] = {
     str: "string",
@@ -235,6 +238,32 @@ def module_text(file: str, module: types.ModuleType, names: Names) -> str:
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
+def views_text(names: Names) -> str:
+    """The TypeScript file with the union of all records that are shown by themselves, and their kinds."""
+    views = [r for r in names.records if any(b.__name__ == "ViewRecord" for b in r.__mro__[1:])]
+    views.sort(key=lambda record: record.__name__)
+    kinds = [str(f.default) for r in views for f in dataclasses.fields(r) if f.name == "kind"]
+    by_file: dict[str, list[str]] = {}
+    for record in views:
+        by_file.setdefault(names.records[record], []).append(record.__name__)
+    imports = [
+        f'import type {{ {", ".join(found)} }} from "./{file}";' for file, found in by_file.items()
+    ]
+    union = ["export type AnyRecord =", *(f"  | {record.__name__}" for record in views)]
+    blocks = [
+        ["// Generated from all schema modules by tools/generate_types.py. Do not edit."],
+        imports,
+        ["/** Every record that can be shown by itself. */", *union[:-1], f"{union[-1]};"],
+        [
+            "/** The kinds of these records. */",
+            'export const VIEW_KINDS: readonly AnyRecord["kind"][] = [',
+            *(f"  {json.dumps(kind)}," for kind in sorted(kinds)),
+            "];",
+        ],
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
 def existing_modules(names: dict[str, str]) -> dict[str, types.ModuleType]:
     """Import those of the modules `names` (by file name) that exist."""
     modules: dict[str, types.ModuleType] = {}
@@ -253,10 +282,9 @@ def existing_modules(names: dict[str, str]) -> dict[str, types.ModuleType]:
 def generate(modules: dict[str, types.ModuleType]) -> dict[Path, str]:
     """The text of each generated file, relative to the repository's root."""
     names = collect(modules)
-    return {
-        GENERATED / f"{file}.ts": module_text(file, module, names)
-        for file, module in modules.items()
-    }
+    texts = {file: module_text(file, module, names) for file, module in modules.items()}
+    texts[VIEWS] = views_text(names)
+    return {GENERATED / f"{file}.ts": text for file, text in texts.items()}
 
 
 def differences(root: Path, texts: dict[Path, str]) -> list[str]:

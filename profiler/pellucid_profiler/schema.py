@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pellucid.introspect.schema import SCHEMA_VERSION, Record, SourceRecord
+from pellucid.introspect.schema import SCHEMA_VERSION, Record, SourceRecord, ViewRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,7 +307,7 @@ class PeaksRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileRecord(Record):
+class ProfileRecord(ViewRecord):
     """A session of the profiler: its totals are those of every table."""
 
     session: int
@@ -356,7 +356,7 @@ class PerfettoRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileComparisonRecord(Record):
+class ProfileComparisonRecord(ViewRecord):
     """Time of lines in two sessions; the lines add up to the operations' time of each."""
 
     before_seconds: float

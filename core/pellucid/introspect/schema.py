@@ -35,6 +35,12 @@ class Record:
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
 
 
+class ViewRecord(Record):
+    """Base of the records that are shown by themselves, each kind by a view of its own. The front end's list of them is generated."""
+
+    __slots__ = ()
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Record):
         return value.to_dict()
@@ -241,7 +247,7 @@ class ListingRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramRecord(Record):
+class ProgramRecord(ViewRecord):
     """A jaxpr, a StableHLO module or an optimized HLO module."""
 
     key: str
@@ -286,7 +292,7 @@ class LinkRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LensRecord(Record):
+class LensRecord(ViewRecord):
     """One function at its stages, from the user's lines to the optimized program."""
 
     name: str
@@ -297,7 +303,7 @@ class LensRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LadderRecord(Record):
+class LadderRecord(ViewRecord):
     """One function after each of several transformations, or after each of the compiler's passes."""
 
     name: str
@@ -312,7 +318,7 @@ class LadderRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiffRecord(Record):
+class DiffRecord(ViewRecord):
     """Two programs to compare."""
 
     before: ProgramRecord
@@ -395,7 +401,7 @@ class PhaseRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledRecord(Record):
+class CompiledRecord(ViewRecord):
     """One executable: what it costs, what it holds, which kernels it runs."""
 
     key: str
@@ -441,7 +447,7 @@ class MissCauseRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MissRecord(Record):
+class MissRecord(ViewRecord):
     """Why a function was traced or compiled again."""
 
     function: str
@@ -461,7 +467,7 @@ class MissRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MissesRecord(Record):
+class MissesRecord(ViewRecord):
     """The latest misses, oldest first."""
 
     misses: list[MissRecord]
@@ -487,7 +493,7 @@ class FunctionEntryRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionRecord(Record):
+class FunctionRecord(ViewRecord):
     """One jitted function that is alive, with its cache."""
 
     id: int
@@ -542,7 +548,7 @@ class DifferenceRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorRecord(Record):
+class ErrorRecord(ViewRecord):
     """An error of core in its four parts, with the user's frames only."""
 
     name: str
@@ -638,7 +644,7 @@ class ArrayPartColumns(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayValuesRecord(Record):
+class ArrayValuesRecord(ViewRecord):
     """Values of an array at a glance."""
 
     type: str
@@ -678,7 +684,7 @@ class ArrayValuesRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryRecord(Record):
+class MemoryRecord(ViewRecord):
     """Devices and the arrays that live on them."""
 
     devices: list[DeviceMemoryRecord]
@@ -688,7 +694,7 @@ class MemoryRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShardingRecord(Record):
+class ShardingRecord(ViewRecord):
     """Which device holds which part of one array."""
 
     name: str
@@ -804,7 +810,7 @@ class CollectiveRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionShardingRecord(Record):
+class FunctionShardingRecord(ViewRecord):
     """Layout of every intermediate of a function, why it is so, and what it costs to move."""
 
     name: str
@@ -890,7 +896,7 @@ class ExchangeCostRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIfRecord(Record):
+class WhatIfRecord(ViewRecord):
     """A function over a mesh that need not exist, beside how its arguments lie today. Estimates, but for bytes."""
 
     name: str

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pellucid.introspect.schema import SCHEMA_VERSION, ArrayValuesRecord, Record, SourceRecord
+from pellucid.introspect.schema import (
+    SCHEMA_VERSION,
+    ArrayValuesRecord,
+    Record,
+    SourceRecord,
+    ViewRecord,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +37,7 @@ class RecordedValueColumns(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordingRecord(Record):
+class RecordingRecord(ViewRecord):
     """A run of a function by the user's lines: where it stood, and what the variables were."""
 
     function: str
@@ -75,7 +81,7 @@ class ComparedEquationColumns(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DivergenceRecord(Record):
+class DivergenceRecord(ViewRecord):
     """How two ways of running a call differ, equation by equation."""
 
     a: str
@@ -114,7 +120,7 @@ class GradientColumns(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GradientRecord(Record):
+class GradientRecord(ViewRecord):
     """A gradient with the cotangents of its backward pass."""
 
     cotangents: CotangentColumns
@@ -130,7 +136,7 @@ class GradientRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FindingRecord(Record):
+class FindingRecord(ViewRecord):
     """The first operation of a call whose result meets a condition: how it was come to, and what it was given."""
 
     function: str

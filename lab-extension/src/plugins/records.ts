@@ -1,30 +1,8 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 
+import { VIEW_KINDS } from '../generated/views';
 import { RecordOutput } from './record_output';
-
-const KINDS = [
-  'array-values',
-  'compiled',
-  'diff',
-  'divergence',
-  'error',
-  'finding',
-  'function',
-  'function-sharding',
-  'gradient',
-  'ladder',
-  'lens',
-  'memory',
-  'miss',
-  'misses',
-  'profile',
-  'profile-comparison',
-  'program',
-  'recording',
-  'sharding',
-  'what-if',
-];
 
 /** Shows records in cell outputs, with or without a kernel. */
 export const records: JupyterFrontEndPlugin<void> = {
@@ -36,7 +14,9 @@ export const records: JupyterFrontEndPlugin<void> = {
     rendermime.addFactory(
       {
         safe: true,
-        mimeTypes: KINDS.map(kind => `application/vnd.pellucid.${kind}.v1+json`),
+        mimeTypes: VIEW_KINDS.map(
+          kind => `application/vnd.pellucid.${kind.replaceAll('_', '-')}.v1+json`,
+        ),
         createRenderer: options => new RecordOutput(options.mimeType, app.commands),
       },
       0,

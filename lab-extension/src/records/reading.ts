@@ -1,53 +1,10 @@
 /** From JSON to a record of a known kind and version. */
 
-import {
-  SCHEMA_VERSION,
-  type ArrayValuesRecord,
-  type CompiledRecord,
-  type DiffRecord,
-  type ErrorRecord,
-  type FunctionRecord,
-  type FunctionShardingRecord,
-  type LadderRecord,
-  type LensRecord,
-  type MemoryRecord,
-  type MissRecord,
-  type MissesRecord,
-  type ProgramRecord,
-  type ShardingRecord,
-  type WhatIfRecord,
-} from '../generated/introspect';
-import type {
-  DivergenceRecord,
-  FindingRecord,
-  GradientRecord,
-  RecordingRecord,
-} from '../generated/debugger';
-import type { ProfileComparisonRecord, ProfileRecord } from '../generated/profiler';
+import { SCHEMA_VERSION } from '../generated/introspect';
+import type { AnyRecord } from '../generated/views';
 import { RecordError } from './columns';
 
-/** Every record that can be shown by itself. */
-export type AnyRecord =
-  | ArrayValuesRecord
-  | CompiledRecord
-  | DiffRecord
-  | DivergenceRecord
-  | ErrorRecord
-  | FindingRecord
-  | FunctionRecord
-  | FunctionShardingRecord
-  | GradientRecord
-  | LadderRecord
-  | LensRecord
-  | MemoryRecord
-  | MissRecord
-  | MissesRecord
-  | ProfileComparisonRecord
-  | ProfileRecord
-  | ProgramRecord
-  | RecordingRecord
-  | ShardingRecord
-  | WhatIfRecord;
+export type { AnyRecord };
 
 const OLDEST_VERSION = Math.max(1, SCHEMA_VERSION - 1);
 

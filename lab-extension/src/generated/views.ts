@@ -1,0 +1,52 @@
+// Generated from all schema modules by tools/generate_types.py. Do not edit.
+
+import type { ArrayValuesRecord, CompiledRecord, DiffRecord, ErrorRecord, FunctionRecord, FunctionShardingRecord, LadderRecord, LensRecord, MemoryRecord, MissRecord, MissesRecord, ProgramRecord, ShardingRecord, WhatIfRecord } from "./introspect";
+import type { DivergenceRecord, FindingRecord, GradientRecord, RecordingRecord } from "./debugger";
+import type { ProfileComparisonRecord, ProfileRecord } from "./profiler";
+
+/** Every record that can be shown by itself. */
+export type AnyRecord =
+  | ArrayValuesRecord
+  | CompiledRecord
+  | DiffRecord
+  | DivergenceRecord
+  | ErrorRecord
+  | FindingRecord
+  | FunctionRecord
+  | FunctionShardingRecord
+  | GradientRecord
+  | LadderRecord
+  | LensRecord
+  | MemoryRecord
+  | MissRecord
+  | MissesRecord
+  | ProfileComparisonRecord
+  | ProfileRecord
+  | ProgramRecord
+  | RecordingRecord
+  | ShardingRecord
+  | WhatIfRecord;
+
+/** The kinds of these records. */
+export const VIEW_KINDS: readonly AnyRecord["kind"][] = [
+  "array_values",
+  "compiled",
+  "diff",
+  "divergence",
+  "error",
+  "finding",
+  "function",
+  "function_sharding",
+  "gradient",
+  "ladder",
+  "lens",
+  "memory",
+  "miss",
+  "misses",
+  "profile",
+  "profile_comparison",
+  "program",
+  "recording",
+  "sharding",
+  "what_if",
+];
