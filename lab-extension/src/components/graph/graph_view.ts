@@ -59,6 +59,7 @@ export class GraphView {
   private height = 0;
   private frame = 0;
   private hasFitted = false;
+  private isDisposed = false;
   /** Whether the camera is where `fit` put it, and follows the size of the view. */
   private isFitted = false;
   private hovered: Box | null = null;
@@ -119,6 +120,7 @@ export class GraphView {
   }
 
   dispose(): void {
+    this.isDisposed = true;
     cancelAnimationFrame(this.frame);
     clearTimeout(this.mirrorTimer);
     clearTimeout(this.hintTimer);
@@ -345,6 +347,10 @@ export class GraphView {
 
   private mirrorLater(): void {
     clearTimeout(this.mirrorTimer);
+    // A layout that was waited for may end after the view.
+    if (this.isDisposed) {
+      return;
+    }
     this.mirrorTimer = setTimeout(() => {
       this.mirror.update(this.scene.boxes, this.selected);
       const selected = this.selected;
