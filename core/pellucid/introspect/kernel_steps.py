@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pellucid._machine.base.narrowing import is_tuple
 from pellucid._machine.ir import Equation, Jaxpr, with_programs
 from pellucid.kernels.kernel_call import pallas_call_p
 from pellucid.kernels.programs import GridKernel
@@ -56,7 +57,7 @@ def _replaced(equation: Equation) -> Equation:
         program = in_steps(params.kernel, equation)
         if program is not None:
             return equation.replace(params=params._replace(jaxpr=program, smooth=None))
-    if not isinstance(params, tuple):
+    if not is_tuple(params):
         return equation
     new: tuple[Any, ...] = with_programs(params, with_kernels_in_steps)
     is_new = any(a is not b for a, b in zip(new, params, strict=True))
