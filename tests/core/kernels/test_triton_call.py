@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from rotation import rotating
 
 import pellucid as pl
 import pellucid.numpy as jnp
@@ -257,6 +258,72 @@ KERNELS = {
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels(name):
     assert_same(*KERNELS[name]())
+
+
+def random_kernel(seed):
+    """A kernel over blocks with and without edges, that reads parts of a whole array in branches and loops; its arguments."""
+    rng = np.random.default_rng(seed)
+    pick = lambda *choices: choices[rng.integers(len(choices))]
+    grid = tuple(int(n) for n in rng.integers(1, 4, 2))
+    block = tuple(int(pick(1, 2, 4)) for _ in range(2))
+    shape = tuple(
+        n * size - int(rng.integers(0, size)) for n, size in zip(grid, block, strict=True)
+    )
+    dtype = pick("float32", "int32", "float16", "int16")
+    is_turned, is_aliased = rng.random() < 0.5, rng.random() < 0.3
+    numbers = rng.integers(0, 4, 8).tolist()
+    kinds = ("slice", "rows", "branch", "loop", "masked", "while", "sum", "moved")
+    steps = [(pick(*kinds), n) for n in numbers[: int(rng.integers(1, 5))]]
+    masked = rng.random() < 0.5
+
+    def kernel(x_ref, y_ref, o_ref):
+        i, j = pallas.program_id(0), pallas.program_id(1)
+        value = jnp.where(x_ref[...] == x_ref[...], x_ref[...], 0).astype(F32)
+        for kind, n in steps:
+            if kind == "slice":
+                value = value + y_ref[n, pallas.ds(i + j, 1)].astype(F32)
+            elif kind == "rows":
+                value = value + y_ref[(jnp.arange(4) + i) % 4, n].max().astype(F32)
+            elif kind == "branch":
+                value = lax.cond(j % 2 == n % 2, lambda v: v + 1, lambda v: v * 2, value)
+            elif kind == "loop":
+                part = lambda k: y_ref[k % 4, k % 8].astype(F32)
+                value = lax.fori_loop(0, 2 + n, lambda k, v, part=part: v + part(k), value)
+            elif kind == "masked":
+                columns = jnp.arange(4) + n
+                row = triton.load(
+                    y_ref.at[i, columns], mask=columns < 5, other=jnp.asarray(n, dtype)
+                )
+                value = value + row.astype(F32).sum()
+            elif kind == "while":
+                goes_on = lambda c: (c[1] < 5) & (c[0].max() < 50)
+                value, _ = lax.while_loop(goes_on, lambda c: (c[0] * 2 + 1, c[1] + 1), (value, 0))
+            elif kind == "sum":
+                value = value + value.sum(0, keepdims=True) - value.max(1, keepdims=True)
+            else:
+                value = value.T.reshape(block) + lax.broadcasted_iota(np.int32, block, 1)
+        value = (value % 31).astype(dtype)
+        keep = (lax.broadcasted_iota(np.int32, block, 0) + i) % 2 == 0
+        if masked:
+            o_ref[...] = jnp.zeros(block, dtype)
+        triton.store(o_ref, value, mask=keep if masked else None)
+
+    index = (lambda i, j: (grid[0] - 1 - i, j)) if is_turned else (lambda i, j: (i, j))
+    spec = BlockSpec(block, lambda i, j: (i, j))
+    function = call(
+        kernel,
+        like(shape, dtype),
+        grid=grid,
+        specs=[BlockSpec(block, index), BlockSpec()],
+        out_spec=spec,
+        input_output_aliases={0: 0} if is_aliased else {},
+    )
+    return function, array(shape, dtype, seed), array((4, 8), dtype, seed + 1)
+
+
+@pytest.mark.parametrize("seed", rotating([(i,) for i in range(96)], lambda row: "random"))
+def test_random_kernels(seed):
+    assert_same(*random_kernel(seed))
 
 
 # What is refused --------------------------------------------------------------------------------------------
