@@ -87,6 +87,9 @@ def answers_of_area(library: str, seed: int, count: int, area: str) -> dict[int,
 def try_masks(seed: int, count: int) -> int:
     """Try the law of masked gradients, which needs no reference, on `count` programs; how many break it."""
     sys.path.insert(0, str(ROOT / "tests"))
+    os.environ["XLA_FLAGS"] = (
+        f"--xla_force_host_platform_device_count=8 {os.environ.get('XLA_FLAGS', '')}"
+    )
     programs = importlib.import_module("corpus.masked_programs")
     library = importlib.import_module("pellucid")
     wrong = 0

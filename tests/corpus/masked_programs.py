@@ -139,6 +139,8 @@ def derivatives(seed: int, function: Any, arguments: Any) -> dict[str, dict[str,
     pair = lambda x, w: [y[1] for y in pl.vmap(gradient)(jnp.stack([x, x]), jnp.stack([w, w]))]
     further = {1: {"vmap of grad": pair}, 2: {"grad of vmap": pl.grad(twice, (0, 1))}}
     ways = {"grad": gradient, **further.get(seed % 5, {})}
+    if seed % 5 == 4:
+        ways["grad of shard_map"] = pl.grad(_over_devices(function), (0, 1))
     found = _found(at, pl.jacfwd(function, (0, 1)), ways)
     if seed % 5 == 3:
         of_x = lambda x, w: pl.jacfwd(pl.jacfwd(function))(x, w)
@@ -150,6 +152,20 @@ def derivatives(seed: int, function: Any, arguments: Any) -> dict[str, dict[str,
         name = [*ways][seed // 5 % 3]
         found |= _found(at, of_x, {name: ways[name]})
     return found
+
+
+def _over_devices(function: Any) -> Any:
+    """`function`, computed by two devices, of which one has the arguments and the other one twice the first."""
+    mesh = pl.make_mesh((2,), ("i",), axis_types=(pl.sharding.AxisType.Auto,))
+    P = pl.sharding.PartitionSpec
+
+    def part(x: Any, w: Any) -> Any:
+        chosen = pl.lax.axis_index("i") == 0
+        value = jnp.where(chosen, function(x[0], w), 0.0)
+        return pl.lax.psum(value, "i")
+
+    over = pl.shard_map(part, mesh=mesh, in_specs=(P("i"), P()), out_specs=P())
+    return lambda x, w: over(jnp.stack([x, 2 * x]), w)
 
 
 def _found(at: Any, forward: Any, ways: dict[str, Any]) -> dict[str, dict[str, Any]]:
