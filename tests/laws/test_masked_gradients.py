@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from corpus.masked_programs import problems
 
-QUICK = 4
+QUICK = 2
 
 
 @pytest.mark.parametrize(

@@ -282,6 +282,27 @@ def test_a_mask_is_made_only_where_something_needs_it() -> None:
     assert [eqn.primitive.name for eqn in program.eqns].count("select_n") == 3
 
 
+def test_rows_go_through_products_of_several_shapes() -> None:
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(4, 3, 5)).astype(np.float32)
+    x[1] = np.nan
+    valid = np.array([True, False, True, True])[:, None, None]
+    weights = tuple(draw.normal(size=s).astype(np.float32) for s in ((5, 6), (6, 7), (7, 6)))
+
+    def function(weights: Any) -> Any:
+        a, b, c = weights
+        y = jnp.tanh(x @ a)
+        y = y + jnp.tanh(y @ b) @ c
+        scores = jnp.einsum("bqd,bkd->bqk", y, y)
+        y = y + jnp.einsum("bqk,bkd->bqd", pl.nn.softmax(scores), y)
+        return jnp.sum(jnp.where(valid, jnp.sin(y), 0))
+
+    expected = pl.jacfwd(function)(weights)
+    with pl.masked_gradients():
+        for found, right in zip(pl.jit(pl.grad(function))(weights), expected, strict=True):
+            np.testing.assert_allclose(found, right, rtol=1e-3, atol=1e-4)
+
+
 @pytest.mark.parametrize("check_vma", [True, False])
 def test_masks_in_shard_map(check_vma: bool) -> None:
     mesh = pl.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,))

@@ -78,16 +78,18 @@ class Elements:
     The array has only the dimensions `dims` of the value, in order, along which elements differ; all of them where that is None.
     """
 
-    __slots__ = ("_array", "_compute", "_trace", "_whole", "dims", "lines")
+    __slots__ = ("_array", "_compute", "_trace", "_whole", "dims", "lines", "moves")
 
     def __init__(self, compute: Callable[[], Any], dims: Ints | None = None) -> None:
         self._compute: Callable[[], Any] | None = compute
         self._trace = context.trace
         self._array: Any = None
-        self._whole: Any = None
+        self._whole: dict[Any, Any] = {}
         self.dims = None if dims is None else tuple(dims)
         self.lines: dict[Any, Elements] = {}
         """What is known along some of the dimensions alone, by those that are reduced."""
+        self.moves: dict[tuple[int, ...], Elements] = {}
+        """The same with its dimensions elsewhere, by where."""
 
     def array(self) -> Any:
         """True where an element lives, along `dims`."""
@@ -105,10 +107,12 @@ class Elements:
         """True where an element lives, in the shape and the layout of the value, `x`."""
         if self.dims is None or len(self.dims) == type_of(x).ndim:
             return self.array()
-        if self._whole is None:
+        aval = type_of(x)
+        key = aval.shape, aval.shown_sharding
+        if key not in self._whole:
             with use_trace(self._trace), plumbing("masked"):
-                self._whole = _repeated(self.array(), self.dims, x)
-        return self._whole
+                self._whole[key] = _repeated(self.array(), self.dims, x)
+        return self._whole[key]
 
 
 def _repeated(array: Any, dims: Ints, x: Any) -> Any:
@@ -218,6 +222,8 @@ def any_along(live: Elements, axes: Iterable[int], ndim: int) -> Elements:
     """What is known of the lines of a value of `ndim` dimensions along `axes`; its `dims` are those of the value."""
     dims, axes = live.along(ndim), {*axes}
     gone = tuple([i for i, d in enumerate(dims) if d in axes])
+    if not gone and live.dims is not None:
+        return live
     if gone not in live.lines:
         kept = [d for d in dims if d not in axes]
         live.lines[gone] = Elements(
@@ -229,11 +235,15 @@ def any_along(live: Elements, axes: Iterable[int], ndim: int) -> Elements:
 def moved_to(live: Elements, place: Mapping[int, int]) -> Elements:
     """`live` of a value whose dimensions, as far as elements differ along them, are those of another one at `place`."""
     assert live.dims is not None
-    at = [place[d] for d in live.dims]
-    order = sorted(range(len(at)), key=at.__getitem__)
-    if order == [*range(len(at))]:
-        return Elements(live.array, at)
-    return Elements(lambda: transpose(live.array(), order), sorted(at))
+    at = tuple([place[d] for d in live.dims])
+    if at == live.dims:
+        return live
+    if at not in live.moves:
+        order = sorted(range(len(at)), key=at.__getitem__)
+        is_same = order == [*range(len(at))]
+        array = live.array if is_same else lambda: transpose(live.array(), order)
+        live.moves[at] = Elements(array, sorted(at))
+    return live.moves[at]
 
 
 def is_zero(x: Any) -> bool:
