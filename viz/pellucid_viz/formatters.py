@@ -46,7 +46,8 @@ def array_bundle(array: Any) -> dict[str, Any] | None:
 
 def function_bundle(function: Any) -> dict[str, Any] | None:
     """The card of a jitted function; None for pellucid's own, such as `jnp.einsum`."""
-    is_users = getattr(getattr(function, "jitted", None), "share", False)
+    jitted = getattr(function, "jitted", None)
+    is_users = jitted is not None and jitted.options.share
     return _figure("function")(function) if is_users else None
 
 
