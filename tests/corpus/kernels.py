@@ -458,10 +458,124 @@ def random_kernel(jax: Any, seed: int) -> tuple[Any, list[np.ndarray]]:
     return call, arrays
 
 
+def random_access(jax: Any, seed: int) -> tuple[Any, list[np.ndarray]]:
+    """(a kernel whose blocks data choose, or overlap, and that reads and writes parts of references; its arguments).
+
+    Prefetched scalars, elements with padding, grids of traced sizes, loops and branches with traced positions, views, references made
+    in the kernel, written inputs.
+    """
+    pl, tpu, gpu = modules(jax)
+    jnp = jax.numpy
+    rng = np.random.default_rng(seed)
+    pick = lambda *choices: choices[rng.integers(len(choices))]
+    n_programs, size, width = (
+        int(rng.integers(1, 5)),
+        int(rng.integers(1, 4)),
+        int(rng.integers(1, 4)),
+    )
+    n_blocks = n_programs + int(rng.integers(0, 2))
+    is_chosen, is_traced, is_reversed = rng.random() < 0.5, rng.random() < 0.3, rng.random() < 0.3
+    dtype = pick(F32, F32, I32, np.int16)
+    padding = (int(rng.integers(0, 3)), int(rng.integers(0, 3)))
+    reach = max(n_programs + padding[0] + padding[1] - 1, 1)
+    whole_columns = int(rng.integers(1, 6))
+    steps = [
+        pick("slice", "stride", "rows", "branch", "scoped", "loop", "view", "masked")
+        for _ in range(int(rng.integers(1, 4)))
+    ]
+    numbers = rng.integers(0, 4, 8).tolist()
+    order = rng.integers(0, n_blocks, n_programs).astype(I32)
+    is_masked = rng.random() < 0.4
+
+    def chosen(i, *scalars):
+        return (scalars[0][i] if is_chosen else n_blocks - 1 - i if is_reversed else i, 0)
+
+    inputs = [
+        ((n_blocks * size, width), pl.BlockSpec((size, width), chosen)),
+        ((n_programs,), pl.BlockSpec((pl.Element(reach, padding),), lambda i, *_: (0,))),
+        ((4, whole_columns), None),
+    ]
+    result = ((n_programs * size, width), pl.BlockSpec((size, width), lambda i, *_: (i, 0)))
+
+    def kernel(*refs):
+        refs = refs[1:] if is_chosen else refs
+        x_ref, window_ref, whole_ref, o_ref = refs
+        i = pl.program_id(0)
+        value = x_ref[...].astype(jnp.float32)
+        window = jnp.where(jnp.arange(reach) < padding[0], 0, window_ref[...].astype(jnp.float32))
+        window = jnp.where(jnp.arange(reach) < padding[0] + n_programs, window, 0)
+        value = value + window.sum()
+        for step, n in zip(steps, numbers, strict=False):
+            if step == "slice":
+                start = i % whole_columns
+                value = value + whole_ref[n, pl.ds(start, 1)].astype(jnp.float32)
+            elif step == "stride":
+                value = value + whole_ref[pl.ds(n % 2, 2, 2), pl.ds(0, 1)].astype(jnp.float32).sum()
+            elif step == "rows":
+                rows = (jax.lax.iota(jnp.int32, 3) + i) % 4
+                value = value + whole_ref[rows, n % whole_columns].astype(jnp.float32).max()
+            elif step == "branch":
+                value = jax.lax.cond(i % 2 == n % 2, lambda v: v + 1, lambda v: v * 2, value)
+            elif step == "scoped":
+                before = value
+
+                def body(ref, before=before):
+                    ref[...] = before
+                    ref[0, :] = ref[0, :] + 1
+                    return ref[...] * 2
+
+                value = pl.run_scoped(body, tpu.VMEM((size, width), F32))
+            elif step == "loop":
+                part = lambda k: whole_ref[k % 4, k % whole_columns].astype(jnp.float32)
+                value = jax.lax.fori_loop(0, i + n, lambda k, v, part=part: v + part(k), value)
+            elif step == "view":
+                value = value + x_ref.at[pl.ds(0, 1)][0, pl.ds(width - 1, 1)].astype(jnp.float32)
+            else:
+                columns = jax.lax.iota(jnp.int32, 4) + n
+                row = gpu.load(
+                    whole_ref.at[0, columns % whole_columns],
+                    mask=columns < 5,
+                    other=jnp.asarray(n, dtype),
+                )
+                value = value + row.astype(jnp.float32).sum()
+        value = (value % 97).astype(dtype)
+        if is_masked:
+            o_ref[...] = jnp.zeros_like(o_ref)
+            keep = jax.lax.broadcasted_iota(jnp.int32, (size, width), 0) % 2 == i % 2
+            gpu.store(o_ref, value, mask=keep)
+        else:
+            o_ref[...] = value
+
+    arrays = [array(shape, dtype, seed + k) for k, (shape, _) in enumerate(inputs)]
+    specs = [pl.BlockSpec() if spec is None else spec for _, spec in inputs]
+    out = jax.ShapeDtypeStruct(result[0], dtype)
+    if is_chosen:
+        spec = tpu.PrefetchScalarGridSpec(
+            num_scalar_prefetch=1, grid=(n_programs,), in_specs=specs, out_specs=result[1]
+        )
+        call = pl.pallas_call(kernel, out, grid_spec=spec, interpret=True)
+        return lambda *xs: [call(*xs)], [order, *arrays]
+
+    def run(n, *xs):
+        call = pl.pallas_call(
+            kernel, out, grid=(n,), in_specs=specs, out_specs=result[1], interpret=True
+        )
+        return [call(*xs)]
+
+    if is_traced:
+        return lambda *xs: jax.jit(run)(n_programs, *xs), arrays
+    return lambda *xs: run(n_programs, *xs), arrays
+
+
+SECOND = 1000
+"""Numbers of random kernels from which on they are those of `random_access`."""
+
+
 def answer(jax: Any, which: str | int) -> list[np.ndarray]:
     """The leaves of a sample's or random kernel's results as NumPy arrays, those of bfloat16 in float32."""
     if isinstance(which, int):
-        call, arrays = random_kernel(jax, which)
+        make, seed = (random_kernel, which) if which < SECOND else (random_access, which - SECOND)
+        call, arrays = make(jax, seed)
         results = call(*arrays)
     else:
         results = globals()[which](jax)

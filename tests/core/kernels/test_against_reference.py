@@ -7,13 +7,14 @@ from rotation import rotating
 
 import pellucid as pl
 
-N_RANDOM = 200
-ROWS = [(sample.__name__,) for sample in corpus.SAMPLES] + [(i,) for i in range(N_RANDOM)]
+N_RANDOM, N_ACCESS = 250, 250
+NUMBERS = [*range(N_RANDOM), *[corpus.SECOND + i for i in range(N_ACCESS)]]
+ROWS = [(sample.__name__,) for sample in corpus.SAMPLES] + [(i,) for i in NUMBERS]
 
 
 def kind(row):
-    """Every run takes all samples, and one random kernel in eight."""
-    return row[0] if isinstance(row[0], str) else "random"
+    """Every run takes all samples, and one random kernel of each sort in eight."""
+    return row[0] if isinstance(row[0], str) else f"random {row[0] // corpus.SECOND}"
 
 
 @pytest.mark.parametrize("which", rotating(ROWS, kind))
