@@ -1,6 +1,6 @@
 """Answers `import jax` by pellucid in a process that starts with `PELLUCID_AS_JAX=1`.
 
-`pellucid_start.pth`, which Python reads when it starts, imports this module where the variable is set: so do worker processes, kernels and
+`pellucid_start.pth`, which Python reads when it starts, calls `answer_later` where the variable is set: so do worker processes, kernels and
 engines, whoever starts them. Nothing of pellucid is loaded before `jax` is asked for, and so this module lies outside of it.
 """
 
@@ -31,4 +31,6 @@ class FirstImport:
         return sys.meta_path[0]
 
 
-sys.meta_path.insert(0, FirstImport())
+def answer_later() -> None:
+    """Answer for `jax` from the first time on that it is asked for."""
+    sys.meta_path.insert(0, FirstImport())

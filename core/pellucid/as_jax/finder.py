@@ -212,7 +212,8 @@ _finder = Finder()
 def install(version: str | None = None) -> None:
     """Answer `import jax` by pellucid in this process from now on; a second call changes the version at most.
 
-    Processes that this one starts do the same: the environment's PELLUCID_AS_JAX is 1 from then on. An installed jax stays unused. Modules of pellucid are served themselves, so `jax.numpy is pellucid.numpy`; they, their
+    Processes that this one starts do the same: the environment's PELLUCID_AS_JAX is 1 from then on. An installed jax stays
+    unused. Modules of pellucid are served themselves, so `jax.numpy is pellucid.numpy`; they, their
     functions and classes say that they are of `jax`. `version` is what `jax.__version__` and the installed
     version are, by default what the environment's PELLUCID_AS_JAX_VERSION says, else the installed jaxlib's.
 
@@ -228,9 +229,8 @@ def install(version: str | None = None) -> None:
         versions.answer(version)
     if _finder not in sys.meta_path:
         _answer()
-    os.environ["PELLUCID_AS_JAX"] = (
-        "1"  # read by `pellucid_start` in the processes that this one starts
-    )
+    # Read by `pellucid_start` in the processes that this one starts.
+    os.environ["PELLUCID_AS_JAX"] = "1"
     if version is not None:
         os.environ["PELLUCID_AS_JAX_VERSION"] = version
 

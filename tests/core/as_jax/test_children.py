@@ -129,6 +129,11 @@ def test_without_the_variable_nothing_is_answered(environment):
     assert run(environment, "-c", program, PELLUCID_AS_JAX="0").stdout == "False\n"
 
 
+def test_importing_the_module_alone_answers_nothing(environment):
+    program = "import sys; before = list(sys.meta_path); import pellucid_start; print(sys.meta_path == before)"
+    assert run(environment, "-c", program).stdout == "True\n"
+
+
 def test_a_process_that_has_both_says_so_once(environment):
     process = run(environment, "-c", BOTH)
     assert process.stderr.count("Error:") == 1, process.stderr
