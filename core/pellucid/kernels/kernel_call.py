@@ -456,7 +456,7 @@ class _KernelDescription(NamedTuple):
         grid = kernel.grid
         for mapping in (*kernel.inputs, *kernel.results):
             check_inside(self.caller, mapping, grid)
-        # GridPosition of the first result among the references.
+        # Position of the first result among the references.
         first = len(kernel.scalars) + len(kernel.inputs)
         for i, mapping in enumerate(kernel.results):
             # An aliased result begins as its input, so blocks that no program writes have values.

@@ -1,4 +1,4 @@
-"""HigherOrderPrimitive of the functions that control flow takes: traced once for each function and types."""
+"""Programs of the functions that control flow takes: traced once for each function and types."""
 
 from __future__ import annotations
 
