@@ -2,6 +2,7 @@
 
 import _thread
 import io
+import signal
 import sys
 import threading
 import time
@@ -105,7 +106,12 @@ def test_a_file_has_no_lines_of_progress(slow: Any, capsys: pytest.CaptureFixtur
     assert capsys.readouterr() == ("", "")
 
 
-def test_an_interrupt_ends_the_conversion_which_begins_again(slow: Any) -> None:
+def test_an_interrupt_ends_the_conversion_which_begins_again(
+    slow: Any, request: pytest.FixtureRequest
+) -> None:
+    # A process in the background ignores it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     recorded = slow()
     when(lambda: "45 %" in repr(recorded), _thread.interrupt_main)
     with pytest.raises(KeyboardInterrupt):

@@ -302,3 +302,34 @@ def test_what_processes_agree_on_goes_through_the_coordinator():
         )
 
     assert during(meeting, run) == [("process 0: f", "process 1: g")] * 2
+
+
+def test_leaving_loses_no_cancellation():
+    """The time to join may end while a connection closes: without that end, a process would try again for ever."""
+
+    class Closing:
+        """The writer of a connection, during whose closing the task is cancelled."""
+
+        def is_closing(self):
+            return True
+
+        def close(self):
+            pass
+
+        async def wait_closed(self):
+            task.cancel()
+
+    async def leaves():
+        member = Membership(0, 2, 10.0, lambda: None, "")
+        member._writer = Closing()
+        await member.leave()
+        await asyncio.sleep(0)
+
+    async def run():
+        nonlocal task
+        task = asyncio.create_task(leaves())
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    task = None
+    asyncio.run(run())

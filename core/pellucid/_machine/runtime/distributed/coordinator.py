@@ -55,7 +55,8 @@ class Coordinator:
             self.note_failure(0, failure)
         self._server.close()
         try:
-            await asyncio.wait_for(self._is_empty.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._is_empty.wait()
         except TimeoutError:
             for writer in self._members.values():
                 writer.close()

@@ -180,7 +180,9 @@ class Membership:
             wire.send(self._writer, "leaving", reason=reason)
             self._writer.close()
             with contextlib.suppress(OSError, TimeoutError):
-                await asyncio.wait_for(self._writer.wait_closed(), _MAX_GOODBYE_SECONDS)
+                # `wait_for` of Python 3.11 can lose a cancellation, and with it the end of the time to join.
+                async with asyncio.timeout(_MAX_GOODBYE_SECONDS):
+                    await self._writer.wait_closed()
 
     def failure(self, seconds: float = 0.0) -> DistributedError | None:
         """The error for processes that have failed, or launched different programs, or are found to within `seconds`."""
