@@ -160,15 +160,17 @@ def find(function: Callable[..., Any], condition: Condition) -> Callable[..., Fi
     check_condition(condition)
 
     def search(*args: Any, **kwargs: Any) -> Finding | None:
-        session = DebugSession(function, args, kwargs)
-        match = session.search(condition)
-        if match is None:
-            return None
-        is_backward = transformation_of(match.equation) == "transpose"
-        is_asked = is_backward and condition in (isnan, isinf)
-        cured = cured_by_masks(function, args, kwargs) if is_asked else []
-        name = getattr(function, "__name__", "")
-        return Finding(session, match, condition, name, is_cured=any(cured))
+        # What is looked for may be there on the way.
+        with pl.debug_nans(False), pl.debug_infs(False):
+            session = DebugSession(function, args, kwargs)
+            match = session.search(condition)
+            if match is None:
+                return None
+            is_backward = transformation_of(match.equation) == "transpose"
+            is_asked = is_backward and condition in (isnan, isinf)
+            cured = cured_by_masks(function, args, kwargs) if is_asked else []
+            name = getattr(function, "__name__", "")
+            return Finding(session, match, condition, name, is_cured=any(cured))
 
     return search
 

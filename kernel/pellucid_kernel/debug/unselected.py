@@ -18,13 +18,23 @@ def cured_by_masks(
 ) -> list[bool]:
     """For each result whether it isn't finite, and all of it that isn't is finite under the option `masked_gradients`.
 
-    `function` is a derivative; `run` is its run without the option, if there is one.
+    `function` is a derivative; `run` is its run without the option, if there is one. Nothing is claimed of programs with
+    side effects, which would happen again.
     """
-    if pl.config.jax_masked_gradients:
-        return [False] * len(run.jaxpr.outvars) if run is not None else []
+    with pl.debug_nans(False), pl.debug_infs(False):  # the question is where such values come from
+        return _cured(function, args, kwargs, run)
+
+
+def _cured(
+    function: Callable[..., Any], args: Any, kwargs: Any, run: Evaluation | None
+) -> list[bool]:
+    program = pl.make_jaxpr(function)(*args, **kwargs) if run is None else None
+    jaxpr = program.jaxpr if program is not None else run.jaxpr
+    if pl.config.jax_masked_gradients or jaxpr.effects:
+        return [False] * len(jaxpr.outvars)
     leaves = [*map(pl.numpy.asarray, pl.tree.leaves((args, kwargs)))]
     if run is None:
-        run = evaluated(pl.make_jaxpr(function)(*args, **kwargs), leaves, is_compiled=True)
+        run = evaluated(program, leaves, is_compiled=True)
     plain = [_is_faulty(x) for x in _results(run)]
     if not any(map(np.any, plain)):
         return [False] * len(plain)
@@ -39,4 +49,5 @@ def _results(run: Evaluation) -> Sequence[Any]:
 
 
 def _is_faulty(x: Any) -> Any:
-    return ~np.isfinite(x) if x.dtype.kind in "fc" else np.zeros(x.shape, bool)
+    is_inexact = pl.dtypes.issubdtype(x.dtype, np.inexact)
+    return ~np.isfinite(x) if is_inexact else np.zeros(x.shape, bool)

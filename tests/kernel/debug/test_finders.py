@@ -176,6 +176,33 @@ def test_a_nan_of_what_was_not_selected_is_said_to_be_one() -> None:
         assert explain_grad(chosen_root)(x, y).faults == []
 
 
+def selected_root(x):
+    return jnp.where(x > 0, jnp.sqrt(x), 0).sum()
+
+
+def test_a_cure_is_proven_for_narrow_numbers_and_under_debug_nans() -> None:
+    x = jnp.array([0.0, 4.0], jnp.bfloat16)
+    assert explain_grad(selected_root)(x).cured == [True]
+    with pl.debug_nans(True):
+        assert find(pl.grad(selected_root), isnan)(x).is_cured
+
+
+def test_side_effects_are_not_repeated_to_prove_a_cure() -> None:
+    seen = []
+
+    def noted(x):
+        pl.debug.callback(seen.append, x)
+        return selected_root(x)
+
+    def n_seen(condition):
+        seen.clear()
+        assert not find(pl.grad(noted), condition)(jnp.array([0.0, 4.0])).is_cured
+        pl.effects_barrier()
+        return len(seen)
+
+    assert n_seen(isnan) == n_seen(lambda x: jnp.isnan(x))  # of which no cure is asked
+
+
 def test_a_nan_that_was_selected_is_not_said_to_be_cured() -> None:
     explanation = explain_grad(rooted)(jnp.array([0.0, 4.0]))
     assert explanation.cured == [False]
