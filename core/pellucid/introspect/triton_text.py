@@ -51,7 +51,7 @@ class TritonText(NamedTuple):
 def triton_texts(function: Function, *args: Any) -> list[TritonText]:
     """The kernels that `function` calls for arguments of these types, in the order of the program.
 
-    Raises: UnsupportedError for a kernel that can't be lowered to Triton.
+    Raises: UnsupportedError for a kernel that can't be lowered to Triton, and for derivatives and batches of kernels.
 
     >>> from pellucid.experimental import pallas
     >>> def double(x_ref, o_ref):
@@ -67,6 +67,11 @@ def triton_texts(function: Function, *args: Any) -> list[TritonText]:
     for jaxpr in programs_within(program):
         for equation in jaxpr.equations:
             if equation.primitive is pallas_call_p:
+                if not equation.params.is_own:
+                    raise UnsupportedError(
+                        f"the kernel `{equation.params.name}` isn't lowered to Triton here: its derivatives and batches run as plain programs.",
+                        do="Ask for the kernel itself.",
+                    )
                 made = lowered(equation.params.kernel)
                 found.append(TritonText(made.name, made.text, *made[2:], bytecode(made.module)))
     return found

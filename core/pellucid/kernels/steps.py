@@ -19,7 +19,7 @@ from pellucid._machine.ir import (
     forget_sources,
     programs_of,
 )
-from pellucid._machine.tracing import bind, use_facts
+from pellucid._machine.tracing import bind, discharged, use_facts
 from pellucid._machine.transforms import stage_open
 
 from .mappings import BlockMapping
@@ -58,16 +58,17 @@ def in_steps(kernel: GridKernel, equation: Equation) -> ClosedJaxpr | None:
     program, consts = stage_open(run, avals, DebugInfo(f"programs of {kernel.name}"))
     if consts:
         return None
-    loops = [p for e in program.jaxpr.equations for p in programs_of(e) if _calls(p, kernel)]
+    body = discharged(kernel.body.jaxpr).program
+    loops = [p for e in program.jaxpr.equations for p in programs_of(e) if _calls(p, body)]
     for jaxpr in [program.jaxpr, *loops]:
         jaxpr.memo["kernel"] = kernel
         forget_sources(jaxpr)  # what goes over the grid belongs to the line of the call
     return program
 
 
-def _calls(jaxpr: Jaxpr, kernel: GridKernel) -> bool:
+def _calls(jaxpr: Jaxpr, body: ClosedJaxpr) -> bool:
     """Whether a program calls the body of a kernel."""
-    return any(e.primitive is jit_p and e.params.name == kernel.name for e in jaxpr.equations)
+    return any(e.primitive is jit_p and e.params.jaxpr is body for e in jaxpr.equations)
 
 
 class BlockPlace(NamedTuple):

@@ -40,6 +40,28 @@ def _float_bits(dtype: Any) -> int:
 # Operations on elements ---------------------------------------------------------------------------------------
 
 
+def _build_for(
+    ctx: Lowering,
+    primitive: Primitive,
+    dtype: np.dtype,
+    on_floats: Build | None,
+    on_integers: Build | None,
+    on_unsigned: Build | None,
+    on_booleans: Build | None,
+) -> Build:
+    """The operation for elements of `dtype`; the one for unsigned integers is by default that for signed ones."""
+    if dtype == np.bool_:
+        build = on_booleans
+    elif is_float(dtype):
+        build = on_floats
+    else:
+        build = on_unsigned if is_unsigned(dtype) and on_unsigned is not None else on_integers
+    if build is None:
+        name = dtypes.short_name(dtype)
+        raise ctx.unsupported(f"there is no rule for `{primitive.name}` of {name}.")
+    return build
+
+
 def _elementwise(
     primitive: Primitive,
     on_floats: Build | None = None,
@@ -55,15 +77,7 @@ def _elementwise(
     def lower(ctx: Lowering, equation, operands):
         [result] = equation.results
         dtype = np.dtype(equation.operands[0].aval.dtype)
-        if dtype == np.bool_:
-            build = on_booleans
-        elif is_float(dtype):
-            build = on_floats
-        else:
-            build = on_unsigned if is_unsigned(dtype) and on_unsigned is not None else on_integers
-        if build is None:
-            name = dtypes.short_name(dtype)
-            raise ctx.unsupported(f"there is no rule for `{primitive.name}` of {name}.")
+        build = _build_for(ctx, primitive, dtype, on_floats, on_integers, on_unsigned, on_booleans)
         inputs = [ctx.spread(x, result.aval.shape) for x in operands]
         if widened and is_float(dtype) and _float_bits(dtype) < 32:
             wide = ctx.type(result.aval.shape, ctx.element(_FLOAT32))
@@ -430,16 +444,7 @@ def _reduction(
         [x] = operands
         aval = equation.operands[0].aval
         dtype = np.dtype(aval.dtype)
-        if dtype == np.bool_:
-            build = on_booleans
-        elif is_float(dtype):
-            build = on_floats
-        else:
-            build = on_unsigned if is_unsigned(dtype) and on_unsigned is not None else on_integers
-        if build is None:
-            raise ctx.unsupported(
-                f"there is no rule for `{primitive.name}` of {dtypes.short_name(dtype)}."
-            )
+        build = _build_for(ctx, primitive, dtype, on_floats, on_integers, on_unsigned, on_booleans)
         is_narrow = is_float(dtype) and _float_bits(dtype) < 32
         if is_narrow:
             x = arith.extf(ctx.type(aval.shape, ctx.element(_FLOAT32)), x)

@@ -7,6 +7,7 @@ from rotation import rotating
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
+from pellucid._machine.base.errors import UnsupportedError
 from pellucid._machine.xla import plugins
 from pellucid.experimental import pallas
 from pellucid.experimental.pallas import BlockSpec, pallas_call, tpu, triton
@@ -403,6 +404,23 @@ def test_the_line_of_what_is_refused_is_named():
     with pytest.raises(NotImplementedError) as caught:
         triton_texts(call(lambda x_ref, o_ref: o_ref.__setitem__(..., jnp.sort(x_ref[...])), x), x)
     assert "jnp.sort(x_ref[...])" in str(caught.value)
+
+
+def test_derivatives_of_kernels_have_no_text():
+    x = np.ones(12, np.float32)
+    specs = [BlockSpec((8,), lambda i: i)]  # the last block reaches beyond the array
+    double = call(
+        lambda x_ref, o_ref: o_ref.__setitem__(..., x_ref[...] * 2), x, grid=2, specs=specs
+    )
+    with pytest.raises(UnsupportedError, match="derivatives and batches run as plain programs"):
+        triton_texts(lambda x: pl.jvp(double, (x,), (x,)), x)
+
+
+def test_constants_that_differ_in_the_sign_of_zero_are_no_number():
+    signs = np.array([0.0, -0.0] * 4, np.float32)
+    x = np.ones(8, np.float32)
+    with pytest.raises(UnsupportedError, match="constants have one number everywhere"):
+        triton_texts(call(lambda x_ref, o_ref: o_ref.__setitem__(..., x_ref[...] * signs), x), x)
 
 
 # Compiled for GPUs ------------------------------------------------------------------------------------------
