@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pellucid._machine.base import UnsupportedError
 from pellucid._machine.base.dtypes import KeyDType
 from pellucid._machine.higher_order.remat_policies import checkpoint_policies
 from pellucid._machine.runtime.extended import of_words
@@ -70,7 +71,16 @@ def function_of_generator(name: str) -> Any:
 def named_sharding(
     mesh: Any, spec: Any, memory_kind: str | None, logical_device_ids: Any = None
 ) -> NamedSharding:
-    """The sharding that was pickled; the numbers of devices aren't kept."""
+    """The sharding that was pickled.
+
+    Raises: UnsupportedError for one with devices in another order than its mesh has them.
+    """
+    if logical_device_ids is not None:
+        raise UnsupportedError(
+            "a pickled NamedSharding numbers its devices in another order than its mesh.",
+            got=f"logical device ids {logical_device_ids}",
+            do="Make the mesh of the devices in that order.",
+        )
     return NamedSharding(mesh, spec, memory_kind=memory_kind)
 
 

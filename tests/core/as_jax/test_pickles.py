@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+import pellucid as pl
+from pellucid._machine.base.errors import UnsupportedError
+from pellucid.as_jax.pickles import named_sharding
+
 VALUES = """
 import collections, pickle, sys
 import cloudpickle, equinox, flax, optax
@@ -143,3 +147,10 @@ def test_checkpoints_are_read_by_the_other(writer, tmp_path):
     start, other = ("", ANSWERED) if writer == "the reference" else (ANSWERED, "")
     run(start + CHECKPOINTS.replace("WRITES", "True"), tmp_path)
     assert run(other + CHECKPOINTS.replace("WRITES", "False"), tmp_path) == "read\n"
+
+
+def test_a_sharding_with_numbered_devices_is_refused():
+    mesh = pl.sharding.AbstractMesh((2,), ("x",))
+    assert named_sharding(mesh, pl.P("x"), None) == pl.NamedSharding(mesh, pl.P("x"))
+    with pytest.raises(UnsupportedError, match="numbers its devices in another order"):
+        named_sharding(mesh, pl.P("x"), None, (1, 0))
