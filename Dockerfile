@@ -3,14 +3,14 @@
 #     docker build --tag pellucid .
 #     docker run --rm --publish 8888:8888 pellucid
 #
-# JupyterLab prints the address with its token. Mount a folder at /work/notebooks/mine to keep what you write.
+# JupyterLab prints the address with its token. Mount a folder at /srv/pellucid/notebooks/mine to keep what you write.
 FROM python:3.12-slim
 
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends g++ \
     && rm -rf /var/lib/apt/lists/*
 
-WORKDIR /work
+WORKDIR /srv/pellucid
 COPY . .
 RUN pip install --no-cache-dir ".[all]" scikit-learn
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -76,13 +77,13 @@ class Launch:
         return [*map(put_leaf, values, shardings)]
 
 
-class Listener:
+class Listener(abc.ABC):
     """What goes on besides while a program runs, if an option or a tool asks for it."""
 
+    @abc.abstractmethod
     def hears(self, launch: Launch) -> bool:
         """Whether `around` has to be called for this launch; asked at each one that goes through Python."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def around(self, launch: Launch, run: Callable[[], Results]) -> Results:
         """The results of the launch: those of `run()`, which is called at most once."""
-        raise NotImplementedError
