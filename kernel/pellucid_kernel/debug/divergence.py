@@ -17,6 +17,7 @@ from pellucid_kernel.debug.debug_session import DebugSession
 from pellucid_kernel.debug.equation_stacks import user_line_columns
 from pellucid_kernel.debug.schema import ComparedEquationColumns, DivergenceRecord
 from pellucid_kernel.debug.stopping_places import check_function, displayed
+from pellucid_kernel.debug.traps import without_traps
 from pellucid_viz.figure import Figure
 
 MAX_ROWS = 12
@@ -176,6 +177,7 @@ def diverge(
     return lambda *args: _divergence(function, args, a, b)
 
 
+@without_traps()
 def _divergence(function: Callable[..., Any], args: tuple[Any, ...], a: Any, b: Any) -> Divergence:
     first, second = _evaluation(function, args, a), _evaluation(function, args, b)
     keys = [[_key(e) for e in run.jaxpr.equations] for run in (first, second)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +18,7 @@ from pellucid.introspect.interception import keep_calls
 from pellucid_kernel.debug import stopping_places
 from pellucid_kernel.debug.debug_session import DebugSession
 from pellucid_kernel.debug.finders import isinf, isnan
+from pellucid_kernel.debug.traps import without_traps
 
 
 def post_mortem(error: BaseException | None = None) -> DebugSession:
@@ -100,13 +100,6 @@ def session_at(number: int) -> tuple[str, DebugSession]:
     if not isinstance(shown, BaseException):
         return shown.opened()
     return _failure(shown).failed_call.name, post_mortem(shown)
-
-
-@contextlib.contextmanager
-def without_traps() -> Iterator[None]:
-    """Let operations give NaN and infinity meanwhile."""
-    with pl.debug_nans(False), pl.debug_infs(False):
-        yield
 
 
 def _failure(error: BaseException | None) -> Any:

@@ -15,6 +15,7 @@ from pellucid_kernel.debug.debug_session import BUDGET, DebugSession
 from pellucid_kernel.debug.equation_stacks import columns_of_lines
 from pellucid_kernel.debug.schema import FindingRecord
 from pellucid_kernel.debug.stopping_places import check_condition, check_function, displayed
+from pellucid_kernel.debug.traps import without_traps
 from pellucid_kernel.debug.unselected import CURE, cured_by_masks
 from pellucid_viz.figure import Figure
 
@@ -97,7 +98,7 @@ class Finding:
     def record(self) -> FindingRecord:
         """The finding as front ends draw it."""
         stack = self.session.stack()
-        with pl.debug_nans(False), pl.debug_infs(False):
+        with without_traps():
             values = [pl.analysis.array_values(x) for x in [*self.operands, self._first_result]]
         return FindingRecord(
             function=self._name,
@@ -160,8 +161,7 @@ def find(function: Callable[..., Any], condition: Condition) -> Callable[..., Fi
     check_condition(condition)
 
     def search(*args: Any, **kwargs: Any) -> Finding | None:
-        # What is looked for may be there on the way.
-        with pl.debug_nans(False), pl.debug_infs(False):
+        with without_traps():
             session = DebugSession(function, args, kwargs)
             match = session.search(condition)
             if match is None:

@@ -20,6 +20,7 @@ from pellucid_kernel.debug.equation_stacks import user_line_columns
 from pellucid_kernel.debug.finders import Finding, find, isinf, isnan, range_text
 from pellucid_kernel.debug.schema import CotangentColumns, GradientColumns, GradientRecord
 from pellucid_kernel.debug.stopping_places import check_function, displayed
+from pellucid_kernel.debug.traps import without_traps
 from pellucid_kernel.debug.unselected import CURE, cured_by_masks
 from pellucid_viz.figure import Figure
 
@@ -161,6 +162,7 @@ def explain_grad(
     """
     check_function(function, "explain_grad")
 
+    @without_traps()
     def explained(*args: Any, **kwargs: Any) -> Explanation:
         derivative = pl.value_and_grad(function, argnums)
         program = pl.make_jaxpr(derivative)(*args, **kwargs)

@@ -19,6 +19,7 @@ from pellucid_kernel.debug.schema import (
     RecordingRecord,
 )
 from pellucid_kernel.debug.stopping_places import check_function
+from pellucid_kernel.debug.traps import without_traps
 from pellucid_kernel.debug.values import summary
 from pellucid_viz.figure import Figure
 
@@ -53,15 +54,16 @@ def record(
 
     def recorded(*args: Any, **kwargs: Any) -> Figure:
         frame = sys._getframe(1)
-        session = DebugSession(function, args, kwargs, budget)
-        recorder = _Recorder()
-        for stack in _stops(session, (frame.f_code.co_filename, frame.f_lineno), into=into):
-            if len(recorder.stacks) == limit:
-                break
-            recorder.add(session, stack)
-        is_cut = not session.is_done
-        session.finish()
-        run = recorder.record(_name(function), session, is_cut=is_cut)
+        with without_traps():
+            session = DebugSession(function, args, kwargs, budget)
+            recorder = _Recorder()
+            for stack in _stops(session, (frame.f_code.co_filename, frame.f_lineno), into=into):
+                if len(recorder.stacks) == limit:
+                    break
+                recorder.add(session, stack)
+            is_cut = not session.is_done
+            session.finish()
+            run = recorder.record(_name(function), session, is_cut=is_cut)
         text = _text(run)
         return Figure(run, text, f"<pre>{html.escape(text)}</pre>")
 

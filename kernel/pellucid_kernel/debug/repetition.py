@@ -13,6 +13,7 @@ from pellucid.introspect.evaluation import evaluated
 from pellucid.introspect.stepping import line_text
 from pellucid_kernel.debug.differences import ulps
 from pellucid_kernel.debug.stopping_places import check_function
+from pellucid_kernel.debug.traps import without_traps
 
 MAX_ROWS = 12
 """Maximum number of operations in the text of a repetition."""
@@ -102,6 +103,7 @@ def repeat(function: Callable[..., Any], n: int = 5) -> Callable[..., Repetition
             "there is nothing to compare in fewer than two runs.", got=f"n={n}"
         )
 
+    @without_traps()
     def repeated(*args: Any) -> Repetition:
         program = pl.make_jaxpr(function)(*args)
         operands = [*map(pl.numpy.asarray, pl.tree.leaves(args))]

@@ -26,8 +26,9 @@ from pellucid_kernel.debug import python_thread
 from pellucid_kernel.debug.breakpoints import Breakpoints
 from pellucid_kernel.debug.debug_session import Breakpoint, DebugSession
 from pellucid_kernel.debug.equation_stacks import EquationStacks, equation_stacks
-from pellucid_kernel.debug.failures import session_at, without_traps
+from pellucid_kernel.debug.failures import session_at
 from pellucid_kernel.debug.finders import isinf, isnan
+from pellucid_kernel.debug.traps import without_traps
 
 Move = Callable[[DebugSession], Any]
 STEPS = frozenset(("next", "stepIn", "stepOut"))

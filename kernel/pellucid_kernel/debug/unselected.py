@@ -9,6 +9,7 @@ import numpy as np
 
 import pellucid as pl
 from pellucid.introspect.evaluation import Evaluation, evaluated
+from pellucid_kernel.debug.traps import without_traps
 
 CURE = "comes of what wasn't selected: under `pl.masked_gradients()` it is finite"
 
@@ -21,15 +22,15 @@ def cured_by_masks(
     `function` is a derivative; `run` is its run without the option, if there is one. Nothing is claimed of programs with
     side effects, which would happen again.
     """
-    with pl.debug_nans(False), pl.debug_infs(False):  # the question is where such values come from
+    with without_traps():
         return _cured(function, args, kwargs, run)
 
 
 def _cured(
     function: Callable[..., Any], args: Any, kwargs: Any, run: Evaluation | None
 ) -> list[bool]:
-    program = pl.make_jaxpr(function)(*args, **kwargs) if run is None else None
-    jaxpr = program.jaxpr if program is not None else run.jaxpr
+    program: Any = pl.make_jaxpr(function)(*args, **kwargs) if run is None else None
+    jaxpr = program.jaxpr if run is None else run.jaxpr
     if pl.config.jax_masked_gradients or jaxpr.effects:
         return [False] * len(jaxpr.outvars)
     leaves = [*map(pl.numpy.asarray, pl.tree.leaves((args, kwargs)))]

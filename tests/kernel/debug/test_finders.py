@@ -14,7 +14,16 @@ from pellucid import lax
 from pellucid._machine.compilation import interception, pipeline
 from pellucid.errors import ArgumentValueError
 from pellucid.experimental import checkify
-from pellucid_kernel.debug import debug, diverge, explain_grad, find, isnan, post_mortem
+from pellucid_kernel.debug import (
+    debug,
+    diverge,
+    explain_grad,
+    find,
+    isnan,
+    post_mortem,
+    record,
+    repeat,
+)
 from pellucid_kernel.debug.differences import first_difference
 from pellucid_kernel.debug.failures import session_at
 from pellucid_viz.render.html import record_of
@@ -185,6 +194,12 @@ def test_a_cure_is_proven_for_narrow_numbers_and_under_debug_nans() -> None:
     assert explain_grad(selected_root)(x).cured == [True]
     with pl.debug_nans(True):
         assert find(pl.grad(selected_root), isnan)(x).is_cured
+
+
+@pytest.mark.parametrize("tool", [explain_grad, diverge, record, repeat])
+def test_tools_look_at_nan_under_debug_nans(tool) -> None:
+    with pl.debug_nans(True):
+        assert str(tool(lambda x: jnp.log(x - 1).sum())(jnp.array([0.0, 4.0])))
 
 
 def test_side_effects_are_not_repeated_to_prove_a_cure() -> None:
