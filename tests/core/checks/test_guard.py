@@ -8,6 +8,7 @@ import pellucid.numpy as jnp
 from pellucid import lax
 from pellucid._machine.checks.errors import CheckSite, FailedCheckError, OOBError
 from pellucid._machine.checks.guard import guard
+from pellucid._machine.higher_order.bodies import UnraisedFailureWarning
 from pellucid.experimental import checkify
 
 F32 = np.float32
@@ -42,11 +43,13 @@ def test_a_failure_raises_when_the_program_runs(use):
         USES[use](F32(-3))
 
 
-def test_of_a_batch_only_elements_that_choose_a_branch_count():
+def test_where_elements_of_a_batch_go_different_ways_a_warning_says_that_nothing_is_raised():
     branch = lambda x: lax.cond(x > 0, pl.jit(positive), lambda x: x, x)
-    np.testing.assert_array_equal(pl.vmap(branch)(np.array([1, -3], F32)), [2, -3])
+    with pytest.warns(UnraisedFailureWarning, match="`cond` whose elements go different ways"):
+        np.testing.assert_array_equal(pl.vmap(branch)(np.array([1, -3], F32)), [2, -3])
     loop = lambda x: lax.while_loop(lambda x: x > 0, lambda x: positive(x) - x - 1, x)
-    np.testing.assert_array_equal(pl.vmap(loop)(np.array([1, 3], F32)), [0, 0])
+    with pytest.warns(UnraisedFailureWarning, match="`while_loop` whose elements"):
+        np.testing.assert_array_equal(pl.vmap(loop)(np.array([1, 3], F32)), [0, 0])
 
 
 def test_checkify_makes_values_of_those_that_it_is_asked_for():

@@ -18,6 +18,7 @@ from pellucid._machine.base import (
     leaf_paths,
     strict_zip,
     structure_differences,
+    warn_user,
 )
 from pellucid._machine.compilation import interception
 from pellucid._machine.ir import (
@@ -212,10 +213,24 @@ def check_batched_effects(caller: str, effects: Effects) -> None:
         )
 
 
-def unguarded(jaxpr: Jaxpr) -> Jaxpr:
-    """A program of a batch without its guards, of which those of elements that don't choose it would fail; remembered."""
+class UnraisedFailureWarning(UserWarning):
+    """Failures within a branch or a loop aren't raised, since elements of a batch go different ways."""
+
+
+def unguarded(caller: str, jaxpr: Jaxpr) -> Jaxpr:
+    """A program of a batch without its guards, of which those of elements that don't choose it would fail; warns if it has some."""
     if not any(isinstance(e, GuardEffect) for e in jaxpr.effects):
         return jaxpr
+    warn_user(
+        f"vmap of `{caller}` whose elements go different ways doesn't raise what fails within it, such as a kernel's access "
+        "outside of an array. Use `lax.map` to have failures raised.",
+        UnraisedFailureWarning,
+    )
+    return _without_guards(jaxpr)
+
+
+def _without_guards(jaxpr: Jaxpr) -> Jaxpr:
+    """A program, and those within it, without guards; remembered."""
 
     def derive() -> Jaxpr:
         equations = []
@@ -224,7 +239,7 @@ def unguarded(jaxpr: Jaxpr) -> Jaxpr:
                 if not isinstance(equation.primitive, HigherOrderPrimitive):
                     continue
                 effects = frozenset([e for e in equation.effects if not isinstance(e, GuardEffect)])
-                params = with_programs(equation.params, unguarded)
+                params = with_programs(equation.params, _without_guards)
                 equation = equation.replace(params=params, effects=effects)
             equations.append(equation)
         return jaxpr.replace(equations=equations, effects=None)

@@ -381,7 +381,9 @@ def _all_branches(
         is_chosen = eq(index, dtype.type(i))
         # `chosen` takes the second case where true: `x` itself for elements that chose this branch.
         guarded = [chosen(is_chosen, stop_gradient(x), x) for x in inputs]
-        program, consts, _ = batch_jaxpr(unguarded(branch.jaxpr), axis, [0] * len(inputs), True)
+        program, consts, _ = batch_jaxpr(
+            unguarded("cond", branch.jaxpr), axis, [0] * len(inputs), True
+        )
         results.append(replay(program.jaxpr, (), *consts, *guarded))
     # `results` has one list per branch; `cases` are one result in each branch.
     return [chosen(index, *cases) for cases in strict_zip(*results)], [0] * len(results[0])

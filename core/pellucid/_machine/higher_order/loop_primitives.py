@@ -773,7 +773,8 @@ def _ending_apart(
     the condition, then its own.
     """
     check_batched_effects("while_loop", while_p.effects((), params))
-    tested, jaxpr = unguarded(condition.program.jaxpr), unguarded(body.program.jaxpr)
+    tested = unguarded("while_loop", condition.program.jaxpr)
+    jaxpr = unguarded("while_loop", body.program.jaxpr)
 
     def any_goes_on() -> Derived:
         run = lambda *values: [reduce_or(replay(tested, (), *values)[0], (0,))]

@@ -83,7 +83,7 @@ class NoDCEEffect(Effect):
 
 
 class GuardEffect(Effect):
-    """A condition that raises where it fails. Branches that an element of a batch doesn't choose go without (`unguarded`)."""
+    """A condition that raises where it fails. Branches that elements of a batch choose apart go without, and warn (`unguarded`)."""
 
     control_flow_allowed = True
     batched_control_flow_allowed = True
