@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pellucid._machine.runtime import donation
 from tools.page_examples import examples, run
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -18,7 +19,8 @@ PAGES = sorted(
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
-def test_the_page_runs(path: Path) -> None:
+def test_the_page_runs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(donation, "_donors", {})  # other tests' functions
     if "g++" in path.read_text(encoding="utf-8") and shutil.which("g++") is None:
         pytest.skip("there is no C++ compiler g++")
     report: list[str] = []
