@@ -14,7 +14,7 @@ import inspect
 import pkgutil
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -85,14 +85,13 @@ class Verbatim:
         return self.text
 
 
-def lines_of(name: str, value: object) -> Iterator[str]:
-    """One line for `value`, and for a class that isn't NumPy's one for each public method that it defines."""
+def lines_of(name: str, value: object, public: Collection[object] = ()) -> Iterator[str]:
+    """One line for `value`, and for a class that isn't NumPy's one for each of its public methods, as `members_of` has them."""
     if isinstance(value, types.ModuleType):
         yield f"{name}: module"
     elif isinstance(value, type):
         yield f"{name}: class"
-        is_numpy = value.__module__.partition(".")[0] == "numpy"
-        for attribute, member in () if is_numpy else sorted(vars(value).items()):
+        for attribute, member in sorted(members_of(value, public).items()):
             # Static and class methods are called through their function.
             method: object = getattr(member, "__func__", member)
             if not attribute.startswith("_") and callable(method):
@@ -103,13 +102,29 @@ def lines_of(name: str, value: object) -> Iterator[str]:
         yield f"{name}: {type(value).__name__}"
 
 
+def members_of(kind: type, public: Collection[object]) -> dict[str, object]:
+    """Members that a class defines, or bases of its package that are none of `public`; none for NumPy's classes."""
+    package = kind.__module__.partition(".")[0]
+    members: dict[str, object] = {}
+    for each in () if package == "numpy" else reversed(kind.__mro__):
+        if each is kind or (each.__module__.partition(".")[0] == package and each not in public):
+            members |= vars(each)
+    return members
+
+
 def public_api(packages: tuple[str, ...] = PACKAGES) -> str:
     """All public names of `packages`, one on a line, in the order of the alphabet."""
-    lines: set[str] = set()
-    for package in map(importlib.import_module, packages):
-        for module in list(public_modules(package)):  # all are loaded: one may add to another
-            for name in names_of(module) or ():
-                lines |= set(lines_of(f"{module.__name__}.{name}", getattr(module, name)))
+    roots = map(importlib.import_module, packages)
+    modules = [
+        each for root in roots for each in public_modules(root)
+    ]  # all are loaded: one may add to another
+    values = {
+        f"{module.__name__}.{name}": getattr(module, name)
+        for module in modules
+        for name in names_of(module) or ()
+    }
+    public = {value for value in values.values() if isinstance(value, type)}
+    lines = {line for name, value in values.items() for line in lines_of(name, value, public)}
     return "".join(f"{line}\n" for line in sorted(lines))
 
 

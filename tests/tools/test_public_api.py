@@ -9,7 +9,8 @@ from tools import public_api
 
 FILES = {
     "__init__.py": "from sample.inner import shown\n__all__ = ['shown', 'Shown', 'LIMIT']\nLIMIT = 3\n"
-    "class Shown:\n    def method(self, x: int = 1): ...\n    @staticmethod\n    def make(): ...\n"
+    "class _Base:\n    def inherited(self): ...\n"
+    "class Shown(_Base):\n    def method(self, x: int = 1): ...\n    @staticmethod\n    def make(): ...\n"
     "    def _hidden(self): ...\n",
     "inner/__init__.py": "__all__ = ['shown']\n"
     "def shown(x: list[int], *rest, flag=True, default=object()): ...\ndef not_shown(): ...\n",
@@ -34,6 +35,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_public_names_with_their_signatures(package: str) -> None:
     assert public_api.public_api((package,)).splitlines() == [
         "sample.LIMIT: int",
+        "sample.Shown.inherited(self)",
         "sample.Shown.make()",
         "sample.Shown.method(self, x=1)",
         "sample.Shown: class",
