@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pellucid_profiler.schema import ProfileComparisonRecord
+from pellucid_profiler.session_tables import SessionTables
 from pellucid_profiler.text import code_text, line_number_text, seconds_text
-
-if TYPE_CHECKING:
-    from pellucid_profiler.session import Session
 
 MAX_ROWS = 20
 """Lines that the text of a comparison lists."""
@@ -76,7 +74,7 @@ class Comparison(NamedTuple):
         return "\n".join([head, *rows])
 
 
-def compare(before: Session, after: Session) -> Comparison:
+def compare(before: SessionTables, after: SessionTables) -> Comparison:
     """The comparison of a session with a later one."""
     texts: dict[tuple[str, str], str] = {}
     seconds: list[dict[tuple[str, str], float]] = []

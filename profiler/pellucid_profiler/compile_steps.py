@@ -7,16 +7,14 @@ seconds of that thread's steps add up to the time of the whole; those of other t
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from pellucid_profiler.calls import HostSpans, nesting
+from pellucid_profiler.session_data import SessionData
 from pellucid_profiler.sources import SourceLine
 from pellucid_profiler.xspace import ABSENT, Column
-
-if TYPE_CHECKING:
-    from pellucid_profiler.session import Session
 
 COMPILE = "PjRtCpuClient::Compile"
 """Name of the span of a whole compilation."""
@@ -62,7 +60,7 @@ class CompileStep(NamedTuple):
         return self.phase != "rest"
 
 
-def compile_steps(session: Session) -> list[CompileStep]:
+def compile_steps(session: SessionData) -> list[CompileStep]:
     """The steps of all compilations of a session, the ones that take longest first."""
     names, spans = session.names, session.spans
     is_whole = np.array([name == COMPILE for name in names], bool)
@@ -100,7 +98,7 @@ def compile_steps(session: Session) -> list[CompileStep]:
 
 
 def _add_threads(
-    session: Session, wholes: Column, totals: dict[tuple[str, Phase, str], list[float]]
+    session: SessionData, wholes: Column, totals: dict[tuple[str, Phase, str], list[float]]
 ) -> None:
     """Add what other threads do for compilations: kernels by name, and machine code."""
     names, spans = session.names, session.spans
@@ -144,7 +142,7 @@ def kernel_name(module: str) -> str:
     return module.removeprefix("__compute_module_").removesuffix("_kernel_module")
 
 
-def _program(session: Session, whole: int) -> str:
+def _program(session: SessionData, whole: int) -> str:
     """The HLO module that a compilation is of: the detail of the first span in it that has one."""
     spans = session.spans
     inside = (
@@ -158,7 +156,7 @@ def _program(session: Session, whole: int) -> str:
     return next((text for text in texts if text.startswith("jit_")), "")
 
 
-def _place(session: Session, program: str, instruction: str) -> SourceLine | None:
+def _place(session: SessionData, program: str, instruction: str) -> SourceLine | None:
     for each in session.programs.values():
         info = each.instructions.get(instruction) if each.name == program else None
         if info is not None and info.shares:

@@ -20,7 +20,6 @@ from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.compile_steps import KERNEL, kernel_name
 from pellucid_profiler.counters import counters_of
 from pellucid_profiler.gpu import explained, gpu_losses, gpu_peaks
-from pellucid_profiler.host import Transfer
 from pellucid_profiler.live_arrays import ArrayLog, LiveArrays
 from pellucid_profiler.live_buffers import ProgramMemory, ProgramMemoryReader
 from pellucid_profiler.marks import marked_places
@@ -30,6 +29,7 @@ from pellucid_profiler.progress import ConversionProgress, Interrupted, shown
 from pellucid_profiler.session import Session
 from pellucid_profiler.sources import ProgramInfo
 from pellucid_profiler.text import counted, seconds_text, sources_of
+from pellucid_profiler.transfers import Transfer
 from pellucid_profiler.xspace import ABSENT, Events, read_events
 
 _JOINS = ("end: ", "ThreadpoolListener::", RENDEZVOUS)

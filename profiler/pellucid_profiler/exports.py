@@ -6,21 +6,19 @@ import importlib
 import json
 import os
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pellucid.introspect.errors import UnsupportedError
 from pellucid_profiler.files import write_file
-
-if TYPE_CHECKING:
-    from pellucid_profiler.session import Session
-    from pellucid_profiler.sources import Share
+from pellucid_profiler.session_tables import SessionTables
+from pellucid_profiler.sources import Share
 
 SPEEDSCOPE_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
-def columns(session: Session) -> dict[str, np.ndarray[Any, Any]]:
+def columns(session: SessionTables) -> dict[str, np.ndarray[Any, Any]]:
     """Executed operations as columns [n]: what ran, where, when, and for how long, in nanoseconds.
 
     `self_ns` of a loop, branch or call is what its parts leave; it adds up to the session's total.
@@ -42,7 +40,7 @@ def columns(session: Session) -> dict[str, np.ndarray[Any, Any]]:
     }
 
 
-def data_frame(session: Session, package: str, function: str, extra: str) -> Any:
+def data_frame(session: SessionTables, package: str, function: str, extra: str) -> Any:
     """`columns` as a table of another package, made by a function of it.
 
     Raises: UnsupportedError where the package is not installed.
@@ -62,7 +60,7 @@ def data_frame(session: Session, package: str, function: str, extra: str) -> Any
     return getattr(module, function)(texts_as_lists)
 
 
-def speedscope(session: Session) -> dict[str, Any]:
+def speedscope(session: SessionTables) -> dict[str, Any]:
     """Time by scope, operation and line as stacks, in the file format of speedscope (version 0.0.1, "sampled")."""
     frames: dict[tuple[Any, ...], int] = {}
 
@@ -105,6 +103,6 @@ def speedscope(session: Session) -> dict[str, Any]:
     }
 
 
-def save_speedscope(session: Session, path: str | os.PathLike[str]) -> None:
+def save_speedscope(session: SessionTables, path: str | os.PathLike[str]) -> None:
     """Write `speedscope` of a session into a file, which https://www.speedscope.app opens."""
     write_file(path, json.dumps(speedscope(session)).encode())

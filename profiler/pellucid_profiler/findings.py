@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pellucid_profiler.calls import enclosing, function_name
+from pellucid_profiler.session_tables import LineRow, SessionTables
+from pellucid_profiler.sources import SourceLine
 from pellucid_profiler.text import (
     bytes_text,
     code_text,
@@ -18,10 +20,6 @@ from pellucid_profiler.text import (
     percent_text,
     seconds_text,
 )
-
-if TYPE_CHECKING:
-    from pellucid_profiler.session import LineRow, Session
-    from pellucid_profiler.sources import SourceLine
 
 MIN_SHARE = 0.1
 """Share of the session's time from which on something is a finding."""
@@ -58,7 +56,7 @@ class Finding(NamedTuple):
     """At most, of the session's wall time or of its operations."""
 
 
-def findings(session: Session) -> list[Finding]:
+def findings(session: SessionTables) -> list[Finding]:
     """The findings of a session, the one that would save most first.
 
     >>> with pl.profiler.profile() as recorded:
@@ -66,7 +64,7 @@ def findings(session: Session) -> list[Finding]:
     >>> findings(recorded.wait())
     []
     """
-    rules: list[Callable[[Session], Iterator[Finding]]] = [
+    rules: list[Callable[[SessionTables], Iterator[Finding]]] = [
         _compilations, _compile_steps, _transfers, _reads, _callbacks, _idle_devices, _lines, _copies,
         _stragglers, _temporaries, _growth,
     ]  # fmt: skip
@@ -76,7 +74,7 @@ def findings(session: Session) -> list[Finding]:
     )
 
 
-def _compilations(session: Session) -> Iterator[Finding]:
+def _compilations(session: SessionTables) -> Iterator[Finding]:
     by_function: dict[str, list[int]] = defaultdict(list)
     for i, compilation in enumerate(session.compilations):
         by_function[compilation.function].append(i)
@@ -99,7 +97,7 @@ def _compilations(session: Session) -> Iterator[Finding]:
         )
 
 
-def _compile_steps(session: Session) -> Iterator[Finding]:
+def _compile_steps(session: SessionTables) -> Iterator[Finding]:
     """A kernel that takes much of compiling, and lowering that takes longer than XLA."""
     wall = session.totals.wall_seconds
     kernels = [step for step in session.compile_steps if step.phase == "kernels" and step.place]
@@ -128,7 +126,7 @@ def _compile_steps(session: Session) -> Iterator[Finding]:
             )
 
 
-def _reads(session: Session) -> Iterator[Finding]:
+def _reads(session: SessionTables) -> Iterator[Finding]:
     """A line that reads results of devices again and again."""
     for row in session.by_transfer():
         if row.direction != "device_to_host" or row.count < MIN_TRANSFERS:
@@ -145,7 +143,7 @@ def _reads(session: Session) -> Iterator[Finding]:
         return
 
 
-def _callbacks(session: Session) -> Iterator[Finding]:
+def _callbacks(session: SessionTables) -> Iterator[Finding]:
     """A Python function that programs wait for."""
     for row in session.callbacks[:1]:
         if row.seconds > MIN_SHARE * session.totals.wall_seconds:
@@ -158,7 +156,7 @@ def _callbacks(session: Session) -> Iterator[Finding]:
             )
 
 
-def _temporaries(session: Session) -> Iterator[Finding]:
+def _temporaries(session: SessionTables) -> Iterator[Finding]:
     """A temporary that is most of a program's memory."""
     for number, memory in sorted(session.memory.items(), key=lambda item: -item[1].peak_bytes)[:1]:
         largest = next((each for each in memory.at_peak if each.kind == "temporary"), None)
@@ -180,7 +178,7 @@ def _temporaries(session: Session) -> Iterator[Finding]:
             )
 
 
-def _growth(session: Session) -> Iterator[Finding]:
+def _growth(session: SessionTables) -> Iterator[Finding]:
     """A line whose arrays become more and more."""
     growing = max(session.heap, key=lambda row: row.end_bytes - row.begin_bytes, default=None)
     if growing is None:
@@ -200,11 +198,11 @@ def _growth(session: Session) -> Iterator[Finding]:
         )
 
 
-def _line(session: Session, place: SourceLine | None) -> str:
+def _line(session: SessionTables, place: SourceLine | None) -> str:
     return line_text(session.sources, place)
 
 
-def _transfers(session: Session) -> Iterator[Finding]:
+def _transfers(session: SessionTables) -> Iterator[Finding]:
     spans, wall = session.spans, session.totals.wall_seconds
     rows = np.flatnonzero(np.array([name == _TRANSFER for name in session.names], bool)[spans.name])
     logged = [row for row in session.by_transfer() if row.direction == _TO_DEVICE]
@@ -239,7 +237,7 @@ def _transfers(session: Session) -> Iterator[Finding]:
     )
 
 
-def _idle_devices(session: Session) -> Iterator[Finding]:
+def _idle_devices(session: SessionTables) -> Iterator[Finding]:
     totals = session.totals
     compiling = sum(each.seconds for each in session.compilations)
     idle = totals.wall_seconds - totals.busy_seconds - compiling
@@ -253,7 +251,7 @@ def _idle_devices(session: Session) -> Iterator[Finding]:
         )
 
 
-def _lines(session: Session) -> Iterator[Finding]:
+def _lines(session: SessionTables) -> Iterator[Finding]:
     total = session.totals.operation_seconds
     for row in session.lines[:1]:
         if row.place is not None and row.seconds > MIN_SHARE_OF_LINE * total:
@@ -291,7 +289,7 @@ class _Work(NamedTuple):
     copy_seconds: float
 
 
-def _work_of_line(session: Session, place: SourceLine) -> _Work:
+def _work_of_line(session: SessionTables, place: SourceLine) -> _Work:
     flops = n_bytes = copy_seconds = 0.0
     copies: list[str] = []
     for row in session.by_operation:
@@ -305,7 +303,7 @@ def _work_of_line(session: Session, place: SourceLine) -> _Work:
     return _Work(flops, n_bytes, copies, copy_seconds)
 
 
-def _remedy_of_line(session: Session, row: LineRow, work: _Work) -> tuple[str, float]:
+def _remedy_of_line(session: SessionTables, row: LineRow, work: _Work) -> tuple[str, float]:
     """(what to do about a line, seconds that it would save)."""
     order = " Keep its operands in the order in which it reads them." if work.copies else ""
     if session.peaks is not None and (work.flops or work.n_bytes):
@@ -333,7 +331,7 @@ def _remedy_of_line(session: Session, row: LineRow, work: _Work) -> tuple[str, f
     )
 
 
-def _copies(session: Session) -> Iterator[Finding]:
+def _copies(session: SessionTables) -> Iterator[Finding]:
     seconds = session.by_category().get("copy", 0.0)
     total = session.totals.operation_seconds
     if seconds > MIN_SHARE * total:
@@ -346,7 +344,7 @@ def _copies(session: Session) -> Iterator[Finding]:
         )
 
 
-def _stragglers(session: Session) -> Iterator[Finding]:
+def _stragglers(session: SessionTables) -> Iterator[Finding]:
     late = session.straggler
     if late is None or late.wait_seconds <= MIN_SHARE * session.totals.wall_seconds:
         return

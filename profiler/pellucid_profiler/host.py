@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pellucid_profiler.calls import WAITING
 from pellucid_profiler.compile_steps import COMPILE
-from pellucid_profiler.sources import SourceLine
+from pellucid_profiler.session_data import SessionData
 from pellucid_profiler.xspace import Column
-
-if TYPE_CHECKING:
-    from pellucid_profiler.session import Session
 
 Activity = Literal[
     "callbacks", "operations", "transfers", "waiting", "compilation", "dispatch",
@@ -27,18 +24,6 @@ devices, so the rest of the time is that, or Python's, while devices run."""
 _TRANSFERS = ("DevicePut", "DevicePutWithSharding", "CopyToDevice", "CopyRawToHost")
 
 
-class Transfer(NamedTuple):
-    """Data that went from the host to devices, back, or between devices."""
-
-    time_ns: int
-    """Since the session began."""
-    direction: str
-    """`host_to_device`, `device_to_host` or `device_to_device`."""
-    n_bytes: int
-    place: SourceLine | None
-    """The line that asked for it."""
-
-
 class HostRow(NamedTuple):
     """An activity of one thread; the rows of a thread add up to the session's time."""
 
@@ -48,7 +33,7 @@ class HostRow(NamedTuple):
     count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.count
 
 
-def host_rows(session: Session) -> list[HostRow]:
+def host_rows(session: SessionData) -> list[HostRow]:
     """Time of each thread that called jitted functions, by activity."""
     ops = session.operations
     running = union(np.clip(np.stack([ops.start_ns, ops.end_ns], axis=1), 0, session.wall_ns))
@@ -73,7 +58,7 @@ def host_rows(session: Session) -> list[HostRow]:
 
 
 def _intervals(
-    session: Session, activity: Activity, thread: int
+    session: SessionData, activity: Activity, thread: int
 ) -> tuple[npt.NDArray[np.int64], int]:
     """(intervals [n, 2] of nanoseconds within the session in which a thread is at something, how often it was)."""
     names, spans, ops, calls = session.names, session.spans, session.operations, session.calls
@@ -122,23 +107,3 @@ def union(intervals: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def _length(intervals: npt.NDArray[np.int64]) -> int:
     return int((intervals[:, 1] - intervals[:, 0]).sum())
-
-
-class TransferRow(NamedTuple):
-    """Transfers that a line asked for in one direction."""
-
-    place: SourceLine | None
-    direction: str
-    count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.count
-    n_bytes: int
-
-
-def transfer_rows(transfers: list[Transfer]) -> list[TransferRow]:
-    """Transfers by line and direction, those with most bytes first."""
-    totals: dict[tuple[SourceLine | None, str], list[int]] = {}
-    for each in transfers:
-        total = totals.setdefault((each.place, each.direction), [0, 0])
-        total[0] += 1
-        total[1] += each.n_bytes
-    rows = [TransferRow(*key, *total) for key, total in totals.items()]
-    return sorted(rows, key=lambda row: -row.n_bytes)

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from pellucid.introspect.schema import SourceRecord
 from pellucid_profiler.findings import findings
 from pellucid_profiler.report import head
+from pellucid_profiler.session_tables import LineRow, SessionTables
 from pellucid_profiler.text import line_number_text, percent_text, seconds_text
-
-if TYPE_CHECKING:
-    from pellucid_profiler.session import LineRow, Session
 
 MAX_ROWS = 40
 """Operations and lines without source text that a table lists."""
@@ -27,7 +24,7 @@ _LEFT, _RIGHT = "text-align: left; vertical-align: top", "text-align: right; whi
 _CODE = "text-align: left; white-space: pre; font-family: monospace"
 
 
-def session_html(session: Session) -> str:
+def session_html(session: SessionTables) -> str:
     """HTML of a session without scripts: findings, the user's lines with their time beside them, operations.
 
     >>> with pl.profiler.profile() as recorded:
@@ -45,7 +42,7 @@ def session_html(session: Session) -> str:
     return f"<div>{''.join(parts)}</div>"
 
 
-def _findings(session: Session) -> str:
+def _findings(session: SessionTables) -> str:
     items = "".join(
         f"<li><b>{html.escape(each.text)}</b> {html.escape(each.evidence)}<br>{html.escape(each.remedy)}</li>"
         for each in findings(session)
@@ -53,7 +50,7 @@ def _findings(session: Session) -> str:
     return f"<ul>{items}</ul>" if items else ""
 
 
-def _by_time(session: Session) -> list[SourceRecord]:
+def _by_time(session: SessionTables) -> list[SourceRecord]:
     """The files and cells, the one with most time first."""
     seconds = dict.fromkeys(session.sources, 0.0)
     for row in session.lines:
@@ -63,7 +60,7 @@ def _by_time(session: Session) -> list[SourceRecord]:
     return sorted(timed, key=lambda source: -seconds[source.path])
 
 
-def _source(session: Session, source: SourceRecord) -> str:
+def _source(session: SessionTables, source: SourceRecord) -> str:
     rows = {
         row.place.line: row
         for row in session.lines
@@ -98,7 +95,7 @@ def _line_cells(row: LineRow | None, longest: float) -> Iterator[str]:
     yield f'<span style="white-space: nowrap">{bars}</span>'
 
 
-def _operations(session: Session) -> str:
+def _operations(session: SessionTables) -> str:
     total = session.totals.operation_seconds or 1.0
     places = session.place_texts_of_infos
     rows = (
@@ -128,7 +125,7 @@ def _operations(session: Session) -> str:
     )
 
 
-def _compilations(session: Session) -> str:
+def _compilations(session: SessionTables) -> str:
     rows = [
         [
             html.escape(each.function),

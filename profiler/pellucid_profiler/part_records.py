@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +23,10 @@ from pellucid_profiler.schema import (
     ProgramMemoryRecord,
     TransferColumns,
 )
+from pellucid_profiler.session_tables import SessionTables
 from pellucid_profiler.sources import SourceLine
 from pellucid_profiler.text import line_number_text
 from pellucid_profiler.xspace import Column
-
-if TYPE_CHECKING:
-    from pellucid_profiler.session import Session
 
 MAX_STEPS = 400
 """Steps of compilation that a record lists; the shorter ones are one row for each program and phase."""
@@ -40,7 +38,7 @@ MAX_POINTS = 1000
 _Text = Callable[[str], int]
 
 
-def part_records(session: Session, positions: Column, string: _Text) -> dict[str, Any]:
+def part_records(session: SessionTables, positions: Column, string: _Text) -> dict[str, Any]:
     """The fields of `ProfileRecord` for these parts; `positions` has where each of `infos` is listed, or -1."""
     memory = sorted(session.memory.items(), key=lambda item: -item[1].peak_bytes)
     return {
@@ -77,11 +75,11 @@ def part_records(session: Session, positions: Column, string: _Text) -> dict[str
     }
 
 
-def _place(session: Session, place: SourceLine | None) -> str:
+def _place(session: SessionTables, place: SourceLine | None) -> str:
     return "" if place is None else line_number_text(session.sources, place.file, place.line)
 
 
-def _collectives(session: Session, positions: Column, string: _Text) -> CollectiveColumns:
+def _collectives(session: SessionTables, positions: Column, string: _Text) -> CollectiveColumns:
     rows = session.by_collective()
     infos = [session.infos[row.info] for row in rows]
     return CollectiveColumns(
@@ -98,7 +96,7 @@ def _collectives(session: Session, positions: Column, string: _Text) -> Collecti
     )
 
 
-def _steps(session: Session, string: _Text) -> CompileStepColumns:
+def _steps(session: SessionTables, string: _Text) -> CompileStepColumns:
     steps = session.compile_steps
     rows = [
         (step.program, step.phase, step.name, _place(session, step.place), step.count, step.seconds, step.thread_seconds)
@@ -124,7 +122,7 @@ def _steps(session: Session, string: _Text) -> CompileStepColumns:
     )
 
 
-def _transfers(session: Session, string: _Text) -> TransferColumns:
+def _transfers(session: SessionTables, string: _Text) -> TransferColumns:
     rows = session.by_transfer()
     return TransferColumns(
         place=[string(_place(session, row.place)) for row in rows],
@@ -160,7 +158,7 @@ def _live_arrays(samples: LiveArrays) -> LiveArrayColumns:
     )
 
 
-def _memory(session: Session, number: int, memory: ProgramMemory) -> ProgramMemoryRecord:
+def _memory(session: SessionTables, number: int, memory: ProgramMemory) -> ProgramMemoryRecord:
     program = session.programs[number]
     live = np.array(memory.live_bytes, np.int64)
     width = max(1, -(-len(live) // MAX_POINTS))

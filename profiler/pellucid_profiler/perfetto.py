@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,9 @@ import numpy.typing as npt
 from pellucid_profiler.calls import alone
 from pellucid_profiler.files import write_file
 from pellucid_profiler.marks import shown_name
+from pellucid_profiler.session_tables import SessionTables
 from pellucid_profiler.wire import message_field, number_field, put_varints
 from pellucid_profiler.xspace import Column
-
-if TYPE_CHECKING:
-    from pellucid_profiler.session import Session
 
 _SEQUENCE = 1
 _BEGIN, _END = 1, 2
@@ -32,7 +30,7 @@ _TIME_WIDTH, _NAME_WIDTH, _TRACK_WIDTH = 9, 3, 3
 """Bytes of the varints in events, which all have one length."""
 
 
-def perfetto_trace(session: Session) -> bytes:
+def perfetto_trace(session: SessionTables) -> bytes:
     """The operations, by device, and the spans of the host, by thread, as a Perfetto trace.
 
     Operations that overlap on a device lie on tracks of their own: begins and ends of one track must nest.
@@ -62,7 +60,7 @@ class Track(NamedTuple):
     end_ns: Column
 
 
-def tracks_of(session: Session) -> Iterator[Track]:
+def tracks_of(session: SessionTables) -> Iterator[Track]:
     """The tracks of a session: its operations, by device, then the spans of the host, by thread."""
     ops, spans = session.operations, session.spans
     for device in np.unique(ops.device):
@@ -81,7 +79,7 @@ def tracks_of(session: Session) -> Iterator[Track]:
             yield Track(session.threads[thread], *names)
 
 
-def save_perfetto(session: Session, path: str | os.PathLike[str]) -> None:
+def save_perfetto(session: SessionTables, path: str | os.PathLike[str]) -> None:
     """Write `perfetto_trace` of a session into a file, which the Perfetto UI opens.
 
     >>> import tempfile

@@ -9,7 +9,7 @@ import sqlite3
 import tempfile
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +17,8 @@ from pellucid.introspect.errors import ArgumentValueError, UnsupportedError
 from pellucid_profiler.calls import nesting
 from pellucid_profiler.marks import shown_name
 from pellucid_profiler.perfetto import save_perfetto, tracks_of
+from pellucid_profiler.session_tables import SessionTables
 from pellucid_profiler.xspace import ABSENT
-
-if TYPE_CHECKING:
-    from pellucid_profiler.session import Session
 
 PROGRAM = "trace_processor_shell"
 VARIABLE = "PELLUCID_TRACE_PROCESSOR"
@@ -34,7 +32,7 @@ create table slice (
 """Tables as Perfetto has them, with those of their columns that a session fills. Times are nanoseconds."""
 
 
-def query(session: Session, sql: str) -> list[dict[str, Any]]:
+def query(session: SessionTables, sql: str) -> list[dict[str, Any]]:
     """Rows of a query over a session: table `slice` has its operations and spans, `track` the devices and threads.
 
     Raises: UnsupportedError where the variable `PELLUCID_TRACE_PROCESSOR` names no program, or the package perfetto isn't
@@ -76,10 +74,12 @@ def _failed(error: str) -> ArgumentValueError:
     )
 
 
-_databases: weakref.WeakKeyDictionary[Session, sqlite3.Connection] = weakref.WeakKeyDictionary()
+_databases: weakref.WeakKeyDictionary[SessionTables, sqlite3.Connection] = (
+    weakref.WeakKeyDictionary()
+)
 
 
-def _by_sqlite(session: Session, sql: str) -> list[dict[str, Any]]:
+def _by_sqlite(session: SessionTables, sql: str) -> list[dict[str, Any]]:
     database = _databases.get(session)
     if database is None:
         database = _databases[session] = _database(session)
@@ -92,7 +92,7 @@ def _by_sqlite(session: Session, sql: str) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in cursor]
 
 
-def _database(session: Session) -> sqlite3.Connection:
+def _database(session: SessionTables) -> sqlite3.Connection:
     """The slices of a session, as its Perfetto trace has them."""
     database = sqlite3.connect(":memory:", check_same_thread=False)
     database.executescript(_TABLES)

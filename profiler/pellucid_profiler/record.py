@@ -6,7 +6,6 @@ import base64
 import itertools
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,22 +27,20 @@ from pellucid_profiler.schema import (
     TimelineRecord,
     TotalsRecord,
 )
+from pellucid_profiler.session_tables import SessionTables
 from pellucid_profiler.sources import SourceLine
 from pellucid_profiler.text import line_number_text
 from pellucid_profiler.timeline import timeline
 from pellucid_profiler.xspace import Column
 
-if TYPE_CHECKING:
-    from pellucid_profiler.session import Session
-
 MAX_OPERATIONS = 10_000
 """Instructions that a record lists."""
 
 _numbers = itertools.count(1)
-_sessions: weakref.WeakValueDictionary[int, Session] = weakref.WeakValueDictionary()
+_sessions: weakref.WeakValueDictionary[int, SessionTables] = weakref.WeakValueDictionary()
 
 
-def profile_record(session: Session) -> ProfileRecord:
+def profile_record(session: SessionTables) -> ProfileRecord:
     """The record of a session.
 
     >>> with pl.profiler.profile() as recorded:
@@ -109,7 +106,7 @@ def session_perfetto(number: int) -> PerfettoRecord:
     return PerfettoRecord(page=linked_ui(), trace=trace)
 
 
-def _shown_session(number: int) -> Session:
+def _shown_session(number: int) -> SessionTables:
     session = _sessions.get(number)
     if session is None:
         raise ArgumentValueError(
@@ -120,14 +117,14 @@ def _shown_session(number: int) -> Session:
     return session
 
 
-def _number(session: Session) -> int:
+def _number(session: SessionTables) -> int:
     if session.number == 0:
         session.number = next(_numbers)
         _sessions[session.number] = session
     return session.number
 
 
-def _order(session: Session) -> tuple[Column, Column]:
+def _order(session: SessionTables) -> tuple[Column, Column]:
     """(numbers of `infos`, the one with most time first; position of each among those that are listed, or -1)."""
     order = np.argsort(-session.seconds_of_infos, kind="stable")
     positions = np.full(len(order), -1)
@@ -150,7 +147,7 @@ class _Strings:
 
 
 def _operation_columns(
-    session: Session, shown: Column, string: Callable[[str], int]
+    session: SessionTables, shown: Column, string: Callable[[str], int]
 ) -> OperationColumns:
     infos = [session.infos[int(i)] for i in shown]
     counts, seconds = session.counts_of_infos, session.seconds_of_infos
@@ -175,7 +172,7 @@ def _operation_columns(
 
 
 def _share_columns(
-    session: Session,
+    session: SessionTables,
     shown: Column,
     lines: dict[SourceLine | None, int],
     string: Callable[[str], int],
@@ -191,7 +188,7 @@ def _share_columns(
     )
 
 
-def _device_columns(session: Session, positions: Column, n_shown: int) -> DeviceShareColumns:
+def _device_columns(session: SessionTables, positions: Column, n_shown: int) -> DeviceShareColumns:
     devices, device = np.unique(session.operations.device, return_inverse=True)
     keys = positions[session.info_of_operation] * max(1, len(devices)) + device.reshape(-1)
     keys, seconds = keys[keys >= 0], session.seconds_of_operation[keys >= 0]
@@ -206,7 +203,7 @@ def _device_columns(session: Session, positions: Column, n_shown: int) -> Device
     )
 
 
-def _compilation(session: Session, each: Compilation) -> ProfiledCompilationRecord:
+def _compilation(session: SessionTables, each: Compilation) -> ProfiledCompilationRecord:
     return ProfiledCompilationRecord(
         function=each.function,
         place=line_number_text(session.sources, each.file, each.line),

@@ -17,13 +17,13 @@ from pellucid_profiler.callbacks import CallbackLog
 from pellucid_profiler.compilations import compilations_since
 from pellucid_profiler.conversion import Conversion, Observed
 from pellucid_profiler.files import sealed_recording, write_file
-from pellucid_profiler.host import Transfer
 from pellucid_profiler.live_arrays import ArrayLog
 from pellucid_profiler.marks import LineMarks
 from pellucid_profiler.report import report
 from pellucid_profiler.session import Session
 from pellucid_profiler.sources import SourceLine
 from pellucid_profiler.step_limit import StepLimit
+from pellucid_profiler.transfers import Transfer
 
 subprocesses: set[int] = set()
 """Processes that are recorded together with this one."""

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from pellucid_profiler.findings import findings
+from pellucid_profiler.session_tables import SessionTables
 from pellucid_profiler.text import counted, line_text, percent_text, seconds_text
-
-if TYPE_CHECKING:
-    from pellucid_profiler.session import Session
 
 MAX_ROWS = 12
 """Lines and operations that a report lists."""
 
 
-def report(session: Session) -> str:
+def report(session: SessionTables) -> str:
     """Where time went, as text.
 
     >>> with pl.profiler.profile() as recorded:
@@ -28,7 +25,7 @@ def report(session: Session) -> str:
     return "\n\n".join("\n".join(part) for part in parts)
 
 
-def head(session: Session) -> Iterator[str]:
+def head(session: SessionTables) -> Iterator[str]:
     """Losses of the recording, calls, operations, and which share of their time is measured, estimated and without a line, in lines."""
     totals = session.totals
     yield from (f"Note: {remark}" for remark in session.remarks)
@@ -55,13 +52,13 @@ def head(session: Session) -> Iterator[str]:
         )
 
 
-def _findings(session: Session) -> Iterator[str]:
+def _findings(session: SessionTables) -> Iterator[str]:
     for finding in findings(session):
         yield f"* {finding.text} {finding.evidence}"
         yield f"  {finding.remedy}"
 
 
-def _lines(session: Session) -> Iterator[str]:
+def _lines(session: SessionTables) -> Iterator[str]:
     total = session.totals.operation_seconds or 1.0
     yield "   time   share   forward  backward  line"
     for row in session.lines[:MAX_ROWS]:
@@ -71,7 +68,7 @@ def _lines(session: Session) -> Iterator[str]:
         )
 
 
-def _operations(session: Session) -> Iterator[str]:
+def _operations(session: SessionTables) -> Iterator[str]:
     total = session.totals.operation_seconds or 1.0
     yield "   time   share   count  operation"
     for row in session.by_operation[:MAX_ROWS]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pellucid_profiler.calls import alone
 from pellucid_profiler.marks import shown_name
 from pellucid_profiler.schema import LaneRecord, TileColumns, TimelineRecord
+from pellucid_profiler.session_tables import SessionTables
 from pellucid_profiler.xspace import Column
-
-if TYPE_CHECKING:
-    from pellucid_profiler.session import Session
 
 DEFAULT_COLUMNS = 1000
 """Number of equal parts of the time in which operations that are shorter are merged."""
@@ -35,7 +33,7 @@ class _Row(NamedTuple):
 
 
 def timeline(
-    session: Session,
+    session: SessionTables,
     begin_ns: int = 0,
     end_ns: int | None = None,
     columns: int = DEFAULT_COLUMNS,
@@ -73,7 +71,7 @@ def timeline(
     )  # fmt: skip
 
 
-def _rows(session: Session, positions: Column) -> Iterator[_Row]:
+def _rows(session: SessionTables, positions: Column) -> Iterator[_Row]:
     ops, spans = session.operations, session.spans
     for thread in np.unique(session.calls.thread):
         rows = np.flatnonzero(spans.thread == thread)

@@ -11,13 +11,13 @@ from pellucid_profiler.collectives import Collectives
 from pellucid_profiler.comparison import Comparison
 from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.counters import IN_USE, Counters
-from pellucid_profiler.host import Transfer
 from pellucid_profiler.live_arrays import HeapRow, LiveArrays
 from pellucid_profiler.live_buffers import LiveBuffer, ProgramMemory
 from pellucid_profiler.operations import Operations
 from pellucid_profiler.peaks import Peaks
 from pellucid_profiler.session import Session
 from pellucid_profiler.sources import InstructionInfo, ProgramInfo, Share, SourceLine
+from pellucid_profiler.transfers import Transfer
 from pellucid_profiler.xspace import Column
 
 CELL = "/tmp/ipykernel_1/123.py"

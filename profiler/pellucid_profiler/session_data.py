@@ -1,0 +1,161 @@
+"""Data of a session: what was recorded, as columns, and the instruction and the seconds of each operation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid.introspect.schema import SourceRecord
+from pellucid_profiler.callbacks import CallbackRow
+from pellucid_profiler.calls import HostSpans, LaunchColumns, nesting
+from pellucid_profiler.collectives import Collectives
+from pellucid_profiler.compilations import Compilation
+from pellucid_profiler.counters import Counters
+from pellucid_profiler.live_arrays import HeapRow, LiveArrays
+from pellucid_profiler.live_buffers import ProgramMemory
+from pellucid_profiler.marks import line_of_calls, marked_place
+from pellucid_profiler.operations import Operations, grouped, matched
+from pellucid_profiler.peaks import Peaks
+from pellucid_profiler.sources import InstructionInfo, ProgramInfo, unknown_instruction
+from pellucid_profiler.transfers import Transfer
+from pellucid_profiler.xspace import ABSENT, Column
+
+
+@dataclass(eq=False)
+class SessionData:
+    """A recording, joined to programs. Rows of `operations` name their instruction and program by number."""
+
+    names: list[str]
+    threads: list[str]
+    programs: dict[int, ProgramInfo]
+    operations: Operations
+    calls: LaunchColumns
+    spans: HostSpans
+    collectives: Collectives
+    compilations: list[Compilation]
+    transfers: list[Transfer]
+    callbacks: list[CallbackRow]
+    """Python functions that programs called, the one with most time first."""
+    live_arrays: LiveArrays
+    """Bytes and number of arrays over the session."""
+    heap: list[HeapRow]
+    """Arrays by the line that made them, those with most bytes first."""
+    memory: dict[int, ProgramMemory]
+    """Of programs that need much, by the program's number."""
+    counters: Counters
+    """Samples of GPUs' counters, and of the memory that they use."""
+    peaks: Peaks | None
+    """Speeds of the machine that recorded it: measured, or those that its GPU names."""
+    begin_unix_ns: int
+    """When it began, nanoseconds since 1970; other times count from then."""
+    wall_ns: int
+    """Nanoseconds from its begin to its end."""
+    sources: dict[str, SourceRecord] = field(default_factory=dict[str, SourceRecord])
+    """Files and cells whose lines ran, with their text, by path."""
+    remarks: list[str] = field(default_factory=list[str])
+    """Losses of the recording, in sentences."""
+    number: int = 0
+    """Under which this process finds it again, once it was shown; 0 before."""
+    is_detail: bool = False
+    """Whether its programs were compiled without fusions: others than those that run otherwise."""
+
+    @cached_property
+    def infos(self) -> list[InstructionInfo]:
+        """The instructions that ran; rows of `info_of_operation` number them."""
+        return [self._info(*key) for key in self._keys[0]]
+
+    @property
+    def info_of_operation(self) -> Column:
+        """For each operation the number of its instruction in `infos`."""
+        return self._keys[1]
+
+    @cached_property
+    def counts_of_infos(self) -> Column:
+        """Executions of each of `infos`, on all devices."""
+        return np.bincount(self.info_of_operation, minlength=len(self.infos))
+
+    @cached_property
+    def seconds_of_infos(self) -> npt.NDArray[np.float64]:
+        """Seconds of each of `infos`, on all devices, until the operations were complete."""
+        numbers, seconds = self.info_of_operation, self.seconds_of_operation
+        return np.bincount(numbers, seconds, len(self.infos)).astype(np.float64)
+
+    def program_name(self, info: int) -> str:
+        """The name of the program of `infos[info]`."""
+        return self.programs[self._keys[0][info][0]].name
+
+    @cached_property
+    def _keys(self) -> tuple[list[tuple[int, int, int]], Column]:
+        ops = self.operations
+        columns = (ops.program, ops.instruction, self._calling_lines())
+        numbers = grouped(*columns)
+        _, first = np.unique(numbers, return_index=True)
+        unique = zip(*(column[first].tolist() for column in columns), strict=True)
+        return [*unique], numbers
+
+    def _calling_lines(self) -> Column:
+        """For each operation of a program that has no lines, the name of the marked line that called it, or `ABSENT`."""
+        ops = self.operations
+        called_by = line_of_calls(self.names, self.spans, self.calls)
+        has_run = self.calls.run != ABSENT
+        lines = matched(ops.run, self.calls.run[has_run], called_by[has_run])
+        eager = [number for number, program in self.programs.items() if not any(program.places())]
+        return np.where(np.isin(ops.program, eager), lines, ABSENT)
+
+    def _info(self, program: int, instruction: int, line: int) -> InstructionInfo:
+        name = self.names[instruction]
+        info = self.programs[program].instructions.get(name) or unknown_instruction(name)
+        return info if line == ABSENT else info.of_line(marked_place(self.names[line]))
+
+    @cached_property
+    def seconds_of_operation(self) -> npt.NDArray[np.float64]:
+        """Seconds of each operation; of a container, such as a loop, what its parts leave."""
+        ops = self.operations
+        seconds = ops.duration_ns / 1e9
+        container = np.array([info.is_container for info in self.infos], bool)
+        is_container = container[self.info_of_operation] if len(ops) else np.zeros(0, bool)
+        rows = np.flatnonzero(is_container)
+        if not rows.size:
+            return seconds
+        rest = np.zeros(len(rows))
+        for device in np.unique(ops.device[rows]):
+            busy = self._busy(device, ~is_container)
+            here = ops.device[rows] == device
+            start, end = ops.start_ns[rows[here]], ops.end_ns[rows[here]]
+            rest[here] = np.maximum(end - start - _before(busy, end) + _before(busy, start), 0)
+        lane = ops.device[rows] * (len(ops) + 1) + np.unique(ops.run, return_inverse=True)[1][rows]
+        parents = nesting(lane, ops.start_ns[rows], ops.end_ns[rows])
+        inside = parents != ABSENT
+        rest -= np.bincount(parents[inside], rest[inside], len(rows))
+        seconds[rows] = np.maximum(rest, 0) / 1e9
+        return seconds
+
+    def _busy(self, device: int, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """Disjoint intervals [n, 2] of nanoseconds during which chosen operations ran on a device."""
+        rows = np.flatnonzero(chosen & (self.operations.device == device))
+        start, end = self.operations.start_ns[rows], self.operations.end_ns[rows]
+        reached = np.maximum.accumulate(end) if len(end) else end
+        is_first = np.r_[True, start[1:] > reached[:-1]] if len(end) else np.zeros(0, bool)
+        last = (
+            np.r_[np.flatnonzero(is_first)[1:] - 1, len(end) - 1]
+            if len(end)
+            else np.zeros(0, np.int64)
+        )
+        return (
+            np.stack([start[is_first], reached[last]], axis=1)
+            if len(end)
+            else np.zeros((0, 2), np.int64)
+        )
+
+
+def _before(intervals: npt.NDArray[np.int64], times: Column) -> npt.NDArray[np.float64]:
+    """Nanoseconds of disjoint intervals [n, 2], in order, that lie before each of `times`."""
+    if not len(intervals):
+        return np.zeros(len(times))
+    lengths = np.r_[0, np.cumsum(intervals[:, 1] - intervals[:, 0])]
+    corners: Column = np.r_[0, intervals.reshape(-1)]
+    heights: Column = np.r_[0, np.stack([lengths[:-1], lengths[1:]], axis=1).reshape(-1)]
+    return np.interp(times, corners, heights)

@@ -1,0 +1,39 @@
+"""Transfers between host and devices, and their bytes by line."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pellucid_profiler.sources import SourceLine
+
+
+class Transfer(NamedTuple):
+    """Data that went from the host to devices, back, or between devices."""
+
+    time_ns: int
+    """Since the session began."""
+    direction: str
+    """`host_to_device`, `device_to_host` or `device_to_device`."""
+    n_bytes: int
+    place: SourceLine | None
+    """The line that asked for it."""
+
+
+class TransferRow(NamedTuple):
+    """Transfers that a line asked for in one direction."""
+
+    place: SourceLine | None
+    direction: str
+    count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.count
+    n_bytes: int
+
+
+def transfer_rows(transfers: list[Transfer]) -> list[TransferRow]:
+    """Transfers by line and direction, those with most bytes first."""
+    totals: dict[tuple[SourceLine | None, str], list[int]] = {}
+    for each in transfers:
+        total = totals.setdefault((each.place, each.direction), [0, 0])
+        total[0] += 1
+        total[1] += each.n_bytes
+    rows = [TransferRow(*key, *total) for key, total in totals.items()]
+    return sorted(rows, key=lambda row: -row.n_bytes)
