@@ -24,6 +24,7 @@ from pellucid._machine.tracing import replay, run_equations
 
 from .finding import check_effects
 from .stepping import frame_of, is_loop, past_breakpoints, run, slots_of
+from .traps import untrapped
 
 
 class Evaluation(NamedTuple):
@@ -42,6 +43,7 @@ class Evaluation(NamedTuple):
         return [self.values[v] for v in equation.results if v in self.values]
 
 
+@untrapped
 def evaluated(
     program: ClosedJaxpr,
     operands: Operands,

@@ -60,6 +60,7 @@ from .loops import WINDOW_RUNS, LoopSearch, PartialLoop
 from .mesh_positions import MeshPositions
 from .noting import images_of
 from .program import name_of, value_names
+from .traps import untrapped
 
 __all__ = [
     "EquationRuns", "SteppedFrame", "Turn", "breakpoints_of", "calls_host", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "is_variable", "known_variable", "latest_variables", "line_text", "listing", "n_bytes", "name_of",
@@ -119,6 +120,7 @@ class SteppedFrame:
         self._know([a for a in atoms if type(a) is not Literal], self._ran)
         return [self._constant(a) if type(a) is Literal else self.values[a] for a in atoms]
 
+    @untrapped
     def shown(self, atoms: Sequence[Atom], position: int | None = None) -> Values:
         """Values as the user's code has them: within a `shard_map` those at one position, or, for None, at all.
 
@@ -349,6 +351,7 @@ class SteppedFrame:
             targets = [v for v in targets if v not in before]
         return chosen[::-1], [*dict.fromkeys(targets)]
 
+    @untrapped
     def _run(self, equations: Sequence[Equation], targets: Sequence[Var]) -> Values:
         """The `targets` results of some equations, run as one compiled program."""
         if any(CHECKS & e.effects for e in equations):
@@ -741,6 +744,7 @@ class EquationRuns:
         """Sort key of turns: the turn of a predicate comes first in its run, or last where it ends the loop."""
         return turn[1], self.is_predicate(turn) == self.slots.ends
 
+    @untrapped
     def results(self) -> Values:
         """The results of the equation, gathered from its runs."""
         if not self.is_loop:
@@ -848,6 +852,7 @@ def scope_of(positions: MeshPositions | None) -> contextlib.AbstractContextManag
     return contextlib.nullcontext() if positions is None else positions.scope()
 
 
+@untrapped
 def run(program: ClosedJaxpr, operands: Operands) -> Values:
     """The results of a program without constants, compiled; its breakpoints open no prompt."""
     wait_for_compilation(program)

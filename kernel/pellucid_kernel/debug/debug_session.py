@@ -38,6 +38,7 @@ from pellucid.introspect.stepping import (
     listing,
     programs_within,
 )
+from pellucid.introspect.traps import untrapped
 from pellucid.tree_util import tree_leaves
 from pellucid_kernel.debug.breakpoints import BUDGET
 from pellucid_kernel.debug.choice import Choice, n_batches_around, n_batches_of, sizes_at
@@ -236,6 +237,7 @@ class DebugSession:
             return f"({', '.join(map(str, self.lanes))})"
         return self.choice.lanes_text(level)
 
+    @untrapped
     def variables(self, frame: int = -1) -> dict[str, Any]:
         """Values of the user's variables in a frame of the stack, by default the innermost, as arrays."""
         level, depth = self._frame_at(frame)
@@ -286,6 +288,7 @@ class DebugSession:
             return n_batches_around(self._places, level, depth)
         return noted + n_batches_of(level)
 
+    @untrapped
     def operands(self, level: Level | None = None) -> list[Any]:
         """Operands of the equation that comes next in a level, by default the innermost."""
         level = level or self._stepper.top
@@ -340,6 +343,7 @@ class DebugSession:
         self.position = matching[0] if coordinates else None
         return self
 
+    @untrapped
     def evaluate(self, expression: str) -> Any:
         """The value of a Python expression of the variables here, `pl`, `jnp` and `np`."""
         return eval(expression, self.names())  # noqa: S307 - the user asks for it
@@ -361,6 +365,7 @@ class DebugSession:
         """The values that were edited and not taken back: name and place of each."""
         return self._edits[: self._stepper.levels[0].frame.n_edits]
 
+    @untrapped
     def set(self, name: str, value: Any, frame: int = -1) -> DebugSession:
         """Give a variable another value from here on: what runs next is computed with it, and effects there happen again.
 
@@ -764,6 +769,7 @@ class DebugSession:
         """The first place of the whole call with a result that meets `condition`."""
         return first_match(frame_of(self._program, *self._operands), condition)
 
+    @untrapped
     def results_meeting(self, condition: Callable[[Any], Any]) -> tuple[list[Any], Any]:
         """Results of the next equation, and the indices of the elements that meet `condition`, a row for each.
 

@@ -13,11 +13,11 @@ import pellucid as pl
 from pellucid.introspect.errors import ArgumentTypeError
 from pellucid.introspect.evaluation import Evaluation, evaluated, where_rounding_begins
 from pellucid.introspect.stepping import line_text, user_stack
+from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug.debug_session import DebugSession
 from pellucid_kernel.debug.equation_stacks import user_line_columns
 from pellucid_kernel.debug.schema import ComparedEquationColumns, DivergenceRecord
 from pellucid_kernel.debug.stopping_places import check_function, displayed
-from pellucid_kernel.debug.traps import without_traps
 from pellucid_viz.figure import Figure
 
 MAX_ROWS = 12

@@ -15,10 +15,10 @@ from pellucid.introspect.errors import (
     user_checks,
 )
 from pellucid.introspect.interception import keep_calls
+from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug import stopping_places
 from pellucid_kernel.debug.debug_session import DebugSession
 from pellucid_kernel.debug.finders import isinf, isnan
-from pellucid_kernel.debug.traps import without_traps
 
 
 def post_mortem(error: BaseException | None = None) -> DebugSession:

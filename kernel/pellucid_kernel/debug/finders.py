@@ -11,11 +11,11 @@ import numpy as np
 import pellucid as pl
 from pellucid.introspect.finding import Match
 from pellucid.introspect.lineage import transformation_of
+from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug.debug_session import BUDGET, DebugSession
 from pellucid_kernel.debug.equation_stacks import columns_of_lines
 from pellucid_kernel.debug.schema import FindingRecord
 from pellucid_kernel.debug.stopping_places import check_condition, check_function, displayed
-from pellucid_kernel.debug.traps import without_traps
 from pellucid_kernel.debug.unselected import CURE, cured_by_masks
 from pellucid_viz.figure import Figure
 

@@ -14,13 +14,13 @@ from pellucid.introspect.errors import ArgumentValueError
 from pellucid.introspect.evaluation import Evaluation, evaluated
 from pellucid.introspect.lineage import transformation_of
 from pellucid.introspect.stepping import can_enter, line_text
+from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug.debug_session import DebugSession
 from pellucid_kernel.debug.divergence import finite
 from pellucid_kernel.debug.equation_stacks import user_line_columns
 from pellucid_kernel.debug.finders import Finding, find, isinf, isnan, range_text
 from pellucid_kernel.debug.schema import CotangentColumns, GradientColumns, GradientRecord
 from pellucid_kernel.debug.stopping_places import check_function, displayed
-from pellucid_kernel.debug.traps import without_traps
 from pellucid_kernel.debug.unselected import CURE, cured_by_masks
 from pellucid_viz.figure import Figure
 

@@ -12,6 +12,7 @@ from typing import Any
 import pellucid as pl
 from pellucid.introspect.errors import ArgumentValueError
 from pellucid.introspect.spans import source_record
+from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug.debug_session import BUDGET, DebugSession, StackFrame
 from pellucid_kernel.debug.schema import (
     RecordedFrameColumns,
@@ -19,7 +20,6 @@ from pellucid_kernel.debug.schema import (
     RecordingRecord,
 )
 from pellucid_kernel.debug.stopping_places import check_function
-from pellucid_kernel.debug.traps import without_traps
 from pellucid_kernel.debug.values import summary
 from pellucid_viz.figure import Figure
 

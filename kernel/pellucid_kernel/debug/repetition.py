@@ -11,9 +11,9 @@ import pellucid as pl
 from pellucid.introspect.errors import ArgumentValueError
 from pellucid.introspect.evaluation import evaluated
 from pellucid.introspect.stepping import line_text
+from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug.differences import ulps
 from pellucid_kernel.debug.stopping_places import check_function
-from pellucid_kernel.debug.traps import without_traps
 
 MAX_ROWS = 12
 """Maximum number of operations in the text of a repetition."""

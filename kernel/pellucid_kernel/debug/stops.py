@@ -22,13 +22,13 @@ from pellucid.introspect.interception import (
 )
 from pellucid.introspect.noting import watching
 from pellucid.introspect.stepping import breakpoints_of, opened, past_breakpoints
+from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug import python_thread
 from pellucid_kernel.debug.breakpoints import Breakpoints
 from pellucid_kernel.debug.debug_session import Breakpoint, DebugSession
 from pellucid_kernel.debug.equation_stacks import EquationStacks, equation_stacks
 from pellucid_kernel.debug.failures import session_at
 from pellucid_kernel.debug.finders import isinf, isnan
-from pellucid_kernel.debug.traps import without_traps
 
 Move = Callable[[DebugSession], Any]
 STEPS = frozenset(("next", "stepIn", "stepOut"))
@@ -183,7 +183,7 @@ class Stops:
                 return None
             self._thread = thread
             try:
-                with python_thread.left_alone():
+                with python_thread.left_alone(), without_traps():
                     results, lands = self._debugged(launch, is_entered)
             finally:
                 self._thread = None

@@ -9,7 +9,7 @@ import numpy as np
 
 import pellucid as pl
 from pellucid.introspect.evaluation import Evaluation, evaluated
-from pellucid_kernel.debug.traps import without_traps
+from pellucid.introspect.traps import without_traps
 
 CURE = "comes of what wasn't selected: under `pl.masked_gradients()` it is finite"
 

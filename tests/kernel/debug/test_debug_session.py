@@ -835,3 +835,49 @@ def test_operands_are_taken_where_in_shardings_bring_them() -> None:
     assert x.sharding == sharding
     np.testing.assert_array_equal(x, np.arange(16.0))
     assert float(y) == 1.0
+
+
+def rooted(x):
+    y = jnp.sqrt(x)
+    carry, ys = lax.scan(lambda c, v: (c + v * c, jnp.log(v)), y[0], y)
+    z = lax.cond(x[1] > 0, lambda y: y / y, lambda y: y, y)
+    return lax.fori_loop(0, 3, lambda i, c: c * z[i], carry + ys.sum())
+
+
+def mapped(f):
+    mesh = pl.make_mesh((2,), ("data",), axis_types=(pl.sharding.AxisType.Auto,))
+    part = pl.shard_map(
+        lambda x: pl.vmap(f)(x), mesh=mesh, in_specs=pl.P("data"), out_specs=pl.P("data")
+    )
+    return lambda x: part(jnp.stack([x, x + 1]))
+
+
+WAYS = {"plain": lambda f: f, "jit": pl.jit, "grad": pl.grad, "vmap": lambda f: lambda x: pl.vmap(f)(jnp.stack([x, x])), "shard_map": mapped}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_session_steps_past_nan_under_debug_nans(way: str) -> None:
+    x = jnp.array([-1.0, 0.0, 2.0])
+
+    def seen(session) -> list[str]:
+        """Where each step stands, with the variables and operands there; then back, and to the end."""
+        texts = []
+        while not session.is_done:
+            shown = {name: str(value) for name, value in session.variables().items()}
+            texts.append(f"{session.stack()[-1]} {shown} {[*map(str, session.operands())]}")
+            session.step()
+        texts.append(str(session.differences()))
+        texts += [str(session.back()) for _ in range(4)]
+        names = [*session.variables()]
+        texts += [str(session.evaluate(f"jnp.sum({name}) * 2")) for name in names]
+        texts.append(str(session.first_difference()))
+        session.restart()
+        texts.append(f"{session.watch(isnan, 'NaN')} {session.run()}")
+        return [*texts, str(session.restart().finish())]
+
+    begin, runs = debug(WAYS[way](rooted)), []
+    for is_trapped in (False, True):
+        with pl.debug_nans(is_trapped), pl.debug_infs(is_trapped):
+            runs.append(seen(begin(x)))
+    assert "nan" in runs[0][-1]
+    assert runs[0] == runs[1]
