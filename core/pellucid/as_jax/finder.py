@@ -41,6 +41,7 @@ _LOADED_WITH_JAX = [
     "distributed",
     "dlpack",
     "experimental",
+    "experimental.compilation_cache.compilation_cache",
     "export",
     "ffi",
     "image",

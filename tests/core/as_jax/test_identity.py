@@ -78,6 +78,26 @@ for (owner, name), facts in metadata.all_facts("jax").items():
         assert getattr(importlib.import_module(where), facts.name) is x, (owner, name, where)
 """
 
+LOADED = """
+import sys
+import jax
+reference = {  # modules that it loads by itself
+    "jax", "jax.api_util", "jax.core", "jax.custom_batching", "jax.custom_derivatives", "jax.debug",
+    "jax.distributed", "jax.dlpack", "jax.dtypes", "jax.errors", "jax.experimental", "jax.experimental.compilation_cache",
+    "jax.experimental.compilation_cache.compilation_cache", "jax.export", "jax.ffi", "jax.image", "jax.interpreters",
+    "jax.interpreters.ad", "jax.interpreters.batching", "jax.interpreters.mlir", "jax.interpreters.partial_eval",
+    "jax.interpreters.pxla", "jax.interpreters.xla", "jax.lax", "jax.lax.linalg", "jax.lib", "jax.monitoring", "jax.nn",
+    "jax.nn.initializers", "jax.numpy", "jax.numpy.fft", "jax.numpy.linalg", "jax.ops", "jax.profiler", "jax.random",
+    "jax.ref", "jax.scipy", "jax.sharding", "jax.stages", "jax.tree", "jax.tree_util", "jax.typing", "jax.version",
+}
+assert not reference - set(sys.modules), reference - set(sys.modules)
+for name in reference:
+    value = jax
+    for part in name.split(".")[1:]:
+        value = getattr(value, part)
+    assert value is sys.modules[name], name
+"""
+
 OPT_EINSUM = """
 import jax, jax.numpy as jnp
 import opt_einsum
@@ -97,7 +117,9 @@ def run(program: str, *, version: str = "None") -> str:
     return process.stdout
 
 
-@pytest.mark.parametrize("program", [NAMES, MESSAGES, METADATA], ids=["names", "messages", "law"])
+@pytest.mark.parametrize(
+    "program", [NAMES, MESSAGES, METADATA, LOADED], ids=["names", "messages", "law", "loaded"]
+)
 def test_what_is_answered_is_of_jax(program):
     run(program)
 

@@ -88,6 +88,17 @@ print("read")
 """
 
 ANSWERED = "import pellucid.as_jax\npellucid.as_jax.install()\n"
+ALONE = (
+    """
+import sys
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name == "jax":
+            raise ModuleNotFoundError("No module named 'jax'", name="jax")
+sys.meta_path.insert(0, Hidden())
+"""
+    + ANSWERED
+)  # as where the reference isn't installed
 
 
 def run(program: str, file: Path) -> str:
@@ -99,18 +110,23 @@ def run(program: str, file: Path) -> str:
     return process.stdout
 
 
+WRITERS = pytest.mark.parametrize(
+    ("start", "other"), [("", ALONE), (ANSWERED, "")], ids=["the reference", "pellucid"]
+)
+
+
 @pytest.mark.oracle
-@pytest.mark.parametrize("writer", ["the reference", "pellucid"])
-def test_pickles_are_read_by_the_other(writer, tmp_path):
-    start, other = ("", ANSWERED) if writer == "the reference" else (ANSWERED, "")
+@WRITERS
+def test_pickles_are_read_by_the_other(start, other, tmp_path):
     file = tmp_path / "values"
     run(start + VALUES + WRITE, file)
     assert run(other + VALUES + READ, file) == "read\n"
 
 
-def test_own_pickles_are_read(tmp_path):
-    run(ANSWERED + VALUES + WRITE, tmp_path / "values")
-    assert run(ANSWERED + VALUES + READ, tmp_path / "values") == "read\n"
+@pytest.mark.parametrize("start", [ANSWERED, ALONE], ids=["both installed", "pellucid alone"])
+def test_own_pickles_are_read(start, tmp_path):
+    run(start + VALUES + WRITE, tmp_path / "values")
+    assert run(start + VALUES + READ, tmp_path / "values") == "read\n"
 
 
 CHECKPOINTS = """
@@ -142,9 +158,8 @@ else:
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("writer", ["the reference", "pellucid"])
-def test_checkpoints_are_read_by_the_other(writer, tmp_path):
-    start, other = ("", ANSWERED) if writer == "the reference" else (ANSWERED, "")
+@WRITERS
+def test_checkpoints_are_read_by_the_other(start, other, tmp_path):
     run(start + CHECKPOINTS.replace("WRITES", "True"), tmp_path)
     assert run(other + CHECKPOINTS.replace("WRITES", "False"), tmp_path) == "read\n"
 
