@@ -220,3 +220,37 @@ def test_derivatives_of_svd_are_scaled_as_the_matrix_is(shape: tuple[int, int]) 
             (gradient(x * scale), curvature(x * scale)), expected, strict=True
         ):
             np.testing.assert_allclose(found * scale, at_one, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_norms_of_whole_arrays_are_scaled_as_these_are(dtype: str) -> None:
+    """Also where the sum of squares leaves the range; with gradients and second derivatives."""
+    with pl.enable_x64():
+        rng = np.random.default_rng(0)
+        x = (
+            rng.standard_normal(5) + (1j * rng.standard_normal(5) if dtype[0] == "c" else 0)
+        ).astype(dtype)
+        weights = rng.standard_normal(5).astype(dtype)
+        gradient = pl.grad(jnp.linalg.norm)
+        curvature = pl.jit(lambda x: pl.jvp(gradient, (x,), (weights,))[1])
+        at_one = jnp.linalg.norm(x), gradient(x), curvature(x)
+        exponents = (-1000, -600, 600, 1000) if dtype == "float64" else (-100, -66, 66, 100)
+        for exponent in exponents:
+            y = (x * 2.0**exponent).astype(dtype)
+            found = jnp.linalg.norm(y), gradient(y), curvature(y)
+            batched = pl.vmap(jnp.linalg.norm)(y[None])[0], pl.vmap(gradient)(y[None])[0]
+            for values in (found, batched):
+                for value, expected, power in zip(values, at_one, (-1, 0, 1), strict=False):
+                    np.testing.assert_allclose(
+                        value * 2.0 ** (power * exponent), expected, rtol=1e-6
+                    )
+
+
+def test_norms_at_the_ends_of_the_range() -> None:
+    norm = jnp.linalg.norm
+    assert norm(np.full(4, 300, np.float16)) == 600
+    assert norm(np.full((2, 2), 2.0**100, np.float32), keepdims=True) == np.full((1, 1), 2.0**101)
+    assert norm(np.array([np.inf, 1])) == np.inf
+    assert np.isnan(norm(np.array([np.nan, 1])))
+    assert norm(np.zeros(3)) == norm(np.zeros((0, 3))) == 0
+    assert np.isnan(pl.grad(norm)(np.zeros(3))).all()  # there is no derivative

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -11,6 +13,7 @@ import pellucid.numpy as jnp
 from pellucid._machine.base.errors import (
     ArgumentValueError,
     DtypeError,
+    MissingRule,
     ShapeError,
     UnsupportedError,
 )
@@ -188,3 +191,39 @@ def test_errors(call, error) -> None:
 
 def test_fourier_matrix_of_a_negative_size_is_empty() -> None:
     assert linalg.dft(-1).shape == (0, 0)  # as in the reference
+
+
+def _drawn(is_complex: bool, *shape: int) -> Any:
+    rng = np.random.default_rng(sum(shape))
+    x = rng.standard_normal(shape)
+    return x + 1j * rng.standard_normal(shape) if is_complex else x
+
+
+@pytest.mark.parametrize("is_complex", [False, True])
+@pytest.mark.parametrize("eigenvalues", [[1, 2, 3, 4], [1, 2, 2, 3], [2, 2, 2, 2]])
+def test_derivatives_of_roots_of_matrices(eigenvalues: list[int], is_complex: bool) -> None:
+    """Of dX, where X X = A, also at equal eigenvalues: it solves X dX + dX X = dA."""
+    turn, e, weights = np.linalg.qr(_drawn(is_complex, 4, 4))[0], *_drawn(is_complex, 2, 4, 4)
+    a = turn * eigenvalues @ turn.conj().T
+    with pl.enable_x64():
+        root, along = pl.jvp(linalg.sqrtm, (a,), (e,))
+        np.testing.assert_allclose(root @ along + along @ root, e, atol=1e-12)
+        loss = lambda a: jnp.real((weights * linalg.sqrtm(a)).sum())
+        slope = jnp.real((pl.grad(loss)(a) * e).sum())
+        np.testing.assert_allclose(slope, jnp.real((weights * along).sum()), rtol=1e-10)
+        # Twice: X ddX + 2 dX dX + ddX X = 0.
+        twice = pl.jvp(lambda a: pl.jvp(linalg.sqrtm, (a,), (e,))[1], (a,), (e,))[1]
+        np.testing.assert_allclose(root @ twice + twice @ root, -2 * along @ along, atol=1e-10)
+
+
+@pytest.mark.parametrize("is_complex", [False, True])
+def test_derivatives_of_solutions_of_the_equation_of_sylvester(is_complex: bool) -> None:
+    shapes = ((4, 4), (3, 3), (4, 3))
+    with pl.enable_x64():
+        operands = [_drawn(is_complex, *shape) for shape in shapes]
+        pl.test_util.check_grads(linalg.solve_sylvester, operands, 2, rtol=1e-5, atol=1e-5)
+
+
+def test_schur_forms_say_what_has_derivatives() -> None:
+    with pytest.raises(MissingRule, match="hermitian_function"):
+        pl.grad(lambda a: linalg.funm(a, jnp.sin).real.sum())(np.eye(2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pellucid._machine.base import ArrayLike, UnsupportedError
+from pellucid._machine.base import ArrayLike, MissingRule, UnsupportedError
 from pellucid._machine.ir import NoParams
 from pellucid._machine.tracing import bind, type_of
 from pellucid._machine.xla.arrays import Array
@@ -50,6 +50,15 @@ class Schur(MatrixPrimitive[SchurParams]):
         config = f"mode = {byte('V' if params.compute_schur_vectors else 'N')}, sort = {byte('N')}"
         parts = native(lapack_name("gees", x), [x], results, len(batch), config, [(0, 0)])
         return without_info([*parts[: 1 + params.compute_schur_vectors], parts[-1]])
+
+    def missing(self, rule):
+        if rule != "jvp":
+            return super().missing(rule)
+        return MissingRule(
+            "`schur` has no derivative, and no function that is made of it, such as `funm`.",
+            do="Functions of Hermitian matrices have all derivatives by jnp.linalg.hermitian_function(f, A), and so have expm, sqrtm "
+            "and solve_sylvester.",
+        )
 
 
 schur_p = Schur()

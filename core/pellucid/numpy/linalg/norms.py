@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from pellucid._machine.base import ArgumentValueError, ArrayLike, ShapeError, public_functions
+from pellucid._machine.base import (
+    ArgumentValueError,
+    ArrayLike,
+    ShapeError,
+    dtypes,
+    library_code,
+    public_functions,
+)
+from pellucid._machine.higher_order.cond import cond as cond_of
+from pellucid._machine.higher_order.custom_derivatives import custom_jvp
 from pellucid._machine.linalg.matrices import eye_like
 from pellucid._machine.linalg.solve import solve
 from pellucid._machine.linalg.svd import svd
@@ -48,8 +57,45 @@ def _squares(x: ArrayLike) -> Any:
     return real(x * conj(x)) if type_of(x).dtype.kind == "c" else x * x
 
 
-def _euclidean(x: ArrayLike, axes: tuple[int, ...], keepdims: bool) -> Any:
-    return sqrt(total(_squares(x), axis=axes, keepdims=keepdims))
+def _euclidean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    aval = type_of(x)
+    if len(axes) < aval.ndim or not aval.size:
+        return sqrt(total(_squares(x), axis=axes, keepdims=keepdims))
+    # Squares of half-precision numbers are in the range of single precision, where they keep their digits.
+    wide = x if dtypes.finfo(aval.dtype).bits >= 32 else x.astype(np.float32)
+    length = _length(wide).astype(real(x).dtype)
+    return expand_dims(length, axes) if keepdims else length
+
+
+def _length_of(x: Any) -> Any:
+    """The Euclidean norm of all of `x`, which is scaled by a power of two where the sum of its squares leaves the range."""
+    squares = total(_squares(x))
+    info = np.finfo(type_of(squares).dtype)
+    # Within these bounds no square that matters is subnormal, and derivatives of the root are finite, too.
+    is_small, is_large = squares < math.sqrt(info.tiny), squares > math.sqrt(info.max)
+    # For single precision 2^80, which brings all sums of squares into the range.
+    power = 2.0 ** (5 * info.maxexp // 8)
+
+    def scaled() -> Any:
+        scale = where(is_small, power, 1 / power).astype(info.dtype)
+        return sqrt(total(_squares(x * scale))) * where(is_small, 1 / power, power)
+
+    return cond_of(is_small | is_large, scaled, lambda: sqrt(squares))
+
+
+_length = custom_jvp(library_code(_length_of))
+
+
+@library_code
+def _length_jvp(primals: Any, tangents: Any) -> Any:
+    # The direction of `x` has the same scale whatever that of `x` is. There is none at 0: NaN.
+    [x], [x_dot] = primals, tangents
+    length = _length(x)
+    products = conj(x / length) * x_dot if type_of(x).dtype.kind == "c" else x / length * x_dot
+    return length, total(real(products))
+
+
+_length.defjvp(_length_jvp)
 
 
 def _of_vectors(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:

@@ -15,9 +15,12 @@ from pellucid._machine.base import (
     DtypeError,
     ShapeError,
     dtypes,
+    library_code,
     public_functions,
 )
 from pellucid._machine.higher_order.cond import cond
+from pellucid._machine.higher_order.custom_derivatives import custom_jvp
+from pellucid._machine.higher_order.linear_calls import custom_linear_solve
 from pellucid._machine.higher_order.loops import fori_loop, scan
 from pellucid._machine.linalg import reductions
 from pellucid._machine.linalg.matrices import H, product
@@ -28,6 +31,7 @@ from pellucid._machine.linalg.svd import svd
 from pellucid._machine.linalg.triangular import triangular_solve
 from pellucid._machine.primitives.arithmetic import mul
 from pellucid._machine.primitives.assembly import pad
+from pellucid._machine.primitives.conversion import stop_gradient
 from pellucid._machine.primitives.families import scalar
 from pellucid._machine.tracing import type_of
 from pellucid._machine.transforms.jvp import jvp
@@ -279,7 +283,11 @@ def _diagonal_at(x: Array, j: Array) -> Array:
 def _sqrtm(a: Any) -> Array:
     [a] = inexact("scipy.linalg.sqrtm", a)
     a = _one_square("sqrtm", a)
-    form, vectors = reductions.schur(a.astype(dtypes.to_complex_dtype(a.dtype)))
+    return _root(a.astype(dtypes.to_complex_dtype(a.dtype)))
+
+
+def _root_of(a: Any) -> Array:
+    form, vectors = reductions.schur(a)
     n = type_of(a).shape[-1]
 
     def column(root: Any, j: Any, before: Any) -> tuple[Any, Any]:
@@ -287,6 +295,19 @@ def _sqrtm(a: Any) -> Array:
 
     root = _by_columns(n, jnp.diag(jnp.sqrt(jnp.diagonal(form))), column)
     return product(vectors, root, H(vectors))
+
+
+_root = custom_jvp(library_code(_root_of))
+
+
+@library_code
+def _root_jvp(primals: Any, tangents: Any) -> Any:
+    # X X = A, so X dX + dX X = dA: right also where eigenvalues are equal.
+    root = _root(*primals)
+    return root, _sylvester(root, root, tangents[0])
+
+
+_root.defjvp(_root_jvp)
 
 
 def _one_square(name: str, a: Array) -> Array:
@@ -299,6 +320,9 @@ def _one_square(name: str, a: Array) -> Array:
 
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """The principal square root of a matrix [n, n], complex. CPUs have it. `blocksize` has no effect.
+
+    Derivatives are right at equal eigenvalues. Of a Hermitian matrix `jnp.linalg.hermitian_function(jnp.sqrt, A)` gives the same
+    by eigenvalues, real for real ones, on all platforms, and of batches.
 
     Raises: ShapeError for matrices that are not square, DtypeError for PRNG keys, ArgumentTypeError for lists and
     strings.
@@ -359,21 +383,48 @@ def _solve_sylvester(a: Any, b: Any, c: Any, tol: Any, by_eigenvalues: bool) -> 
             got=f"C: {type_of(c).text()}",
         )
     dtype = dtypes.to_complex_dtype(a.dtype)
-    (r, u), (s, v) = (reductions.schur(x.astype(dtype)) for x in (a, b))
-    right = product(H(u), c.astype(dtype), v)
-    positions = np.arange(n)
+    x = _sylvester(*(x.astype(dtype) for x in (a, b, c)), tol)
+    return x if c.dtype.kind == "c" else x.real
 
-    def step(k: Any, y: Any) -> Any:
-        earlier_terms = product(y, jnp.where(positions < k, s[:, k], 0)[:, None])
-        matrix = r + s[k, k] * jnp.eye(m, dtype=dtype)
-        solved = triangular_solve(matrix, right[:, k][:, None] - earlier_terms, left_side=True)
+
+def _sylvester(a: Any, b: Any, c: Any, tol: Any = 0) -> Array:
+    """The solution X of A X + X B = C, complex, with derivatives by all of them."""
+    form_of_a, form_of_b = (reductions.schur(stop_gradient(x)) for x in (a, b))
+
+    def transposed(_: Any, y: Any) -> Array:
+        # Aᵀ Y + Y Bᵀ = C is, conjugated, an equation of Aᴴ and Bᴴ: with the same vectors and adjoint forms.
+        return jnp.conj(_by_forms(form_of_a, form_of_b, jnp.conj(y), tol, is_adjoint=True))
+
+    return custom_linear_solve(
+        lambda x: product(a, x) + product(x, b),
+        c,
+        solve=lambda _, y: _by_forms(form_of_a, form_of_b, y, tol),
+        transpose_solve=transposed,
+    )
+
+
+def _by_forms(of_a: Any, of_b: Any, c: Any, tol: Any, is_adjoint: bool = False) -> Array:
+    """The solution X of A X + X B = C, or Aᴴ X + X Bᴴ = C, of the Schur forms of A and B."""
+    (r, u), (s, v) = of_a, of_b
+    right = product(H(u), c, v)
+    m, n = type_of(right).shape
+    positions = np.arange(n)
+    rows = H(s) if is_adjoint else s
+    triangle = {"left_side": True, "transpose_a": is_adjoint, "conjugate_a": is_adjoint}
+
+    def step(i: Any, y: Any) -> Any:
+        # Columns that are known already: those before k, of a lower triangle those after it.
+        k = n - 1 - i if is_adjoint else i
+        known = positions > k if is_adjoint else positions < k
+        earlier_terms = product(y, jnp.where(known, rows[:, k], 0)[:, None])
+        shift = jnp.conj(rows[k, k]) if is_adjoint else rows[k, k]
+        matrix = r + shift * jnp.eye(m, dtype=r.dtype)
+        solved = triangular_solve(matrix, right[:, k][:, None] - earlier_terms, **triangle)
         return jnp.where(positions[None, :] == k, solved, y)
 
     y = fori_loop(0, n, step, jnp.zeros_like(right))
-    x = product(u, y, H(v))
     sums = jnp.abs(jnp.diagonal(r)[:, None] + jnp.diagonal(s)[None, :])
-    x = jnp.where(sums.min(initial=np.inf) < tol, np.nan, x)
-    return x if c.dtype.kind == "c" else x.real
+    return jnp.where(sums.min(initial=np.inf) < tol, np.nan, product(u, y, H(v)))
 
 
 def solve_sylvester(
