@@ -46,19 +46,32 @@ from pellucid._machine.primitives.placement import device_put
 from pellucid._machine.primitives.reshard import reshard as laid_out
 from pellucid._machine.runtime.array import default_sharding
 from pellucid._machine.runtime.extended import of_words
-from pellucid._machine.runtime.transfer import copied, from_host, out_of_range, put_host
+from pellucid._machine.runtime.transfer import (
+    copied,
+    from_host,
+    out_of_range,
+    put_everywhere,
+    put_host,
+)
 from pellucid._machine.sharding import make_single_device_sharding
 from pellucid._machine.sharding.explicit_types import type_sharding
-from pellucid._machine.sharding.stated import check_fits, stated_result, stated_sharding
+from pellucid._machine.sharding.stated import (
+    check_fits,
+    sharding_for,
+    stated_result,
+    stated_sharding,
+)
 from pellucid._machine.tracing import (
     Tracer,
     as_operand,
+    context,
     is_array_like,
     operand_lines,
     refuse_masked,
     traced_lines,
     type_of,
 )
+from pellucid._machine.tracing.operands import DTYPES_OF_NUMBERS
 from pellucid._machine.xla.arrays import ARRAY_TYPES, Array
 from pellucid._machine.xla.shardings import Device
 
@@ -101,41 +114,73 @@ def array(
     Array([[1, 2],
            [3, 4]], dtype=int32)
     """
+    return _array(object, dtype, copy, order, ndmin, device, out_sharding)
+
+
+def _array(
+    object: Any,
+    dtype: DTypeLike | None,
+    copy: bool | None,
+    order: str | None,
+    ndmin: int,
+    device: DeviceLike,
+    out_sharding: OutSharding,
+) -> Array:
+    """`array`, called by library code."""
     if order not in (None, "K", "C"):
         raise ArgumentValueError(
             f"arrays have no memory order, got order={order!r}.", do="Leave it out."
         )
     new_dtype = None if dtype is None else dtypes.check_user_dtype(dtype, "array")
-    place = _place(device, out_sharding)
-    result = _as_array(object, new_dtype)
-    if copy and result is object:
-        result = copied(result) if type(result) in ARRAY_TYPES else copy_of(result)
+    place = device if out_sharding is None else _place(device, out_sharding)
+    value, aval = _typed(object, new_dtype)
+    if isinstance(value, _HOST):
+        result = _from_host(value, aval, place)
+    else:
+        if copy and value is object:
+            value = copied(value) if type(value) in ARRAY_TYPES else copy_of(value)
+        result = value if place is None else _placed(value, place, "array")
+    return result if aval.ndim >= ndmin else expand_dims(result, range(ndmin - aval.ndim))
+
+
+_HOST = bool, int, float, complex, np.ndarray, np.generic
+"""Types of values that are on no device yet."""
+
+
+def _from_host(value: Any, aval: Any, place: Any) -> Any:
+    """An array of type `aval` with the contents of a value of the host, which goes to its `place` once."""
     if place is not None:
-        result = _placed(result, place, "array")
-    ndim = type_of(result).ndim
-    return result if ndim >= ndmin else expand_dims(result, range(ndmin - ndim))
+        sharding = _sharding_of(place, "array", aval.shape)
+        if context.trace.is_eager and type_sharding(sharding, aval.ndim) is None:
+            return put_everywhere(value, aval, sharding_for(sharding))
+    result = put_host(value, aval, default_sharding(), committed=False)
+    return result if place is None else _placed(result, place, "array")
 
 
 def _as_array(x: Any, dtype: Any) -> Any:
+    value, aval = _typed(x, dtype)
+    return _from_host(value, aval, None) if isinstance(value, _HOST) else value
+
+
+def _typed(x: Any, dtype: Any) -> tuple[Any, Any]:
+    """(the values in `x`, an array, or one of NumPy or a number where no array is in `x`; their type, of dtype `dtype` if that is given)."""
     if isinstance(x, (bool, int, float, complex)):
-        aval = type_of(x) if dtype is None else shaped_array((), dtype)
-        return put_host(x, aval, default_sharding(), committed=False)
+        return x, type_of(x) if dtype is None else shaped_array((), dtype)
     if is_array_like(x):
         x = x.as_value() if isinstance(x, Symbol) else as_operand(x)
         aval = type_of(x)
-        if dtype is not None and (aval.dtype != dtype or aval.weak_type):
-            if isinstance(x, (np.ndarray, np.generic)):
-                return from_host(np.asarray(x).astype(dtype), dtype=dtype)
-            return convert_element_type(x, dtype)
+        if dtype is None or (aval.dtype == dtype and not aval.weak_type):
+            return x, aval
         if isinstance(x, (np.ndarray, np.generic)):
-            return from_host(np.asarray(x))
-        return x
+            return np.asarray(x).astype(dtype), shaped_array(aval.shape, dtype)
+        x = convert_element_type(x, dtype)
+        return x, type_of(x)
     if isinstance(x, (list, tuple)):
-        return _from_sequence(x, dtype)
+        return _typed_sequence(x, dtype)
     if hasattr(x, "__array__") or hasattr(x, "__array_interface__"):
-        return _as_array(np.asarray(x), dtype)
+        return _typed(np.asarray(x), dtype)
     if isinstance(x, (memoryview, bytes, bytearray, ArrayType, range)):
-        return _as_array(np.asarray(x), dtype)
+        return _typed(np.asarray(x), dtype)
     refused = ArgumentValueError if x is None else ArgumentTypeError
     raise refused(
         "jnp.array needs numbers, arrays, or nested sequences of such.",
@@ -143,36 +188,41 @@ def _as_array(x: Any, dtype: Any) -> Any:
     )
 
 
-def _from_sequence(x: Any, dtype: Any) -> Any:
+def _typed_sequence(x: Any, dtype: Any) -> tuple[Any, Any]:
     leaves = _leaves(x)
-    if not any(isinstance(leaf, (Tracer, Symbol, *ARRAY_TYPES)) for leaf in leaves):
-        return _from_host_sequence(x, leaves, dtype)
-    if dtype is None:
-        dtype, _ = dtypes.promote(tuple([_type_pair(leaf) for leaf in leaves]))
+    kinds = set(map(type, leaves))
+    is_of_numbers = kinds <= DTYPES_OF_NUMBERS.keys()
+    if dtype is None and leaves:
+        # Numbers of one type have one type of arrays.
+        typical = (
+            dict(zip(map(type, leaves), leaves, strict=True)).values() if is_of_numbers else leaves
+        )
+        dtype, _ = dtypes.promote(tuple([_type_pair(leaf) for leaf in typical]))
+    if is_of_numbers or not any(
+        isinstance(leaf, (Tracer, Symbol, *ARRAY_TYPES)) for leaf in leaves
+    ):
+        host = _host_array(x, leaves, dtypes.default_float_dtype() if dtype is None else dtype)
+        return host, shaped_array(host.shape, host.dtype)
     parts = [_as_array(part, dtype) for part in x]
     shapes = {type_of(p).shape for p in parts}
     if len(shapes) > 1:
         raise ShapeError(
             "jnp.array got a ragged sequence.", got=f"shapes of its items: {sorted(shapes)}"
         )
-    return concatenate([expand_dims(p, (0,)) for p in parts], 0)
+    result = concatenate([expand_dims(p, (0,)) for p in parts], 0)
+    return result, type_of(result)
 
 
-def _from_host_sequence(x: Any, leaves: list[Any], dtype: Any) -> Any:
-    if dtype is None and leaves:
-        dtype, _ = dtypes.promote(tuple([_type_pair(leaf) for leaf in leaves]))
-    elif dtype is None:
-        dtype = dtypes.default_float_dtype()
+def _host_array(x: Any, leaves: list[Any], dtype: Any) -> np.ndarray:
     for leaf in leaves:
         if isinstance(leaf, np.ma.MaskedArray):
             refuse_masked(leaf)
     try:
-        host = np.asarray(x, dtype=dtype)
+        return np.asarray(x, dtype=dtype)
     except ValueError as error:
         raise ArgumentValueError(
             "jnp.array got a ragged or unreadable sequence.", got=str(error)
         ) from None
-    return from_host(host, dtype=host.dtype)
 
 
 def _type_pair(x: Any) -> tuple[Any, bool]:
@@ -187,6 +237,8 @@ def _leaves(x: Any) -> list[Any]:
         item = todo.pop()
         if isinstance(item, (list, tuple)):
             todo.extend(reversed(item))
+        elif type(item) in DTYPES_OF_NUMBERS:
+            leaves.append(item)
         elif is_array_like(item):
             leaves.append(as_operand(item))
         elif hasattr(item, "__array__"):
@@ -239,7 +291,7 @@ def asarray(
     >>> asarray(1.5)
     Array(1.5, dtype=float32, weak_type=True)
     """
-    return array(a, dtype, bool(copy), order or "K", device=device, out_sharding=out_sharding)
+    return _array(a, dtype, copy, order or "K", 0, device, out_sharding)
 
 
 # Filled ---------------------------------------------------------------------------------------------

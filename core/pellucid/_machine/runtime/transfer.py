@@ -99,6 +99,21 @@ def from_host(
     return put_host(value, aval, sharding or default_sharding(), committed)
 
 
+def put_everywhere(
+    value: Any, aval: ShapedArray, sharding: Sharding | None, *, explicit: bool = False
+) -> ArrayImpl:
+    """`put_host` of a value that each process of `sharding` has, committed to it; without one on the default device.
+
+    Raises: AgreementError where processes have different values.
+    """
+    target = sharding or default_sharding()
+    if not target.is_fully_addressable:
+        _check_equal_everywhere(value, aval, target)
+    return put_host(
+        value, aval_at(aval, target), target, committed=sharding is not None, explicit=explicit
+    )
+
+
 def put_host(
     value: Any, aval: ShapedArray, sharding: Sharding, committed: bool, *, explicit: bool = False
 ) -> ArrayImpl:
@@ -393,17 +408,13 @@ def put_leaf(
             check_fits("device_put", "x", sharding, x.shape)
         words = put_leaf(x.words, device, src, donate, may_alias)
         return ExtendedArray(aval_at(x.aval, words._sharding), words)
-    is_array = type(x) is ArrayImpl
-    if is_array:
-        check_not_deleted(x)
-        _check_source(x, src)
-    aval: Any = x.aval if is_array else type_of(x)
-    target = sharding or (x._sharding if is_array else default_sharding())
-    if not target.is_fully_addressable and not (is_array and not x.is_fully_addressable):
-        _check_equal_everywhere(x, aval, target)
-    if not is_array:
-        committed = sharding is not None
-        return put_host(x, aval_at(aval, target), target, committed, explicit=True)
+    if type(x) is not ArrayImpl:
+        return put_everywhere(x, type_of(x), sharding, explicit=True)
+    check_not_deleted(x)
+    _check_source(x, src)
+    target = sharding or x._sharding
+    if not target.is_fully_addressable and x.is_fully_addressable:
+        _check_equal_everywhere(x, x.aval, target)
     if target is x._sharding or target.is_equivalent_to(x._sharding, x.ndim):
         result = _here(x, target, x._committed or sharding is not None, may_alias)
     else:
