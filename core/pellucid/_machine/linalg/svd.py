@@ -9,7 +9,7 @@ from pellucid._machine.base import ArgumentValueError, ArrayLike, DerivativeRule
 from pellucid._machine.primitives.arithmetic import add, div, mul, sub
 from pellucid._machine.primitives.conversion import complex as complex_of, converted, imag, real
 from pellucid._machine.primitives.creation import full_like
-from pellucid._machine.primitives.logical import eq, select_n
+from pellucid._machine.primitives.logical import eq
 from pellucid._machine.primitives.movement import broadcast_in_dim
 from pellucid._machine.primitives.slicing import slice_in_dim
 from pellucid._machine.tracing import bind, type_of
@@ -135,17 +135,18 @@ class Svd(MatrixPrimitive[SvdParams]):
         turn_u, turn_v = (combine(*turns) for combine in (add, sub))
         if is_complex:  # phases are shared by both; here those of U turn
             phases = imag(diagonal)
-            twist = complex_of(full_like(phases, 0), _quotient(phases, s))
+            twist = complex_of(full_like(phases, 0), div(phases, s))
             turn_u = add(turn_u, by_columns(eye_like(turn_u), twist))
         u_dot, v_dot = product(u, turn_u), product(v, turn_v)
+        # Vectors of a singular value that is 0 are any of those that are left: quotients by it are infinite or NaN.
         if m > n:
             rest = product(a_dot, v)
             rest = sub(rest, product(u, product(H(u), rest)))
-            u_dot = add(u_dot, by_columns(rest, _quotient(full_like(s, 1), s)))
+            u_dot = add(u_dot, by_columns(rest, div(full_like(s, 1), s)))
         if n > m:
             rest = product(H(a_dot), u)
             rest = sub(rest, product(v, product(vh, rest)))
-            v_dot = add(v_dot, by_columns(rest, _quotient(full_like(s, 1), s)))
+            v_dot = add(v_dot, by_columns(rest, div(full_like(s, 1), s)))
         pairs = [(s, s_dot), (u, u_dot), (v, v_dot)]
         primals_out, tangents_out = zip(
             *((chosen(x, subset), chosen(t, subset)) for x, t in pairs), strict=True
@@ -188,12 +189,6 @@ def _sums(s: Array, like: Any) -> Array:
     shape = type_of(like).shape
     first, second = (broadcast_in_dim(s, shape, (*range(ndim - 1), i)) for i in (ndim, ndim - 1))
     return converted(add(first, second), type_of(like).dtype)
-
-
-def _quotient(x: Array, s: Array) -> Array:
-    """`x` divided by singular values; 0 where these are 0."""
-    is_zero = eq(s, full_like(s, 0))
-    return select_n(is_zero, div(x, select_n(is_zero, s, full_like(s, 1))), full_like(s, 0))
 
 
 def _on_cpu(x: Array, params: SvdParams) -> list[Array]:
