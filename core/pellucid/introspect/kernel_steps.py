@@ -22,6 +22,7 @@ from .bodies import programs_within
 __all__ = [
     "BlockPlace",
     "GridKernel",
+    "block_names",
     "block_places",
     "is_kernel",
     "kernel_of",
@@ -74,16 +75,19 @@ def kernel_of(jaxpr: Jaxpr) -> GridKernel | None:
     return jaxpr.memo.get("kernel")
 
 
-def block_places(kernel: GridKernel, number: int) -> Sequence[tuple[str, BlockPlace | None]]:
-    """By the name of the body's argument where the block lies that program `number` sees; None where data choose."""
+def block_names(kernel: GridKernel) -> list[str]:
+    """Names of the inputs, then of the results: those of the body's arguments, else those of their block specs."""
     debug = kernel.body.jaxpr.debug
     names = () if debug is None else debug.argument_names
     # Names, where there are some, are those of the references: scalars, inputs, results, scratch.
-    places, first = (
-        places_of(kernel, number),
-        kernel.n_front - len(kernel.consts) + len(kernel.scalars),
-    )
-    chosen = names[first : first + len(places)]
-    if len(chosen) < len(places) or not all(chosen):
-        chosen = [m.name for m in (*kernel.inputs, *kernel.results)]
-    return [*zip(chosen, places, strict=True)]
+    mappings = (*kernel.inputs, *kernel.results)
+    first = kernel.n_front - len(kernel.consts) + len(kernel.scalars)
+    chosen = names[first : first + len(mappings)]
+    if len(chosen) < len(mappings) or not all(chosen):
+        return [m.name for m in mappings]
+    return [*chosen]
+
+
+def block_places(kernel: GridKernel, number: int) -> Sequence[tuple[str, BlockPlace | None]]:
+    """By the name of the body's argument where the block lies that program `number` sees; None where data choose."""
+    return [*zip(block_names(kernel), places_of(kernel, number), strict=True)]

@@ -926,3 +926,167 @@ class WhatIfRecord(ViewRecord):
     """Name under which its kernel finds the figure, to estimate other placements; empty where none does."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["what_if"] = "what_if"
+
+
+# Grids of kernels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridNumberRecord(Record):
+    """A whole number for each program of a grid, in the shortest form that is exact where `step` is 1.
+
+    Without `values` it is `offset` plus the sum of `coefficients` times the position. With them it is the value at the
+    position along `axes`, row by row; without `axes` too, that of every `step`-th program.
+    """
+
+    offset: int
+    coefficients: list[int]
+    axes: list[int]
+    values: list[int]
+    step: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridDimensionRecord(Record):
+    """A dimension of an operand, and where the programs' blocks lie along it."""
+
+    size: int
+    """Elements of the array."""
+    block: int
+    """Elements of a block."""
+    rule: Literal["blocked", "squeezed", "element", "bounded", "accessed"]
+    """What the block spec says; `accessed` where it gives the whole array, and the body reads or writes a part."""
+    start: GridNumberRecord
+    """First element, which may lie before the array."""
+    length: GridNumberRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridRasterRecord(Record):
+    """Counts over the parts of an operand, as a matrix: dimensions before the last one are rows, one below the other."""
+
+    row_edges: list[int]
+    """First row of each cell, then the number of rows."""
+    column_edges: list[int]
+    visits: list[int]
+    """By cell, row by row, the largest number of programs that see one of its elements."""
+    moves: list[int]
+    """Likewise how often it is moved."""
+    marks: list[int]
+    """Sums of 1 for elements that no program sees, and 2 for elements that parallel programs write."""
+    is_exact: bool
+    """Whether cells are not cut by any boundary of blocks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridOperandRecord(Record):
+    """An input or result of a kernel, and what its programs see of it."""
+
+    name: str
+    spec: str
+    """Which of the block specs it has, for example `in_specs[0]`."""
+    role: Literal["input", "result"]
+    type: str
+    dims: list[GridDimensionRecord]
+    activity: GridNumberRecord
+    """For each program: 1 if it reads the operand, 2 if it writes it, 3 for both, 0 for neither."""
+    is_read: bool
+    is_written: bool
+    aliased: str
+    """Name of the input that a result begins as; empty where it begins without values."""
+    block_bytes: int
+    block_count: int
+    """Number of distinct blocks that programs see."""
+    fetch_count: int
+    """How often a block is fetched, as it stays while it doesn't change."""
+    write_count: int
+    moved_bytes: int
+    least_bytes: int | None
+    """Each element that some program sees, moved once; None where that isn't known."""
+    beyond_share: float
+    """Share of the elements of all programs' blocks that lie outside of the array."""
+    masked_share: float | None
+    """Share of the elements of loads and stores that masks leave out; None without loads and stores."""
+    is_masked_exactly: bool
+    """Whether all branches and masks follow from the position; otherwise what data choose counts as used."""
+    unseen_elements: int | None
+    """Of a result: elements that no program sees and that have no value; None where it isn't known."""
+    shared_elements: int | None
+    """Of a result: elements that parallel programs write."""
+    outside_count: int
+    """Programs whose block lies outside of the array."""
+    raster: GridRasterRecord | None
+    source: SourceRecord | None
+    line: int
+    """Of the block spec."""
+    note: str
+    """Why nothing is known of its blocks; empty where it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridCellColumns(Record):
+    """Programs as a matrix of cells: the program of number `p` is at (`p` // `width` // `row_step`, `p` % `width` // `column_step`)."""
+
+    rows: int
+    columns: int
+    width: int
+    row_step: int
+    column_step: int
+    programs: list[int]
+    """By cell, row by row, the number of its programs."""
+    moved_bytes: list[int]
+    """Bytes that they move together."""
+    idle: list[int]
+    """Number of its idle programs."""
+    marks: list[int]
+    """Sums of 2 for programs that write what others write at the same time, and 4 for blocks outside of arrays."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridKernelRecord(Record):
+    """A kernel over a grid: which program sees which block, and what that costs."""
+
+    name: str
+    grid: list[int]
+    """Empty where sizes are known only when it runs, too; `note` says so."""
+    parallel_axes: list[int]
+    program_count: int
+    operands: list[GridOperandRecord]
+    cells: GridCellColumns | None
+    """None where nothing is known of any block."""
+    flops: float | None
+    """Estimated, of all programs; idle ones count as others."""
+    transcendentals: float | None
+    is_least: bool
+    """Whether loops of unknown length counted once."""
+    stated_flops: float | None
+    """What the user's `cost_estimate` says; None without one."""
+    stated_bytes: float | None
+    moved_bytes: int
+    least_bytes: int | None
+    idle_count: int
+    """Programs that write nothing."""
+    sharing_count: int
+    """Programs that write what a parallel one writes."""
+    outside_count: int
+    refusal: str
+    """Why the kernel was refused; empty where it wasn't."""
+    note: str
+    """What should be known of the figures."""
+    source: SourceRecord | None
+    line: int
+    """Of the call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelGridsRecord(ViewRecord):
+    """The kernels that a function calls, in the order of its program."""
+
+    name: str
+    kernels: list[GridKernelRecord]
+    hidden_count: int
+    """Kernels that are left out."""
+    program: int = -1
+    """Number of the program of the first kernel that is shown at first; -1 for the first one."""
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["kernel_grids"] = "kernel_grids"

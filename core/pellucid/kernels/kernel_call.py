@@ -333,7 +333,11 @@ class _KernelDescription(NamedTuple):
             self.name, grid, body, consts, tuple([a.inner_aval for a in scalar_refs]), tuple(found[:n]), tuple(found[n:]),
             tuple(scratch), counters, aliases, parallel, self.cost, layout, sites, self.compiler_params,
         )  # fmt: skip
-        self._check(kernel)
+        try:
+            self._check(kernel)
+        except ArgumentValueError as error:
+            error.refused_kernel = kernel
+            raise
         return kernel, [*bounds, *scalars, *inputs], out_tree
 
     def _size(self, n: Any) -> Any:

@@ -226,7 +226,7 @@ def with_indices(
     total = math.prod([n or 0 for n in grid])
     if None in grid or not 0 < total <= _MAX_PROGRAMS:
         return list(mappings)
-    ids = _all_ids(grid)
+    ids = positions_of(grid)
 
     def looked_at(mapping: BlockMapping) -> bool:
         if any(isinstance(n, Symbol) for n in (*mapping.aval.shape, *mapping.sizes)):
@@ -270,7 +270,28 @@ def with_indices(
     return result
 
 
-def _all_ids(grid: Sequence[int | None]) -> np.ndarray:
+def indices_with(
+    mapping: BlockMapping, grid: Sequence[int], scalars: Sequence[Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    """(indices `[programs, dims]`, sizes `[programs, bounded dims]`) of the blocks of all programs of a grid, row by row.
+
+    `scalars` are the values of the prefetched scalars.
+    """
+    ids, n_dims = positions_of(grid), len(mapping.dims)
+
+    def run(*position: Any) -> Values:
+        return replay(mapping.program.jaxpr, (), *position, *scalars)
+
+    total = ids.shape[1]
+    with ensure_compile_time_eval():
+        results = jit(vmap(run, axis_size=total))(*ids) if mapping.program.jaxpr.outvars else []
+    columns = [np.broadcast_to(np.asarray(x), (total,)) for x in results]
+    empty = np.zeros((total, 0), INT32)
+    table = np.stack(columns[:n_dims], axis=1) if n_dims else empty
+    return table, np.stack(columns[n_dims:], axis=1) if columns[n_dims:] else empty
+
+
+def positions_of(grid: Sequence[int | None]) -> np.ndarray:
     """The positions of all programs of a grid, row by row: one row for each axis."""
     sizes = [n or 0 for n in grid]
     return np.indices(sizes, dtype=INT32).reshape(len(sizes), math.prod(sizes))
@@ -374,7 +395,7 @@ def check_written(
             where=mapping.spec.line,
             do=_covering(mapping, grid),
         )
-    ids = _all_ids(grid)
+    ids = positions_of(grid)
     for axis in (
         parallel if total > 1 else ()
     ):  # one block for all is scratch, as kernels of libraries have it

@@ -798,3 +798,167 @@ export interface WhatIfRecord {
   readonly schema_version: number;
   readonly kind: "what_if";
 }
+
+/**
+ * A whole number for each program of a grid, in the shortest form that is exact where `step` is 1.
+ *
+ * Without `values` it is `offset` plus the sum of `coefficients` times the position. With them it is the value at the
+ * position along `axes`, row by row; without `axes` too, that of every `step`-th program.
+ */
+export interface GridNumberRecord {
+  readonly offset: number;
+  readonly coefficients: readonly number[];
+  readonly axes: readonly number[];
+  readonly values: readonly number[];
+  readonly step: number;
+}
+
+/** A dimension of an operand, and where the programs' blocks lie along it. */
+export interface GridDimensionRecord {
+  /** Elements of the array. */
+  readonly size: number;
+  /** Elements of a block. */
+  readonly block: number;
+  /**
+   * What the block spec says; `accessed` where it gives the whole array, and the body reads or writes a part.
+   */
+  readonly rule: "blocked" | "squeezed" | "element" | "bounded" | "accessed";
+  /** First element, which may lie before the array. */
+  readonly start: GridNumberRecord;
+  readonly length: GridNumberRecord;
+}
+
+/**
+ * Counts over the parts of an operand, as a matrix: dimensions before the last one are rows, one below the other.
+ */
+export interface GridRasterRecord {
+  /** First row of each cell, then the number of rows. */
+  readonly row_edges: readonly number[];
+  readonly column_edges: readonly number[];
+  /** By cell, row by row, the largest number of programs that see one of its elements. */
+  readonly visits: readonly number[];
+  /** Likewise how often it is moved. */
+  readonly moves: readonly number[];
+  /**
+   * Sums of 1 for elements that no program sees, and 2 for elements that parallel programs write.
+   */
+  readonly marks: readonly number[];
+  /** Whether cells are not cut by any boundary of blocks. */
+  readonly is_exact: boolean;
+}
+
+/** An input or result of a kernel, and what its programs see of it. */
+export interface GridOperandRecord {
+  readonly name: string;
+  /** Which of the block specs it has, for example `in_specs[0]`. */
+  readonly spec: string;
+  readonly role: "input" | "result";
+  readonly type: string;
+  readonly dims: readonly GridDimensionRecord[];
+  /** For each program: 1 if it reads the operand, 2 if it writes it, 3 for both, 0 for neither. */
+  readonly activity: GridNumberRecord;
+  readonly is_read: boolean;
+  readonly is_written: boolean;
+  /** Name of the input that a result begins as; empty where it begins without values. */
+  readonly aliased: string;
+  readonly block_bytes: number;
+  /** Number of distinct blocks that programs see. */
+  readonly block_count: number;
+  /** How often a block is fetched, as it stays while it doesn't change. */
+  readonly fetch_count: number;
+  readonly write_count: number;
+  readonly moved_bytes: number;
+  /** Each element that some program sees, moved once; None where that isn't known. */
+  readonly least_bytes: number | null;
+  /** Share of the elements of all programs' blocks that lie outside of the array. */
+  readonly beyond_share: number;
+  /**
+   * Share of the elements of loads and stores that masks leave out; None without loads and stores.
+   */
+  readonly masked_share: number | null;
+  /**
+   * Whether all branches and masks follow from the position; otherwise what data choose counts as used.
+   */
+  readonly is_masked_exactly: boolean;
+  /**
+   * Of a result: elements that no program sees and that have no value; None where it isn't known.
+   */
+  readonly unseen_elements: number | null;
+  /** Of a result: elements that parallel programs write. */
+  readonly shared_elements: number | null;
+  /** Programs whose block lies outside of the array. */
+  readonly outside_count: number;
+  readonly raster: GridRasterRecord | null;
+  readonly source: SourceRecord | null;
+  /** Of the block spec. */
+  readonly line: number;
+  /** Why nothing is known of its blocks; empty where it is. */
+  readonly note: string;
+}
+
+/**
+ * Programs as a matrix of cells: the program of number `p` is at (`p` // `width` // `row_step`, `p` % `width` // `column_step`).
+ */
+export interface GridCellColumns {
+  readonly rows: number;
+  readonly columns: number;
+  readonly width: number;
+  readonly row_step: number;
+  readonly column_step: number;
+  /** By cell, row by row, the number of its programs. */
+  readonly programs: readonly number[];
+  /** Bytes that they move together. */
+  readonly moved_bytes: readonly number[];
+  /** Number of its idle programs. */
+  readonly idle: readonly number[];
+  /**
+   * Sums of 2 for programs that write what others write at the same time, and 4 for blocks outside of arrays.
+   */
+  readonly marks: readonly number[];
+}
+
+/** A kernel over a grid: which program sees which block, and what that costs. */
+export interface GridKernelRecord {
+  readonly name: string;
+  /** Empty where sizes are known only when it runs, too; `note` says so. */
+  readonly grid: readonly number[];
+  readonly parallel_axes: readonly number[];
+  readonly program_count: number;
+  readonly operands: readonly GridOperandRecord[];
+  /** None where nothing is known of any block. */
+  readonly cells: GridCellColumns | null;
+  /** Estimated, of all programs; idle ones count as others. */
+  readonly flops: number | null;
+  readonly transcendentals: number | null;
+  /** Whether loops of unknown length counted once. */
+  readonly is_least: boolean;
+  /** What the user's `cost_estimate` says; None without one. */
+  readonly stated_flops: number | null;
+  readonly stated_bytes: number | null;
+  readonly moved_bytes: number;
+  readonly least_bytes: number | null;
+  /** Programs that write nothing. */
+  readonly idle_count: number;
+  /** Programs that write what a parallel one writes. */
+  readonly sharing_count: number;
+  readonly outside_count: number;
+  /** Why the kernel was refused; empty where it wasn't. */
+  readonly refusal: string;
+  /** What should be known of the figures. */
+  readonly note: string;
+  readonly source: SourceRecord | null;
+  /** Of the call. */
+  readonly line: number;
+}
+
+/** The kernels that a function calls, in the order of its program. */
+export interface KernelGridsRecord {
+  readonly name: string;
+  readonly kernels: readonly GridKernelRecord[];
+  /** Kernels that are left out. */
+  readonly hidden_count: number;
+  /** Number of the program of the first kernel that is shown at first; -1 for the first one. */
+  readonly program: number;
+  readonly schema_version: number;
+  readonly kind: "kernel_grids";
+}

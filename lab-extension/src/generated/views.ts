@@ -1,6 +1,6 @@
 // Generated from all schema modules by tools/generate_types.py. Do not edit.
 
-import type { ArrayValuesRecord, CompiledRecord, DiffRecord, ErrorRecord, FunctionRecord, FunctionShardingRecord, LadderRecord, LensRecord, MemoryRecord, MissRecord, MissesRecord, ProgramRecord, ShardingRecord, WhatIfRecord } from "./introspect";
+import type { ArrayValuesRecord, CompiledRecord, DiffRecord, ErrorRecord, FunctionRecord, FunctionShardingRecord, KernelGridsRecord, LadderRecord, LensRecord, MemoryRecord, MissRecord, MissesRecord, ProgramRecord, ShardingRecord, WhatIfRecord } from "./introspect";
 import type { DivergenceRecord, FindingRecord, GradientRecord, RecordingRecord } from "./debugger";
 import type { ProfileComparisonRecord, ProfileRecord } from "./profiler";
 
@@ -15,6 +15,7 @@ export type AnyRecord =
   | FunctionRecord
   | FunctionShardingRecord
   | GradientRecord
+  | KernelGridsRecord
   | LadderRecord
   | LensRecord
   | MemoryRecord
@@ -38,6 +39,7 @@ export const VIEW_KINDS: readonly AnyRecord["kind"][] = [
   "function",
   "function_sharding",
   "gradient",
+  "kernel_grids",
   "ladder",
   "lens",
   "memory",

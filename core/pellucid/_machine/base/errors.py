@@ -66,6 +66,9 @@ class PellucidError(Exception):
     failed_call: Any = None
     """The call of a compiled program that failed with this error, for debuggers; None for none."""
 
+    refused_kernel: Any = None
+    """The kernel over a grid that was refused with this error, for its figure; None for none."""
+
 
 class ArgumentTypeError(PellucidError, TypeError):
     """An argument has a type, dtype or kind that the function does not accept."""
