@@ -5,7 +5,7 @@
 The process writes what it recorded into the folder, which has to be reachable from there, in the layout that XProf opens.
 `pl.profiler.read_xspace(path)` reads the file as a session.
 Fields (openxla/xla, tsl/profiler/protobuf): ProfileRequest duration_ms 1, opts 4, repository_root 5, session_id 6,
-host_name 7; ProfileOptions host_tracer_level 2, python_tracer_level 4, version 5, enable_hlo_proto 7, duration_ms 9.
+host_name 7; ProfileOptions host_tracer_level 2, device_tracer_level 3, python_tracer_level 4, version 5, enable_hlo_proto 7, duration_ms 9.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ def collect_profile(
     log_dir: os.PathLike[str] | str | None = None,
     *,
     python: bool = False,
+    host_level: int = TRACE_EVERYTHING,
+    device_level: int = 1,
 ) -> Path:
     """Records the process whose profiler server answers on `port` of `host`, and gives the file that it wrote.
 
     `log_dir` (by default the current folder) is a folder of that process's machine. `python` also records calls of
-    Python functions.
+    Python functions. `host_level` is 0 for nothing of the host to 3 for everything, `device_level` 0 for nothing of devices.
 
     Raises: UnsupportedError without the package grpcio; ArgumentValueError where no server answers, or where it records
     already; FileNotFoundError if the file isn't reachable from here.
@@ -59,7 +61,7 @@ def collect_profile(
     root = Path(log_dir or ".").absolute() / "plugins" / "profile"
     session = time.strftime("%Y_%m_%d_%H_%M_%S")
     options = (
-        number_field(2, TRACE_EVERYTHING) + number_field(4, int(python))
+        number_field(2, host_level) + number_field(3, device_level) + number_field(4, int(python))
         + number_field(5, OPTIONS_VERSION) + number_field(7, 1) + number_field(9, duration_in_ms)
     )  # fmt: skip
     request = number_field(1, duration_in_ms) + message_field(4, options)
@@ -82,10 +84,15 @@ def collect_profile(
     return path
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line and gives its exit status."""
+def main(
+    arguments: Sequence[str] | None = None, command: str = "pellucid_profiler.collect_profile"
+) -> int:
+    """Runs the command line and gives its exit status; `command` is the module that its help names.
+
+    It takes what the reference's command takes. Links to Perfetto's page are not made, with or without `--no_perfetto_link`.
+    """
     parser = argparse.ArgumentParser(
-        prog="python -m pellucid_profiler.collect_profile",
+        prog=f"python -m {command}",
         description="Record a running process, in which pl.profiler.start_server(port) was called.",
     )
     parser.add_argument("port", type=int)
@@ -93,9 +100,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--log_dir", help="folder of the process, by default the current one")
     parser.add_argument("--host", default="localhost")
     parser.add_argument("--python", action="store_true", help="also calls of Python functions")
+    parser.add_argument("--python_tracer_level", type=int, default=0, help="1 is --python")
+    parser.add_argument("--host_tracer_level", type=int, default=TRACE_EVERYTHING)
+    parser.add_argument("--device_tracer_level", type=int, default=1)
+    parser.add_argument("--no_perfetto_link", action="store_true", help="no link is made anyway")
     options = parser.parse_args(arguments)
     try:
-        path = collect_profile(**vars(options))
+        path = collect_profile(
+            options.port,
+            options.duration_in_ms,
+            options.host,
+            options.log_dir,
+            python=options.python or options.python_tracer_level > 0,
+            host_level=options.host_tracer_level,
+            device_level=options.device_tracer_level,
+        )
     except (ArgumentValueError, UnsupportedError, FileNotFoundError) as error:
         sys.stderr.write(f"{error}\n")
         return 1

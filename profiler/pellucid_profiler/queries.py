@@ -43,6 +43,33 @@ def query(session: SessionTables, sql: str) -> list[dict[str, Any]]:
     >>> query(recorded.wait(), "select count(*) > 0 as ran from slice")
     [{'ran': 1}]
     """
+    processor = _processor("a session can't be queried")
+    if processor is None:
+        return _by_sqlite(session, sql)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "session.pftrace"
+        save_perfetto(session, path)
+        return _by_processor(processor, path, sql)
+
+
+def query_trace(path: Path, sql: str) -> list[dict[str, Any]]:
+    """Rows of a query over a file that Perfetto reads, by its program alone.
+
+    Raises: UnsupportedError where the program or the package perfetto isn't installed; ArgumentValueError for SQL that fails.
+    """
+    processor = _processor("a Perfetto trace can't be queried")
+    if processor is None:
+        raise UnsupportedError(
+            f"a Perfetto trace is queried by Perfetto's own {PROGRAM}, which isn't here.",
+            got=str(path),
+            do=f"Install the package perfetto, and name the program in {VARIABLE}. Sessions (`session.save(path)`) and "
+            "XSpace files need neither.",
+        )
+    return _by_processor(processor, path, sql)
+
+
+def _processor(failure: str) -> tuple[Any, str] | None:
+    """Perfetto's module and the path of its program, where both are installed."""
     program = os.environ.get(VARIABLE) or shutil.which(PROGRAM)
     try:
         module: Any = importlib.import_module("perfetto.trace_processor")
@@ -50,22 +77,22 @@ def query(session: SessionTables, sql: str) -> list[dict[str, Any]]:
         module = None
     if os.environ.get(VARIABLE) and (module is None or not Path(str(program)).is_file()):
         raise UnsupportedError(
-            f"a session can't be queried by the program that {VARIABLE} names.",
+            f"{failure} by the program that {VARIABLE} names.",
             got="the package perfetto is not installed" if module is None else f"no file {program}",
             do=f"Install perfetto and {PROGRAM}, or unset the variable: SQLite answers then.",
         )
-    if program is None or module is None:
-        return _by_sqlite(session, sql)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "session.pftrace"
-        save_perfetto(session, path)
-        config = module.TraceProcessorConfig(bin_path=program)
-        with module.TraceProcessor(trace=str(path), config=config) as processor:
-            try:
-                rows = processor.query(sql)
-            except module.TraceProcessorException as error:
-                raise _failed(str(error)) from None
-            return [dict(row.__dict__) for row in rows]
+    return None if program is None or module is None else (module, program)
+
+
+def _by_processor(processor: tuple[Any, str], path: Path, sql: str) -> list[dict[str, Any]]:
+    module, program = processor
+    config = module.TraceProcessorConfig(bin_path=program)
+    with module.TraceProcessor(trace=str(path), config=config) as opened:
+        try:
+            rows = opened.query(sql)
+        except module.TraceProcessorException as error:
+            raise _failed(str(error)) from None
+        return [dict(row.__dict__) for row in rows]
 
 
 def _failed(error: str) -> ArgumentValueError:

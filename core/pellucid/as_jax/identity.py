@@ -14,7 +14,7 @@ from typing import Any
 from pellucid._machine.xla.calls import PjitFunction
 
 _BELOW = """
-    ad_checkpoint api_util core custom_batching custom_derivatives debug distributed dlpack dtypes errors
+    ad_checkpoint api_util collect_profile core custom_batching custom_derivatives debug distributed dlpack dtypes errors
     example_libraries example_libraries.optimizers example_libraries.stax experimental
     experimental.array_serialization experimental.array_serialization.pytree_serialization_utils
     experimental.buffer_callback experimental.checkify experimental.colocated_python experimental.compilation_cache
@@ -36,7 +36,7 @@ _BELOW = """
     scipy.stats.laplace scipy.stats.logistic scipy.stats.multinomial scipy.stats.multivariate_normal
     scipy.stats.nbinom scipy.stats.norm scipy.stats.pareto scipy.stats.poisson scipy.stats.t scipy.stats.truncnorm
     scipy.stats.uniform scipy.stats.vonmises scipy.stats.wrapcauchy sharding stages test_util tools tools.jax_to_ir
-    tree tree_util typing
+    tools.pgo_nsys_converter tree tree_util typing
 """
 PUBLIC = frozenset(("", *_BELOW.split()))
 """Modules of the reference that users import, below `jax`."""

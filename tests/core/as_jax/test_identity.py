@@ -149,13 +149,21 @@ def test_modules_are_served_under_one_name(name, shown):
     assert identity.as_jax(name) == shown
 
 
-def test_modules_run_as_programs():
+@pytest.mark.parametrize(
+    ("module", "option"),
+    [
+        ("jax.tools.jax_to_ir", "--input_shapes"),
+        ("jax.tools.pgo_nsys_converter", "--pgle_output_path"),
+        ("jax.collect_profile", "--no_perfetto_link"),
+    ],
+)
+def test_modules_run_as_programs(module, option):
     process = subprocess.run(
-        [sys.executable, "-m", "pellucid.as_jax", "-m", "jax.tools.jax_to_ir", "--help"],
+        [sys.executable, "-m", "pellucid.as_jax", "-m", module, "--help"],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert process.returncode == 0, process.stderr
-    assert "--input_shapes" in process.stdout
+    assert option in process.stdout
 
 
 def test_the_version_is_chosen():

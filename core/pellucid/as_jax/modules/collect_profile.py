@@ -1,0 +1,11 @@
+"""Command that records a running process, as `python -m jax.collect_profile`: the profiler's, if it is installed."""
+
+import importlib
+import sys
+
+import pellucid as pl
+
+main = importlib.import_module(f"{pl.profiler.__spec__.name}.collect_profile").main
+
+if __name__ == "__main__":
+    sys.exit(main(command="jax.collect_profile"))
