@@ -2,10 +2,10 @@
 
 import importlib
 import sys
+from typing import Any
 
-import pellucid as pl
-
-main = importlib.import_module(f"{pl.profiler.__spec__.name}.collect_profile").main
+profiler: Any = importlib.import_module("pellucid.profiler")
+main = importlib.import_module(f"{profiler.__spec__.name}.collect_profile").main
 
 if __name__ == "__main__":
     sys.exit(main(command="jax.collect_profile"))
