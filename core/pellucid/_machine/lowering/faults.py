@@ -106,6 +106,16 @@ SIGNED_LEADING_ZEROS = _fault(
     "tests/core/lowering/test_faults.py -k leading_zeros", "all programs",
 )  # fmt: skip
 
+MERGED_WINDOWS = _fault(
+    "merged-windows", "Slices of slices, and updates of parts of them, at computed positions are merged as if all positions were inside (`slices.py`).",
+    "tests/core/lowering/test_slices.py -k windows", "all programs",
+)  # fmt: skip
+
+LOST_FACTOR = _fault(
+    "lost-factor", "An element of a slice times a constant, of 32-bit integers, is that of the slice (`slices.py`).",
+    "tests/core/lowering/test_slices.py -k products", "all programs",
+)  # fmt: skip
+
 LOG1P_IN_THE_MIDDLE = _fault(
     "log1p-in-the-middle", "`log_plus_one` of float64 between √2/2 - 1 and 1 - √2 is off by 120 units in the last place.",
     "tests/core/lowering/test_faults.py -k log1p", "all programs",

@@ -13,6 +13,7 @@ import numpy as np
 from pellucid._machine.base import ArgumentValueError, ArrayLike, DtypeError, DTypeLike, dtypes
 from pellucid._machine.ir import ARITHMETIC, CHEAP_ARITHMETIC, TRANSCENDENTAL, Avals, Linear, Zero
 from pellucid._machine.lowering.exact import difference, held, rounded
+from pellucid._machine.lowering.slices import factor_apart
 from pellucid._machine.tracing import bind1, type_of
 from pellucid._machine.xla import Array
 
@@ -148,6 +149,7 @@ def _lower_mul(ctx, operands, params: MulParams):
     result = ctx.avals_out[0]
     if params.out_dtype is not None and params.out_dtype != ctx.avals_in[0].dtype:
         operands = [ctx.convert(x, result) for x in operands]
+    operands = [factor_apart(ctx, x, result) for x in operands]
     return rounded(ctx, ctx.op1("stablehlo.multiply", result, operands), result)
 
 

@@ -44,11 +44,13 @@ from pellucid._machine.ir import (
 )
 from pellucid._machine.lowering.faults import (
     CUT_INDEX_VECTORS,
+    MERGED_WINDOWS,
     SCATTER_OF_ONE_WINDOW,
     UNEVEN_GATHER,
     UNEVEN_SCATTER,
 )
 from pellucid._machine.lowering.in_place import checked_update
+from pellucid._machine.lowering.slices import element_apart
 from pellucid._machine.tracing import Tracer, bind, bind1, type_of
 from pellucid._machine.xla import Array
 from pellucid._machine.xla.mlir import ir
@@ -105,6 +107,12 @@ def _last_starts(ctx, indices: ShapedArray, operand: Shape, axes: Ints, windows:
     else:
         last = ctx.convert(ctx.sizes(starts), indices.update(shape=(len(axes),)))
     return ctx.broadcast(last, (indices.ndim - 1,), indices)
+
+
+def _moved_inside(ctx, indices, aval: ShapedArray, operand: Shape, axes: Ints, windows: Shape):
+    """Index vectors of type `aval`, moved to the nearest at which a window lies in the operand."""
+    last = _last_starts(ctx, aval, operand, axes, windows)
+    return ctx.op1("stablehlo.clamp", aval, [ctx.full(aval, 0), indices, last])
 
 
 def _dimension_numbers(ctx, numbers, windows: ShapedArray, indices: ShapedArray) -> ir.Attribute:
@@ -223,6 +231,11 @@ class Gather(JointlyLinear[GatherParams]):
         }
         x = ctx.in_even_parts(UNEVEN_GATHER, x, aval, all)
         indices = ctx.in_even_parts(UNEVEN_GATHER, indices, indices_aval, all)
+        x = element_apart(ctx, x, aval, result)
+        if params.mode is GatherScatterMode.CLIP and ctx.has_fault(MERGED_WINDOWS):
+            indices = _moved_inside(
+                ctx, indices, indices_aval, aval.shape, numbers.start_index_map, params.slice_sizes
+            )
         gathered = ctx.op1("stablehlo.gather", result, [x, indices], attributes)
         if params.mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS):
             return [gathered]  # the operation moves windows itself
@@ -414,9 +427,7 @@ class Scatter(Shown, Primitive[ScatterParams]):
         if params.mode is GatherScatterMode.CLIP:
             windows = window_sizes(numbers, aval.shape, updates_aval.shape)
             axes = numbers.scatter_dims_to_operand_dims
-            last = _last_starts(ctx, indices_aval, aval.shape, axes, windows)
-            first = ctx.full(indices_aval, 0)
-            indices = ctx.op1("stablehlo.clamp", indices_aval, [first, indices, last])
+            indices = _moved_inside(ctx, indices, indices_aval, aval.shape, axes, windows)
         attributes = {
             "scatter_dimension_numbers": _dimension_numbers(
                 ctx, numbers, updates_aval, indices_aval

@@ -44,6 +44,7 @@ from pellucid._machine.ir import (
     shaped_array,
 )
 from pellucid._machine.lowering.in_place import checked_update
+from pellucid._machine.lowering.slices import element_apart, moved_inside
 from pellucid._machine.tracing import bind, bind1, type_of
 from pellucid._machine.xla import Array
 
@@ -295,10 +296,21 @@ class _Window(JointlyLinear[P]):
         raise self.missing("batch")
 
     def lower(self, ctx, operands, params):
-        dtype = ctx.avals_in[-1].dtype if len(operands) > self.n_arrays else np.dtype(np.int32)
-        inner = element_shape(ctx.avals_in[0])
-        operands = [*operands, *(ctx.constant(dtype.type(0)) for _ in inner)]
-        return [self.lowered(ctx, operands, params, inner)]
+        n, avals = self.n_arrays, ctx.avals_in
+        dtype = avals[-1].dtype if len(operands) > n else np.dtype(np.int32)
+        inner = element_shape(avals[0])
+        starts = [
+            moved_inside(ctx, start, aval, size - w)
+            for start, aval, size, w in strict_zip(
+                operands[n:], avals[n:], avals[0].shape, self.window(avals, params)
+            )
+        ]
+        zeros_inside = [ctx.constant(dtype.type(0)) for _ in inner]
+        return [self.lowered(ctx, [*operands[:n], *starts, *zeros_inside], params, inner)]
+
+    def window(self, avals: Avals, params: P) -> Shape:
+        """The shape of the window, for operands of types `avals`."""
+        raise self.missing("lower")
 
     def lowered(self, ctx: Any, operands: Operands, params: P, inner: Shape) -> Any:
         """The lowered result; operands have start indices for the axes `inner` of elements, too."""
@@ -336,9 +348,14 @@ class DynamicSlice(_Window[DynamicSliceParams]):
             windows, None, True, GatherScatterMode.CLIP, params.slice_sizes, True
         )
 
+    def window(self, avals, params):
+        return params.slice_sizes
+
     def lowered(self, ctx, operands, params, inner):
+        x, *starts = operands
+        x = element_apart(ctx, x, ctx.avals_in[0], ctx.avals_out[0])
         sizes = {"slice_sizes": (*params.slice_sizes, *inner)}
-        return ctx.as_result("stablehlo.dynamic_slice", operands, sizes)
+        return ctx.as_result("stablehlo.dynamic_slice", [x, *starts], sizes)
 
 
 dynamic_slice_p = DynamicSlice()
@@ -457,6 +474,9 @@ class DynamicUpdateSlice(_Window[NoParams]):
     def at_index_vectors(self, axes, params):
         windows = ScatterDimensionNumbers(axes, (), axes)
         return scatter_p, ScatterParams(windows, True, GatherScatterMode.CLIP, True)
+
+    def window(self, avals, params):
+        return avals[1].shape
 
     def lowered(self, ctx, operands, params, inner):
         x, update, *_ = operands
