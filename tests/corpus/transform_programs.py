@@ -124,11 +124,6 @@ def pullback(jax, x, y):
     return out, back((y, 2.0))
 
 
-def pullback_of_integers(jax, n):
-    out, back = jax.vjp(lambda n: n * 2, n)
-    return out, back(np.zeros(np.shape(n), jax.dtypes.float0))
-
-
 def linear_approximation(jax, x, y):
     out, derivative = jax.linearize(lambda x: wave(jax, x), x)
     return out, derivative(y), derivative(x)
@@ -678,7 +673,6 @@ PROGRAMS = [
     (pushforward, (X, Y)),
     (pushforward_with_aux, (X, Y)),
     (pullback, (X, Y)),
-    (pullback_of_integers, (INDICES,)),
     (linear_approximation, (X, Y)),
     (transposed_function, (X,)),
     (jacobians, (X,)),

@@ -5,6 +5,7 @@ import pytest
 from message_checks import check_message
 
 import pellucid
+import pellucid.experimental.jet
 from pellucid import grad, jit, jvp, lax, linearize, value_and_grad, vjp
 from pellucid._machine.base.errors import (
     ArgumentTypeError,
@@ -239,6 +240,37 @@ def test_numbers_that_a_function_gives_back_become_arrays(results):
         assert isinstance(x, pellucid.Array)
         assert x.weak_type == (x.dtype != bool)
         assert x in (1, 2, 3)
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+@pytest.mark.parametrize(
+    "results",
+    [
+        lambda x: jvp(lambda x: x + 1, (x,), (x,)),
+        lambda x: jvp(_identity, (x,), (x,)),
+        lambda x: linearize(_identity, x)[0],
+        lambda x: linearize(_identity, x)[1](x),
+        lambda x: vjp(_identity, x)[0],
+        lambda x: vjp(_identity, x)[1](x),
+        lambda x: pellucid.linear_transpose(_identity, x)(x),
+        lambda x: pellucid.experimental.jet.jet(_identity, (x,), ((x, x),)),
+    ],
+)
+def test_arrays_of_numpy_that_a_function_gives_back_become_arrays(results, shape):
+    x = np.full(shape, 2, np.float32)[()]
+    leaves = pellucid.tree.leaves(results(x))
+    x *= 0  # results have an own copy
+    for leaf in leaves:
+        assert isinstance(leaf, pellucid.Array)
+        assert (leaf >= 2).all()
+
+
+def test_pullbacks_of_integers_carry_nothing():
+    out, backward = vjp(lambda n: n * 2, np.arange(4, dtype=np.int32))
+    assert isinstance(out, pellucid.Array)
+    assert out.tolist() == [0, 2, 4, 6]
+    [cotangent] = backward(np.zeros(4, pellucid.float0))
+    assert (cotangent.dtype, cotangent.shape) == (pellucid.float0, (4,))
 
 
 def test_auxiliary_numbers_stay_what_they_are():

@@ -47,7 +47,7 @@ from pellucid._machine.primitives.varying import (
     vary,
 )
 from pellucid._machine.sharding.partition_spec import AxisName
-from pellucid._machine.tracing import Tracer, bind, bind1, context, type_of
+from pellucid._machine.tracing import Tracer, as_array, bind, bind1, context, type_of
 
 from .axes import as_tuple, batched_in_groups, checked_groups, listed_axes, size_along
 
@@ -184,7 +184,7 @@ class PExtreme(AllReduce):
         if positional:
             x = self.reduce(x, _own_axes(caller, x, positional))
         if not axes or not isinstance(x, Tracer):
-            return x
+            return as_array(x)
         return bind1(self, vary(x, axes), params=CollectiveParams(axes, groups))
 
     def lower(self, ctx, operands, params):

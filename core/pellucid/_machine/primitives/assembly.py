@@ -47,7 +47,7 @@ from pellucid._machine.ir import (
 )
 from pellucid._machine.lowering.faults import NEGATIVE_PADDING
 from pellucid._machine.sharding.explicit_types import sharding_with_dim
-from pellucid._machine.tracing import bind, bind1, type_of, types_of
+from pellucid._machine.tracing import as_array, bind, bind1, type_of, types_of
 from pellucid._machine.xla import Array
 
 from .creation import instantiate, zero_like_elements
@@ -412,7 +412,7 @@ def concatenate(operands: ArrayLike | Sequence[ArrayLike], dimension: int) -> Ar
     arrays = _listed(operands, "concatenate")
     [axis] = ints([dimension])
     if len(arrays) == 1 and 0 <= axis < type_of(arrays[0]).ndim:
-        return arrays[0]
+        return as_array(arrays[0])
     return bind1(concatenate_p, *arrays, params=ConcatenateParams(axis))
 
 

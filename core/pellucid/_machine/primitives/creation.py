@@ -36,7 +36,7 @@ from pellucid._machine.sharding import PartitionSpec, Sharding
 from pellucid._machine.sharding.errors import ShardingTypeError
 from pellucid._machine.sharding.explicit_types import type_sharding
 from pellucid._machine.sharding.stated import sharding_for
-from pellucid._machine.tracing import Tracer, bind1, bottom, context, type_of
+from pellucid._machine.tracing import Tracer, as_array, bind1, bottom, context, type_of
 from pellucid._machine.xla import Array
 
 from .conversion import convert_element_type
@@ -337,7 +337,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     (1, 3)
     """
     missing = ints([rank])[0] - type_of(x).ndim
-    return expand_dims(x, range(missing)) if missing > 0 else x  # pyright: ignore[reportReturnType]  # as it was given
+    return expand_dims(x, range(missing)) if missing > 0 else as_array(x)
 
 
 def shape_as_value(shape: Ints) -> ArrayLike:

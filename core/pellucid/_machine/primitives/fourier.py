@@ -20,7 +20,7 @@ from pellucid._machine.base import (
 )
 from pellucid._machine.ir import Traits, alike, shaped_array
 from pellucid._machine.lowering.faults import UNEVEN_FFT
-from pellucid._machine.tracing import bind, bind1, type_of
+from pellucid._machine.tracing import as_array, bind, bind1, type_of
 from pellucid._machine.xla import Array
 
 from .arithmetic import mul
@@ -174,5 +174,5 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Ints) -> Array:
     else:
         x = converted(x, dtypes.canonicalize_explicit(dtypes.to_complex_dtype(dtype)))
     if not lengths:
-        return x  # pyright: ignore[reportReturnType]  # as it was given
+        return as_array(x)
     return bind1(fft_p, x, params=FftParams(kind, lengths))

@@ -52,7 +52,7 @@ from pellucid._machine.ir import (
 )
 from pellucid._machine.lowering.exact import held
 from pellucid._machine.sharding import PartitionSpec, Sharding
-from pellucid._machine.tracing import bind, bind1, type_of
+from pellucid._machine.tracing import as_array, bind, bind1, type_of
 from pellucid._machine.xla import Array
 
 from .counts import combinations
@@ -253,7 +253,7 @@ def reshape(
     if dimensions is not None and ints(dimensions) != tuple(range(aval.ndim)):
         operand = transpose(operand, dimensions)
     elif sizes == aval.shape and out_sharding is None:
-        return operand  # pyright: ignore[reportReturnType]  # as it was given
+        return as_array(operand)
     return bind1(
         reshape_p, operand, params=ReshapeParams(None, sizes, reshape_p.stated_layout(out_sharding))
     )
@@ -336,7 +336,7 @@ def transpose(operand: ArrayLike, permutation: Ints) -> Array:
     """
     permutation = ints(permutation)
     if permutation == tuple(range(len(permutation))) and len(permutation) == type_of(operand).ndim:
-        return operand  # pyright: ignore[reportReturnType]  # as it was given
+        return as_array(operand)
     return bind1(transpose_p, operand, params=TransposeParams(permutation))
 
 
@@ -473,7 +473,7 @@ def broadcast_in_dim(
     out_sharding = broadcast_in_dim_p.stated_layout(out_sharding)
     aval = type_of(operand)
     if out_sharding is None and shape == aval.shape and dims == tuple(range(len(shape))):
-        return operand  # pyright: ignore[reportReturnType]  # as it was given
+        return as_array(operand)
     return bind1(
         broadcast_in_dim_p, operand, params=BroadcastInDimParams(dims, shape, out_sharding)
     )
@@ -492,7 +492,7 @@ def broadcast(
     (3, 2)
     """
     if not sizes and out_sharding is None:
-        return operand  # pyright: ignore[reportReturnType]  # as it was given
+        return as_array(operand)
     shape = (*sizes, *type_of(operand).shape)
     dims = range(len(sizes), len(shape))
     return broadcast_in_dim(operand, shape, dims, out_sharding=out_sharding)
@@ -514,7 +514,7 @@ def expand_dims(array: ArrayLike, dimensions: Ints) -> Array:
     if len(new) != len(tuple(dimensions)):
         raise ArgumentValueError(f"expand_dims got a dimension twice: {tuple(dimensions)}.")
     if not new:
-        return array  # pyright: ignore[reportReturnType]  # as it was given
+        return as_array(array)
     old_axes = other_axes(ndim, new)
     sizes = iter(aval.shape)
     shape = tuple([1 if i in new else next(sizes) for i in range(ndim)])
@@ -654,7 +654,7 @@ def reduce_sum(
     """
     axes = ints(axes)
     if not axes and out_sharding is None:
-        return operand  # pyright: ignore[reportReturnType]  # as it was given
+        return as_array(operand)
     return bind1(
         reduce_sum_p,
         operand,
@@ -708,7 +708,7 @@ def squeeze(array: ArrayLike, dimensions: Ints) -> Array:
     if len(set(axes)) != len(axes):
         raise ArgumentValueError(f"squeeze got a dimension twice: {tuple(dimensions)}.")
     if not axes:
-        return array  # pyright: ignore[reportReturnType]  # as it was given
+        return as_array(array)
     return bind1(squeeze_p, array, params=SqueezeParams(axes))
 
 

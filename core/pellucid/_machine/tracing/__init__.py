@@ -50,6 +50,7 @@ from .function import (
 from .leaks import check_no_leaks
 from .operand_texts import name_operands, operand_lines
 from .operands import (
+    as_array,
     as_operand,
     is_array_like,
     refuse_masked,

@@ -25,7 +25,7 @@ from pellucid._machine.ir import (
 )
 from pellucid._machine.xla import ARRAY_TYPES, ArrayImpl, flags
 
-from .current import bottom
+from .current import bottom, context
 
 DTYPES_OF_NUMBERS = {
     bool: (np.bool_, np.bool_), int: (np.int32, np.int64), float: (np.float32, np.float64),
@@ -161,6 +161,17 @@ def as_operand(x: Any) -> Any:
         return x
     method = getattr(x, "__jax_array__", None)
     return x if method is None else as_operand(users_function(method)())
+
+
+def as_array(x: Any) -> Any:
+    """`x` as an array where operations run at once: what those that change nothing give of a number or a NumPy array.
+
+    Within a trace these stay what they are: literals and constants of the program.
+    """
+    x = as_operand(x)
+    if hasattr(x, "aval") or not context.trace.is_eager:
+        return x
+    return bottom().from_host(x, weak_type=type_of(x).weak_type)
 
 
 def is_array_like(x: object) -> bool:

@@ -22,9 +22,8 @@ from pellucid._machine.base.narrowing import is_list_or_tuple
 from pellucid._machine.ir import Mask, Operands, ShapedArray, Values, narrowed
 from pellucid._machine.tracing import (
     FunctionSpec,
-    bottom,
+    as_array,
     check_results_are_values,
-    context,
     is_array_like,
     name_of,
     named_call,
@@ -188,19 +187,8 @@ def result_leaves(
 
 
 def as_results(values: Iterable[Any]) -> Values:
-    """Results of a derivative: arrays, also where the function gave Python numbers back, which have no shape and dtype.
-
-    Within a trace these stay what they are: literals of the program.
-    """
-    if not context.trace.is_eager:
-        return list(values)
-    return [
-        bottom().from_host(x, weak_type=type_of(x).weak_type) if isinstance(x, _NUMBERS) else x
-        for x in values
-    ]
-
-
-_NUMBERS = (bool, int, float, complex)
+    """Results of a derivative: arrays, also where the function gave numbers or NumPy arrays back."""
+    return [as_array(x) for x in values]
 
 
 class FlatFunction:

@@ -62,6 +62,7 @@ from pellucid._machine.tracing import (
 )
 
 from .arguments import (
+    as_results,
     check_by_argument,
     check_callable,
     checked_leaves,
@@ -114,7 +115,8 @@ def jet(
         ]
         for y in curves
     ]
-    return tree.unflatten([y[0] for y in curves]), tree.unflatten(derivatives)
+    values = as_results(y[0] for y in curves)
+    return tree.unflatten(values), tree.unflatten([as_results(terms) for terms in derivatives])
 
 
 def _checked_order(primals: Operands, series: Any) -> int:
