@@ -76,6 +76,39 @@ def test_every_inexact_dtype_is_looked_at(dtype):
         assert function(np.ones(1, bad.dtype))[1].tolist() == 1
 
 
+BAD = np.float32(np.nan)
+CAME_IN = {
+    "argument": (lambda: pl.jit(lambda x, y: x * y)(1.0, BAD), "argument y, first taken by `mul`"),
+    "Python number": (lambda: pl.jit(lambda x: x + 1)(float("nan")), "argument x, first taken by `add`"),
+    "part of a tree": (lambda: pl.jit(lambda x: x["a"] * 2)({"a": BAD}), "argument x['a'], first taken by `mul`"),
+    "literal": (lambda: pl.jit(lambda x: x * float("nan"))(1.0), "a constant, first taken by `mul`"),
+    "constant": (lambda: pl.jit(lambda x: x + np.full(3, BAD))(1.0), "a constant, first taken by `add`"),
+    "returned": (lambda: pl.jit(lambda x: x)(BAD), "argument x"),
+    "inner function": (
+        lambda: pl.jit(lambda x: pl.jit(lambda z: jnp.exp(z))(x + 1) * 2)(BAD),
+        "argument x, first taken by `add`",
+    ),
+    "beside one that is handled": (
+        lambda: pl.jit(lambda x, y: jnp.where(x > 0, jnp.log(x), 0.0) + y)(-1.0, BAD),
+        "argument y, first taken by `add`",
+    ),
+    "library function": (lambda: jnp.exp(pl.numpy.asarray(ZERO)) * BAD, "argument y, first taken by `mul`"),
+    "one operation": (lambda: pl.lax.exp(BAD), "an operand"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "origin"), CAME_IN.values(), ids=CAME_IN)
+def test_what_came_in_was_made_by_no_equation(call, origin):
+    with pl.debug_nans():
+        assert text(call)[1] == f"  came in by {origin}"
+
+
+def test_what_was_made_is_told_from_what_came_in_and_was_handled():
+    function = pl.jit(lambda x, y: jnp.where(jnp.isnan(x), 0.0, x) + jnp.log(y))
+    with pl.debug_nans():
+        assert text(function, BAD, -1.0)[1] == "  first made by `log`"
+
+
 def test_donated_arguments_can_t_be_run_again():
     function = pl.jit(lambda x: x * np.float32(np.nan), donate_argnums=0)
     with pl.debug_nans():

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid._machine.base import NonFiniteError, capture, config, describe, dtypes
-from pellucid._machine.ir import ClosedJaxpr, Equation, Operands, Results
+from pellucid._machine.ir import Atom, ClosedJaxpr, Equation, Literal, Operands, Results
 from pellucid._machine.tracing import steps, type_of
 from pellucid._machine.xla import ARRAY_TYPES, flatten
 
@@ -38,20 +38,21 @@ def check_results(
 ) -> None:
     """Raise NonFiniteError if a result is NaN or infinite where the options forbid it.
 
-    `program`, run again on `leaves` one equation at a time, finds the equation that made it.
+    `program`, run again on `leaves` one equation at a time, finds what made it, or by what it came in.
     """
     kind = _kind_of_bad([kind for kind, (_, option) in _KINDS.items() if option.value], results)
     if kind is None:
         return
     got, source = [], capture()
-    if program is not None and any(type(x) in ARRAY_TYPES and x.is_deleted() for x in leaves):
+    if any(type(x) in ARRAY_TYPES and x.is_deleted() for x in leaves):
         got = ["its arguments were donated, so it can't be run again to find where"]
     elif program is not None:
         with config.debug_nans(False), config.debug_infs(False):
-            equation = _first_bad_equation(kind, program, leaves)
-        if equation is not None:
-            got = [f"first made by `{equation.primitive.name}`"]
-            source = equation.source or source
+            cause = _cause(kind, program, leaves)
+        got = [cause.text(program)]
+        source = (cause.equation and cause.equation.source) or source
+    elif any(_is_bad(kind, x) for x in leaves):
+        got = ["came in by an operand"]
     raise NonFiniteError(
         f"`{name}` gave a result with {kind} in it.",
         got=got,
@@ -80,23 +81,71 @@ def _kind_of_bad(kinds: Sequence[str], values: Operands) -> str | None:
     return None
 
 
-def _first_bad_equation(kind: str, program: ClosedJaxpr, leaves: Operands) -> Equation | None:
-    """The first equation with a NaN or an infinity in its results, inside called programs too."""
-    run = steps(program.jaxpr, program.consts, *leaves)
-    pause = next(run, None)
-    while pause is not None:
-        equation, operands, values = pause
-        pause = next(run, None)
-        results = [values.get(var) for var in equation.results]
-        if _kind_of_bad([kind], results) is None:
-            continue
+def _is_bad(kind: str, value: Any) -> bool:
+    return (
+        _kind_of_bad([kind], [np.asarray(value) if type(value) in (float, complex) else value])
+        is not None
+    )
+
+
+class _Cause(NamedTuple):
+    """Where a NaN or an infinity comes from: made by an equation, or by an input or a constant that one took."""
+
+    equation: Equation | None
+    atom: Atom | None = None
+    """The input or the constant; None where the equation made it."""
+
+    def text(self, program: ClosedJaxpr) -> str:
+        """What to say of it; `program` has names for its inputs."""
+        name = "" if self.equation is None else f"`{self.equation.primitive.name}`"
+        if self.atom is None:
+            return f"first made by {name}"
+        jaxpr = program.jaxpr
+        names = () if jaxpr.debug is None else jaxpr.debug.argument_names
+        inputs = jaxpr.invars[len(jaxpr.invars) - len(names) :]  # behind those that have no name
+        named = {v: f"argument {n}" for v, n in zip(inputs, names, strict=False) if n}
+        came_by = named.get(self.atom, "an argument" if self.atom in jaxpr.invars else "a constant")  # type: ignore[arg-type]
+        return f"came in by {came_by}" + f", first taken by {name}" * bool(name)
+
+
+def _cause(
+    kind: str, program: ClosedJaxpr, leaves: Operands, position: int | None = None
+) -> _Cause:
+    """Where the first bad result of a program comes from, or the one at `position`; in called programs, too.
+
+    The way goes back from the result, by operands that are bad themselves.
+    """
+    jaxpr = program.jaxpr
+    operands_of: dict[Equation, Operands] = {}
+    values: dict[Any, Any] = {}
+    for pause in steps(jaxpr, program.consts, *leaves):
+        operands_of[pause.equation], values = pause.operands, pause.values
+    maker = {v: (e, i) for e in operands_of for i, v in enumerate(e.results)}
+    value_of = lambda atom: atom.val if isinstance(atom, Literal) else values.get(atom)
+    is_bad = lambda atom: _is_bad(kind, value_of(atom))
+    ends = jaxpr.outvars if position is None else [jaxpr.outvars[position]]
+    atom, taken_by = next(filter(is_bad, ends), ends[0]), None
+    while not isinstance(atom, Literal) and atom in maker:
+        equation, i = maker[atom]
         inner = getattr(equation.params, "jaxpr", None)
         # One with a scope runs on parts of operands, over mesh axes.
         is_mapped = hasattr(equation.params, "scope")
-        if isinstance(inner, ClosedJaxpr) and _takes(inner, operands) and not is_mapped:
-            return _first_bad_equation(kind, inner, operands) or equation
-        return equation
-    return None
+        if (
+            isinstance(inner, ClosedJaxpr)
+            and _takes(inner, operands_of[equation])
+            and not is_mapped
+        ):
+            cause = _cause(kind, inner, operands_of[equation], i)
+            if cause.atom not in inner.jaxpr.invars:
+                return cause
+            atom = equation.operands[inner.jaxpr.invars.index(cause.atom)]
+            taken_by = cause.equation or taken_by
+            continue
+        bad = next(filter(is_bad, equation.operands), None)
+        if bad is None:
+            return _Cause(equation)
+        atom, taken_by = bad, equation
+    return _Cause(taken_by, atom)
 
 
 def _takes(program: ClosedJaxpr, operands: Operands) -> bool:
