@@ -59,7 +59,7 @@ from pellucid._machine.primitives import (
     zero_of,
 )
 from pellucid._machine.runtime.transfer import copied, from_host
-from pellucid._machine.tracing import ReferenceCell, bind, bind1, type_of, types_of
+from pellucid._machine.tracing import ReferenceCell, bind, bind1, context, type_of, types_of
 from pellucid._machine.xla import ARRAY_TYPES
 
 from . import index as indexing
@@ -224,12 +224,15 @@ class NewRef(Linearized, OfReference[NewRefParams]):
         return [Ref(owned(operands[0]), params.kind)]
 
     def jvp(self, primals, tangents, params):
-        return self.beside(
-            primals, params, lambda: bind(self, instantiate(tangents[0]), params=params)
-        )
+        def tangent() -> Results:
+            value = instantiate(tangents[0])
+            # A reference to a constant may hold a differentiated value later.
+            start = context.trace.as_tangent(value) if type(tangents[0]) is Zero else value
+            return bind(self, start, params=params)
+
+        return self.beside(primals, params, tangent)
 
     def linearize(self, trace, primals, tangents, params):
-        # A reference to a constant may hold a differentiated value later.
         tangent = lambda: trace.stage_linear(self, (trace.linear_value(tangents[0]),), params)
         return self.beside(primals, params, tangent)
 

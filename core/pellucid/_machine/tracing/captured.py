@@ -113,6 +113,9 @@ class SubstitutingTrace(Trace):
         self.used.add(key)
         return self.values[key]
 
+    def as_tangent(self, value: Any) -> Any:
+        return self.parent.as_tangent(value)
+
     def interpret(self, primitive: Primitive, operands: Operands, params: Any) -> Values:
         with use_trace(self.parent):
             return self.parent.interpret(primitive, tuple(map(self.of, operands)), params)

@@ -45,6 +45,10 @@ class Trace:
     call: Any
     """The call of the user's function that is being transformed; None, or not set, where there is none."""
 
+    def as_tangent(self, value: Any) -> Any:
+        """`value`, a tangent that a rule made of constants, as one to which others may be added later."""
+        return value
+
     def name_of_argument(self, x: Any) -> str | None:
         """The name of `x` as an argument of the user's function that is being transformed; None if it is none."""
         call = getattr(self, "call", None)

@@ -171,6 +171,9 @@ class JVPTrace(Trace):
         """The trace under which rules run."""
         self.alive = True
 
+    def as_tangent(self, value: Any) -> Any:
+        return self.rules.as_tangent(value)
+
     def split(self, x: Any) -> tuple[Any, Any]:
         """(primal, tangent) of `x`."""
         if type(x) is JVPTracer and x._trace is self:

@@ -39,6 +39,7 @@ import numpy as np
 from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
+    EffectsError,
     Function,
     Partial,
     PellucidError,
@@ -64,9 +65,11 @@ from pellucid._machine.ir import (
     Values,
     Var,
     Zero,
+    accum_effect,
     called,
     constants_as_inputs,
     remove_dead_equations,
+    write_effect,
 )
 from pellucid._machine.primitives import instantiate, zero_of, zeros
 from pellucid._machine.tracing import (
@@ -591,8 +594,23 @@ class RuleTrace(Trace):
             self.primal_results = (results[0].equation,)
         return results
 
+    def as_tangent(self, value: Any) -> Any:
+        return self.owner.linear_value(value)
+
     def staged(self, primitive: Primitive, operands: Operands, params: Any) -> Any:
-        """Write an equation of the linear program."""
+        """Write an equation of the linear program.
+
+        Raises: EffectsError for one that writes to a reference of the other part, which runs before.
+        """
+        writes = not primitive.own_effects.isdisjoint({write_effect, accum_effect})
+        for x in operands:
+            if writes and is_reference(x) and not _belongs(x, self.linear):
+                raise EffectsError(
+                    "a derivative rule can't write tangents to a reference of values: it is read when the rule runs, before "
+                    "there are tangents.",
+                    got=f"{x.aval.text()}, written by `{primitive.name}`",
+                    do="Make a reference that takes tangents of one: `new_ref(0 * tangent)`.",
+                )
         outer = context.lineage
         origins = self.primal_results or (outer.origins if outer is not None else ())
         context.lineage = Lineage("linearize", origins)
@@ -608,7 +626,8 @@ class RuleTrace(Trace):
         """
         body = called(primitive, params)
         if body is not None:
-            return replay(body, (), *operands)
+            # What a reference made within holds may be linear later: as values each part finds its place.
+            return replay(*without_references(body), *operands)
         # Being linear, it is its own derivative at zero: there linear operands are tangents, the others primals.
         linear = [_belongs(x, self.linear) for x in operands]
         if any(is_linear and is_reference(x) for is_linear, x in strict_zip(linear, operands)):

@@ -487,6 +487,9 @@ class BatchTrace(Trace):
         self.tag = object() if tag is None else tag
         self.alive = True
 
+    def as_tangent(self, value: Any) -> Any:
+        return self.parent.as_tangent(value)
+
     def split(self, x: Any) -> tuple[Any, BatchDim]:
         """(value, batch dim) of `x`."""
         # Values of other traces are the same for each element of this batch.
