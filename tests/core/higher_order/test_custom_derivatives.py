@@ -147,6 +147,7 @@ ERRORS = [
     (lambda: grad(reverse(lambda d: (d["a"], None), lambda r, g: ({"a": np.ones(2)},)))({"a": 1.0}), ['cotangents[0]["a"]: got f32[2], expected f32[]']),
     (lambda: grad(reverse(lambda d: ("a", None), lambda r, g: (g,)))({"a": 1.0}), ["not an array"]),
     (lambda: jvp(reverse(lambda d: (d["a"], None), lambda r, g: ({"a": g},)), ({"a": 1.0},), ({"a": 1.0},)), ["forward-mode", "reverse derivative"]),
+    (lambda: jvp(vmap(pl.custom_gradient(lambda x: (x, lambda g: [g]))), (np.ones(2),), (np.ones(2),)), ["forward-mode", "reverse derivative"]),
 ]  # fmt: skip
 
 

@@ -44,6 +44,7 @@ from pellucid._machine.ir import (
     OnReferences,
     Operands,
     Results,
+    Runs,
     Shown,
     TransposedByUser,
     Values,
@@ -633,7 +634,7 @@ class CustomLinParams(NamedTuple):
     symbolic_zeros: bool
 
 
-class CustomLin(TransposedByUser, OnReferences, Shown, HigherOrderPrimitive[CustomLinParams]):
+class CustomLin(TransposedByUser, OnReferences, Runs, Shown, HigherOrderPrimitive[CustomLinParams]):
     """The derivative of a `custom_vjp` function: linear in the tangents, known only by its transpose."""
 
     name = "custom_lin"
@@ -687,6 +688,9 @@ class CustomLin(TransposedByUser, OnReferences, Shown, HigherOrderPrimitive[Cust
         raise self.not_forward(params)
 
     def lower(self, ctx, operands, params):
+        raise self.not_forward(params)
+
+    def run(self, operands, params):
         raise self.not_forward(params)
 
     def not_forward(self, params: CustomLinParams) -> DerivativeRuleError:
