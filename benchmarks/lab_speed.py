@@ -101,7 +101,7 @@ def what_if_change() -> float:
     )
     batch = (512, transformer.LENGTH)
     tokens = pl.ShapeDtypeStruct(batch, "int32", sharding=pl.NamedSharding(mesh, pl.P("data")))
-    figure = pl.viz.what_if(transformer.train_step(pl), parameters, tokens)
+    figure = pl.viz.what_if(transformer.train_step(pl))(parameters, tokens)
     times = []
     for data in (32, 64, 128, 256):
         begun = time.perf_counter()

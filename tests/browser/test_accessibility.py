@@ -16,10 +16,10 @@ pytestmark = pytest.mark.browser
 
 VIEWS = [
     "train_step", "lens", "ladder", "diff", "compiled", "sharding_4d", "sharded_calls", "what_if", "profile_8_devices", "recording",
-    "gradient", "divergence", "finding", "array_values_parts", "mesh",
+    "gradient", "divergence", "finding", "unequal_runs", "array_values_parts", "mesh",
 ]  # fmt: skip
 
-STILL = {"gradient", "finding", "array_values_parts"}
+STILL = {"gradient", "finding", "unequal_runs", "array_values_parts"}
 """Views of the samples that have nothing to operate outside of a notebook."""
 
 # Views stand in a shadow root, which `document` doesn't look into.

@@ -387,6 +387,45 @@ def test_a_finding_is_drawn_and_opened(lab: Lab) -> None:
     expect(debugger.place).to_contain_text("No program is stopped")
 
 
+DRIFT = """import itertools
+import numpy as np
+numbers = itertools.count()
+host = lambda x: np.float32(x + 1e-6 * next(numbers))
+
+def drifting(x):
+    y = jnp.sin(x)
+    z = pl.pure_callback(host, pl.ShapeDtypeStruct((), np.float32), y.sum())
+    return y * z
+
+pl.debugger.repeat(drifting, 3)(xs)"""
+ROUNDED = """def rounded(x):
+    y = x * 0.3
+    return y - x / 7
+
+pl.debugger.first_difference(rounded)(jnp.linspace(0.1, 3.0, 64).reshape(8, 8))"""
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "operation"),
+    [("repetition", DRIFT, "pure_callback"), ("first_difference", ROUNDED, "sub")],
+)
+def test_unequal_runs_are_drawn_and_opened(lab: Lab, name: str, code: str, operation: str) -> None:
+    lab.page.set_viewport_size({"width": 1600, "height": 1100})
+    lab.open_notebook(f"{name}.ipynb", [DEFINE, code])
+    output = lab.output_of(1)
+    expect(output.locator("header strong").first).to_contain_text(operation)
+    expect(output.get_by_role("table", name="The way there")).to_be_visible()
+    expect(output.get_by_role("region", name="operand 0")).to_be_visible()
+    expect(output.get_by_role("region", name="distance")).to_be_visible()
+    lab.screenshots(name)
+    output.get_by_role("button", name="Stop here").click()
+    debugger = Debugger(lab)
+    debugger.stack(re.compile("drifting" if name == "repetition" else "rounded"))
+    expect(debugger.place).to_contain_text("before")
+    debugger.press("continue")
+    expect(debugger.place).to_contain_text("No program is stopped")
+
+
 def test_a_stop_outlives_the_page(lab: Lab) -> None:
     lab.open_notebook("reloaded.ipynb", [DEFINE, CALL])
     debugger = Debugger(lab)

@@ -43,6 +43,8 @@ FITTING = [
     "recording",
     "gradient",
     "divergence",
+    "finding",
+    "unequal_runs",
     "array_values",
 ]
 WINDOWS = [(1600, 1000), (900, 700), (620, 700), (420, 700), (304, 520), (160, 120)]

@@ -18,7 +18,7 @@ def step(params, x):
         x = jnp.tanh(x @ layer["up"]) @ layer["down"]
     return x.sum()
 layer = {"up": placed((1024, 4096), None, "model"), "down": placed((4096, 1024), "model")}
-figure = pl.viz.what_if(step, {"layers": [layer] * 3}, placed((4096, 1024), "data"))
+figure = pl.viz.what_if(step)({"layers": [layer] * 3}, placed((4096, 1024), "data"))
 """
 WIDGET = f"{STEP}w = figure.widget()\nw"
 

@@ -10,6 +10,9 @@ from pellucid_kernel.debug.schema import (
     FindingRecord,
     GradientColumns,
     GradientRecord,
+    NamedValueRecord,
+    UnequalOperationColumns,
+    UnequalRunsRecord,
     UserLineColumns,
 )
 from tests.introspect.sample_arrays import plane
@@ -82,6 +85,21 @@ def finding() -> FindingRecord:
         function="<b>loss</b>", primitive="log", is_backward=False, n_elements=1, size=6,
         index=[0, 2], lanes=["lane 3 of 8"], iterations=[2], way=places("In[2]", [9, 4]),
         functions=["<b>loss</b>", "body  iteration 2 of 4"], operands=[plane()], result=plane(),
+    )  # fmt: skip
+
+
+def unequal_runs() -> UnequalRunsRecord:
+    """A sum that is another in some runs, and what is computed from it."""
+    return UnequalRunsRecord(
+        function="<b>loss</b>", runs="5 runs", primitive="scatter-add",
+        says="5 runs of <b>loss</b> don't repeat from `scatter-add` on", way=places("In[2]", [9, 4]),
+        functions=["<b>loss</b>", "body"],
+        operations=UnequalOperationColumns(
+            primitive=["scatter-add", "reduce_sum"], line=["In[2], line 4: <i>sums</i>", "In[2], line 9: <i>sums</i>"],
+            runs=[4, 2], ulps=[3.0, None], begins=[True, False],
+        ),
+        places=places("In[2]", [4, 9]),
+        values=[NamedValueRecord(name=name, values=plane()) for name in ("operand 0", "result in the first run")],
     )  # fmt: skip
 
 

@@ -74,6 +74,7 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "divergence_10k": lambda: comparisons.divergence(10_000),
     "gradient": comparisons.gradient,
     "finding": comparisons.finding,
+    "unequal_runs": comparisons.unequal_runs,
     "gradient_empty": comparisons.no_gradients,
     "recording": recordings.run,
     "recording_empty": recordings.empty,

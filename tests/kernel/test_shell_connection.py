@@ -365,7 +365,7 @@ def test_slices_and_parts_of_a_drawn_array_are_asked_for(client):
 
 def test_other_placements_of_a_figure_are_asked_for(client):
     run(client, "def total(x):\n    return x.sum()")
-    run(client, "figure = pl.viz.what_if(total, pl.ShapeDtypeStruct((64, 32), 'float32'))")
+    run(client, "figure = pl.viz.what_if(total)(pl.ShapeDtypeStruct((64, 32), 'float32'))")
     drawn = record_in(run(client, "figure.change({'data': 4})"))
     panel = Panel(client)
 

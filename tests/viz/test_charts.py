@@ -28,7 +28,7 @@ def test_memory_of_a_run_begins_with_arguments_and_holds_what_a_loop_stacks():
 def test_placements_are_points_of_time_and_memory():
     mesh = pl.sharding.AbstractMesh((8,), ("data",))
     x = pl.ShapeDtypeStruct((64, 64), "float32", sharding=pl.NamedSharding(mesh, pl.P("data")))
-    figure = pl.viz.what_if(lambda x: (x @ x).sum(), x).search(count=3, seconds=2.0)
+    figure = pl.viz.what_if(lambda x: (x @ x).sum())(x).search(count=3, seconds=2.0)
     chart = figure.chart()
     assert [trace.name for trace in chart.data][:2] == ["today", "what if"]
     best = figure.record.best

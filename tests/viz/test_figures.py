@@ -55,11 +55,18 @@ FIGURES = {
     "sharding": (lambda: pl.viz.sharding(sharded()), "devices 5: [2:4, 2:4]"),
     "function_sharding": (lambda: pl.viz.sharding(jitted)(sharded()), "all-reduce over model"),
     "what_if": (
-        lambda: pl.viz.what_if(jitted, sharded()).change({"model": 8}).search(),
+        lambda: pl.viz.what_if(jitted)(sharded()).change({"model": 8}).search(),
         "model=8 (8 devices)",
     ),
     "error": (failure, "b: f32[4,5]"),
 }
+
+
+def test_what_if_takes_arguments_in_a_second_call():
+    with pytest.raises(TypeError, match=r"Write pl.viz.what_if\(f\)\(x\)"):
+        pl.viz.what_if(jitted, sharded())
+    with pytest.raises(TypeError, match="what_if takes a function"):
+        pl.viz.what_if(sharded())
 
 
 class Balance(html.parser.HTMLParser):
@@ -248,7 +255,7 @@ def test_notebooks_observe_what_is_selected_in_a_widget():
 
 
 def test_a_mesh_that_is_set_in_the_widget_of_what_if_is_shown():
-    figure = pl.viz.what_if(jitted, pl.ShapeDtypeStruct((64, 8), "float32")).change({"data": 8})
+    figure = pl.viz.what_if(jitted)(pl.ShapeDtypeStruct((64, 8), "float32")).change({"data": 8})
     widget = figure.widget()
     widget.mesh = {"data": 4, "model": 2}
     assert widget.record["placement"]["axis_sizes"] == [4, 2]
@@ -356,7 +363,7 @@ def test_a_function_on_one_device_says_so():
 
 
 def test_the_widget_of_what_if_answers_requests_and_says_what_cannot_be():
-    figure = pl.viz.what_if(jitted, pl.ShapeDtypeStruct((64, 8), "float32")).change({"data": 8})
+    figure = pl.viz.what_if(jitted)(pl.ShapeDtypeStruct((64, 8), "float32")).change({"data": 8})
     widget = figure.widget()
 
     def ask(size, dims, under=None):
@@ -378,7 +385,7 @@ def test_the_widget_of_what_if_answers_requests_and_says_what_cannot_be():
 
 
 def test_what_lies_as_today_has_one_column():
-    figure = pl.viz.what_if(jitted, pl.ShapeDtypeStruct((64, 8), "float32"))
+    figure = pl.viz.what_if(jitted)(pl.ShapeDtypeStruct((64, 8), "float32"))
     lines = repr(figure).splitlines()
     assert lines[1].split() == ["today"]
     assert "figure.change(mesh, specs) shows another placement" in repr(figure)

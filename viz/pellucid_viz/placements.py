@@ -13,8 +13,9 @@ from typing import Any
 
 from pellucid import analysis
 from pellucid.introspect import schema
-from pellucid.introspect.errors import ArgumentValueError
+from pellucid.introspect.errors import ArgumentTypeError, ArgumentValueError
 from pellucid_viz.figure import Figure
+from pellucid_viz.figures import check_function
 from pellucid_viz.render.html import DEFAULT_HEIGHT
 
 SEARCH_SECONDS = 10.0
@@ -59,7 +60,7 @@ class WhatIfFigure(Figure):
         many devices; ShardingError where a spec doesn't fit.
 
         >>> x = pl.ShapeDtypeStruct((64, 32), "float32")
-        >>> figure = what_if(lambda x: x.sum(), x)
+        >>> figure = what_if(lambda x: x.sum())(x)
         >>> changed = figure.change({"data": 16, "model": 2}, {"x": pl.P("data", "model")})
         >>> changed.record.arguments[0].device_bytes
         256
@@ -100,7 +101,7 @@ class WhatIfFigure(Figure):
         Raises: ArgumentValueError for a limit, a count or a time that isn't positive.
 
         >>> x = pl.ShapeDtypeStruct((64, 32), "float32")
-        >>> figure = what_if(lambda x: x.sum(), x).change({"data": 4}, {"x": pl.P("data")})
+        >>> figure = what_if(lambda x: x.sum())(x).change({"data": 4}, {"x": pl.P("data")})
         >>> len(figure.search(count=1).record.best)
         1
         """
@@ -116,24 +117,37 @@ class WhatIfFigure(Figure):
         return module.WhatIfWidget(self, height=height)
 
 
-def what_if(function: Callable[..., Any], *args: Any, device: Any = "H100") -> WhatIfFigure:
-    """Estimated costs of a function with its arguments over another mesh, beside how they lie today.
+def what_if(
+    function: Callable[..., Any], *args: Any, device: str | analysis.Machine = "H100"
+) -> Callable[..., WhatIfFigure]:
+    """A function that estimates what a call would cost over another mesh, beside how its arguments lie today.
 
     Bytes on each device, exchanges by axis and line, peak memory and the time of a run are estimated without compiling and
     without devices; `figure.change(mesh, specs)` shows another placement, `figure.search()` the fastest that it finds,
     `figure.widget()` controls for both. Arguments are arrays or ShapeDtypeStructs. Times are for `device`, `"A100"`, `"H100"`,
     `"H200"` or an `analysis.Machine`.
 
-    Raises: ArgumentTypeError for what is no function; ArgumentValueError for another device, and for arguments that lie
-    over several meshes; what the function raises when it is traced.
+    Raises: ArgumentTypeError for what is no function; with the arguments, ArgumentValueError for another device, and for
+    arguments that lie over several meshes; what the function raises when it is traced.
 
     >>> x = pl.ShapeDtypeStruct((64, 32), "float32")
-    >>> figure = what_if(lambda x: x.sum(), x)
+    >>> figure = what_if(lambda x: x.sum())(x)
     >>> figure.change(mesh={"data": 16}, specs={"x": pl.P("data")}).record.placement.sent_bytes
     8
     """
-    possible = analysis.WhatIf(function, *args, device=device)
-    return WhatIfFigure(possible, possible.today)
+    check_function(function, "what_if")
+    if args:
+        raise ArgumentTypeError(
+            "what_if takes the arguments of the function in a second call.",
+            got=f"got {len(args)} beside the function",
+            do="Write pl.viz.what_if(f)(x).",
+        )
+
+    def estimated(*args: Any) -> WhatIfFigure:
+        possible = analysis.WhatIf(function, *args, device=device)
+        return WhatIfFigure(possible, possible.today)
+
+    return estimated
 
 
 def placement_record(

@@ -131,7 +131,7 @@ class WhatIf:
             raise ArgumentTypeError(
                 "what_if takes a function and its arguments.",
                 got=f"got {type(function).__name__}",
-                do="Write pl.viz.what_if(f, *args).",
+                do="Write pl.viz.what_if(f)(*args).",
             )
         self.machine = machine_of(device)
         self.jitted: Any = function if hasattr(function, "trace") else jit(function)

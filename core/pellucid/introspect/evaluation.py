@@ -80,6 +80,14 @@ def evaluated(
     return Evaluation(jaxpr, values)
 
 
+def compiled_without_others(evaluation: Evaluation, variables: Sequence[Any]) -> Values:
+    """Some values of a program as it gives them where no other value is kept, which would be rounded."""
+    if not variables:
+        return []
+    inputs = [evaluation.values[v] for v in evaluation.jaxpr.invars]
+    return run(ClosedJaxpr(evaluation.jaxpr.replace(outvars=[*variables])), inputs)
+
+
 def where_rounding_begins(
     program: Evaluation, expected: Evaluation, distance: Callable[[Any, Any], float]
 ) -> tuple[int, float] | None:
@@ -88,7 +96,7 @@ def where_rounding_begins(
     Here each value is compiled without the others: what is kept is rounded. None if no result of the program differs.
     The place is found by halving the equations that a result depends on.
     """
-    equations, inputs = program.jaxpr.equations, [program.values[v] for v in program.jaxpr.invars]
+    equations = program.jaxpr.equations
     values = {
         v: expected.values[w]
         for e, other in strict_zip(equations, expected.jaxpr.equations)
@@ -98,7 +106,7 @@ def where_rounding_begins(
 
     def distance_at(outvars: Sequence[Any]) -> float:
         kept = [v for v in outvars if v in values]
-        found = run(ClosedJaxpr(program.jaxpr.replace(outvars=kept)), inputs) if kept else []
+        found = compiled_without_others(program, kept)
         return max((distance(x, values[v]) for x, v in strict_zip(found, kept)), default=0.0)
 
     for result in program.jaxpr.outvars:

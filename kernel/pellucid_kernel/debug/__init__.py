@@ -3,7 +3,8 @@
 `debug(f)(x)` gives a session to step through; `find(f, isnan)(x)` gives the place where a value first goes wrong, in the
 backward pass too; `diverge` compares two ways of running; `explain_grad(f)(x)` says why a gradient is NaN or zero;
 `post_mortem()` opens the call that failed; `prompt(f)(x)` opens a prompt in a terminal; `record(f)(x)` keeps a run to be
-looked at later; `repeat(f, n)(x)` says which operation of n runs isn't equal to the bit. In JupyterLab its own debugger stops.
+looked at later; `repeat(f, n)(x)` says which operation of n runs isn't equal to the bit,
+`first_difference(f)(x)` which rounds otherwise alone than compiled. In JupyterLab its own debugger stops.
 """
 
 import importlib
@@ -14,7 +15,15 @@ if TYPE_CHECKING:
     from pellucid_kernel.debug.differences import Difference, FirstDifference
     from pellucid_kernel.debug.divergence import Divergence, diverge
     from pellucid_kernel.debug.failures import post_mortem
-    from pellucid_kernel.debug.finders import Finding, debug, exceeds, find, isinf, isnan
+    from pellucid_kernel.debug.finders import (
+        Finding,
+        debug,
+        exceeds,
+        find,
+        first_difference,
+        isinf,
+        isnan,
+    )
     from pellucid_kernel.debug.gradients import Explanation, explain_grad
     from pellucid_kernel.debug.recordings import record
     from pellucid_kernel.debug.repetition import Repetition, Unrepeated, repeat
@@ -22,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Breakpoint", "Difference", "Divergence", "Explanation", "Finding", "FirstDifference", "Prompt", "Repetition", "DebugSession", "StackFrame", "Unrepeated", "debug", "diverge",
-    "exceeds", "explain_grad", "find", "isinf", "isnan", "post_mortem", "prompt", "record", "repeat",
+    "exceeds", "explain_grad", "find", "first_difference", "isinf", "isnan", "post_mortem", "prompt", "record", "repeat",
 ]  # fmt: skip
 _MODULES = (
     "differences",

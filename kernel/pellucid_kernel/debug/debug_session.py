@@ -37,6 +37,7 @@ from pellucid.introspect.stepping import (
     latest_variables,
     listing,
     programs_within,
+    user_stack,
 )
 from pellucid.introspect.traps import untrapped
 from pellucid.tree_util import tree_leaves
@@ -47,7 +48,7 @@ from pellucid_kernel.debug.differences import (
     Difference,
     FirstDifference,
     differences,
-    first_difference,
+    first_difference_of,
 )
 from pellucid_kernel.debug.equation_stacks import Stack, equation_stacks
 from pellucid_kernel.debug.stepper import Level, NextRun, Stepper
@@ -114,6 +115,7 @@ class DebugSession:
         with noting():
             program, shape = pl.make_jaxpr(function, return_shape=True)(*args, **kwargs)
         self._begin(program, [*map(pl.numpy.asarray, tree_leaves((args, kwargs)))], budget)
+        self.name = getattr(function, "__name__", "")
         self._tree = pl.tree_util.tree_structure(shape)
         innermost = inspect.unwrap(function)
         self._file = getattr(getattr(innermost, "__code__", None), "co_filename", "")
@@ -139,6 +141,8 @@ class DebugSession:
         return session
 
     def _begin(self, program: Any, operands: list[Any], budget: int) -> None:
+        self.name = ""
+        """That of the function, as far as it is known."""
         self._program, self._operands = program, operands
         self._stepper = Stepper(frame_of(program, *operands), budget)
         self._stepper.passed = self._say_passed
@@ -570,6 +574,13 @@ class DebugSession:
             self._stand_on(depths[self.equation])
         return self
 
+    def to_line_of(self, equation: Any) -> DebugSession:
+        """Go on, where it doesn't stand there, to the user's line of an equation of the program, or of a copy of it."""
+        line, here = user_stack(equation)[-1], self.stack()[-1]
+        if (here.file, here.line) != (line.file, line.line):
+            self.run_to(line.line, line.file)
+        return self
+
     def jump(self, run: int | tuple[int, ...]) -> DebugSession:
         """Go to the start of a run, from 0, of the innermost loop, or else of the next loop of this program.
 
@@ -686,7 +697,7 @@ class DebugSession:
     def again(self) -> DebugSession:
         """A session of the same call, which stands at its start."""
         session = DebugSession.of_program(self._program, self._operands, self._names)
-        session._tree, session._file = self._tree, self._file
+        session._tree, session._file, session.name = self._tree, self._file, self.name
         return session
 
     def restart(self) -> DebugSession:
@@ -734,7 +745,8 @@ class DebugSession:
 
         None for a call that calls Python for values, and one of more than `max_equations`.
         """
-        return first_difference(self._program, self._operands, max_equations)
+        begin = lambda: (self.name, self.again())
+        return first_difference_of(self._program, self._operands, max_equations, begin)
 
     def to_failure(self) -> DebugSession:
         """Go on to the call of Python that fails, or to the end if none does; those before it are made again."""

@@ -15,6 +15,7 @@ from pellucid.introspect.evaluation import Evaluation, evaluated, where_rounding
 from pellucid.introspect.stepping import line_text, user_stack
 from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug.debug_session import DebugSession
+from pellucid_kernel.debug.differences import finite
 from pellucid_kernel.debug.equation_stacks import user_line_columns
 from pellucid_kernel.debug.schema import ComparedEquationColumns, DivergenceRecord
 from pellucid_kernel.debug.stopping_places import check_function, displayed
@@ -22,6 +23,8 @@ from pellucid_viz.figure import Figure
 
 MAX_ROWS = 12
 """Maximum number of equations in the text of a comparison."""
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+"""Of a call, by position and by name."""
 
 
 class ComparedEquation(NamedTuple):
@@ -131,12 +134,7 @@ class Divergence:
         """The name of the call, and a session at the line of the first operation whose results differ."""
         assert self._begin is not None
         assert self.first is not None
-        line = user_stack(self.first.equation)[-1]
-        session = self._begin()
-        start = session.stack()[-1]
-        if (start.file, start.line) != (line.file, line.line):
-            session.run_to(line.line, line.file)
-        return " and ".join(self._names), session
+        return " and ".join(self._names), self._begin().to_line_of(self.first.equation)
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         has_line = self.first is not None and bool(user_stack(self.first.equation))
@@ -174,12 +172,12 @@ def diverge(
             got=f"got {len(args)} beside the function",
             do="Write pl.debugger.diverge(f)(x); another way or function to compare with is named: diverge(f, b=g)(x).",
         )
-    return lambda *args: _divergence(function, args, a, b)
+    return lambda *args, **kwargs: _divergence(function, (args, kwargs), a, b)
 
 
 @without_traps()
-def _divergence(function: Callable[..., Any], args: tuple[Any, ...], a: Any, b: Any) -> Divergence:
-    first, second = _evaluation(function, args, a), _evaluation(function, args, b)
+def _divergence(function: Callable[..., Any], call: Arguments, a: Any, b: Any) -> Divergence:
+    first, second = _evaluation(function, call, a), _evaluation(function, call, b)
     keys = [[_key(e) for e in run.jaxpr.equations] for run in (first, second)]
     blocks = difflib.SequenceMatcher(None, *keys, autojunk=False).get_matching_blocks()
     pairs = {block.a + i: block.b + i for block in blocks for i in range(block.size)}
@@ -214,24 +212,24 @@ def _divergence(function: Callable[..., Any], args: tuple[Any, ...], a: Any, b: 
         rows,
         sum(map(len, keys)) - 2 * len(pairs),
         (_name(a), _name(b)),
-        begin=lambda: DebugSession(compared, args, {}),
+        begin=lambda: DebugSession(compared, *call),
     )
     if divergence.first is not None and are_plain and not pl.config.jax_exact_arithmetic:
         with pl.exact_arithmetic():
-            divergence.exact = _divergence(function, args, a, b)
+            divergence.exact = _divergence(function, call, a, b)
     return divergence
 
 
-def _evaluation(function: Callable[..., Any], args: tuple[Any, ...], way: Any) -> Evaluation:
+def _evaluation(function: Callable[..., Any], call: Arguments, way: Any) -> Evaluation:
     options: Mapping[str, Any] | None = None
     width = 0
     if isinstance(way, Mapping):
         options = way
     elif isinstance(way, pl.sharding.Sharding):
-        args = pl.device_put(args, way)
+        call = pl.device_put(call, way)
     elif (dtype := _floating(way)) is not None:
         width = dtype.itemsize
-        args = pl.tree.map(lambda x: _cast(x, dtype), args)
+        call = pl.tree.map(lambda x: _cast(x, dtype), call)
     elif callable(way):
         function = way
     elif way not in ("jit", "eager"):
@@ -241,8 +239,9 @@ def _evaluation(function: Callable[..., Any], args: tuple[Any, ...], way: Any) -
             do="Take 'jit', 'eager', a floating-point dtype, a function, a dictionary of compiler options or a sharding.",
         )
     with pl.enable_x64(width == 8 or bool(pl.config.jax_enable_x64)):
-        program = pl.make_jaxpr(function)(*args)
-        operands = [*map(pl.numpy.asarray, pl.tree.leaves(args))]
+        args, kwargs = call
+        program = pl.make_jaxpr(function)(*args, **kwargs)
+        operands = [*map(pl.numpy.asarray, pl.tree.leaves(call))]
         return evaluated(program, operands, is_compiled=way != "eager", compiler_options=options)
 
 
@@ -288,15 +287,6 @@ def distance(a: Any, b: Any) -> float:
     scale = np.max(np.abs(y[is_finite]), initial=0.0)
     error = np.max(np.abs(x[is_finite] - y[is_finite]), initial=0.0)
     return float(error / scale) if scale else float("inf")
-
-
-def finite(x: float) -> float | None:
-    """A number that JSON has; None for NaN and infinity.
-
-    >>> finite(0.5), finite(float("inf"))
-    (0.5, None)
-    """
-    return x if np.isfinite(x) else None
 
 
 def _numbers(x: Any) -> np.ndarray:

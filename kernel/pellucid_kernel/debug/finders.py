@@ -13,6 +13,7 @@ from pellucid.introspect.finding import Match
 from pellucid.introspect.lineage import transformation_of
 from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug.debug_session import BUDGET, DebugSession
+from pellucid_kernel.debug.differences import FirstDifference
 from pellucid_kernel.debug.equation_stacks import columns_of_lines
 from pellucid_kernel.debug.schema import FindingRecord
 from pellucid_kernel.debug.stopping_places import check_condition, check_function, displayed
@@ -173,6 +174,25 @@ def find(function: Callable[..., Any], condition: Condition) -> Callable[..., Fi
             return Finding(session, match, condition, name, is_cured=any(cured))
 
     return search
+
+
+def first_difference(function: Callable[..., Any]) -> Callable[..., FirstDifference | None]:
+    """A function that gives the first operation of a call that rounds otherwise alone than in the compiled program, or None.
+
+    The call runs operation by operation, and compiled to give all its values; loops are compared by their results. None, too,
+    for a function that calls Python for values. `diverge` compares all operations, and other ways of running.
+
+    >>> difference = first_difference(lambda x: x * 2.0)(1.0)
+    >>> print(difference)
+    the compiled call and its operations, run one by one, are equal to the bit
+    """
+    check_function(function, "first_difference")
+
+    def compared(*args: Any, **kwargs: Any) -> FirstDifference | None:
+        with without_traps():
+            return DebugSession(function, args, kwargs).first_difference()
+
+    return compared
 
 
 def isnan(x: Any) -> Any:

@@ -16,7 +16,7 @@ from pellucid.introspect.lineage import transformation_of
 from pellucid.introspect.stepping import can_enter, line_text
 from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug.debug_session import DebugSession
-from pellucid_kernel.debug.divergence import finite
+from pellucid_kernel.debug.differences import finite
 from pellucid_kernel.debug.equation_stacks import user_line_columns
 from pellucid_kernel.debug.finders import Finding, find, isinf, isnan, range_text
 from pellucid_kernel.debug.schema import CotangentColumns, GradientColumns, GradientRecord

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable
 from typing import Any, NamedTuple
-
-import numpy as np
 
 import pellucid as pl
 from pellucid.introspect.errors import ArgumentValueError
 from pellucid.introspect.evaluation import evaluated
-from pellucid.introspect.stepping import line_text
+from pellucid.introspect.stepping import line_text, user_stack
 from pellucid.introspect.traps import without_traps
-from pellucid_kernel.debug.differences import ulps
-from pellucid_kernel.debug.stopping_places import check_function
+from pellucid_kernel.debug.debug_session import DebugSession
+from pellucid_kernel.debug.differences import UnequalOperation, bits, finite, ulps
+from pellucid_kernel.debug.schema import UnequalOperationColumns, UnequalRunsRecord
+from pellucid_kernel.debug.stopping_places import check_function, displayed
+from pellucid_viz.figure import Figure
 
 MAX_ROWS = 12
 """Maximum number of operations in the text of a repetition."""
@@ -31,6 +33,7 @@ class Unrepeated(NamedTuple):
     """The largest distance of two elements, in units of the last place; 0 for zeros of both signs, and NaN of other bits."""
     begins: bool
     """Whether its operands are equal in all runs, so that the difference begins here."""
+    equation: Any = None
 
     def __str__(self) -> str:
         kind = "begins" if self.begins else "follows"
@@ -38,15 +41,25 @@ class Unrepeated(NamedTuple):
 
 
 class Repetition:
-    """How the runs of one call repeat; `print(repetition)` shows the operations that don't.
+    """How the runs of one call repeat; `print(repetition)` shows the operations that don't, its figure the first of them.
 
     >>> repetition = repeat(lambda x: x * 2.0, 3)(1.0)
     >>> repetition.is_exact, repetition.rows
     (True, [])
     """
 
-    def __init__(self, name: str, n: int, rows: list[Unrepeated], results: list[int]) -> None:
+    def __init__(
+        self,
+        name: str,
+        n: int,
+        rows: list[Unrepeated],
+        results: list[int],
+        operation: UnequalOperation | None = None,
+        begin: Callable[[], DebugSession] | None = None,
+    ) -> None:
         self._name = name
+        self._operation = operation
+        self._begin = begin
         self.n = n
         """Number of runs."""
         self.rows = rows
@@ -68,7 +81,12 @@ class Repetition:
         if self.is_exact:
             return f"{self.n} runs of {self._name} are equal to the bit, in all values"
         numbers = ", ".join(map(str, self.results))
-        own = f"its results {numbers} differ" if self.results else "its results are equal"
+        words = (
+            f"its result {numbers} differs"
+            if len(self.results) == 1
+            else f"its results {numbers} differ"
+        )
+        own = words if self.results else "its results are equal"
         if self.first is None:
             where = "no operation differs where all values are kept: the compiler's own order of a sum, or memory, does"
             return f"{self.n} runs of {self._name} don't repeat: {own}, and {where}"
@@ -84,6 +102,41 @@ class Repetition:
 
     def __repr__(self) -> str:
         return f"Repetition({self})"
+
+    def record(self) -> UnequalRunsRecord:
+        """The runs as front ends draw them. Raises: ArgumentValueError where no operation differs."""
+        if self._operation is None:
+            raise ArgumentValueError("no operation differs that could be drawn.")
+        return self._operation.record(
+            self._name,
+            f"{self.n} runs",
+            "\n".join(str(self).splitlines()[:1]),
+            ("in the first run", "in another"),
+            UnequalOperationColumns(
+                primitive=[row.primitive for row in self.rows],
+                line=[row.line for row in self.rows],
+                runs=[row.runs for row in self.rows],
+                ulps=[finite(row.ulps) for row in self.rows],
+                begins=[row.begins for row in self.rows],
+            ),
+            [row.equation for row in self.rows],
+        )
+
+    def figure(self) -> Figure:
+        """The first operation with the way there, its operands and results, drawn; in a notebook it shows by itself."""
+        return Figure(self.record(), str(self), f"<pre>{html.escape(str(self))}</pre>")
+
+    def opened(self) -> tuple[str, DebugSession]:
+        """The name of the call, and a session at the line of the first operation that doesn't repeat."""
+        assert self._begin is not None
+        assert self._operation is not None
+        return self._name, self._begin().to_line_of(self._operation.equation)
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        if self._operation is None:
+            return {"text/plain": str(self)}, {}
+        has_place = self._begin is not None and bool(user_stack(self._operation.equation))
+        return displayed(self.figure(), self if has_place else None)
 
 
 def repeat(function: Callable[..., Any], n: int = 5) -> Callable[..., Repetition]:
@@ -104,26 +157,35 @@ def repeat(function: Callable[..., Any], n: int = 5) -> Callable[..., Repetition
         )
 
     @without_traps()
-    def repeated(*args: Any) -> Repetition:
-        program = pl.make_jaxpr(function)(*args)
-        operands = [*map(pl.numpy.asarray, pl.tree.leaves(args))]
+    def repeated(*args: Any, **kwargs: Any) -> Repetition:
+        program = pl.make_jaxpr(function)(*args, **kwargs)
+        operands = [*map(pl.numpy.asarray, pl.tree.leaves((args, kwargs)))]
         compiled = pl.jit(function)
-        first, *others = (pl.tree.leaves(compiled(*args)) for _ in range(n))
+        first, *others = (pl.tree.leaves(compiled(*args, **kwargs)) for _ in range(n))
         differing = [
-            i for i, x in enumerate(first) if any(_bits(x) != _bits(run[i]) for run in others)
+            i for i, x in enumerate(first) if any(bits(x) != bits(run[i]) for run in others)
         ]
+        rows, operation = _compared(program, operands, n)
         return Repetition(
-            getattr(function, "__name__", "the function"), n, _rows(program, operands, n), differing
+            getattr(function, "__name__", "the function"),
+            n,
+            rows,
+            differing,
+            operation,
+            lambda: DebugSession(function, args, kwargs),
         )
 
     return repeated
 
 
-def _rows(program: Any, operands: list[Any], n: int) -> list[Unrepeated]:
-    """The equations of a program whose results aren't equal in `n` runs."""
+def _compared(
+    program: Any, operands: list[Any], n: int
+) -> tuple[list[Unrepeated], UnequalOperation | None]:
+    """The equations of a program whose results aren't equal in `n` runs, and the first of them with its values."""
     first = evaluated(program, operands, is_compiled=True, calls_host=True)
     found: dict[int, tuple[int, float]] = {}
     unequal: set[Any] = set()
+    operation, number = None, len(first.jaxpr.equations)
     for _ in range(n - 1):
         run = evaluated(program, operands, is_compiled=True, calls_host=True)
         pairs = zip(first.jaxpr.equations, run.jaxpr.equations, strict=True)
@@ -133,23 +195,22 @@ def _rows(program: Any, operands: list[Any], n: int) -> list[Unrepeated]:
                 if v not in first.values:
                     continue
                 a, b = first.values[v], run.values[w]
-                if _bits(a) != _bits(b):
+                if bits(a) != bits(b):
                     distance = max(distance or 0.0, ulps(a, b))
                     unequal.add(v)
+            if distance is not None and i < number:
+                given = [first.read(atom) for atom in equation.operands]
+                results = first.results(equation), run.results(other)
+                operation, number = UnequalOperation(equation, given, results), i
             if distance is not None:
                 runs, before = found.get(i, (0, 0.0))
                 found[i] = runs + 1, max(before, distance)
     equations = first.jaxpr.equations
-    return [
+    rows = [
         Unrepeated(
             equations[i].primitive.name, line_text(equations[i]), runs, distance,
-            not any(v in unequal for v in equations[i].operands if v in first.values),
+            not any(v in unequal for v in equations[i].operands if v in first.values), equations[i],
         )
         for i, (runs, distance) in sorted(found.items())
     ]  # fmt: skip
-
-
-def _bits(x: Any) -> bytes:
-    if pl.numpy.issubdtype(x.dtype, pl.dtypes.extended):
-        x = pl.random.key_data(x)
-    return np.asarray(x).tobytes()
+    return rows, operation

@@ -136,6 +136,53 @@ class GradientRecord(ViewRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnequalOperationColumns(Record):
+    """Operations whose results are not equal in all runs, in the order in which they run."""
+
+    primitive: list[str]
+    line: list[str]
+    """The user's line."""
+    runs: list[int]
+    """Number of runs whose results are not those of the first."""
+    ulps: list[float | None]
+    """The largest distance of two elements, in units of the last place; None where it isn't finite."""
+    begins: list[bool]
+    """Whether its operands are equal in all runs, so that the difference begins here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedValueRecord(Record):
+    """A value that is drawn under a name."""
+
+    name: str
+    values: ArrayValuesRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnequalRunsRecord(ViewRecord):
+    """Runs of one call that are not equal to the bit, at the first operation where they aren't."""
+
+    function: str
+    runs: str
+    """What is compared, in words."""
+    primitive: str
+    """The first operation whose results differ; empty where none does."""
+    says: str
+    """How they differ, and what cures it, in words."""
+    way: UserLineColumns
+    """The lines that lead to the operation, outermost first."""
+    functions: list[str]
+    """For each line of the way its function."""
+    operations: UnequalOperationColumns
+    places: UserLineColumns
+    """For each operation its line."""
+    values: list[NamedValueRecord]
+    """The operands of the first operation, its results in two runs, and how far these are apart."""
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["unequal_runs"] = "unequal_runs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FindingRecord(ViewRecord):
     """The first operation of a call whose result meets a condition: how it was come to, and what it was given."""
 

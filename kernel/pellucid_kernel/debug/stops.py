@@ -26,6 +26,7 @@ from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug import python_thread
 from pellucid_kernel.debug.breakpoints import Breakpoints
 from pellucid_kernel.debug.debug_session import Breakpoint, DebugSession
+from pellucid_kernel.debug.differences import in_ulps
 from pellucid_kernel.debug.equation_stacks import EquationStacks, equation_stacks
 from pellucid_kernel.debug.failures import session_at
 from pellucid_kernel.debug.finders import isinf, isnan
@@ -319,7 +320,7 @@ class Stops:
             first = session.first_difference(MAX_COMPARED_EQUATIONS)
             self._say(
                 f"{name}: stepped, {len(different)} of {len(compiled)} results differ from those of the compiled program, "
-                f"which it gives: result {worst.result} by {worst.ulps:g} units of the last place"
+                f"which it gives: result {worst.result} by {in_ulps(worst.ulps)}"
                 + (f"; {first}" if first else "")
             )
 

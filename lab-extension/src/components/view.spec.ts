@@ -28,6 +28,8 @@ const OTHERS = [
   'divergence_10k',
   'gradient',
   'gradient_empty',
+  'finding',
+  'unequal_runs',
   'recording',
   'recording_empty',
 ];

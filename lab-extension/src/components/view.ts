@@ -20,9 +20,11 @@ import { comparisonStyle, comparisonView } from './profile/comparison_view';
 import { ProfileView, profileStyle, type ProfileEvents } from './profile/profile_view';
 import { WhatIfView, whatIfStyle, type PlacementRequest } from './sharding/what_if_view';
 import { divergenceStyle, divergenceView } from './debugger/divergence_view';
-import { FindingView, findingStyle } from './debugger/finding_view';
+import { findingView } from './debugger/finding_view';
 import { gradientStyle, gradientView } from './debugger/gradient_view';
 import { RecordingView, recordingStyle } from './debugger/recording_view';
+import { unequalRunsView } from './debugger/unequal_runs_view';
+import { namedValueStyle } from './debugger/way_and_values';
 import { functionCard, functionsStyle, type OpenProgram } from './facts/functions_list';
 import { ArrayValuesView, arrayValuesStyle, type ArrayEvents } from './values/array_values_view';
 import { canvasPaneStyle } from './canvas_pane';
@@ -123,7 +125,7 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     whatIfStyle,
     recordingStyle,
     divergenceStyle,
-    findingStyle,
+    namedValueStyle,
     gradientStyle,
     arrayValuesStyle,
     recompilationStyle,
@@ -235,7 +237,9 @@ function viewOf(
     case 'divergence':
       return divergenceView(record, events);
     case 'finding':
-      return new FindingView(root, record, events);
+      return findingView(root, record, events);
+    case 'unequal_runs':
+      return unequalRunsView(root, record, events);
     case 'gradient':
       return gradientView(record, events);
     case 'recording':

@@ -111,6 +111,49 @@ export interface GradientRecord {
   readonly kind: "gradient";
 }
 
+/** Operations whose results are not equal in all runs, in the order in which they run. */
+export interface UnequalOperationColumns {
+  readonly primitive: readonly string[];
+  /** The user's line. */
+  readonly line: readonly string[];
+  /** Number of runs whose results are not those of the first. */
+  readonly runs: readonly number[];
+  /**
+   * The largest distance of two elements, in units of the last place; None where it isn't finite.
+   */
+  readonly ulps: readonly (number | null)[];
+  /** Whether its operands are equal in all runs, so that the difference begins here. */
+  readonly begins: readonly boolean[];
+}
+
+/** A value that is drawn under a name. */
+export interface NamedValueRecord {
+  readonly name: string;
+  readonly values: ArrayValuesRecord;
+}
+
+/** Runs of one call that are not equal to the bit, at the first operation where they aren't. */
+export interface UnequalRunsRecord {
+  readonly function: string;
+  /** What is compared, in words. */
+  readonly runs: string;
+  /** The first operation whose results differ; empty where none does. */
+  readonly primitive: string;
+  /** How they differ, and what cures it, in words. */
+  readonly says: string;
+  /** The lines that lead to the operation, outermost first. */
+  readonly way: UserLineColumns;
+  /** For each line of the way its function. */
+  readonly functions: readonly string[];
+  readonly operations: UnequalOperationColumns;
+  /** For each operation its line. */
+  readonly places: UserLineColumns;
+  /** The operands of the first operation, its results in two runs, and how far these are apart. */
+  readonly values: readonly NamedValueRecord[];
+  readonly schema_version: number;
+  readonly kind: "unequal_runs";
+}
+
 /**
  * The first operation of a call whose result meets a condition: how it was come to, and what it was given.
  */

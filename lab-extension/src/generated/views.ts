@@ -1,7 +1,7 @@
 // Generated from all schema modules by tools/generate_types.py. Do not edit.
 
 import type { ArrayValuesRecord, CompiledRecord, DiffRecord, ErrorRecord, FunctionRecord, FunctionShardingRecord, KernelGridsRecord, LadderRecord, LensRecord, MemoryRecord, MissRecord, MissesRecord, ProgramRecord, ShardingRecord, WhatIfRecord } from "./introspect";
-import type { DivergenceRecord, FindingRecord, GradientRecord, RecordingRecord } from "./debugger";
+import type { DivergenceRecord, FindingRecord, GradientRecord, RecordingRecord, UnequalRunsRecord } from "./debugger";
 import type { ProfileComparisonRecord, ProfileRecord } from "./profiler";
 
 /** Every record that can be shown by itself. */
@@ -26,6 +26,7 @@ export type AnyRecord =
   | ProgramRecord
   | RecordingRecord
   | ShardingRecord
+  | UnequalRunsRecord
   | WhatIfRecord;
 
 /** The kinds of these records. */
@@ -50,5 +51,6 @@ export const VIEW_KINDS: readonly AnyRecord["kind"][] = [
   "program",
   "recording",
   "sharding",
+  "unequal_runs",
   "what_if",
 ];

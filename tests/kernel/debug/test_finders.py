@@ -19,12 +19,14 @@ from pellucid_kernel.debug import (
     diverge,
     explain_grad,
     find,
+    first_difference,
     isnan,
     post_mortem,
     record,
     repeat,
+    stopping_places,
 )
-from pellucid_kernel.debug.differences import first_difference
+from pellucid_kernel.debug.differences import first_difference_of
 from pellucid_kernel.debug.failures import session_at
 from pellucid_viz.render.html import record_of
 
@@ -117,11 +119,27 @@ def test_what_exact_arithmetic_cures_is_said(monkeypatch) -> None:
     assert divergence.exact is not None
     assert divergence.exact.first is None
     assert "under `pl.exact_arithmetic()` they are equal to the bit" in str(divergence)
-    difference = first_difference(pl.make_jaxpr(straight)(x), [x])
+    difference = first_difference_of(pl.make_jaxpr(straight)(x), [x])
     assert difference is not None
     assert difference.primitive == "sub"
     assert difference.is_exact_equal
     assert str(difference).endswith("under `pl.exact_arithmetic()` none does")
+    opened = first_difference(straight)(x)
+    assert str(opened) == str(difference)
+    drawn = opened.record()
+    assert (drawn.function, drawn.primitive, drawn.runs) == (
+        "straight",
+        "sub",
+        "alone and compiled",
+    )
+    assert drawn.values[-1].values.high == difference.ulps
+    data, metadata = opened._repr_mimebundle_()
+    assert data["text/plain"] == str(opened)
+    name, session = stopping_places.thing_of(metadata["pellucid"]["failure"]).opened()
+    assert (name, session.stack()[-1].line) == ("straight", drawn.way.line[-1])
+    equal = first_difference(lambda x: x * 2.0)(x)
+    assert equal.are_equal
+    assert "figure" not in str(equal._repr_mimebundle_()[0])
 
 
 def test_prints_don_t_happen_and_calls_for_values_are_refused(capfd) -> None:

@@ -9,7 +9,8 @@ import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
 from pellucid.introspect.errors import ArgumentValueError
-from pellucid_kernel.debug import repeat
+from pellucid_kernel.debug import repeat, stopping_places
+from pellucid_kernel.debug.differences import ulps
 
 
 def drifting():
@@ -47,7 +48,7 @@ def test_the_operation_that_does_not_repeat_is_told_from_those_that_follow() -> 
     ]
     assert repetition.first is not None
     assert repetition.first.ulps > 1
-    assert "don't repeat from `pure_callback` on (its results 0 differ)" in str(repetition)
+    assert "don't repeat from `pure_callback` on (its result 0 differs)" in str(repetition)
 
 
 def test_a_loop_is_compared_by_its_results() -> None:
@@ -64,6 +65,43 @@ def test_zeros_of_other_sign_do_not_repeat() -> None:
     f = lambda x: pl.pure_callback(host, pl.ShapeDtypeStruct((), np.float32), x)
     [row] = repeat(f, 2)(1.0).rows
     assert row.ulps == 0
+
+
+def test_the_figure_draws_the_first_operation_that_does_not_repeat_and_opens_it() -> None:
+    call = drifting()
+
+    def f(x, *, scale):
+        y = jnp.sin(x)
+        z = call(y)
+        return z * scale
+
+    repetition = repeat(f, 3)(1.0, scale=2.0)
+    record = repetition.record()
+    assert (record.function, record.primitive, record.runs) == ("f", "pure_callback", "3 runs")
+    assert [each.split(".")[-1] for each in record.functions[-2:]] == ["f", "<lambda>"]
+    assert record.operations.begins == [True, False]
+    assert [each.name for each in record.values] == [
+        "operand 0",
+        "result in the first run",
+        "result in another",
+        "distance, in units of the last place",
+    ]
+    first, other, distance = [each.values.low for each in record.values[1:]]
+    assert first != other
+    assert distance == ulps(np.float32(first), np.float32(other))
+    data, metadata = repetition._repr_mimebundle_()
+    assert data["text/plain"] == str(repetition)
+    name, session = stopping_places.thing_of(metadata["pellucid"]["failure"]).opened()
+    assert name == "f"
+    assert [frame.line for frame in session.stack()[-2:]] == record.way.line[-2:]
+    assert record.way.line[-2] == f.__code__.co_firstlineno + 2
+
+
+def test_runs_that_are_equal_have_no_figure() -> None:
+    repetition = repeat(lambda x: x * 2.0, 2)(1.0)
+    assert repetition._repr_mimebundle_() == ({"text/plain": str(repetition)}, {})
+    with pytest.raises(ArgumentValueError, match="no operation differs"):
+        repetition.record()
 
 
 def test_one_run_is_refused() -> None:

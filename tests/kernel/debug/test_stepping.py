@@ -21,7 +21,7 @@ import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
 from pellucid.introspect.stepping import compiled_results, frame_of
-from pellucid_kernel.debug.differences import first_difference, ulps
+from pellucid_kernel.debug.differences import first_difference_of, ulps
 from pellucid_kernel.debug.stepper import Stepper
 from tests.core.higher_order.repeat_until import repeat_until
 
@@ -89,7 +89,7 @@ def test_a_program_is_stepped_to_its_end_and_back(name) -> None:
     expected = compiled_results(closed, *leaves)
     assert [ulps(a, b) for a, b in zip(results, again, strict=True)] == [0.0] * len(results)
     if any(ulps(a, b) for a, b in zip(results, expected, strict=True)):
-        assert first_difference(closed, leaves) is not None
+        assert first_difference_of(closed, leaves) is not None
         for ours, theirs in zip(results, expected, strict=True):
             assert jnp.issubdtype(theirs.dtype, jnp.inexact)
             np.testing.assert_allclose(ours, theirs, 2e-5, 2e-6)
@@ -373,7 +373,7 @@ def test_the_first_operation_that_rounds_otherwise_is_named() -> None:
     results = compiled_results(program, x, pl.random.key(0))
     assert ulps(results[1], results[1]) == 0
     assert ulps(results[1], results[1][::-1]) == np.inf
-    difference = first_difference(pl.make_jaxpr(function)(x), [x])
+    difference = first_difference_of(pl.make_jaxpr(function)(x), [x])
     assert difference is not None
     if difference.primitive:  # which depends on the processor
         assert difference.ulps

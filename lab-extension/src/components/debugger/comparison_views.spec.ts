@@ -1,12 +1,18 @@
 // @vitest-environment jsdom
 import { beforeAll, expect, test } from 'vitest';
-import type { DivergenceRecord, FindingRecord, GradientRecord } from '../../generated/debugger';
+import type {
+  DivergenceRecord,
+  FindingRecord,
+  GradientRecord,
+  UnequalRunsRecord,
+} from '../../generated/debugger';
 import type { CellPlace } from '../../records/cell_places';
 import { installPage, place } from '../../testing/dom';
 import { sample } from '../../testing/samples';
 import { divergenceView } from './divergence_view';
-import { FindingView } from './finding_view';
+import { findingView } from './finding_view';
 import { gradientView } from './gradient_view';
+import { unequalRunsView } from './unequal_runs_view';
 
 beforeAll(installPage);
 
@@ -78,7 +84,7 @@ test('shows a gradient of nothing', () => {
 });
 
 test('shows the way to what was found, and what the operation was given', () => {
-  const { element } = new FindingView(place(), sample<FindingRecord>('finding'));
+  const { element } = findingView(place(), sample<FindingRecord>('finding'));
   expect(element.querySelector('strong')!.textContent).toBe('log of <b>loss</b>');
   expect(texts(element, 'header:first-child > .pl-chip').slice(0, 4)).toEqual([
     '1 of 6 elements',
@@ -90,8 +96,26 @@ test('shows the way to what was found, and what the operation was given', () => 
     'In[2], line 9<b>loss</b>',
     'In[2], line 4body  iteration 2 of 4',
   ]);
-  expect(texts(element, '.pl-finding-value > h4')).toEqual(['operand 0', 'result']);
-  expect(element.querySelectorAll('.pl-finding-value canvas')).toHaveLength(2);
+  expect(texts(element, '.pl-named-value > h4')).toEqual(['operand 0', 'result']);
+  expect(element.querySelectorAll('.pl-named-value canvas')).toHaveLength(2);
+});
+
+test('shows the first operation whose results differ in several runs, and those that follow', () => {
+  const { element } = unequalRunsView(place(), sample<UnequalRunsRecord>('unequal_runs'));
+  expect(element.querySelector('strong')!.textContent).toBe('scatter-add of <b>loss</b>');
+  expect(texts(element, 'header:first-child > .pl-chip').slice(0, 3)).toEqual([
+    '5 runs',
+    '2 unequal operations',
+    'by 3 ulps',
+  ]);
+  expect(element.querySelector('p')!.textContent).toContain("don't repeat from scatter-add on");
+  expect(texts(element, 'tbody tr')).toEqual([
+    'In[2], line 9<b>loss</b>',
+    'In[2], line 4body',
+    'scatter-addIn[2], line 4: <i>sums</i>43here',
+    'reduce_sumIn[2], line 9: <i>sums</i>2∞before',
+  ]);
+  expect(texts(element, '.pl-named-value > h4')).toEqual(['operand 0', 'result in the first run']);
 });
 
 test('leads from a line to its cell', () => {
