@@ -23,6 +23,7 @@ from pellucid._machine.parallel.manual import shard_map_p
 from pellucid._machine.tracing import replay, run_equations
 
 from .finding import check_effects
+from .silence import silenced
 from .stepping import frame_of, is_loop, past_breakpoints, run, slots_of
 from .traps import untrapped
 
@@ -61,7 +62,7 @@ def evaluated(
         check_effects(frame)
     jaxpr, consts = inlined(frame.jaxpr, _called)
     jaxpr = constants_as_inputs(jaxpr)
-    equations = [e for e in jaxpr.equations if e.results or not e.effects]
+    equations = [e for e in silenced(jaxpr).equations if e.results or not e.effects]
     jaxpr = jaxpr.replace(equations=equations)
     inputs = [*consts, *[frame.values[v] for v in frame.jaxpr.invars]]
     values: dict[Any, Any] = dict(strict_zip(jaxpr.invars, inputs))

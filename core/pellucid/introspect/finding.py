@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid._machine.base import EffectsError
+from pellucid._machine.base import EffectsError, cached
 from pellucid._machine.checks.check import check_p
 from pellucid._machine.checks.checkify import Errors, checked_program
 from pellucid._machine.checks.errors import CheckSite
@@ -22,6 +22,7 @@ from pellucid._machine.transforms import stage_open
 from .bodies import bodies_of, programs_within
 from .lineage import origins_of
 from .loops import LoopSearch
+from .silence import silence
 from .stepping import (
     EquationRuns,
     SteppedFrame,
@@ -34,7 +35,7 @@ from .stepping import (
 )
 
 MAX_OPERATIONS = 100_000
-"""Maximum number of operations of a run that is searched one by one: each takes some 50 us beyond its work."""
+"""Maximum number of operations of the runs of a program that are searched one by one: each takes some 50 us beyond its work."""
 VALUES_AT_ONCE = 256
 """Values of which is read together whether a condition holds, as reading waits for the device."""
 GROUP = 16
@@ -60,13 +61,15 @@ def first_match(frame: SteppedFrame, condition: Callable[[Any], Any]) -> Match |
     """The first equation of a program, or of programs within it, with a result for which `condition` has a true element.
 
     `condition` is a traceable function of one array that gives booleans. A program that runs few operations is searched
-    operation by operation, as each kind of them is compiled once, and as a session steps through it. Others run compiled,
-    once as a whole and once for each program on the way, at all positions of a `shard_map` together.
-    Raises: EffectsError for a program that calls Python for values, which would be called again.
+    operation by operation, as each kind of them is compiled once, and as a session steps through it. Others, and one that was
+    searched so often that its operations are many, run compiled, once as a whole and once for each program on the way, at
+    all positions of a `shard_map` together; what was compiled serves the next search for the condition.
+    Prints and other effects don't happen. Raises: EffectsError for a program that calls Python for values, which would be
+    called again.
     """
     check_effects(frame)
     watch = Watch(condition)
-    if frame.positions is None and n_operations(frame.jaxpr) <= MAX_OPERATIONS:
+    if frame.positions is None and _count_operations(frame.jaxpr, watch) <= MAX_OPERATIONS:
         levels = _ByOperation(watch).levels(frame)
         if levels is None:
             return None
@@ -75,6 +78,13 @@ def first_match(frame: SteppedFrame, condition: Callable[[Any], Any]) -> Match |
         if not can_enter(match.equation):
             return match
     return first_failure(frame, frozenset({watch}))
+
+
+def _count_operations(jaxpr: Jaxpr, watch: Watch) -> float:
+    """Number of operations of the runs of a program that were searched, with that of the run to come."""
+    key = "searched operations", watch
+    jaxpr.memo[key] = jaxpr.memo.get(key, 0) + n_operations(jaxpr)
+    return jaxpr.memo[key]
 
 
 def n_operations(jaxpr: Jaxpr) -> float:
@@ -100,8 +110,6 @@ class _ByOperation:
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._flags: dict[Any, tuple[ClosedJaxpr, Values] | None] = {}
-        """By type the program of the condition; None where it never holds."""
 
     def levels(
         self, frame: SteppedFrame
@@ -157,22 +165,25 @@ class _ByOperation:
 
     def _flags_of(self, values: Sequence[Any]) -> Any:
         """Booleans `[GROUP]`, whether an element of each of some values of one type meets the condition; None for none."""
-        aval = type_of(values[0])
-        if aval not in self._flags:
-            flags: list[Any] = []
-
-            def run(*xs: Any) -> Values:
-                flags.extend([self._watch.holds(x) for x in xs])
-                return [] if flags[0] is None else [stack(flags, 0)]
-
-            program = stage_open(run, [aval] * GROUP, None)
-            self._flags[aval] = None if flags[0] is None else program
-        flagged = self._flags[aval]
-        if flagged is None:
+        flags = _flags_program(self._watch, type_of(values[0]))
+        if flags is None:
             return None
-        program, consts = flagged
+        program, consts = flags
         padded = [*values, *[values[-1]] * (GROUP - len(values))]
         return run_at(None, program, padded, consts)[0]
+
+
+@cached(256)
+def _flags_program(watch: Watch, aval: Any) -> tuple[ClosedJaxpr, Values] | None:
+    """The program of a condition on several values of a type; None where it never holds."""
+    flags: list[Any] = []
+
+    def run(*xs: Any) -> Values:
+        flags.extend([watch.holds(x) for x in xs])
+        return [] if flags[0] is None else [stack(flags, 0)]
+
+    program = stage_open(run, [aval] * GROUP, None)
+    return None if flags[0] is None else program
 
 
 def first_failure(frame: SteppedFrame, errors: Errors | None) -> Match | None:
@@ -180,7 +191,8 @@ def first_failure(frame: SteppedFrame, errors: Errors | None) -> Match | None:
 
     None: that fails a check which `checkify` has made part of the program.
     """
-    levels = _search(frame, frozenset({FirstNote()}) if errors is None else errors)
+    with silence():
+        levels = _search(frame, frozenset({FirstNote()}) if errors is None else errors)
     if levels is None:
         return None
     match = Match(*map(list, zip(*levels, strict=True)))

@@ -60,6 +60,7 @@ from .loops import WINDOW_RUNS, LoopSearch, PartialLoop
 from .mesh_positions import MeshPositions
 from .noting import images_of
 from .program import name_of, value_names
+from .silence import heard, is_note, is_silent
 from .traps import untrapped
 
 __all__ = [
@@ -362,6 +363,8 @@ class SteppedFrame:
         if is_one and self.positions is None:
             # One primitive without programs runs as an eager call, which is compiled once for all places.
             [equation] = equations
+            if is_silent() and is_note(equation):
+                return []
             operands = [a.val if type(a) is Literal else self.values[a] for a in equation.operands]
             interpret = lambda: context.trace.interpret(
                 equation.primitive, tuple(operands), equation.params
@@ -841,6 +844,7 @@ def run_at(
 
     With `positions` it runs at all of them, and constants are spread over them first.
     """
+    program = heard(program)
     if positions is None:
         return run(program, [*constants, *operands])
     wait_for_compilation(program)
@@ -855,6 +859,7 @@ def scope_of(positions: MeshPositions | None) -> contextlib.AbstractContextManag
 @untrapped
 def run(program: ClosedJaxpr, operands: Operands) -> Values:
     """The results of a program without constants, compiled; its breakpoints open no prompt."""
+    program = heard(program)
     wait_for_compilation(program)
     call = lambda: bind(closed_call_p, *operands, params=ClosedCallParams(program))
     return past_breakpoints(call) if breakpoints_of(program.jaxpr) else call()

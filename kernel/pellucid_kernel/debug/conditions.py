@@ -64,7 +64,7 @@ def search_of(
         variables_before = _variables(program, position, lines(equation))
         hidden = {n.name for p in programs if p is not program for n in value_names(p).values()}
         for text in texts[equation]:
-            names = _names(text)
+            names = names_in(text)
             for name in names - variables_before.keys():
                 value = None if name in hidden else outer(name)
                 if value is None and not hasattr(builtins, name):
@@ -146,7 +146,7 @@ def _variables(program: Any, position: int, lines: Stack) -> dict[str, Any]:
     return variables
 
 
-def _names(text: str) -> set[str]:
+def names_in(text: str) -> set[str]:
     """The names that an expression reads and doesn't bind itself."""
     nodes = [n for n in ast.walk(ast.parse(text.strip(), mode="eval")) if isinstance(n, ast.Name)]
     arguments = [

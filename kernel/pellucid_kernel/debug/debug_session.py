@@ -560,6 +560,10 @@ class DebugSession:
                 self._stepper.levels = [Level(frame)]
         return match is not None
 
+    def may_stop(self) -> bool:
+        """Whether `run` may stop without a breakpoint: at the value that is watched for, or at a `debug.breakpoint`."""
+        return self._watched is not None or bool(breakpoints_of(self.program))
+
     def forget_watch(self) -> DebugSession:
         """Stop no more at the value that was watched for."""
         self._watched = None

@@ -25,6 +25,7 @@ from pellucid.introspect.stepping import breakpoints_of, opened, past_breakpoint
 from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug import python_thread
 from pellucid_kernel.debug.breakpoints import Breakpoints
+from pellucid_kernel.debug.conditions import names_in
 from pellucid_kernel.debug.debug_session import Breakpoint, DebugSession
 from pellucid_kernel.debug.differences import in_ulps
 from pellucid_kernel.debug.equation_stacks import EquationStacks, equation_stacks
@@ -126,6 +127,10 @@ class Stops:
         self._version = 0
         self._hits: dict[Breakpoint, int] = {}
         self._moved: set[tuple[str, int]] = set()
+        self._said: set[str] = set()
+        """Why programs run without the watch."""
+        self._conditions: dict[str, tuple[Callable[[Any], Any], dict[str, Any]]] = {}
+        """By expression that was watched for its function, and what its names held."""
         self._entering: set[int] = set()
         """Identifiers of threads that stop in the next program they run."""
         self._is_ended = False
@@ -137,6 +142,7 @@ class Stops:
         """Take the breakpoints, the watch and what is to be entered as they are now."""
         self._version += 1
         self._is_ended = False
+        self._said.clear()
         stops_in_trace = self._breakpoints.settings.stops_in_trace
         run_programs_by(Runner(self.run, contextlib.nullcontext if stops_in_trace else _watched))
 
@@ -210,16 +216,19 @@ class Stops:
         return stops
 
     def _debugged(self, launch: Launch, is_entered: bool) -> tuple[Any, FrameType | None]:
-        """The results, and the frame of Python that is to be stopped in behind the call."""
+        """The results, None for a program in which nothing stops, and the frame of Python that is to be stopped in behind the call."""
         callers = _callers()
         launch.allow_calls()
         names = callers[0].f_globals if callers else {}
         budget = self._breakpoints.settings.budget
         session = DebugSession.of_program(launch.program, launch.taken(), names, budget)
         has_effects = bool(launch.program.effects)
-        command = "continue"
+        command = ""
         try:
-            command = self._stepped(session, launch.name, callers, is_entered)
+            watched = self._watch(session, launch.name, "")
+            if not (is_entered or session.may_stop() or self._stops_in(session.program)):
+                return None, None
+            command = self._stepped(session, launch.name, callers, is_entered, watched)
         except PellucidError as error:
             if has_effects:  # which have happened in part
                 raise
@@ -230,16 +239,20 @@ class Stops:
         if has_effects or session.edits:
             return launch.placed(session.finish()), lands
         compiled = past_breakpoints(launch.run) if breakpoints_of(session.program) else launch.run()
-        if session.is_done and not self._is_ended:
+        if command and session.is_done and not self._is_ended:
             self._compare(launch.name, session, compiled)
         return compiled, lands
 
     def _stepped(
-        self, session: DebugSession, name: str, callers: list[FrameType], is_entered: bool
+        self,
+        session: DebugSession,
+        name: str,
+        callers: list[FrameType],
+        is_entered: bool,
+        watched: str,
     ) -> str:
-        """Go through a program, from command to command, and give the last one."""
+        """Go through a program, from command to command, and give the last one; empty if it never stopped."""
         session.hits, session.log = self._hits, self._log
-        watched = self._watch(session, name, "")
         reason = "breakpoint"
         session.breakpoints = self._stops_in(session.program)
         if is_entered:
@@ -253,8 +266,8 @@ class Stops:
     def _looked_at(
         self, session: DebugSession, name: str, callers: list[FrameType], reason: str, watched: str
     ) -> str:
-        """Stop at a place of a program, and go on by commands to its end; gives the last command."""
-        command = "continue"
+        """Stop at a place of a program, and go on by commands to its end; gives the last command, empty if there was none."""
+        command = ""
         while not session.is_done and not self._is_ended:
             stop = Stop(session, name, callers)
             is_value = bool(session.reason) and reason != "exception"
@@ -306,12 +319,23 @@ class Stops:
             if text in conditions:
                 session.watch(*conditions[text])
             elif text:
-                session.watch(eval(f"lambda x: {text}", session.names()), text)  # noqa: S307 - the user's
+                session.watch(self._condition_of(text, session.names()), text)
         except Exception as error:  # whatever an expression of the user raises
-            self._say(
-                f"{name} runs without the watch for `{text}`: {type(error).__name__}: {error}"
-            )
+            said = f"{name} runs without the watch for `{text}`: {type(error).__name__}: {error}"
+            if said not in self._said:  # a function may be called often
+                self._said.add(said)
+                self._say(said)
         return text
+
+    def _condition_of(self, text: str, names: dict[str, Any]) -> Callable[[Any], Any]:
+        """The condition that an expression of `x` states: the same function where its names hold what they held before."""
+        used = {name: names[name] for name in names_in(text) - {"x"} if name in names}
+        condition, before = self._conditions.get(text, (None, {}))
+        is_same = used.keys() == before.keys() and all(used[n] is before[n] for n in used)
+        if condition is None or not is_same:
+            condition = eval(f"lambda x: {text}", dict(used))  # noqa: S307 - the user's
+            self._conditions[text] = condition, used
+        return condition
 
     def _compare(self, name: str, session: DebugSession, compiled: Any) -> None:
         different = [each for each in session.differences(compiled) if each.ulps]

@@ -150,6 +150,11 @@ def test_prints_don_t_happen_and_calls_for_values_are_refused(capfd) -> None:
     assert diverge(printing)(1.0).first is None
     pl.effects_barrier()
     assert capfd.readouterr().out == ""
+    looped = lambda x: lax.scan(lambda c, _: (printing(c), None), x, None, length=2)[0]
+    for tool in (diverge, explain_grad, lambda f: find(f, isnan)):
+        tool(looped)(1.0)
+    pl.effects_barrier()
+    assert capfd.readouterr().out == ""
     calling = lambda x: pl.experimental.io_callback(np.sin, pl.ShapeDtypeStruct((), np.float32), x)
     with pytest.raises(ValueError, match="effects that give values"):
         diverge(calling)(1.0)

@@ -11,7 +11,8 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid import lax
+from pellucid import events, lax
+from pellucid.introspect import finding
 from pellucid_kernel.debug.breakpoints import Breakpoints
 from pellucid_kernel.debug.debug_session import DebugSession
 from pellucid_kernel.debug.stops import Stop, Stops
@@ -89,6 +90,49 @@ def test_a_watched_call_ends_as_it_does_without(function, watch: str, way: str) 
         np.testing.assert_array_equal(ours, theirs)
     if function is step and way in ("jit", "debug_nans"):
         assert any(reasons) == (watch not in WATCHES[2::2])
+
+
+class Compilations(events.Observer):
+    """Counts compilations."""
+
+    count = 0
+
+    def compilation_finished(self, event: events.CompilationFinished, /) -> None:
+        self.count += 1
+
+
+@pytest.mark.parametrize("watch", ["isnan", "x.max() > 1e9", "no_such_name > x"])
+@pytest.mark.parametrize("operations", [0, 30, 100_000])
+def test_a_watch_that_holds_nowhere_costs_further_calls_no_compilation(
+    watch: str, operations: int, monkeypatch
+) -> None:
+    monkeypatch.setattr(finding, "MAX_OPERATIONS", operations)
+    called = pl.jit(lambda x: lax.fori_loop(0, 5, lambda i, c: jnp.sin(c) + i, x).sum())
+    with watching(watch) as reasons:
+        for i in range(3):  # with 30 operations the third is the first that runs compiled
+            called(X + i)
+        compilations = Compilations()
+        with pl.observe(compilations):
+            results = [called(X + i) for i in range(3)]
+    assert not any(reasons)
+    assert compilations.count == 0
+    np.testing.assert_array_equal(results, [called(X + i) for i in range(3)])
+
+
+@pytest.mark.parametrize("watch", ["isnan", "x.ndim > 9"])
+def test_effects_of_a_watched_call_happen_once(watch: str) -> None:
+    seen: list[float] = []
+
+    @pl.jit
+    def noting(x):
+        pl.debug.callback(lambda x: seen.append(float(x)), x.sum())
+        return jnp.log(x).sum()
+
+    with watching(watch) as reasons:
+        noting(X)
+        pl.effects_barrier()
+    assert seen == [float(X.sum())]
+    assert any(reasons) == (watch == "isnan")
 
 
 @pytest.mark.parametrize("watch", ["isnan", "x.ndim > 9"])

@@ -31,10 +31,19 @@ class ConditionMetError(JaxException):
 
 
 class Watch:
-    """A category of errors: results for which `condition`, a traceable function of one array, has a true element."""
+    """A category of errors: results for which `condition`, a traceable function of one array, has a true element.
+
+    Watches for one condition are equal, so that what was compiled to search a program serves its next call.
+    """
 
     def __init__(self, condition: Callable[[Any], Any]) -> None:
         self.condition = condition
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.condition == self.condition
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.condition))
 
     def check(self, notes: FailureNotes, equation: Equation, results: Results) -> None:
         """Notes whether a result of `equation` meets the condition."""
@@ -71,12 +80,16 @@ class FirstNote(Watch):
     """A category of errors: codes of failures that a program computes because `checkify` has rewritten it, or a part of it."""
 
     def __init__(self) -> None:
-        super().__init__(lambda code: ne(code, np.zeros(type_of(code).shape, np.int32)))
+        super().__init__(_is_failure)
 
     def check(self, notes: FailureNotes, equation: Equation, results: Results) -> None:
         """Notes whether `equation` gives the code of a failure."""
         if equation.primitive is select_n_p and noted_by(equation) is not None:
             super().check(notes, equation, results)
+
+
+def _is_failure(code: Any) -> Any:
+    return ne(code, np.zeros(type_of(code).shape, np.int32))
 
 
 def noted_by(equation: Equation) -> Equation | None:

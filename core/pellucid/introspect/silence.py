@@ -1,0 +1,71 @@
+"""Programs without the calls of Python that give no values, such as prints: what a tool runs besides the user's own run."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from pellucid._machine.base.narrowing import is_tuple
+from pellucid._machine.callbacks.pure import HostCall
+from pellucid._machine.ir import ClosedJaxpr, Equation, Jaxpr, no_effects, with_programs
+
+
+class _State(threading.local):
+    is_on = False
+
+
+_state = _State()
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """Let the frames of this thread run programs without their prints and other effects meanwhile."""
+    before, _state.is_on = _state.is_on, True
+    try:
+        yield
+    finally:
+        _state.is_on = before
+
+
+def is_silent() -> bool:
+    """Whether frames of this thread run programs without effects."""
+    return _state.is_on
+
+
+def is_note(equation: Equation) -> bool:
+    """Whether an equation calls Python and gives no value, as a print does."""
+    return isinstance(equation.primitive, HostCall) and not equation.results
+
+
+def heard(program: ClosedJaxpr) -> ClosedJaxpr:
+    """What frames of this thread run of a program without constants: without its effects in `silence`."""
+    if not _state.is_on or not program.effects:
+        return program
+    memo = program.jaxpr.memo
+    if "silenced program" not in memo:
+        memo["silenced program"] = ClosedJaxpr(silenced(program.jaxpr))
+    return memo["silenced program"]
+
+
+def silenced(jaxpr: Jaxpr) -> Jaxpr:
+    """The program, and the programs within it, without what `is_note`; itself where there is none. Remembered."""
+    if "silenced" not in jaxpr.memo:
+        equations = [_silenced(e) for e in jaxpr.equations if not is_note(e)]
+        kept = len(equations) == len(jaxpr.equations)
+        is_same = kept and all(a is b for a, b in zip(equations, jaxpr.equations, strict=True))
+        jaxpr.memo["silenced"] = jaxpr if is_same else jaxpr.replace(equations=equations)
+    return jaxpr.memo["silenced"]
+
+
+def _silenced(equation: Equation) -> Equation:
+    params: Any = equation.params
+    if not equation.effects or not is_tuple(params):
+        return equation
+    new: tuple[Any, ...] = with_programs(params, silenced)
+    if all(a is b for a, b in zip(new, params, strict=True)):
+        return equation
+    silent = equation.replace(params=new)
+    aval_effects = equation.primitive.effects([a.aval for a in equation.operands], new)
+    return silent.replace(effects=aval_effects or no_effects)
