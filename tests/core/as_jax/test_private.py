@@ -73,6 +73,7 @@ to_iter, from_iter = tree_util._registry[dict]
 children, aux = to_iter({"a": [1], "b": 2})
 assert from_iter(aux, children) == {"a": [1], "b": 2}
 assert dict in tree_util._registry and int not in tree_util._registry
+assert jax.jit(np.add)._fun is np.add and jax.jit(f := lambda x: x, static_argnums=0)._fun is f
 assert list(xla_bridge._backends) == ["cpu"] and distributed.global_state.client is None
 assert mesh.get_concrete_mesh().empty and sharding_impls.UNSPECIFIED
 spec = sharding_impls.canonicalize_sharding(None, "f")

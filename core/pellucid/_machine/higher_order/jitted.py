@@ -302,7 +302,9 @@ def callable_of(jitted: Jitted, fun: Function) -> Any:
         call = wrapped(call, spec, spec.donated_nums)
     else:
         call.made_by = jitted.call_of_jit
-    return with_stages(wrapping(fun)(call), jitted)
+    call = with_stages(wrapping(fun)(call), jitted)
+    call._fun = fun  # where libraries that are written for the reference read it
+    return call
 
 
 def _bare_callable(jitted: Jitted) -> Any:
