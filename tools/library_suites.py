@@ -28,22 +28,36 @@ TIMEOUT_OF_ONE_TEST_SECONDS = 60
 
 
 class Suite(NamedTuple):
-    """The test suite of one library: its distribution, its folder there, and the files that no environment runs."""
+    """The test suite of one library: its distribution, its folder there, the files that no environment runs, and its variables."""
 
     distribution: str
     tests: str
     ignored: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
 
 
 SUITES = {
     "blackjax": Suite("blackjax", "tests"),
+    "brax": Suite("brax", "brax"),
     "chex": Suite("chex", "chex"),
     "distrax": Suite("distrax", "distrax"),
+    "dm-pix": Suite("dm-pix", "dm_pix"),
+    "dynamax": Suite("dynamax", "dynamax"),
+    "e3nn-jax": Suite("e3nn-jax", "tests"),
     "einops": Suite("einops", "einops/tests"),
     "flax": Suite("flax", "tests", ("tests/io_test.py", "tests/tensorboard_test.py")),  # TensorFlow
+    "flowjax": Suite("flowjax", "tests"),
+    "gpjax": Suite("gpjax", "tests"),
     "haiku": Suite("dm-haiku", "haiku", ("haiku/_src/integration/jax2tf_test.py",)),  # TensorFlow
+    "jax-md": Suite("jax-md", "tests"),
+    "jaxlie": Suite("jaxlie", "tests"),
+    "keras": Suite("keras", "keras/src", environment=(("KERAS_BACKEND", "jax"),)),
     "numpyro": Suite("numpyro", "test"),
     "optax": Suite("optax", "optax"),
+    "orthax": Suite("orthax", "tests"),
+    "penzai": Suite("penzai", "tests"),
+    "quax": Suite("quax", "tests"),
+    "tinygp": Suite("tinygp", "tests"),
 }
 
 
@@ -121,6 +135,7 @@ def run(
     if not (folder / "__init__.py").exists():  # its test files import each other by name
         path = f"{path}{os.pathsep}{folder}"
     environment = os.environ | {SELECTION: selection, OUTCOMES: str(outcomes), "PYTHONPATH": path}
+    environment |= dict(suite.environment)
     environment["PELLUCID_AS_JAX"] = "0" if with_jax else "1"
     is_complete = True
     with log.open("w") as file:
