@@ -70,9 +70,12 @@ _LOADED_WITH_JAX = [
 
 
 class _Recorded(ModuleType):
-    """Class of modules that are served as the reference's: records the attributes that they lack."""
+    """Class of modules that are served as the reference's: has what `ADDED` lists, and records the attributes that they lack."""
 
     def __getattr__(self, name: str) -> Any:
+        value = private.added(self.__name__, name)
+        if value is not None:
+            return value
         if not name.startswith("__"):
             here = vars(self)["__spec__"].name
             private.asked_in_vain[f"{self.__name__}.{name}"] = f"{here}.{name}"

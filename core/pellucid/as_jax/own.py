@@ -24,6 +24,7 @@ from pellucid._machine.tracing.current import context
 from pellucid._machine.tracing.function import indices, names
 from pellucid._machine.xla import pytree, trace_context
 from pellucid._machine.xla.compile import jaxlib_version
+from pellucid.extend.core import Primitive
 from pellucid.extend.core.trace_state import trace_ctx
 from pellucid.extend.source_info_util import excluded_paths
 from pellucid.numpy import asarray, promotion
@@ -136,16 +137,8 @@ class TypedNdArray:
     """Class of NumPy constants with a weak type; nothing is an instance."""
 
 
-class TypedInt:
-    """Class of integers with a dtype; nothing is an instance."""
-
-
-class TypedFloat:
-    """Class of floats with a dtype; nothing is an instance."""
-
-
-class TypedComplex:
-    """Class of complex numbers with a dtype; nothing is an instance."""
+select_and_scatter_p = Primitive("select_and_scatter")
+"""A primitive that no program of pellucid has; tables of rules name it."""
 
 
 # Element types and NumPy's promotion ------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any
 
 from pellucid.as_jax.identity import MACHINE, PUBLIC
 from pellucid.as_jax.private_names import (
+    ADDED,
     EVERYWHERE,
     FAMILIES,
     OBJECTS,
@@ -98,6 +99,12 @@ def resolved(target: str) -> Any:
         if not owner or error.name not in (target, owner):
             raise
         return getattr(resolved(owner), attribute)
+
+
+def added(module: str, name: str) -> Any:
+    """What the reference has as `name` of a public module and pellucid's module of that name hasn't; None for nothing."""
+    target = ADDED.get(f"{module.removeprefix('jax.')}.{name}")
+    return None if target is None else resolved(target)
 
 
 def _below(module: ModuleType, name: str = "") -> str:

@@ -165,9 +165,9 @@ OBJECTS = {
     "lib.version_str": "pellucid._machine.xla.compile.jaxlib_version",
     "lib.xla_client": "jaxlib.xla_client",
     "literals.LiteralArray": "pellucid.as_jax.own.TypedNdArray",
-    "literals.TypedComplex": "pellucid.as_jax.own.TypedComplex",
-    "literals.TypedFloat": "pellucid.as_jax.own.TypedFloat",
-    "literals.TypedInt": "pellucid.as_jax.own.TypedInt",
+    "literals.TypedComplex": "pellucid.numpy.typed_numbers.TypedComplex",
+    "literals.TypedFloat": "pellucid.numpy.typed_numbers.TypedFloat",
+    "literals.TypedInt": "pellucid.numpy.typed_numbers.TypedInt",
     "literals.TypedNdArray": "pellucid.as_jax.own.TypedNdArray",
     "checkify.Error": "pellucid._machine.checks.errors.Error",
     "checkify.JaxException": "pellucid._machine.checks.errors.JaxException",
@@ -254,6 +254,9 @@ OBJECTS = {
     "xla_bridge.register_plugin": "pellucid.extend.plugins.register_plugin",
 }
 """Names that are in no public module, with the objects that they are here."""
+
+ADDED = {"lax.select_and_scatter_p": "pellucid.as_jax.own.select_and_scatter_p"}
+"""Names that modules which `import jax` loads have besides those of pellucid's, below `jax`."""
 
 READ_ANEW = {
     "compiler.backend_compile_and_load": "pellucid._machine.xla.compile.compile_module",

@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from pellucid._machine.base import dtypes
+from pellucid._machine.ir import shaped_array
 from pellucid._machine.tracing.operands import type_handlers
 
 
 class _Typed:
     """Attributes of a number as a weakly typed array without dimensions."""
 
-    __slots__ = ()
-
     shape = ()
     ndim = 0
     size = 1
     weak_type = True
+    _dtype: np.dtype | None
+
+    def __new__(cls, value: Any, dtype: Any = None) -> Self:
+        number: Any = super().__new__(cls, value)  # pyright: ignore[reportCallIssue]  # int's, float's or complex's
+        number._dtype = None if dtype is None else dtypes.canonicalize(np.dtype(dtype))
+        return number
 
     @property
     def dtype(self) -> np.dtype:
-        """The default dtype of numbers of its kind."""
-        return dtypes.python_scalar_dtype(type(self).__mro__[2])
+        """The dtype that it was given; the default dtype of numbers of its kind, if it was given none."""
+        return self._dtype or dtypes.python_scalar_dtype(type(self).__mro__[2])
+
+    def __reduce__(self) -> Any:
+        return type(self), (type(self).__mro__[2](self), self._dtype)
 
 
 class TypedInt(_Typed, int):
     """An integer with a dtype; otherwise an `int`.
 
-    >>> TypedInt(3).dtype, TypedInt(3) + 1
-    (dtype('int32'), 4)
+    >>> TypedInt(3).dtype, TypedInt(3, np.int8).dtype, TypedInt(3) + 1
+    (dtype('int32'), dtype('int8'), 4)
     """
 
 
@@ -51,8 +59,8 @@ class TypedComplex(_Typed, complex):
 
 
 _CLASSES: dict[type, type] = {int: TypedInt, float: TypedFloat, complex: TypedComplex}
-for _kind, _class in _CLASSES.items():
-    type_handlers[_class] = type_handlers[_kind]
+for _class in _CLASSES.values():
+    type_handlers[_class] = lambda x: shaped_array((), x.dtype, True)
 
 
 def typed(x: Any) -> Any:

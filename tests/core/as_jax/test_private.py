@@ -74,6 +74,12 @@ children, aux = to_iter({"a": [1], "b": 2})
 assert from_iter(aux, children) == {"a": [1], "b": 2}
 assert dict in tree_util._registry and int not in tree_util._registry
 assert jax.jit(np.add)._fun is np.add and jax.jit(f := lambda x: x, static_argnums=0)._fun is f
+from jax.lax import select_and_scatter_p
+assert select_and_scatter_p is jax.lax.select_and_scatter_p and select_and_scatter_p.name == "select_and_scatter"
+from jax._src.literals import TypedFloat, TypedInt
+narrow = jax.jit(lambda x: x)(TypedInt(5, np.dtype("int8")))
+assert (narrow.dtype, narrow.weak_type, int(narrow)) == (np.int8, True, 5)
+assert jnp.asarray(TypedFloat(1.5, np.float16)).dtype == np.float16 and TypedInt(5, np.int8) + 1 == 6
 assert list(xla_bridge._backends) == ["cpu"] and distributed.global_state.client is None
 assert mesh.get_concrete_mesh().empty and sharding_impls.UNSPECIFIED
 spec = sharding_impls.canonicalize_sharding(None, "f")
