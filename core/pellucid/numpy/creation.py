@@ -294,6 +294,15 @@ def asarray(
     return _array(a, dtype, copy, order or "K", 0, device, out_sharding)
 
 
+def of_sequence(x: Any) -> Any:
+    """`x`, lists and tuples as arrays: for functions whose arguments may be such in the reference.
+
+    >>> of_sequence([1.0, 2.0]), of_sequence(1.0)
+    (Array([1., 2.], dtype=float32), 1.0)
+    """
+    return asarray(x) if isinstance(x, (list, tuple)) else x
+
+
 # Filled ---------------------------------------------------------------------------------------------
 
 

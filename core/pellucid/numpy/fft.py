@@ -39,7 +39,7 @@ from pellucid._machine.xla.arrays import Array
 
 from .annotations import Axis, DeviceLike
 from .compiled import numpy_function
-from .creation import asarray
+from .creation import asarray, of_sequence
 from .manipulation import canonical_axes, roll
 from .promotion import aval_of, canonical, convert, known_int, listed
 
@@ -121,13 +121,13 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
     Result: shape of `a` with `n // 2 + 1` along `axis`; dtype complex64, or complex128 for elements of 64-bit dtypes.
     `n` and `norm` are those of `fft`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for values that are no arrays, AxisError for axes out of bounds,
     ArgumentValueError for an unknown `norm`, a length below 1, and for complex elements.
 
     >>> ihfft(np.ones(4, np.float32)).shape
     (3,)
     """
-    return _conjugate(rfft(a, n, axis, _INVERSE[_checked_norm("ihfft", norm)]))
+    return _conjugate(rfft(of_sequence(a), n, axis, _INVERSE[_checked_norm("ihfft", norm)]))
 
 
 def fftn(

@@ -46,7 +46,7 @@ from pellucid._machine.xla.arrays import Array
 
 from . import elementwise, number_kinds
 from .compiled import alias, numpy_function
-from .creation import asarray
+from .creation import asarray, of_sequence
 from .manipulation import canonical_axes, diagonal
 from .promotion import aval_of, canonical, check_promotion, convert, number_type, refuse_out
 
@@ -590,12 +590,12 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether `a1` and `a2` have one shape and equal elements, NaN being equal to NaN on request.
 
     Result: a scalar of dtype bool.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys beside numbers.
+    Raises: ArgumentTypeError for values that are no arrays, DtypeError for random keys beside numbers.
 
     >>> array_equal(np.ones(2), np.ones(3))
     Array(False, dtype=bool)
     """
-    return _array_equal(a1, a2, bool(equal_nan))
+    return _array_equal(of_sequence(a1), of_sequence(a2), bool(equal_nan))
 
 
 @numpy_function(static=("equal_nan",))
@@ -615,11 +615,12 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether `a1` and `a2` can be broadcast together and have equal elements.
 
     Result: a scalar of dtype bool.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys beside numbers.
+    Raises: ArgumentTypeError for values that are no arrays, DtypeError for random keys beside numbers.
 
     >>> array_equiv(np.ones((2, 3)), np.ones(3))
     Array(True, dtype=bool)
     """
+    a1, a2 = of_sequence(a1), of_sequence(a2)
     first, second = aval_of("array_equiv", a1), aval_of("array_equiv", a2, 1)
     try:
         broadcast_shapes(first.shape, second.shape)

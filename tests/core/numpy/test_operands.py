@@ -340,3 +340,33 @@ def test_many_keys_are_sorted_one_after_the_other():
     assert program.count("sort[") == program.count("num_keys=1") == 2
     rows = rng.integers(0, 2, (40, 12)).astype(np.float32)
     np.testing.assert_array_equal(jnp.unique(rows, axis=0), np.unique(rows, axis=0))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        jnp.array_equal, jnp.array_equiv, pl.scipy.special.expn, pl.scipy.linalg.solve_triangular,
+        pl.scipy.linalg.qr_multiply, pl.scipy.linalg.expm_frechet, pl.scipy.linalg.rsf2csf,
+    ],
+)  # fmt: skip
+def test_two_sequences_are_arrays_where_they_are_in_the_reference(call):
+    x, y = [[2.0, 1.0], [1.0, 3.0]], ((4.0, 5.0), (5.0, 6.0))
+    expected = pl.tree.leaves(call(np.array(x, np.float32), np.array(y, np.float32)))
+    for actual in (call(x, y), call([jnp.asarray(row) for row in x], y)):
+        for result, wanted in zip(pl.tree.leaves(actual), expected, strict=True):
+            np.testing.assert_array_equal(result, wanted)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        jnp.fft.ihfft, pl.scipy.special.ndtr, pl.scipy.special.log_ndtr, pl.scipy.special.spence,
+        pl.scipy.linalg.cholesky, pl.scipy.linalg.cho_factor, pl.scipy.linalg.lu, pl.scipy.linalg.lu_factor,
+        pl.scipy.linalg.qr, pl.scipy.linalg.svd, pl.scipy.linalg.eigh, pl.scipy.linalg.polar,
+    ],
+)  # fmt: skip
+def test_a_sequence_is_an_array_where_it_is_in_the_reference(call):
+    x = [[2.0, 1.0], [1.0, 3.0]]
+    expected = pl.tree.leaves(call(np.array(x, np.float32)))
+    for result, wanted in zip(pl.tree.leaves(call(x)), expected, strict=True):
+        np.testing.assert_array_equal(result, wanted)

@@ -27,6 +27,7 @@ from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.arrays import Array
 from pellucid.numpy import linalg as numpy_linalg
 from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.creation import of_sequence
 from pellucid.numpy.linalg.arguments import (
     common_batch,
     inexact,
@@ -125,7 +126,11 @@ def solve_triangular(
     Array([2., 3.], dtype=float32)
     """
     return _solve_triangular(
-        a, b, _form("solve_triangular", trans), bool(lower), bool(unit_diagonal)
+        of_sequence(a),
+        of_sequence(b),
+        _form("solve_triangular", trans),
+        bool(lower),
+        bool(unit_diagonal),
     )
 
 
@@ -146,13 +151,13 @@ def cholesky(
 
     The result has the shape of `a`, and its floating-point or complex dtype.
     Raises: ShapeError for matrices that are not square, DtypeError for other dtypes than float32, float64, complex64
-    and complex128 (integers count as floats), ArgumentTypeError for lists and strings.
+    and complex128 (integers count as floats), ArgumentTypeError for strings.
 
     >>> cholesky(np.array([[4.0, 2.0], [2.0, 5.0]]))
     Array([[2., 1.],
            [0., 2.]], dtype=float32)
     """
-    return _cholesky(a, bool(lower))
+    return _cholesky(of_sequence(a), bool(lower))
 
 
 def cho_factor(
@@ -162,12 +167,12 @@ def cho_factor(
 
     The factor has the shape of `a`, and its floating-point or complex dtype.
     Raises: ShapeError for matrices that are not square, DtypeError for other dtypes than float32, float64, complex64
-    and complex128 (integers count as floats), ArgumentTypeError for lists and strings.
+    and complex128 (integers count as floats), ArgumentTypeError for strings.
 
     >>> cho_factor(np.array([[4.0]]))[0]
     Array([[2.]], dtype=float32)
     """
-    return _cholesky(a, bool(lower)), lower
+    return _cholesky(of_sequence(a), bool(lower)), lower
 
 
 @numpy_function(static="lower")
@@ -218,12 +223,12 @@ def lu_factor(
     Factors have the shape of `a`, and its floating-point or complex dtype; pivots are int32[..., k] for the smaller k
     of m and n.
     Raises: ShapeError for fewer than two axes, DtypeError for other dtypes than float32, float64, complex64 and
-    complex128 (integers count as floats), ArgumentTypeError for lists and strings.
+    complex128 (integers count as floats), ArgumentTypeError for strings.
 
     >>> lu_factor(np.array([[0.0, 1.0], [2.0, 3.0]]))[1]
     Array([1, 1], dtype=int32)
     """
-    factors, pivots = _lu_factor(a)
+    factors, pivots = _lu_factor(of_sequence(a))
     return factors, pivots
 
 
@@ -282,13 +287,13 @@ def lu(
     P has shape [..., m, m], L [..., m, k] and U [..., k, n] for the smaller k of m and n; all have the floating-point
     or complex dtype of `a`.
     Raises: ShapeError for fewer than two axes, DtypeError for other dtypes than float32, float64, complex64 and
-    complex128 (integers count as floats), ArgumentTypeError for lists and strings.
+    complex128 (integers count as floats), ArgumentTypeError for strings.
 
     >>> lu(np.array([[0.0, 1.0], [2.0, 3.0]]))[0]
     Array([[0., 1.],
            [1., 0.]], dtype=float32)
     """
-    return tuple(_lu(a, bool(permute_l)))
+    return tuple(_lu(of_sequence(a), bool(permute_l)))
 
 
 _ASSUMED = {
@@ -362,7 +367,7 @@ def qr(
         raise ArgumentValueError(
             "scipy.linalg.qr: mode is 'full', 'r' or 'economic'.", got=f"mode: {mode!r}"
         )
-    return tuple(_qr(a, mode, bool(pivoting)))
+    return tuple(_qr(of_sequence(a), mode, bool(pivoting)))
 
 
 @numpy_function(static=("mode", "pivoting", "conjugate"))
@@ -404,6 +409,7 @@ def qr_multiply(
         raise ArgumentValueError(
             "scipy.linalg.qr_multiply: mode is 'left' or 'right'.", got=f"mode: {mode!r}"
         )
+    a, c = of_sequence(a), of_sequence(c)
     return tuple(_qr_multiply(a, c, mode, bool(pivoting), bool(conjugate)))
 
 
@@ -419,12 +425,12 @@ def svd(
 
     U and Vᴴ have the floating-point or complex dtype of `a`, s the dtype of its parts.
     Raises: ShapeError for fewer than two axes, DtypeError for other dtypes than float32, float64, complex64 and
-    complex128 (integers count as floats), ArgumentTypeError for lists and strings.
+    complex128 (integers count as floats), ArgumentTypeError for strings.
 
     >>> svd(np.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
     Array([4., 3.], dtype=float32)
     """
-    result = numpy_linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
+    result = numpy_linalg.svd(of_sequence(a), full_matrices=full_matrices, compute_uv=compute_uv)
     return tuple(result) if compute_uv else result
 
 
@@ -479,6 +485,7 @@ def eigh(
         )
     if type not in (1, 2, 3):
         raise ArgumentValueError("scipy.linalg.eigh: type is 1, 2 or 3.", got=f"type: {type!r}")
+    a, b = of_sequence(a), of_sequence(b)
     if b is None:
         w, v = numpy_linalg.eigh(a, UPLO="L" if lower else "U", symmetrize_input=False)
     else:

@@ -38,6 +38,7 @@ from pellucid._machine.transforms.jvp import jvp
 from pellucid._machine.transforms.vmap import vmap
 from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.creation import of_sequence
 from pellucid.numpy.linalg.arguments import inexact, matrices, square_matrices
 
 # The exponential ----------------------------------------------------------------------------------
@@ -118,7 +119,7 @@ def expm_frechet(
     There is one `method`, the derivative of `expm`. Raises: ArgumentValueError for an unknown one.
 
     Both have the shape [n, n] of `A` and `E`, and the dtype to which they promote. ShapeError for matrices that are not
-    square or not of one shape, DtypeError for float16 and bfloat16, ArgumentTypeError for lists and strings.
+    square or not of one shape, DtypeError for float16 and bfloat16, ArgumentTypeError for strings.
 
     >>> expm_frechet(np.zeros((1, 1)), np.ones((1, 1)))[1]
     Array([[1.]], dtype=float32)
@@ -128,7 +129,7 @@ def expm_frechet(
             "scipy.linalg.expm_frechet: method is 'SPS' or 'blockEnlarge'.",
             got=f"method: {method!r}",
         )
-    A, E = inexact("scipy.linalg.expm_frechet", A, E)
+    A, E = inexact("scipy.linalg.expm_frechet", of_sequence(A), of_sequence(E))
     value, derivative = jvp(expm, (A,), (E,))
     return (value, derivative) if compute_expm else derivative
 
@@ -203,13 +204,13 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
 
     Results have the shape of `T`, and a complex dtype.
     Raises: ShapeError for matrices that are not square or not of one shape, DtypeError for PRNG keys, ArgumentTypeError
-    for lists and strings.
+    for strings.
     Source: Golub and Van Loan, Matrix Computations, 7.4: one Givens rotation for each subdiagonal element.
 
     >>> rsf2csf(np.array([[0.0, -1.0], [1.0, 0.0]]), np.eye(2))[0].imag.diagonal().round(3) ** 2
     Array([1., 1.], dtype=float32)
     """
-    form, vectors = _rsf2csf(T, Z)
+    form, vectors = _rsf2csf(of_sequence(T), of_sequence(Z))
     return form, vectors
 
 
@@ -474,7 +475,7 @@ def polar(
             "scipy.linalg.polar: side is 'left' or 'right', method 'qdwh' or 'svd'.",
             got=f"side: {side!r}, method: {method!r}",
         )
-    [a] = inexact("scipy.linalg.polar", a)
+    [a] = inexact("scipy.linalg.polar", of_sequence(a))
     unitary, positive = _polar(matrices("scipy.linalg.polar", a), side, method, eps, max_iterations)
     return unitary, positive
 

@@ -279,7 +279,7 @@ def expi(x: Term) -> Term:
     return expi_of(x)
 
 
-@real_function
+@real_function(takes_sequences=True)
 def expn(n: Term, x: Term) -> Term:
     """Generalized exponential integral Eₙ: the integral of exp(-xt) / tⁿ from 1 to ∞, for whole `n` of at least 0.
 
@@ -287,7 +287,7 @@ def expn(n: Term, x: Term) -> Term:
 
     The result has the shape to which the arguments broadcast, and the floating-point dtype to which they promote.
     Raises: DtypeError for complex numbers and PRNG keys, ShapeError for shapes that do not fit, ArgumentTypeError for
-    lists and strings.
+    strings.
 
     >>> print(f"{float(expn(2, 1.0)):.5f}")
     0.14850
@@ -326,12 +326,12 @@ def fresnel(x: Term) -> tuple[Term, Term]:
     return fresnel_s_of(x), fresnel_c_of(x)
 
 
-@real_function
+@real_function(takes_sequences=True)
 def spence(x: Term) -> Term:
     """Spence's function, the dilogarithm Li₂(1 - `x`): the integral of log(t) / (1 - t) from 1 to `x`; NaN below 0.
 
     The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
-    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for strings.
     Source: DLMF 25.12.
 
     >>> spence(jnp.array([0.0, 1.0]))

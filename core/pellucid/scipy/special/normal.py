@@ -209,12 +209,12 @@ def dawsn(x: Term) -> Term:
     return dawsn_of(x)
 
 
-@real_function
+@real_function(takes_sequences=True)
 def ndtr(x: Term) -> Term:
     """Distribution function of the normal distribution: the probability of a number of at most `x`.
 
     The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype.
-    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
+    Raises: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for strings.
     Source: DLMF 7.20(iii).
 
     >>> ndtr(jnp.array([-1.0, 0.0]))
@@ -223,7 +223,7 @@ def ndtr(x: Term) -> Term:
     return ndtr_of(x)
 
 
-@real_function
+@real_function(takes_sequences=True)
 def _log_ndtr(x: Term) -> Term:
     return log_ndtr_of(x)
 
@@ -235,7 +235,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     Raises: ArgumentValueError for a negative `series_order`, as the reference does.
 
     The result has the shape of `x`, and its dtype if that is floating-point, else the default floating dtype. Raises,
-    too: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for lists and strings.
+    too: DtypeError for complex numbers and PRNG keys, ArgumentTypeError for strings.
     Source: DLMF 7.20(iii).
 
     >>> log_ndtr(jnp.array([-20.0, 0.0]))

@@ -19,6 +19,7 @@ from pellucid._machine.primitives.transcendental import no_derivative
 from pellucid._machine.tracing import operand_lines, type_of
 from pellucid._machine.transforms.jvp import jvp
 from pellucid.numpy.compiled import numpy_function
+from pellucid.numpy.creation import of_sequence
 from pellucid.numpy.partials import Formula, evaluated
 from pellucid.numpy.promotion import broadcast_arrays, check_promotion, promote_dtypes_inexact
 
@@ -48,14 +49,19 @@ def promoted_reals(name: str, *operands: Any) -> list[Any]:
     ]
 
 
-def real_function(formula: Formula | None = None, *, complex: Formula | None = None) -> Any:
+def real_function(
+    formula: Formula | None = None,
+    *,
+    complex: Formula | None = None,
+    takes_sequences: bool = False,
+) -> Any:
     """A function of real arrays, from its formula in terms; integers count as floats, all arguments are broadcast.
 
     float16 and bfloat16 are computed in float32. The result is weakly typed if all arguments are. `complex` is the
-    function of complex arrays, if there is one.
+    function of complex arrays, if there is one. Lists and tuples count as arrays where it `takes_sequences`.
     """
     if formula is None:
-        return functools.partial(real_function, complex=complex)
+        return functools.partial(real_function, complex=complex, takes_sequences=takes_sequences)
     signature = inspect.signature(formula)
     name = formula.__name__.strip("_")
 
@@ -68,7 +74,8 @@ def real_function(formula: Formula | None = None, *, complex: Formula | None = N
                 return complex(
                     *[conversion.converted(x, type_of(x).dtype, False) for x in operands]
                 )
-        return evaluated(formula, promoted_reals(name, *bound.args))
+        values = map(of_sequence, bound.args) if takes_sequences else bound.args
+        return evaluated(formula, promoted_reals(name, *values))
 
     function.__signature__ = _for_arrays(signature)  # type: ignore[attr-defined]
     return numpy_function(function)
