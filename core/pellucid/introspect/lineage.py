@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pellucid._machine.ir import Equation, Jaxpr
@@ -54,6 +55,17 @@ def origins_of(equation: Equation, base: frozenset[int] = frozenset()) -> list[E
         elif origin.lineage is not None:
             waiting += origin.lineage.origins
     return list(origins.values())
+
+
+def ancestors_of(equation: Equation) -> Iterator[Equation]:
+    """All equations that `equation` was made from, any number of steps away, the next ones first."""
+    waiting, seen = [equation], {equation.id}
+    for each in waiting:  # grows meanwhile
+        for origin in each.lineage.origins if each.lineage is not None else ():
+            if origin.id not in seen:
+                seen.add(origin.id)
+                waiting.append(origin)
+                yield origin
 
 
 def equations_by_id(jaxpr: Jaxpr) -> dict[int, Equation]:

@@ -15,6 +15,7 @@ from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug.debug_session import BUDGET, DebugSession
 from pellucid_kernel.debug.differences import FirstDifference
 from pellucid_kernel.debug.equation_stacks import columns_of_lines
+from pellucid_kernel.debug.gaps import ADVICE, decomposition_behind
 from pellucid_kernel.debug.schema import FindingRecord
 from pellucid_kernel.debug.stopping_places import check_condition, check_function, displayed
 from pellucid_kernel.debug.unselected import CURE, cured_by_masks
@@ -77,12 +78,14 @@ class Finding:
         first = tuple(map(int, self.elements[0])) if n and self.elements.shape[1] else ()
         where = f", first at index {first}" if first else ""
         direction = " of the backward pass" if self.is_backward else ""
+        behind = decomposition_behind(self.equation)
         rows = [
             f"`{self.primitive}`{direction}: {n} of {total} elements{where}",
             *(f"  in iteration {i}" for i in self.iterations),
             *(f"  in {lane}" for lane in self.lanes),
             *(f"  operand {i}: {range_text(x)}" for i, x in enumerate(self.operands)),
             *([f"  the derivative that isn't finite {CURE}"] if self.is_cured else []),
+            *([f"  a quotient of the derivative of `{behind}`; {ADVICE}"] if behind else []),
             str(self.session),
         ]
         return "\n".join(rows)

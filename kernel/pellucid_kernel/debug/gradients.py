@@ -19,6 +19,7 @@ from pellucid_kernel.debug.debug_session import DebugSession
 from pellucid_kernel.debug.differences import finite
 from pellucid_kernel.debug.equation_stacks import user_line_columns
 from pellucid_kernel.debug.finders import Finding, find, isinf, isnan, range_text
+from pellucid_kernel.debug.gaps import notes_on_gaps
 from pellucid_kernel.debug.schema import CotangentColumns, GradientColumns, GradientRecord
 from pellucid_kernel.debug.stopping_places import check_function, displayed
 from pellucid_kernel.debug.unselected import CURE, cured_by_masks
@@ -65,8 +66,11 @@ class Explanation:
         finding: Finding | None,
         cured: list[bool],
         find_first: Callable[[], Finding | None] | None = None,
+        notes: Sequence[str] = (),
     ) -> None:
         self._find_first = find_first
+        self.notes = [*notes]
+        """Decompositions of matrices whose derivative divides by differences of equal, or nearly equal, values."""
         self.cotangents = cotangents
         """In the order of the backward pass, an entry for each line that it comes to."""
         self.gradients = gradients
@@ -88,7 +92,7 @@ class Explanation:
         rows = [f"{'norm':>10}  {'':<8}  line of the forward pass"]
         rows += [f"{c.norm:10.3g}  {c.fault:<8}  {c.line}" for c in self.cotangents]
         rows += [f"{g.norm:10.3g}  {g.fault:<8}  gradient of {g.name}" for g in self.gradients]
-        rows += [*self._origins, *self._cures()]
+        rows += [*self._origins, *self._cures(), *self.notes]
         if self.finding is not None:
             rows.append(f"within it: {self.finding}")
         return "\n".join(rows)
@@ -125,7 +129,11 @@ class Explanation:
             ),
             operands=self._operands,
             within="\n".join(
-                [*self._cures(), *([] if self.finding is None else [str(self.finding)])]
+                [
+                    *self._cures(),
+                    *self.notes,
+                    *([] if self.finding is None else [str(self.finding)]),
+                ]
             ),
         )
 
@@ -152,7 +160,8 @@ def explain_grad(
     """A function that explains `grad(function, argnums)` of a call: norms by line, and where NaN, infinity or zero begins.
 
     The gradient runs compiled, as one program that gives all its values. `function` gives a floating-point scalar. Where NaN
-    or infinity comes of what the function computes and doesn't select, the explanation says so.
+    or infinity comes of what the function computes and doesn't select, the explanation says so; and where the derivative of a
+    decomposition divides by differences of values that are equal up to rounding.
 
     Raises: EffectsError for a function that calls Python for values; ArgumentTypeError as `grad` does.
 
@@ -199,6 +208,7 @@ def explain_grad(
             finding,
             cured,
             find_first if conditions else None,
+            notes_on_gaps(run),
         )
 
     return explained
