@@ -7,6 +7,7 @@ distinct fusions is what the time to compile depends on most, and no other proce
 from __future__ import annotations
 
 import functools
+import itertools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -28,11 +29,28 @@ def measurements(jax: Any) -> dict[str, Any]:
         weights, loss = model(jax)
         step = functools.partial(_descent, jax, loss)
         kinds[f", {name}"] = step, jax.tree.map(jax.numpy.asarray, weights), batch
-    return {
+    return _of_many_keys(jax) | {
         f"{what}{kind}": measure
         for kind, step in kinds.items()
         for what, measure in _measurements(jax, *step).items()
     }
+
+
+def _of_many_keys(jax: Any) -> dict[str, Any]:
+    """Seconds to trace and compile what sorts by 100 keys."""
+    jnp = jax.numpy
+    functions = {
+        "unique of 100 columns": lambda n: lambda x: jnp.unique(x, axis=0, size=8 + n),
+        "lexsort by 100 keys": lambda n: lambda x: jnp.lexsort(x.T) + n,
+    }
+    rows, counter = jnp.zeros((500, 100)), itertools.count()
+
+    def compiled(make: Callable[[int], Any]) -> float:
+        start = time.perf_counter()
+        jax.jit(make(next(counter))).lower(rows).compile()
+        return time.perf_counter() - start
+
+    return {name: functools.partial(compiled, make) for name, make in functions.items()}
 
 
 def _descent(jax: Any, loss: Any, *, learning_rate: float) -> Any:
@@ -91,6 +109,8 @@ TARGETS = {
     **{f"temporary memory, {name}": Target(1.0, "MiB") for name in ("ResNet", "U-Net")},
     **{f"distinct fusions{kind}": Target(1.0, "") for kind in KINDS},
     **{f"CPU of it{kind}": Target(1.0, "s") for kind in KINDS},
+    "unique of 100 columns": Target(0.3, "s"),
+    "lexsort by 100 keys": Target(0.6, "s"),
 }
 
 if __name__ == "__main__":

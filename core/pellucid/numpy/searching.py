@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from pellucid._machine.higher_order.loops import fori_loop, scan
 from pellucid._machine.primitives import creation, logical, sorting
 from pellucid._machine.primitives.conversion import size_scalar
 from pellucid._machine.primitives.movement import canonical_axis
-from pellucid._machine.tracing import bind1, type_of
+from pellucid._machine.tracing import Tracer, bind1, type_of
 from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
@@ -202,6 +203,8 @@ def lexsort(keys: Array | Sequence[ArrayLike], axis: int = -1) -> Array:
     >>> lexsort((jnp.array([2, 1, 1]), jnp.array([0, 1, 0])))
     Array([2, 0, 1], dtype=int32)
     """
+    if isinstance(keys, (Array, Tracer, np.ndarray)) and keys.ndim > 1:
+        return lexsort_rows(keys, canonical_axis(axis, keys.ndim - 1))
     listed = list(keys)
     if not listed:
         raise ArgumentTypeError("jnp.lexsort needs at least one key.")
@@ -218,20 +221,34 @@ def lexsort(keys: Array | Sequence[ArrayLike], axis: int = -1) -> Array:
 
 
 @numpy_function(static="axis")
+def lexsort_rows(keys: Any, axis: int) -> Any:
+    """`lexsort` of the keys in an array [number, ...], along `axis` of each."""
+    n_keys, *shape = type_of(keys).shape
+    if not n_keys:
+        raise ArgumentTypeError("jnp.lexsort needs at least one key.")
+    if n_keys <= _MOST_KEYS:
+        return _lexsort.python([keys[i] for i in range(n_keys)], axis)
+    positions = creation.broadcasted_iota(dtypes.default_int_dtype(), shape, axis)
+    return _sorted_by_each(positions, keys, axis)
+
+
+@numpy_function(static="axis")
 def _lexsort(keys: list[Any], axis: int) -> Any:
     positions = creation.broadcasted_iota(dtypes.default_int_dtype(), type_of(keys[0]).shape, axis)
-    if len(keys) > _MOST_KEYS and len({type_of(key).dtype for key in keys}) == 1:
-        return _sorted_by_each(keys, positions, axis)
-    operands = (*reversed(keys), positions)
-    return sorting.sort(operands, dimension=axis, num_keys=len(keys))[-1]
+    if len(keys) <= _MOST_KEYS:
+        operands = (*reversed(keys), positions)
+        return sorting.sort(operands, dimension=axis, num_keys=len(keys))[-1]
+    for _, of_one_dtype in itertools.groupby(keys, lambda key: type_of(key).dtype):
+        positions = _sorted_by_each(positions, stack([*of_one_dtype]), axis)
+    return positions
 
 
 _MOST_KEYS = 8
 """Keys of one sort: one of 100 operands takes seconds to compile, and moves them all."""
 
 
-def _sorted_by_each(keys: list[Any], positions: Any, axis: int) -> Any:
-    """`positions`, sorted by one key after the other, the last of which counts most: equals keep their order."""
+def _sorted_by_each(positions: Any, keys: Any, axis: int) -> Any:
+    """`positions`, sorted by one of `keys` after the other, the last of which counts most: equals keep their order."""
 
     def sorted_by(order: Any, key: Any) -> tuple[Any, None]:
         operands = take_along_axis(key, order, axis), order
@@ -239,7 +256,7 @@ def _sorted_by_each(keys: list[Any], positions: Any, axis: int) -> Any:
 
     # The first one sorts by itself: the positions are laid out as the keys from then on.
     first, _ = sorted_by(positions, keys[0])
-    return scan(sorted_by, first, stack(keys[1:]))[0]
+    return scan(sorted_by, first, keys[1:])[0]
 
 
 def sort_complex(a: ArrayLike) -> Array:

@@ -33,11 +33,11 @@ from .creation import arange, asarray, full, zeros
 from .cumulative import cumsum
 from .elementwise import clip, minimum
 from .joining import concatenate
-from .manipulation import expand_dims, moveaxis, ravel, reshape, where
+from .manipulation import expand_dims, flip, moveaxis, ravel, reshape, where
 from .number_kinds import isnan
 from .promotion import aval_of, known_int, promote_dtypes
 from .reductions import any, sum
-from .searching import lexsort, searchsorted
+from .searching import lexsort_rows, searchsorted
 from .sorting import argsort, sized_nonzero
 
 _SEARCHES = ("auto", "compare_all", "binary_search", "sort")
@@ -72,8 +72,8 @@ def _runs(rows: Array, equal_nan: bool) -> tuple[Any, Any]:
     n, width = type_of(rows).shape
     if not width:
         return arange(n), arange(n) == 0
-    columns = [rows[:, i] for i in range(width)]
-    order = argsort(columns[0]) if width == 1 else lexsort(columns[::-1])
+    # The first column counts most, which is the last key.
+    order = argsort(rows[:, 0]) if width == 1 else lexsort_rows.python(flip(rows.T, 0), 0)
     ordered = rows[order]
     differs = ordered[1:] != ordered[:-1]
     if equal_nan and dtypes.is_inexact(type_of(rows).dtype):
