@@ -28,6 +28,7 @@ VIEWS = [
     "sharding_4d",
     "sharded_function",
     "sharded_calls",
+    "sharded_unevenly",
     "sharded_function_4096",
 ]
 STAGES = ["lens", "ladder", "diff"]
@@ -331,6 +332,19 @@ def test_an_exchange_leads_to_the_call_that_needs_it(show: Show) -> None:
     page.get_by_role("tab", name="Values").click()
     rows.filter(has_text="P('model', 'data')").first.click()
     expect(page.locator(".pl-value-detail")).to_contain_text("P('model', 'data')")
+
+
+def test_a_constraint_that_cannot_be_met_evenly_is_an_amber_row(show: Show) -> None:
+    page = show("sharded_unevenly")
+    expect(page.locator("header").first).to_contain_text("1 uneven constraint")
+    [row] = page.locator(".pl-line-amber").filter(has_text="pad 17 to 24").all()
+    expect(row).to_contain_text("68 KiB instead of 12 KiB")
+    row.hover()
+    status = page.locator(".pl-sharded-left > .pl-array-status")
+    expect(status).to_contain_text("pad 17 to 24")
+    row.click()
+    expect_selected(page, "sharding_constraint")
+    page.screenshot(path=OUTPUT / "sharded_unevenly.png")
 
 
 def test_a_function_says_why_its_values_lie_so_and_what_is_moved(show: Show) -> None:

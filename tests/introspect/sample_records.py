@@ -58,6 +58,7 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "sharding_4096": shardings.large,
     "sharded_function": shardings.function,
     "sharded_calls": shardings.calls,
+    "sharded_unevenly": shardings.uneven_constraint,
     "sharded_function_4096": shardings.function_4096,
     "sharded_function_10k": shardings.function_10k,
     "lens": stages.lens,

@@ -164,6 +164,16 @@ def function():
 LINE = pl.sharding.AbstractMesh((8,), ("line",))
 
 
+def uneven_constraint():
+    """A constraint that asks for 8 parts of 17 rows."""
+
+    def scaled(x):
+        rows = pl.lax.with_sharding_constraint(jnp.tanh(x), pl.NamedSharding(LINE, pl.P("line")))
+        return rows * 2
+
+    return analysis.sharding(scaled, placed(LINE, (17, 1024)))
+
+
 @pl.jit
 def block(x, w):
     h = jnp.tanh(x @ w)

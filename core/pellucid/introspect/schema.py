@@ -810,6 +810,23 @@ class CollectiveRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnevenCutRecord(Record):
+    """A constraint that asks for more parts along a dimension than it can be cut into evenly."""
+
+    equation: int
+    """Index of the constraint."""
+    site: int
+    device_bytes: int
+    """Bytes of a part on each device if the dimension were padded to `padded`."""
+    whole_bytes: int
+    """Bytes that each device holds where the value is a result, which isn't cut then."""
+    padded: int
+    """The next size that can be cut evenly."""
+    note: str
+    """In words, with what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionShardingRecord(ViewRecord):
     """Layout of every intermediate of a function, why it is so, and what it costs to move."""
 
@@ -837,6 +854,8 @@ class FunctionShardingRecord(ViewRecord):
     """Source of `collectives` and `device_peak_bytes`: the compiled program, or an estimate."""
     not_compiled: str
     """Why there is only an estimate; empty where the program was compiled."""
+    uneven: list[UnevenCutRecord]
+    """Constraints that can't be met evenly."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["function_sharding"] = "function_sharding"
 

@@ -682,6 +682,21 @@ export interface CollectiveRecord {
   readonly note: string;
 }
 
+/** A constraint that asks for more parts along a dimension than it can be cut into evenly. */
+export interface UnevenCutRecord {
+  /** Index of the constraint. */
+  readonly equation: number;
+  readonly site: number;
+  /** Bytes of a part on each device if the dimension were padded to `padded`. */
+  readonly device_bytes: number;
+  /** Bytes that each device holds where the value is a result, which isn't cut then. */
+  readonly whole_bytes: number;
+  /** The next size that can be cut evenly. */
+  readonly padded: number;
+  /** In words, with what to do. */
+  readonly note: string;
+}
+
 /** Layout of every intermediate of a function, why it is so, and what it costs to move. */
 export interface FunctionShardingRecord {
   readonly name: string;
@@ -708,6 +723,8 @@ export interface FunctionShardingRecord {
   readonly basis: "estimate" | "compiler" | "measured";
   /** Why there is only an estimate; empty where the program was compiled. */
   readonly not_compiled: string;
+  /** Constraints that can't be met evenly. */
+  readonly uneven: readonly UnevenCutRecord[];
   readonly schema_version: number;
   readonly kind: "function_sharding";
 }

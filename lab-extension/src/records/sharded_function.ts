@@ -5,6 +5,7 @@ import type {
   FunctionShardingRecord,
   OriginRecord,
   SpecRecord,
+  UnevenCutRecord,
 } from '../generated/introspect';
 import { RecordError, integers, starts } from './columns';
 import { Program } from './program';
@@ -58,6 +59,7 @@ export class ShardedFunction {
   readonly meshes: readonly Mesh[];
   readonly sites: readonly Site[];
   readonly collectives: readonly CollectiveRecord[];
+  readonly uneven: readonly UnevenCutRecord[];
   private readonly specs: Int32Array;
   private readonly whyStarts: Uint32Array;
   private readonly siteOfNumber: Int32Array;
@@ -72,6 +74,8 @@ export class ShardedFunction {
       throw new RecordError('the record has no mesh');
     }
     this.collectives = record.collectives;
+    // Records of the first versions have no uneven cuts.
+    this.uneven = record.uneven ?? [];
     this.sites = this.readSites();
     const last = this.sites[this.sites.length - 1];
     const count = last === undefined ? 0 : last.first + last.valueCount;
@@ -224,6 +228,11 @@ export class ShardedFunction {
 
   collectivesOf(site: number, equation: number): readonly CollectiveRecord[] {
     return this.at.get(`${site}:${equation}`) ?? [];
+  }
+
+  /** What a constraint at a site can't have. */
+  unevenOf(site: number, equation: number): readonly UnevenCutRecord[] {
+    return this.uneven.filter(each => each.site === site && each.equation === equation);
   }
 
   /** The exchanges of an equation with those of all that it runs. */

@@ -1,6 +1,6 @@
 /** A function's values with their layouts as rows of a table, and the exchanges that its equations cause. */
 
-import type { CollectiveRecord, SpecRecord } from '../generated/introspect';
+import type { CollectiveRecord, SpecRecord, UnevenCutRecord } from '../generated/introspect';
 import type { LineSource, Token } from './lines';
 import { append, sentBytes, type ShardedFunction, type Site } from './sharded_function';
 import type { Mesh } from './tiles';
@@ -26,9 +26,11 @@ export interface RowWords {
 
 interface Row {
   readonly site: number;
-  /** -1 on rows of exchanges and on those that begin a site. */
+  /** -1 on rows of exchanges and of uneven cuts, and on those that begin a site. */
   readonly number: number;
   readonly exchange: CollectiveRecord | null;
+  /** What a constraint can't have; null on other rows. */
+  readonly uneven: UnevenCutRecord | null;
   /** The equation that the row belongs to; -1 for inputs. */
   readonly maker: number;
   readonly depth: number;
@@ -81,6 +83,10 @@ export class ShardingLines implements LineSource {
     return this.rows[line]!.exchange;
   }
 
+  unevenAt(line: number): UnevenCutRecord | null {
+    return this.rows[line]!.uneven;
+  }
+
   lineOf(number: number): number {
     return this.lineOfNumber.get(number) ?? -1;
   }
@@ -110,13 +116,16 @@ export class ShardingLines implements LineSource {
   linesOf = (equation: number): readonly number[] => this.linesOfEquation.get(equation) ?? [];
 
   tokens = (line: number): Token[] => {
-    const { site, number, exchange, maker, depth, foldEnd } = this.rows[line]!;
+    const { site, number, exchange, uneven, maker, depth, foldEnd } = this.rows[line]!;
     const { sharded } = this;
     const { program } = sharded;
     const indent = ' '.repeat(this.isFiltered ? 0 : depth);
     if (exchange !== null) {
       const text = this.words.exchange(exchange);
       return [{ text: indent + text, kind: 'plain', column: 'all', title: text }];
+    }
+    if (uneven !== null) {
+      return [{ text: indent + uneven.note, kind: 'plain', column: 'all', title: uneven.note }];
     }
     if (foldEnd > 0) {
       return [{ text: indent + this.siteText(site), kind: 'note', column: 'all' }];
@@ -197,6 +206,9 @@ export class ShardingLines implements LineSource {
     inputs.forEach(value => addValue(value, -1));
     for (let equation = first; equation < end; equation++) {
       program.resultsOf(equation).forEach(value => addValue(value, equation));
+      for (const uneven of sharded.unevenOf(site.index, equation)) {
+        this.add(site.index, -1, null, equation, depth + 1, uneven);
+      }
       for (const exchange of sharded.collectivesOf(site.index, equation)) {
         this.add(site.index, -1, exchange, equation, depth + 1);
       }
@@ -218,8 +230,9 @@ export class ShardingLines implements LineSource {
     exchange: CollectiveRecord | null,
     maker: number,
     depth: number,
+    uneven: UnevenCutRecord | null = null,
   ): Row {
-    const row = { site, number, exchange, maker, depth, foldEnd: 0 };
+    const row = { site, number, exchange, uneven, maker, depth, foldEnd: 0 };
     if (this.isFiltered && !this.passes(row)) {
       return row;
     }
@@ -233,8 +246,18 @@ export class ShardingLines implements LineSource {
     return row;
   }
 
-  private passes({ number, exchange, maker }: Row): boolean {
+  private passes({ number, exchange, uneven, maker }: Row): boolean {
     const { kind, leastBytes, axis, text } = this.filter;
+    if (uneven !== null) {
+      // It has no axes and moves nothing: it stands where all rows do.
+      const words = `${this.place(maker)} ${uneven.note}`.toLowerCase();
+      return (
+        kind === 'all' &&
+        axis === '' &&
+        uneven.whole_bytes >= leastBytes &&
+        words.includes(text.toLowerCase())
+      );
+    }
     const { sharded } = this;
     const { program } = sharded;
     const axes = exchange?.axes ?? sharded.specOf(number)?.dim_axes.flat() ?? [];

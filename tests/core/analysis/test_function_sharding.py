@@ -552,3 +552,35 @@ def test_arguments_of_what_is_no_function_are_refused():
     for value in (placed(MESH, "data"), MESH):
         with pytest.raises(ArgumentTypeError, match="is no function"):
             analysis.sharding(value, 3)
+
+
+def test_a_constraint_that_cannot_be_met_evenly_says_what_to_do(devices):
+    def scaled(x):
+        constrained = pl.lax.with_sharding_constraint(
+            jnp.tanh(x), placed(devices, ("data", "model"), None)
+        )
+        return constrained * 2
+
+    record = analysis.sharding(scaled, np.ones((17, 1024), np.float32))
+    [cut] = record.uneven
+    primitives = record.program.equations.primitive
+    assert record.program.strings[primitives[cut.equation]] == "sharding_constraint"
+    assert (cut.site, cut.padded, cut.device_bytes, cut.whole_bytes) == (0, 24, 3 * 4096, 17 * 4096)
+    assert cut.note == (
+        "pad 17 to 24 along dimension 0: 8 parts aren't even, so as a result it is whole on each device, "
+        "68 KiB instead of 12 KiB"
+    )
+    text = str(pl.viz.sharding(scaled)(np.ones((17, 1024), np.float32)))
+    assert "!  pad 17 to 24 along dimension 0" in text
+    # What it says is so: the result is whole on each device.
+    assert pl.jit(scaled)(np.ones((17, 1024))).sharding.is_fully_replicated
+    assert analysis.sharding(scaled, np.ones((24, 1024), np.float32)).uneven == []
+
+
+def test_an_uneven_constraint_is_found_within_programs(devices):
+    both = placed(devices, "data", "model")
+    inner = pl.jit(lambda x: pl.lax.with_sharding_constraint(x, both) + 1)
+    record = analysis.sharding(lambda x: inner(x) + inner(2 * x), np.ones((4, 6), np.float32))
+    assert len(record.uneven) == len({cut.site for cut in record.uneven}) == 2
+    assert {cut.note[:29] for cut in record.uneven} == {"pad 6 to 8 along dimension 1:"}
+    assert {cut.device_bytes for cut in record.uneven} == {2 * 2 * 4}

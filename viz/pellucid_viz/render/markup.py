@@ -43,6 +43,7 @@ from pellucid_viz.render.sharded import (
     mesh_text,
     site_rows,
     summary,
+    uneven_row,
     where_text,
 )
 from pellucid_viz.render.text import (
@@ -195,6 +196,9 @@ def _function_sharding(record: FunctionShardingRecord) -> str:
         ["exchange", "groups", "each device sends", "why", "where"],
         *_counted_rows([collective_row(record, each) for each in exchanges], exchanges),
     )
+    if record.uneven:
+        cuts = [uneven_row(record, each) for each in record.uneven]
+        moved += table(["a constraint that can't be met", "where"], cuts, [True] * len(cuts))
     title = f"<b>{html.escape(record.name)}</b> {html.escape(where_text(record))}"
     differs = "".join(f"<li>{html.escape(each)}</li>" for each in record.differences)
     noted = f"<p>Differs from Shardy's plan:</p><ul>{differs}</ul>" if differs else ""

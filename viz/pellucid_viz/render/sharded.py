@@ -14,6 +14,7 @@ from pellucid.introspect.schema import (
     MeshRecord,
     ProgramRecord,
     SpecRecord,
+    UnevenCutRecord,
 )
 from pellucid.introspect.values import bytes_text
 
@@ -36,7 +37,7 @@ class ValueRow(NamedTuple):
     made_by: str
     origins: str
     is_moved: bool
-    """Whether the equation that gives it reshards something."""
+    """Whether the equation that gives it reshards something, or asks for uneven parts."""
 
 
 def mesh_text(mesh: MeshRecord) -> str:
@@ -126,6 +127,11 @@ def collective_row(record: FunctionShardingRecord, each: CollectiveRecord) -> li
     ]
 
 
+def uneven_row(record: FunctionShardingRecord, each: UnevenCutRecord) -> list[str]:
+    """What a constraint can't have, and its place."""
+    return [each.note, place_text(record.program, each.equation)]
+
+
 class SiteRows(NamedTuple):
     """The values of a program at one of the places where it runs."""
 
@@ -139,6 +145,7 @@ def site_rows(record: FunctionShardingRecord) -> Iterator[SiteRows]:
     program, sites = record.program, record.sites
     equations, origins = program.equations, _origins(record)
     moved = {(each.site, each.equation) for each in record.collectives if is_costly(each)}
+    moved |= {(each.site, each.equation) for each in record.uneven}
     starts, number = _starts(equations.result_counts), 0
     for place, index in enumerate(sites.body):
         body, rows = program.bodies[index], []

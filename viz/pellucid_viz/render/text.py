@@ -39,6 +39,7 @@ from pellucid_viz.render.sharded import (
     mesh_text,
     site_rows,
     summary,
+    uneven_row,
     where_text,
 )
 
@@ -295,7 +296,7 @@ def processes_of(record: ShardingRecord, devices: list[int]) -> list[int]:
 
 
 def function_sharding_text(record: FunctionShardingRecord) -> str:
-    """The values of a function with their layouts, then the exchanges between devices; `!` marks resharding."""
+    """The values of a function with their layouts, then the exchanges between devices; `!` marks resharding and uneven cuts."""
     lines = [f"{record.name} {where_text(record)}", f"  {summary(record)}"]
     rows: list[list[str]] = []
     titles: dict[int, str] = {}
@@ -313,6 +314,10 @@ def function_sharding_text(record: FunctionShardingRecord) -> str:
     if exchanges:
         lines += ["exchanges between devices:", *_aligned(exchanges)]
         lines += more_rows(len(record.collectives), "exchange")
+    if record.uneven:
+        cuts = [["!", *uneven_row(record, each)] for each in record.uneven[:_MAX_ROWS]]
+        lines += ["constraints that can't be met:", *_aligned(cuts)]
+        lines += more_rows(len(record.uneven), "constraint")
     if record.differences:
         lines += ["differs from Shardy's plan:", *(f"    {each}" for each in record.differences)]
     return "\n".join(lines)

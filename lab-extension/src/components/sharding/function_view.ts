@@ -178,6 +178,9 @@ export class FunctionShardingView {
       if (exchange !== null) {
         return { className: isCostly(exchange) ? 'pl-line-amber' : 'pl-line-exchange', note: '⇄' };
       }
+      if (this.lines.unevenAt(line) !== null) {
+        return { className: 'pl-line-amber', note: '!' };
+      }
       const number = this.lines.numberAt(line);
       const axes = number < 0 ? [] : this.sharded.axesOf(number);
       return { hulls: axes.map(axis => axisColor(axis, isDark)) };
@@ -194,7 +197,7 @@ export class FunctionShardingView {
         ? [this.collectiveText(exchange), exchange.note].filter(Boolean).join(': ')
         : number >= 0
           ? this.valueSentence(number)
-          : HINT;
+          : ((line < 0 ? null : this.lines.unevenAt(line))?.note ?? HINT);
   }
 
   /** The site of what an open box shows. */
@@ -427,6 +430,16 @@ export class FunctionShardingView {
             'span',
             { class: 'pl-chip pl-tone-amber' },
             withTerms(`${costly.length} of them resharding`),
+          )
+        : null,
+      this.sharded.uneven.length > 0
+        ? el(
+            'span',
+            {
+              class: 'pl-chip pl-tone-amber',
+              title: this.sharded.uneven.map(each => each.note).join('\n'),
+            },
+            counted(this.sharded.uneven.length, 'uneven constraint'),
           )
         : null,
       this.peakPane === null
