@@ -340,6 +340,17 @@ def test_many_keys_are_sorted_one_after_the_other():
     assert program.count("sort[") == program.count("num_keys=1") == 2
     rows = rng.integers(0, 2, (40, 12)).astype(np.float32)
     np.testing.assert_array_equal(jnp.unique(rows, axis=0), np.unique(rows, axis=0))
+    alternating = [
+        key.astype(dtype) for key in rng.integers(0, 2, (6, 16)) for dtype in (np.int32, np.float32)
+    ]
+    np.testing.assert_array_equal(jnp.lexsort(alternating), np.lexsort(alternating))
+    np.testing.assert_array_equal(jnp.lexsort(keys[:3]), np.lexsort(keys[:3]))
+
+    def size(n_columns: int) -> int:
+        unique = lambda x: jnp.unique(x, axis=0, size=5, return_inverse=True)
+        return str(pl.make_jaxpr(unique)(np.ones((50, n_columns)))).count("\n")
+
+    assert size(500) == size(20)
 
 
 @pytest.mark.parametrize(
@@ -370,14 +381,3 @@ def test_a_sequence_is_an_array_where_it_is_in_the_reference(call):
     expected = pl.tree.leaves(call(np.array(x, np.float32)))
     for result, wanted in zip(pl.tree.leaves(call(x)), expected, strict=True):
         np.testing.assert_array_equal(result, wanted)
-    alternating = [
-        key.astype(dtype) for key in rng.integers(0, 2, (6, 16)) for dtype in (np.int32, np.float32)
-    ]
-    np.testing.assert_array_equal(jnp.lexsort(alternating), np.lexsort(alternating))
-    np.testing.assert_array_equal(jnp.lexsort(keys[:3]), np.lexsort(keys[:3]))
-
-    def size(n_columns: int) -> int:
-        unique = lambda x: jnp.unique(x, axis=0, size=5, return_inverse=True)
-        return str(pl.make_jaxpr(unique)(np.ones((50, n_columns)))).count("\n")
-
-    assert size(500) == size(20)
