@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 
 VIEWS = [
     "train_step", "lens", "ladder", "diff", "compiled", "sharding_4d", "sharded_calls", "what_if", "profile_8_devices", "recording",
-    "gradient", "divergence", "finding", "unequal_runs", "array_values_parts", "mesh",
+    "gradient", "divergence", "finding", "unequal_runs", "array_values_parts", "mesh", "grid_causal",
 ]  # fmt: skip
 
 STILL = {"gradient", "finding", "unequal_runs", "array_values_parts"}

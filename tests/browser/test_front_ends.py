@@ -90,7 +90,7 @@ def test_a_converted_notebook_without_scripts_has_tables_and_pictures(
 
 ALONE = [
     "train_step", "lens", "ladder", "diff", "compiled", "sharding_4d", "sharded_calls", "what_if", "profile_8_devices", "recording",
-    "gradient", "divergence", "finding", "unequal_runs", "array_values_parts",
+    "gradient", "divergence", "finding", "unequal_runs", "array_values_parts", "grid_causal",
 ]  # fmt: skip
 """A view of each kind."""
 WIDGET = """

@@ -47,6 +47,8 @@ FITTING = [
     "finding",
     "unequal_runs",
     "array_values",
+    "grid_causal",
+    "grid_race",
 ]
 WINDOWS = [(1600, 1000), (900, 700), (620, 700), (420, 700), (304, 520), (160, 120)]
 
@@ -513,3 +515,59 @@ def test_a_lens_lights_up_all_stages(show: Show) -> None:
     ]:
         linked = page.get_by_role("region", name=name).locator(".pl-linked")
         expect(linked.first).to_contain_text(text)
+
+
+GRIDS = ["grid_1", "grid_64", "grid_4096", "grid_million", "grid_race", "grid_overlapping"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("sample", GRIDS)
+def test_the_grid_of_a_kernel_is_drawn(show: Show, sample: str, scheme: str) -> None:
+    page = show(sample, size=(900, 900), scheme=scheme)
+    expect(page.locator(".pl-grid-view canvas").first).to_be_visible()
+    for picture in page.locator(".pl-grid-view canvas").all():
+        painted = """each => {
+          const { data } = each.getContext('2d').getImageData(0, 0, each.width, each.height);
+          return new Set(new Uint32Array(data.buffer)).size;
+        }"""
+        assert picture.evaluate(painted) > 1
+    page.screenshot(path=OUTPUT / f"{sample}_{scheme}.png", full_page=True)
+
+
+def test_a_program_of_a_grid_is_chosen_by_pointer_slider_and_keys(show: Show) -> None:
+    page = show("grid_64", size=(1200, 900))
+    programs, says = page.locator(".pl-grid-cells canvas"), page.locator(".pl-grid-program")
+    expect(says).to_contain_text("Program 0 of 64")
+    # 16 rows of 4 programs, of 20 pixels each.
+    programs.hover(position={"x": 70, "y": 130})
+    expect(says).to_contain_text("Program 27 of 64, (1, 2, 3) reads x_ref[16:32, 48:64]")
+    page.locator(".pl-array-header").first.hover()
+    expect(says).to_contain_text("Program 0 of 64")
+    programs.click(position={"x": 70, "y": 130})
+    programs.press("ArrowRight")
+    expect(says).to_contain_text("Program 28 of 64")
+    programs.press("ArrowUp")
+    expect(says).to_contain_text("Program 24 of 64")
+    page.get_by_role("slider").press("End")
+    expect(says).to_contain_text("Program 63 of 64, (3, 3, 3)")
+    # An element of the result is seen by the four programs of its sum.
+    result = page.get_by_role("img", name="result o_ref")
+    result.hover(position={"x": 10, "y": 10})
+    expect(page.locator("output", has_text="4 programs, moved 1 ×")).to_be_visible()
+
+
+def test_a_grid_marks_races_and_unwritten_elements_in_red(show: Show) -> None:
+    page = show("grid_overlapping", size=(900, 700))
+    expect(page.locator(".pl-grid-fault").nth(0)).to_contain_text("Race: 9 programs")
+    expect(page.locator(".pl-grid-fault").nth(1)).to_contain_text("No program writes 576 elements")
+    red = """each => {
+      const { data } = each.getContext('2d').getImageData(0, 0, each.width, each.height);
+      let count = 0;
+      for (let i = 0; i < data.length; i += 4) {
+        count += data[i] > 180 && data[i + 1] < 80 && data[i + 2] < 90 ? 1 : 0;
+      }
+      return count;
+    }"""
+    assert page.get_by_role("img", name="result o_ref").evaluate(red) > 500
+    assert page.get_by_role("img", name="input x_ref").evaluate(red) == 0
+    assert page.locator(".pl-grid-cells canvas").evaluate(red) > 500

@@ -14,6 +14,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import introspect
+from pellucid.experimental.pallas import BlockSpec, pallas_call, tpu
 from pellucid.introspect.errors import ArgumentTypeError
 from pellucid_viz import formatters
 from pellucid_viz.figure import Figure, carries_viewer, mime_type
@@ -44,6 +45,18 @@ def failure() -> Figure:
     return Figure(pl.introspect.error(raised.value))
 
 
+def racing(x):
+    """A kernel whose parallel programs write one block, which is refused."""
+
+    def scaled(x_ref, o_ref):
+        o_ref[...] = x_ref[...] * 2
+
+    rows = BlockSpec((2, 8), lambda i: (i // 2, 0))
+    params = tpu.CompilerParams(dimension_semantics=("parallel",))
+    call = pallas_call(scaled, x, grid=4, in_specs=[rows], out_specs=rows, compiler_params=params)
+    return call(x)
+
+
 FIGURES = {
     "program": (lambda: pl.viz.program(f)(X), "tanh"),
     "lens": (lambda: pl.viz.lens(jitted)(X), "stablehlo.tanh"),
@@ -59,6 +72,7 @@ FIGURES = {
         "model=8 (8 devices)",
     ),
     "error": (failure, "b: f32[4,5]"),
+    "kernel_grids": (lambda: pl.viz.grid(racing)(X), "! pallas_call of `scaled`: programs along"),
 }
 
 
@@ -132,6 +146,13 @@ def test_jaxprs_and_stages_are_shown_at_once():
 
 def test_memory_of_a_function_is_that_of_its_executable():
     assert pl.viz.memory(jitted)(X).record.memory.argument_bytes == X.nbytes
+
+
+def test_a_grid_says_in_red_what_is_wrong_and_lists_its_operands():
+    figure = pl.viz.grid(racing)(X)
+    assert '<p class="pl-removed">pallas_call of `scaled`' in figure.static
+    assert figure.static.count("<tr") == 3
+    assert "no kernel is called" in repr(pl.viz.grid(f)(X))
 
 
 def test_what_is_no_function_is_refused():

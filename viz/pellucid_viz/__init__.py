@@ -11,6 +11,7 @@ _NAMES = (
     "compiled",
     "diff",
     "function",
+    "grid",
     "ladder",
     "lens",
     "memory",

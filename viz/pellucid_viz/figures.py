@@ -239,6 +239,28 @@ def memory(function: Any = None) -> Any:
     return compiled(function)
 
 
+def grid(function: Callable[..., Any]) -> Callable[..., Figure]:
+    """The kernels that a function calls, over their grids: which program reads and writes which block, in order.
+
+    Shows bytes moved beside the least possible, idle programs, masked elements, and in red races, blocks outside and elements that are never
+    written. Nothing runs, but for prefetched scalars that index maps read; arguments may be ShapeDtypeStructs. A kernel that is refused because of its grid is shown, too.
+
+    >>> from pellucid.experimental.pallas import BlockSpec, pallas_call
+    >>> def double(x_ref, o_ref):
+    ...     o_ref[...] = x_ref[...] * 2
+    >>> x, row = jnp.zeros((4, 8)), BlockSpec((1, 8), lambda i: (i, 0))
+    >>> print(grid(pallas_call(double, x, grid=4, in_specs=[row], out_specs=row))(x))
+    kernel `double` over a grid of 4: 4 programs
+      moves 256 B, the least possible
+      32 flop (estimate), 0.125 for a byte
+       operand  type      block  blocks  moved      bytes moved  least  not used
+       x_ref    f32[4,8]  1 × 8  4       4 fetched  128 B        128 B
+       o_ref    f32[4,8]  1 × 8  4       4 written  128 B        128 B
+    """
+    check_function(function, "grid")
+    return lambda *args: Figure(analysis.kernel_grids(function, *args))
+
+
 def misses(n: int = 20) -> Figure:
     """Why jitted functions were traced or compiled: the latest `n` times, the newest first.
 

@@ -25,6 +25,7 @@ import { gradientStyle, gradientView } from './debugger/gradient_view';
 import { RecordingView, recordingStyle } from './debugger/recording_view';
 import { unequalRunsView } from './debugger/unequal_runs_view';
 import { namedValueStyle } from './debugger/way_and_values';
+import { GridView, gridStyle } from './grid/grid_view';
 import { functionCard, functionsStyle, type OpenProgram } from './facts/functions_list';
 import { ArrayValuesView, arrayValuesStyle, type ArrayEvents } from './values/array_values_view';
 import { canvasPaneStyle } from './canvas_pane';
@@ -127,6 +128,7 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     divergenceStyle,
     namedValueStyle,
     gradientStyle,
+    gridStyle,
     arrayValuesStyle,
     recompilationStyle,
     functionsStyle,
@@ -242,6 +244,8 @@ function viewOf(
       return unequalRunsView(root, record, events);
     case 'gradient':
       return gradientView(record, events);
+    case 'kernel_grids':
+      return new GridView(root, record, events.notebook);
     case 'recording':
       return new RecordingView(record);
     case 'error':

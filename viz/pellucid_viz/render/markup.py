@@ -26,6 +26,7 @@ from pellucid.introspect.schema import (
 from pellucid.introspect.values import bytes_text
 from pellucid_viz.render import placements
 from pellucid_viz.render.array import array_markup
+from pellucid_viz.render.grids import grids_markup
 from pellucid_viz.render.picture import tiles_picture
 from pellucid_viz.render.program import (
     cut_text,
@@ -289,4 +290,5 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "error": _error,
     "what_if": _what_if,
     "array_values": array_markup,
+    "kernel_grids": lambda record: grids_markup(record, table),
 }

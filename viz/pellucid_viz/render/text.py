@@ -30,6 +30,7 @@ from pellucid.introspect.schema import (
 from pellucid.introspect.values import bytes_text
 from pellucid_viz.render import placements
 from pellucid_viz.render.array import array_text
+from pellucid_viz.render.grids import grids_text
 from pellucid_viz.render.program import STAGES
 from pellucid_viz.render.quantities import count_text, seconds_text
 from pellucid_viz.render.sharded import (
@@ -385,4 +386,5 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "error": error_text,
     "what_if": what_if_text,
     "array_values": array_text,
+    "kernel_grids": lambda record: grids_text(record, _aligned),
 }
