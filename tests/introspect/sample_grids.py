@@ -16,7 +16,7 @@ def like(*shape: int) -> pl.ShapeDtypeStruct:
     return pl.ShapeDtypeStruct(shape, np.float32)
 
 
-def matmul(n: int, size: int, semantics: tuple[str, ...] | None = None) -> KernelGridsRecord:
+def product(n: int, size: int, semantics: tuple[str, ...] | None = None):
     """A product of `n` × `n` matrices in blocks, with a sum along the last axis of the grid."""
 
     def multiply(x_ref, y_ref, o_ref, sum_ref):
@@ -30,14 +30,18 @@ def matmul(n: int, size: int, semantics: tuple[str, ...] | None = None) -> Kerne
         def _():
             o_ref[...] = sum_ref[...]
 
-    call = pallas_call(
+    return pallas_call(
         multiply, like(n, n), grid=(n // size,) * 3,
         in_specs=[BlockSpec((size, size), lambda i, j, k: (i, k)), BlockSpec((size, size), lambda i, j, k: (k, j))],
         out_specs=BlockSpec((size, size), lambda i, j, k: (i, j)),
         scratch_shapes=[tpu.VMEM((size, size), np.float32)],
         compiler_params=None if semantics is None else tpu.CompilerParams(dimension_semantics=semantics),
     )  # fmt: skip
-    return kernel_grids(call, like(n, n), like(n, n))
+
+
+def matmul(n: int, size: int, semantics: tuple[str, ...] | None = None) -> KernelGridsRecord:
+    """The grid of a product of matrices."""
+    return kernel_grids(product(n, size, semantics), like(n, n), like(n, n))
 
 
 def single() -> KernelGridsRecord:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from pellucid.analysis import program
 from tests.introspect import (
     sample_arrays as arrays,
     sample_comparisons as comparisons,
@@ -78,6 +79,9 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "finding": comparisons.finding,
     "unequal_runs": comparisons.unequal_runs,
     "gradient_empty": comparisons.no_gradients,
+    "kernel_program": lambda: program(
+        grids.product(64, 16), grids.like(64, 64), grids.like(64, 64)
+    ),
     "grid_1": grids.single,
     "grid_64": lambda: grids.matmul(64, 16),
     "grid_4096": lambda: grids.matmul(512, 32),

@@ -8,6 +8,7 @@ once; fusion makes the true figure smaller. What nobody can know is None: the tr
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -17,7 +18,11 @@ from pellucid._machine.ir import Equation, ShapedArray
 from pellucid.introspect import schema
 from pellucid.introspect.bodies import bodies_of
 from pellucid.introspect.columns import ProgramColumns, array_bytes
-from pellucid.introspect.program import JaxprReading
+from pellucid.introspect.kernel_bodies import shown_bodies
+from pellucid.introspect.kernel_steps import is_kernel
+from pellucid.introspect.program import JaxprReading, read_jaxpr
+
+from .kernel_operands import moved_bytes as moved_bytes_of_kernel
 
 
 class Cost(NamedTuple):
@@ -70,9 +75,10 @@ def moved_bytes(
     return sum(operands) + sum(results)
 
 
-RunBodies = Literal["all", "one", "fused", "combined"]
+RunBodies = Literal["all", "one", "fused", "combined", "stated"]
 """How an operation runs the programs inside of it: all of them, as often as known; one, at most the dearest; all as one
-kernel, which moves the operation's own bytes; the first for each of the operation's own `flops`, to combine elements."""
+kernel, which moves the operation's own bytes; the first for each of the operation's own `flops`, to combine elements; all, with
+the operation's own cost for them together."""
 
 
 class EquationCost(NamedTuple):
@@ -164,7 +170,7 @@ class CostTable:
         if runs == "fused" or not is_known:
             return sum(1 if trips is None else trips for trips in counts)
         known = [trips for trips in counts if trips is not None]
-        return sum(known) if runs == "all" and len(known) == len(counts) else None
+        return sum(known) if runs in ("all", "stated") and len(known) == len(counts) else None
 
     def _row(self, row: int, *, is_known: bool) -> Cost:
         key = (row, is_known)
@@ -177,7 +183,7 @@ class CostTable:
     ) -> Cost:  # fmt: skip
         if not is_known:
             cost = cost.known
-        if runs is None or not uses:
+        if runs in (None, "stated") or not uses:
             return cost
         if runs == "combined":
             if cost.flops is None:
@@ -259,8 +265,8 @@ def jaxpr_costs(reading: JaxprReading) -> CostTable:
     return CostTable([
         [
             EquationCost(
-                equation_cost(equation), _runs(equation),
-                [(reading.bodies[each.jaxpr], each.trips) for each in bodies_of(equation)],
+                kernel_cost(equation) if is_kernel(equation) else equation_cost(equation), _runs(equation),
+                [(reading.bodies[each.jaxpr], each.trips) for each in shown_bodies(equation)],
             )
             for equation in jaxpr.equations
         ]
@@ -268,8 +274,27 @@ def jaxpr_costs(reading: JaxprReading) -> CostTable:
     ])  # fmt: skip
 
 
+def kernel_cost(equation: Equation) -> Cost:
+    """Cost of one call of a kernel over a grid: the user's `cost_estimate`, else that of its body for each program, with the bytes of the blocks
+    that they move. Of what was derived from a kernel, that of the program that runs.
+    """
+    params = equation.params
+    kernel = params.kernel
+    if not params.is_own:
+        return jaxpr_costs(read_jaxpr(params.jaxpr.jaxpr)).total
+    if kernel.cost is not None:
+        stated = kernel.cost
+        return Cost(stated.flops, stated.transcendentals, stated.bytes_accessed)
+    body = jaxpr_costs(read_jaxpr(kernel.body.jaxpr)).total
+    count = None if None in kernel.grid else math.prod(kernel.grid)
+    each = UNKNOWN if count is None else body.times(count)
+    return each._replace(bytes=moved_bytes_of_kernel(kernel))
+
+
 def _runs(equation: Equation) -> RunBodies | None:
     """How an equation runs the programs among its params; None without any."""
+    if is_kernel(equation):
+        return "stated"
     bodies = bodies_of(equation)
     if not bodies:
         return None

@@ -28,7 +28,9 @@ from pellucid._machine.refs import index as indexing
 from pellucid._machine.refs.primitives import addupdate_p, get_p, swap_p
 from pellucid._machine.tracing import bind
 from pellucid._machine.tracing.current import ensure_compile_time_eval
+from pellucid._machine.transforms import stage_open
 from pellucid._machine.transforms.vmap import vmap
+from pellucid.kernels.mappings import INDEX
 from pellucid.kernels.programs import GridKernel
 from pellucid.numpy import (
     logical_and,
@@ -104,6 +106,31 @@ class _Context(NamedTuple):
         return self._replace(runs=count, is_certain=self.is_certain and runs is not None)
 
 
+def touched(kernel: GridKernel) -> tuple[set[int], set[int]]:
+    """Positions of the references that the body (reads, writes), in some branch of it."""
+    found: list[Access] = []
+
+    def run(*position: Any) -> list[Any]:
+        walk = _walked(kernel, position, [UNKNOWN] * kernel.grid.count(None), None, 1)
+        found[:] = [access for access, _ in walk.found]
+        return []
+
+    stage_open(run, [INDEX] * len(kernel.grid), None)
+    return ({a.reference for a in found if a.is_read}, {a.reference for a in found if a.is_written})
+
+
+def _walked(
+    kernel: GridKernel, position: Sequence[Any], sizes: Values, scalars: Any, limit: int
+) -> _Walk:
+    """The walk of the body for the program at a position."""
+    walk = _Walk(kernel, scalars, limit)
+    references = [_Reference(i) for i in range(kernel.n_references)]
+    failure = [UNKNOWN] if kernel.sites else []
+    inputs: Values = [*kernel.consts, *position, *sizes, *references, *failure]
+    walk.program(kernel.body.jaxpr, inputs, _Context())
+    return walk
+
+
 def accesses(
     kernel: GridKernel, ids: np.ndarray, bounds: Sequence[Any], scalars: Sequence[Any] | None
 ) -> list[Access]:
@@ -117,12 +144,8 @@ def accesses(
     found: list[Access] = []
 
     def run(*position: Any) -> list[Values]:
-        walk = _Walk(kernel, scalars, limit)
-        references = [_Reference(i) for i in range(kernel.n_references)]
-        failure = [UNKNOWN] if kernel.sites else []
         sizes: Values = [convert_element_type(n, INT32) for n in bounds]
-        inputs: Values = [*kernel.consts, *position, *sizes, *references, *failure]
-        walk.program(kernel.body.jaxpr, inputs, _Context())
+        walk = _walked(kernel, position, sizes, scalars, limit)
         found[:] = [access for access, _ in walk.found]
         return [values for _, values in walk.found]
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid._machine.base import PellucidError, by_tool, source, tree_flatten
-from pellucid._machine.base.dims import Symbol
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.stages import make_jaxpr
 from pellucid._machine.ir import ClosedJaxpr, Equation, Jaxpr, Literal, Values, called
@@ -17,10 +16,10 @@ from pellucid._machine.ir.rewriting import inlined
 from pellucid._machine.tracing import name_of, replay
 from pellucid.introspect import schema
 from pellucid.introspect.bodies import programs_within
-from pellucid.introspect.kernel_steps import block_names, is_kernel
+from pellucid.introspect.kernel_steps import is_kernel
 from pellucid.introspect.program import read_jaxpr
 from pellucid.introspect.spans import source_record
-from pellucid.kernels.mappings import BlockMapping, indices_with, positions_of
+from pellucid.kernels.mappings import BlockMapping, positions_of
 from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.specs import (
     Blocked,
@@ -32,11 +31,18 @@ from pellucid.kernels.specs import (
 
 from .costs import jaxpr_costs
 from .kernel_accesses import Access, accesses
+from .kernel_operands import (
+    MAX_PROGRAMS,
+    Operand,
+    Reading,
+    is_symbolic,
+    moves_of,
+    operands_of,
+    windows_of,
+)
 from .kernel_windows import Cells, Windows
 
 MAX_KERNELS = 32
-MAX_PROGRAMS = 1 << 20
-"""Grids up to this size are looked at program by program."""
 MAX_CELLS = 4096
 """Maximum number of cells of a raster, and of entries of a table of numbers."""
 MAX_EXPANDED = 1 << 22
@@ -70,7 +76,7 @@ def kernel_grids(function: Callable[..., Any], *args: Any) -> schema.KernelGrids
             raise
         refused = kernel_record(error.refused_kernel, refusal=str(error))
         return schema.KernelGridsRecord(name=name_of(function), kernels=[refused], hidden_count=0)
-    values = _OperandValues(closed, args)
+    values = OperandValues(closed, args)
     calls = [e for each in programs_within(values.jaxpr) for e in each.equations if is_kernel(e)]
     kernels: list[schema.GridKernelRecord] = []
     for equation in calls[:MAX_KERNELS]:
@@ -94,7 +100,7 @@ def kernel_grids(function: Callable[..., Any], *args: Any) -> schema.KernelGrids
     )
 
 
-class _OperandValues:
+class OperandValues:
     """Values that are handed to kernels, computed from the arguments of the program that calls them."""
 
     def __init__(self, closed: ClosedJaxpr, args: Sequence[Any]) -> None:
@@ -170,7 +176,7 @@ def kernel_record(
     is_known = len(sizes) == len(grid)
     sizes = sizes if is_known else []
     count = math.prod(sizes) if is_known else 0
-    operands = _operands(kernel)
+    operands = operands_of(kernel)
     if not is_known:
         notes.append("the sizes of its grid are known only when it runs")
     elif count > MAX_PROGRAMS:
@@ -179,7 +185,7 @@ def kernel_record(
         )
     if not is_known or not 0 < count <= MAX_PROGRAMS:
         reason = "nothing is known of its blocks" if count else "there is no program"
-        reading = _Reading([], [], {}, np.zeros(0, bool))
+        reading = Reading([], [], {}, np.zeros(0, bool))
         rows = [operand_record(kernel, each, reading, reason) for each in operands]
         nothing = _ProgramMarks(np.zeros(0, np.int64), np.zeros(0, np.int64))
         return _record(kernel, sizes, rows, reading, nothing, notes, refusal, call)
@@ -187,9 +193,9 @@ def kernel_record(
     found = accesses(kernel, ids, bounds or (), scalars)
     writes = [a.active & (a.used > 0) for a in found if a.is_written]
     is_idle = ~np.any(writes, axis=0) if writes else np.ones(count, bool)
-    reading = _Reading(sizes, found, {}, is_idle)
+    reading = Reading(sizes, found, {}, is_idle)
     for each in operands:
-        windows = _windows(kernel, each, reading, ids, scalars)
+        windows = windows_of(kernel, each, reading, ids, scalars)
         if windows is not None:
             reading.windows[each.reference] = windows
     missing = [each.name for each in operands if each.reference not in reading.windows]
@@ -202,120 +208,14 @@ def kernel_record(
     return _record(kernel, sizes, rows, reading, marks, notes, refusal, call)
 
 
-class _Operand(NamedTuple):
-    """An input or result of a kernel."""
-
-    name: str
-    reference: int
-    """Position among the references of the body."""
-    mapping: BlockMapping
-    is_result: bool
-    aliased: str
-
-
-class _Reading(NamedTuple):
-    """What is known of all programs."""
-
-    grid: list[int]
-    accesses: list[Access]
-    windows: dict[int, Windows]
-    """By position of a reference."""
-    is_idle: np.ndarray
-
-    @property
-    def n_programs(self) -> int:
-        """Number of programs."""
-        return math.prod(self.grid)
-
-    def of(self, operand: _Operand) -> list[Access]:
-        """The loads and stores of an operand."""
-        return [a for a in self.accesses if a.reference == operand.reference]
-
-
-def _operands(kernel: GridKernel) -> list[_Operand]:
-    names = block_names(kernel)
-    n_scalars, n_inputs = len(kernel.scalars), len(kernel.inputs)
-    operands: list[_Operand] = []
-    for i, mapping in enumerate((*kernel.inputs, *kernel.results)):
-        is_result = i >= n_inputs
-        aliased = ""
-        if is_result and i - n_inputs in kernel.aliases:
-            # Inputs are counted with the prefetched scalars in front.
-            number = kernel.aliases[i - n_inputs] - n_scalars
-            aliased = names[number] if number >= 0 else "a prefetched scalar"
-        operands.append(_Operand(names[i], n_scalars + i, mapping, is_result, aliased))
-    return operands
-
-
-def _is_symbolic(mapping: BlockMapping) -> bool:
-    return any(isinstance(n, Symbol) for n in (*mapping.aval.shape, *mapping.sizes))
-
-
 def _reason(mapping: BlockMapping) -> str:
     """Why the blocks of an operand aren't known."""
-    if _is_symbolic(mapping):
+    if is_symbolic(mapping):
         return "its sizes are symbols"
     return "data choose its blocks, and aren't known before the program runs"
 
 
-def _windows(
-    kernel: GridKernel,
-    operand: _Operand,
-    reading: _Reading,
-    ids: np.ndarray,
-    scalars: Sequence[Any] | None,
-) -> Windows | None:
-    """The blocks that all programs see of an operand; None where they aren't known."""
-    mapping, count = operand.mapping, reading.n_programs
-    if _is_symbolic(mapping):
-        return None
-    bounded = [i for i, dim in enumerate(mapping.dims) if type(dim) is BoundedSlice]
-    indices, lengths = mapping.indices, np.zeros((count, 0), np.int32)
-    if indices is None or bounded:
-        reads_scalars = len(mapping.program.jaxpr.invars) > len(kernel.grid)
-        if indices is None and reads_scalars and scalars is None:
-            return None
-        values = scalars
-        if values is None:  # unused, as the indices are known without them
-            values = [np.zeros(a.shape, a.dtype) for a in kernel.scalars]
-        found, lengths = indices_with(mapping, reading.grid, values)
-        indices = found if indices is None else indices
-    steps = np.array([step_of(dim) for dim in mapping.dims], np.int64)
-    before = np.array([padding_of(dim)[0] for dim in mapping.dims], np.int64)
-    starts = indices.astype(np.int64) * steps - before
-    sizes = np.array(mapping.sizes, np.int64)[None]
-    if lengths.shape[1]:
-        sizes = np.repeat(sizes, count, axis=0)
-        for i, column in zip(bounded, lengths.T, strict=False):
-            sizes[:, i] = np.clip(column, 0, mapping.sizes[i])
-    if mapping.spec.block_shape is None:
-        parts = _accessed(mapping.aval.shape, reading.of(operand), count)
-        if parts is not None:
-            return Windows(mapping.aval.shape, *parts, are_kept=False)
-    return Windows(mapping.aval.shape, starts, sizes)
-
-
-def _accessed(
-    shape: Sequence[int], found: Sequence[Access], count: int
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """(first elements, numbers of elements) of what each program reads or writes of a whole array; None where that is all of it."""
-    low = np.full((count, len(shape)), np.iinfo(np.int32).max, np.int64)
-    high = np.zeros((count, len(shape)), np.int64)
-    for access in found:
-        is_some = access.active & (access.used > 0)
-        for i, (first, end) in enumerate(zip(access.low, access.high, strict=True)):
-            begins = 0 if first is None else np.minimum(first, low[:, i])
-            low[:, i] = np.where(is_some, begins, low[:, i])
-            ends = shape[i] if end is None else np.maximum(end, high[:, i])
-            high[:, i] = np.where(is_some, ends, high[:, i])
-    is_empty = (high <= low).any(axis=1)
-    low[is_empty], high[is_empty] = 0, 0
-    if not found or ((high - low) == np.asarray(shape)).all():
-        return None
-    return low, high - low
-
-
-def _outside(operand: _Operand, windows: Windows) -> np.ndarray:
+def _outside(operand: Operand, windows: Windows) -> np.ndarray:
     """For each program whether its block lies outside of the array."""
     mapping = operand.mapping
     if not windows.are_kept:
@@ -336,7 +236,7 @@ def _outside(operand: _Operand, windows: Windows) -> np.ndarray:
 
 
 def operand_record(
-    kernel: GridKernel, operand: _Operand, reading: _Reading, reason: str
+    kernel: GridKernel, operand: Operand, reading: Reading, reason: str
 ) -> schema.GridOperandRecord:
     """The record of an operand; `reason` says why nothing is known of its blocks, where that is so."""
     mapping, found = operand.mapping, reading.of(operand)
@@ -357,7 +257,7 @@ def operand_record(
         is_read=is_read,
         is_written=is_written,
         aliased=operand.aliased,
-        block_bytes=0 if _is_symbolic(mapping) else math.prod(mapping.sizes) * item,
+        block_bytes=0 if is_symbolic(mapping) else math.prod(mapping.sizes) * item,
         block_count=0,
         fetch_count=0,
         write_count=0,
@@ -376,7 +276,7 @@ def operand_record(
     )
     if windows is None:
         return record
-    fetched, written = _moves(operand, windows, is_read, is_written)
+    fetched, written = moves_of(operand, windows, is_read, is_written)
     seen = windows.seen_elements
     shared = _shared(kernel, operand, windows, reading.grid)
     unseen = None
@@ -428,25 +328,8 @@ def _activity(found: Sequence[Access], count: int) -> np.ndarray:
     return activity
 
 
-def _moves(
-    operand: _Operand, windows: Windows, is_read: bool, is_written: bool
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """For each program whether it (fetches a block, writes one); None for neither of all."""
-    begins = windows.begins_stay
-    if not operand.is_result:
-        return begins, None
-    fetched = None
-    if is_read:
-        fetched = begins
-        if not operand.aliased:  # a block that was written before has values
-            is_first = np.zeros(windows.count, bool)
-            is_first[windows.first_programs] = True
-            fetched = begins & ~is_first
-    return fetched, begins if is_written else None
-
-
 def _shared(
-    kernel: GridKernel, operand: _Operand, windows: Windows, grid: Sequence[int]
+    kernel: GridKernel, operand: Operand, windows: Windows, grid: Sequence[int]
 ) -> Cells | None:
     """The parts of a result that programs write which differ along a parallel axis; None for none.
 
@@ -572,8 +455,8 @@ class _ProgramMarks(NamedTuple):
 
 def _program_marks(
     kernel: GridKernel,
-    operands: Sequence[_Operand],
-    reading: _Reading,
+    operands: Sequence[Operand],
+    reading: Reading,
     rows: Sequence[schema.GridOperandRecord],
 ) -> _ProgramMarks:
     moved, marks = np.zeros(reading.n_programs, np.int64), np.zeros(reading.n_programs, np.int64)
@@ -582,7 +465,7 @@ def _program_marks(
         if windows is None:
             continue
         item = operand.mapping.aval.dtype.itemsize
-        for does in _moves(operand, windows, record.is_read, record.is_written):
+        for does in moves_of(operand, windows, record.is_read, record.is_written):
             if does is not None:
                 moved += np.where(does, windows.inside * item, 0)
         shared = _shared(kernel, operand, windows, reading.grid)
@@ -592,7 +475,7 @@ def _program_marks(
     return _ProgramMarks(moved, marks)
 
 
-def _cells(reading: _Reading, each: _ProgramMarks) -> schema.GridCellColumns:
+def _cells(reading: Reading, each: _ProgramMarks) -> schema.GridCellColumns:
     """The programs of the grid as a matrix of cells."""
     count = reading.n_programs
     sizes = [n for n in reading.grid if n > 1] or [1]
@@ -634,7 +517,7 @@ def _record(
     kernel: GridKernel,
     grid: list[int],
     rows: list[schema.GridOperandRecord],
-    reading: _Reading,
+    reading: Reading,
     each: _ProgramMarks,
     notes: Sequence[str],
     refusal: str,

@@ -44,6 +44,11 @@ def record_of(
 
 def _made_from(source: ProgramRecord, target: ProgramRecord) -> Iterator[tuple[int, int]]:
     source_ids = set(source.equations.id)
+    # Equations that were made from others of the same program: those of a kernel's definition from those of its body.
+    inner = {
+        source.equations.id[row]: [each for each in origins if each in source_ids]
+        for row, origins in _origins(source)
+    }
     for row, origins in _origins(target):
         own_id = target.equations.id[row]
         if target.dialect == "jaxpr" and own_id in source_ids:
@@ -51,6 +56,7 @@ def _made_from(source: ProgramRecord, target: ProgramRecord) -> Iterator[tuple[i
         for origin in origins:
             if origin in source_ids:
                 yield origin, own_id
+                yield from ((each, own_id) for each in inner[origin])
 
 
 def _made_together(source: ProgramRecord, target: ProgramRecord) -> Iterator[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from pellucid._machine.base.narrowing import is_list_or_tuple
@@ -60,14 +60,16 @@ def _open(program: Jaxpr | ClosedJaxpr) -> Jaxpr:
     return program.jaxpr if isinstance(program, ClosedJaxpr) else program
 
 
-def programs_within(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """A program and every program within it, once each, callers first."""
+def programs_within(
+    jaxpr: Jaxpr, bodies: Callable[[Equation], list[EquationBody]] = bodies_of
+) -> Iterator[Jaxpr]:
+    """A program and every program within it, once each, callers first; `bodies` gives those of an equation."""
     programs = {jaxpr: None}
     waiting = [jaxpr]
     for program in waiting:  # grows meanwhile
         yield program
         for equation in program.equations:
-            for body in bodies_of(equation):
+            for body in bodies(equation):
                 if body.jaxpr not in programs:
                     programs[body.jaxpr] = None
                     waiting.append(body.jaxpr)

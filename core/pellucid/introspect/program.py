@@ -32,6 +32,7 @@ from . import schema
 from .bodies import bodies_of, programs_within
 from .columns import ProgramColumns
 from .cotangents import Backward, cotangent_names, transposed_bodies
+from .kernel_bodies import kernel_body, shown_bodies
 from .lineage import Made, origins_of, transformation_of
 from .spans import Naming, SourceSpans
 
@@ -138,6 +139,8 @@ class _JaxprWriter:
         self.values: dict[Var, int] = {}
         self.names: dict[Var, str] = {}
         self.equation_index: dict[Equation, int] = {}
+        self.in_kernels: frozenset[int] = frozenset()
+        """Ids of the equations of bodies of kernels."""
         self.backward: dict[Jaxpr, Backward] = {}
         """Bodies of transposed calls."""
         self.named: dict[Jaxpr, dict[Var, str]] = {}
@@ -150,7 +153,13 @@ class _JaxprWriter:
     ) -> schema.ProgramRecord:
         shown = listing_of(main) if listing or value_names else None
         self.names = {} if shown is None else shown.names
-        self.bodies = {body: index for index, body in enumerate(programs_within(main))}
+        self.bodies = {
+            body: index for index, body in enumerate(programs_within(main, shown_bodies))
+        }
+        kernels = [k for body in self.bodies for e in body.equations if (k := kernel_body(e))]
+        self.in_kernels = frozenset(
+            [e.id for kernel in kernels for each in programs_within(kernel) for e in each.equations]
+        )
         highest = max((e.id for body in self.bodies for e in body.equations), default=0)
         self.columns.reserve_ids(highest)
         for body in self.bodies:
@@ -193,7 +202,7 @@ class _JaxprWriter:
         return self.values[atom]  # type: ignore[index]
 
     def equation(self, equation: Equation, user_names: dict[Var, str]) -> None:
-        bodies = bodies_of(equation)
+        bodies = shown_bodies(equation)
         operands = [self.atom(a) for a in equation.operands]
         results = [self.bind(v, user_names.get(v, "")) for v in equation.results]
         span = self.spans.span(equation.source)
@@ -212,8 +221,13 @@ class _JaxprWriter:
             span,
             ", ".join(sorted(map(repr, equation.effects))) if equation.effects else "",
             transformation_of(equation) or (self.origin.by if equation.lineage is not None else ""),
-            [e.id for e in origins_of(equation, self.origin.base)],
+            [e.id for e in self.origins(equation)],
         )
+
+    def origins(self, equation: Equation) -> list[Equation]:
+        """What an equation was made from: in a kernel's definition, the equations of the kernel's body."""
+        own = origins_of(equation, self.in_kernels) if self.in_kernels else []
+        return own or origins_of(equation, self.origin.base)
 
     def user_names(self, jaxpr: Jaxpr) -> dict[Var, str]:
         """The user's names for results of equations, and those derived from them."""

@@ -138,3 +138,11 @@ describe('a faulty record', () => {
     expect(program.callStack(0).length).toBeLessThanOrEqual(64);
   });
 });
+
+test('a kernel opens into its body, and not into the program that it stands for', () => {
+  const program = sampleProgram('kernel_program');
+  const roles = program.bodiesOf(0).map(({ role }) => role);
+  expect(roles).toEqual(['kernel', 'definition']);
+  expect(program.openedBodiesOf(0)).toEqual([program.bodiesOf(0)[0]]);
+  expect(program.openedBodiesOf(0)[0]!.trips).toBe(64);
+});

@@ -297,6 +297,13 @@ export class Program {
     return result;
   }
 
+  /** The bodies that an equation opens into: a kernel into its own, and not into the program that it stands for. */
+  openedBodiesOf(equation: number): BodyUse[] {
+    const uses = this.bodiesOf(equation);
+    const own = uses.filter(({ role }) => role === 'kernel');
+    return own.length > 0 ? own : uses;
+  }
+
   hasBodies(equation: number): boolean {
     return this.bodyStarts[equation + 1]! > this.bodyStarts[equation]!;
   }

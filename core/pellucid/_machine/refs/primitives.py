@@ -28,6 +28,7 @@ from pellucid._machine.ir import (
     Described,
     Dims,
     Effects,
+    Equation,
     Linearized,
     NoParams,
     OnReferences,
@@ -401,6 +402,16 @@ class Get(Shown, OfReference[PartParams]):
     def printed_equation(self, equation, results, operands):
         return f"{results} <- {_part(equation, operands[0], operands[1:])}"
 
+    def printed_params(self, equation):
+        return _shown_index(equation, 1)
+
+
+def _shown_index(equation: Equation, n_front: int) -> dict[str, Any]:
+    """The index as a param, with `i0`, `i1` for its operands, which come behind `n_front` others; nothing for all of the reference."""
+    index = equation.params.index
+    names = [f"i{n}" for n in range(len(equation.operands) - n_front)]
+    return {} if index.is_full else {"index": index.text(names)}
+
 
 def _part(equation, ref: str, operands: Sequence[str]) -> str:
     return f"{ref}[{equation.params.index.text(operands)}]"
@@ -408,6 +419,9 @@ def _part(equation, ref: str, operands: Sequence[str]) -> str:
 
 class Write(Shown, OfReference[PartParams]):
     """Base class of primitives that take (reference, new value, operands of the index)."""
+
+    def printed_params(self, equation):
+        return _shown_index(equation, 2)
 
     def check(self, avals: Avals, params: PartParams) -> Any:
         """The type of the part; raises EffectsError for a new value of another type."""

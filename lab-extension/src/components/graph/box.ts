@@ -206,7 +206,7 @@ function equationBox(
 
 function callBox(program: Program, equation: number, key: string, parent: Box, share: number): Box {
   const primitive = shortPrimitive(program.primitive(equation));
-  const uses = program.bodiesOf(equation);
+  const uses = program.openedBodiesOf(equation);
   const trips = uses.length === 1 ? uses[0]!.trips : null;
   const size = uses.reduce((sum, use) => {
     const { first, end } = program.bodies[use.body]!;

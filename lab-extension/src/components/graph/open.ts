@@ -67,7 +67,7 @@ export class LevelOpener {
 
   /** Number of boxes that `box` would show when opened. */
   size(box: Box): number {
-    const uses = box.kind === 'call' ? this.program.bodiesOf(box.equation) : [];
+    const uses = box.kind === 'call' ? this.program.openedBodiesOf(box.equation) : [];
     if (uses.length > 1) {
       return uses.length;
     }
@@ -76,7 +76,7 @@ export class LevelOpener {
   }
 
   private fill(box: Box): void {
-    const uses = box.kind === 'call' ? this.program.bodiesOf(box.equation) : [];
+    const uses = box.kind === 'call' ? this.program.openedBodiesOf(box.equation) : [];
     if (uses.length > 1) {
       const inner = uses.map(use => this.share(this.hierarchy.body(use.body).equations, 1));
       const all = inner.reduce((sum, share) => sum + share, 0);
@@ -128,7 +128,7 @@ export class LevelOpener {
 
   private contentOf(box: Box): Group | null {
     if (box.kind === 'call') {
-      const [use] = this.program.bodiesOf(box.equation);
+      const [use] = this.program.openedBodiesOf(box.equation);
       return use === undefined ? null : this.unfold(this.hierarchy.body(use.body), box.key);
     }
     return box.content === null ? null : this.unfold(box.content, box.key);

@@ -1,0 +1,97 @@
+"""Kernels in records of programs: the body over references, what it costs, and what was made of it."""
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+from pellucid import analysis
+from pellucid.experimental import pallas
+from pellucid.experimental.pallas import BlockSpec, pallas_call
+from tests.introspect.sample_grids import like, product
+
+X = np.ones((64, 64), np.float32)
+
+
+def equations_of(record, body):
+    """Rows of the equations of a body."""
+    return range(body.first_equation, body.first_equation + body.equation_count)
+
+
+def primitives_of(record, body):
+    names = record.equations.primitive
+    return [record.strings[names[row]] for row in equations_of(record, body)]
+
+
+def cost(record, name, row=0):
+    return next(each.values[row] for each in record.costs if each.name == name)
+
+
+def test_a_kernel_has_its_body_in_front_of_what_it_stands_for():
+    record = analysis.program(product(64, 16), X, X)
+    roles = [record.strings[role] for role in record.equations.body_roles[:2]]
+    assert roles == ["kernel", "definition"]
+    assert record.equations.body_trips[:2] == [64, 1]
+    kernel = record.bodies[record.equations.bodies[0]]
+    assert primitives_of(record, kernel)[-4:] == ["swap", "eq", "convert_element_type", "cond"]
+    names = [record.strings[record.values.user_name[i]] for i in kernel.inputs]
+    assert names[-4:] == ["x_ref", "y_ref", "o_ref", "sum_ref"]
+    # A derivative of a kernel is a program; its body isn't what runs.
+    gradient = analysis.program(pl.grad(lambda x: product(64, 16)(x, X).sum()), X)
+    assert "kernel" not in gradient.strings
+
+
+def test_a_kernel_costs_what_its_programs_compute_and_move():
+    record = analysis.program(product(64, 16), X, X)
+    [grid] = analysis.kernel_grids(product(64, 16), X, X).kernels
+    assert cost(record, "flops") == grid.flops
+    assert cost(record, "bytes") == grid.moved_bytes
+    # 64 programs with a product of blocks, which is added, and three scalars.
+    assert cost(record, "flops") == 64 * (2 * 16**3 + 16**2 + 4)
+
+
+def kernel_of(spec, body, n=8, **options):
+    return pallas_call(
+        body, like(n), grid=4, in_specs=[spec], out_specs=BlockSpec((2,), lambda i: (i,)), **options
+    )
+
+
+@pytest.mark.parametrize(
+    "spec", [BlockSpec((2,), lambda i: (i,)), BlockSpec((2,), lambda i: (0,)), BlockSpec()]
+)
+def test_bytes_of_kernels_agree_with_their_grids(spec):
+    def body(x_ref, o_ref):
+        o_ref[...] = x_ref[:2] * 2
+
+    call, x = kernel_of(spec, body), np.ones(8, np.float32)
+    [grid] = analysis.kernel_grids(call, x).kernels
+    assert cost(analysis.program(call, x), "bytes") == grid.moved_bytes
+
+
+def test_a_cost_that_the_user_states_counts():
+    def body(x_ref, o_ref):
+        o_ref[...] = x_ref[...] * 2
+
+    stated = pallas.CostEstimate(flops=1000, transcendentals=7, bytes_accessed=500)
+    call = kernel_of(BlockSpec((2,), lambda i: (i,)), body, cost_estimate=stated)
+    record = analysis.program(lambda x: call(x) + 1, np.ones(8, np.float32))
+    found = [cost(record, name) for name in ("flops", "transcendentals", "bytes")]
+    assert found == [1000, 7, 500]
+
+
+def test_what_a_kernel_was_compiled_to_is_tied_to_its_body():
+    record = analysis.lens(product(64, 16), X, X)
+    program = record.programs[0]
+    kernel = program.bodies[program.equations.bodies[0]]
+    ids = {program.equations.id[row]: row for row in equations_of(program, kernel)}
+    linked = [ids[id] for id in record.links[0].source_ids if id in ids]
+    names = {program.strings[program.equations.primitive[row]] for row in linked}
+    assert {"dot_general", "add", "cond"} <= names
+
+
+def test_reads_and_writes_of_references_show_their_index():
+    def body(x_ref, o_ref):
+        o_ref[...] = x_ref[pallas.ds(pallas.program_id(0), 2)]
+
+    record = analysis.program(kernel_of(BlockSpec(), body), np.ones(8, np.float32))
+    texts = [record.strings[text] for text in record.equations.param_texts]
+    assert "i0:i0+2" in texts
