@@ -516,3 +516,39 @@ def test_a_recorded_run_opens_without_a_kernel(lab: Lab, tmp_path: Path) -> None
     page.screenshot(path=lab.output / "recorded_narrow.png")
     lab.screenshots("recorded")
     page.close()
+
+
+KERNEL = """import numpy as np, pellucid as pl
+from pellucid.experimental.pallas import BlockSpec, pallas_call
+
+def double(x_ref, o_ref):
+    y = x_ref[...] * 2
+    o_ref[...] = y
+
+block = BlockSpec((8, 8), lambda i, j: (i, j))
+x = np.arange(1024., dtype=np.float32).reshape(32, 32)
+doubled = pallas_call(double, x, grid=(4, 4), in_specs=[block], out_specs=block)
+f = pl.jit(lambda x: doubled(x) + 1)"""
+IN_KERNEL = 5
+
+
+def test_a_stop_in_a_kernel_shows_its_blocks_and_goes_to_another_program(lab: Lab) -> None:
+    lab.page.set_viewport_size({"width": 1600, "height": 1000})
+    lab.open_notebook("kernel.ipynb", [KERNEL, "f(x)"])
+    debugger = Debugger(lab)
+    debugger.begin()
+    lab.page.evaluate(WIDEN, 700)
+    debugger.break_at(IN_KERNEL)
+    debugger.run()
+    debugger.stack(re.compile(r"double \(program \(0, 0\) of grid \(4, 4\)\)"))
+    debugger.program.get_by_text("Blocks of this program, in its grid").click()
+    says = debugger.program.locator(".pl-grid-program")
+    expect(says).to_contain_text("Program 0 of 16, (0, 0) reads x_ref[0:8, 0:8]")
+    row = debugger.program.get_by_label("Position of the program along axis 0, of 4")
+    row.fill("2")
+    row.press("Enter")
+    debugger.stack(re.compile(r"double \(program \(2, 0\) of grid \(4, 4\)\)"))
+    expect(says).to_contain_text("Program 8 of 16, (2, 0) reads x_ref[16:24, 0:8]")
+    expect(debugger.program.locator(".pl-grid-view canvas")).to_have_count(3)
+    lab.screenshots("debugger_kernel")
+    debugger.press("terminate")

@@ -6,7 +6,7 @@ from pellucid.analysis.compiled import compiled
 from pellucid.analysis.function_sharding import sharding
 from pellucid.analysis.function_views import function_view
 from pellucid.analysis.hlo import Module as HloModule
-from pellucid.analysis.kernel_grids import kernel_grids
+from pellucid.analysis.kernel_grids import kernel_grid, kernel_grids
 from pellucid.analysis.kernels import Kernel, kernels
 from pellucid.analysis.layouts import DeclaredMesh
 from pellucid.analysis.machines import Machine
@@ -16,6 +16,6 @@ from pellucid.analysis.programs import program, timed
 from pellucid.analysis.what_if import Placement, Search, WhatIf
 
 __all__ = [
-    "DeclaredMesh", "HloModule", "Kernel", "Machine", "Placement", "Search", "WhatIf", "array_slice", "array_values", "compiled", "diff", "fastest", "function_view", "kernel_grids", "kernels",
+    "DeclaredMesh", "HloModule", "Kernel", "Machine", "Placement", "Search", "WhatIf", "array_slice", "array_values", "compiled", "diff", "fastest", "function_view", "kernel_grid", "kernel_grids", "kernels",
     "ladder", "lens", "passes", "program", "sharding", "timed",
 ]  # fmt: skip

@@ -76,7 +76,7 @@ def kernel_grids(function: Callable[..., Any], *args: Any) -> schema.KernelGrids
             raise
         refused = kernel_record(error.refused_kernel, refusal=str(error))
         return schema.KernelGridsRecord(name=name_of(function), kernels=[refused], hidden_count=0)
-    values = OperandValues(closed, args)
+    values = _OperandValues(closed, args)
     calls = [e for each in programs_within(values.jaxpr) for e in each.equations if is_kernel(e)]
     kernels: list[schema.GridKernelRecord] = []
     for equation in calls[:MAX_KERNELS]:
@@ -100,7 +100,18 @@ def kernel_grids(function: Callable[..., Any], *args: Any) -> schema.KernelGrids
     )
 
 
-class OperandValues:
+@by_tool
+def kernel_grid(
+    kernel: GridKernel,
+    bounds: Sequence[Any] | None = None,
+    scalars: Sequence[Any] | None = None,
+) -> schema.KernelGridsRecord:
+    """The record of one kernel; `bounds` and `scalars` are values of its call's operands, None where they aren't known."""
+    record = kernel_record(kernel, bounds=bounds, scalars=scalars)
+    return schema.KernelGridsRecord(name=kernel.name, kernels=[record], hidden_count=0)
+
+
+class _OperandValues:
     """Values that are handed to kernels, computed from the arguments of the program that calls them."""
 
     def __init__(self, closed: ClosedJaxpr, args: Sequence[Any]) -> None:

@@ -63,6 +63,7 @@ class PellucidDebugger(Debugger):
             "setExpression": _set,
             "pellucid/program": _program,
             "pellucid/figure": _figure,
+            "pellucid/grid": _grid,
         }
 
     # The kernel ---------------------------------------------------------------------------------------------
@@ -204,7 +205,7 @@ class PellucidDebugger(Debugger):
         return {"allThreadsContinued": False} if command == "continue" else {}
 
     async def _goto(self, view: View, command: str, arguments: Mapping[str, Any]) -> Message:
-        """Go to an equation of the innermost program, or to a run of its loop, where there is one.
+        """Go to an equation of the innermost program, to a run of its loop, where there is one, or to a program of a kernel.
 
         Or show the values at one position of a `shard_map`, or in one lane of each batch, or at all: front ends read them
         as those of another stop.
@@ -216,6 +217,8 @@ class PellucidDebugger(Debugger):
                 session.position = arguments.get("position")
             elif command == "pellucid/lane":
                 session.in_lane(*arguments["lane"])
+            elif "program" in arguments:
+                session.jump(tuple([int(i) for i in arguments["program"]]))
             elif "position" in arguments:
                 session.move(int(arguments["position"]))
             else:
@@ -405,6 +408,10 @@ def _copy(view: View, arguments: Mapping[str, Any]) -> Message:
 
 def _figure(view: View, arguments: Mapping[str, Any]) -> Message:
     return view.figure(arguments["name"], arguments.get("frameId"), arguments.get("index") or ())
+
+
+def _grid(view: View, arguments: Mapping[str, Any]) -> Message:
+    return {"record": view.grid(arguments.get("frameId"))}
 
 
 def _program(view: View, arguments: Mapping[str, Any]) -> Message:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import bisect
+import dataclasses
+import importlib
 import inspect
 import os
 import re
@@ -12,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pellucid as pl
+from pellucid import analysis
 from pellucid.introspect.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
 from pellucid.introspect.finding import Match, first_failure, first_match
 from pellucid.introspect.kernel_steps import (
@@ -25,6 +28,7 @@ from pellucid.introspect.lanes import Lane, batch_sizes, lanes_at
 from pellucid.introspect.loops import LoopSearch
 from pellucid.introspect.mesh_positions import MeshPosition
 from pellucid.introspect.noting import noting
+from pellucid.introspect.schema import KernelGridsRecord
 from pellucid.introspect.stepping import (
     breakpoints_of,
     calls_host,
@@ -148,6 +152,8 @@ class DebugSession:
         self._stepper.passed = self._say_passed
         self._places = equation_stacks(self._stepper.top.frame.jaxpr)
         self._names: dict[str, Any] = {}
+        self._grid: tuple[Any, KernelGridsRecord] | None = None
+        """The kernel whose grid was drawn last, with its record."""
         self.breakpoints: list[Breakpoint] = []
         self.hits: dict[Breakpoint, int] = {}
         """How often the condition of each breakpoint held, on the way forward."""
@@ -660,6 +666,44 @@ class DebugSession:
         return {
             name: "where data choose" if place is None else place.text for name, place in places
         }
+
+    def grid(self, frame: int = -1) -> Any:
+        """The figure of a kernel's grid, at the program in which a frame of the stack is; None outside of kernels."""
+        record = self.grid_record(frame)
+        if record is None:
+            return None
+        return importlib.import_module("pellucid_viz.figure").Figure(record)
+
+    def grid_record(self, frame: int = -1) -> KernelGridsRecord | None:
+        """The record that `grid` draws."""
+        found = self._kernel_program(self._frame_at(frame)[0])
+        if found is None:
+            return None
+        kernel, number = found
+        # Looked at once for each kernel, as its blocks don't change from program to program.
+        if self._grid is None or self._grid[0] is not kernel:
+            self._grid = kernel, analysis.kernel_grid(kernel, *self._grid_operands(kernel))
+        return dataclasses.replace(self._grid[1], program=number)
+
+    def grid_position(self, frame: int = -1) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """(position, sizes of the grid) of the kernel's program that a frame is in; None outside of kernels, and where the sizes are operands."""
+        found = self._kernel_program(self._frame_at(frame)[0])
+        position = None if found is None else position_of(*found)
+        return None if found is None or position is None else (position, found[0].grid)
+
+    def _grid_operands(self, kernel: Any) -> tuple[list[Any] | None, list[Any] | None]:
+        """(sizes of the grid that are operands, prefetched scalars) of the innermost call of a kernel; None where they aren't kept."""
+        n_bounds, n_scalars = kernel.grid.count(None), len(kernel.scalars)
+        for level in reversed(self.levels):
+            is_call = level.call is None or not level.call.is_loop
+            if is_call and kernel_of(level.frame.jaxpr) is kernel:
+                inputs = level.frame.jaxpr.invars
+                first = len(inputs) - len(kernel.inputs) - n_scalars - n_bounds
+                chosen = inputs[first : first + n_bounds + n_scalars]
+                if all(v in level.frame.values for v in chosen):
+                    values = [np.asarray(level.frame.values[v]) for v in chosen]
+                    return values[:n_bounds], values[n_bounds:]
+        return None, None
 
     def _kernel_program(self, level: Level) -> tuple[Any, int] | None:
         """(the kernel, the number of its program) whose body a level is; None for other levels."""

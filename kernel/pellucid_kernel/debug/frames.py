@@ -184,6 +184,13 @@ class View:
             "placement": introspect.sharding(value, name=name).to_dict() if is_cut else None,
         }
 
+    def grid(self, number: int | None) -> dict[str, Any] | None:
+        """The record of the kernel that a frame is in, at its program; None outside of kernels."""
+        frame = self._frames.get(number or 0)
+        index = frame.index if isinstance(frame, ProgramFrame) else -1
+        record = self.stop.session.grid_record(index)
+        return None if record is None else record.to_dict()
+
     # The program --------------------------------------------------------------------------------------------
 
     def program(self, number: int | None, version: str | None, shown: str | None) -> dict[str, Any]:
@@ -210,6 +217,7 @@ class View:
             "count": len(jaxpr.equations),
             "isInnermost": level is levels[-1],
             "iteration": iteration_of(level),
+            "grid": self._grid_place(frame),
             "path": [name_of(each.frame.jaxpr) for each in outer],
             "variables": self._listed(frame),
             "positions": [str(position) for position in session.positions()],
@@ -222,6 +230,12 @@ class View:
                 if v in reading.values
             },
         }
+
+    def _grid_place(self, frame: ProgramFrame | FrameType | None) -> dict[str, Any] | None:
+        """Where in its grid the kernel's program is that a frame is in."""
+        index = frame.index if isinstance(frame, ProgramFrame) else -1
+        found = self.stop.session.grid_position(index)
+        return None if found is None else {"position": [*found[0]], "sizes": [*found[1]]}
 
 
 def _reading(jaxpr: Any) -> JaxprReading:

@@ -141,6 +141,11 @@ export const debuggerPlugin: JupyterFrontEndPlugin<void> = {
       {
         onEquation: position => inBackground(tell('pellucid/goto', { position })),
         onIteration: iteration => inBackground(tell('pellucid/goto', { iteration })),
+        onProgram: program => inBackground(tell('pellucid/goto', { program })),
+        onGrid: async () => {
+          const body = await answered('pellucid/grid', { frameId: frameId() });
+          return (body as { record: unknown }).record;
+        },
         onOptions: ({ path, line, condition, hitCondition, logMessage }) => {
           const options = { path, line, condition, hitCondition, logMessage };
           inBackground(tell('pellucid/breakpoint', options).then(listBreakpoints));

@@ -108,6 +108,36 @@ def test_blocks_have_their_place_in_the_whole_array():
     assert debug(function)(X).step().blocks() == {}
 
 
+def test_a_stop_shows_the_grid_at_its_program():
+    session = in_kernel().jump((2,))
+    [kernel] = session.grid_record().kernels
+    assert (session.grid_record().program, kernel.program_count) == (2, 3)
+    x, out = kernel.operands
+    assert (x.dims[0].start.coefficients, out.write_count) == ([4], 3)
+    assert session.grid_position() == ((2,), (3,))
+    assert "kernel `scaled` over a grid of 3" in repr(session.grid())
+    assert session.jump((0,)).grid_record().program == 0
+    outside = debug(function)(X).step()
+    assert (outside.grid(), outside.grid_position()) == (None, None)
+
+
+def test_blocks_that_data_choose_are_known_at_a_stop():
+    def copy(rows_ref, x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    spec = tpu.PrefetchScalarGridSpec(
+        1,
+        (3,),
+        [BlockSpec((1,), lambda i, rows: (rows[i],))],
+        BlockSpec((1,), lambda i, rows: (i,)),
+    )
+    call = pallas_call(copy, pl.ShapeDtypeStruct((3,), F32), grid_spec=spec)
+    rows = np.array([4, 0, 2], np.int32)
+    session = debug(lambda rows, x: call(rows, x))(rows, X).step().jump((1,))
+    [kernel] = session.grid_record().kernels
+    assert kernel.operands[0].dims[0].start.values == [4, 0, 2]
+
+
 def test_jumps_from_outside_and_what_there_is_none_of():
     session = debug(function)(X).step().jump((1,))
     assert session.stack()[-1].run == "(program (1,) of grid (3,))"

@@ -1,6 +1,10 @@
 // @vitest-environment jsdom
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
-import type { ArrayValuesRecord, ProgramRecord } from '../../generated/introspect';
+import type {
+  ArrayValuesRecord,
+  KernelGridsRecord,
+  ProgramRecord,
+} from '../../generated/introspect';
 import { installPage, place, settled } from '../../testing/dom';
 import { Program } from '../../records/program';
 import { sample } from '../../testing/samples';
@@ -8,6 +12,7 @@ import { StoppedProgram, type ListedBreakpoint, type Standing } from './stopped_
 
 const record = sample<ProgramRecord>('mlp');
 const values = sample<ArrayValuesRecord>('array_values');
+const grids = sample<KernelGridsRecord>('grid_64');
 const placement = sample<unknown>('sharding_simple');
 const [first, second] = record.equations.id;
 const STANDING: Standing = {
@@ -44,6 +49,8 @@ function shown(standing: Standing | null = STANDING) {
   const events = {
     onEquation: vi.fn(),
     onIteration: vi.fn(),
+    onProgram: vi.fn(),
+    onGrid: vi.fn(() => Promise.resolve({ ...grids, program: 27 })),
     onOptions: vi.fn(),
     onWatch: vi.fn(),
     onSettings: vi.fn(),
@@ -275,4 +282,23 @@ test('shows and changes what holds for all stops', () => {
   inTrace.checked = true;
   inTrace.dispatchEvent(new Event('change', { bubbles: true }));
   expect(events.onSettings).toHaveBeenCalledWith({ budget: 1 << 30, stopsInTrace: true });
+});
+
+test('a stop in a kernel goes to another program of its grid, and shows the blocks of this one', async () => {
+  const grid = { position: [1, 2, 3], sizes: [4, 4, 4] };
+  const { events, program, element } = shown({ ...STANDING, iteration: null, grid });
+  const fields = [...element.querySelectorAll<HTMLInputElement>('.pellucid-stopped-program input')];
+  expect(fields.map(each => each.value)).toEqual(['1', '2', '3']);
+  fields[1]!.value = '0';
+  fields[1]!.dispatchEvent(new Event('change'));
+  expect(events.onProgram).toHaveBeenCalledWith([1, 0, 3]);
+  expect(events.onGrid).not.toHaveBeenCalled();
+  const blocks = element.querySelector<HTMLDetailsElement>('.pellucid-stopped-blocks')!;
+  blocks.open = true;
+  blocks.dispatchEvent(new Event('toggle'));
+  await settled();
+  const drawn = element.querySelector('.pellucid-stopped-grid')!.shadowRoot!;
+  expect(drawn.querySelector('.pl-grid-program')!.textContent).toContain('Program 27 of 64');
+  program.show({ ...STANDING, version: 'v2', grid: null });
+  expect(blocks.hidden).toBe(true);
 });

@@ -26,6 +26,11 @@ export interface Standing extends Choices {
   /** Whether this is the program that moves: the innermost. */
   readonly isInnermost: boolean;
   readonly iteration: { readonly run: number; readonly runs: number | null } | null;
+  /** Where in its grid the program of a kernel is; null outside of kernels. */
+  readonly grid?: {
+    readonly position: readonly number[];
+    readonly sizes: readonly number[];
+  } | null;
   /** Names of the programs around it, outermost first. */
   readonly path: readonly string[];
   /** Arrays of the frame. */
@@ -66,6 +71,10 @@ const MEBIBYTE = 1 << 20;
 export interface StoppedEvents extends VariablesEvents {
   readonly onEquation: (position: number) => void;
   readonly onIteration: (run: number) => void;
+  /** Goes to a program of the kernel. */
+  readonly onProgram: (position: readonly number[]) => void;
+  /** The record of the kernel's grid, at the program that has stopped; null outside of kernels. */
+  readonly onGrid: () => Promise<unknown>;
   readonly onOptions: (breakpoint: ListedBreakpoint) => void;
   readonly onWatch: (condition: string) => void;
   readonly onSettings: (settings: StopSettings) => void;
@@ -92,6 +101,20 @@ export class StoppedProgram {
   });
   private readonly iterations = el('label', { class: 'pellucid-stopped-iteration' });
   private readonly graph = el('div', { class: 'pellucid-stopped-graph' });
+  private readonly program = el('div', {
+    class: 'pellucid-stopped-program',
+    role: 'group',
+    'aria-label': 'Program of the grid',
+    hidden: true,
+  });
+  private readonly gridPlace = el('div', { class: 'pellucid-stopped-grid' });
+  private readonly blocks = el(
+    'details',
+    { class: 'pellucid-stopped-blocks', hidden: true },
+    el('summary', {}, 'Blocks of this program, in its grid'),
+    this.gridPlace,
+  );
+  private grid: Mounted | null = null;
   private readonly conditions = el('div', { class: 'pellucid-stopped-breakpoints' });
   private readonly watch = el('input', {
     type: 'text',
@@ -141,6 +164,7 @@ export class StoppedProgram {
       }),
     );
     this.variables = new VariablesPane(events);
+    this.blocks.addEventListener('toggle', () => void this.showGrid());
     this.stops.append(
       el('summary', {}, 'When to stop'),
       el('label', { class: 'pellucid-stopped-watch' }, 'Stop at a value with ', this.watch),
@@ -152,7 +176,9 @@ export class StoppedProgram {
       this.place,
       this.slider,
       this.iterations,
+      this.program,
       this.stops,
+      this.blocks,
       this.variables.element,
       this.graph,
     );
@@ -187,6 +213,7 @@ export class StoppedProgram {
     }
     this.place.textContent = this.describe(standing);
     this.setMoves(standing);
+    this.setGrid(standing);
     this.variables.show(standing.variables, standing);
     const { explorer } = this;
     explorer?.graph.relabel();
@@ -231,6 +258,54 @@ export class StoppedProgram {
     }
   }
 
+  /** Fields for the position of a kernel's program, and its blocks where these are shown. */
+  private setGrid({ grid, isInnermost }: Standing): void {
+    this.program.hidden = this.blocks.hidden = grid === null || grid === undefined;
+    if (grid === null || grid === undefined) {
+      this.endGrid();
+      return;
+    }
+    const inputs = grid.position.map((place, axis) => {
+      const input = el('input', {
+        type: 'number',
+        min: 0,
+        max: Math.max(0, grid.sizes[axis]! - 1),
+        value: place,
+        disabled: !isInnermost,
+        'aria-label': `Position of the program along axis ${axis}, of ${grid.sizes[axis]}`,
+      });
+      input.addEventListener('change', () =>
+        this.events.onProgram(inputs.map(each => Math.round(Number(each.value)))),
+      );
+      return input;
+    });
+    const sizes = grid.sizes.map(whole).join(' × ');
+    this.program.replaceChildren('Program ', ...inputs, sizes === '' ? '' : ` of ${sizes}`);
+    void this.showGrid();
+  }
+
+  private async showGrid(): Promise<void> {
+    const { standing } = this;
+    if (!this.blocks.open || this.blocks.hidden || standing === null) {
+      return;
+    }
+    try {
+      const record = await this.events.onGrid();
+      if (this.standing === standing && record !== null) {
+        this.grid ??= mount(this.gridPlace, record, this.options);
+        this.grid.show(record);
+      }
+    } catch (error) {
+      this.endGrid();
+      this.gridPlace.textContent = error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  private endGrid(): void {
+    this.grid?.dispose();
+    this.grid = null;
+  }
+
   /** The program goes on; most often it stops again at once, so that its graph stays as it is. */
   move(): void {
     this.isMoving = this.standing !== null;
@@ -244,6 +319,7 @@ export class StoppedProgram {
   /** Nothing is stopped, and the kernel may be another one: programs are drawn anew. */
   end(): void {
     this.hide();
+    this.endGrid();
     this.mounted?.dispose();
     this.mounted = null;
     this.graph.replaceChildren();
@@ -254,6 +330,7 @@ export class StoppedProgram {
     this.standing = null;
     this.stops.open = true;
     this.isMoving = false;
+    this.program.hidden = this.blocks.hidden = true;
     this.variables.show([]);
     this.element.classList.remove('pellucid-is-stopped', 'pellucid-is-moving');
     this.place.textContent =
@@ -316,6 +393,7 @@ export class StoppedProgram {
 
   dispose(): void {
     this.variables.dispose();
+    this.endGrid();
     this.mounted?.dispose();
     this.mounted = null;
   }
