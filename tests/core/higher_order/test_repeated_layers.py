@@ -387,3 +387,38 @@ def test_short_programs_are_not_searched():
     program = pl.make_jaxpr(lambda x: x + 1)(1.0).jaxpr
     assert len(program.equations) < MIN_LAYERED_EQUATIONS
     assert with_layers_called(program) is program
+
+
+def repeated(x, m, by=jnp):
+    """`m` after layers of few operations."""
+    for _ in range(20):
+        m = by.tanh(m * x) + 0.5 * by.sin(m)
+    return m
+
+
+def scanned(x):
+    body = lambda carry, _: ((carry[0], repeated(*carry)), None)
+    return lax.scan(body, (x, jnp.ones(3)), length=2)[0][1]
+
+
+def branched(x):
+    inner = lambda x: lax.cond(x.sum() > 0, repeated, lambda _, m: m, x, jnp.ones(3))
+    return lax.cond(x.sum() > 0, lambda x: (inner(x), x)[0], jnp.ones_like, x)
+
+
+@pytest.mark.parametrize("function", [scanned, branched])
+@pytest.mark.parametrize("transform", [lambda f: f, pl.jit, pl.checkpoint], ids=["eager", "jit", "remat"])  # fmt: skip
+def test_layers_in_the_program_of_a_primitive_whose_results_get_tangents(function, transform):
+    """A value that is carried gets a tangent though it begins without one; so does the result of a branch without."""
+    x = np.array([0.1, 0.5, 0.9])
+    runs = 2 if function is scanned else 1
+
+    def by_numpy(x):
+        m = np.ones(3)
+        for _ in range(runs):
+            m = repeated(x, m, np)
+        return m
+
+    expected = (by_numpy(x + 1e-6) - by_numpy(x - 1e-6)) / 2e-6
+    gradient = pl.grad(transform(lambda x: function(x).sum()))(x.astype(np.float32))
+    np.testing.assert_allclose(gradient, expected, rtol=1e-4)

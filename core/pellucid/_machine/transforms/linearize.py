@@ -151,18 +151,21 @@ class LinearProgram(NamedTuple):
 
 
 def linearize_flat(
-    function: Function, primals: Operands, nonzero: Mask
+    function: Function, primals: Operands, nonzero: Mask, instantiate_results: Mask = ()
 ) -> tuple[Values, LinearProgram, Values]:
     """Results of a function of flat values, the linear program of their tangents, auxiliary values.
 
-    `function` gives (results, auxiliary values); the latter may be anything.
+    `function` gives (results, auxiliary values); the latter may be anything. `instantiate_results` marks results that get a
+    tangent even where it is zero; none if it is empty.
     """
     # `staged_by` is the trace below any vmap and jvp. Repeated layers are looked for only where it writes a program.
     parent = staged_by = context.trace
     while isinstance(staged_by, (BatchTrace, JVPTrace)):
         staged_by = staged_by.parent
     if type(staged_by) is not StagingTrace or not config.call_repeated_layers.value:
-        return _linearized(function, primals, nonzero, LinearizeTrace(parent, Draft()))
+        return _linearized(
+            function, primals, nonzero, LinearizeTrace(parent, Draft()), instantiate_results
+        )
     with_calls = None
 
     def logged(*arguments: Any) -> tuple[Values, Values]:
@@ -173,15 +176,20 @@ def linearize_flat(
         return results, aux
 
     trace = LoggedLinearizeTrace(parent, Draft(), staged_by)
-    linearized = _linearized(logged, primals, nonzero, trace)
+    linearized = _linearized(logged, primals, nonzero, trace, instantiate_results)
     if with_calls is None:
         return linearized
     # The function is linearized a second time; the equations that the first run left are superseded.
-    return _linearized(with_calls, primals, nonzero, LinearizeTrace(parent, Draft()))
+    again = LinearizeTrace(parent, Draft())
+    return _linearized(with_calls, primals, nonzero, again, instantiate_results)
 
 
 def _linearized(
-    function: Function, primals: Operands, nonzero: Mask, trace: LinearizeTrace
+    function: Function,
+    primals: Operands,
+    nonzero: Mask,
+    trace: LinearizeTrace,
+    instantiate_results: Mask = (),
 ) -> tuple[Values, LinearProgram, Values]:
     # `linear` stages the linear program: each new argument is the tangent of one primal that has a nonzero tangent.
     linear, scope = trace.linear, context.scope
@@ -192,6 +200,9 @@ def _linearized(
     try:
         with use_trace(trace):
             results, aux = function(*arguments)
+            if instantiate_results:
+                wanted = strict_zip(results, instantiate_results)
+                results = [with_tangent(x) if w else x for x, w in wanted]
         # One (primal, tangent) per result; the tangent is `Zero` where the result depends on no nonzero tangent.
         split = [trace.split(x) for x in results]
         out_primals, out_tangents = [p for p, _ in split], [t for _, t in split]
@@ -715,12 +726,11 @@ def linearize_jaxpr(
     forwarded: list[int | None] = []
 
     def run(*xs: Any) -> tuple[Values, tuple[()]]:
-        results = replay(jaxpr, (), *xs)
-        return [with_tangent(x) if w else x for x, w in strict_zip(results, want)], ()
+        return replay(jaxpr, (), *xs), ()
 
     def primal(*arguments: Any) -> Values:
         trace = context.trace
-        results, program, _ = linearize_flat(run, arguments, nonzero)
+        results, program, _ = linearize_flat(run, arguments, nonzero, want)
         program = program.without_dead_code()
         if recompute is not None:
             program = _with_fewer_residuals(program, trace, results, recompute)
