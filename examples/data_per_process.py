@@ -2,7 +2,8 @@
 
 As one process: python examples/data_per_process.py
 As process 0 of two, and the other with 1: JAX_NUM_CPU_DEVICES=4 python examples/data_per_process.py localhost:8476 2 0
-Losses are the same. `jobs/` has the same run under Slurm and Kubernetes.
+As a process that Slurm, Kubernetes or Open MPI started: python examples/data_per_process.py cluster
+Losses are the same. `jobs/` has the files for such runs.
 """
 
 import sys
@@ -74,7 +75,9 @@ def main(steps=100):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if sys.argv[1:] == ["cluster"]:
+        jax.distributed.initialize()
+    elif len(sys.argv) > 1:
         address, count, index = sys.argv[1:]
         jax.distributed.initialize(address, int(count), int(index))
     else:
