@@ -19,10 +19,11 @@ from pellucid._machine.base import (
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.stages import Compiled
 from pellucid._machine.xla.compile import peak_bytes
+from pellucid._machine.xla.hlo_text import Instruction
 from pellucid.introspect import schema
 
 from .costs import CostTable
-from .hlo import Instruction, Module
+from .hlo import Module
 from .hlo_costs import costs_of
 from .hlo_program import HloReading, read_hlo
 from .kernels import instructions_within, kernels

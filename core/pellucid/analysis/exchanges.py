@@ -16,11 +16,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from pellucid._machine.ir import Equation, statement_of
+from pellucid._machine.xla.hlo_text import Instruction
 from pellucid._machine.xla.mlir import ir
 from pellucid.introspect.bodies import bodies_of
 
 from .device_groups import axes_along, axes_of_pairs, first_group, lacking, pairs_in
-from .hlo import Instruction, Module
+from .hlo import Module
 from .layouts import (
     DeclaredMesh,
     Sizes,
@@ -34,7 +35,7 @@ from .layouts import (
 )
 from .opcodes import is_exchange, opcode_of
 from .propagation import Propagation, equation_of
-from .shapes import tensor_type
+from .shapes import hlo_shapes, tensor_type
 from .sites import calls_to
 
 Reason = Literal["written", "contraction", "reshard", "full_replication", "unknown"]
@@ -466,7 +467,7 @@ def _moved_by(
     Of values that XLA exchanges at once, the largest decides which operand that is.
     """
     operands = [instructions[name] for name in instruction.operands]
-    sizes = [sum(shape.bytes for shape in each.shapes) for each in operands]
+    sizes = [sum(shape.bytes for shape in hlo_shapes(each.type)) for each in operands]
     if len(operands) == 1 or operation not in _COMBINED:
         return instruction, sum(sizes), ""
     others = len(operands) - 1

@@ -7,10 +7,12 @@ import re
 import weakref
 from collections.abc import Sequence
 
+from pellucid._machine.xla.hlo_text import RUNS_PROGRAMS, Computation, Instruction
+
 from .costs import Cost, CostTable, EquationCost
-from .hlo import RUNS_PROGRAMS, Computation, Instruction, Module
+from .hlo import Module
 from .opcodes import Details, operation_cost, operation_of
-from .shapes import Shape
+from .shapes import Shape, hlo_shapes
 
 _SAME = frozenset({"bitcast", "reshape"})
 """Instructions whose result lies where their operand does."""
@@ -24,7 +26,7 @@ class ModuleCosts:
     def __init__(self, module: Module) -> None:
         self._module = module
         self.shapes = {
-            each.name: each.shapes
+            each.name: hlo_shapes(each.type)
             for computation in module.computations
             for each in computation.instructions
         }

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 from pellucid._machine.ir import Equation
 from pellucid._machine.xla import hlo as xla_hlo
+from pellucid._machine.xla.hlo_text import Computation, Instruction
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
 from pellucid.introspect.lineage import equations_by_id
 from pellucid.introspect.spans import SourceSpans
 
-from .hlo import Computation, Instruction, Module, module_of
+from .hlo import Module, module_of
 from .hlo_costs import costs_of
 from .opcodes import operation_of
 from .shapes import bits_of, hlo_shapes

@@ -6,9 +6,11 @@ from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
 from typing import Literal, NamedTuple
 
+from pellucid._machine.xla.hlo_text import RUNS_PROGRAMS, Computation, Instruction
+
 from .costs import Cost
 from .exchanges import Exchange, exchange_of
-from .hlo import RUNS_PROGRAMS, Computation, Instruction, Module
+from .hlo import Module
 from .hlo_costs import costs_of
 from .layouts import DeclaredMesh
 from .opcodes import is_exchange, is_free, opcode_of

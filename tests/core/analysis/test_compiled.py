@@ -7,7 +7,7 @@ import pytest
 
 import pellucid as pl
 from pellucid import analysis, lax
-from pellucid.analysis.hlo import parse_instruction
+from pellucid._machine.xla.hlo_text import parse_instruction
 from pellucid.analysis.kernels import category_of
 from pellucid.introspect.errors import ArgumentTypeError
 

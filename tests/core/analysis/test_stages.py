@@ -6,7 +6,7 @@ import pytest
 import pellucid as pl
 from pellucid import analysis, lax
 from pellucid._machine.base.errors import ArgumentValueError
-from pellucid.analysis import hlo
+from pellucid._machine.xla import hlo_text
 from pellucid.analysis.opcodes import OPERATIONS, opcode_of
 from tests.introspect.costs import total_cost
 
@@ -164,7 +164,7 @@ def test_each_line_of_optimized_hlo_belongs_to_its_instruction(stages):
     ],
 )
 def test_unusual_instructions_are_read(line):
-    instruction = hlo.parse_instruction(line)
+    instruction = hlo_text.parse_instruction(line)
     assert instruction is not None
     by_opcode = {
         "custom-call": lambda i: i.operands == ["b", "c"] and (i.path, i.equation) == ("f/g", 3),
@@ -176,8 +176,8 @@ def test_unusual_instructions_are_read(line):
 
 
 def test_lines_that_are_no_instruction_are_none():
-    assert hlo.parse_instruction("}") is None
-    assert hlo.parse_instruction("%f (a: f32[]) -> f32[] {") is None
+    assert hlo_text.parse_instruction("}") is None
+    assert hlo_text.parse_instruction("%f (a: f32[]) -> f32[] {") is None
 
 
 def test_the_lens_links_every_equation_to_its_operations():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from jaxlib import _hlo, _jax
 
 from .compile import LoadedExecutable
+from .hlo_text import Instruction, instructions_of
 
 encode_inspection = _jax.encode_inspect_sharding_callback
 """The configuration by which the operation `InspectSharding` finds a function of an HLO sharding, kept alive elsewhere."""
@@ -47,21 +48,25 @@ def module_from_proto(proto: bytes) -> Any:
     return _hlo.HloModule.from_serialized_hlo_module_proto(proto)
 
 
-_EXCHANGE = re.compile(
-    r" (all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-permute"
-    r"|collective-broadcast)(-start)?\("
-)
+COLLECTIVES = frozenset({
+    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-permute",
+    "collective-broadcast",
+})  # fmt: skip
+"""Opcodes of instructions by which devices exchange data."""
+
+
+def instructions(loaded: LoadedExecutable, opcodes: Collection[str]) -> Iterator[Instruction]:
+    """The instructions of a program that have one of `opcodes`."""
+    for module in loaded.hlo_modules():
+        yield from instructions_of(module.to_string(), opcodes)
 
 
 def exchanges_data(loaded: LoadedExecutable) -> bool:
     """Whether a program has collectives."""
-    return any(_EXCHANGE.search(module.to_string()) for module in loaded.hlo_modules())
-
-
-_PERMUTED = re.compile(r' collective-permute(?:-start)?\(.*op_name="[^"]*#e(\d+)"')
+    return next(instructions(loaded, COLLECTIVES), None) is not None
 
 
 def permuted_equations(loaded: LoadedExecutable) -> set[int]:
     """Numbers of the equations that became permutations among devices."""
-    texts = [module.to_string() for module in loaded.hlo_modules()]
-    return {int(number) for text in texts for number in _PERMUTED.findall(text)}
+    equations = [each.equation for each in instructions(loaded, {"collective-permute"})]
+    return {each for each in equations if each is not None}
