@@ -19,7 +19,6 @@ from pellucid._machine.ir import (
     constants_as_inputs,
     inlined,
 )
-from pellucid._machine.parallel.manual import shard_map_p
 from pellucid._machine.tracing import replay, run_equations
 
 from .finding import check_effects
@@ -135,8 +134,14 @@ def where_rounding_begins(
 
 def _called(equation: Equation) -> ClosedJaxpr | None:
     """The program that an equation runs once on its operands; None for loops, branches, and what runs none."""
-    slots = None if equation.primitive is shard_map_p else slots_of(equation)
-    if slots is None or len(slots.programs) != 1 or slots.choosing or is_loop(equation):
+    slots = slots_of(equation)
+    if (
+        slots is None
+        or slots.by_position
+        or len(slots.programs) != 1
+        or slots.choosing
+        or is_loop(equation)
+    ):
         return None
     [slot] = slots.programs
     inputs = slots.gathered(slot, slots.split(equation.operands))

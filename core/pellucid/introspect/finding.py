@@ -14,7 +14,6 @@ from pellucid._machine.checks.checkify import Errors, checked_program
 from pellucid._machine.checks.errors import CheckSite
 from pellucid._machine.checks.watch import FirstNote, Watch, is_watched, noted_by
 from pellucid._machine.ir import ClosedJaxpr, DropVar, Equation, Jaxpr, Operands, Values
-from pellucid._machine.parallel.manual import shard_map_p
 from pellucid._machine.primitives.assembly import stack
 from pellucid._machine.tracing import type_of
 from pellucid._machine.transforms import stage_open
@@ -94,9 +93,9 @@ def n_operations(jaxpr: Jaxpr) -> float:
     """
     total = 0.0
     for equation in jaxpr.equations:
-        if equation.effects or calls_host(equation) or equation.primitive is shard_map_p:
-            return math.inf
         slots = slots_of(equation)
+        if equation.effects or calls_host(equation) or (slots is not None and slots.by_position):
+            return math.inf
         if slots is None:
             total += 1
         else:

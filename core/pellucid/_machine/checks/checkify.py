@@ -27,7 +27,6 @@ from pellucid._machine.ir import (
     rearranged,
     uses_references,
 )
-from pellucid._machine.parallel.manual import REPLICATED, shard_map_p
 from pellucid._machine.primitives.arithmetic import neg
 from pellucid._machine.primitives.logical import ne, select_n
 from pellucid._machine.primitives.movement import broadcast
@@ -190,8 +189,6 @@ def _results(
         elif primitive is guard_p:
             bind(guard_p, *operands, params=params)
         return []
-    if primitive is shard_map_p:
-        return _shard_map(notes, params, operands, errors)
     if isinstance(primitive, Defined):
         primitive, params = primitive.definition, params.as_call()
     if isinstance(primitive, CustomCall):
@@ -230,7 +227,10 @@ def _structured(
     """
     slots = primitive.slots(params)
     groups = slots.split(operands)
-    bodies = [checked_program(slot.program.jaxpr, errors) for slot in slots.programs]
+    with primitive.scope(params):
+        bodies = [checked_program(slot.program.jaxpr, errors) for slot in slots.programs]
+    if slots.by_position:
+        return _by_position(notes, primitive, params, operands, *bodies)
     if len(bodies) == 1 and not slots.carries:
         [body] = bodies
         results = bind_programs(primitive, params, slots, groups, bodies)
@@ -297,25 +297,23 @@ def _structured(
     return results[n:]
 
 
-def _shard_map(notes: FailureNotes, params: Any, operands: Operands, errors: Errors) -> Results:
-    """Notes of all positions along the manual axes are gathered; the first failure at the first site counts."""
-    axes = tuple([a for a in params.mesh.axis_names if a in params.newly_manual_axes])
-    with params.scope():
-        body = checked_program(params.jaxpr.jaxpr, errors)
-        n = body.n_notes if body.sites else 0
+def _by_position(
+    notes: FailureNotes, primitive: Structured[Any], params: Any, operands: Operands, body: Checked
+) -> Results:
+    """Notes of all positions along mesh axes are gathered; the first failure at the first site counts."""
+    n = body.n_notes if body.sites else 0
 
-        def run(*parts: Any) -> Values:
-            results = replay(body.program.jaxpr, (), *parts)
-            return [*(broadcast(x, (1,)) for x in results[:n]), *results[body.n_notes :]]
+    def run(*parts: Any) -> Values:
+        results = replay(body.program.jaxpr, (), *parts)
+        # Results before: notes, results. After: a row of each note, if there are checks, then the results.
+        return [*(broadcast(x, (1,)) for x in results[:n]), *results[body.n_notes :]]
 
-        program, more_consts = stage_open(run, body.program.in_avals, params.jaxpr.jaxpr.debug)
-    consts = [*more_consts, *body.consts]
-    called = params.on(
-        program,
-        (*[REPLICATED] * len(consts), *params.in_specs),
-        (*[PartitionSpec(axes)] * n, *params.out_specs),
-    )
-    results = bind(shard_map_p, *consts, *operands, params=called)
+    slots = primitive.slots(params)
+    [slot] = slots.programs
+    with primitive.scope(params):
+        program, consts = stage_open(run, body.program.in_avals, slot.program.jaxpr.debug)
+    opened = program, [*consts, *body.consts]
+    results = bind_programs(primitive, params, slots, slots.split(operands), [opened])
     if n:
         codes, *values = map(_whole, results[:n])
         last = broadcast(np.int32(-len(body.sites) - 1), type_of(codes).shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, compress
@@ -68,16 +69,25 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
     def slots(self, params) -> Slots:
         raise self.missing("slots")
 
+    def scope(self, params: P) -> contextlib.AbstractContextManager[None]:
+        """The context in which programs that are derived from those of `params` are traced."""
+        return contextlib.nullcontext()
+
+    def selected(self, params: P, operands: Mask, results: Mask) -> P:
+        """`params` without the entries that they have for operands and results that aren't marked."""
+        return params
+
     def discharge(self, operands, params):
         # References that a loop writes are carried, in front; those that a branch writes are further results.
         slots = self.slots(params)
         # Operands by group (consts, carry, xs, …); `inputs` has for each program what it takes of them.
         groups = slots.split(operands)
         inputs = [slots.gathered(slot, groups) for slot in slots.programs]
-        bodies = [
-            discharged(slot.program.jaxpr, values)
-            for slot, values in strict_zip(slots.programs, inputs)
-        ]
+        with self.scope(params):
+            bodies = [
+                discharged(slot.program.jaxpr, values)
+                for slot, values in strict_zip(slots.programs, inputs)
+            ]
         # Cells that some program writes, each once, in the order of operands; `ids` are their identities.
         ids = {id(x[i]) for body, x in strict_zip(bodies, inputs) for i in body.written}
         cells: list[ReferenceCell] = [*{id(x): x for x in operands if id(x) in ids}.values()]
@@ -171,7 +181,9 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
         return used_operands, equation.replace(
             operands=list(compress(equation.operands, used_operands)),
             results=list(compress(equation.results, used_results)),
-            params=self.with_slots(equation.params, pruned),
+            params=self.with_slots(
+                self.selected(equation.params, used_operands, used_results), pruned
+            ),
         )
 
 

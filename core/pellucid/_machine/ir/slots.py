@@ -68,6 +68,8 @@ class Slots(NamedTuple):
     """Whether the runs take, and give, elements along axis 0 from the last to the first."""
     ends: bool = False
     """Whether a predicate comes after each run and ends the loop; otherwise it comes before each run."""
+    by_position: bool = False
+    """Whether the program runs once for each position along mesh axes, on parts of the operands."""
 
     @property
     def choosing(self) -> list[int]:

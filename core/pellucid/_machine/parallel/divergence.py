@@ -105,7 +105,7 @@ class _Walk:
             union = frozenset().union(*operand_axes)
             return [self.of_operation(equation, union)] * len(equation.results)
         slots = primitive.slots(params)
-        if slots is None or hasattr(params, "newly_manual_axes"):
+        if slots is None or slots.by_position:
             return self.of_programs(equation, subjaxprs(params), operand_axes)
         return self.of_slots(equation, slots, operand_axes)
 

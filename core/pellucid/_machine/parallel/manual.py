@@ -18,9 +18,12 @@ from pellucid._machine.base import (
     strict_zip,
 )
 from pellucid._machine.higher_order.calls import without_calls
-from pellucid._machine.higher_order.structured import remembered_on_program, with_linear_part
+from pellucid._machine.higher_order.structured import (
+    Structured,
+    remembered_on_program,
+    with_linear_part,
+)
 from pellucid._machine.ir import (
-    CONTROL,
     Avals,
     BatchAxis,
     ClosedJaxpr,
@@ -29,15 +32,12 @@ from pellucid._machine.ir import (
     Jaxpr,
     Linearized,
     Mask,
-    Masked,
     OneProgramPrimitive,
-    OnReferences,
     Placed,
     ShapedArray,
     Values,
     axis_names_of,
     is_linear,
-    remove_dead_equations,
 )
 from pellucid._machine.lowering.collectives import Parts, manual_computation
 from pellucid._machine.primitives import (
@@ -63,7 +63,7 @@ from pellucid._machine.sharding.errors import indivisible_error
 from pellucid._machine.sharding.explicit_types import explicit_part, shown_sharding
 from pellucid._machine.sharding.mesh import AnyMesh
 from pellucid._machine.sharding.partition_spec import AxisSet, axes_text, rank_error
-from pellucid._machine.tracing import bind, bound_axes, discharged, replay
+from pellucid._machine.tracing import bind, bound_axes, replay
 from pellucid._machine.transforms import (
     ARRAY,
     Derived,
@@ -237,13 +237,31 @@ class ShardMapParams(NamedTuple):
 
 
 class ShardMap(
-    Linearized, Masked, OnReferences, Collective, Placed, OneProgramPrimitive[ShardMapParams]
+    Linearized, Collective, Placed, OneProgramPrimitive[ShardMapParams], Structured[ShardMapParams]
 ):
     """A call of a program at each position along mesh axes, on parts of its operands."""
 
     name = "shard_map"
     statement = "out_specs of shard_map"
-    traits = CONTROL
+
+    def slots(self, params):
+        return super().slots(params)._replace(by_position=True)
+
+    def with_slots(self, params, slots):
+        # Further operands are constants in front; of further results, in front, each position has one row.
+        [program] = [slot.program for slot in slots.programs]
+        rows = len(program.out_avals) - len(params.out_specs)
+        row_specs = [leading_spec(params.mesh, params.newly_manual_axes)] * rows
+        return params.on(program, params.in_specs, (*row_specs, *params.out_specs))
+
+    def scope(self, params):
+        return params.scope()
+
+    def selected(self, params, operands, results):
+        return params._replace(
+            in_specs=tuple(compress(params.in_specs, operands)),
+            out_specs=tuple(compress(params.out_specs, results)),
+        )
 
     def abstract_eval(self, avals, params):
         out_avals: Avals = params.jaxpr.out_avals
@@ -361,28 +379,6 @@ class ShardMap(
             )
             if check is not None:
                 ctx.checks.append(check)
-
-    def discharge(self, operands, params):
-        with params.scope():
-            body = discharged(params.jaxpr.jaxpr)
-        called = params.on(body.program, params.in_specs, params.out_specs)
-        return bind(self, *body.consts, *operands, params=called)
-
-    def dead_code(self, used, equation):
-        params: ShardMapParams = equation.params
-        pruned, needed = remove_dead_equations(params.jaxpr.jaxpr, used)
-        if not pruned.effects and not any(used):
-            return [False] * len(needed), None
-        called = params._replace(
-            jaxpr=ClosedJaxpr(pruned),
-            in_specs=tuple(compress(params.in_specs, needed)),
-            out_specs=tuple(compress(params.out_specs, used)),
-        )
-        return needed, equation.replace(
-            operands=[*compress(equation.operands, needed)],
-            results=[*compress(equation.results, used)],
-            params=called,
-        )
 
 
 shard_map_p = ShardMap()
