@@ -12,6 +12,7 @@ from pellucid._machine.base import (
     ArrayLike,
     UnsupportedError,
     dtypes,
+    larger,
     public_functions,
 )
 from pellucid._machine.primitives.movement import broadcast_shapes, canonical_axis
@@ -84,7 +85,7 @@ def _diff(a: Any, prepend: ArrayLike | None, append: ArrayLike | None, n: int, a
         a = concatenate(promote_dtypes("diff", *pieces), axis)
     is_bool = type_of(a).dtype == np.bool_
     for _ in range(n):
-        after, before = _part(a, axis, 1, None), _part(a, axis, 0, max(a.shape[axis] - 1, 0))
+        after, before = _part(a, axis, 1, None), _part(a, axis, 0, larger(a.shape[axis] - 1, 0))
         a = not_equal(after, before) if is_bool else after - before
     return a
 

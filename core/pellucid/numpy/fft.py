@@ -22,6 +22,7 @@ from pellucid._machine.base import (
     dtypes,
     expecting,
     ints,
+    larger,
     public_functions,
     smaller,
 )
@@ -381,7 +382,7 @@ def _transformed(
     if lengths is None:
         sizes = [aval.shape[i] for i in axes]
         if kind is FftType.IRFFT and sizes:
-            sizes[-1] = max(0, 2 * (sizes[-1] - 1))
+            sizes[-1] = larger(0, 2 * (sizes[-1] - 1))
         lengths = tuple(sizes)
     stated = lengths if s is not None else lengths[-1:] if kind is FftType.RFFT else ()
     if any(n < 1 for n in stated):

@@ -15,6 +15,7 @@ from pellucid._machine.base import (
     ConcretizationTypeError,
     ShapeError,
     dtypes,
+    larger,
     public_functions,
 )
 from pellucid._machine.higher_order.loops import scan
@@ -50,7 +51,7 @@ def _coefficients(name: str, promote: Callable[..., list[Any]], *operands: Array
 
 
 def _padded(a1: Array, a2: Array) -> tuple[Any, ...]:
-    length = max(type_of(a1).shape[0], type_of(a2).shape[0])
+    length = larger(type_of(a1).shape[0], type_of(a2).shape[0])
     return tuple(
         pad(a, scalar(0, a.dtype), [(length - type_of(a).shape[0], 0, 0)]) for a in (a1, a2)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from pellucid._machine.base import (
     dtypes,
     expecting,
     public_functions,
+    smaller,
 )
 from pellucid._machine.primitives.gather_scatter import fill_param, gather
 from pellucid._machine.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode
@@ -343,7 +345,7 @@ def fill_diagonal(
         raise ArgumentValueError(
             "jnp.fill_diagonal needs dimensions of one size.", got=f"got {aval.text()}"
         )
-    n = min(aval.shape)
+    n = functools.reduce(smaller, aval.shape)
     positions = (arange(n),) * aval.ndim
     values = val if not aval_of("fill_diagonal", val, 1).ndim else _repeated(ravel(val), n)
     return asarray(a).at[positions].set(values)

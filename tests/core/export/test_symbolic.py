@@ -47,6 +47,23 @@ def test_functions_run_with_all_sizes(name):
     check_calls(exported(function, texts), function, texts)
 
 
+COMPARED = {
+    "polynomials": (jnp.polyadd, "(b,)", "(c,)"),
+    "a diagonal": (lambda x: jnp.fill_diagonal(x, 0.0, inplace=False), "(b,c)"),
+    "Q and R": (lambda x: jnp.linalg.qr(x), "(b,c)"),
+    "Q, R of a part": (lambda x: jnp.linalg.qr(x[:, 1:]), "(c,b)"),
+    "singular values": (lambda x: jnp.linalg.svd(x, compute_uv=False), "(b,c)"),
+    "tangents of a sort": (lambda x: pl.jvp(lambda y: jnp.sort(y[2:]), (x,), (x * x,)), "(b,)"),
+}  # fmt: skip
+"""Functions whose sizes are the smaller or the larger one of two, which depends on the variables."""
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_the_smaller_of_two_sizes_may_depend_on_the_variables(name):
+    function, *texts = COMPARED[name]
+    check_calls(exported(function, texts), function, texts)
+
+
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.rotates) for n in WITH_GRADIENT]
 )
@@ -190,6 +207,10 @@ def test_what_needs_numbers_is_refused_by_name():
         ),
         (lambda x: lax.associative_scan(jnp.add, x, axis=1), "associative_scan can't run along"),
         (lambda x: jnp.fft.fft(x, axis=1), "fft"),
+        (
+            lambda x: lax.linalg.hessenberg(x[0, :, 0] @ x[0, :, 0].T),
+            "symbolic dimension b was used",
+        ),
     ):
         with pytest.raises(Exception, match=message) as caught:
             export.export(pl.jit(function))(x)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid._machine.base import ArrayLike, DtypeError, ShapeError
+from pellucid._machine.base import ArrayLike, DtypeError, ShapeError, smaller
 from pellucid._machine.higher_order.loops import fori_loop
 from pellucid._machine.ir import NoParams, Traits
 from pellucid._machine.primitives.arithmetic import add, mul, sub
@@ -46,13 +46,13 @@ class Lu(MatrixPrimitive[NoParams]):
         [x] = avals
         batch = self.check(avals)
         *_, m, n = x.shape
-        pivots = matrix_aval(x, *batch, min(m, n), dtype=INT32)
+        pivots = matrix_aval(x, *batch, smaller(m, n), dtype=INT32)
         return [x.strip_weak_type(), pivots, matrix_aval(x, *batch, m, dtype=INT32)]
 
     def jvp(self, primals, tangents, params):
         lu, pivots, permutation = bind(self, *primals, params=params)
         *_, m, n = type_of(lu).shape
-        k = min(m, n)
+        k = smaller(m, n)
         # L and U are made square with parts of identity matrices, so that both can be solved with.
         lower = add(padded(tril(columns(lu, k), -1), m, m), identity(lu, m))
         rest = sub(identity(lu, n), padded(identity(lu, k), n, n))
@@ -67,7 +67,7 @@ class Lu(MatrixPrimitive[NoParams]):
         [x] = operands
         aval = type_of(x)
         *batch, m, n = aval.shape
-        k = min(m, n)
+        k = smaller(m, n)
         matrix, n_batch = (aval.shape, aval.dtype), len(batch)
         if platform == "tpu":
             results = [matrix, ((*batch, k), INT32), ((*batch, m), INT32)]

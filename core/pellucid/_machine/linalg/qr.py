@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid._machine.base import ArrayLike, ShapeError
+from pellucid._machine.base import ArrayLike, ShapeError, smaller
 from pellucid._machine.ir import NoParams
 from pellucid._machine.primitives.arithmetic import add, sub
 from pellucid._machine.primitives.conversion import complex as complex_of, imag
@@ -54,7 +54,7 @@ class Qr(MatrixPrimitive[QrParams]):
         [x] = avals
         batch = self.check(avals)
         *_, m, n = x.shape
-        k = m if params.full_matrices else min(m, n)
+        k = m if params.full_matrices else smaller(m, n)
         results = [matrix_aval(x, *batch, m, k), matrix_aval(x, *batch, k, n)]
         return [*results, matrix_aval(x, *batch, n, dtype=INT32)] if params.pivoting else results
 
@@ -64,7 +64,7 @@ class Qr(MatrixPrimitive[QrParams]):
         for p in order:
             tangent = T(rows_at(T(tangent), p))
         *_, m, n = type_of(tangent).shape
-        k = min(m, n)
+        k = smaller(m, n)
         square = columns(tangent, k)
         solved = triangular_solve(rows(columns(r, k), k), square)  # dA R⁻¹
         change = product(H(q), solved)
@@ -89,7 +89,7 @@ class Qr(MatrixPrimitive[QrParams]):
     def definition(self, operands, params, platform):
         [x] = operands
         *_, m, n = type_of(x).shape
-        k = min(m, n)
+        k = smaller(m, n)
         if params.pivoting:
             reflections, order, taus = _pivoted(x, params, platform)
             orders = [sub(order, np.int32(1))]
@@ -120,13 +120,13 @@ class Geqrf(MatrixPrimitive[NoParams]):
     def abstract_eval(self, avals, params):
         [x] = avals
         batch = self.check(avals)
-        return [x.strip_weak_type(), matrix_aval(x, *batch, min(x.shape[-2:]))]
+        return [x.strip_weak_type(), matrix_aval(x, *batch, smaller(*x.shape[-2:]))]
 
     def definition(self, operands, params, platform):
         [x] = operands
         aval = type_of(x)
         *batch, m, n = aval.shape
-        results = [(aval.shape, aval.dtype), ((*batch, min(m, n)), aval.dtype)]
+        results = [(aval.shape, aval.dtype), ((*batch, smaller(m, n)), aval.dtype)]
         if platform == "tpu":
             return native("Qr", [x], results, len(batch), api_version=1)
         target = (
@@ -150,7 +150,11 @@ def _pivoted(x: Array, params: QrParams, platform: str) -> list[Any]:
     aval = type_of(x)
     *batch, m, n = aval.shape
     order = broadcast_in_dim(np.int32(0), (*batch, n), ())  # all columns are free
-    results = [(aval.shape, aval.dtype), ((*batch, n), INT32), ((*batch, min(m, n)), aval.dtype)]
+    results = [
+        (aval.shape, aval.dtype),
+        ((*batch, n), INT32),
+        ((*batch, smaller(m, n)), aval.dtype),
+    ]
     aliases = [(0, 0), (1, 1)]
     if platform == "cpu":
         return native(lapack_name("geqp3", x), [x, order], results, len(batch), "", aliases)

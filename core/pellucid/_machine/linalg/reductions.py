@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pellucid._machine.base import ArrayLike, MissingRule, UnsupportedError
+from pellucid._machine.base import ArrayLike, MissingRule, UnsupportedError, larger
 from pellucid._machine.ir import NoParams
 from pellucid._machine.tracing import bind, type_of
 from pellucid._machine.xla.arrays import Array
@@ -105,14 +106,14 @@ class Hessenberg(MatrixPrimitive[NoParams]):
     def abstract_eval(self, avals, params):
         [x] = avals
         batch = self.check(avals, square=True)
-        return [x.strip_weak_type(), matrix_aval(x, *batch, max(x.shape[-1] - 1, 0))]
+        return [x.strip_weak_type(), matrix_aval(x, *batch, larger(x.shape[-1] - 1, 0))]
 
     def definition(self, operands, params, platform):
         [x] = operands
         aval = type_of(x)
         *batch, n, _ = aval.shape
         results = [(aval.shape, aval.dtype), ((*batch, n - 1), aval.dtype), (batch, INT32)]
-        config = f"high = {n} : i32, low = 1 : i32"
+        config = f"high = {operator.index(n)} : i32, low = 1 : i32"
         parts = native(lapack_name("gehrd", x), [x], results, len(batch), config, [(0, 0)])
         return without_info(parts)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any, NamedTuple
 
-from pellucid._machine.base import ArgumentValueError, ArrayLike, DerivativeRuleError
+from pellucid._machine.base import ArgumentValueError, ArrayLike, DerivativeRuleError, smaller
 from pellucid._machine.primitives.arithmetic import add, div, mul, sub
 from pellucid._machine.primitives.conversion import complex as complex_of, converted, imag, real
 from pellucid._machine.primitives.creation import full_like
@@ -84,7 +84,7 @@ class Svd(MatrixPrimitive[SvdParams]):
         [x] = avals
         batch = self.check(avals)
         *_, m, n = x.shape
-        k = min(m, n)
+        k = smaller(m, n)
         start, end = params.subset_by_index or (0, k)
         if params.subset_by_index is not None:
             got = [f"operand: {x.text()}", f"subset_by_index: {(start, end)}"]
@@ -194,7 +194,7 @@ def _sums(s: Array, like: Any) -> Array:
 def _on_cpu(x: Array, params: SvdParams) -> list[Array]:
     aval = type_of(x)
     *batch, m, n = aval.shape
-    k = min(m, n)
+    k = smaller(m, n)
     u, vh = (m, n) if params.full_matrices and params.compute_uv else (k, k)
     mode = ("A" if params.full_matrices else "S") if params.compute_uv else "N"
     routine = "gesvd" if params.algorithm is SvdAlgorithm.QR else "gesdd"
@@ -212,7 +212,7 @@ def _on_gpu(x: Array, params: SvdParams, platform: str) -> list[Array]:
     """By `gesvdj`, `gesvdp`, or `gesvd`, which takes no fewer rows than columns."""
     aval = type_of(x)
     *batch, m, n = aval.shape
-    k = min(m, n)
+    k = smaller(m, n)
     algorithm = params.algorithm
     if algorithm in (None, SvdAlgorithm.DEFAULT):
         is_small = max(m, n) <= MAX_JACOBI_SIZE

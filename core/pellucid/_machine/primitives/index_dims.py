@@ -19,6 +19,7 @@ from pellucid._machine.base import (
     ShapeError,
     inserted,
     ints,
+    smaller,
     strict_zip,
 )
 from pellucid._machine.ir import BatchDim, ShapedArray
@@ -133,7 +134,7 @@ def window_axes(numbers: GatherDimensionNumbers | ScatterDimensionNumbers, ndim:
 
 def window_sizes(numbers: ScatterDimensionNumbers, operand: Shape, updates: Shape) -> Shape:
     """The size of a scatter's windows along each axis of the operand."""
-    sizes = [min(1, size) for size in operand]
+    sizes = [smaller(1, size) for size in operand]
     for axis, d in strict_zip(window_axes(numbers, len(operand)), numbers.update_window_dims):
         sizes[axis] = updates[d]
     return tuple(sizes)

@@ -18,6 +18,7 @@ from pellucid._machine.base import (
     canonical_shape,
     ints,
     resized,
+    smaller,
     strict_zip,
 )
 from pellucid._machine.base.narrowing import is_list_or_tuple
@@ -64,7 +65,7 @@ def taken_along(x: Any, indices: Any, axis: int) -> Any:
         offset_dims=(), collapsed_slice_dims=(axis,), start_index_map=(axis,),
         operand_batching_dims=others, start_indices_batching_dims=others,
     )  # fmt: skip
-    sizes = [min(1, size) for size in type_of(x).shape]
+    sizes = [smaller(1, size) for size in type_of(x).shape]
     return gather(
         x, expand_dims(indices, (ndim,)), numbers, sizes, mode=GatherScatterMode.PROMISE_IN_BOUNDS
     )
