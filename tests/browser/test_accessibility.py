@@ -14,12 +14,11 @@ from tests.introspect import sample_records
 
 pytestmark = pytest.mark.browser
 
-VIEWS = [
-    "train_step", "lens", "ladder", "diff", "compiled", "sharding_4d", "sharded_calls", "what_if", "profile_8_devices", "recording",
-    "gradient", "divergence", "finding", "unequal_runs", "array_values_parts", "mesh", "grid_causal",
-]  # fmt: skip
+VIEWS = [*sample_records.OF_EACH_KIND, "mesh"]
 
-STILL = {"gradient", "finding", "unequal_runs", "array_values_parts"}
+STILL = {
+    "gradient", "finding", "unequal_runs", "array_values_parts", "profile_comparison", "memory", "miss", "misses",
+}  # fmt: skip
 """Views of the samples that have nothing to operate outside of a notebook."""
 
 # Views stand in a shadow root, which `document` doesn't look into.

@@ -88,11 +88,6 @@ def test_a_converted_notebook_without_scripts_has_tables_and_pictures(
     page.close()
 
 
-ALONE = [
-    "train_step", "lens", "ladder", "diff", "compiled", "sharding_4d", "sharded_calls", "what_if", "profile_8_devices", "recording",
-    "gradient", "divergence", "finding", "unequal_runs", "array_values_parts", "grid_causal",
-]  # fmt: skip
-"""A view of each kind."""
 WIDGET = """
 <!DOCTYPE html><meta charset="utf-8"><div id="place"></div>
 <script type="module">
@@ -117,7 +112,7 @@ def page(browser: Browser) -> Iterator[Page]:
     assert complaints == []
 
 
-@pytest.mark.parametrize("sample", ALONE)
+@pytest.mark.parametrize("sample", sample_records.OF_EACH_KIND)
 def test_an_output_apart_from_all_others_is_interactive(page: Page, sample: str) -> None:
     """As in Visual Studio Code, Colab, Kaggle and marimo: each output may be a frame of its own, of no origin."""
     record = sample_records.SAMPLES[sample]().to_dict()
@@ -130,7 +125,7 @@ def test_an_output_apart_from_all_others_is_interactive(page: Page, sample: str)
     expect(inside.get_by_role("alert")).to_have_count(0)
 
 
-@pytest.mark.parametrize("sample", ALONE)
+@pytest.mark.parametrize("sample", sample_records.OF_EACH_KIND)
 def test_a_host_of_widgets_shows_every_view(page: Page, tmp_path: Path, sample: str) -> None:
     record = json.dumps(sample_records.SAMPLES[sample]().to_dict()).replace("<", "\\u003c")
     code = VIEWER.read_text(encoding="utf-8").replace("</script", "<\\/script")

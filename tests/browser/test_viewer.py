@@ -19,37 +19,11 @@ pytestmark = pytest.mark.browser
 
 Show = Callable[..., Page]
 
-VIEWS = [
-    "mlp",
-    "transformer",
-    "control_flow",
-    "empty",
-    "nothing",
-    "sharding_4d",
-    "sharded_function",
-    "sharded_calls",
-    "sharded_unevenly",
-    "sharded_function_4096",
-]
-STAGES = ["lens", "ladder", "diff"]
+VIEWS = [*sample_records.OF_EACH_KIND, "mlp", "transformer", "control_flow", "empty", "nothing", "sharded_function",
+         "sharded_function_4096", "sharded_unevenly"]  # fmt: skip
 FITTING = [
-    "train_step",
-    "sharding_simple",
-    "sharded_calls",
-    "compiled_step",
-    "diff_wrapped",
-    "compiled",
-    "what_if",
-    "profile_8_devices",
-    "recording",
-    "gradient",
-    "divergence",
-    "finding",
-    "unequal_runs",
-    "array_values",
-    "grid_causal",
-    "grid_race",
-]
+    *sample_records.OF_EACH_KIND, "sharding_simple", "compiled_step", "diff_wrapped", "array_values", "grid_race"
+]  # fmt: skip
 WINDOWS = [(1600, 1000), (900, 700), (620, 700), (420, 700), (304, 520), (160, 120)]
 
 
@@ -110,7 +84,7 @@ def items(page: Page) -> Locator:
     return page.get_by_role("treeitem")
 
 
-@pytest.mark.parametrize("sample", VIEWS + STAGES)
+@pytest.mark.parametrize("sample", VIEWS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_view_is_drawn_in_both_themes(show: Show, sample: str, scheme: str) -> None:
     page = show(sample, scheme=scheme)

@@ -15,6 +15,7 @@ from pellucid.analysis import program
 from tests.introspect import (
     sample_arrays as arrays,
     sample_comparisons as comparisons,
+    sample_facts as facts,
     sample_grids as grids,
     sample_profiles as profiles,
     sample_programs as programs,
@@ -90,6 +91,11 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "grid_unseen": grids.unseen,
     "grid_race": grids.race,
     "grid_overlapping": grids.overlapping,
+    "memory": facts.memory,
+    "miss": facts.miss,
+    "misses": facts.misses,
+    "function": facts.function,
+    "error": facts.error,
     "recording": recordings.run,
     "recording_empty": recordings.empty,
     "profile": lambda: profiles.session().record(),
@@ -99,6 +105,13 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "profile_8_devices": lambda: profiles.session(60, 5, 8).record(),
     **{name: partial(twelve.record, make) for name, make in twelve.PROGRAMS.items()},
 }
+
+OF_EACH_KIND = (
+    "train_step", "lens", "ladder", "diff", "compiled", "sharding_4d", "sharded_calls", "what_if", "profile_8_devices",
+    "profile_comparison", "recording", "gradient", "divergence", "finding", "unequal_runs", "array_values_parts", "memory", "miss", "misses",
+    "function", "error", "grid_causal",
+)  # fmt: skip
+"""A sample of each kind of record that is shown by itself. What holds of every view is tested with these."""
 
 
 def write(folder: Path, names: list[str]) -> None:

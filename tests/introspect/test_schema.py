@@ -7,6 +7,7 @@ import typing
 
 import pytest
 
+from pellucid.introspect.schema import ViewRecord
 from tests.introspect import sample_records
 from tests.introspect.program_builder import schema
 
@@ -44,6 +45,17 @@ def test_a_record_that_stands_alone_has_a_kind_and_a_version(record):
         assert fields["schema_version"] == schema.SCHEMA_VERSION
         [kind] = typing.get_args(typing.get_type_hints(record)["kind"])
         assert fields["kind"] == kind
+
+
+def test_each_kind_that_is_shown_by_itself_has_one_sample():
+    kinds = {
+        field.default
+        for each in ViewRecord.__subclasses__()
+        for field in dataclasses.fields(each)
+        if field.name == "kind"
+    }
+    samples = [sample_records.SAMPLES[name]().kind for name in sample_records.OF_EACH_KIND]
+    assert sorted(samples) == sorted(kinds)
 
 
 @pytest.mark.parametrize("name", sorted(set(sample_records.SAMPLES) - LARGE))
