@@ -107,6 +107,7 @@ class SessionTables(SessionData):
                 rest -= share.share
             if not info.shares:
                 forward[None] += seconds * rest
+                flops[None] += (info.flops or 0.0) * count * rest
         places = [*dict.fromkeys([*forward, *backward])]
         rows = [
             LineRow(place, forward[place], backward[place], measured[place], flops[place])

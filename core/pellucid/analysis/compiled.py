@@ -136,7 +136,7 @@ def _kernels(reading: HloReading) -> Iterator[schema.KernelRecord]:
         for each in module.by_name[computation].instructions
         if not each.runs_programs and not is_free(each.opcode)
     ]
-    row_of_origin = _rows_of_origins(reading)
+    row_of_origin, row_of_frame = _rows_with_lines(reading)
     read = kernels(module, {each.name for each in instructions})
     for instruction in instructions:
         row, kernel = reading.rows[instruction.name], read[instruction.name]
@@ -147,9 +147,11 @@ def _kernels(reading: HloReading) -> Iterator[schema.KernelRecord]:
         # A fusion's own line is that of its last instruction.
         if kernel.category == "fusion" or record.equations.span[row] < 0:
             for member in kernel.members:
-                if member.equation in row_of_origin:
-                    line_row = row_of_origin[member.equation]
-                    shares[line_row] = shares.get(line_row, 0.0) + member.share
+                by_frame = row_of_frame.get(member.frame, -1)
+                line_row = row_of_origin.get(member.equation, by_frame)
+                shares[line_row] = shares.get(line_row, 0.0) + member.share
+        if {*shares} == {-1}:
+            shares.clear()
         total = sum(shares.values())
         yield schema.KernelRecord(
             name=instruction.name,
@@ -161,7 +163,7 @@ def _kernels(reading: HloReading) -> Iterator[schema.KernelRecord]:
             executions=count,
             lines=[
                 schema.LineShareRecord(
-                    equation=record.equations.id[line_row],
+                    equation=-1 if line_row < 0 else record.equations.id[line_row],
                     share=share / total if total else 1 / len(shares),
                 )
                 for line_row, share in shares.items()
@@ -170,15 +172,20 @@ def _kernels(reading: HloReading) -> Iterator[schema.KernelRecord]:
         )
 
 
-def _rows_of_origins(reading: HloReading) -> dict[int | None, int]:
-    """By user's equation, a row of the optimized program that has its line."""
-    rows: dict[int | None, int] = {}
+def _rows_with_lines(reading: HloReading) -> tuple[dict[int | None, int], dict[int, int]]:
+    """By user's equation, and by frame, a row of the optimized program that has its line."""
+    by_equation: dict[int | None, int] = {}
+    by_frame: dict[int, int] = {}
     for computation in reading.module.computations:
         for each in computation.instructions:
             row = reading.rows.get(each.name, -1)
-            if each.equation is not None and reading.record.equations.span[row] >= 0 <= row:
-                rows.setdefault(each.equation, row)
-    return rows
+            if row < 0 or reading.record.equations.span[row] < 0:
+                continue
+            if each.equation is not None:
+                by_equation.setdefault(each.equation, row)
+            if each.frame:
+                by_frame.setdefault(each.frame, row)
+    return by_equation, by_frame
 
 
 def _equations(module: Module, instruction: Instruction) -> list[int]:

@@ -363,7 +363,7 @@ class LineShareRecord(Record):
     """A part of a kernel, which belongs to one line."""
 
     equation: int
-    """Stable id in the optimized program of an equation that has the line."""
+    """Stable id in the optimized program of an equation that has the line; -1 for what is no line's."""
     share: float
     """Estimated share of the kernel's work; the shares of a kernel add up to 1."""
 

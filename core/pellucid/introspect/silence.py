@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 from pellucid._machine.base.narrowing import is_tuple
@@ -20,7 +20,7 @@ _state = _State()
 
 
 @contextlib.contextmanager
-def silence() -> Iterator[None]:
+def silence() -> Generator[None]:
     """Let the frames of this thread run programs without their prints and other effects meanwhile."""
     before, _state.is_on = _state.is_on, True
     try:

@@ -270,7 +270,9 @@ export interface CompiledMemoryRecord {
 
 /** A part of a kernel, which belongs to one line. */
 export interface LineShareRecord {
-  /** Stable id in the optimized program of an equation that has the line. */
+  /**
+   * Stable id in the optimized program of an equation that has the line; -1 for what is no line's.
+   */
   readonly equation: number;
   /** Estimated share of the kernel's work; the shares of a kernel add up to 1. */
   readonly share: number;
