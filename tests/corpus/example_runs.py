@@ -21,5 +21,11 @@ def answer_for_jax() -> None:
 
 
 def library_losses(path: str, steps: int) -> list[float]:
-    """Losses of the program at `path`, which imports jax, in `steps` steps."""
-    return runpy.run_path(path)["main"](steps)
+    """Losses of the program at `path`, which imports jax, in `steps` steps; some of the libraries turn 64 bits on for good."""
+    import jax  # which this process has, or pellucid answers for
+
+    before = jax.config.read("jax_enable_x64")
+    try:
+        return runpy.run_path(path)["main"](steps)
+    finally:
+        jax.config.update("jax_enable_x64", before)
