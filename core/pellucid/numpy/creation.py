@@ -244,7 +244,8 @@ def _leaves(x: Any) -> list[Any]:
         elif hasattr(item, "__array__"):
             leaves.append(np.asarray(item))
         else:
-            raise ArgumentTypeError(
+            refused = ArgumentValueError if item is None else ArgumentTypeError
+            raise refused(
                 "jnp.array needs numbers, arrays, or nested sequences of such.",
                 got=f"an item of type {type(item).__name__}",
             )
@@ -385,7 +386,8 @@ def empty(
     >>> empty(2)
     Array([0., 0.], dtype=float32)
     """
-    return zeros(shape, dtype, device=device, out_sharding=out_sharding)
+    chosen = _dtype(dtype, dtypes.default_float_dtype(), "empty")
+    return _all_equal("empty", shape, 0, chosen, device, out_sharding)
 
 
 def full(

@@ -366,6 +366,23 @@ def test_searches_read_single_elements() -> None:
     assert not jnp.searchsorted(jnp.zeros(0), jnp.ones(3)).any()
 
 
+def test_none_is_no_array() -> None:
+    for call in (
+        lambda: jnp.array(None),
+        lambda: jnp.array([1.0, None]),
+        lambda: jnp.vectorize(lambda x: x)(None),
+    ):
+        with pytest.raises(ValueError, match=r"needs numbers|without an array"):
+            call()
+    assert jnp.vectorize(lambda x, y: x)(1.0, None) == 1
+
+
+def test_a_function_that_is_given_sizes_as_arguments_names_itself() -> None:
+    with pytest.raises(TypeError, match="empty: no dtype") as caught:
+        jnp.empty(2, 3)
+    assert "`empty((2, 3))`" in str(caught.value)
+
+
 def test_signatures_of_vectorize_state_sizes() -> None:
     def add(x):
         return jnp.sum(x)

@@ -8,7 +8,7 @@ from message_page import Page
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid._machine.base.errors import ShapeError
+from pellucid._machine.base.errors import ArgumentTypeError, ShapeError
 from pellucid._machine.tracing.operand_texts import name_operands
 
 PAGE = Page("operands.md")
@@ -22,6 +22,21 @@ def test_the_message_is_as_shown(code, text):
         text,
         {"pl": pl, "x": pl.device_put(np.ones(3, np.float32)), "np": np, "params": params},
     )
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        (lambda: pl.lax.add(1.0, np.array("s")), "argument 1 of `add`: a NumPy array of dtype <U1 and shape ()"),
+        (lambda: pl.jit(lambda x: pl.lax.mul(np.array([None]), x))(1.0), "argument 0 of `mul`: a NumPy array of dtype object"),
+        (lambda: pl.lax.sin([1]), "argument 0 of `sin`: [1]"),
+        (lambda: pl.lax.select(True, "a", 1.0), "argument 1 of `select_n`: 'a'"),
+    ],
+)  # fmt: skip
+def test_what_is_no_array_is_named_by_operation_and_place(call, line):
+    with pytest.raises(ArgumentTypeError) as caught:
+        call()
+    assert line in str(caught.value).splitlines()[1]
 
 
 def test_operands_of_one_type_are_named_only_if_each_has_a_line():

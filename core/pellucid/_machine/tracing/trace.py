@@ -8,7 +8,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from pellucid._machine.base import PellucidError, tracebacks
+from pellucid._machine.base import ArgumentTypeError, PellucidError, tracebacks
 from pellucid._machine.base.errors import DtypeError
 from pellucid._machine.ir import (
     NO_PARAMS,
@@ -26,6 +26,7 @@ from .operands import (
     as_operand,
     at_full_width,
     type_handlers,
+    type_of,
     types_of,
     value_types,
 )
@@ -107,6 +108,13 @@ def _check_types(
     The rule that raised `failure` under the current trace may have had other operands: whole batches, or values within a
     program. An error of another class isn't the same failure.
     """
+    for i, x in enumerate(operands):
+        try:
+            type_of(x)
+        except ArgumentTypeError as error:
+            place = f"argument {i} of `{primitive.name}`"
+            error.state_got([f"{place}: {line.removeprefix('got ')}" for line in error.got])
+            raise
     try:
         primitive.types(tuple(types_of(operands)), params)
     except type(failure) as error:
