@@ -1,4 +1,4 @@
-"""Python functions that compiled programs call: how often, for how long, on which threads."""
+"""Host callbacks: which Python functions compiled programs called, how often, for how long, on which threads."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class CallbackRow(NamedTuple):
 
     function: str
     place: SourceLine | None
-    """Where it is defined; None for functions that aren't Python's."""
+    """Where the function is defined; None for builtins and other callables without Python code."""
     count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.count
     seconds: float
     thread_count: int
-    """Threads that ran it; these are mostly XLA's, and not the one that called the program."""
+    """Number of threads that ran the function. They are mostly XLA's, not the thread that called the program."""
 
 
 class CallbackLog(Observer):
@@ -39,7 +39,7 @@ class CallbackLog(Observer):
         self._events.append(event)
 
     def rows(self) -> list[CallbackRow]:
-        """The callbacks by function, the one with most time first."""
+        """The callbacks grouped by function, sorted by total time, longest first."""
         by_function: dict[tuple[str, SourceLine | None], list[CallbackRan]] = {}
         for event in list(self._events):
             by_function.setdefault(_function(event.function), []).append(event)

@@ -1,4 +1,4 @@
-"""Calls of jitted functions, steps and annotations: what the host did, and which runs of programs it started."""
+"""Host spans and calls of jitted functions, and the program run that each call started."""
 
 from __future__ import annotations
 
@@ -14,26 +14,28 @@ from pellucid_profiler.operations import Operations, matched
 from pellucid_profiler.xspace import ABSENT, Column, Events
 
 _CALL = "PjitFunction("
-"""Begin of the name of the event of a jitted function's call."""
+"""Prefix of the name of the event that records a call of a jitted function."""
 _WAIT = "CommonPjRtBuffer::Await"
-"""Name of the two events between which a thread waits for an array."""
+"""Name of the two events that mark where a thread begins and ends to wait for an array."""
 WAITING = "waiting for an array"
-"""Name of the spans between them."""
+"""Name given to the span between these two events."""
 _RECORDED, _STARTED = "ThreadpoolListener::Record", "ThreadpoolListener::StartRegion"
-"""Events of work that a thread hands to others: where it is handed over, and where it begins."""
+"""Events of XLA's thread pool: a task is queued by one thread, and started by another."""
 
 
 @dataclass(eq=False)
 class HostSpans:
-    """Activities of the host: one entry of each column for one span of time on one thread."""
+    """Spans of time on host threads, column by column: entry i of each column describes span i."""
 
     name: Column
-    """Number of its name."""
+    """Index of the span's name in the recording's names."""
     thread: Column
     start_ns: Column
     end_ns: Column
     detail: Column
-    """Number of the name of its module, kernel or step, such as `step 3`; `ABSENT` for none."""
+    """Index of a detail in the recording's names: the module, kernel or step, such as `step 3`; `ABSENT` if there is
+    none.
+    """
 
     def __len__(self) -> int:
         return len(self.name)
@@ -45,26 +47,26 @@ class HostSpans:
 
 @dataclass(eq=False)
 class LaunchColumns:
-    """Calls of jitted functions: one entry of each column for one call."""
+    """Calls of jitted functions, column by column: entry i of each column describes call i."""
 
     name: Column
-    """Number of the function's name."""
+    """Index of the function's name in the recording's names."""
     thread: Column
     start_ns: Column
     end_ns: Column
-    """When Python went on."""
+    """When the call returned to Python."""
     run: Column
-    """The run of a program that it started; `ABSENT` where no operation was recorded."""
+    """Number of the program run that the call started; `ABSENT` if no operation of it was recorded."""
 
     def __len__(self) -> int:
         return len(self.name)
 
 
 def nesting(thread: Column, start_ns: Column, end_ns: Column) -> Column:
-    """For each span the innermost other one of its thread that it lies in; `ABSENT` for none."""
+    """For each span, the index of the innermost other span of the same thread that contains it; `ABSENT` if none does."""
     parents = np.full(len(thread), ABSENT)
     open_spans: list[int] = []
-    # Of spans that begin together the longest is outermost.
+    # Outer spans come first: of those that begin together, the longest.
     for row in np.lexsort((-end_ns, start_ns, thread)):
         while open_spans and (
             thread[open_spans[-1]] != thread[row] or end_ns[open_spans[-1]] < end_ns[row]
@@ -77,7 +79,7 @@ def nesting(thread: Column, start_ns: Column, end_ns: Column) -> Column:
 
 
 def alone(start_ns: Column, end_ns: Column) -> npt.NDArray[np.bool_]:
-    """Which spans, in the order in which they begin, share no time with others.
+    """Mask of the spans that overlap no other span. Spans must be sorted by their start.
 
     >>> alone(np.array([0, 2, 3, 9]), np.array([2, 5, 4, 9])).tolist()
     [True, False, False, True]
@@ -89,7 +91,9 @@ def alone(start_ns: Column, end_ns: Column) -> npt.NDArray[np.bool_]:
 
 
 def spans_of(events: Events, operations: Operations) -> HostSpans:
-    """Spans of the host: all events but operations, their ends, and the bookkeeping of threads."""
+    """Host spans of a recording: every event except operations, their end events, thread-pool bookkeeping and GPU
+    events.
+    """
     is_host = np.array(
         [not name.startswith(("end: ", "ThreadpoolListener::")) for name in events.names], bool
     )
@@ -108,7 +112,7 @@ def spans_of(events: Events, operations: Operations) -> HostSpans:
 
 
 def _details_of_steps(events: Events) -> Column:
-    """For each event the number of the text that names its step; `ABSENT` for others."""
+    """For each event, the index of the text `step N` if it is a step annotation; `ABSENT` for other events."""
     numbers = events.stat("step_num")
     details = np.full(len(events), ABSENT)
     for number in np.unique(numbers[numbers != ABSENT]):
@@ -118,7 +122,7 @@ def _details_of_steps(events: Events) -> Column:
 
 
 def _with_waiting(spans: HostSpans, events: Events, rows: Column) -> HostSpans:
-    """The spans in which a thread waits for an array as such: two events record where one begins and ends."""
+    """Merges each pair of events around a wait for an array into one span named `WAITING`."""
     is_wait = events.texts_are(spans.name, _WAIT)
     produced, consumed = events.stat("_p")[rows], events.stat("_c")[rows]
     ends = np.flatnonzero(is_wait & (consumed != ABSENT))
@@ -134,7 +138,7 @@ def _with_waiting(spans: HostSpans, events: Events, rows: Column) -> HostSpans:
 
 
 def calls_of(events: Events, operations: Operations) -> LaunchColumns:
-    """The calls of jitted functions of a recording, outermost ones, each with the run that it started."""
+    """The outermost calls of jitted functions in a recording, each with the program run that it started."""
     is_call = np.array([name.startswith(_CALL) for name in events.names], bool)
     rows = np.flatnonzero(is_call[events.name]) if len(events) else np.zeros(0, np.int64)
     rows = rows[np.argsort(events.start_ns[rows], kind="stable")]
@@ -148,9 +152,9 @@ def calls_of(events: Events, operations: Operations) -> LaunchColumns:
     on_gpu = np.flatnonzero(runs >= FIRST_RUN)
     launching = runs[on_gpu] - FIRST_RUN
     called_by[on_gpu] = enclosing(calls, events.thread[launching], events.start_ns[launching])
-    # A program whose operands weren't there yet was begun by the thread that made them, within their call: of the runs
-    # that one call began, the first is its own. The runs of a program are numbered in the order in which they are
-    # called. Functions share programs, whose names are the first one's.
+    # Each run is assigned to the call that started it, in two passes.
+    # 1. By time and thread: a call owns the first run that started within it. Later runs within the same call were
+    # queued by earlier calls, and started only because this call produced their operands.
     in_time = np.argsort(first)
     callers, of_callers = np.unique(called_by[in_time], return_index=True)
     leading = in_time[of_callers[callers != ABSENT]]
@@ -159,22 +163,26 @@ def calls_of(events: Events, operations: Operations) -> LaunchColumns:
     started[leading] = True
     modules = events.stat("hlo_module")[operations.event[first]]
     waiting = np.flatnonzero(~started)
+    # 2. By name: the runs of a program that are left are assigned, in order, to the calls without a run of functions
+    # that share it.
     for functions, shared in _sharing(events.names, calls, runs, modules, waiting):
         rest = np.flatnonzero(np.isin(calls.name, functions) & (calls.run == ABSENT))
         ran = runs[waiting[np.isin(modules[waiting], shared)]]
         n = min(len(ran), len(rest))
-        calls.run[rest[:n]] = ran[len(ran) - n :]  # others were called before the recording
+        calls.run[rest[:n]] = ran[
+            len(ran) - n :
+        ]  # the last n runs: earlier ones were called before the recording
     return calls
 
 
 def _sharing(
     names: list[str], calls: LaunchColumns, runs: Column, modules: Column, waiting: Column
 ) -> list[tuple[list[int], list[int]]]:
-    """(functions, modules), by the numbers of their names, of each set of functions that share programs.
+    """Groups of functions that share compiled modules, as (function names, module names), both as indices into `names`.
 
-    `modules` [n] has that of each of `runs`; `waiting` are positions of the runs that are no call's yet. A function's
-    modules are those of its other calls, and the one named after it. Of a function without any it is the one module that
-    has as many runs too many as the function has calls too many.
+    `modules[i]` is the module of `runs[i]`; `waiting` are indices of runs not yet assigned to a call. A function's
+    modules are those of its calls that have a run, and the module with its name. If there are none, it is the one
+    module whose number of unassigned runs equals the function's number of calls without a run.
     """
     numbers = {names[int(i)]: int(i) for i in np.unique(modules) if i >= 0}
     has_run = calls.run != ABSENT
@@ -203,7 +211,7 @@ def _sharing(
 
 
 def function_name(event: str) -> str:
-    """The jitted function whose call an event is; other names as they are.
+    """The function name in the name of a call event; names of other events are returned unchanged.
 
     >>> function_name("PjitFunction(step)"), function_name("load batch")
     ('step', 'load batch')
@@ -221,7 +229,9 @@ def module_name(function: str) -> str:
 
 
 def _origins(events: Events, thread: Column, time_ns: Column) -> tuple[Column, Column]:
-    """(threads, times) at which work was handed over that was done on `thread` at `time_ns`; itself where it wasn't."""
+    """(threads, times) at which the work that began on `thread` at `time_ns` was queued; unchanged if it was not
+    queued.
+    """
     regions = np.flatnonzero(events.texts_are(events.name, _STARTED))
     records = np.flatnonzero(events.texts_are(events.name, _RECORDED))
     record_of = matched(events.stat("_c")[regions], events.stat("_p")[records], records)
@@ -240,7 +250,9 @@ def _origins(events: Events, thread: Column, time_ns: Column) -> tuple[Column, C
 
 
 def enclosing(calls: LaunchColumns | HostSpans, thread: Column, time_ns: Column) -> Column:
-    """The call or span on each thread at each time, of ones that don't nest; `ABSENT` where there is none."""
+    """For each (thread, time), the index of the call or span that contains it; `ABSENT` if none does. `calls` must not
+    nest.
+    """
     result = np.full(len(thread), ABSENT)
     for each in np.unique(calls.thread):
         rows = np.flatnonzero(calls.thread == each)

@@ -1,4 +1,4 @@
-"""Recordings as JSON of Chrome's trace format, which the Perfetto UI and `chrome://tracing` open."""
+"""Export to Chrome's trace event format (JSON), which the Perfetto UI and `chrome://tracing` open."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pellucid.introspect.recording import ProfileData
 
 
 def chrome_trace(recorded: bytes) -> bytes:
-    """XLA's recording, a serialized XSpace, as gzipped JSON: planes are processes, and their lines threads.
+    """Converts a serialized XSpace to gzipped Chrome trace JSON: planes become processes, and lines threads.
 
     Source: Trace Event Format of the Chromium project, times in microseconds.
 
@@ -42,7 +42,7 @@ def _events(pid: int, plane: Any) -> Iterator[dict[str, Any]]:
 def _named(
     pid: int, tid: int | None, kind: str, name: str, position: int
 ) -> Iterator[dict[str, Any]]:
-    """The events that name a process or a thread, and place it among others."""
+    """The metadata events that give a process or thread its name and its position in the list."""
     where = {"ph": "M", "pid": pid} if tid is None else {"ph": "M", "pid": pid, "tid": tid}
     yield {**where, "name": f"{kind}_name", "args": {"name": name}}
     yield {**where, "name": f"{kind}_sort_index", "args": {"sort_index": position}}

@@ -1,8 +1,8 @@
-"""Command line that records a running process, in which `pl.profiler.start_server(port)` was called.
+"""Command line that records another process, which must have called `pl.profiler.start_server(port)`.
 
     python -m pellucid_profiler.collect_profile PORT MILLISECONDS [--log_dir FOLDER] [--host HOST]
 
-The process writes what it recorded into the folder, which has to be reachable from there, in the layout that XProf opens.
+The recorded process writes the file itself, into FOLDER on its own machine, in the layout that XProf opens.
 `pl.profiler.read_xspace(path)` reads the file as a session.
 Fields (openxla/xla, tsl/profiler/protobuf): ProfileRequest duration_ms 1, opts 4, repository_root 5, session_id 6,
 host_name 7; ProfileOptions host_tracer_level 2, device_tracer_level 3, python_tracer_level 4, version 5, enable_hlo_proto 7, duration_ms 9.
@@ -24,7 +24,7 @@ from pellucid_profiler.wire import message_field, number_field
 
 METHOD = "/tensorflow.ProfilerService/Profile"
 ANSWER_SECONDS = 60
-"""Seconds that a process has to write its recording, besides the time that it records."""
+"""Timeout in seconds for the process to write its recording, added to the recording's duration."""
 TRACE_EVERYTHING, OPTIONS_VERSION = 2, 1
 
 
@@ -38,13 +38,13 @@ def collect_profile(
     host_level: int = TRACE_EVERYTHING,
     device_level: int = 1,
 ) -> Path:
-    """Records the process whose profiler server answers on `port` of `host`, and gives the file that it wrote.
+    """Records the process whose profiler server listens on `host:port`, and returns the path of the file that it wrote.
 
     `log_dir` (by default the current folder) is a folder of that process's machine. `python` also records calls of
     Python functions. `host_level` is 0 for nothing of the host to 3 for everything, `device_level` 0 for nothing of devices.
 
-    Raises: UnsupportedError without the package grpcio; ArgumentValueError where no server answers, or where it records
-    already; FileNotFoundError if the file isn't reachable from here.
+    Raises: UnsupportedError without the package grpcio; ArgumentValueError if no server answers or it is already
+    recording; FileNotFoundError if the file can't be read from this machine.
 
     >>> collect_profile(1, 10)
     Traceback (most recent call last):

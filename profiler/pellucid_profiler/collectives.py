@@ -11,28 +11,28 @@ from pellucid_profiler.operations import Operations, grouped, running_count
 from pellucid_profiler.xspace import ABSENT, Column, Events
 
 RENDEZVOUS = "Rendezvous"
-"""Name of the events in which devices meet; their stat `name` has the run, the devices and the operation."""
+"""Name of the events in which devices meet. Their stat `name` contains the run, the devices and the operation."""
 
 
 @dataclass(eq=False)
 class Collectives:
-    """Meetings of devices: one entry of each column for one device in one meeting."""
+    """Participations of devices in collectives, column by column: one entry for each device of each execution."""
 
     operation: Column
-    """Its row in the session's operations."""
+    """Row of the collective in `Session.operations`."""
     meeting: Column
-    """Equal for devices that exchange with each other."""
+    """Number of the execution; devices that exchange data with each other have the same number."""
     wait_ns: Column
-    """From its arrival to that of the last one."""
+    """Time from the device's arrival to that of the last device."""
     is_last: Column
-    """1 for the device that the others waited for."""
+    """1 for the last device to arrive, for which the others waited."""
 
     def __len__(self) -> int:
         return len(self.operation)
 
 
 def collectives_of(events: Events, operations: Operations) -> Collectives:
-    """The meetings of a recording."""
+    """The collectives of a recording: one row for each device that took part in an execution."""
     rows = np.flatnonzero(events.texts_are(events.name, RENDEZVOUS))
     kernels = operations.event
     kernel_spans = HostSpans(
@@ -43,14 +43,17 @@ def collectives_of(events: Events, operations: Operations) -> Collectives:
     order = np.argsort(events.start_ns[rows], kind="stable")
     rows, operation = rows[order], operation[order]
     key = events.stat("name")[rows]
-    # In loops the same devices meet again for the same operation: a device's nth time is the nth meeting.
+    # A loop runs the same collective on the same devices again: the nth arrival of a device belongs to the nth
+    # execution.
     meeting = grouped(key, running_count(key, operations.device[operation]))
     arrival = events.start_ns[rows]
     latest = np.full(meeting.max(initial=-1) + 1, 0)
     np.maximum.at(latest, meeting, arrival)
     wait = np.minimum(latest[meeting], operations.end_ns[operation]) - arrival
     last = np.zeros(len(latest), np.int64)
-    last[meeting] = np.arange(len(meeting))  # in order of arrival: the last one stays
+    last[meeting] = np.arange(
+        len(meeting)
+    )  # rows are sorted by arrival, so the last one overwrites the others
     is_last = np.zeros(len(meeting), np.int64)
     is_last[last] = 1
     return Collectives(operation, meeting, np.maximum(wait, 0), is_last)

@@ -1,4 +1,4 @@
-"""Two sessions side by side: which lines became slower or faster."""
+"""Comparison of two sessions: which lines became slower or faster."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from pellucid_profiler.session_tables import SessionTables
 from pellucid_profiler.text import code_text, line_number_text, seconds_text
 
 MAX_ROWS = 20
-"""Lines that the text of a comparison lists."""
+"""Maximum number of lines in the text of a comparison."""
 
 
 class LineChange(NamedTuple):
-    """Time of a line of code before and after; lines are the same that have the same text in the same function."""
+    """Time of one line of code before and after. A line is recognized by its text and function, not by its number."""
 
     line: str
-    """Where it is in the later session, or was in the earlier one; empty for operations of no line."""
+    """File and line number in the later session, or in the earlier one if it is gone; empty for time without a line."""
     code: str
     before_seconds: float
     after_seconds: float
 
     @property
     def change_seconds(self) -> float:
-        """Above 0 where it became slower."""
+        """Difference in seconds, positive if the line became slower."""
         return self.after_seconds - self.before_seconds
 
 
 class Comparison(NamedTuple):
-    """Time of lines in two sessions; changes of lines add up to the change of the operations' time.
+    """Time of each line in two sessions. The changes of all lines add up to the change of the total time of operations.
 
     >>> with pl.profiler.profile() as first:
     ...     y = jnp.sin(1.0)
@@ -41,13 +41,13 @@ class Comparison(NamedTuple):
     """
 
     before_seconds: float
-    """Of all operations of the earlier session."""
+    """Total time of operations in the earlier session."""
     after_seconds: float
     lines: list[LineChange]
-    """The one that changed most first."""
+    """Sorted by the size of the change, largest first."""
 
     def record(self) -> ProfileComparisonRecord:
-        """The comparison as front ends draw it."""
+        """The comparison as the record that front ends display."""
         return ProfileComparisonRecord(
             before_seconds=self.before_seconds,
             after_seconds=self.after_seconds,

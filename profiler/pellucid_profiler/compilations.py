@@ -1,4 +1,4 @@
-"""Compilations during a session: which functions were traced and compiled, for how long, and why."""
+"""Compilations during a session: which functions were traced and compiled, how long that took, and why it was needed."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ class Compilation(NamedTuple):
 
     function: str
     file: str
-    """Of the call; empty where it is not the user's."""
+    """File of the call; empty if the call is not in the user's code."""
     line: int
     trace_seconds: float
     lower_seconds: float
-    """Of lowering to StableHLO."""
+    """Time of lowering to StableHLO."""
     compile_seconds: float
-    """Of XLA."""
+    """Time of compilation by XLA."""
     entry_count: int
-    """Programs of the function, this one included: above 1 it was compiled again."""
+    """Number of programs compiled so far for this function, this one included; above 1 it is a recompilation."""
     causes: list[str]
-    """Differences from the program that fits best: `argument: before -> after`."""
+    """Differences from the most similar earlier program, as `argument: before -> after`."""
 
     @property
     def seconds(self) -> float:
-        """Of tracing, lowering and compiling."""
+        """Total time of tracing, lowering and compiling."""
         return self.trace_seconds + self.lower_seconds + self.compile_seconds
 
 
 def compilations_since(time_ns: int) -> list[Compilation]:
-    """The compilations since `time_ns`, by `time.monotonic_ns`, oldest first."""
+    """The compilations after `time_ns` on the clock `time.monotonic_ns`, oldest first."""
     return [
         _compilation(record)
         for record in misses_since(time_ns)

@@ -1,7 +1,8 @@
-"""Where compilation takes its time: passes of XLA, kernels that it generates, machine code.
+"""Time of compilation by step: passes of XLA, kernel generation, machine code.
 
-XLA compiles a program on one thread and gives kernels and machine code to others, for which that thread waits. The
-seconds of that thread's steps add up to the time of the whole; those of other threads stand beside them.
+XLA compiles a program on one thread, which gives kernels and machine code to worker threads and waits for them. The
+times of the compiling thread's steps add up to the whole compilation; the worker threads' times are reported
+separately.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from pellucid_profiler.sources import SourceLine
 from pellucid_profiler.xspace import ABSENT, Column
 
 COMPILE = "PjRtCpuClient::Compile"
-"""Name of the span of a whole compilation."""
+"""Name of the span that covers a whole compilation."""
 KERNEL = "FusionCompiler::Compile"
-"""Name of the span of one kernel; its stat `module` names the instruction."""
+"""Name of the span that generates one kernel; its stat `module` contains the instruction's name."""
 MACHINE_CODE = "TaskDispatcher::dispatch"
-"""Name of the span of one task of LLVM, which XLA doesn't name."""
+"""Name of the span of one LLVM task; XLA gives these tasks no names of their own."""
 Phase = Literal["passes", "kernels", "machine code", "rest"]
 
 _AROUND: dict[str, tuple[Phase, str]] = {
@@ -35,28 +36,28 @@ _AROUND: dict[str, tuple[Phase, str]] = {
     "Codegen": ("machine code", "waiting for machine code"),
     "JitCompiler::Compile": ("machine code", "waiting for machine code"),
 }
-"""Phase and name of the spans of the compiling thread that are no pass; `rest` has no name of its own."""
+"""Phase and display name of the compiling thread's spans that are not passes."""
 
 
 class CompileStep(NamedTuple):
-    """A pass of XLA, or a kernel or machine code that it generates, summed over the compilations of a program."""
+    """A pass of XLA, a generated kernel or machine code, summed over all compilations of a program."""
 
     program: str
-    """Its HLO module."""
+    """Name of its HLO module."""
     phase: Phase
     name: str
-    """The pass, or the instruction whose kernel it is."""
+    """Name of the pass, or of the instruction whose kernel is generated."""
     place: SourceLine | None
-    """The line that the kernel is most of; None where there is none."""
+    """Source line with the largest share of the kernel; None if it has no line."""
     count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.count
     seconds: float
-    """Of the thread that compiles, without what is inside of it; together these are the whole compilation."""
+    """Self time on the compiling thread, without nested steps. The sum over steps is the time of the whole compilation."""
     thread_seconds: float
-    """Seconds of XLA's worker threads, summed over them."""
+    """Time on XLA's worker threads, summed over threads."""
 
     @property
     def is_named(self) -> bool:
-        """Whether this time is that of a pass, a kernel or a step with a name."""
+        """Whether the time belongs to a pass, a kernel or a named step, not to the gaps between them."""
         return self.phase != "rest"
 
 
@@ -73,7 +74,8 @@ def compile_steps(session: SessionData) -> list[CompileStep]:
         inside = (spans.start_ns >= spans.start_ns[whole]) & (spans.end_ns <= spans.end_ns[whole])
         rows = np.flatnonzero(inside & (spans.thread == spans.thread[whole]))
         self_ns = _self_ns(spans, rows)
-        # Before the first pass XLA reads the module, behind the last step it loads what it compiled.
+        # XLA reads the module before the first pass, and loads the executable after the last step: neither has a span
+        # of its own.
         steps = rows[rows != whole]
         if steps.size:
             ends = (
@@ -100,7 +102,7 @@ def compile_steps(session: SessionData) -> list[CompileStep]:
 def _add_threads(
     session: SessionData, wholes: Column, totals: dict[tuple[str, Phase, str], list[float]]
 ) -> None:
-    """Add what other threads do for compilations: kernels by name, and machine code."""
+    """Adds the time of worker threads: generated kernels by name, and machine code."""
     names, spans = session.names, session.spans
     is_task = np.array([name in (KERNEL, MACHINE_CODE) for name in names], bool)
     rows = np.flatnonzero(is_task[spans.name] & ~np.isin(spans.thread, spans.thread[wholes]))
@@ -113,7 +115,7 @@ def _add_threads(
 
 
 def _self_ns(spans: HostSpans, rows: Column) -> Column:
-    """Nanoseconds of spans of one thread without those of spans inside."""
+    """Self time in nanoseconds of spans on one thread: their duration without that of nested spans."""
     lengths = spans.end_ns[rows] - spans.start_ns[rows]
     parents = nesting(spans.thread[rows], spans.start_ns[rows], spans.end_ns[rows])
     inside = parents != ABSENT
@@ -134,7 +136,7 @@ def _step(names: list[str], spans: HostSpans, row: int) -> tuple[Phase, str]:
 
 
 def kernel_name(module: str) -> str:
-    """The instruction that a module of a kernel is named after.
+    """The name of the instruction for which a kernel's module was generated.
 
     >>> kernel_name("__compute_module_wrapped_tanh"), kernel_name("wrapped_iota.1_kernel_module")
     ('wrapped_tanh', 'wrapped_iota.1')

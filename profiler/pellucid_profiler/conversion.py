@@ -1,4 +1,4 @@
-"""Conversion of XLA's recording into a session, on a thread of its own, with its progress."""
+"""Conversion of XLA's recording into a `Session`, on a background thread that reports its progress."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from pellucid_profiler.transfers import Transfer
 from pellucid_profiler.xspace import ABSENT, Events, read_events
 
 _JOINS = ("end: ", "ThreadpoolListener::", RENDEZVOUS)
-"""Begins of the names of events by which operations are joined to others, also behind the session's block."""
+"""Name prefixes of events that are joined to operations. They are kept even after the end of the recorded block."""
 MAX_MEMORY_PROGRAMS = 4
-"""Programs of a session, those that need most memory, whose buffers it has over time."""
+"""Maximum number of programs in a session whose buffers are listed over time: those with the largest memory."""
 MAX_PROGRAMS = 16
-"""Programs that a process keeps read, of those that sessions had last."""
+"""Maximum number of parsed programs that a process keeps for later sessions, the last used ones."""
 MAX_PROGRAMS_AHEAD = 4
-"""Programs, the newest ones, that are read while XLA collects its events, before it is known which of them ran."""
+"""Maximum number of programs parsed while XLA still collects events, newest first, before it is known which ones ran."""
 
 
 class Observed(NamedTuple):
-    """Observations of a session besides XLA's events."""
+    """Data of a session that doesn't come from XLA's recording: observed by pellucid itself."""
 
     compilations: Sequence[Compilation] = ()
     transfers: Sequence[Transfer] = ()
@@ -54,25 +54,27 @@ class Observed(NamedTuple):
 
 
 class Conversion:
-    """The threads that make a session of XLA's: one collects the events, one reads the programs that ran, and joins them."""
+    """Converts a stopped recording into a `Session` on two threads: one collects XLA's events, one parses programs and
+    joins both.
+    """
 
     def __init__(
         self, session: Any, executables: list[Any], observed: Observed, *, is_held: bool = False
     ) -> None:
-        """Held, it collects events, which takes no Python; the rest begins with `release`."""
+        """With `is_held`, only XLA's events are collected, which needs no Python; parsing starts with `release`."""
         self.recorded: Future[bytes] = Future()
-        """The recording, a serialized XSpace."""
+        """XLA's recording, a serialized XSpace."""
         self.progress = ConversionProgress()
         self._executables, self._observed = executables, observed
         self._lock = threading.Lock()
         self._result: Future[Session] | None = None
-        """None until it was released."""
+        """None until `release` is called."""
         threading.Thread(target=self._collect, args=(session,), name="pellucid events").start()
         if not is_held:
             self.release()
 
     def release(self) -> Future[Session]:
-        """The session to come, for which events and programs are read from now on; again if that was interrupted."""
+        """Starts parsing and returns the future session. Starts again if an earlier conversion was interrupted."""
         with self._lock:
             result = self._result
             if result is None or (result.done() and isinstance(result.exception(), Interrupted)):
@@ -82,16 +84,16 @@ class Conversion:
 
     @property
     def result(self) -> Session | None:
-        """The session, if it is there."""
+        """The session if the conversion has succeeded, else None."""
         result = self._result
         if result is None or not result.done() or result.exception() is not None:
             return None
         return result.result()
 
     def wait(self, timeout_seconds: float | None = None) -> Session:
-        """The session, once it is there; how far it is is shown meanwhile.
+        """Waits for the session, showing the progress.
 
-        An interrupt ends the wait and the conversion, which begins again when it is waited for again.
+        KeyboardInterrupt also stops the conversion; the next call of `wait` starts it again.
         """
         self.progress.resume()
         try:
@@ -103,7 +105,7 @@ class Conversion:
     def _collect(self, session: Any) -> None:
         try:
             self.recorded.set_result(session.stop())
-        except BaseException as error:  # raised where the session is asked for
+        except BaseException as error:  # raised by whoever calls `recorded.result()`
             self.recorded.set_exception(error)
 
     def _run(self, result: Future[Session]) -> None:
@@ -116,7 +118,7 @@ class Conversion:
             result.set_exception(error)
 
     def _read_ahead(self) -> None:
-        """Reads programs while XLA collects its events, without Python, so that this thread has the interpreter."""
+        """Parses recent programs while XLA collects its events, which doesn't hold the GIL."""
         newest = (
             each for each in self._executables
             if each not in _read and each.hlo_modules()[0].name != f"jit_{recording.DRAINING}"
@@ -124,7 +126,7 @@ class Conversion:
         for executable, _ in zip(newest, range(MAX_PROGRAMS_AHEAD), strict=False):
             if self.recorded.done():
                 return
-            with contextlib.suppress(Exception):  # raised where the program is asked for
+            with contextlib.suppress(Exception):  # raised again when the program is needed
                 [loaded] = recording.modules_of(executable)
                 reader = ProgramMemoryReader(loaded)
                 reader.read(self._observed.meshes)
@@ -137,10 +139,11 @@ def session_of(
     observed: Observed,
     progress: ConversionProgress | None = None,
 ) -> Session:
-    """The session of XLA's recording, a serialized XSpace, joined to its programs.
+    """Builds a session from XLA's recording (a serialized XSpace) and the programs that ran.
 
-    `programs_called` returns programs by their numbers, from the names that each number has in the recording.
-    Raises: ArgumentValueError for bytes that are no whole recording.
+    `programs_called` maps program numbers to their readers, given for each number the module names it has in the
+    recording.
+    Raises: ArgumentValueError for truncated or invalid bytes.
     """
     progress = progress or ConversionProgress()
     reading = functools.partial(progress, "reading events")
@@ -210,13 +213,15 @@ def session_of(
 
 
 _read: dict[Any, ProgramMemoryReader] = {}
-"""By executable; numbers of programs from disk are other processes'."""
+"""Parsed programs by executable. Program numbers can't be keys: programs loaded from disk have another process's
+numbers.
+"""
 
 
 def _programs_of(
     executables: list[Any], names: Mapping[int, set[str]]
 ) -> dict[int, ProgramMemoryReader]:
-    """Readers of the programs of this process by their numbers, of those called as `names` has it."""
+    """Readers by program number, for the programs that occur in the recording (`names`: module names by number)."""
     readers: dict[int, ProgramMemoryReader] = {}
     for number, loaded in recording.loaded_modules(executables, names).items():
         reader = _read.pop(loaded.executable, None) or ProgramMemoryReader(loaded)
@@ -227,7 +232,7 @@ def _programs_of(
 
 
 def _memory_of(loaded: Mapping[int, ProgramMemoryReader]) -> dict[int, ProgramMemory]:
-    """The memory of the programs that need most, by their numbers."""
+    """Buffers over time of the programs that allocate most, by program number."""
     needs = {number: each.allocated_bytes for number, each in loaded.items()}
     largest = sorted(needs, key=lambda number: -needs[number])[:MAX_MEMORY_PROGRAMS]
     memory = {number: loaded[number].memory for number in largest}
@@ -237,7 +242,7 @@ def _memory_of(loaded: Mapping[int, ProgramMemoryReader]) -> dict[int, ProgramMe
 def _losses(
     events: Events, operations: Operations, programs: Mapping[int, ProgramInfo]
 ) -> Iterator[str]:
-    """Losses of the recording, in sentences."""
+    """Sentences for the user about data that the recording lacks."""
     without_end = int(np.count_nonzero(~has_end(events, operations.event)))
     if without_end:
         yield (
@@ -261,11 +266,11 @@ def _losses(
 
 
 _OTHER_PROCESS = re.compile(r"\[(\d+)\]$")
-"""End of the name of a plane that XLA collected from a registered process, with its id."""
+"""End of the name of a plane that XLA collected from a registered process: its process id in brackets."""
 
 
 def _of_this_process(events: Events) -> tuple[Events, list[str]]:
-    """(the events of the process that recorded, sentences about others): processes number their runs alike."""
+    """(events of this process, remarks about other processes). Run numbers of different processes would collide."""
     matches = [_OTHER_PROCESS.search(plane) for plane in events.planes]
     processes = sorted({match[1] for match in matches if match is not None})
     if not processes:
@@ -279,7 +284,7 @@ def _of_this_process(events: Events) -> tuple[Events, list[str]]:
 
 
 def _without_draining(events: Events) -> tuple[Events, int]:
-    """(the events of the user, when the session's block ended): what waits for the devices is recorded, too."""
+    """(events without those of the profiler's own draining program, end of the recorded block in nanoseconds)."""
     begin_ns = events.session.get("profile_start_time", 0)
     stop_ns = events.session.get("profile_stop_time", begin_ns) - begin_ns
     rows = np.flatnonzero(events.texts_are(events.name, recording.DRAINING))

@@ -1,8 +1,10 @@
-"""Counters of GPUs over a session: power, temperature, and others that CUPTI samples; the memory that XLA's allocator uses.
+"""Counters of GPUs over a session: power, temperature and others sampled by CUPTI, and memory in use by XLA's
+allocator.
 
-Samples are events without duration on the line `_counters_` of a GPU's plane, whose stat is the value (openxla/xla,
-cupti_collector.cc). The allocator leaves an event on the host at each of its changes (tsl, bfc_allocator.cc), with
-`bytes_allocated`, which are in use then, and `allocator_name`, `GPU_0_bfc` for the first GPU.
+CUPTI's samples are events without duration on the line `_counters_` of a GPU's plane; their stat is the value
+(openxla/xla, cupti_collector.cc). XLA's allocator records a host event at each allocation and release (tsl,
+bfc_allocator.cc), with the stats `bytes_allocated`, the total then in use, and `allocator_name`, such as `GPU_0_bfc`
+for the first GPU.
 """
 
 from __future__ import annotations
@@ -19,17 +21,17 @@ from pellucid_profiler.xspace import ABSENT, Column, Events
 
 LINE = "_counters_"
 IN_USE = "memory in use"
-"""Name of the counter that follows the allocator's events; bytes."""
+"""Name of the counter made from the allocator's events, in bytes."""
 _ALLOCATIONS = ("MemoryAllocation", "MemoryDeallocation")
 _ALLOCATOR = re.compile(r"GPU_(\d+)_")
 
 
 @dataclass(eq=False)
 class Counters:
-    """Samples of counters, in the order of their times: one entry of each column for one."""
+    """Samples of counters sorted by time, column by column: entry i of each column describes sample i."""
 
     name: Column
-    """Number of the counter's name."""
+    """Index of the counter's name in the recording's names."""
     device: Column
     time_ns: Column
     value: npt.NDArray[np.float64]
@@ -39,12 +41,12 @@ class Counters:
 
     @classmethod
     def none(cls) -> Counters:
-        """No samples."""
+        """Counters without samples."""
         none = np.zeros(0, np.int64)
         return cls(none, none, none, np.zeros(0))
 
     def series(self) -> Iterator[tuple[int, int, Column, npt.NDArray[np.float64]]]:
-        """(number of the name, device, times, values) of each counter."""
+        """Yields (index of the name, device, times, values) for each counter."""
         for name, device in dict.fromkeys(
             zip(self.name.tolist(), self.device.tolist(), strict=True)
         ):
@@ -53,7 +55,7 @@ class Counters:
 
 
 def counters_of(events: Events) -> Counters:
-    """The samples of a recording; those of the allocator add a name to the recording's."""
+    """The counter samples of a recording. Appends `IN_USE` to the recording's names if there are allocator events."""
     parts = [Counters.none()]
     devices = places_of_gpus(events)
     is_sample = is_on_gpu(events)

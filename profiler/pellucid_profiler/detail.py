@@ -1,4 +1,4 @@
-"""Detail: a function compiled without fusions, so that the time of each of its equations is measured."""
+"""`detail`: profiles a function compiled without fusions, so that the time of each equation is measured, not estimated."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ WITHOUT_FUSIONS = {
     "xla_cpu_experimental_ynn_fusion_type": "",
     "xla_disable_hlo_passes": "fusion,cpu-instruction-fusion,fusion_merger,multi_output_fusion,priority-fusion",
 }
-"""Options of XLA by which instructions stay apart; passes that a platform lacks are ignored."""
+"""Compiler options that disable fusion. XLA ignores passes that a platform doesn't have."""
 
 
 def detail(function: Any, *args: Any, runs: int = 3, **kwargs: Any) -> Session:
-    """The session of some runs of a jitted function that is compiled for it without fusions.
+    """Profiles some runs of a jitted function compiled without fusions.
 
-    XLA puts several equations into one kernel, whose time a session can only estimate for each. Without fusions it is
-    measured, but of another program, which moves more data; so compare lines within it, not with the function's own time.
-    `args` and `kwargs` are those of a call; arguments that it donates are deleted in the first run, and the next one
-    raises.
+    XLA fuses several equations into one kernel, and a session can only estimate how its time divides among them.
+    Without fusions each equation is measured; but the program moves more data, so compare times within it, not with the
+    function's normal time. `args` and `kwargs` are the arguments of a call. Donated arguments are deleted by the first
+    run, so the next run raises.
 
-    Raises: ArgumentTypeError for what isn't a jitted function.
+    Raises: ArgumentTypeError if `function` isn't jitted.
 
     >>> f = pl.jit(lambda x: jnp.tanh(x @ x) * 2)
     >>> session = detail(f, jnp.ones((64, 64)))

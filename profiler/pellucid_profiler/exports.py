@@ -1,4 +1,4 @@
-"""Sessions in the formats of other tools: columns for data frames, stacks for speedscope."""
+"""Export of sessions to other tools: columns for data frames, stacks for speedscope."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ SPEEDSCOPE_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 def columns(session: SessionTables) -> dict[str, np.ndarray[Any, Any]]:
     """Executed operations as columns [n]: what ran, where, when, and for how long, in nanoseconds.
 
-    `self_ns` of a loop, branch or call is what its parts leave; it adds up to the session's total.
+    `self_ns` of a loop, branch or call excludes the operations within it, so that the column adds up to the session's
+    total.
     """
     ops, info = session.operations, session.info_of_operation
     texts = {
@@ -43,7 +44,7 @@ def columns(session: SessionTables) -> dict[str, np.ndarray[Any, Any]]:
 def data_frame(session: SessionTables, package: str, function: str, extra: str) -> Any:
     """`columns` as a table of another package, made by a function of it.
 
-    Raises: UnsupportedError where the package is not installed.
+    Raises: UnsupportedError if the package is not installed.
     """
     try:
         module = importlib.import_module(package)
@@ -52,7 +53,7 @@ def data_frame(session: SessionTables, package: str, function: str, extra: str) 
             f"a session can't become a table of {extra}: it is not installed.",
             do=f"Install it: pip install {extra}.",
         ) from error
-    # Packages read lists of Python texts alike; arrays of objects not all of them do.
+    # Every data frame package takes a list of strings as text; some reject object arrays.
     texts_as_lists = {
         name: values.tolist() if values.dtype == np.object_ else values
         for name, values in columns(session).items()

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and carry a digest."""
+"""Atomic writes of files, and checksums (seals) of recordings."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pellucid.introspect.errors import ArgumentValueError
 from pellucid.introspect.files import SEAL_BYTES, DamagedError, check_seal, seal
 
 _FIELD_OF_SEAL = bytes((0xFA, 0x7F, SEAL_BYTES))
-"""Head of the field 2047 of a protobuf message, which readers of recordings pass by."""
+"""Header of field 2047 of a protobuf message, which readers of XSpace skip as unknown."""
 
 
 @contextlib.contextmanager
 def whole_file(path: os.PathLike[str] | str) -> Generator[Path]:
-    """A path to write into, which becomes `path` at the end of the block.
+    """Context manager for an atomic write: gives a temporary path, which replaces `path` at the end of the block.
 
-    Where the block fails, as on a full disk, a file that was at `path` stays as it was.
+    If the block fails, for example because the disk is full, an existing file at `path` stays unchanged.
 
     >>> import tempfile
     >>> name = tempfile.mkdtemp() + "/a"
@@ -36,7 +36,7 @@ def whole_file(path: os.PathLike[str] | str) -> Generator[Path]:
 
 
 def write_file(path: os.PathLike[str] | str, content: bytes) -> None:
-    """Write `content` into a file, whole or not at all.
+    """Writes `content` to a file atomically.
 
     >>> import tempfile
     >>> write_file(tempfile.mkdtemp() + "/a", b"text")
@@ -46,7 +46,7 @@ def write_file(path: os.PathLike[str] | str, content: bytes) -> None:
 
 
 def seal_file(path: os.PathLike[str] | str) -> None:
-    """Write the seal of what is before it over the last bytes of a file, which were kept free for it."""
+    """Overwrites the last `SEAL_BYTES` bytes of a file, reserved for it, with the seal of the bytes before."""
     content = Path(path).read_bytes()[:-SEAL_BYTES]
     with open(path, "r+b") as file:
         file.seek(len(content))
@@ -54,13 +54,13 @@ def seal_file(path: os.PathLike[str] | str) -> None:
 
 
 def sealed_recording(recording: bytes) -> bytes:
-    """A serialized XSpace with a seal, in a field that readers pass by."""
+    """A serialized XSpace with its seal appended as an unknown field, which readers skip."""
     content = recording + _FIELD_OF_SEAL
     return content + seal(content)
 
 
 def read_recording(path: Path) -> bytes:
-    """The content of a file with a recording, which may be of another program and have no seal.
+    """The bytes of a recording's file, after checking its seal if it has one; files of other tools have none.
 
     Raises: ArgumentValueError for a damaged file.
     """

@@ -1,4 +1,4 @@
-"""Findings: what a session shows in plain words, each with its evidence, a remedy, and the time that it would save."""
+"""Findings: the problems that a session shows, each as one sentence with evidence, a remedy and the time it could save."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from pellucid_profiler.text import (
 )
 
 MIN_SHARE = 0.1
-"""Share of the session's time from which on something is a finding."""
+"""Minimum share of the session's time for something to be reported as a finding."""
 MIN_SHARE_OF_LINE = 0.3
-"""Share of all operations' time from which on a line is a finding."""
+"""Minimum share of all operations' time for a line to be reported as a finding."""
 
 MIN_TRANSFERS = 3
-"""Number of copies from the host to devices from which on they are a finding: once is how data gets there."""
+"""Minimum number of host-to-device copies to report: a first copy is how data gets there."""
 MAX_NAMES = 3
-"""Instructions that a finding names."""
+"""Maximum number of instructions that a finding names."""
 MIN_BYTES = 1 << 20
-"""Bytes from which on memory is a finding."""
+"""Minimum number of bytes for memory to be reported."""
 _WAITING = ("waiting", "transfers", "Python or waiting, devices busy")
-"""Activities of a thread that doesn't run ahead of the devices."""
+"""Activities in which a thread waits instead of dispatching ahead of the devices."""
 _TO_DEVICE = "host_to_device"
 _TRANSFER = "DevicePutWithSharding"
-"""Name of the span in which an array of the host is copied to devices."""
+"""Name of the span that copies a host array to devices."""
 
 
 class Finding(NamedTuple):
-    """Something that takes time, and what to do about it.
+    """A problem that costs time or memory, and what to do about it.
 
     >>> finding = Finding("The devices wait.", "Gaps in the track", "Call `jit` on the whole step.", 0.25)
     >>> finding.remedy, finding.saved_seconds
@@ -48,12 +48,12 @@ class Finding(NamedTuple):
     """
 
     text: str
-    """One sentence, with figures."""
+    """The problem in one sentence, with figures."""
     evidence: str
-    """Where one sees it."""
+    """Where the problem is visible: a line, an instruction, or the cause of a compilation."""
     remedy: str
     saved_seconds: float
-    """At most, of the session's wall time or of its operations."""
+    """Upper bound of the seconds saved, of the session's wall time or of its operations' time."""
 
 
 def findings(session: SessionTables) -> list[Finding]:
@@ -209,8 +209,9 @@ def _transfers(session: SessionTables) -> Iterator[Finding]:
     durations = spans.end_ns[rows] - spans.start_ns[rows]
     if len(
         session.live_arrays.n_bytes
-    ):  # recordings of others have neither arrays nor a log of transfers
-        # First calls place Python numbers in spans of the same name, which are shorter and in no log of transfers.
+    ):  # recordings of other tools have no sampled arrays and no log of transfers
+        # The first call of a function places its Python numbers in spans of the same name, absent from the log of
+        # transfers. They are the shortest spans, so they are dropped first.
         n_numbers = max(0, len(rows) - sum(row.count for row in logged))
         copies = np.argsort(durations)[n_numbers:]
         rows, durations = rows[copies], durations[copies]
@@ -280,12 +281,12 @@ def _lines(session: SessionTables) -> Iterator[Finding]:
 
 
 class _Work(NamedTuple):
-    """Work of one line over the session: what it computes and moves, and what only brings its arrays into another order."""
+    """Work of one line over the session: arithmetic, bytes moved, and copies that only change the layout of its arrays."""
 
     flops: float
     n_bytes: float
     copies: list[str]
-    """Instructions that copy or transpose, the one with most time first."""
+    """Names of copy and transpose instructions, sorted by time, longest first."""
     copy_seconds: float
 
 

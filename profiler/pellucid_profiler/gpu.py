@@ -1,8 +1,8 @@
-"""Kernels and copies of NVIDIA GPUs in a recording, as executed instructions.
+"""Kernels and copies that ran on NVIDIA GPUs, read from CUPTI's events.
 
-CUPTI's events stand in planes `/device:GPU:<n>`, one line for each stream (openxla/xla, cupti_collector.cc). XLA annotates
-a kernel with `hlo_op`, `hlo_module` and `program_id`; `correlation_id` is that of the driver's call in `/host:CUPTI` that
-launched it. In a CUDA graph, XLA's command buffer, kernels have a `cuda_graph_id` and often no annotation.
+CUPTI's events are in planes `/device:GPU:<n>`, one line per stream (openxla/xla, cupti_collector.cc). XLA annotates a
+kernel with `hlo_op`, `hlo_module` and `program_id`; `correlation_id` refers to the driver call in plane `/host:CUPTI`
+that launched it. Kernels of a CUDA graph (XLA's command buffer) have a `cuda_graph_id` and often no annotation.
 """
 
 from __future__ import annotations
@@ -21,42 +21,44 @@ from pellucid_profiler.xspace import ABSENT, Column, Events
 _DEVICE = re.compile(r"/device:GPU:(\d+)$")
 _DRIVER_PLANE = "/host:CUPTI"
 _CALL = "PjitFunction("
-"""Begin of the name of the event of a jitted function's call."""
+"""Prefix of the name of the event that records a call of a jitted function."""
 _STREAM = "Stream #"
-"""Begin of the names of lines with what ran; other lines of a device are counters, or derived from these."""
+"""Prefix of the names of lines with executed kernels and copies; other lines of a GPU are counters or derived data."""
 FIRST_RUN = 1 << 40
-"""Run of kernels that the call launched whose event is row 0: above the runs of other platforms."""
+"""Number of the run launched by the call in event row 0. GPU runs are numbered from here, above the runs of other
+platforms.
+"""
 COMMAND_BUFFER_OPTION = "xla_gpu_enable_command_buffer"
 
 
 @dataclass(eq=False)
 class DeviceRows:
-    """Events of GPUs that are executed instructions: one entry of each column for one."""
+    """Executed GPU instructions, column by column: entry i of each column describes one event."""
 
     event: Column
-    """Row among the events."""
+    """Row in the recording's events."""
     instruction: Column
-    """Number of the name of the HLO instruction; of the kernel where XLA didn't annotate it."""
+    """Index of the HLO instruction's name, or of the kernel's name if XLA didn't annotate it."""
     program: Column
     run: Column
-    """That of the call that launched it."""
+    """Number of the run, from the call that launched it (`FIRST_RUN` plus the call's event row)."""
     device: Column
 
 
 def is_on_gpu(events: Events) -> npt.NDArray[np.bool_]:
-    """Which events are of planes of GPUs, whether they ran there or are counters."""
+    """Mask of the events in planes of GPUs, executed instructions and counters alike."""
     of_thread = np.array([_DEVICE.match(plane) is not None for plane in events.planes], bool)
     return of_thread[events.thread] if len(events) else np.zeros(0, bool)
 
 
 def places_of_gpus(events: Events) -> Column:
-    """For each thread the number of the GPU whose plane it is in; `ABSENT` for other planes."""
+    """For each thread, the number of the GPU whose plane contains it; `ABSENT` for other planes."""
     matches = [_DEVICE.match(plane) for plane in events.planes]
     return np.array([ABSENT if match is None else int(match[1]) for match in matches], np.int64)
 
 
 def gpu_rows(events: Events) -> DeviceRows:
-    """The kernels and copies of a recording."""
+    """The GPU kernels and copies of a recording."""
     is_stream = np.array([line.startswith(_STREAM) for line in events.threads], bool)
     device_of_thread = np.where(is_stream, places_of_gpus(events), ABSENT)
     device = device_of_thread[events.thread] if len(events) else np.zeros(0, np.int64)
@@ -72,7 +74,7 @@ def gpu_rows(events: Events) -> DeviceRows:
 
 
 def _numbers(events: Events, stat: str) -> Column:
-    """A stat that some releases write as a number and others as its text."""
+    """An integer stat as a column of numbers: some XLA releases write it as a number, others as text."""
     column = events.stat(stat)
     texts: list[int] = np.unique(column[is_on_gpu(events)]).tolist()
     if not any(0 <= i < len(events.names) and events.names[i].isdigit() for i in texts):
@@ -88,7 +90,9 @@ def _numbers(events: Events, stat: str) -> Column:
 
 
 def _runs(events: Events, rows: Column) -> Column:
-    """For each kernel the number of the call in which the driver launched it; without one, the last call before it."""
+    """For each kernel, the run number of the call whose driver launch it has; without a launch event, of the last call
+    before it.
+    """
     calls = np.flatnonzero(
         np.array([name.startswith(_CALL) for name in events.names], bool)[events.name]
     )
@@ -109,16 +113,18 @@ def _runs(events: Events, rows: Column) -> Column:
 
 
 _FLOPS = {(7, 0): 128, (7, 5): 128, (8, 0): 1024, (9, 0): 2048, (10, 0): 4096}
-"""Arithmetic operations in a product of matrices in single precision that a multiprocessor does in a cycle, by compute
-capability: on data centres' GPUs from 8.0 on that of TF32 on tensor cores, which XLA uses by default."""
+"""Arithmetic operations per multiprocessor and cycle of a float32 matrix product, by compute capability. From 8.0 on,
+for data-centre GPUs, with TF32 on tensor cores, which XLA uses by default.
+"""
 _OTHER_FLOPS = 256
-"""Of other GPUs: 128 units, each of which multiplies and adds."""
+"""Value for other GPUs: 128 units that each multiply and add."""
 
 
 def gpu_peaks(events: Events) -> Peaks | None:
-    """The peaks of the first GPU, from the clock, multiprocessors and memory in its plane's stats; None without them.
+    """Peak rates of the first GPU, computed from its plane's stats (clock, multiprocessors, bandwidth); None without
+    them.
 
-    Stats (openxla/xla, xplane_schema.cc): `clock_rate` in kHz, `core_count`, `memory_bandwidth` in bytes a second,
+    Stats (openxla/xla, xplane_schema.cc): `clock_rate` in kHz, `core_count`, `memory_bandwidth` in bytes per second,
     `compute_cap_major` and `compute_cap_minor`.
     """
     for plane, stats in sorted(events.plane_stats.items()):
@@ -133,7 +139,7 @@ def gpu_peaks(events: Events) -> Peaks | None:
 
 
 def gpu_losses(events: Events) -> Iterator[str]:
-    """Sentences about what a recording of GPUs lacks: annotations in command buffers, refused counters."""
+    """Sentences for the user about kernels in command buffers, which lack annotations."""
     rows = gpu_rows(events)
     lengths = events.end_ns[rows.event] - events.start_ns[rows.event]
     in_graph = events.stat("cuda_graph_id")[rows.event] > 0
@@ -148,7 +154,7 @@ def gpu_losses(events: Events) -> Iterator[str]:
 
 
 def explained(error: str) -> str:
-    """A recorder's error or warning, with what to do about it where that is known.
+    """A recorder's error or warning, with a remedy where one is known.
 
     >>> explained("CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED")[:46]
     'Another profiler is attached to this process, '

@@ -1,4 +1,4 @@
-"""Activities of the threads that call jitted functions: dispatch, transfers, waiting, compilation, Python."""
+"""What the threads that call jitted functions spend their time on: dispatch, transfers, waiting, compilation, Python."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ Activity = Literal[
 RECORDED: tuple[Activity, ...] = (
     "callbacks", "operations", "transfers", "waiting", "compilation", "dispatch",
 )  # fmt: skip
-"""Activities that are recorded; where several hold, the first one counts. XLA records no waiting for arrays of several
-devices, so the rest of the time is that, or Python's, while devices run."""
+"""Recorded activities by priority: where several overlap, the first one counts. XLA doesn't record waits for arrays on
+several devices, so the remaining time is either such a wait or Python, while devices run.
+"""
 _TRANSFERS = ("DevicePut", "DevicePutWithSharding", "CopyToDevice", "CopyRawToHost")
 
 
 class HostRow(NamedTuple):
-    """An activity of one thread; the rows of a thread add up to the session's time."""
+    """Time of one thread in one activity; the rows of a thread add up to the session's time."""
 
     thread: str
     activity: Activity
@@ -60,7 +61,9 @@ def host_rows(session: SessionData) -> list[HostRow]:
 def _intervals(
     session: SessionData, activity: Activity, thread: int
 ) -> tuple[npt.NDArray[np.int64], int]:
-    """(intervals [n, 2] of nanoseconds within the session in which a thread is at something, how often it was)."""
+    """(time intervals [n, 2] in nanoseconds in which a thread does an activity, clipped to the session, and their
+    number).
+    """
     names, spans, ops, calls = session.names, session.spans, session.operations, session.calls
     if activity == "operations":
         rows = ops.thread == thread
@@ -91,7 +94,7 @@ def _intervals(
 
 
 def union(intervals: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Disjoint intervals [n, 2], in order, of the same times as `intervals`.
+    """The union of `intervals` as sorted disjoint intervals [n, 2].
 
     >>> union(np.array([[5, 7], [0, 2], [1, 3]])).tolist()
     [[0, 3], [5, 7]]

@@ -1,4 +1,4 @@
-"""Arrays that are alive over a session: bytes and count at regular times, and by the lines that made them.
+"""Live arrays over a session: bytes and count, sampled periodically, and grouped by the line that created them.
 
 Fields (google/pprof, profile.proto): Profile sample_type 1, sample 2, location 4, function 5, string_table 6; Sample
 location_id 1, value 2, label 3; Label key 1, str 2; Location id 1, line 4; Line function_id 1, line 2; Function id 1,
@@ -22,21 +22,21 @@ from pellucid_profiler.wire import VARINT, fields, packed
 from pellucid_profiler.xspace import Column
 
 MIN_PERIOD_SECONDS = 0.01
-"""Seconds between two samples, at least."""
+"""Minimum time between two samples."""
 MAX_SAMPLING_SHARE = 0.005
-"""Share of the session's time that the processor may sample; with many arrays samples are rarer."""
+"""Maximum share of CPU time spent on sampling: with many arrays, samples become rarer."""
 
 MAX_ROWS = 40
-"""Lines that a session keeps with the arrays that they made."""
+"""Maximum number of lines in a session's list of arrays by line."""
 
 
 @dataclass(eq=False)
 class LiveArrays:
-    """Samples of the arrays that are alive: one entry of each column for one moment."""
+    """Samples of the live arrays, column by column: entry i of each column describes one moment."""
 
     time_ns: Column
     n_bytes: Column
-    """On all devices together."""
+    """Bytes on all devices together."""
     count: Column
 
     @classmethod
@@ -49,24 +49,24 @@ class LiveArrays:
 
 
 class HeapRow(NamedTuple):
-    """Arrays made by one line, at three moments of a session. Bytes are those on all devices together.
+    """Arrays created by one line, at three moments of a session. Bytes are summed over devices.
 
     >>> HeapRow(place=None, begin_bytes=0, peak_bytes=8, end_bytes=4, end_count=1).peak_bytes
     8
     """
 
     place: SourceLine | None
-    """The user's line that made them; None where there was none."""
+    """The user's line that created them; None if there is none."""
     begin_bytes: int
     peak_bytes: int
-    """When most bytes were alive, of the moments that were sampled."""
+    """Bytes at the sample with the most live bytes in total."""
     end_bytes: int
     end_count: int
-    """Buffers at the end; an array has one on each of its devices."""
+    """Number of live buffers at the end; an array has one on each of its devices."""
 
 
 class ArrayLog:
-    """A thread that samples live arrays from its creation to `end`."""
+    """Background thread that samples live arrays from creation until `end`."""
 
     def __init__(self) -> None:
         self._begin_ns = time.monotonic_ns()
@@ -80,7 +80,7 @@ class ArrayLog:
         self._thread.start()
 
     def _sample(self) -> float:
-        """Takes a sample, with a heap profile if it is the peak; gives the seconds until the next one may be taken."""
+        """Takes a sample, with a heap profile if it is a new peak. Returns the seconds until the next sample."""
         start = time.thread_time()
         n_bytes, count = recording.live_array_bytes()
         self._samples.append((time.monotonic_ns() - self._begin_ns, n_bytes, count))
@@ -93,18 +93,18 @@ class ArrayLog:
             self._period = self._sample()
 
     def end(self) -> None:
-        """Ends sampling with a last sample."""
+        """Stops sampling, after a last sample."""
         self._stop.set()
         self._thread.join()
         self._sample()
         self._profiles["end"] = _heap_profile()
 
     def samples(self) -> LiveArrays:
-        """The samples."""
+        """The samples taken so far."""
         return LiveArrays(*np.array(self._samples, np.int64).reshape(-1, 3).T.copy())
 
     def rows(self) -> list[HeapRow]:
-        """Arrays by line, those with most bytes at the peak first."""
+        """Arrays grouped by line, sorted by bytes at the peak, most first."""
         moments = {name: heap_by_line(profile) for name, profile in self._profiles.items()}
         places = dict.fromkeys(place for moment in moments.values() for place in moment)
         none = (0, 0)
@@ -125,7 +125,7 @@ def _heap_profile() -> bytes:
 
 
 def heap_by_line(profile: bytes) -> dict[SourceLine | None, tuple[int, int]]:
-    """(count, bytes) of the buffers of an uncompressed pprof profile, by the innermost of the user's lines."""
+    """(count, bytes) of the live buffers in an uncompressed pprof profile, by the innermost user line of their stack."""
     texts: list[str] = []
     samples: list[tuple[int, int]] = []
     locations: dict[int, list[tuple[int, int]]] = {}
@@ -163,7 +163,7 @@ def _user_places(
 
 
 def _location(message: bytes, start: int, stop: int) -> tuple[int, list[tuple[int, int]]]:
-    """(id, (function, line) of each line) of a Location."""
+    """Parses a pprof Location: (id, [(function id, line number), …])."""
     key, lines = 0, list[tuple[int, int]]()
     for number, _, at, end in fields(message, start, stop):
         if number == 1:
@@ -177,7 +177,7 @@ def _location(message: bytes, start: int, stop: int) -> tuple[int, list[tuple[in
 def _sample(
     message: bytes, start: int, stop: int
 ) -> tuple[list[int], tuple[int, int], list[tuple[int, int]]]:
-    """(locations, (count, bytes), (key, text) of each label) of a Sample."""
+    """Parses a pprof Sample: (location ids, (count, bytes), [(label key, label text), …])."""
     numbers: dict[int, list[int]] = {1: [], 2: []}
     labels: list[tuple[int, int]] = []
     for number, kind, at, end in fields(message, start, stop):
@@ -191,7 +191,7 @@ def _sample(
 
 
 def memory_by_line() -> list[HeapRow]:
-    """Arrays that are alive now, by the line that made them, those with most bytes first.
+    """Arrays that are alive now, grouped by the line that created them, sorted by bytes, most first.
 
     >>> x = jnp.ones((1000, 1000)).block_until_ready()
     >>> sum(row.end_bytes for row in memory_by_line()) >= 4_000_000
