@@ -1,8 +1,8 @@
-"""Memory of a program over its run: the buffers that XLA assigned, from the operation that fills each to its last use.
+"""Memory of a program over a run: XLA's buffers, each live from the instruction that fills it to its last use.
 
-XLA allocates arguments, constants and results for the whole run; temporaries share the rest, and each of them is live
-from its definition to the last use of a value that lies in it. Values are followed through tuples, loops, branches and
-calls (`_Values`), because XLA's list of aliases has only those that are defined anew.
+XLA allocates arguments, constants and results for the whole run. Temporaries share the remaining memory; each is live
+from its definition to the last use of a value stored in it. Uses are found by following values through tuples, loops,
+branches and calls (`_Values`): XLA's own list of aliases contains only newly defined ones.
 
 Fields (openxla/xla, hlo.proto): HloModuleProto computations 3, entry_computation_id 6; HloComputationProto instructions
 2, id 5, root_id 6; HloInstructionProto name 1, opcode 2, parameter_number 9, tuple_index 13, id 35, operand_ids 36,
@@ -27,39 +27,39 @@ from pellucid_profiler.wire import LENGTH_DELIMITED, VARINT, fields, packed
 
 _RUNS_PROGRAMS = frozenset({"while", "conditional", "call", "async-start"})
 _FORWARDS = frozenset({"bitcast", "optimization-barrier", "async-update", "async-done"})
-"""Instructions whose result is their operand, or a part of it."""
+"""Instructions whose result is stored in the operand's buffer, or in a part of it."""
 
 Kind = Literal["argument", "constant", "result", "temporary"]
 Path = tuple[int, ...]
-"""Position of an array within a nested tuple."""
+"""Index path of an array in a nested tuple."""
 
 
 class LiveBuffer(NamedTuple):
-    """A buffer at the moment when a program holds most memory."""
+    """A buffer that is live when the program uses most memory."""
 
     instruction: str
-    """That fills it."""
+    """Instruction that fills the buffer."""
     kind: Kind
     n_bytes: int
 
 
 class ProgramMemory(NamedTuple):
-    """Bytes that a program holds on one device during a run."""
+    """Bytes that a program uses on one device during a run."""
 
     instructions: list[str]
-    """In the order in which they run, those of loops and branches once."""
+    """Names in execution order; instructions of loop bodies and branches once."""
     live_bytes: list[int]
-    """While each of them runs."""
+    """Bytes in use while each of `instructions` runs."""
     peak: int
-    """Which of them runs when most is held."""
+    """Index in `instructions` of the one with most bytes in use."""
     at_peak: list[LiveBuffer]
-    """Buffers held then, the largest first."""
+    """Buffers in use at the peak, largest first."""
     allocated_bytes: int
-    """That XLA allocates for a run, constants included: more than the peak by gaps between temporaries."""
+    """Bytes that XLA allocates for a run, with constants. Gaps between temporaries make it larger than the peak."""
 
     @property
     def peak_bytes(self) -> int:
-        """Most bytes at once."""
+        """Maximum of `live_bytes`."""
         return self.live_bytes[self.peak] if self.live_bytes else 0
 
 
@@ -75,30 +75,30 @@ class _Instruction:
 
 
 class _Value(NamedTuple):
-    """Where the result of an instruction, or a part of it, may lie: its own buffers, and those of values it forwards."""
+    """Storage of an instruction's result or of a part of it: its own buffers, and those of values that it forwards."""
 
     origin: tuple[int, Path]
-    """(its instruction, its position in the result)."""
+    """(instruction id, index path within its result)."""
     elements: Sequence[_Value] = ()
-    """Of a tuple that was put together."""
+    """Values of the elements, if the value is a tuple made by a `tuple` instruction."""
     forwarded: Sequence[_Value] = ()
 
     def element(self, index: int) -> _Value:
-        """The value at an index of a tuple."""
+        """The value of the element at `index`, for a value that is a tuple."""
         instruction, path = self.origin
         origin = (instruction, (*path, index))
         merged = [each.element(index) for each in self.forwarded]
         return _Value(origin, (), [*self.elements[index : index + 1], *merged])
 
     def buffers(self) -> Iterator[tuple[int, Path]]:
-        """Instructions and positions whose buffers, with those at positions within, hold the value."""
+        """Yields the (instruction, path) of each buffer in which the value may be stored."""
         yield self.origin
         for each in (*self.elements, *self.forwarded):
             yield from each.buffers()
 
 
 class _Values:
-    """Symbolic run of a program: the order of its instructions, and the last use of each buffer."""
+    """Symbolic execution of a program, which finds the order of instructions and the last use of each buffer."""
 
     def __init__(self, computations: dict[int, list[_Instruction]], roots: dict[int, int]) -> None:
         self.computations, self.roots = computations, roots
@@ -107,7 +107,7 @@ class _Values:
         self.last_use: dict[tuple[int, Path], int] = defaultdict(int)
 
     def run(self, computation: int, arguments: Sequence[_Value]) -> _Value:
-        """The result of a computation."""
+        """Executes a computation and returns its result."""
         values: dict[int, _Value] = {}
         for each in self.computations[computation]:
             self.begins.setdefault(each.id, len(self.order))
@@ -125,7 +125,7 @@ class _Values:
     def result(
         self, each: _Instruction, operands: Sequence[_Value], arguments: Sequence[_Value]
     ) -> _Value:
-        """The result of an instruction, whose computations run."""
+        """Executes one instruction, with the computations that it calls, and returns its result."""
         origin = (each.id, ())
         if each.opcode == "parameter":
             return _Value(origin, (), arguments[each.parameter : each.parameter + 1])
@@ -142,13 +142,13 @@ class _Values:
         return _Value(origin, (), operands if each.opcode in _FORWARDS else ())
 
     def use(self, value: _Value, time: int | None = None) -> None:
-        """Extend the life of a value's buffers to the present, or to `time`."""
+        """Extends the lifetime of a value's buffers to the current time, or to `time`."""
         now = len(self.order) if time is None else time
         for buffer in value.buffers():
             self.last_use[buffer] = max(self.last_use[buffer], now)
 
     def end(self, instruction: int, path: Path) -> int:
-        """The last use of a buffer: its own, or of a tuple that it is a part of."""
+        """Time of the last use of a buffer, or of any tuple that contains it."""
         return max(self.last_use.get((instruction, path[:n]), 0) for n in range(len(path) + 1))
 
 
@@ -158,11 +158,11 @@ class _Buffer(NamedTuple):
     kind: Kind
     n_bytes: int
     defined: tuple[int, Path]
-    """(the instruction that fills it, its position in the result)."""
+    """(id of the instruction that fills it, index path within its result)."""
 
 
 def program_memory(loaded: OptimizedModule) -> ProgramMemory | None:
-    """The memory of a loaded program; None where XLA keeps no buffer assignment."""
+    """The memory use of a loaded program; None if XLA keeps no buffer assignment."""
     assignment = loaded.buffer_assignment()
     if not assignment:
         return None
@@ -178,7 +178,7 @@ def program_memory(loaded: OptimizedModule) -> ProgramMemory | None:
     for each in buffers:
         instruction, path = each.defined
         if instruction not in values.begins:
-            continue  # within a kernel
+            continue  # defined by an instruction inside a kernel
         if each.kind != "temporary":
             begin, latest = values.begins[instruction], whole.get(each.allocation)
             if latest is None or begin >= values.begins[latest.defined[0]]:
@@ -196,26 +196,26 @@ def program_memory(loaded: OptimizedModule) -> ProgramMemory | None:
 
 
 class ProgramMemoryReader(ProgramReader):
-    """Reader of a program's instructions and of its memory."""
+    """Reads a program's instructions and memory use, and keeps what it has read."""
 
     def read(self, meshes: Iterable[Mapping[str, int]]) -> None:
-        """Read everything, before it is known what of it is needed."""
+        """Reads everything in advance, before it is known which instructions are needed."""
         if self.allocated_bytes and self.memory is not None:
             self.info(self.memory.instructions, meshes)
 
     @cached_property
     def allocated_bytes(self) -> int:
-        """Bytes that one run holds on each device."""
+        """Bytes allocated on each device for one run."""
         return self.loaded.allocated_bytes()
 
     @cached_property
     def memory(self) -> ProgramMemory | None:
-        """Bytes over a run; None where XLA keeps no buffer assignment."""
+        """Memory use over a run; None if XLA keeps no buffer assignment."""
         return program_memory(self.loaded)
 
 
 def _merged(lives: list[tuple[int, int, LiveBuffer]]) -> list[tuple[int, int, LiveBuffer]]:
-    """Lives of buffers that begin at one address: those that overlap in time are one buffer, passed on in place."""
+    """Joins the lifetimes of buffers at one address that overlap in time: they are one buffer, reused in place."""
     merged: list[tuple[int, int, LiveBuffer]] = []
     for begin, end, buffer in sorted(lives, key=lambda each: each[:2]):
         if merged and begin <= merged[-1][1]:
@@ -242,9 +242,9 @@ def _timeline(
 
 
 def _programs(proto: bytes) -> tuple[int, dict[int, list[_Instruction]], dict[int, int]]:
-    """(the entry's id, instructions of each program in the order in which they run, root of each).
+    """(id of the entry computation, instructions of each computation in execution order, root instruction of each).
 
-    Computations that combine elements, or are one kernel, are most of a module, and are left out.
+    Computations that are only reducers or kernels are left out; they are most of a module.
     """
     entry, parts = 0, dict[int, tuple[int, int]]()
     for number, _, at, stop in fields(proto, 0, len(proto)):
@@ -286,7 +286,7 @@ def _instruction(proto: bytes, start: int, stop: int) -> _Instruction:
 
 
 def _buffers(message: bytes) -> tuple[dict[int, int], list[_Buffer]]:
-    """(bytes of each allocation but those of kernels, the buffers in them)."""
+    """(bytes of each allocation, the buffers in them); allocations local to a kernel are left out."""
     size, defined = dict[int, int](), dict[int, tuple[int, Path]]()
     sizes: dict[int, int] = {}
     assigned: list[tuple[int, Kind, dict[int, Any]]] = []
@@ -297,7 +297,7 @@ def _buffers(message: bytes) -> tuple[dict[int, int], list[_Buffer]]:
             defined[each.get(1, 0)] = _location(message, *each[3])
         elif number == 3:
             each = _message(message, at, stop)
-            if each.get(3):  # a kernel's own
+            if each.get(3):  # local to a kernel
                 continue
             index = each.get(1, 0)
             sizes[index] = each.get(2, 0)
@@ -311,7 +311,7 @@ def _buffers(message: bytes) -> tuple[dict[int, int], list[_Buffer]]:
 
 
 def assigned_bytes(assignment: bytes) -> int:
-    """Bytes of all allocations of a serialized BufferAssignmentProto."""
+    """Total bytes of the allocations in a serialized BufferAssignmentProto."""
     return sum(_buffers(assignment)[0].values())
 
 
@@ -324,7 +324,7 @@ def _kind(allocation: dict[int, Any]) -> Kind:
 
 
 def _location(message: bytes, start: int, stop: int) -> tuple[int, Path]:
-    """(instruction, position in its result) of a Location."""
+    """Parses a Location: (instruction id, index path in its result)."""
     instruction, path = 0, list[int]()
     for number, kind, at, end in fields(message, start, stop):
         if number == 4:
@@ -335,7 +335,7 @@ def _location(message: bytes, start: int, stop: int) -> tuple[int, Path]:
 
 
 def _message(message: bytes, start: int, stop: int) -> dict[int, Any]:
-    """The fields of a message by number, of repeated ones the last: numbers, and bounds of messages in it."""
+    """Fields of a message by number, the last value of repeated ones: an integer, or (start, end) of a submessage."""
     return {
         number: (at, end) if kind == LENGTH_DELIMITED else at
         for number, kind, at, end in fields(message, start, stop)

@@ -1,4 +1,6 @@
-"""Marks of lines in a recording: the programs of eager operations, which all lines share, belong to the line that calls."""
+"""Line marks: spans in a recording that attribute eager operations, whose programs all lines share, to the calling
+line.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,13 @@ from pellucid_profiler.text import Sources, line_number_text
 from pellucid_profiler.xspace import ABSENT, Column
 
 _MARK = re.compile(r"line (\d+) of (\S+) in (.+)")
-"""Name of the span of a line."""
+"""Pattern of a mark's span name."""
 _UNRECORDABLE = frozenset("#,=")
-"""Characters in which XLA's recorder encodes details."""
+"""Characters that XLA's recorder uses to encode details, so that span names can't contain them."""
 
 
 class LineMarks:
-    """Marks of the user's lines that a thread runs, from `begin` to `end`: each lasts until the next one begins.
+    """Marks the user lines that a thread runs between `begin` and `end`: one span per line, until the next line begins.
 
     >>> marks = LineMarks()
     >>> marks.begin()
@@ -33,7 +35,7 @@ class LineMarks:
     """
 
     def __init__(self, watch: Callable[[FrameType], bool] | None = None) -> None:
-        """`watch` is called with the frame of each line that begins, before its mark; if it returns True, the marks have ended."""
+        """`watch` is called with the frame before each line is marked; marking stops when it returns True."""
         self._watch = watch
         self._span: recording.Annotation | None = None
         self._names: dict[tuple[CodeType, int], str | None] = {}
@@ -41,7 +43,7 @@ class LineMarks:
         self._thread = 0
 
     def begin(self) -> bool:
-        """Mark what this thread runs from now on; whether it can, which it can't under a debugger."""
+        """Starts marking this thread; returns False if it can't, because a debugger already uses `sys.settrace`."""
         if sys.gettrace() is not None:
             return False
         self._thread = threading.get_ident()
@@ -55,11 +57,11 @@ class LineMarks:
         return True
 
     def pause(self) -> None:
-        """End the mark of the current line; the next line has one again."""
+        """Ends the mark of the current line. Marking continues with the next line."""
         self._mark(None)
 
     def end(self) -> None:
-        """Mark nothing any more; in another thread than that of `begin`, from its next line on."""
+        """Stops marking. If called from another thread, marking stops at the marked thread's next line."""
         if threading.get_ident() == self._thread:
             sys.settrace(None)
             for frame in self._outer:
@@ -101,14 +103,14 @@ class LineMarks:
 
 
 def user_frame_of(frame: FrameType | None) -> FrameType | None:
-    """The innermost of the user's frames, from `frame` on."""
+    """The innermost user frame of the stack that starts at `frame`."""
     while frame is not None and not recording.is_user_file(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 
 
 def marked_place(name: str) -> SourceLine:
-    """The line whose mark has this name.
+    """Parses a mark's span name into its source line.
 
     >>> marked_place("line 3 of f in cell.py")
     SourceLine(file='cell.py', line=3, function='f')
@@ -119,12 +121,12 @@ def marked_place(name: str) -> SourceLine:
 
 
 def marked_places(names: Sequence[str]) -> list[SourceLine]:
-    """The lines whose marks are among the names of a recording."""
+    """The source lines of all marks among the names of a recording."""
     return [marked_place(name) for name in names if _MARK.match(name)]
 
 
 def shown_name(sources: Sources, name: str) -> str:
-    """The name of a span as readers see it: a call's function, a marked line as cell or file and number.
+    """Display name of a span: the function's name for a call, the cell or file and line number for a mark.
 
     >>> shown_name({}, "PjitFunction(step)"), shown_name({}, "line 3 of f in model.py")
     ('step', 'model.py, line 3')
@@ -135,7 +137,7 @@ def shown_name(sources: Sources, name: str) -> str:
 
 
 def line_of_calls(names: Sequence[str], spans: HostSpans, calls: LaunchColumns) -> Column:
-    """For each call the number of the name of the mark that it began in; `ABSENT` where there is none."""
+    """For each call, the index of the name of the mark in which it started; `ABSENT` if there is none."""
     is_mark = np.array([_MARK.match(name) is not None for name in names], bool)
     rows = np.flatnonzero(is_mark[spans.name]) if len(spans) else np.zeros(0, np.int64)
     marks = spans.chosen(rows)

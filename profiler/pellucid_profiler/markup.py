@@ -1,6 +1,6 @@
-"""A session as static HTML, for notebooks and pages where neither scripts nor a kernel run.
+"""A session as static HTML, for notebooks and pages without scripts or kernel.
 
-Colours and fonts are left to the page, which may be light or dark.
+Colours and fonts are inherited from the page, which may be light or dark.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pellucid_profiler.session_tables import LineRow, SessionTables
 from pellucid_profiler.text import line_number_text, percent_text, seconds_text
 
 MAX_ROWS = 40
-"""Operations and lines without source text that a table lists."""
+"""Maximum number of rows in the table of operations, and of lines without source text."""
 MAX_SOURCES = 8
 
 _FORWARD, _BACKWARD = "#4477aa", "#aa3377"
-"""Colours that people with any kind of colour vision distinguish (Tol, 2021, "bright")."""
+"""Colours for forward and backward time, distinguishable with any colour vision (Tol, 2021, "bright")."""
 _LEFT, _RIGHT = "text-align: left; vertical-align: top", "text-align: right; white-space: nowrap"
 _CODE = "text-align: left; white-space: pre; font-family: monospace"
 
@@ -148,7 +148,7 @@ def _compilations(session: SessionTables) -> str:
 
 
 def _table(head: Sequence[str], styles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of cells that are HTML already; columns have styles."""
+    """An HTML table. Cells contain HTML; `styles` has the CSS of each column."""
     titles = "".join(
         f'<th style="{style.removesuffix("; white-space: nowrap")}">{title}</th>'
         for title, style in zip(head, styles, strict=True)

@@ -1,4 +1,4 @@
-"""Merging of sessions of several processes, by their clocks, into one."""
+"""`merge`: joins the sessions of several processes into one, aligned by their clocks."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from pellucid_profiler.session import Session
 from pellucid_profiler.xspace import ABSENT, Column
 
 T = TypeVar("T", Operations, LaunchColumns, HostSpans, Collectives, Counters)
-"""The tables of a session."""
+"""A table of a session whose columns are arrays."""
 
 
 def merge(sessions: Sequence[Session], *, offsets_ns: Sequence[int] | None = None) -> Session:
-    """One session of several processes' sessions, each of which is moved to where its clock says that it began.
+    """Merges the sessions of several processes into one, aligned by the wall clock at which each began.
 
-    Devices are numbered through, process by process; threads have their process's number in front of their name.
-    Collectives over several processes stay what each process saw of them. `offsets_ns` corrects clocks that differ:
-    nanoseconds that are added to the times of each session, 0 for processes of one machine.
+    Devices are renumbered consecutively, and thread names are prefixed with the process number. Collectives across
+    processes are not joined: each process's view stays separate. `offsets_ns` corrects clocks that differ: nanoseconds
+    to add to the times of each session, 0 for processes on one machine.
 
-    Raises: ArgumentValueError for no session, or for other than one offset for each.
+    Raises: ArgumentValueError if `sessions` is empty or `offsets_ns` has another length.
 
     >>> with pl.profiler.profile() as first:
     ...     y = jnp.sin(1.0)
@@ -84,7 +84,9 @@ def merge(sessions: Sequence[Session], *, offsets_ns: Sequence[int] | None = Non
 
 
 class _Bases(dict[str, int]):
-    """Numbers that are added to those of one session, by what they number; `process` is its position."""
+    """Offsets added to the ids of one session (names, threads, programs, …), by kind of id. `process` is the session's
+    index.
+    """
 
 
 def _bases(sessions: Sequence[Session]) -> list[_Bases]:
@@ -93,7 +95,7 @@ def _bases(sessions: Sequence[Session]) -> list[_Bases]:
     for each in sessions:
         ops = each.operations
         base = _Bases(bases)
-        base["run"] -= int(ops.run.min(initial=0))  # a session's runs needn't be numbered from 0
+        base["run"] -= int(ops.run.min(initial=0))  # run numbers of a session may start above 0
         result.append(base)
         sizes = {
             "process": 1,
@@ -111,7 +113,7 @@ def _bases(sessions: Sequence[Session]) -> list[_Bases]:
 
 
 def _moved(session: Session, shift_ns: int, base: _Bases) -> Session:
-    """A session with its own numbers of names, threads, programs, runs and devices, later by `shift_ns`."""
+    """A copy of the session with the offsets `base` added to its ids, and `shift_ns` to its times."""
     ops, calls, spans, met, counters = (
         session.operations, session.calls, session.spans, session.collectives, session.counters,
     )  # fmt: skip
@@ -165,7 +167,7 @@ def _by_start(spans: HostSpans) -> HostSpans:
 
 
 def _live_together(samples: Sequence[LiveArrays]) -> LiveArrays:
-    """Arrays of all processes at each moment at which one was sampled; before its first sample a process has none."""
+    """Sum of the processes' live arrays at every sampled time; a process counts as 0 before its first sample."""
     times = np.unique(np.concatenate([each.time_ns for each in samples]))
     n_bytes, count = np.zeros(len(times), np.int64), np.zeros(len(times), np.int64)
     for each in samples:

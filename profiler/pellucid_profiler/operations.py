@@ -1,4 +1,4 @@
-"""Runs of instructions: when each began and was complete, in which run of which program, on which device."""
+"""Executed instructions: start and end time, run, program and device of each."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from pellucid_profiler.gpu import gpu_rows, is_on_gpu
 from pellucid_profiler.xspace import ABSENT, Column, Events
 
 _END = "end: "
-"""Begin of the names of events that mark where an asynchronous kernel is complete."""
+"""Name prefix of events that mark the completion of an asynchronous kernel."""
 _REGION = "ThreadpoolListener::StartRegion"
-"""Event of a pool's thread that begins a task."""
+"""Name of the event with which a pool's thread starts a task."""
 _WAIT_FOR_RUN = "ThunkExecutor::Execute (wait for completion)"
-"""Event of a thread that waits for all operations of a run."""
+"""Name of the event of a thread that waits for all operations of a run."""
 
 
 @dataclass(eq=False)
 class Operations:
-    """Executed instructions in the order in which they began: one entry of each column for one execution."""
+    """Executed instructions sorted by start, column by column: entry i of each column describes one execution."""
 
     event: Column
-    """Its row among the events."""
+    """Row in the recording's events."""
     instruction: Column
-    """Number of its name."""
+    """Index of the instruction's name in the recording's names."""
     program: Column
-    """The program's number in the recording."""
+    """Number of the program in the recording."""
     run: Column
-    """Number of the run of the program; unique in a recording."""
+    """Number of the run of the program, unique in a recording."""
     device: Column
-    """Position among the devices of the process."""
+    """Index of the device among the process's devices."""
     thread: Column
     start_ns: Column
     end_ns: Column
-    """When it was complete."""
+    """When the operation was complete, which for asynchronous ones is later than the end of their event."""
     iteration: Column
-    """How often the instruction had run in its run, on its device: the iteration of the loop around it."""
+    """Number of earlier executions of the instruction in the same run on the same device: the iteration of its loop."""
 
     def __len__(self) -> int:
         return len(self.event)
 
     @property
     def duration_ns(self) -> Column:
-        """Nanoseconds until each was complete."""
+        """Nanoseconds from start to completion."""
         return self.end_ns - self.start_ns
 
 
@@ -78,24 +78,24 @@ def operations_of(events: Events) -> Operations:
 
 
 def has_end(events: Events, rows: Column) -> npt.NDArray[np.bool_]:
-    """Which of `rows`, operations, have a recorded end, or record none because they produce nothing to wait for."""
+    """Mask of the operations `rows` whose completion is known: recorded by an `end:` event, or synchronous."""
     is_end = np.array([name.startswith(_END) for name in events.names], bool)
     produced, ends = events.stat("_p")[rows], np.flatnonzero(is_end[events.name])
     return (produced == ABSENT) | (matched(produced, events.stat("_c")[ends], ends) != ABSENT)
 
 
 def _completions(events: Events, rows: Column) -> Column:
-    """When each of `rows`, operations, was complete; `ABSENT` for those that are when their own event ends.
+    """Completion times of the operations `rows`; `ABSENT` for synchronous ones, complete when their event ends.
 
-    An asynchronous kernel is complete where an `end:` event consumes what it produces. The thread that completes it
-    begins the operations that depend on it before it records that event, so the first of them bounds its end; and the
-    run is over when the executor has waited for all of its operations.
+    An asynchronous kernel is complete when an `end:` event consumes the flow id that it produced. The completing thread
+    starts dependent operations before it records that event, so the start of the first of them is an upper bound; so is
+    the time when the executor has waited for all operations of the run.
     """
     is_end = np.array([name.startswith(_END) for name in events.names], bool)
     ends = np.flatnonzero(is_end[events.name])
     end = matched(events.stat("_p")[rows], events.stat("_c")[ends], ends)
     chosen, end = np.flatnonzero(end != ABSENT), end[end != ABSENT]
-    # Moments order events by thread, then time.
+    # Keys that sort events by thread, then by time.
     span = int(events.end_ns.max(initial=0)) + 1
     moments = events.thread * span + events.start_ns
     of_thread, begin = events.thread[end] * span, events.start_ns[rows[chosen]]
@@ -114,7 +114,7 @@ def _completions(events: Events, rows: Column) -> Column:
 
 
 def matched(keys: Column, other_keys: Column, values: Column) -> Column:
-    """For each key the value of the same key among `other_keys`, which are unique; `ABSENT` where there is none."""
+    """For each key, the value at the same key in the unique `other_keys`; `ABSENT` if it is missing."""
     if not len(other_keys):
         return np.full(len(keys), ABSENT)
     order = np.argsort(other_keys, kind="stable")
@@ -124,7 +124,7 @@ def matched(keys: Column, other_keys: Column, values: Column) -> Column:
 
 
 def running_count(*columns: Column) -> Column:
-    """For each row, how many rows before it agree with it in all columns."""
+    """For each row, the number of earlier rows with the same values in all columns."""
     groups = grouped(*columns)
     order = np.argsort(groups, kind="stable")
     in_order = groups[order]
@@ -136,7 +136,7 @@ def running_count(*columns: Column) -> Column:
 
 
 def grouped(*columns: Column) -> Column:
-    """A number for each row, equal where rows agree in all columns; in the order of the columns."""
+    """Group numbers of rows, equal for rows that agree in all columns, and sorted like the columns."""
     groups: npt.NDArray[np.int64] = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         values, numbers = ranked(column)
@@ -146,7 +146,7 @@ def grouped(*columns: Column) -> Column:
 
 
 def ranked(column: Column) -> tuple[Column, Column]:
-    """(the values of a column, each once and in order; the position of each row's value among them).
+    """(sorted unique values of a column, index of each row's value among them).
 
     >>> [each.tolist() for each in ranked(np.array([7, 3, 7]))]
     [[3, 7], [1, 0, 1]]
@@ -155,10 +155,10 @@ def ranked(column: Column) -> tuple[Column, Column]:
     if high - low > SPARSE * len(column):
         values, numbers = np.unique(column, return_inverse=True)
         return values, numbers.reshape(-1)
-    is_there = np.zeros(high - low + 1, bool)  # counting sorts faster than comparing
+    is_there = np.zeros(high - low + 1, bool)  # counting is faster than sorting
     is_there[column - low] = True
     return np.flatnonzero(is_there) + low, (np.cumsum(is_there) - 1)[column - low]
 
 
 SPARSE = 8
-"""Range of a column's values, in its rows, from which on they are sorted rather than counted."""
+"""Columns are sorted rather than counted if their range exceeds their length by this factor."""

@@ -29,11 +29,11 @@ from pellucid_profiler.text import line_number_text
 from pellucid_profiler.xspace import Column
 
 MAX_STEPS = 400
-"""Steps of compilation that a record lists; the shorter ones are one row for each program and phase."""
+"""Maximum number of compile steps in a record; shorter steps are summed by program and phase."""
 MAX_BUFFERS = 40
-"""Buffers at a program's peak that a record lists."""
+"""Maximum number of a program's buffers in a record."""
 MAX_POINTS = 1000
-"""Points of a program's memory over time; of each part that shares one, the highest."""
+"""Maximum number of points in a plot over time; each point is the maximum of its interval."""
 
 _Text = Callable[[str], int]
 
@@ -133,7 +133,7 @@ def _transfers(session: SessionTables, string: _Text) -> TransferColumns:
 
 
 def _highest(values: npt.NDArray[Any]) -> list[int]:
-    """Rows of at most `MAX_POINTS` values: of those that share a point, the highest one."""
+    """Rows of at most `MAX_POINTS` values, each the maximum of one of equally long intervals."""
     width = max(1, -(-len(values) // MAX_POINTS))
     starts = range(0, len(values), width)
     return [start + int(np.argmax(values[start : start + width])) for start in starts]

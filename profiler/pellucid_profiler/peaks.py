@@ -1,4 +1,4 @@
-"""Peaks of the machine, measured: how fast a device multiplies matrices, and moves data in its memory."""
+"""Peak rates of the default device, measured: matrix multiplication and memory bandwidth."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import pellucid as pl
 from pellucid import numpy as jnp
 
 MATRIX_SIZE = 768
-"""Rows of the matrices whose product is timed."""
+"""Number of rows and columns of the matrices whose product is timed."""
 BANDWIDTH_BYTES = 1 << 27
-"""Size of the array that is read and written in place: more than caches hold."""
+"""Size of the array that is updated in place: larger than caches."""
 N_RUNS = 8
-"""Runs of which the fastest counts: others may have been interrupted."""
+"""Number of repetitions, of which the fastest counts; the others may have been interrupted."""
 
 
 class Peaks(NamedTuple):
-    """Speeds that the default device reached in a benchmark, in single precision.
+    """Peak rates measured on the default device, in single precision.
 
     >>> Peaks("cpu", 1e9, 1e9).share(flops=1e6, n_bytes=2e6, seconds=0.004)
     0.5
@@ -30,18 +30,20 @@ class Peaks(NamedTuple):
     device_kind: str
     flops_per_second: float
     bytes_per_second: float
-    """Read and written."""
+    """Memory bandwidth, counting bytes read and bytes written."""
 
     def share(self, flops: float, n_bytes: float, seconds: float) -> float:
-        """Share of the roofline: of the time that the slower one of arithmetic and memory needs at its peak."""
+        """Fraction of the roofline reached: the minimum time for this work, at peak arithmetic or bandwidth, over
+        `seconds`.
+        """
         fastest = max(flops / self.flops_per_second, n_bytes / self.bytes_per_second)
         return fastest / seconds if seconds > 0 else 0.0
 
 
 def measure_peaks(*, keep: bool = True) -> Peaks:
-    """Measures the default device's peaks, which takes about a second, and keeps them for this machine's profiles.
+    """Measures the default device's peak rates, in about a second, and stores them for later profiles on this machine.
 
-    With `keep` they are kept in the folder `pellucid` of the user's cache (`XDG_CACHE_HOME`).
+    With `keep`, they are stored in the folder `pellucid` of the user's cache (`XDG_CACHE_HOME`).
 
     >>> measure_peaks(keep=False).flops_per_second > 0
     True
@@ -75,7 +77,7 @@ def measure_peaks(*, keep: bool = True) -> Peaks:
 
 
 def measured_peaks() -> Peaks | None:
-    """The peaks that were measured for this machine's default device; None where nobody did."""
+    """The stored peaks of this machine's default device; None if they were never measured."""
     kind = _device_kind()
     return next((each for each in reversed(_read(_path())) if each.device_kind == kind), None)
 
@@ -103,4 +105,4 @@ def _read(path: Path) -> list[Peaks]:
     try:
         return [Peaks(*row) for row in json.loads(path.read_text())][-8:]
     except (OSError, ValueError, TypeError):
-        return []  # a cache: what can't be read is measured again
+        return []  # only a cache: an unreadable file counts as empty

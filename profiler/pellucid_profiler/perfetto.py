@@ -1,4 +1,4 @@
-"""Perfetto traces of sessions: packets of one length, written by columns.
+"""Export to Perfetto's trace format. All event packets have one length, so that they are written column by column.
 
 Fields (google/perfetto, protos/perfetto/trace): Trace packet 1; TracePacket timestamp 8, trusted_packet_sequence_id 10,
 track_event 11, interned_data 12, sequence_flags 13, track_descriptor 60; TrackEvent type 9, name_iid 10, track_uuid 11;
@@ -23,17 +23,17 @@ from pellucid_profiler.xspace import Column
 
 _SEQUENCE = 1
 _BEGIN, _END = 1, 2
-"""Values of TrackEvent.type."""
+"""Values of TrackEvent.type: start and end of a slice."""
 _CLEARED, _NEEDS_NAMES = 1, 2
-"""Values of TracePacket.sequence_flags."""
+"""Values of TracePacket.sequence_flags: SEQ_INCREMENTAL_STATE_CLEARED, SEQ_NEEDS_INCREMENTAL_STATE."""
 _TIME_WIDTH, _NAME_WIDTH, _TRACK_WIDTH = 9, 3, 3
-"""Bytes of the varints in events, which all have one length."""
+"""Bytes of the varints in event packets, padded to a fixed width."""
 
 
 def perfetto_trace(session: SessionTables) -> bytes:
     """The operations, by device, and the spans of the host, by thread, as a Perfetto trace.
 
-    Operations that overlap on a device lie on tracks of their own: begins and ends of one track must nest.
+    Operations that overlap on a device get extra tracks, because the slices of one track must nest.
 
     >>> with pl.profiler.profile() as recorded:
     ...     y = jnp.sin(1.0)
@@ -51,11 +51,11 @@ def perfetto_trace(session: SessionTables) -> bytes:
 
 
 class Track(NamedTuple):
-    """Slices of one track: those that aren't apart lie within each other."""
+    """Slices of one Perfetto track. Any two are either disjoint or nested."""
 
     name: str
     names: Column
-    """Numbers of the slices' names in `Session.names`."""
+    """Indices of the slices' names in `Session.names`."""
     start_ns: Column
     end_ns: Column
 
@@ -91,12 +91,12 @@ def save_perfetto(session: SessionTables, path: str | os.PathLike[str]) -> None:
 
 
 def _lanes(start_ns: Column, end_ns: Column) -> Column:
-    """For each span the first lane in which it lies within, or apart from, those before it."""
+    """For each span, the first lane in which it nests within, or is disjoint from, the spans before it."""
     lanes = np.zeros(len(start_ns), np.int64)
-    around: list[
-        list[int]
-    ] = []  # for each lane the ends of the spans that are open, innermost last
-    order = np.lexsort((-end_ns, start_ns))  # of spans that begin together the longest is outermost
+    around: list[list[int]] = []  # for each lane, the end times of open spans, innermost last
+    order = np.lexsort(
+        (-end_ns, start_ns)
+    )  # outer spans first: of those that begin together, the longest
     crossing = order[~alone(start_ns[order], end_ns[order])]
     columns = (each.tolist() for each in (crossing, start_ns[crossing], end_ns[crossing]))
     for row, start, end in zip(*columns, strict=True):
@@ -112,12 +112,13 @@ def _lanes(start_ns: Column, end_ns: Column) -> Column:
 
 
 def _slices(uuid: int, names: Column, start_ns: Column, end_ns: Column) -> bytes:
-    """Begins and ends of slices of one track, in the order in which Perfetto nests them."""
+    """Start and end packets of one track's slices, sorted so that Perfetto nests them correctly."""
     n = len(names)
     duration = end_ns - start_ns
     time = np.concatenate([start_ns, end_ns])
     is_end = np.repeat([False, True], n)
-    # At one time inner slices end first, then outer ones, then others begin, long ones first; empty ones in one piece.
+    # Order at equal times: ends, inner slices first; then starts, outer slices first; an empty slice starts and ends at
+    # once.
     rank = np.concatenate([-duration, duration])
     empty = np.concatenate([duration == 0, duration == 0])
     order = np.lexsort((is_end & empty, rank, ~is_end | empty, time))
@@ -145,7 +146,7 @@ def _events(names: Column, time_ns: Column, is_end: npt.NDArray[np.bool_], uuid:
 
 
 def _names(names: list[str]) -> bytes:
-    """The field `interned_data` of a packet: names by number, from 1 on."""
+    """Field `interned_data` of a packet: the names, numbered from 1."""
     entries = [
         message_field(2, number_field(1, i + 1) + message_field(2, name.encode()))
         for i, name in enumerate(names)

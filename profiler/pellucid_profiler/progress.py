@@ -1,4 +1,4 @@
-"""Progress of a conversion, and the bar or line that shows it while somebody waits."""
+"""Progress of a conversion, and the progress bar shown while the user waits for it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from pellucid_profiler.text import percent_text, seconds_text
 T = TypeVar("T")
 
 FIRST_SHOWN_SECONDS = 0.8
-"""Seconds of waiting before anything is shown: most conversions are over by then."""
+"""Delay before the progress bar appears; most conversions finish earlier."""
 PERIOD_SECONDS = 0.2
 COLLECTING = "XLA collects events"
-"""The first part of a conversion, whose length nobody knows until it is over."""
+"""Name of the first phase, whose duration is unknown in advance."""
 
 
 class Interrupted(Exception):
-    """The end of a conversion that nobody waits for any more."""
+    """Raised in the conversion's thread when the user has interrupted it."""
 
 
 class ConversionProgress:
-    """Part and share of a conversion, set by its thread in calls, which raise `Interrupted` once it is to end.
+    """Phase and completed fraction of a conversion. Its thread reports them by calls, which raise `Interrupted` on
+    request.
 
     >>> progress = ConversionProgress()
     >>> progress("reading events", 0.45)
@@ -36,34 +37,35 @@ class ConversionProgress:
     def __init__(self) -> None:
         self.part = COLLECTING
         self.share: float | None = None
-        """Of the part that is over; None where that is not known."""
+        """Completed fraction of the phase, 0 to 1; None if unknown."""
         self._is_interrupted = False
 
     def __call__(self, part: str, share: float | None = None) -> None:
-        """Set the part that begins or continues, and which share of it is over."""
+        """Reports the current phase and its completed fraction."""
         if self._is_interrupted:
             raise Interrupted(f"interrupted while {self.text()}")
         self.part, self.share = part, share
 
     def text(self) -> str:
-        """The part, and the share of it that is over."""
+        """The phase and its completed fraction, for display."""
         return self.part if self.share is None else f"{self.part}, {percent_text(self.share)}"
 
     def interrupt(self) -> None:
-        """End the conversion at its next call."""
+        """Requests that the conversion stops at its next report."""
         self._is_interrupted = True
 
     def resume(self) -> None:
-        """Let the conversion go on if it hasn't noticed an interrupt yet."""
+        """Withdraws an interrupt that the conversion hasn't noticed yet."""
         self._is_interrupted = False
 
 
 def shown(
     future: Future[T], progress: ConversionProgress, timeout_seconds: float | None = None
 ) -> T:
-    """The result of a conversion; while it takes longer, its progress is shown: in a notebook under the cell, as a line in a terminal.
+    """Waits for a conversion and returns its result. Shows progress under the cell in a notebook, or as a line in a
+    terminal.
 
-    Raises: TimeoutError; what the conversion raised.
+    Raises: TimeoutError; any exception of the conversion.
     """
     start = time.monotonic()
     end = float("inf") if timeout_seconds is None else start + timeout_seconds
@@ -93,7 +95,7 @@ def _succeeded(future: Future[Any]) -> bool:
 
 
 def _drawing() -> Callable[[str, float | None], None]:
-    """A function that draws a text and a share, in place of what it drew before; a share of 1 is the last one."""
+    """A function that displays a text and a fraction in place of the previous ones; call it with fraction 1 at the end."""
     ipython: Any = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     if ipython is not None and getattr(shell, "kernel", None) is not None:

@@ -1,4 +1,4 @@
-"""SQL over sessions: by Perfetto's Trace Processor where it is installed, else by SQLite over the same slices and tracks."""
+"""SQL queries over sessions, answered by Perfetto's Trace Processor if installed, else by SQLite over the same slices."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from pellucid_profiler.xspace import ABSENT
 
 PROGRAM = "trace_processor_shell"
 VARIABLE = "PELLUCID_TRACE_PROCESSOR"
-"""Environment variable with the path of the program, where it isn't on the PATH."""
+"""Environment variable with the path of Trace Processor, if it isn't on the PATH."""
 _TABLES = """
 create table track (id integer primary key, name text);
 create table slice (
     id integer primary key, ts integer, dur integer, track_id integer, name text, parent_id integer, depth integer
 );
 """
-"""Tables as Perfetto has them, with those of their columns that a session fills. Times are nanoseconds."""
+"""Perfetto's tables, with the columns that a session can fill. Times are in nanoseconds."""
 
 
 def query(session: SessionTables, sql: str) -> list[dict[str, Any]]:
     """Rows of a query over a session: table `slice` has its operations and spans, `track` the devices and threads.
 
-    Raises: UnsupportedError where the variable `PELLUCID_TRACE_PROCESSOR` names no program, or the package perfetto isn't
-    installed for it; ArgumentValueError for SQL that fails.
+    Raises: UnsupportedError if `PELLUCID_TRACE_PROCESSOR` is set and names no file, or the package perfetto is not
+    installed; ArgumentValueError if the SQL fails.
 
     >>> with pl.profiler.profile() as recorded:
     ...     y = jnp.sin(1.0)
@@ -131,7 +131,7 @@ def _database(session: SessionTables) -> sqlite3.Connection:
         names, start_ns, end_ns = names[order], start_ns[order], end_ns[order]
         parents: list[int] = nesting(np.zeros(len(names), np.int64), start_ns, end_ns).tolist()
         depths: list[int] = []
-        for parent in parents:  # what is around a slice comes before it
+        for parent in parents:  # an enclosing slice comes before the slices in it
             depths.append(0 if parent == ABSENT else depths[parent] + 1)
         columns = (
             range(first, first + len(names)), start_ns.tolist(), (end_ns - start_ns).tolist(), [track] * len(names),
@@ -141,6 +141,6 @@ def _database(session: SessionTables) -> sqlite3.Connection:
         database.executemany("insert into slice values (?, ?, ?, ?, ?, ?, ?)", rows)
         first += len(names)
     database.commit()
-    # Queries read: what a query changes would be seen by the next one.
+    # Read-only, so that no query can change what later queries see.
     database.execute("pragma query_only = on")
     return database

@@ -1,4 +1,4 @@
-"""The record of a session that front ends draw."""
+"""Conversion of a session to the record that front ends display."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from pellucid_profiler.timeline import timeline
 from pellucid_profiler.xspace import Column
 
 MAX_OPERATIONS = 10_000
-"""Instructions that a record lists."""
+"""Maximum number of instructions in a record."""
 
 _numbers = itertools.count(1)
 _sessions: weakref.WeakValueDictionary[int, SessionTables] = weakref.WeakValueDictionary()
@@ -88,18 +88,18 @@ def profile_record(session: SessionTables) -> ProfileRecord:
 
 
 def session_timeline(number: int, begin_ns: int, end_ns: int, columns: int) -> TimelineRecord:
-    """A closer look at the time of the session whose record has a number.
+    """A zoomed timeline of the session with this number; `columns` is its resolution.
 
-    Raises: ArgumentValueError if this process has no such session, or no longer.
+    Raises: ArgumentValueError if this process has no such session, or has dropped it.
     """
     session = _shown_session(number)
     return timeline(session, begin_ns, end_ns, columns, _order(session)[1])
 
 
 def session_perfetto(number: int) -> PerfettoRecord:
-    """The session whose record has a number, for Perfetto's user interface.
+    """The session with this number as a trace for the Perfetto UI, with the address of the UI's page.
 
-    Raises: ArgumentValueError if this process has no such session, or no longer; UnsupportedError without the interface.
+    Raises: ArgumentValueError if this process has no such session, or has dropped it; UnsupportedError without the UI.
     """
     session = _shown_session(number)
     trace = base64.b64encode(perfetto_trace(session)).decode()
@@ -133,7 +133,7 @@ def _order(session: SessionTables) -> tuple[Column, Column]:
 
 
 class _Strings:
-    """Texts by number, each once."""
+    """Table of strings: each distinct text gets an index."""
 
     def __init__(self) -> None:
         self.texts = [""]

@@ -1,4 +1,4 @@
-"""Recording: `with profile() as session: ...`, `start` and `stop`, and names for parts of a run."""
+"""Recording of sessions: `with profile() as session: ...`, `start` and `stop`, and annotations."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from pellucid_profiler.step_limit import StepLimit
 from pellucid_profiler.transfers import Transfer
 
 subprocesses: set[int] = set()
-"""Processes that are recorded together with this one."""
+"""Ids of the processes that are recorded together with this one."""
 LAST_EVENTS_SECONDS = 0.002
-"""Seconds from the last operation to the end of a session: its end is recorded a little later."""
+"""Delay before a recording is stopped: XLA records the end of the last operation slightly late."""
 
 _current: Profile | None = None
 _last: Profile | None = None
@@ -36,13 +36,13 @@ _lock = threading.Lock()
 
 
 class RecordingStateError(ArgumentValueError, RuntimeError):
-    """A recording was begun while there is one, or ended while there is none."""
+    """Raised when a recording is started while another one runs, or stopped when none runs."""
 
 
 class Profile:
-    """A session that is being recorded, or was: as a context manager it records its block.
+    """A session being recorded or already recorded. As a context manager it records its block.
 
-    Attributes and methods are those of `Session`; asking for one waits for the thread that converts the recording.
+    Attributes and methods of `Session` are available on it; their first use waits for the conversion of the recording.
 
     >>> with pl.profiler.Profile() as recorded:
     ...     y = jnp.sin(1.0)
@@ -58,19 +58,19 @@ class Profile:
         limit: StepLimit | None = None,
         gives_way: bool = False,
     ) -> None:
-        """With a `limit` the recording ends when it is reached, rather than with its block.
+        """With `limit`, the recording stops when the limit is reached, not at the end of its block.
 
-        If it `gives_way` it ends where another one is begun, which otherwise would fail.
+        With `gives_way`, another recording that is started stops this one; otherwise starting another one fails.
         """
         self._options = options
         self._limit = limit
         self._gives_way = gives_way
         self.gave_way = False
-        """Whether another recording ended it."""
+        """Whether another recording stopped this one."""
         self.has_begun_again = False
-        """Whether it discarded a warm-up that compiled."""
+        """Whether a warm-up with compilations was discarded and recording restarted."""
         self.is_cut = False
-        """Whether the limit ended the recording."""
+        """Whether the limit stopped the recording."""
         watches_lines = limit is not None and limit.n_steps is None
         self._marks = LineMarks(self._line_begins if watches_lines else None) if lines else None
         self._remarks: list[str] = []
@@ -102,7 +102,7 @@ class Profile:
     def _begin(self) -> None:
         global _current, _last
         if _last is not None and _last._conversion is not None:
-            # XLA has one session at a time, until its events are collected.
+            # XLA allows one session at a time, and it lasts until its events are collected.
             wait([_last._conversion.recorded])
         options = recording_options() if self._options is None else self._options
         options.raise_error_on_start_failure = True
@@ -123,7 +123,9 @@ class Profile:
         _current = _last = self
 
     def _line_begins(self, frame: FrameType) -> bool:
-        """Ends the recording if it has enough steps, or begins it again if they compiled; whether it has ended."""
+        """Called before each line: stops the recording at the limit, or restarts it if the steps so far compiled.
+        Returns whether it has stopped.
+        """
         assert self._limit is not None
         if not self._limit.is_reached_by_line(frame):
             return False
@@ -135,7 +137,7 @@ class Profile:
         return True
 
     def step_ends(self) -> None:
-        """Counts a named step: the recording ends with enough of them, and begins again behind first ones that compile."""
+        """Counts a named step. Stops the recording at the limit, or restarts it if the steps so far compiled."""
         if self._limit is None:
             return
         is_enough = self._limit.is_reached_by_step()
@@ -146,7 +148,7 @@ class Profile:
             self._stop()
 
     def _begin_again(self) -> None:
-        """Discards what was recorded, a warm-up with its compilations."""
+        """Restarts the recording, discarding a warm-up that compiled."""
         global _current
         assert self._limit is not None
         if self._marks is not None:
@@ -154,7 +156,7 @@ class Profile:
         recording.wait_for_devices()
         with _lock:
             self._end_logs()
-            self._session = _current = None  # XLA's session ends with its object
+            self._session = _current = None  # XLA's session ends when its object is deleted
             self._begin()
         self._limit, self.has_begun_again = self._limit.again(), True
 
@@ -197,7 +199,7 @@ class Profile:
             time.sleep(LAST_EVENTS_SECONDS)
         finally:
             self._end_logs()
-            # Programs may be gone when the recording is read; the lists keep them.
+            # Keeps programs alive that may be deleted before the recording is converted.
             executables = [*self._executables, *recording.live_executables()]
             self._executables = []
             compilations = compilations_since(self._begin_ns)
@@ -222,10 +224,10 @@ class Profile:
             )
 
     def wait(self, timeout_seconds: float | None = None) -> Session:
-        """The session, once the recording is converted; meanwhile a bar under the cell, or a line, says how far it is.
+        """Waits for the session, with a progress bar under the cell or in the terminal.
 
-        An interrupt ends the conversion, which begins again when the session is asked for again.
-        Raises: ArgumentValueError while it is being recorded; TimeoutError.
+        KeyboardInterrupt stops the conversion; it starts again when the session is next needed.
+        Raises: ArgumentValueError while recording; TimeoutError.
         """
         return self._begun().wait(timeout_seconds)
 
@@ -238,11 +240,11 @@ class Profile:
         return self._conversion
 
     def recorded(self) -> bytes:
-        """XLA's recording, a serialized XSpace, once the session ended."""
+        """XLA's recording, a serialized XSpace. Available after the recording has stopped."""
         return self._begun().recorded.result()
 
     def to_xspace(self, path: os.PathLike[str] | str) -> None:
-        """Write XLA's recording into a file, as XProf and `read_xspace` read it."""
+        """Writes XLA's recording to a file that XProf and `read_xspace` can read."""
         write_file(path, sealed_recording(self.recorded()))
 
     def __getattr__(self, name: str) -> Any:
@@ -251,12 +253,12 @@ class Profile:
         return getattr(self.wait(), name)
 
     def add_remark(self, text: str) -> None:
-        """Add a sentence about the recording, while it lasts, to those on top of the session's report."""
+        """Adds a sentence to the remarks at the top of the session's report. Only while recording."""
         self._remarks.append(text)
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the recording has ended, so that `wait` gives its session or what went wrong."""
+        """Whether recording has stopped, so that `wait` returns the session or raises its error."""
         return self._conversion is not None
 
     def _repr_html_(self) -> str | None:
@@ -276,13 +278,14 @@ def profile(
 ) -> Profile:
     """Records what runs in a `with` block: operations of devices, calls, compilation, annotations.
 
-    It begins when the devices have done what was started before, and ends when they have done what was started in it.
-    `lines` marks the lines that this thread runs, so that eager operations, whose programs all lines share, count for the
-    line that calls them; each line takes about 1 us longer. `python` also records calls of Python functions, which makes
-    them about 0.2 us slower each; `programs` puts programs into the recording, for `to_xspace`. With `steps` so many of a
-    loop's steps are recorded, those that `step` names, behind first ones that compile; the rest runs at its full speed.
+    Recording begins when the devices have finished earlier work, and ends when they have finished the block's. `lines`
+    marks every line that this thread runs, to attribute eager operations, whose programs all lines share, to the
+    calling line; each line takes about 1 us longer. `python` also records calls of Python functions, which makes each
+    about 0.2 us slower. `programs` includes the HLO of programs in the recording, for `to_xspace`. `steps` limits the
+    recording to this number of steps named by `step`, after warm-up steps that compile; the remaining loop runs at full
+    speed.
 
-    Raises: ArgumentValueError if a session is being recorded already: there is one for a process; for `steps` below 1.
+    Raises: ArgumentValueError if this process already records a session, or if `steps` is below 1.
 
     >>> f, x = pl.jit(lambda x: jnp.sin(x) @ x), jnp.ones((64, 64))
     >>> with profile() as session:
@@ -301,12 +304,12 @@ def recording_options(*, python: bool = False, programs: bool = False) -> record
     """Options of XLA's recorder for a session."""
     options = recording.ProfileOptions()
     options.python_tracer_level = int(python)
-    options.enable_hlo_proto = programs  # a session reads them from their executables
+    options.enable_hlo_proto = programs  # a session reads programs from their executables instead
     return options
 
 
 def start(*, lines: bool = False, python: bool = False) -> Profile:
-    """Begin to record until `stop`; for the options see `profile`.
+    """Starts recording until `stop`. For the options see `profile`.
 
     Raises: ArgumentValueError if a session is being recorded already.
 
@@ -319,7 +322,7 @@ def start(*, lines: bool = False, python: bool = False) -> Profile:
 
 
 def stop() -> Profile:
-    """End the session that `start` began, and give it.
+    """Stops the recording that `start` began, and returns it.
 
     Raises: ArgumentValueError if none is being recorded.
 
@@ -351,7 +354,7 @@ def _still_running(device: Any) -> str:
 
 
 class NamedStep(recording.Annotation):
-    """A context manager that names a step of a loop in recordings, and counts it where their steps are limited."""
+    """Context manager that names a step of a loop in recordings, and counts it towards the limit of a recording."""
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
@@ -360,9 +363,9 @@ class NamedStep(recording.Annotation):
 
 
 def annotate(name: str, **details: Any) -> Any:
-    """A context manager that names a part of the host's time in recordings; `details` are numbers and texts.
+    """Context manager that names a part of the host's time in recordings; `details` are numbers and strings.
 
-    Raises: UnsupportedError for characters in which XLA's recorder encodes details.
+    Raises: UnsupportedError for characters that XLA's recorder uses to encode details.
 
     >>> with annotate("load batch", size=32):
     ...     pass
@@ -377,9 +380,10 @@ def annotate(name: str, **details: Any) -> Any:
 
 
 def step(number: int) -> Any:
-    """A context manager around step `number` of a loop: sessions have the time of each in `steps`, and XProf shows them.
+    """Context manager around step `number` of a loop. `Session.steps` has the time of each step, and XProf displays
+    them.
 
-    `profile(steps=20)` records as many of them.
+    `profile(steps=20)` records 20 of them.
 
     >>> for i in range(2):
     ...     with step(i):

@@ -1,4 +1,4 @@
-"""Recordings in files: those of `trace`, of `collect_profile`, and of other programs that use XLA's recorder."""
+"""Reads recordings from files: of `trace`, `collect_profile`, and other programs that use XLA's recorder."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ _SUFFIX = ".xplane.pb"
 
 
 def read_xspace(path: os.PathLike[str] | str) -> Session:
-    """The session of a recording in a file, or of the latest one in a folder that `trace` wrote.
+    """Reads a recording from a file, or the latest one in a folder written by `trace`, as a session.
 
-    Programs are joined where the recording has them, as those of `trace`, `collect_profile` and the reference have.
+    Lines and costs are available if the file contains the programs' HLO, as those of `trace`, `collect_profile` and JAX
+    do.
 
-    Raises: ArgumentValueError for a file that is no recording; FileNotFoundError for a folder without any.
+    Raises: ArgumentValueError if the file is no recording; FileNotFoundError if the folder contains none.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
@@ -46,7 +47,7 @@ def _recorded_programs(content: bytes) -> dict[int, ProgramMemoryReader]:
 
 
 class RecordedModule:
-    """A program that a recording holds.
+    """A program whose HLO is contained in a recording.
 
     Fields (openxla/xla, hlo.proto): HloProto hlo_module 1, buffer_assignment 3; HloModuleProto name 1.
     """
@@ -57,27 +58,27 @@ class RecordedModule:
 
     @property
     def name(self) -> str:
-        """`jit_f` for a jitted function `f`."""
+        """Name of the module: `jit_f` for a jitted function `f`."""
         module = self._module
         return next(
             module[at:end].decode() for n, _, at, end in fields(module, 0, len(module)) if n == 1
         )
 
     def proto(self) -> bytes:
-        """A serialized HloModuleProto."""
+        """The module as a serialized HloModuleProto."""
         return self._module
 
     def text(self) -> str:
-        """The HLO with metadata."""
+        """The module as HLO text with metadata."""
         return recording.hlo_text(self._module)
 
     def origins(self) -> None:
-        """None: the lines are in the text."""
+        """None: the source lines are in the HLO text itself."""
 
     def buffer_assignment(self) -> bytes:
-        """A serialized BufferAssignmentProto; empty where there is none."""
+        """The buffer assignment as a serialized BufferAssignmentProto; empty if there is none."""
         return self._assignment
 
     def allocated_bytes(self) -> int:
-        """Bytes of XLA's allocations for one run."""
+        """Total bytes that XLA allocates for one run."""
         return assigned_bytes(self._assignment)

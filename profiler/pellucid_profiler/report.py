@@ -10,7 +10,7 @@ from pellucid_profiler.session_tables import SessionTables
 from pellucid_profiler.text import counted, line_text, percent_text, seconds_text
 
 MAX_ROWS = 12
-"""Lines and operations that a report lists."""
+"""Maximum number of lines, and of operations, in a report."""
 
 
 def report(session: SessionTables) -> str:

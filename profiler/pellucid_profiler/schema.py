@@ -1,7 +1,7 @@
-"""Records of sessions that front ends draw: plain data, by column where there are many rows.
+"""Schema of the records of sessions for front ends: plain data, column by column where there are many rows.
 
-Texts are indices into `ProfileRecord.strings`, whose entry 0 is the empty text. Seconds of operations are those of all
-devices, added up; times are nanoseconds since the session's begin.
+Columns of texts contain indices into `ProfileRecord.strings`, whose entry 0 is the empty string. Seconds of operations
+are summed over devices; times are nanoseconds since the session began.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ from pellucid.introspect.schema import SCHEMA_VERSION, Record, SourceRecord, Vie
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TotalsRecord(Record):
-    """The whole session."""
+    """Totals of a session, in seconds."""
 
     wall_seconds: float
     operation_seconds: float
     measured_seconds: float
-    """Of `operation_seconds`: of operations that are one line's alone."""
+    """The part of `operation_seconds` in operations that belong to one line only."""
     estimated_seconds: float
-    """Of operations of several lines, and of those whose line is inferred."""
+    """The part of `operation_seconds` in operations shared by several lines, or whose line is inferred."""
     unattributed_seconds: float
     busy_seconds: float
-    """During which some operation ran, averaged over devices."""
+    """Time in which at least one operation ran, averaged over devices."""
     is_detail: bool
-    """Whether programs were compiled without fusions: others than those that run otherwise."""
+    """Whether programs were compiled without fusions for this session, so that they differ from those that normally
+    run.
+    """
     call_count: int
     operation_count: int
     device_count: int
@@ -34,7 +36,7 @@ class TotalsRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingRecord(Record):
-    """Something that takes time, with what shows it and what to do."""
+    """A problem that costs time or memory, with its evidence and remedy."""
 
     text: str
     evidence: str
@@ -44,51 +46,51 @@ class FindingRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfiledLineColumns(Record):
-    """The user's lines that took time, the one with most first."""
+    """The user's lines that took time, longest first."""
 
     source: list[int]
     """Index into `ProfileRecord.sources`."""
     line: list[int]
-    """Counted from 1."""
+    """Line number, counted from 1."""
     forward_seconds: list[float]
     backward_seconds: list[float]
-    """Of the derivative's operations that the line caused."""
+    """Time of backward-pass operations that the line caused."""
     measured_seconds: list[float]
-    """Of operations that are this line's alone."""
+    """Time of operations that belong to this line only."""
     flops: list[float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationColumns(Record):
-    """Instructions of programs that ran, the one with most time first."""
+    """Instructions of programs that ran, longest total time first."""
 
     program: list[int]
-    """Text."""
+    """Name of the HLO module (text index)."""
     name: list[int]
-    """Text: the instruction's name, and the native function that it calls."""
+    """Name of the instruction, with the native function that it calls (text index)."""
     category: list[int]
-    """Text."""
+    """Category, such as `fusion` or `copy` (text index)."""
     attribution: list[int]
-    """Text: `own`, `inferred` or `none`."""
+    """How lines are known: `own`, `inferred` or `none` (text index)."""
     count: list[int]
     seconds: list[float]
     flops: list[float | None]
-    """Estimated, of all executions together."""
+    """Estimated arithmetic operations of all executions."""
     bytes: list[float | None]
     share_counts: list[int]
-    """Entries of `ProfileRecord.shares` that belong to each operation, in order."""
+    """Number of rows in `ProfileRecord.shares` that belong to each operation, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareColumns(Record):
-    """Parts of operations' time by their origin; the shares of an operation add up to 1."""
+    """Division of operations' time among equations and lines; the shares of an operation add up to 1."""
 
     line: list[int]
     """Index into `ProfileRecord.lines`; -1 for none."""
     scope: list[int]
-    """Text: transformations, calls and scopes around it, divided by `/`."""
+    """Enclosing transformations, calls and named scopes, separated by `/` (text index)."""
     operation: list[int]
-    """Text: the primitive."""
+    """Name of the primitive (text index)."""
     equation: list[int]
     """Stable id of the equation; -1 for none."""
     is_backward: list[bool]
@@ -107,32 +109,32 @@ class DeviceShareColumns(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneRecord(Record):
-    """A row of a timeline."""
+    """One row of a timeline."""
 
     name: str
-    """Equal for rows that belong together."""
+    """Display name; rows with the same name belong together."""
     kind: Literal["device", "host"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileColumns(Record):
-    """Pieces of a timeline: one operation, or several short ones together."""
+    """Tiles of a timeline: one operation each, or several short ones merged."""
 
     lane: list[int]
     start_ns: list[int]
     end_ns: list[int]
     operation: list[int]
-    """The longest one in the tile, as an index into `ProfileRecord.operations`; -1 on the host, and for shorter ones than listed."""
+    """Row in `ProfileRecord.operations` of the tile's longest operation; -1 on the host, and for omitted operations."""
     name: list[int]
     """Index into `TimelineRecord.names`."""
     count: list[int]
     busy_ns: list[int]
-    """Time of all operations in the tile, together."""
+    """Total time of the operations in the tile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineRecord(Record):
-    """A part of a session's time, in as much detail as fits."""
+    """A section of a session's time, at limited resolution."""
 
     begin_ns: int
     end_ns: int
@@ -140,7 +142,7 @@ class TimelineRecord(Record):
     names: list[str]
     tiles: TileColumns
     is_whole: bool
-    """Whether every tile is one operation: a closer look would show no more."""
+    """Whether every tile is a single operation, so that zooming in would show no more."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["timeline"] = "timeline"
 
@@ -151,37 +153,37 @@ class ProfiledCompilationRecord(Record):
 
     function: str
     place: str
-    """Of the call, for the user; empty where it isn't the user's."""
+    """File or cell and line of the call; empty if it isn't in the user's code."""
     trace_seconds: float
     lower_seconds: float
     compile_seconds: float
     entry_count: int
-    """Programs of the function, this one included."""
+    """Number of programs compiled so far for the function, this one included."""
     causes: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveColumns(Record):
-    """Exchanges between devices, the one with most time first; seconds are those of all devices together."""
+    """Collectives, longest total time first. Seconds are summed over devices."""
 
     operation: list[int]
-    """Index into `ProfileRecord.operations`; -1 for one that isn't listed."""
+    """Row in `ProfileRecord.operations`; -1 if it is omitted."""
     place: list[int]
-    """Text: the line that it is of; empty for none."""
+    """Source line, empty for none (text index)."""
     name: list[int]
-    """Text."""
+    """Name of the instruction (text index)."""
     axes: list[int]
-    """Text: the axes of the mesh along which it goes; empty where they aren't known."""
+    """Mesh axes along which it communicates, empty if unknown (text index)."""
     group_size: list[int]
-    """Devices that exchange with each other."""
+    """Number of devices in each group."""
     count: list[int]
     sent_bytes: list[float]
-    """That all devices sent in all executions, by the estimate for rings."""
+    """Bytes sent by all devices in all executions, estimated for ring algorithms."""
     wait_seconds: list[float]
-    """Before the last device of a group arrived."""
+    """Time that devices waited for the last one of their group to arrive."""
     work_seconds: list[float]
     straggler: list[int]
-    """The device that was waited for longest; -1 for none."""
+    """Device that the others waited for longest; -1 for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,56 +191,56 @@ class CompileStepColumns(Record):
     """Steps of all compilations: passes, kernels, machine code."""
 
     program: list[int]
-    """Text."""
+    """Name of the HLO module (text index)."""
     phase: list[int]
-    """Text: `passes`, `kernels`, `machine code`, or `rest` for what has no name."""
+    """`passes`, `kernels`, `machine code`, or `rest` for time between named steps (text index)."""
     name: list[int]
-    """Text."""
+    """Name of the pass, or of the instruction whose kernel is generated (text index)."""
     place: list[int]
-    """Text: the line that a kernel is of; empty for none."""
+    """Source line of the kernel, empty for none (text index)."""
     count: list[int]
     seconds: list[float]
-    """Of the thread that compiles; they add up to the compilations."""
+    """Self time on the compiling thread; the sum is the time of all compilations."""
     thread_seconds: list[float]
-    """Seconds of XLA's worker threads, summed over them."""
+    """Time on XLA's worker threads, summed over threads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostColumns(Record):
-    """Activities of the threads that called jitted functions; those of a thread add up to the session."""
+    """Time of the threads that called jitted functions, by activity. The rows of a thread add up to the session's time."""
 
     thread: list[int]
-    """Text."""
+    """Name of the thread (text index)."""
     activity: list[int]
-    """Text."""
+    """Name of the activity (text index)."""
     seconds: list[float]
     count: list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferColumns(Record):
-    """Transfers between host and devices by line, those with most bytes first."""
+    """Transfers between host and devices, grouped by line, most bytes first."""
 
     place: list[int]
-    """Text; empty for none."""
+    """Source line, empty for none (text index)."""
     direction: list[int]
-    """Text."""
+    """`host to device`, `device to host` or `device to device` (text index)."""
     count: list[int]
     bytes: list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallbackColumns(Record):
-    """Python functions that programs called, the one with most time first."""
+    """Python functions called by programs, longest total time first."""
 
     function: list[int]
-    """Text."""
+    """Name of the function (text index)."""
     place: list[int]
-    """Text: where it is defined; empty for none."""
+    """Where it is defined, empty if unknown (text index)."""
     count: list[int]
     seconds: list[float]
     thread_count: list[int]
-    """Threads that ran it."""
+    """Number of threads that ran it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,7 +256,7 @@ class CounterRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveArrayColumns(Record):
-    """Samples of the arrays that are alive, on all devices together."""
+    """Samples of the live arrays, summed over devices."""
 
     time_ns: list[int]
     bytes: list[int]
@@ -263,35 +265,35 @@ class LiveArrayColumns(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeapColumns(Record):
-    """Bytes of arrays by the line that made them, those with most at the peak first."""
+    """Bytes of live arrays grouped by the line that created them, most at the peak first."""
 
     place: list[int]
-    """Text; empty for none of the user's."""
+    """Source line, empty if none is the user's (text index)."""
     begin_bytes: list[int]
     peak_bytes: list[int]
     end_bytes: list[int]
     end_count: list[int]
-    """Buffers at the end."""
+    """Number of live buffers at the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramMemoryRecord(Record):
-    """Bytes that a program holds on one device over its run, by XLA's assignment of buffers."""
+    """Memory of a program on one device during a run, from XLA's buffer assignment."""
 
     program: str
     instruction_count: int
     positions: list[int]
-    """Instructions, in the order in which they run, at which the bytes change."""
+    """Positions in execution order of the instructions at which `live_bytes` changes."""
     live_bytes: list[int]
-    """From each of `positions` on."""
+    """Bytes in use from each of `positions` on."""
     peak: int
-    """The instruction at which most is held."""
+    """Position of the instruction with most bytes in use."""
     peak_instruction: str
     peak_bytes: int
     allocated_bytes: int
-    """That XLA allocates for a run: more than the peak by gaps between temporaries."""
+    """Bytes that XLA allocates for a run. Gaps between temporaries make it larger than the peak."""
     buffer_names: list[str]
-    """Instructions that fill the largest buffers held then."""
+    """Instructions that fill the largest buffers in use at the peak."""
     buffer_places: list[str]
     buffer_kinds: list[Literal["argument", "constant", "result", "temporary"]]
     buffer_bytes: list[int]
@@ -299,7 +301,7 @@ class ProgramMemoryRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeaksRecord(Record):
-    """Speeds that the device reached in a benchmark."""
+    """Peak rates of a device."""
 
     device_kind: str
     flops_per_second: float
@@ -308,13 +310,13 @@ class PeaksRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileRecord(ViewRecord):
-    """A session of the profiler: its totals are those of every table."""
+    """A session of the profiler. All its tables have the same totals."""
 
     session: int
-    """Number under which the process that recorded it knows it; 0 for none."""
+    """Number by which the recording process finds the session again; 0 for none."""
     totals: TotalsRecord
     remarks: list[str]
-    """Losses of the recording, in sentences."""
+    """Sentences about data that the recording lacks."""
     findings: list[FindingRecord]
     sources: list[SourceRecord]
     strings: list[str]
@@ -323,7 +325,7 @@ class ProfileRecord(ViewRecord):
     shares: ShareColumns
     device_shares: DeviceShareColumns
     omitted_count: int
-    """Instructions with least time that are not listed."""
+    """Number of instructions omitted from `operations`, those with least time."""
     omitted_seconds: float
     timeline: TimelineRecord
     compilations: list[ProfiledCompilationRecord]
@@ -336,33 +338,33 @@ class ProfileRecord(ViewRecord):
     heap: HeapColumns
     counters: list[CounterRecord]
     memory: list[ProgramMemoryRecord]
-    """Of the programs that need most, the largest first."""
+    """Memory of the programs that use most, largest first."""
     peaks: PeaksRecord | None
-    """Of the machine that recorded it; None where nobody measured them."""
+    """Peak rates of the machine that recorded the session; None if unknown."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["profile"] = "profile"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerfettoRecord(Record):
-    """A session for Perfetto's user interface."""
+    """A session for the Perfetto UI."""
 
     page: str
-    """Address of its page, below JupyterLab's `lab/extensions/`."""
+    """Address of the UI's page below JupyterLab's `lab/extensions/`."""
     trace: str
-    """The Perfetto trace in base 64."""
+    """The Perfetto trace, base64-encoded."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["perfetto"] = "perfetto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileComparisonRecord(ViewRecord):
-    """Time of lines in two sessions; the lines add up to the operations' time of each."""
+    """Comparison of two sessions by line. The lines of each session add up to its total time of operations."""
 
     before_seconds: float
     after_seconds: float
     places: list[str]
-    """Of each line in the later session, or the earlier one that alone has it; empty for operations of no line."""
+    """File or cell and line in the later session, or in the earlier one if it is gone; empty for time without a line."""
     codes: list[str]
     before: list[float]
     after: list[float]

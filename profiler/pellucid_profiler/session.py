@@ -22,7 +22,7 @@ from pellucid_profiler.session_tables import SessionTables
 class Session(SessionTables):
     """A recording, joined to programs. Rows of `operations` name their instruction and program by number.
 
-    `lines`, `by_operation`, `by_category` and `by_scope` are the same seconds, cut in other ways.
+    `lines`, `by_operation`, `by_category` and `by_scope` divide the same total time in different ways.
 
     >>> with pl.profiler.profile() as recorded:
     ...     y = jnp.sin(1.0)
@@ -34,53 +34,53 @@ class Session(SessionTables):
     # Figures ---------------------------------------------------------------------------------------
 
     def record(self) -> ProfileRecord:
-        """The session as front ends draw it."""
+        """The session as the record that front ends display."""
         return profile_record(self)
 
     def report(self) -> str:
-        """Where time went, as text."""
+        """The session as text: totals, findings, lines and operations."""
         return report(self)
 
     def to_html(self) -> str:
-        """The session as static HTML: no scripts, no kernel, no network."""
+        """The session as static HTML, without scripts, kernel or network."""
         return session_html(self)
 
     def diff(self, later: Session) -> Comparison:
-        """Which lines became slower or faster in a later session."""
+        """Compares this session with a later one, line by line."""
         is_session = isinstance(later, Session)  # pyright: ignore[reportUnnecessaryIsInstance]  # a Profile waits
         return compare(self, later if is_session else later.wait())
 
     # Other tools -----------------------------------------------------------------------------------
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Executed operations as columns [n]: what ran, where, when, and for how long, in nanoseconds."""
+        """Executed operations as columns of length n: names, lines, devices, and times in nanoseconds."""
         return columns(self)
 
     def to_pandas(self) -> Any:
-        """`columns` as a DataFrame of pandas."""
+        """`columns` as a pandas DataFrame."""
         return data_frame(self, "pandas", "DataFrame", "pandas")
 
     def to_polars(self) -> Any:
-        """`columns` as a DataFrame of polars."""
+        """`columns` as a polars DataFrame."""
         return data_frame(self, "polars", "DataFrame", "polars")
 
     def to_arrow(self) -> Any:
-        """`columns` as a Table of pyarrow."""
+        """`columns` as a pyarrow Table."""
         return data_frame(self, "pyarrow", "table", "pyarrow")
 
     def to_speedscope(self, path: str | os.PathLike[str]) -> None:
-        """Write time by scope, operation and line into a file, which https://www.speedscope.app opens."""
+        """Writes time by scope, operation and line to a file for https://www.speedscope.app."""
         save_speedscope(self, path)
 
     def sql(self, query_text: str) -> list[dict[str, Any]]:
-        """Rows of a query over the session's slices: tables `slice` (ts, dur, name, track_id, parent_id, depth) and `track`.
+        """Runs an SQL query over the session: tables `slice` (ts, dur, name, track_id, parent_id, depth) and `track`.
 
-        Perfetto's program `trace_processor_shell` answers where it is installed, with all its tables; else SQLite does.
+        If Perfetto's `trace_processor_shell` is installed, it answers, with all its tables; otherwise SQLite does.
         """
         return query(self, query_text)
 
     def to_perfetto(self, path: str | os.PathLike[str]) -> None:
-        """Write a file which the Perfetto UI opens."""
+        """Writes a trace file that the Perfetto UI opens."""
         save_perfetto(self, path)
 
     def __repr__(self) -> str:
@@ -91,18 +91,18 @@ class Session(SessionTables):
     # Files -----------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the session into one file, which `load` reads on any machine.
+        """Writes the session to one file, which `load` can read on any machine.
 
-        A file that can't be written to its end, as on a full disk, leaves the one that was there as it is.
+        The write is atomic: if it fails, an existing file stays unchanged.
         Raises: OSError.
         """
         save_session(self, path)
 
 
 def load(path: str | os.PathLike[str]) -> Session:
-    """The session that `Session.save` wrote.
+    """Reads a session that `Session.save` wrote.
 
-    Raises: ArgumentValueError for a file that is no whole session, FileNotFoundError.
+    Raises: ArgumentValueError if the file is damaged or no session; FileNotFoundError.
 
     >>> import tempfile
     >>> with pl.profiler.profile() as recorded:

@@ -1,4 +1,4 @@
-"""Programs of a session: for each instruction that ran, the user's lines, its category and its cost."""
+"""Programs of a session: source lines, category and cost of each instruction that ran."""
 
 from __future__ import annotations
 
@@ -10,36 +10,38 @@ from pellucid import analysis
 
 
 class OptimizedModule(Protocol):
-    """A program that XLA optimized: of an executable of this process, or of a recording."""
+    """An optimized HLO module, of an executable in this process or from a recording."""
 
     @property
     def name(self) -> str:
-        """`jit_f` for a jitted function `f`."""
+        """Name of the module: `jit_f` for a jitted function `f`."""
         ...
 
     def proto(self) -> bytes:
-        """A serialized HloModuleProto."""
+        """The module as a serialized HloModuleProto."""
         ...
 
     def text(self) -> str:
-        """The HLO with metadata."""
+        """The module as HLO text with metadata."""
         ...
 
     def origins(self) -> Mapping[int, Any] | None:
-        """This process's equations for those of a program that another process compiled; None for others."""
+        """For a program compiled by another process: maps that process's equation ids to equations of this one. Else
+        None.
+        """
         ...
 
     def buffer_assignment(self) -> bytes:
-        """A serialized BufferAssignmentProto; empty where the platform keeps none."""
+        """The buffer assignment as a serialized BufferAssignmentProto; empty if the platform keeps none."""
         ...
 
     def allocated_bytes(self) -> int:
-        """Bytes that one run holds on each device."""
+        """Total bytes that XLA allocates on each device for one run."""
         ...
 
 
 class SourceLine(NamedTuple):
-    """A line of the user's, in a file or cell."""
+    """A line of user code, in a file or notebook cell."""
 
     file: str
     line: int
@@ -47,55 +49,55 @@ class SourceLine(NamedTuple):
 
 
 class Share(NamedTuple):
-    """A part of an instruction's time."""
+    """Share of an instruction's time that belongs to one operation and source line."""
 
     place: SourceLine | None
-    """None where nobody knows."""
+    """The source line; None if it isn't known."""
     scope: str
-    """The operation's name in StableHLO, without its last part: transformations, calls and scopes around it."""
+    """Name-stack part of the operation's StableHLO name: enclosing transformations, calls and named scopes."""
     operation: str
-    """The last part of that name: the primitive's."""
+    """Last part of the StableHLO name: the primitive."""
     equation: int | None
     share: float
 
     @property
     def is_backward(self) -> bool:
-        """Whether a derivative's transposition made it."""
+        """Whether the operation was made by transposition, so that it belongs to the backward pass."""
         return "transpose(" in self.scope
 
 
 class InstructionInfo(NamedTuple):
-    """An instruction of an optimized program: its lines, category and cost."""
+    """An instruction of an optimized program, with its source lines, category and estimated cost."""
 
     name: str
     opcode: str
     category: str
     """`fusion`, `library`, `custom`, `copy`, `collective` or `other`."""
     attribution: str
-    """`own`, `inferred` from instructions beside it, or `none`."""
+    """How source lines are known: `own` metadata, `inferred` from neighbouring instructions, or `none`."""
     shares: Sequence[Share]
     flops: float | None
     transcendentals: float | None
     bytes: float | None
     is_container: bool
-    """Whether it is a loop, branch or call, whose parts are instructions themselves."""
+    """Whether it is a loop, branch or call, which contains other instructions."""
     axes: Sequence[str] = ()
-    """Of a collective: the axes of the mesh along which it goes, as far as they are known."""
+    """Mesh axes along which a collective communicates, if known."""
     group_size: int = 1
-    """Devices that exchange with each other."""
+    """Number of devices in each group of a collective."""
     sent_bytes: float = 0.0
-    """That one device sends in one run."""
+    """Bytes that one device sends in one execution of a collective."""
     target: str = ""
-    """The native function that it calls."""
+    """Name of the native function that a custom call calls."""
 
     @property
     def label(self) -> str:
-        """Its name, and the native function that it calls; callbacks call one of pellucid's own."""
+        """Display name: the instruction's name, and the native function it calls if it isn't a Python callback."""
         return f"{self.name}: {self.target}" if self.target and not self.is_callback else self.name
 
     @property
     def is_measured(self) -> bool:
-        """Whether all its time is one line's, which needs no estimate."""
+        """Whether all its time belongs to one line, so that no estimate is needed."""
         return self.attribution == "own" and len({share.place for share in self.shares}) == 1
 
     @property
@@ -106,31 +108,31 @@ class InstructionInfo(NamedTuple):
         )
 
     def of_line(self, place: SourceLine) -> InstructionInfo:
-        """This instruction as one of the eager operations at `place`."""
+        """This instruction with its time attributed to the line `place`, which called it eagerly."""
         shares = self.shares or [Share(None, "", "", None, 1.0)]
         placed = [share._replace(place=place) for share in shares]
         return self._replace(shares=placed, attribution="own")
 
 
 class ProgramInfo(NamedTuple):
-    """A program of a session."""
+    """A program of a session: the instructions that ran."""
 
     name: str
     instructions: dict[str, InstructionInfo]
-    """By name; only those that ran."""
+    """By name; only instructions that ran."""
 
     def places(self) -> Iterator[SourceLine]:
-        """The user's lines; none for programs of eager operations, which all lines share."""
+        """The source lines of its instructions. Programs of eager operations have none, because all lines share them."""
         for info in self.instructions.values():
             yield from (share.place for share in info.shares if share.place is not None)
 
     def to_json(self) -> Any:
-        """This program as lists and dictionaries."""
+        """This program as JSON-compatible lists and dictionaries."""
         return [self.name, [*self.instructions.values()]]
 
     @classmethod
     def from_json(cls, value: Any) -> ProgramInfo:
-        """The program that `to_json` gave."""
+        """Restores a program from the value of `to_json`."""
         name, rows = value
         instructions: dict[str, InstructionInfo] = {}
         for row in rows:
@@ -144,7 +146,7 @@ class ProgramInfo(NamedTuple):
 
 
 class ProgramReader:
-    """Reader of a program's instructions; what it has read once it gives again at once."""
+    """Reads the instructions of a program, and caches what it has read."""
 
     def __init__(self, loaded: OptimizedModule) -> None:
         self.loaded = loaded
@@ -165,7 +167,9 @@ class ProgramReader:
     def info(
         self, instructions: Iterable[str], meshes: Iterable[Mapping[str, int]] = ()
     ) -> ProgramInfo:
-        """The program, of which `instructions` ran; collectives may go along axes of `meshes`, which have their sizes."""
+        """The program with those of its instructions that ran. `meshes` (axis sizes by name) let collectives be
+        attributed to axes.
+        """
         listed = [*meshes]
         if listed not in self._meshes:
             self._meshes.append(listed)
@@ -198,13 +202,13 @@ class ProgramReader:
 
 
 def unknown_instruction(name: str) -> InstructionInfo:
-    """An instruction of a program that is gone, or that XLA added, or a GPU's kernel: it has a name only."""
+    """Placeholder for an instruction that is only known by name: its program is gone, or XLA or CUPTI added it."""
     category = next((each for begin, each in _KERNELS.items() if name.startswith(begin)), "other")
     return InstructionInfo(name, "", category, "none", [], None, None, None, is_container=False)
 
 
 _KERNELS = {"Memcpy": "copy", "Memset": "copy", "nccl": "collective"}
-"""Categories of kernels that CUPTI names, by the begin of their names."""
+"""Categories of kernels named by CUPTI, by name prefix."""
 
 
 def _scope(path: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Limit of a recording by the steps of a loop, so that the session of a long cell stays small."""
+"""Limit on the number of loop steps in a recording, which keeps the session of a long cell small."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from pellucid_profiler.marks import user_frame_of
 from pellucid_profiler.text import counted, seconds_text
 
 MIN_STEPS = 20
-"""Times that a line has to begin, in a recording that ends before its cell does."""
+"""Minimum number of steps in a recording that is stopped before its cell ends."""
 MIN_SECONDS = 0.5
-"""Seconds that such a recording lasts at least: a session of some 200,000 events, if all operations are small."""
+"""Minimum duration of such a recording: about 200,000 events, if all operations are small."""
 CHECK_SECONDS = 0.1
-"""Seconds between two comparisons of the arrays that are alive."""
+"""Interval between checks for new live arrays."""
 
 
 class StepLimit:
-    """Counts of steps, which say when a recording has enough of a loop.
+    """Decides when a recording contains enough steps of a loop.
 
-    With `n_steps` it counts steps that the program names. Without it, `MIN_STEPS` in `MIN_SECONDS` are enough, and a line
-    of the outermost `for` or `while` statement counts, too: it is taken for part of a loop of steps if new arrays are
-    alive that weren't `CHECK_SECONDS` before. Loops without device programs therefore end no recording, nor do lines that
-    are being traced.
+    With `n_steps`, it counts the steps that the program names. Without, `MIN_STEPS` steps and `MIN_SECONDS` seconds are
+    enough; then repetitions of a line in an outermost `for` or `while` statement count as steps, too, if the set of
+    live arrays has changed since the last check (`CHECK_SECONDS` ago). So loops that run no device programs don't stop
+    a recording, and neither do lines that are traced.
 
     >>> import inspect
     >>> limit = StepLimit()
@@ -42,26 +42,28 @@ class StepLimit:
         frame = user_frame_of(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]  # public by use
         frames = () if frame is None else (frame, *_outer(frame))
         self._begun_at = {id(each): each.f_lineno for each in frames}
-        """By id, where the frames stood that were there at the begin: loops around these lines go on around the recording."""
+        """Line numbers of the frames that were active at the begin, by frame id. Loops around these lines enclose the
+        recording.
+        """
         self.count = 0
-        """Named steps that ended."""
+        """Number of named steps that have ended."""
         self._loop = ""
         self._begin = time.monotonic()
         self._counts: dict[tuple[CodeType, int], int] = {}
         self._loops: dict[CodeType, list[frozenset[int]]] = {}
-        """Lines of each loop statement, by the code that has them."""
+        """For each code object, the line numbers of each of its loop statements."""
         self._next = self._begin + MIN_SECONDS
         self._arrays: dict[int, weakref.ref[Any]] | None = None
-        """References to the arrays that were alive at the last comparison, by their ids."""
+        """Weak references to the arrays alive at the last check, by id."""
 
     def again(self) -> StepLimit:
-        """The same limit for a recording that begins again."""
+        """A fresh copy of this limit, for a recording that restarts."""
         limit = StepLimit(self.n_steps)
         limit._begun_at = self._begun_at
         return limit
 
     def is_reached_by_step(self) -> bool:
-        """Counts a named step, which ends; whether the recording has enough of them."""
+        """Counts a named step at its end. Returns whether the recording has enough steps."""
         if recording.is_tracing():
             return False
         self.count += 1
@@ -70,7 +72,7 @@ class StepLimit:
         return self.count >= MIN_STEPS and time.monotonic() >= self._begin + MIN_SECONDS
 
     def is_reached_by_line(self, frame: FrameType) -> bool:
-        """Counts a line, which begins in `frame`; whether the recording has enough of its loop."""
+        """Counts a line that is about to run in `frame`. Returns whether the recording has enough steps of its loop."""
         if not self._is_in_loop(frame) or recording.is_tracing():
             return False
         code, line = key = frame.f_code, frame.f_lineno
@@ -99,7 +101,7 @@ class StepLimit:
         return any(frame.f_lineno in lines and begun_at not in lines for lines in self._loops[code])
 
     def text(self, *, is_warmed_up: bool) -> str:
-        """Sentence about a recording that ends because the limit is reached, `is_warmed_up` if it had begun again."""
+        """Message shown when a recording stops at its step limit. `is_warmed_up`: warm-up steps were discarded."""
         seconds = seconds_text(time.monotonic() - self._begin)
         behind = ", behind a warm-up that compiled" if is_warmed_up else ""
         whole = "`%%profile -r 1` records all of one run."
@@ -115,7 +117,7 @@ class StepLimit:
 
 
 def _outer(frame: FrameType) -> Iterator[FrameType]:
-    """The user's frames around `frame`."""
+    """The user frames that enclose `frame`."""
     outer = user_frame_of(frame.f_back)
     while outer is not None:
         yield outer
@@ -123,11 +125,13 @@ def _outer(frame: FrameType) -> Iterator[FrameType]:
 
 
 _COLLECTS = frozenset({"LIST_APPEND", "SET_ADD", "MAP_ADD"})
-"""Instructions in the loops of comprehensions, which are no statements; with argument 1 they are those of displays."""
+"""Bytecode instructions that mark the loop of a comprehension, as opposed to a statement; in displays their argument is
+1.
+"""
 
 
 def _loops_of(code: CodeType) -> list[frozenset[int]]:
-    """The lines of each `for` and `while` statement of `code`."""
+    """The line numbers of each `for` and `while` statement of `code`."""
     if code.co_name in ("<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"):
         return []
     instructions = [*dis.get_instructions(code)]
@@ -136,7 +140,7 @@ def _loops_of(code: CodeType) -> list[frozenset[int]]:
         for each in instructions
         if each.opname.startswith(("JUMP_BACKWARD", "POP_JUMP_BACKWARD"))
     }
-    # The innermost loop around an instruction that collects is no statement.
+    # A loop that directly encloses such an instruction is a comprehension, not a statement.
     for each in instructions:
         if each.opname in _COLLECTS and each.arg != 1:
             around = [loop for loop in loops if loop[0] <= each.offset <= loop[1]]

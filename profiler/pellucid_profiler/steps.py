@@ -1,4 +1,4 @@
-"""Steps of loops that programs name, by `step` or `StepTraceAnnotation`: how long each took, on the host and on devices."""
+"""Times of the loop steps that a program names with `step` or `StepTraceAnnotation`, on the host and on devices."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pellucid_profiler.operations import Operations, matched
 from pellucid_profiler.xspace import ABSENT
 
 _STEP = re.compile(r"step (-?\d+)$")
-"""Text that is the detail of a step's span."""
+"""Pattern of the detail of a step's span."""
 
 
 class StepRow(NamedTuple):
-    """A step: a part of the host's time on one thread, and the programs that were called in it.
+    """One step: a span of host time on one thread, with the calls made in it.
 
     >>> StepRow(number=3, seconds=0.01, operation_seconds=0.02, call_count=1).number
     3
@@ -26,9 +26,9 @@ class StepRow(NamedTuple):
 
     number: int
     seconds: float
-    """From its begin to its end on the host."""
+    """Duration on the host."""
     operation_seconds: float
-    """Of the operations of the calls in it, on all devices, whenever they ran."""
+    """Total time of the operations started by its calls, on all devices, even those that ran after the step."""
     call_count: int
 
 
@@ -39,7 +39,7 @@ def steps_of(
     operations: Operations,
     seconds: npt.NDArray[np.float64],
 ) -> Iterator[StepRow]:
-    """The steps in the order in which they begin, from the seconds of each operation."""
+    """The steps sorted by start. `seconds` has the time of each operation."""
     numbers = {i: int(match[1]) for i, name in enumerate(names) if (match := _STEP.match(name))}
     steps = spans.chosen(np.flatnonzero(np.isin(spans.detail, [*numbers])))
     if not len(steps):

@@ -1,4 +1,4 @@
-"""Durations and lines as text."""
+"""Formatting of durations, sizes and source lines."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pellucid.introspect.spans import source_record
 from pellucid_profiler.sources import SourceLine
 
 CONTEXT_LINES = 2
-"""Lines of a file that a session keeps before the first one that took time, and after the last one."""
+"""Number of source lines kept before the first and after the last line of a file that took time."""
 
 Sources = Mapping[str, SourceRecord]
-"""Files and cells with their text, by path."""
+"""Source records of files and cells, by path."""
 
 
 def sources_of(places: Iterable[SourceLine]) -> dict[str, SourceRecord]:
-    """The files and cells of these lines, with their text as it is now."""
+    """The source records of the files and cells that contain these lines, read now."""
     lines: dict[str, list[int]] = {}
     for place in places:
         lines.setdefault(place.file, []).append(place.line)
@@ -27,7 +27,7 @@ def sources_of(places: Iterable[SourceLine]) -> dict[str, SourceRecord]:
 
 
 def line_text(sources: Sources, place: SourceLine | None) -> str:
-    """Cell or file, number and text of a line."""
+    """File or cell, line number and source text of a line."""
     if place is None:
         return "(no line)"
     name = line_number_text(sources, place.file, place.line)
@@ -35,7 +35,7 @@ def line_text(sources: Sources, place: SourceLine | None) -> str:
 
 
 def code_text(sources: Sources, place: SourceLine) -> str:
-    """The text of a line; empty where it is not known."""
+    """Source text of a line; empty if it isn't known."""
     source = sources.get(place.file)
     lines = (source.lines if source else None) or []
     at = place.line - (source.first_line if source else 1)
@@ -43,7 +43,7 @@ def code_text(sources: Sources, place: SourceLine) -> str:
 
 
 def line_number_text(sources: Sources, file: str, line: int) -> str:
-    """Cell or file, and number of a line; empty for no file."""
+    """File or cell and line number; empty if `file` is."""
     if not file:
         return ""
     source = sources.get(file)
@@ -52,7 +52,7 @@ def line_number_text(sources: Sources, file: str, line: int) -> str:
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """A number of things; of most the plural has an `s`.
+    """A count with its noun, in singular or plural.
 
     >>> counted(1, "step"), counted(2, "step")
     ('1 step', '2 steps')
@@ -61,7 +61,7 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 
 
 def bytes_text(n_bytes: float) -> str:
-    """A number of bytes in the unit that fits.
+    """A number of bytes with a suitable unit.
 
     >>> bytes_text(40 * 2**20)
     '40 MiB'
@@ -73,7 +73,7 @@ def bytes_text(n_bytes: float) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """A duration in the unit that fits.
+    """A duration with a suitable unit.
 
     >>> seconds_text(0.0123)
     '12.3 ms'
@@ -85,7 +85,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def percent_text(share: float, digits: int = 0) -> str:
-    """A share of a whole, 1 for all of it, in percent.
+    """A fraction as a percentage.
 
     >>> percent_text(0.53), percent_text(0.0203, 1)
     ('53 %', '2.0 %')

@@ -1,4 +1,4 @@
-"""Timelines: operations by device and calls by thread, merged into tiles where they are too short to be seen."""
+"""Timelines: operations by device and calls by thread. Spans too short to be visible are merged into tiles."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pellucid_profiler.session_tables import SessionTables
 from pellucid_profiler.xspace import Column
 
 DEFAULT_COLUMNS = 1000
-"""Number of equal parts of the time in which operations that are shorter are merged."""
+"""Resolution of a timeline: spans shorter than this fraction of the time are merged."""
 MAX_TILES = 12_000
-"""Tiles up to which every part of the time is shown in `DEFAULT_COLUMNS`; with more lanes there are fewer."""
+"""Maximum number of tiles; timelines with many lanes have a lower resolution."""
 MAX_ROWS_OF_DEVICE = 6
-"""Rows for operations that overlap on a device; the last one also has those that fit nowhere."""
+"""Maximum number of rows for operations that overlap on one device. The last row contains the rest, overlapping."""
 MAX_ROWS_OF_THREAD = 3
 
 
 class _Row(NamedTuple):
-    """Spans of one row of a timeline, by the time at which they begin."""
+    """Spans in one row of a timeline, sorted by start."""
 
     lane: LaneRecord
     start_ns: Column
@@ -39,9 +39,9 @@ def timeline(
     columns: int = DEFAULT_COLUMNS,
     positions: Column | None = None,
 ) -> TimelineRecord:
-    """The operations and calls of a session between two times, as tiles.
+    """The timeline of a session between two times.
 
-    `positions` [n] has the number under which each of `session.infos` is listed; by default they are listed in that order.
+    `positions[i]` is the row of `session.infos[i]` in the record; by default they are listed in order.
 
     >>> with pl.profiler.profile() as recorded:
     ...     y = jnp.sin(1.0)
@@ -94,7 +94,7 @@ def _rows(session: SessionTables, positions: Column) -> Iterator[_Row]:
 
 
 def _apart(spans: _Row, limit: int, *, is_complete: bool) -> Iterator[_Row]:
-    """Rows of spans that don't overlap; of the last one they may, unless those that do are left out."""
+    """Splits spans into at most `limit` rows without overlaps. The last row keeps overlapping spans if `is_complete`."""
     order = np.lexsort((-spans.end_ns, spans.start_ns))
     reached = [-1] * limit
     start_ns, end_ns = spans.start_ns[order], spans.end_ns[order]
@@ -116,7 +116,7 @@ def _apart(spans: _Row, limit: int, *, is_complete: bool) -> Iterator[_Row]:
 def _tiles(
     row: _Row, number: int, begin_ns: int, end_ns: int, width: float
 ) -> tuple[Column, Column, Column, Column, Column, Column, Column]:
-    """(lanes, starts, ends, operations, names, counts, busy times) of the tiles of one row."""
+    """(lanes, starts, ends, operations, names, counts, busy times) of one row's tiles."""
     chosen = np.flatnonzero((row.end_ns >= begin_ns) & (row.start_ns <= end_ns))
     start, end, operation, name = (column[chosen] for column in row[1:])
     if not chosen.size:

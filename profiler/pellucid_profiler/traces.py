@@ -1,4 +1,4 @@
-"""The reference's names: traces in directories that XProf opens, annotations, a server, memory profiles."""
+"""JAX's profiler API: traces in directories that XProf opens, annotations, a profiler server, memory profiles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _traces: list[tuple[recorder.Profile, Path, str, bool]] = []
-"""The trace that is being recorded: its profile, its directory, its name, and whether it becomes a Perfetto trace, too."""
+"""The trace being recorded, at most one: (profile, directory, session name, whether to write a Perfetto trace)."""
 _servers: list[Any] = []
 
 
@@ -35,12 +35,12 @@ def start_trace(
     create_perfetto_trace: bool = False,
     profiler_options: Any = None,
 ) -> None:
-    """Begin to record until `stop_trace`, which writes the recording into `log_dir`.
+    """Starts recording until `stop_trace`, which writes the recording into `log_dir`.
 
-    `profiler_options`: a `ProfileOptions`, whose `session_id` is the name of the recording's folder, by default the time.
-    With `create_perfetto_trace` there are traces for Perfetto beside it. Raises: RecordingStateError, a RuntimeError, if a
-    session is being recorded; UnsupportedError for `create_perfetto_link`, which would open a server for a page of the
-    internet.
+    `profiler_options` is a `ProfileOptions`; its `session_id` names the recording's folder (default: the current time).
+    With `create_perfetto_trace`, Perfetto traces are written beside it. Raises: RecordingStateError (a RuntimeError) if
+    a session is already being recorded; UnsupportedError for `create_perfetto_link`, which would have to serve files to
+    a page on the internet.
 
     >>> import tempfile
     >>> start_trace(tempfile.mkdtemp())
@@ -54,18 +54,18 @@ def start_trace(
     if profiler_options is None:
         profiler_options = recorder.recording_options(programs=True)
     profile = recorder.Profile(options=profiler_options).__enter__()
-    _traces.clear()  # one that couldn't be written gives way
+    _traces.clear()  # drop a trace that couldn't be written
     _traces.append((profile, Path(log_dir), profiler_options.session_id, create_perfetto_trace))
 
 
 def stop_trace() -> None:
-    """End the recording that `start_trace` began, and write it.
+    """Stops the recording that `start_trace` began, and writes it.
 
-    The file `plugins/profile/<time>/<host>.xplane.pb` is what XProf and TensorBoard open. Of `create_perfetto_trace` are
-    `perfetto_trace.pftrace`, with programs and lines, and XLA's recording alone as JSON, `perfetto_trace.json.gz` and
+    The file `plugins/profile/<time>/<host>.xplane.pb` is for XProf and TensorBoard. `create_perfetto_trace` adds
+    `perfetto_trace.pftrace`, with programs and lines, and XLA's recording as JSON, `perfetto_trace.json.gz` and
     `<host>.trace.json.gz`.
-    Raises: RecordingStateError, a RuntimeError, if none was begun; OSError if it can't be written, as on a full disk: called again, it
-    writes what was recorded.
+    Raises: RecordingStateError (a RuntimeError) if no trace was started; OSError if the file can't be written, for
+    example because the disk is full. The recording is kept then, and can be written by another call.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
@@ -99,7 +99,7 @@ def trace(
     create_perfetto_trace: bool = False,
     profiler_options: Any = None,
 ) -> Generator[None]:
-    """Records a `with` block into a directory, as `start_trace` and `stop_trace` do.
+    """Context manager that records its block into a directory, like `start_trace` and `stop_trace`.
 
     >>> import tempfile
     >>> with trace(tempfile.mkdtemp()):
@@ -113,7 +113,7 @@ def trace(
 
 
 class TraceAnnotation(Annotation):
-    """A context that shows in recordings as a span called `name`, with `kwargs` as its arguments.
+    """Context manager that records its block as a span called `name`, with `kwargs` as its arguments.
 
     >>> with TraceAnnotation("load", batch=1):
     ...     pass
@@ -121,7 +121,7 @@ class TraceAnnotation(Annotation):
 
 
 class StepTraceAnnotation(recorder.NamedStep):
-    """A context manager around a step of training, by which XProf divides recordings; `step_num` is its number.
+    """Context manager around one training step, numbered by `step_num`; XProf groups a recording by these steps.
 
     >>> with StepTraceAnnotation("train", step_num=1):
     ...     y = jnp.sin(1.0)
@@ -134,7 +134,7 @@ class StepTraceAnnotation(recorder.NamedStep):
 def annotate_function(
     func: Callable[P, R], name: str | None = None, **decorator_kwargs: Any
 ) -> Callable[P, R]:
-    """`func`, named in recordings whenever it runs; `decorator_kwargs` are details of the annotation.
+    """Decorator that records every call of `func` as a span; `decorator_kwargs` are its details.
 
     >>> annotate_function(abs)(-1)
     1
@@ -149,11 +149,11 @@ def annotate_function(
 
 
 def guided_options(recorded: recorder.Profile) -> dict[str, bytes]:
-    """Compiler options with which XLA orders operations by the costs that a session measured.
+    """Compiler options that let XLA schedule operations by the costs measured in a session.
 
-    They are those of `pl.jit(function, compiler_options=...)` for the function that the session recorded.
+    Pass them as `pl.jit(function, compiler_options=...)` for the function that was recorded.
 
-    Raises: UnsupportedError for a session without such costs: XLA takes them for GPUs.
+    Raises: UnsupportedError for a session without costs that XLA can use; only those of GPUs have them.
 
     >>> with recorder.profile() as session:
     ...     y = pl.jit(jnp.sin)(1.0)
@@ -172,9 +172,9 @@ def guided_options(recorded: recorder.Profile) -> dict[str, bytes]:
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:
-    """Bytes that the arrays of a platform hold, by the Python lines that made them: a gzipped pprof protobuf.
+    """Live array bytes on a platform by the Python stack that allocated them, as a gzipped pprof protobuf.
 
-    `backend`: a platform, by default that of the default device.
+    `backend` is a platform (default: that of the default device).
 
     >>> len(device_memory_profile()) > 0
     True
@@ -183,7 +183,7 @@ def device_memory_profile(backend: str | None = None) -> bytes:
 
 
 def save_device_memory_profile(filename: str, backend: str | None = None) -> None:
-    """Write `device_memory_profile` into a file, for `pprof`.
+    """Writes `device_memory_profile` to a file, for `pprof`.
 
     >>> import tempfile
     >>> save_device_memory_profile(tempfile.mkstemp()[1])
@@ -192,10 +192,10 @@ def save_device_memory_profile(filename: str, backend: str | None = None) -> Non
 
 
 def start_server(port: int, requires_backend: bool = True) -> Any:
-    """Answer XProf and TensorBoard on `port` when they ask this process to record; gives the server.
+    """Starts a server on `port` that lets XProf and TensorBoard record this process; returns the server.
 
-    `requires_backend`: start the platforms first, without which nothing is recorded of devices.
-    Raises: ArgumentValueError if a server runs already: there is one for a process.
+    `requires_backend` initializes the platforms first, without which no devices are recorded.
+    Raises: ArgumentValueError if this process already runs a profiler server.
 
     >>> import socket
     >>> with socket.socket() as free:
@@ -221,10 +221,11 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
 
 
 def register_subprocess(pid: int, port: int) -> Callable[[], None]:
-    """Record the process `pid`, whose profiler server answers on `port`, with this one; gives what ends that.
+    """Records process `pid`, whose profiler server listens on `port`, together with this one. Returns a function that
+    undoes it.
 
-    Its events are in recordings (`trace`, `to_xspace`). Sessions have those of this process: record one there, too, and
-    `merge` both.
+    The process's events appear in recordings (`trace`, `to_xspace`), but not in sessions: for those, record a session
+    in each process and `merge` them.
 
     Raises: ArgumentValueError if no server answers within half a minute, or if `pid` is this process.
 
@@ -251,9 +252,9 @@ def register_subprocess(pid: int, port: int) -> Callable[[], None]:
 
 
 def stop_server() -> None:
-    """End the server that `start_server` began.
+    """Stops the server that `start_server` started.
 
-    Raises: ArgumentValueError if there is none.
+    Raises: ArgumentValueError if none runs.
 
     >>> stop_server()
     Traceback (most recent call last):

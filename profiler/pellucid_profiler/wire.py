@@ -1,4 +1,4 @@
-"""The protobuf wire format, for many messages at once: arrays of positions in, arrays of numbers out."""
+"""The protobuf wire format, vectorized: decodes many messages at once, from arrays of positions to arrays of numbers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
 
 VARINT, FIXED64, LENGTH_DELIMITED, FIXED32 = 0, 1, 2, 5
-"""Wire types."""
+"""Wire types of protobuf."""
 
 
 def varints(data: Bytes, positions: Positions) -> tuple[npt.NDArray[np.uint64], Positions]:
-    """(the varints that begin at `positions`, the positions behind them)."""
+    """Decodes the varints that begin at `positions`: (values, positions after them)."""
     byte = data[positions]
     numbers = (byte & 127).astype(np.uint64)
     ends = positions + 1
@@ -31,11 +31,11 @@ def varints(data: Bytes, positions: Positions) -> tuple[npt.NDArray[np.uint64], 
 
 
 def fields(message: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """(number, wire type, value or begin, end) of each field of one message in `message[start:end]`.
+    """Yields (field number, wire type, value or content start, end) for each field of the message `message[start:end]`.
 
-    Of a length-delimited field the last two are where its content begins and ends, of others the value and its end.
+    For a length-delimited field the last two are the bounds of its content; for others the value and the end position.
 
-    Raises: ValueError for bytes that are no message.
+    Raises: ValueError for malformed bytes.
 
     >>> list(fields(bytes([0x08, 0x96, 0x01, 0x12, 0x01, 0x41]), 0, 6))
     [(1, 0, 150, 3), (2, 2, 5, 6)]
@@ -64,9 +64,9 @@ def fields(message: bytes, start: int, end: int) -> Iterator[tuple[int, int, int
 
 
 def varint(message: bytes, i: int, end: int) -> tuple[int, int]:
-    """(the varint at `i`, the position behind it).
+    """Decodes the varint at `i`: (value, position after it).
 
-    Raises: ValueError for one that isn't over by `end`.
+    Raises: ValueError if it doesn't end before `end`.
     """
     value = shift = 0
     while i < end:
@@ -80,7 +80,7 @@ def varint(message: bytes, i: int, end: int) -> tuple[int, int]:
 
 
 def packed(message: bytes, start: int, end: int) -> list[int]:
-    """The numbers of a packed repeated field.
+    """Decodes the varints of a packed repeated field.
 
     >>> packed(bytes([0x01, 0x96, 0x01]), 0, 3)
     [1, 150]
@@ -93,7 +93,7 @@ def packed(message: bytes, start: int, end: int) -> list[int]:
 
 
 def put_varints(column: npt.NDArray[np.uint8], numbers: npt.NDArray[np.uint64]) -> None:
-    """Write `numbers` [n] as varints of the width of `column` [n, width], padded: longer than needed, and legal."""
+    """Writes `numbers` [n] as varints padded to the width of `column` [n, width], which protobuf allows."""
     numbers = numbers.astype(np.uint64)
     width = column.shape[1]
     for k in range(width):
@@ -105,7 +105,7 @@ def put_varints(column: npt.NDArray[np.uint8], numbers: npt.NDArray[np.uint64]) 
 
 
 def message_field(number: int, content: bytes) -> bytes:
-    """A field whose value is a message, text or bytes.
+    """Encodes a field whose value is a message, string or bytes.
 
     >>> message_field(1, b"a").hex()
     '0a0161'
@@ -114,7 +114,7 @@ def message_field(number: int, content: bytes) -> bytes:
 
 
 def number_field(number: int, value: int) -> bytes:
-    """A field whose value is a number of at least 0.
+    """Encodes a field whose value is a non-negative integer.
 
     >>> number_field(1, 150).hex()
     '089601'

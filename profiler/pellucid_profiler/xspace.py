@@ -1,4 +1,4 @@
-"""Reads what XLA records, serialized XSpace messages, into one table of events.
+"""Decodes XLA's recordings (serialized XSpace messages) into one table of events.
 
 Fields (openxla/xla, tsl/profiler/protobuf/xplane.proto): XSpace planes 1, errors 2, warnings 3; XPlane name 2, lines 3, event_metadata 4,
 stat_metadata 5, stats 6; XLine id 1, name 2, timestamp_ns 3, events 4; XEvent metadata_id 1, offset_ps 2, duration_ps
@@ -20,11 +20,11 @@ from pellucid.introspect.errors import ArgumentValueError
 from pellucid_profiler.wire import LENGTH_DELIMITED, Bytes, Positions, fields, varint, varints
 
 ABSENT = -1
-"""In a column of a stat: the event has none."""
+"""Value in a column for an event that lacks the stat."""
 CHUNK_EVENTS = 1 << 16
-"""Events that are decoded at once: their arrays fit the cache."""
+"""Number of events decoded at once, so that their arrays fit in the cache."""
 IGNORED_STATS = frozenset({"_src", "_pt", "_ct"})
-"""Stats that nothing is joined by, left out of `Events.stats`: XLA's source files and kinds of its flows."""
+"""Stats left out of `Events.stats` because nothing uses them: XLA's own source files, kinds of flows."""
 _EVENT_TAG = 4 << 3 | LENGTH_DELIMITED
 """Tag of XLine's field `events`."""
 
@@ -32,14 +32,14 @@ Column = npt.NDArray[np.int64]
 
 
 class TextTable:
-    """Texts by number; a text that comes again has the same number."""
+    """Table of strings: each distinct text gets an index."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self._numbers: dict[str, int] = {}
 
     def number(self, text: str) -> int:
-        """The number of `text`."""
+        """The index of `text`, which is added if it is new."""
         number = self._numbers.setdefault(text, len(self.texts))
         if number == len(self.texts):
             self.texts.append(text)
@@ -48,42 +48,42 @@ class TextTable:
 
 @dataclass(eq=False)
 class Events:
-    """All events of a recording, in the order of the file: one entry of each column for one event."""
+    """All events of a recording in file order, column by column: entry i of each column describes event i."""
 
     names: list[str]
-    """Texts; columns of names and of textual stats hold numbers of them."""
+    """Texts of the recording. Columns of names and of textual stats contain indices into this list."""
     threads: list[str]
-    """Names of planes' lines; `thread` holds numbers of them."""
+    """Names of the lines of all planes; `thread` contains indices into this list."""
     planes: list[str]
-    """For each thread the name of its plane."""
+    """For each thread, the name of its plane."""
     name: Column
     thread: Column
     start_ns: Column
-    """Since the session began."""
+    """Time since the session began."""
     end_ns: Column
     stats: dict[str, Column]
-    """For each stat its values, `ABSENT` where an event has none; texts by number."""
+    """Columns of stats by name, `ABSENT` where an event lacks the stat; texts are indices into `names`."""
     session: dict[str, Any]
-    """Stats of the recording: `profile_start_time` and `profile_stop_time`, nanoseconds since 1970."""
+    """Stats of the recording itself: `profile_start_time` and `profile_stop_time`, nanoseconds since 1970."""
     plane_stats: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
-    """Numbers that are stats of planes, by the plane's name."""
+    """Numeric stats of planes, by plane name."""
     doubles: dict[str, npt.NDArray[np.float64]] = field(
         default_factory=dict[str, npt.NDArray[np.float64]]
     )
-    """Values of stats that are fractions; their columns in `stats` have them as texts."""
+    """Values of floating-point stats, by name. `stats` has them, too, as indices of their text."""
     problems: list[str] = field(default_factory=list[str])
-    """Errors and warnings of recorders."""
+    """Errors and warnings reported by XLA's recorders."""
 
     def __len__(self) -> int:
         return len(self.name)
 
     def stat(self, name: str) -> Column:
-        """The column of a stat; all `ABSENT` if no event has it."""
+        """The column of a stat, all `ABSENT` if no event has it."""
         column = self.stats.get(name)
         return np.full(len(self), ABSENT) if column is None else column
 
     def chosen(self, rows: npt.NDArray[np.bool_]) -> Events:
-        """The events of a mask [n]."""
+        """The events selected by the mask `rows` [n]."""
         return replace(
             self,
             name=self.name[rows], thread=self.thread[rows],
@@ -93,15 +93,15 @@ class Events:
         )  # fmt: skip
 
     def texts_are(self, numbers: Column, *texts: str) -> npt.NDArray[np.bool_]:
-        """Which of `numbers` are those of one of `texts`."""
+        """Mask of `numbers`, indices into `names`, that refer to one of `texts`."""
         numbers_of_texts = [number for number, text in enumerate(self.names) if text in texts]
         return np.isin(numbers, numbers_of_texts)
 
 
 def read_events(recording: bytes, reading: Callable[[float], None] | None = None) -> Events:
-    """The events of a serialized XSpace; `reading` is called with the share that is read.
+    """Decodes a serialized XSpace. `reading` is called with the completed fraction.
 
-    Raises: ArgumentValueError for bytes that are no whole recording.
+    Raises: ArgumentValueError for truncated or invalid bytes.
     """
     try:
         return _Reader(recording, reading or (lambda _: None)).read()
@@ -114,7 +114,7 @@ def read_events(recording: bytes, reading: Callable[[float], None] | None = None
 
 
 def hlo_protos(recording: bytes) -> dict[int, bytes]:
-    """The serialized HloProto of each program that a recording holds, by its number."""
+    """The serialized HloProto of each program contained in a recording, by program number."""
     protos: dict[int, bytes] = {}
     for number, _, start, end in fields(recording, 0, len(recording)):
         if number != 1:
@@ -139,7 +139,7 @@ _ENVIRONMENT = "Task Environment"
 def _stats_of_metadata(
     message: bytes, start: int, end: int, names: dict[int, str]
 ) -> dict[str, Any]:
-    """Stats of one entry of a plane's event metadata by name: numbers and bytes."""
+    """Stats of one entry of a plane's event metadata, by name: integers and bytes."""
     stats: dict[str, Any] = {}
     for number, _, at, stop in fields(message, start, end):
         if number != 2:
@@ -154,7 +154,7 @@ def _stats_of_metadata(
 
 
 def _id_and_name(message: bytes, start: int, end: int) -> tuple[int, str]:
-    """(id, name) of an entry of a plane's metadata."""
+    """Parses an entry of a plane's metadata: (id, name)."""
     key, name = 0, ""
     for number, _, at, stop in fields(message, start, end):
         if number == 1:
@@ -252,7 +252,7 @@ class _Reader:
         message, positions = self.message, list[int]()
         i = start
         while i < end:
-            # Events are nearly all there is; their length has one byte or two.
+            # Nearly all fields are events, with a length of one or two bytes, so these are handled without `fields`.
             if message[i] == _EVENT_TAG:
                 positions.append(i + 1)
                 size = message[i + 1]
@@ -283,11 +283,13 @@ class _Reader:
         self, lengths: Column, thread: int, begin_ns: int, names: Column, stats: dict[int, str],
         refs: Column,
     ) -> None:  # fmt: skip
-        """Decode events of one thread, from the positions of their lengths: one field of each in every round."""
+        """Decodes the events of one thread together: each round decodes one field of every event."""
         n = len(lengths)
         sizes, at = varints(self.data, lengths)
         ends = at + sizes.astype(np.int64)
-        numbers = np.zeros((4, n), np.int64)  # metadata_id, offset_ps, duration_ps by field
+        numbers = np.zeros(
+            (4, n), np.int64
+        )  # row by field number: 1 metadata_id, 2 offset_ps, 3 duration_ps
         stat_bounds: list[tuple[Column, Positions, Positions]] = []
         active = np.flatnonzero(at < ends)
         while active.size:
@@ -317,7 +319,7 @@ class _Reader:
     ) -> None:
         if not rows.size:
             return
-        # metadata_id comes first; a value follows, unless it is the default.
+        # The field metadata_id comes first; the value follows, unless it is the default value.
         kinds, at = varints(self.data, starts + 1)
         is_ignored = np.zeros(max(stats, default=0) + 1, bool)
         is_ignored[[key for key, name in stats.items() if name in IGNORED_STATS]] = True
@@ -349,7 +351,7 @@ def _double(bits: int) -> float:
 
 
 def _table(by_key: dict[int, int]) -> Column:
-    """The values of a dictionary by key, as an array."""
+    """A dictionary with integer keys as an array indexed by key."""
     table = np.zeros(max(by_key, default=0) + 1, np.int64)
     for key, value in by_key.items():
         table[key] = value

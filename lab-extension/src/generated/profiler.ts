@@ -4,25 +4,30 @@ import type { SourceRecord } from "./introspect";
 
 export const SCHEMA_VERSION = 1;
 
-/** The whole session. */
+/** Totals of a session, in seconds. */
 export interface TotalsRecord {
   readonly wall_seconds: number;
   readonly operation_seconds: number;
-  /** Of `operation_seconds`: of operations that are one line's alone. */
+  /** The part of `operation_seconds` in operations that belong to one line only. */
   readonly measured_seconds: number;
-  /** Of operations of several lines, and of those whose line is inferred. */
+  /**
+   * The part of `operation_seconds` in operations shared by several lines, or whose line is inferred.
+   */
   readonly estimated_seconds: number;
   readonly unattributed_seconds: number;
-  /** During which some operation ran, averaged over devices. */
+  /** Time in which at least one operation ran, averaged over devices. */
   readonly busy_seconds: number;
-  /** Whether programs were compiled without fusions: others than those that run otherwise. */
+  /**
+   * Whether programs were compiled without fusions for this session, so that they differ from those that normally
+   * run.
+   */
   readonly is_detail: boolean;
   readonly call_count: number;
   readonly operation_count: number;
   readonly device_count: number;
 }
 
-/** Something that takes time, with what shows it and what to do. */
+/** A problem that costs time or memory, with its evidence and remedy. */
 export interface FindingRecord {
   readonly text: string;
   readonly evidence: string;
@@ -30,46 +35,48 @@ export interface FindingRecord {
   readonly saved_seconds: number;
 }
 
-/** The user's lines that took time, the one with most first. */
+/** The user's lines that took time, longest first. */
 export interface ProfiledLineColumns {
   /** Index into `ProfileRecord.sources`. */
   readonly source: readonly number[];
-  /** Counted from 1. */
+  /** Line number, counted from 1. */
   readonly line: readonly number[];
   readonly forward_seconds: readonly number[];
-  /** Of the derivative's operations that the line caused. */
+  /** Time of backward-pass operations that the line caused. */
   readonly backward_seconds: readonly number[];
-  /** Of operations that are this line's alone. */
+  /** Time of operations that belong to this line only. */
   readonly measured_seconds: readonly number[];
   readonly flops: readonly number[];
 }
 
-/** Instructions of programs that ran, the one with most time first. */
+/** Instructions of programs that ran, longest total time first. */
 export interface OperationColumns {
-  /** Text. */
+  /** Name of the HLO module (text index). */
   readonly program: readonly number[];
-  /** Text: the instruction's name, and the native function that it calls. */
+  /** Name of the instruction, with the native function that it calls (text index). */
   readonly name: readonly number[];
-  /** Text. */
+  /** Category, such as `fusion` or `copy` (text index). */
   readonly category: readonly number[];
-  /** Text: `own`, `inferred` or `none`. */
+  /** How lines are known: `own`, `inferred` or `none` (text index). */
   readonly attribution: readonly number[];
   readonly count: readonly number[];
   readonly seconds: readonly number[];
-  /** Estimated, of all executions together. */
+  /** Estimated arithmetic operations of all executions. */
   readonly flops: readonly (number | null)[];
   readonly bytes: readonly (number | null)[];
-  /** Entries of `ProfileRecord.shares` that belong to each operation, in order. */
+  /** Number of rows in `ProfileRecord.shares` that belong to each operation, in order. */
   readonly share_counts: readonly number[];
 }
 
-/** Parts of operations' time by their origin; the shares of an operation add up to 1. */
+/**
+ * Division of operations' time among equations and lines; the shares of an operation add up to 1.
+ */
 export interface ShareColumns {
   /** Index into `ProfileRecord.lines`; -1 for none. */
   readonly line: readonly number[];
-  /** Text: transformations, calls and scopes around it, divided by `/`. */
+  /** Enclosing transformations, calls and named scopes, separated by `/` (text index). */
   readonly scope: readonly number[];
-  /** Text: the primitive. */
+  /** Name of the primitive (text index). */
   readonly operation: readonly number[];
   /** Stable id of the equation; -1 for none. */
   readonly equation: readonly number[];
@@ -85,37 +92,37 @@ export interface DeviceShareColumns {
   readonly seconds: readonly number[];
 }
 
-/** A row of a timeline. */
+/** One row of a timeline. */
 export interface LaneRecord {
-  /** Equal for rows that belong together. */
+  /** Display name; rows with the same name belong together. */
   readonly name: string;
   readonly kind: "device" | "host";
 }
 
-/** Pieces of a timeline: one operation, or several short ones together. */
+/** Tiles of a timeline: one operation each, or several short ones merged. */
 export interface TileColumns {
   readonly lane: readonly number[];
   readonly start_ns: readonly number[];
   readonly end_ns: readonly number[];
   /**
-   * The longest one in the tile, as an index into `ProfileRecord.operations`; -1 on the host, and for shorter ones than listed.
+   * Row in `ProfileRecord.operations` of the tile's longest operation; -1 on the host, and for omitted operations.
    */
   readonly operation: readonly number[];
   /** Index into `TimelineRecord.names`. */
   readonly name: readonly number[];
   readonly count: readonly number[];
-  /** Time of all operations in the tile, together. */
+  /** Total time of the operations in the tile. */
   readonly busy_ns: readonly number[];
 }
 
-/** A part of a session's time, in as much detail as fits. */
+/** A section of a session's time, at limited resolution. */
 export interface TimelineRecord {
   readonly begin_ns: number;
   readonly end_ns: number;
   readonly lanes: readonly LaneRecord[];
   readonly names: readonly string[];
   readonly tiles: TileColumns;
-  /** Whether every tile is one operation: a closer look would show no more. */
+  /** Whether every tile is a single operation, so that zooming in would show no more. */
   readonly is_whole: boolean;
   readonly schema_version: number;
   readonly kind: "timeline";
@@ -124,88 +131,86 @@ export interface TimelineRecord {
 /** A function that was traced or compiled during the session. */
 export interface ProfiledCompilationRecord {
   readonly function: string;
-  /** Of the call, for the user; empty where it isn't the user's. */
+  /** File or cell and line of the call; empty if it isn't in the user's code. */
   readonly place: string;
   readonly trace_seconds: number;
   readonly lower_seconds: number;
   readonly compile_seconds: number;
-  /** Programs of the function, this one included. */
+  /** Number of programs compiled so far for the function, this one included. */
   readonly entry_count: number;
   readonly causes: readonly string[];
 }
 
-/**
- * Exchanges between devices, the one with most time first; seconds are those of all devices together.
- */
+/** Collectives, longest total time first. Seconds are summed over devices. */
 export interface CollectiveColumns {
-  /** Index into `ProfileRecord.operations`; -1 for one that isn't listed. */
+  /** Row in `ProfileRecord.operations`; -1 if it is omitted. */
   readonly operation: readonly number[];
-  /** Text: the line that it is of; empty for none. */
+  /** Source line, empty for none (text index). */
   readonly place: readonly number[];
-  /** Text. */
+  /** Name of the instruction (text index). */
   readonly name: readonly number[];
-  /** Text: the axes of the mesh along which it goes; empty where they aren't known. */
+  /** Mesh axes along which it communicates, empty if unknown (text index). */
   readonly axes: readonly number[];
-  /** Devices that exchange with each other. */
+  /** Number of devices in each group. */
   readonly group_size: readonly number[];
   readonly count: readonly number[];
-  /** That all devices sent in all executions, by the estimate for rings. */
+  /** Bytes sent by all devices in all executions, estimated for ring algorithms. */
   readonly sent_bytes: readonly number[];
-  /** Before the last device of a group arrived. */
+  /** Time that devices waited for the last one of their group to arrive. */
   readonly wait_seconds: readonly number[];
   readonly work_seconds: readonly number[];
-  /** The device that was waited for longest; -1 for none. */
+  /** Device that the others waited for longest; -1 for none. */
   readonly straggler: readonly number[];
 }
 
 /** Steps of all compilations: passes, kernels, machine code. */
 export interface CompileStepColumns {
-  /** Text. */
+  /** Name of the HLO module (text index). */
   readonly program: readonly number[];
-  /** Text: `passes`, `kernels`, `machine code`, or `rest` for what has no name. */
+  /** `passes`, `kernels`, `machine code`, or `rest` for time between named steps (text index). */
   readonly phase: readonly number[];
-  /** Text. */
+  /** Name of the pass, or of the instruction whose kernel is generated (text index). */
   readonly name: readonly number[];
-  /** Text: the line that a kernel is of; empty for none. */
+  /** Source line of the kernel, empty for none (text index). */
   readonly place: readonly number[];
   readonly count: readonly number[];
-  /** Of the thread that compiles; they add up to the compilations. */
+  /** Self time on the compiling thread; the sum is the time of all compilations. */
   readonly seconds: readonly number[];
-  /** Seconds of XLA's worker threads, summed over them. */
+  /** Time on XLA's worker threads, summed over threads. */
   readonly thread_seconds: readonly number[];
 }
 
 /**
- * Activities of the threads that called jitted functions; those of a thread add up to the session.
+ * Time of the threads that called jitted functions, by activity. The rows of a thread add up to the session's time.
  */
 export interface HostColumns {
-  /** Text. */
+  /** Name of the thread (text index). */
   readonly thread: readonly number[];
-  /** Text. */
+  /** Name of the activity (text index). */
   readonly activity: readonly number[];
   readonly seconds: readonly number[];
   readonly count: readonly number[];
 }
 
-/** Transfers between host and devices by line, those with most bytes first. */
+/** Transfers between host and devices, grouped by line, most bytes first. */
 export interface TransferColumns {
-  /** Text; empty for none. */
+  /** Source line, empty for none (text index). */
   readonly place: readonly number[];
-  /** Text. */
+  /** `host to device`, `device to host` or `device to device` (text index). */
   readonly direction: readonly number[];
   readonly count: readonly number[];
   readonly bytes: readonly number[];
 }
 
-/** Python functions that programs called, the one with most time first. */
+/** Python functions called by programs, longest total time first. */
 export interface CallbackColumns {
-  /** Text. */
+  /** Name of the function (text index). */
   readonly function: readonly number[];
-  /** Text: where it is defined; empty for none. */
+  /** Where it is defined, empty if unknown (text index). */
   readonly place: readonly number[];
   readonly count: readonly number[];
   readonly seconds: readonly number[];
-  /** Threads that ran it. */
+  /** Number of threads that ran it. */
   readonly thread_count: readonly number[];
 }
 
@@ -218,58 +223,58 @@ export interface CounterRecord {
   readonly value: readonly number[];
 }
 
-/** Samples of the arrays that are alive, on all devices together. */
+/** Samples of the live arrays, summed over devices. */
 export interface LiveArrayColumns {
   readonly time_ns: readonly number[];
   readonly bytes: readonly number[];
   readonly count: readonly number[];
 }
 
-/** Bytes of arrays by the line that made them, those with most at the peak first. */
+/** Bytes of live arrays grouped by the line that created them, most at the peak first. */
 export interface HeapColumns {
-  /** Text; empty for none of the user's. */
+  /** Source line, empty if none is the user's (text index). */
   readonly place: readonly number[];
   readonly begin_bytes: readonly number[];
   readonly peak_bytes: readonly number[];
   readonly end_bytes: readonly number[];
-  /** Buffers at the end. */
+  /** Number of live buffers at the end. */
   readonly end_count: readonly number[];
 }
 
-/** Bytes that a program holds on one device over its run, by XLA's assignment of buffers. */
+/** Memory of a program on one device during a run, from XLA's buffer assignment. */
 export interface ProgramMemoryRecord {
   readonly program: string;
   readonly instruction_count: number;
-  /** Instructions, in the order in which they run, at which the bytes change. */
+  /** Positions in execution order of the instructions at which `live_bytes` changes. */
   readonly positions: readonly number[];
-  /** From each of `positions` on. */
+  /** Bytes in use from each of `positions` on. */
   readonly live_bytes: readonly number[];
-  /** The instruction at which most is held. */
+  /** Position of the instruction with most bytes in use. */
   readonly peak: number;
   readonly peak_instruction: string;
   readonly peak_bytes: number;
-  /** That XLA allocates for a run: more than the peak by gaps between temporaries. */
+  /** Bytes that XLA allocates for a run. Gaps between temporaries make it larger than the peak. */
   readonly allocated_bytes: number;
-  /** Instructions that fill the largest buffers held then. */
+  /** Instructions that fill the largest buffers in use at the peak. */
   readonly buffer_names: readonly string[];
   readonly buffer_places: readonly string[];
   readonly buffer_kinds: readonly ("argument" | "constant" | "result" | "temporary")[];
   readonly buffer_bytes: readonly number[];
 }
 
-/** Speeds that the device reached in a benchmark. */
+/** Peak rates of a device. */
 export interface PeaksRecord {
   readonly device_kind: string;
   readonly flops_per_second: number;
   readonly bytes_per_second: number;
 }
 
-/** A session of the profiler: its totals are those of every table. */
+/** A session of the profiler. All its tables have the same totals. */
 export interface ProfileRecord {
-  /** Number under which the process that recorded it knows it; 0 for none. */
+  /** Number by which the recording process finds the session again; 0 for none. */
   readonly session: number;
   readonly totals: TotalsRecord;
-  /** Losses of the recording, in sentences. */
+  /** Sentences about data that the recording lacks. */
   readonly remarks: readonly string[];
   readonly findings: readonly FindingRecord[];
   readonly sources: readonly SourceRecord[];
@@ -278,7 +283,7 @@ export interface ProfileRecord {
   readonly operations: OperationColumns;
   readonly shares: ShareColumns;
   readonly device_shares: DeviceShareColumns;
-  /** Instructions with least time that are not listed. */
+  /** Number of instructions omitted from `operations`, those with least time. */
   readonly omitted_count: number;
   readonly omitted_seconds: number;
   readonly timeline: TimelineRecord;
@@ -291,30 +296,32 @@ export interface ProfileRecord {
   readonly live_arrays: LiveArrayColumns;
   readonly heap: HeapColumns;
   readonly counters: readonly CounterRecord[];
-  /** Of the programs that need most, the largest first. */
+  /** Memory of the programs that use most, largest first. */
   readonly memory: readonly ProgramMemoryRecord[];
-  /** Of the machine that recorded it; None where nobody measured them. */
+  /** Peak rates of the machine that recorded the session; None if unknown. */
   readonly peaks: PeaksRecord | null;
   readonly schema_version: number;
   readonly kind: "profile";
 }
 
-/** A session for Perfetto's user interface. */
+/** A session for the Perfetto UI. */
 export interface PerfettoRecord {
-  /** Address of its page, below JupyterLab's `lab/extensions/`. */
+  /** Address of the UI's page below JupyterLab's `lab/extensions/`. */
   readonly page: string;
-  /** The Perfetto trace in base 64. */
+  /** The Perfetto trace, base64-encoded. */
   readonly trace: string;
   readonly schema_version: number;
   readonly kind: "perfetto";
 }
 
-/** Time of lines in two sessions; the lines add up to the operations' time of each. */
+/**
+ * Comparison of two sessions by line. The lines of each session add up to its total time of operations.
+ */
 export interface ProfileComparisonRecord {
   readonly before_seconds: number;
   readonly after_seconds: number;
   /**
-   * Of each line in the later session, or the earlier one that alone has it; empty for operations of no line.
+   * File or cell and line in the later session, or in the earlier one if it is gone; empty for time without a line.
    */
   readonly places: readonly string[];
   readonly codes: readonly string[];
