@@ -19,7 +19,7 @@ from pellucid._machine.base.errors import PellucidError
 
 _EXAMPLE = re.compile(r"```python\n(?P<code>.*?)\n```\n\n```text\n(?P<text>.*?)\n```", re.DOTALL)
 _LONGEST_FIRST_LINE = 100
-_MOST_LINES = 6
+_MAX_LINES = 6
 
 
 class Page:
@@ -40,7 +40,7 @@ class Page:
         assert actual == text
         lines = actual.split(": ", 1)[1].splitlines()
         assert len(lines[0]) <= _LONGEST_FIRST_LINE
-        assert len(lines) <= _MOST_LINES
+        assert len(lines) <= _MAX_LINES
         assert not re.search(r"\b(aval|jaxpr|tracer)\b", actual)
 
 

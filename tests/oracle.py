@@ -40,7 +40,7 @@ import numpy as np
 INTERPRETER_VARIABLE = "PELLUCID_ORACLE_PYTHON"
 """Names a Python that has `jax`, for test runs whose own Python has not."""
 
-MOST_WORKERS = 3
+MAX_WORKERS = 3
 """Workers that one test process keeps alive; the one that was idle longest makes room."""
 
 
@@ -362,7 +362,7 @@ def oracle_for(*, x64: bool = False, devices: int = 1) -> Oracle:
     options = (x64, devices)
     oracle = _oracles.pop(options, None) or Oracle(x64=x64, devices=devices)
     _oracles[options] = oracle
-    while len(_oracles) > MOST_WORKERS:
+    while len(_oracles) > MAX_WORKERS:
         _oracles.popitem(last=False)[1].close()
     return oracle
 

@@ -1,4 +1,4 @@
-"""Starts the kernel: `python -m pellucid_kernel -f connection_file`, as its kernelspec says."""
+"""Starts the kernel, as its kernelspec does: `python -m pellucid_kernel -f connection_file`."""
 
 import importlib
 import os
@@ -10,13 +10,13 @@ from ipykernel.kernelapp import IPKernelApp
 from pellucid_kernel.kernel import PellucidKernel
 
 NUM_CPU_DEVICES = "8"
-"""A laptop has one CPU device; meshes and shardings can be explored only with several."""
+"""Default number of virtual CPU devices: with only one, meshes and shardings couldn't be explored."""
 
 
 def cache_options(environment: Mapping[str, str]) -> dict[str, str]:
-    """Variables that let the kernel keep its executables on disk, in the user's folder of caches.
+    """Environment variables that enable the disk cache of executables, in the user's cache folder.
 
-    Empty where `environment` has a folder, or an empty one, which turns the cache off.
+    Empty if `environment` already sets a cache folder; an empty setting there disables the cache.
     """
     if any(f"{prefix}_COMPILATION_CACHE_DIR" in environment for prefix in ("PELLUCID", "JAX")):
         return {}
@@ -33,7 +33,7 @@ def cache_options(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def main() -> None:
-    """Run the kernel until it is shut down."""
+    """Runs the kernel until it is shut down."""
     # Read when the first client is created, so it must be set before any cell runs.
     os.environ.setdefault("PELLUCID_NUM_CPU_DEVICES", NUM_CPU_DEVICES)
     os.environ.update(cache_options(os.environ))

@@ -1,4 +1,4 @@
-"""Requests about arrays whose figures are on the page: other slices, and the values of one device."""
+"""Request handlers for displayed arrays: other slices, and the values on one device."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ def _slice(request: Mapping[str, Any]) -> ArraySliceRecord:
 
 
 HANDLERS: Mapping[str, Handler] = {"show_array": _values, "show_array_slice": _slice}
-"""Handlers of requests, by their kind."""
+"""Handlers of requests, by kind of request."""

@@ -1,7 +1,7 @@
-"""The line to the panels of a front end: records out, requests in.
+"""Communication with the panels of front ends: sends records, receives requests.
 
-A panel opens a comm; several panels, of several windows, may be open. A comm whose front end is gone fails when it is
-used, and is forgotten.
+A panel opens a comm, and several panels in several windows can be open. A comm whose front end is gone raises when it
+is used, and is then dropped.
 """
 
 from __future__ import annotations
@@ -15,52 +15,52 @@ import comm as comms
 
 TARGET = "pellucid.session"
 LOADED_TARGET = "pellucid.loaded"
-"""Opened by the kernel once it knows `TARGET`: front ends that asked too early ask again."""
+"""Comm target that the kernel opens once it has registered `TARGET`: front ends whose request came too early ask again."""
 logger = logging.getLogger("pellucid")
 
 Answer = Callable[[Mapping[str, Any]], list[Mapping[str, Any]]]
 
 
 class Channel:
-    """All open comms of this kernel. Messages may come in from any thread."""
+    """All open comms of this kernel. Messages can arrive in any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._comms: dict[str, Any] = {}
         self._followed: dict[str, frozenset[str]] = {}
-        """By comm the names of the panels that are in sight there."""
+        """For each comm, the names of the panels visible there."""
         self._manager: Any = None
         self._answer: Answer | None = None
 
     def followed(self) -> frozenset[str]:
-        """Names of the panels that are in sight anywhere."""
+        """Names of the panels that are visible in any front end."""
         with self._lock:
             return frozenset().union(*self._followed.values())
 
     def listen(self, manager: Any) -> None:
-        """Let front ends open comms with `manager`, the kernel's."""
+        """Registers `TARGET` with the kernel's comm `manager`, so that front ends can open comms."""
         self._manager = manager
         manager.register_target(TARGET, self._opened)
 
     def announce(self) -> None:
-        """Announces to front ends that panels may send requests; those without panels ignore it."""
+        """Announces to front ends that panels can send requests. Front ends without panels ignore it."""
         if self._manager is not None:
-            # Looked up when it is called, because ipykernel replaces it.
+            # Looked up at each call, because ipykernel replaces it.
             comms.create_comm(target_name=LOADED_TARGET).close()
 
     def answer_with(self, answer: Answer | None) -> None:
-        """Answer requests with what `answer` makes of them; until then a request is answered by nothing."""
+        """Sets the function that answers requests. Without one, requests get no answer."""
         self._answer = answer
 
     def send(self, message: Mapping[str, Any], panel: str | None = None) -> None:
-        """Send to all comms, or to those where a panel is in sight."""
+        """Sends a message to all comms, or to those where `panel` is visible."""
         with self._lock:
             for name, comm in list(self._comms.items()):
                 if panel is None or panel in self._followed.get(name, ()):
                     self._send(comm, message)
 
     def close(self) -> None:
-        """Close all comms and take no more."""
+        """Closes all comms and accepts no new ones."""
         with self._lock:
             for comm in self._comms.values():
                 comm.close()

@@ -1,4 +1,4 @@
-"""Types and placement of arrays in completion and in tooltips; no array is fetched for them."""
+"""Array types and placements in completions and tooltips. No array is fetched for them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from IPython.core.oinspect import object_info
 
 from pellucid import introspect
 
-_MOST_CHARACTERS = 60
+_MAX_CHARACTERS = 60
 
 
 class Hints:
-    """Wraps a shell's completer and its inspector."""
+    """Wraps the completer and the inspector of a shell."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
@@ -27,11 +27,11 @@ class Hints:
         self._inspector.info = self.info
 
     def stop(self) -> None:
-        """Give the shell back its own."""
+        """Restores the shell's own completer and inspector."""
         del self._completer.completions, self._inspector.info
 
     def completions(self, text: str, offset: int) -> Iterator[Completion]:
-        """The shell's completions, with what they stand for where that is an array or a tree of arrays."""
+        """The shell's completions; those of arrays and trees of arrays are annotated with their type."""
         for completion in self._completions(text, offset):
             described = self.describe(completion.text)
             if described is not None:
@@ -39,16 +39,18 @@ class Hints:
             yield completion
 
     def describe(self, name: str) -> str | None:
-        """The array that the variable `name` holds; None for other values."""
+        """Type of the array in the variable `name`; None for other values."""
         root, *attributes = name.split(".")
         value = self._shell.user_ns.get(root)
-        for attribute in attributes:  # of plain objects only: a property may compute or fetch
+        for (
+            attribute
+        ) in attributes:  # only through plain instance attributes: a property may compute or fetch
             value = getattr(value, "__dict__", {}).get(attribute)
         text = introspect.short_text(value)
-        return text if text is None or len(text) <= _MOST_CHARACTERS else f"{text[:59]}…"
+        return text if text is None or len(text) <= _MAX_CHARACTERS else f"{text[:59]}…"
 
     def info(self, obj: Any, oname: str = "", info: Any = None, detail_level: int = 0) -> Any:
-        """Text of a tooltip for a value; IPython's own prints an array, which fetches it."""
+        """Tooltip of a value. IPython's own would print an array's elements, and fetch them for that."""
         text = introspect.short_text(obj)
         if text is None or not hasattr(obj, "sharding"):
             result = self._info(obj, oname=oname, info=info, detail_level=detail_level)
@@ -64,7 +66,7 @@ class Hints:
 
 
 def device_lines(array: Any) -> list[str]:
-    """Which devices hold an array, and how much of it each holds."""
+    """Lines that list the devices of an array, and the shape of the shard on each."""
     if array.is_deleted():
         return []
     ids = sorted(device.id for device in array.sharding.device_set)

@@ -1,4 +1,4 @@
-"""Errors in a notebook that passed through core: what, the user's lines only, the whole traceback one click away."""
+"""Display of errors raised by pellucid: the message and the user's lines, with the full traceback one click away."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RED, _DIM, _END = "\x1b[1;31m", "\x1b[2m", "\x1b[0m"
 
 
 class FailureDisplay:
-    """Shows errors that the core raised in place of IPython's traceback."""
+    """Replaces IPython's traceback for errors raised by pellucid."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell: Any = shell
@@ -26,11 +26,11 @@ class FailureDisplay:
         self._is_whole = False
 
     def stop(self) -> None:
-        """Give the shell back its own tracebacks."""
+        """Restores the shell's own tracebacks."""
         del self._shell.InteractiveTB.structured_traceback, self._shell._showtraceback
 
     def show_whole_traceback(self) -> None:
-        """Show the last error as IPython does."""
+        """Shows the last error as IPython does."""
         self._is_whole = True
         try:
             self._shell.showtraceback()
@@ -44,7 +44,9 @@ class FailureDisplay:
         held: TracebackType | None = None,
         **options: Any,
     ) -> list[str]:
-        """The lines of an error message: all that there is to say where nobody draws. Also asked for the history."""
+        """The lines of an error message. With a rich front end they are short, since the error is drawn above. Also
+        called for the history.
+        """
         record = self._record(value)
         if record is None:
             return self._traceback(etype, value, held, **options)
@@ -53,7 +55,7 @@ class FailureDisplay:
         return [f"{_RED}{record.name}{_END}: {record.what}", *where(record)]
 
     def send(self, etype: type[BaseException], value: BaseException, lines: list[str]) -> None:
-        """Show an error: its drawing, then the message."""
+        """Publishes an error: its drawing, then the message."""
         record = self._record(value)
         if record is not None and self._is_drawn:
             self._shell.display_pub.publish(
@@ -62,9 +64,9 @@ class FailureDisplay:
         self._send(etype, value, lines)
 
     def _standing(self, value: BaseException) -> dict[str, Any]:
-        """Metadata of an error's output: front ends that draw it hide the message that comes next.
+        """Metadata of an error's output, from which front ends know to hide the plain message that follows.
 
-        With `failure`, a number by which a debugger can stop where it was raised.
+        `failure` is a number by which a debugger can open the place where the error was raised.
         """
         standing: dict[str, Any] = {"stands_for_error": True}
         if getattr(self._shell.kernel, "debugger", None) is not None:
@@ -83,13 +85,13 @@ class FailureDisplay:
 
 
 def colored(record: introspect.schema.ErrorRecord) -> str:
-    """The text of an error for a terminal."""
+    """The text of an error with terminal colours."""
     head, _, rest = repr(Figure(record)).partition("\n")
     return f"{_RED}{head}{_END}\n{rest}"
 
 
 def where(record: introspect.schema.ErrorRecord) -> list[str]:
-    """The place of the error in a line; it is drawn above."""
+    """One line with the place of an error, to accompany the drawing."""
     if not record.frames:
         return []
     frame = record.frames[-1]

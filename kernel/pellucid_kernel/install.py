@@ -1,6 +1,6 @@
-"""Kernelspecs with another number of devices: `python -m pellucid_kernel.install --devices 16`.
+"""Installs kernelspecs with another number of devices: `python -m pellucid_kernel.install --devices 16`.
 
-JupyterLab's launcher then offers "Pellucid (16 devices)" beside "Pellucid".
+JupyterLab's launcher then lists "Pellucid (16 devices)" beside "Pellucid".
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from jupyter_client.kernelspec import KernelSpecManager
 
 
 def install(devices: int, *, prefix: str | None = None) -> str:
-    """Install a kernelspec whose kernels have `devices` virtual CPU devices; where it is.
+    """Installs a kernelspec whose kernels have `devices` virtual CPU devices, and returns its folder.
 
-    Without a `prefix` it is installed for the user alone.
+    Without `prefix` it is installed for the current user only.
     """
     spec = {
         "argv": [sys.executable, "-Xfrozen_modules=off", "-m", "pellucid_kernel", "-f", "{connection_file}"],
@@ -35,7 +35,7 @@ def install(devices: int, *, prefix: str | None = None) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command line."""
+    """Runs the command line."""
     parser = argparse.ArgumentParser(prog="python -m pellucid_kernel.install", description=__doc__)
     parser.add_argument(
         "--devices", type=_count, required=True, help="how many virtual CPU devices"

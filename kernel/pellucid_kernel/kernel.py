@@ -1,4 +1,4 @@
-"""The kernel "Pellucid": ipykernel with a shell that is ready for pellucid."""
+"""The kernel "Pellucid": ipykernel with a shell prepared for pellucid."""
 
 from importlib import metadata
 from typing import Any
@@ -8,7 +8,7 @@ from traitlets import Type
 
 
 class PellucidKernel(IPythonKernel):
-    """Runs Python cells; differs from ipykernel in its name, how its shell is prepared, and its debugger."""
+    """An IPython kernel with its own name, a prepared shell, and a debugger for jitted functions."""
 
     implementation = "pellucid"
     implementation_version = metadata.version("pellucid")
@@ -21,12 +21,14 @@ class PellucidKernel(IPythonKernel):
         shell.extension_manager.load_extension("pellucid_kernel")
 
     def do_shutdown(self, restart: bool) -> Any:
-        """Shut down, or restart: a program that a debugger has stopped runs on, so that its cell can end."""
+        """Shuts down or restarts the kernel. A program stopped in the debugger is resumed first, so that its cell can
+        end.
+        """
         self._call_debugger("release")
         return super().do_shutdown(restart)
 
     def core_loaded(self) -> None:
-        """Let the debugger stop in programs; the shell calls this when a cell has loaded the core."""
+        """Enables breakpoints in programs. The shell calls this when a cell has loaded pellucid."""
         self._call_debugger("core_loaded")
 
     def _call_debugger(self, name: str) -> None:
@@ -36,5 +38,5 @@ class PellucidKernel(IPythonKernel):
 
     @property
     def banner(self) -> str:
-        """First line of a console that connects to this kernel."""
+        """First line shown by a console that connects to this kernel."""
         return f"Pellucid {self.implementation_version} on {super().banner}"

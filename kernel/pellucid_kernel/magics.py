@@ -1,4 +1,4 @@
-"""Magics of notebooks: `%pellucid` for devices, memory, processes, misses; `%%profile` for a cell's time."""
+"""Notebook magics: `%pellucid` for devices, memory, processes and cache misses; `%%profile` for a cell's time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PellucidMagics(Magics):
 
     @line_magic
     def pellucid(self, line: str) -> Any:
-        """Devices, memory, misses, tracebacks and figures; without an argument, what there is."""
+        """Shows devices, memory, cache misses, tracebacks and figures; without an argument, lists the subcommands."""
         word, *rest = line.split() or [""]
         commands = {
             "devices": self._devices,
@@ -59,13 +59,14 @@ class PellucidMagics(Magics):
 
     @cell_magic
     def profile(self, line: str, cell: str) -> Any:
-        """Profile of the cell: where its time goes by line and operation. `%%profile -r 5` runs it five times.
+        """Profiles the cell: time by line and operation. `%%profile -r 5` runs it five times.
 
-        What is compiled once is no part of a program's time: a cell that compiles is run once more, if that takes less than
-        5 s, and the second run is the profile. A loop of many steps is recorded for some of them, half a second at least, behind those that compile; the
-        rest of the cell runs without being recorded. `%%profile -r 1` records all of the first run.
+        A cell that compiles is run a second time, if that takes less than 5 s, so that the profile doesn't contain
+        compilation. In a loop of many steps only some are recorded, after those that compile and for at least half a
+        second; the rest of the cell runs unrecorded. `%%profile -r 1` records the whole first run.
 
-        The cell succeeds or fails as it does without: what can't be recorded runs, and the profile says so, or there is none.
+        The cell succeeds or fails as it would without profiling. If something can't be recorded, the profile says so,
+        or is missing.
         """
         option = re.fullmatch(r"(?:-r\s*([1-9]\d*))?", line.strip())
         if option is None:
@@ -85,9 +86,10 @@ class PellucidMagics(Magics):
         return recorded
 
     def _recorded(self, cell: str, runs: int | None) -> tuple[Any, float]:
-        """(the profile of some runs of a cell, or with None of one run or some steps of its loop; seconds of the runs).
+        """(profile of the runs of a cell, seconds that they took). With `runs=None`: one run, or some steps of its
+        loop.
 
-        The profile is None where another session is being recorded. Raises: what the cell raises, once it is shown.
+        The profile is None if another session is being recorded. Raises: any exception of the cell, after it was shown.
         """
         recorder = importlib.import_module("pellucid_profiler.recorder")
         limit = recorder.StepLimit() if runs is None else None
@@ -119,7 +121,7 @@ class PellucidMagics(Magics):
         return recorded, seconds
 
     def _warm(self, cell: str, first: Any) -> Any:
-        """The profile of another run of a cell, which doesn't compile; the `first` one where it fails, which a cell may."""
+        """The profile of a second run of a cell, which doesn't compile; the `first` profile if the second run fails."""
         shell: Any = self._shell
         failed: list[BaseException] = []
         shell.showtraceback = lambda *_, **__: None
@@ -139,9 +141,10 @@ class PellucidMagics(Magics):
         return first
 
     def _run(self, cell: str) -> BaseException | None:
-        """Runs a cell once, as one of its own; what it raises is shown, and given."""
+        """Runs the body once as a cell of its own. Shows the exception it raises, and returns it."""
         shell: Any = self._shell
-        # An empty line keeps the numbers of the cell's lines; a magic of the whole cell stands on the first.
+        # The magic's line is replaced by an empty line, so that line numbers stay; another cell magic replaces it
+        # itself.
         source = cell if cell.startswith("%%") else "\n" + cell
         runner, shell.loop_runner = shell.loop_runner, _run_beside
         try:
@@ -151,7 +154,7 @@ class PellucidMagics(Magics):
         return result.error_before_exec or result.error_in_exec
 
     def _shown_already(self, error: BaseException) -> None:
-        """Let the shell show `error`, with which the cell of the magic fails, too, no second time."""
+        """Prevents the shell from showing `error` a second time when the cell of the magic fails with it."""
         shell: Any = self._shell
         show = shell.showtraceback
 
@@ -167,7 +170,7 @@ class PellucidMagics(Magics):
             return importlib.import_module("pellucid").device_count()
         if not count.isdecimal() or int(count) < 1:
             raise UsageError(f"%pellucid devices takes a whole number from 1 on, not {count!r}.")
-        # Read when the core is imported; an imported core is told by itself.
+        # The environment variable is read when pellucid is imported; afterwards the option is set directly.
         if "pellucid.wiring" in sys.modules:
             importlib.import_module("pellucid.introspect").set_cpu_device_count(int(count))
         os.environ["PELLUCID_NUM_CPU_DEVICES"] = count
@@ -205,20 +208,20 @@ class PellucidMagics(Magics):
 
 
 _MAX_SECONDS_AGAIN = 5.0
-"""Seconds, without compilation, that a run takes at most which is repeated because it compiled."""
+"""Maximum duration, without compilation, of a run that is repeated because it compiled."""
 _SHORT_RUN_SECONDS = 0.01
-"""Seconds below which a profile of one run suggests more runs."""
+"""Below this duration, the profile of a single run suggests more runs."""
 _SUGGESTED_SECONDS, _MAX_SUGGESTED_RUNS = 0.1, 60
-"""Seconds of the runs that are suggested, and their number at most."""
+"""Total duration of the suggested runs, and their maximum number."""
 
 
 def _runs_for(seconds: float) -> int:
-    """Number of runs, each of which takes so long, that is suggested."""
+    """Suggested number of runs, if each takes `seconds`."""
     return min(_MAX_SUGGESTED_RUNS, max(2, round(_SUGGESTED_SECONDS / seconds)))
 
 
 def _is_warm_up(recorded: Any, seconds: float) -> bool:
-    """Whether another run of a cell says more than a profile of its run that took `seconds`: it compiled, and is short."""
+    """Whether to profile another run of the cell instead: the first compiled, and was short."""
     if recorded.is_cut or recorded.gave_way:
         return False
     compilations = recorded.compilations
@@ -227,7 +230,7 @@ def _is_warm_up(recorded: Any, seconds: float) -> bool:
 
 
 def _run_beside(coroutine: Any) -> Any:
-    """The result of a coroutine, which runs in a loop of its own: that of the kernel runs the magic's cell meanwhile."""
+    """Runs a coroutine in its own event loop: the kernel's loop is busy with the cell of the magic."""
     around, loop = asyncio._get_running_loop(), asyncio.new_event_loop()
     asyncio._set_running_loop(None)
     try:
@@ -238,5 +241,5 @@ def _run_beside(coroutine: Any) -> Any:
 
 
 def _viz() -> Any:
-    """The figures, which load the core."""
+    """The module of figures, whose import loads pellucid's core."""
     return importlib.import_module("pellucid_viz")

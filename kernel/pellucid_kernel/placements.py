@@ -1,4 +1,4 @@
-"""Requests for other placements of functions whose figures are on the page."""
+"""Request handler of placement figures: computes another placement of the function."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ def _placement(request: Mapping[str, Any]) -> WhatIfRecord:
 
 
 HANDLERS: Mapping[str, Handler] = {"show_placement": _placement}
-"""Handlers of requests, by their kind."""
+"""Handlers of requests, by kind of request."""

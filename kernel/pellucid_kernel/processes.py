@@ -1,7 +1,7 @@
-"""Several processes on this machine, each with its devices, driven by one notebook through ipyparallel.
+"""Several processes on this machine, each with its own devices, driven by one notebook through ipyparallel.
 
-`%pellucid processes 2` starts two engines of ipyparallel, which join into one job: `%%px` then runs a cell in
-both, and `pellucid.devices()` there are those of both.
+`%pellucid processes 2` starts two engines of ipyparallel, which form one job. `%%px` then runs a cell in both, and
+`pellucid.devices()` there lists the devices of both.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.getipython import get_ipython
 
-_SECONDS_TO_START = 60
-_SECONDS_TO_LEAVE = 10
-_MOST_FOR_EACH_CORE = 8
+_START_TIMEOUT_SECONDS = 60
+_EXIT_TIMEOUT_SECONDS = 10
+_MAX_PER_CORE = 8
 
 
 class Processes:
-    """Engines in one job, until `stop`. `client` is ipyparallel's client, `view` its view of all engines.
+    """Engines of one job, until `stop`. `client` is ipyparallel's client, `view` its view of all engines.
 
-    Raises: UsageError if ipyparallel is not installed; what an engine raises if the job can't be formed.
+    Raises: UsageError if ipyparallel is not installed; any exception of an engine while the job is formed.
     """
 
     def __init__(self, count: int, devices: int) -> None:
@@ -37,12 +37,12 @@ class Processes:
         self.devices = devices
         self._cluster = parallel.Cluster(n=count, log_level=logging.ERROR)
         self._lifeline = socket.create_server(("127.0.0.1", 0), backlog=count)
-        """Engines end when this breaks, however this process ends."""
+        """Socket to which the engines stay connected: they end when it closes, however this process ends."""
         try:
             self._cluster.start_cluster_sync()
             self.client = self._cluster.connect_client_sync()
-            self.client.wait_for_engines(count, timeout=_SECONDS_TO_START, interactive=False)
-            # All that are there: when one has died, %%px goes on with the others.
+            self.client.wait_for_engines(count, timeout=_START_TIMEOUT_SECONDS, interactive=False)
+            # "all" means the engines that are alive: if one has died, %%px continues with the others.
             self.view = self.client.direct_view("all")
             self.view.block = True
             address, lifeline = _free_address(), self._lifeline.getsockname()
@@ -56,18 +56,18 @@ class Processes:
                     view.apply_async(_join, address, count, process, devices, secret),
                 ]
             for each in joining:
-                each.get(_SECONDS_TO_START)
+                each.get(_START_TIMEOUT_SECONDS)
         except BaseException:
             self._end()
             raise
         self.view.activate()
 
     def stop(self) -> None:
-        """End the job and its processes."""
+        """Ends the job and its processes."""
         try:
-            self.view.apply_async(_leave).get(_SECONDS_TO_LEAVE)
+            self.view.apply_async(_leave).get(_EXIT_TIMEOUT_SECONDS)
         except Exception:
-            # An engine may be dead, or busy for ever; its cluster ends it all the same.
+            # An engine may be dead or busy; stopping the cluster ends it anyway.
             self.client.abort()
         self._end()
 
@@ -102,7 +102,7 @@ def _free_address() -> str:
 
 
 def _end_with(lifeline: tuple[str, int], controller: int) -> None:
-    """In an engine: end it, and the controller of all engines, when the connection to the notebook's kernel breaks."""
+    """Runs in an engine: ends it and the engines' controller when the connection to the notebook's kernel closes."""
     connection = socket.create_connection(lifeline)
 
     def watch() -> None:
@@ -116,22 +116,22 @@ def _end_with(lifeline: tuple[str, int], controller: int) -> None:
 
 
 def _join(address: str, count: int, process: int, devices: int, secret: str) -> None:
-    """In an engine: load pellucid with so many devices, show its values as figures, and join the job."""
+    """Runs in an engine: loads pellucid with `devices` devices, enables figures, and joins the job."""
     os.environ["PELLUCID_NUM_CPU_DEVICES"] = str(devices)
     shell: Any = get_ipython()
     shell.run_line_magic("load_ext", "pellucid_kernel")
     pellucid = importlib.import_module("pellucid")
-    # An error in a cell must not end the job, and people don't notice a round trip.
+    # A failing cell must not end the job. The round trip per run is too short to be noticed.
     pellucid.config.update("agreement_on_programs", "every_run")
     pellucid.distributed.initialize(
-        address, count, process, shutdown_timeout_seconds=_SECONDS_TO_LEAVE, secret=secret
+        address, count, process, shutdown_timeout_seconds=_EXIT_TIMEOUT_SECONDS, secret=secret
     )
     shell.events.register("pre_run_cell", lambda _: _report(None))
     shell.events.register("post_run_cell", lambda result: _report(result.error_in_exec))
 
 
 def _report(error: BaseException | None) -> None:
-    """In an engine: let the others, which run the same cell, not wait for one in which it has failed."""
+    """Runs in an engine: tells the others, which run the same cell, that it failed here, so that they don't wait."""
     distributed = importlib.import_module("pellucid").distributed
     if distributed.is_initialized():
         distributed.report_error(
@@ -144,17 +144,17 @@ def _leave() -> None:
 
 
 def counts(words: Sequence[str]) -> tuple[int, int]:
-    """Numbers of processes and of devices of each (two, unless stated) from the words of a magic's line."""
+    """Parses the words of a magic's line: (number of processes, devices per process; 2 by default)."""
     numbers = [int(word) for word in words if word.isdecimal()]
     if len(numbers) != len(words) or not 1 <= len(numbers) <= 2 or min(numbers) < 1:
         raise UsageError(
             "%pellucid processes takes the number of processes and, if you like, of devices of each: "
             "%pellucid processes 2 4"
         )
-    most = _MOST_FOR_EACH_CORE * (os.cpu_count() or 1)
+    most = _MAX_PER_CORE * (os.cpu_count() or 1)
     if numbers[0] > most:
         raise UsageError(
             f"%pellucid processes {numbers[0]}: at most {most} on this machine, "
-            f"{_MOST_FOR_EACH_CORE} for each of its cores."
+            f"{_MAX_PER_CORE} for each of its cores."
         )
     return numbers[0], numbers[1] if len(numbers) == 2 else 2

@@ -1,4 +1,4 @@
-"""Requests about sessions of the profiler whose figures are on the page."""
+"""Request handlers of profiler figures: zoomed timelines, Perfetto traces."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ def _perfetto(request: Mapping[str, Any]) -> PerfettoRecord:
 
 
 HANDLERS: Mapping[str, Handler] = {"show_timeline": _timeline, "show_perfetto": _perfetto}
-"""Handlers of requests, by their kind."""
+"""Handlers of requests, by kind of request."""

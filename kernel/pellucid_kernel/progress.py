@@ -1,4 +1,4 @@
-"""What a kernel is busy with: compilations and waits for devices, shown by front ends, and notes on functions that compile again."""
+"""Progress shown by front ends: compilations, waits for devices, and notes about functions that recompile."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ from pellucid_viz import Figure
 
 SHOWN_AFTER_SECONDS = 0.3
 _MAX_NS_BETWEEN_STAGES = 50_000_000
-"""Maximum time between a trace and the lowering of its program, for both to be one compilation."""
+"""Maximum time between tracing and lowering for both to belong to one compilation."""
 _SECONDS_BETWEEN_COUNTS = 1.0
-"""Time between two counts of the equations of a program that is being traced."""
+"""Interval between updates of the equation count during tracing."""
 _SECONDS_BETWEEN_NOTES = 1.0
 
 
 @dataclass(eq=False, slots=True)
 class Work:
-    """One function on its way from Python to an executable, in one thread."""
+    """One compilation in one thread, from tracing to the executable."""
 
     name: str
     begun_ns: int
     place: UserLine | None
-    """Where it was called."""
+    """Line of the call."""
     cell: str | None
     is_by_tool: bool
     stage: str = ""
     program: Any = None
-    """A trace or a jaxpr, while the stage lasts."""
+    """The trace or jaxpr of the current stage."""
     depth: int = 0
-    """Stages that have begun and not ended, one within the other."""
+    """Nesting depth of the current stage."""
     ended_ns: int = 0
     loop: UnrolledLoop | None = None
 
@@ -57,7 +57,7 @@ class Work:
         return (time.monotonic_ns() - self.begun_ns) / 1e9
 
     def record(self, program: Any) -> ProgressRecord:
-        """The message on its stage and size, with `program` as it is now."""
+        """The message about its current stage and size; `program` is the trace or jaxpr to count."""
         if self.loop is None or self.stage != "compile":
             self.loop = unrolled_loop([*program.equations])
         return ProgressRecord(
@@ -78,7 +78,7 @@ class Work:
 
 @dataclass(eq=False, slots=True)
 class Wait:
-    """A wait of one thread for what devices compute, or what is left to them after it was interrupted."""
+    """A thread that waits for devices, or work that devices continue after such a wait was interrupted."""
 
     arrays: str
     devices: str
@@ -109,21 +109,22 @@ NOTHING = ProgressRecord(
     function=None, stage=None, devices="", equation_count=0, elapsed_seconds=0.0, place=None, loop=None,
     cell_id=None, is_by_tool=False,
 )  # fmt: skip
-"""Says that nothing is compiled or waited for."""
+"""Message that nothing is being compiled or waited for."""
 
 
 class ProgramProgress(events.Observer):
-    """Reports compilations and waits that take longer than `SHOWN_AFTER_SECONDS`, and devices that go on after an interrupt.
+    """Reports compilations and waits that take longer than `SHOWN_AFTER_SECONDS`, and devices still busy after an
+    interrupt.
 
-    A thread of its own sends: the thread that compiles or waits has no time to.
+    A background thread sends the messages, since the compiling or waiting thread is busy.
     """
 
     def __init__(self, send: Callable[[ProgressRecord], None]) -> None:
         self._send = send
         self._cells: list[str | None] = []
-        """Ids of the cells that run, outermost first: a magic runs the rest of its cell."""
+        """Ids of the running cells, outermost first: a cell magic runs its body as another cell."""
         self._works: dict[int, Work] = {}
-        """By thread."""
+        """Current compilation by thread."""
         self._waits: dict[int, Wait] = {}
         self._left: Wait | None = None
         self._changed = threading.Condition()
@@ -132,11 +133,11 @@ class ProgramProgress(events.Observer):
         threading.Thread(target=self._watch, name="pellucid-progress", daemon=True).start()
 
     def cell_started(self, cell: str | None) -> None:
-        """Note the cell that compilations are shown under."""
+        """Sets the cell under which compilations are shown."""
         self._cells.append(cell)
 
     def cell_ended(self) -> None:
-        """Forget the cell, and what it left behind."""
+        """Clears the cell and its unfinished work."""
         del self._cells[-1:]
         with self._changed:
             self._works.pop(threading.get_ident(), None)
@@ -144,7 +145,7 @@ class ProgramProgress(events.Observer):
             self._changed.notify()
 
     def stop(self) -> None:
-        """End the thread."""
+        """Stops the background thread."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify()
@@ -189,7 +190,7 @@ class ProgramProgress(events.Observer):
             self._changed.notify()
 
     def _due(self) -> tuple[tuple[Work | Wait, str, int] | None, float | None]:
-        """State to show (work, stage, count so far), and the seconds until it may change without an event."""
+        """(state to display, as (work, stage, count so far); seconds until it may change without an event)."""
         works = [each for each in self._works.values() if each.program is not None]
         work = min([*works, *self._waits.values()], key=lambda each: each.begun_ns, default=None)
         if work is None:
@@ -203,7 +204,7 @@ class ProgramProgress(events.Observer):
         return (work, work.stage, counts), _SECONDS_BETWEEN_COUNTS if counts else None
 
     def _due_of_left(self) -> tuple[tuple[Wait, str, int] | None, float | None]:
-        """What devices still compute though nobody waits for it, until they have."""
+        """State of work that devices continue after an interrupted wait, until they are done."""
         if self._left is None:
             return None, None
         self._left.devices = waits.busy_text()
@@ -213,7 +214,7 @@ class ProgramProgress(events.Observer):
         return (self._left, self._left.stage, 0), _SECONDS_BETWEEN_COUNTS
 
     def _watch(self) -> None:
-        """Send what is to be shown when it changes, until `stop`."""
+        """Runs in the background thread: sends the state whenever it changes, until `stop`."""
         shown = None
         while not self._is_stopped:
             with self._changed:
@@ -234,7 +235,9 @@ def _continues(work: Work, event: events.StageStarted) -> bool:
 
 
 def _is_worth_a_note(misses: Sequence[Any]) -> bool:
-    """Whether misses of a function compile again, or, where a line defines it again, have cost time that one notices."""
+    """Whether cache misses of a function deserve a note: real recompilations, or redefinitions that cost noticeable
+    time.
+    """
     if misses[0].reasons[0].kind not in _DEFINED_AGAIN:
         return True
     return sum(each.trace_seconds + each.compile_seconds for each in misses) >= _NOTICED_SECONDS
@@ -245,16 +248,16 @@ _NOTICED_SECONDS = 0.1
 
 
 class RecompilationNotes(events.Observer):
-    """Says in the output of a cell which functions compiled again, and why: one output, which is updated."""
+    """Shows below a cell which functions recompiled and why, in one output that is updated."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell: Any = shell
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._misses: dict[Any, list[Any]] = {}
-        """Misses by function; one that a line defines again is the same."""
+        """Misses by function. A function that a line redefines counts as the same function."""
         self._traced: set[Any] = set()
-        """Functions that the cell has traced."""
+        """Functions traced during the cell."""
         self._display_id = ""
         self._shown_at = 0.0
 
@@ -265,7 +268,7 @@ class RecompilationNotes(events.Observer):
         function = event.name, getattr(event.function, "__code__", id(event.function))
         kind, is_again = miss.reasons[0].kind, function in self._traced
         self._traced.add(function)
-        # A cell that is run again defines its functions again.
+        # Running a cell again redefines its functions, which is no reason for a note.
         if kind == "first call" or (kind in _DEFINED_AGAIN and not is_again):
             return
         with self._lock:
@@ -274,7 +277,7 @@ class RecompilationNotes(events.Observer):
             self._show()
 
     def cell_ended(self) -> None:
-        """Show what the cell's compilations cost, and begin again."""
+        """Shows the cost of the cell's compilations, and resets."""
         if self._misses:
             self._show()
         self._misses, self._display_id, self._shown_at = {}, "", 0.0

@@ -1,4 +1,4 @@
-"""Messages between a kernel and the panels of a front end; each travels as the data of one comm message."""
+"""Messages between a kernel and the panels of a front end; each is the data of one comm message."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pellucid_profiler.schema import PerfettoRecord, TimelineRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowRequest(Record):
-    """Asks for the states of these panels, now and after each cell, and of no others: those that are in sight."""
+    """Requests the states of these panels, now and after each cell, and no others: the panels that are visible."""
 
     panels: list[str]
     kind: Literal["follow"] = "follow"
@@ -29,7 +29,7 @@ class FollowRequest(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramRequest(Record):
-    """Asks for one view of the program of a cache entry."""
+    """Requests one view of the program of a cache entry."""
 
     request: int
     """Number that the answer repeats."""
@@ -40,7 +40,7 @@ class ProgramRequest(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreeArrayRequest(Record):
-    """Asks to free the memory of a live array."""
+    """Requests to free the memory of a live array."""
 
     request: int
     array: int
@@ -49,7 +49,7 @@ class FreeArrayRequest(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetGoRequest(Record):
-    """Asks to forget what the last error and the outputs of cells keep alive."""
+    """Requests to drop references to arrays held by the last error and by cell outputs."""
 
     request: int
     kind: Literal["let_go"] = "let_go"
@@ -57,7 +57,7 @@ class LetGoRequest(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineRequest(Record):
-    """Asks for a part of the time of a profiled session."""
+    """Requests a section of a profiled session's timeline."""
 
     request: int
     session: int
@@ -65,13 +65,13 @@ class TimelineRequest(Record):
     begin_ns: int
     end_ns: int
     columns: int
-    """Number of equal parts of that time in which shorter operations are merged."""
+    """Resolution: shorter operations than this fraction of the time are merged."""
     kind: Literal["show_timeline"] = "show_timeline"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerfettoRequest(Record):
-    """Asks for a profiled session as a Perfetto trace, and for the page of Perfetto's user interface."""
+    """Requests a profiled session as a Perfetto trace, and the page of the Perfetto UI."""
 
     request: int
     session: int
@@ -81,7 +81,7 @@ class PerfettoRequest(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayRequest(Record):
-    """Asks for the values of an array, or of the part of it that a device holds."""
+    """Requests the values of an array, or of its shard on one device."""
 
     request: int
     array: str
@@ -92,21 +92,21 @@ class ArrayRequest(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArraySliceRequest(Record):
-    """Asks for a slice of an array."""
+    """Requests a slice of an array."""
 
     request: int
     array: str
     """`ArrayValuesRecord.array`."""
     index: list[int]
-    """One for each dimension; those along `dims` say nothing."""
+    """One index per dimension; those along `dims` are ignored."""
     dims: list[int]
-    """The dimension drawn down, and the one drawn across."""
+    """The dimension drawn vertically, and the one drawn horizontally."""
     kind: Literal["show_array_slice"] = "show_array_slice"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfRequest(Record):
-    """Asks for another placement of a function, or for the fastest ones."""
+    """Requests another placement of a function's arguments, or the fastest placements."""
 
     request: int
     figure: str
@@ -114,9 +114,9 @@ class WhatIfRequest(Record):
     axis_names: list[str]
     axis_sizes: list[int]
     dim_axes: list[list[list[str]]]
-    """Mesh axes for each of the record's arguments and each dimension."""
+    """Mesh axes of each dimension of each of the record's arguments."""
     search_under: int | None
-    """Bytes of memory under which the fastest placements are searched; None without a search."""
+    """Memory limit in bytes for the search of the fastest placements; None for no search."""
     kind: Literal["show_placement"] = "show_placement"
 
 
@@ -148,32 +148,32 @@ class DevicesState(Record):
     """State of the panel "Devices and mesh"."""
 
     memory: MemoryRecord
-    """Without the smallest arrays where there are very many."""
+    """Memory of the devices. If there are very many arrays, the smallest are omitted."""
     array_count: int
     meshes: list[ShardingRecord]
-    """The user's meshes, each by the name of its variable."""
+    """The meshes among the user's variables, each under its variable's name."""
     device_note: str
-    """How to get another number of devices; empty where that has no sense."""
+    """Hint for setting the number of devices; empty if it doesn't apply."""
     panel: Literal["devices"] = "devices"
     kind: Literal["state"] = "state"
 
 
 State = ProgramsState | DevicesState
-"""State of a panel: sent when it comes into sight and after each cell."""
+"""State of a panel, sent when it becomes visible and after each cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArraySliceRecord(Record):
-    """A slice of an array, as a heat map draws it."""
+    """A slice of an array, downsampled for a heat map."""
 
     index: list[int]
-    """One for each dimension; those along `dims` say nothing."""
+    """One index per dimension; those along `dims` are ignored."""
     dims: list[int]
-    """The dimension drawn down, and the one drawn across."""
+    """The dimension drawn vertically, and the one drawn horizontally."""
     steps: list[int]
-    """Along `dims` every so many elements are read."""
+    """Stride along each of `dims` at which elements are read."""
     cells: list[list[float | None]]
-    """Means of the finite elements of blocks, by rows; None where a block has none."""
+    """Mean of the finite elements of each block, row by row; None for a block without any."""
     kind: Literal["array_slice"] = "array_slice"
 
 
@@ -187,24 +187,24 @@ Shown = (
     | ArraySliceRecord
     | WhatIfRecord
 )
-"""Views that a request can ask for."""
+"""Views that can be requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRecord(Record):
-    """The answer to a request with a number."""
+    """Answer to a request that has a number."""
 
     request: int
     shown: Shown | None
-    """The requested value; None for a command."""
+    """The requested view; None for a command."""
     error: str | None
-    """Message of the error; None if there was none."""
+    """Error message; None if there was none."""
     kind: Literal["answer"] = "answer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserLineRecord(Record):
-    """A line of the user."""
+    """A line of user code."""
 
     source: str
     """Name of the cell or file."""
@@ -213,35 +213,37 @@ class UserLineRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnrolledLoopRecord(Record):
-    """A Python loop that a program has once for each of its iterations."""
+    """A Python loop that was traced iteration by iteration, so that the program contains each of them."""
 
     place: UserLineRecord
-    """Of its `for` or `while`."""
+    """Line of the `for` or `while` statement."""
     iterations: int
-    """How often it was traced so far."""
+    """Number of iterations traced so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressRecord(Record):
-    """What has taken a third of a second so far: a compilation, or a wait for devices. Sent at its stages, and when nothing is left."""
+    """Progress of a compilation or of a wait for devices that takes longer than a third of a second. Sent at each stage
+    and at the end.
+    """
 
     function: str | None
-    """The function that is compiled, or the types of the arrays that are waited for; None for nothing."""
+    """Name of the compiled function, or the types of the awaited arrays; None if nothing is running."""
     stage: Literal["trace", "lower", "compile", "wait", "left"] | None
-    """`left` where a wait was interrupted and the devices go on."""
+    """Stage of the compilation, `wait`, or `left` for work that devices continue after an interrupted wait."""
     devices: str
-    """On which it runs; empty for a compilation."""
+    """Devices that are awaited; empty for a compilation."""
     equation_count: int
-    """Of the function and the programs in it; while it is traced, of the function so far; 0 of a wait."""
+    """Equations of the function and of the programs in it, so far if it is still traced; 0 for a wait."""
     elapsed_seconds: float
-    """Since its tracing or the wait began."""
+    """Time since the compilation or the wait began."""
     place: UserLineRecord | None
-    """Where it was called, or waited for."""
+    """Line of the call or of the wait."""
     loop: UnrolledLoopRecord | None
     cell_id: str | None
-    """The cell that runs; None where a panel asked, or where the front end names no cells."""
+    """Id of the running cell; None for work requested by a panel, or if the front end sends no ids."""
     is_by_tool: bool
-    """Whether a view needs it, not the user's program."""
+    """Whether a view requested it, rather than the user's program."""
     kind: Literal["progress"] = "progress"
 
 

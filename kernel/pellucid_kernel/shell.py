@@ -1,7 +1,7 @@
 """Changes that pellucid makes to an IPython shell.
 
-A kernel starts without the core of pellucid, which takes as long to load as the rest of the kernel. It is
-loaded by the first cell that names pellucid or jax, just before that cell runs.
+A kernel starts without pellucid's core, which takes as long to load as the rest of the kernel. It is loaded just before
+the first cell that mentions pellucid or jax.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 _NAMES_CORE = re.compile(r"\b(pellucid|jax)\b")
 _LOOKS_BACK = ("%debug", "%tb", "%pellucid", "%xmode")
-"""Lines that ask about the last error, and so need its frames."""
+"""Lines that inspect the last error, whose frames must therefore be kept."""
 _attached: dict[InteractiveShell, ShellExtension] = {}
 
 
 class ShellExtension:
-    """Pellucid's part of one shell: which cells ran, the panels that listen, and, later, the session."""
+    """State of one shell: the cells that ran, the connected panels and, once the core is loaded, its connection."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
@@ -41,7 +41,7 @@ class ShellExtension:
         self._is_announced = False
 
     def before_cell(self, info: ExecutionInfo) -> None:
-        """Note the cell; load the core if the cell needs it; let go of what the cell before failed with."""
+        """Records the cell, loads the core if the cell needs it, and frees what the previous cell's error kept alive."""
         self.cells.note(info)
         text = info.raw_cell or ""
         if self.session is None and _NAMES_CORE.search(text):
@@ -54,9 +54,8 @@ class ShellExtension:
 
     def after_cell(self, result: ExecutionResult) -> None:
         """Sends the current state to the panels."""
-        if (
-            self.session is None and "pellucid.wiring" in sys.modules
-        ):  # a module of the user imported it
+        # A user's module may have imported the core indirectly.
+        if self.session is None and "pellucid.wiring" in sys.modules:
             self.start_session()
         self._failed = self._failed or result.error_in_exec is not None
         if not self._is_announced:
@@ -64,11 +63,11 @@ class ShellExtension:
             self.channel.announce()
         if self.session is not None:
             self.session.cell_ended()
-        # A step over the last line would go on in IPython's own code, when it runs the next cell.
+        # Otherwise a step over a cell's last line would stop in IPython's code when it runs the next cell.
         python_thread.end_step()
 
     def start_session(self) -> None:
-        """Load the core and all that shows it; where it can't be loaded, the user's import will say why."""
+        """Loads the core and its displays. If that fails, the user's own import reports the error."""
         try:
             module = importlib.import_module("pellucid_kernel.shell_connection")
         except ImportError:
@@ -79,24 +78,24 @@ class ShellExtension:
             loaded()
 
     def show_whole_traceback(self) -> None:
-        """Show the last error as IPython does, with all frames."""
+        """Shows the last error as IPython does, with all frames."""
         if self.session is None:
             self.shell.showtraceback()
         else:
             self.session.show_whole_traceback()
 
     def stop(self) -> None:
-        """Undo what this extension changed."""
+        """Reverts the changes of this extension."""
         if self.session is not None:
             self.session.stop()
         self.channel.close()
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Prepare `shell` for pellucid; IPython calls this for `%load_ext pellucid_kernel`.
+    """Prepares `shell` for pellucid. IPython calls this for `%load_ext pellucid_kernel`.
 
-    IPython drops empty lines at the top of a cell before it compiles it. Source lines of a program would
-    then differ from the lines that a notebook shows, so they are kept. Programs show as figures.
+    It keeps empty lines at the top of a cell, which IPython would drop before compiling, so that source lines of
+    programs agree with the lines in the notebook. It also enables figures for programs.
     """
     if shell in _attached:
         return
@@ -116,7 +115,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """Undo `load_ipython_extension`; IPython calls this for `%unload_ext pellucid_kernel`."""
+    """Reverts `load_ipython_extension`. IPython calls this for `%unload_ext pellucid_kernel`."""
     extension = _attached.pop(shell, None)
     if extension is None:
         return

@@ -1,4 +1,4 @@
-"""One kernel with the core loaded: what cells made, shown to panels, tooltips and error messages."""
+"""Connects the loaded core with one shell: panels, tooltips and error messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pellucid_kernel.schema import AnswerRecord
 
 
 class ShellConnection:
-    """Connects the core with one shell until `stop`."""
+    """Connects the core with one shell, until `stop`."""
 
     def __init__(self, shell: InteractiveShell, cells: Cells, channel: Channel) -> None:
         self._channel = channel
@@ -42,7 +42,8 @@ class ShellConnection:
         self._failures = FailureDisplay(shell)
         self._progress = ProgramProgress(lambda record: channel.send(record.to_dict()))
         self._notes = RecompilationNotes(shell)
-        if config.compilation_cache_session is None:  # the server names the notebook
+        # JupyterLab's server sets the variable to the notebook's name.
+        if config.compilation_cache_session is None:
             config.update("compilation_cache_session", os.environ.get("JPY_SESSION_NAME"))
         introspect.find_cells_with(lambda file: _core_cell(cells, file))
         events.add_observer(self._progress)
@@ -52,7 +53,7 @@ class ShellConnection:
         self.publish_states()
 
     def stop(self) -> None:
-        """Leave the shell as it was."""
+        """Restores the shell as it was."""
         events.remove_observer(self._notes)
         events.remove_observer(self._progress)
         self._progress.stop()
@@ -62,15 +63,15 @@ class ShellConnection:
         self._hints.stop()
 
     def let_go(self) -> None:
-        """Forget what the frames of the last error hold."""
+        """Drops references to arrays held by the frames of the last error."""
         introspect.clear_failed_frames()
 
     def show_whole_traceback(self) -> None:
-        """Show the last error with all its frames."""
+        """Shows the last error with all its frames."""
         self._failures.show_whole_traceback()
 
     def cell_started(self, cell: str | None) -> None:
-        """Note the cell that runs from now on, by its id."""
+        """Sets the id of the cell that is now running."""
         self._progress.cell_started(cell)
 
     def cell_ended(self) -> None:
@@ -80,12 +81,12 @@ class ShellConnection:
         self.publish_states()
 
     def publish_states(self) -> None:
-        """Send each panel in sight its state; costs nothing while none is."""
+        """Sends its state to each visible panel; does nothing if there is none."""
         for name in self._panels.keys() & self._channel.followed():
             self._channel.send(self._panels[name].state().to_dict(), panel=name)
 
     def answer(self, request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """The messages that answer one of a front end."""
+        """The messages that answer a request of a front end."""
         kind = request.get("kind")
         if kind == "open":
             return [self._progress.shown.to_dict()]

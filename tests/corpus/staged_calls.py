@@ -15,7 +15,7 @@ MODULES = (
 )  # fmt: skip
 
 
-MOST_CALLS = 6
+MAX_CALLS = 6
 """How many calls of one function are made by its stages."""
 
 
@@ -70,7 +70,7 @@ class Staged:
         def called(*args: Any, **kwargs: Any) -> Any:
             result = value(*args, **kwargs)
             tries[label] += 1
-            if tries[label] > MOST_CALLS:
+            if tries[label] > MAX_CALLS:
                 return result
             args, kwargs = _types(jax, (args, kwargs))
             try:

@@ -23,7 +23,7 @@ from pellucid._machine.xla.pytree import flatten_with_path
 from . import schema
 
 _HOLDERS = ("last_value", "last_exc", "last_traceback")
-_MOST_OWNERS = 8
+_MAX_OWNERS = 8
 
 
 def memory(namespace: Mapping[str, Any] | None = None) -> schema.MemoryRecord:
@@ -93,8 +93,8 @@ def _array_record(
         device_ids=sorted(device.id for device in x.devices()),
         bytes_per_device=max(live.device_bytes.values(), default=0),
         total_bytes=live.n_bytes,
-        owners=owners.get(id(x), [])[:_MOST_OWNERS],
-        holders=holders.get(id(x), [])[:_MOST_OWNERS],
+        owners=owners.get(id(x), [])[:_MAX_OWNERS],
+        holders=holders.get(id(x), [])[:_MAX_OWNERS],
         source=None if frame is None else source.cell_name(frame.file) or frame.file,
         line=None if frame is None else frame.line,
         age_s=None,

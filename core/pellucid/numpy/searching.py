@@ -243,7 +243,7 @@ def _lexsort(keys: list[Any], axis: int) -> Any:
     return positions
 
 
-_MOST_KEYS = 8
+_MAX_KEYS = 8
 """Keys of one sort: one of 100 operands takes seconds to compile, and moves them all."""
 
 

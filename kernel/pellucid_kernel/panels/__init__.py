@@ -1,4 +1,4 @@
-"""The kernel's side of the panels: one module and one line for each."""
+"""Kernel side of the panels: one module and one line per panel."""
 
 from pellucid_kernel.panels.devices import DevicesPanel
 from pellucid_kernel.panels.panel import Panel

@@ -13,7 +13,7 @@ from pellucid_kernel.panels.panel import Handler, Panel
 from pellucid_kernel.schema import DevicesState
 
 MAX_ARRAYS = 300
-"""Rows that a panel gets: the largest arrays come first."""
+"""Maximum number of arrays sent to a panel, largest first."""
 MAX_MESHES = 6
 
 
@@ -43,7 +43,7 @@ def _free_array(request: Mapping[str, Any]) -> None:
 
 
 def meshes_of(namespace: Mapping[str, Any]) -> list[introspect.schema.ShardingRecord]:
-    """The meshes among variables, the first name of each."""
+    """The meshes among the variables of `namespace`, each under the first name that refers to it."""
     names: dict[Mesh, str] = {}
     for name, value in list(namespace.items()):
         if isinstance(value, Mesh) and not name.startswith("_"):
@@ -53,7 +53,7 @@ def meshes_of(namespace: Mapping[str, Any]) -> list[introspect.schema.ShardingRe
 
 
 def device_note(memory: introspect.schema.MemoryRecord) -> str:
-    """How to get another number of virtual devices."""
+    """A hint for setting the number of virtual devices; empty if it doesn't apply."""
     if any(device.platform != "cpu" for device in memory.devices):
         return ""
     return "Another number of CPU devices: %pellucid devices N in the first cell."

@@ -1,4 +1,4 @@
-"""Base class of the kernel's side of a panel."""
+"""Base class of the kernel side of a panel."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from IPython.core.interactiveshell import InteractiveShell
 from pellucid_kernel.schema import Shown, State
 
 Handler = Callable[[Mapping[str, Any]], Shown | None]
-"""Answers a request with what to show, or does something, after which all panels in sight get new states.
+"""Handles a request: returns what to show, or performs an action, after which all visible panels get new states.
 
-Its errors of core are answered as texts.
+Errors raised by pellucid are sent as text.
 """
 
 
 class Panel:
-    """One panel: its state, and the requests that it answers."""
+    """One panel: its state, and its request handlers."""
 
     name: ClassVar[str]
-    """As front ends ask for it."""
+    """Name under which front ends request it."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
 
     def state(self) -> State:
-        """State that the panel shows."""
+        """The current state to display."""
         raise NotImplementedError
 
     def handlers(self) -> Mapping[str, Handler]:
-        """Handlers of requests, by their kind."""
+        """Handlers of requests, by kind of request."""
         return {}

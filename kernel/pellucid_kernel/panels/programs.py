@@ -1,4 +1,4 @@
-"""The panel "Programs": jitted functions and what is in their caches."""
+"""The panel "Programs": jitted functions and the entries of their caches."""
 
 from __future__ import annotations
 

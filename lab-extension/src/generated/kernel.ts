@@ -4,14 +4,14 @@ import type { ArrayValuesRecord, CompiledRecord, FunctionShardingRecord, Functio
 import type { PerfettoRecord, TimelineRecord } from "./profiler";
 
 /**
- * Asks for the states of these panels, now and after each cell, and of no others: those that are in sight.
+ * Requests the states of these panels, now and after each cell, and no others: the panels that are visible.
  */
 export interface FollowRequest {
   readonly panels: readonly string[];
   readonly kind: "follow";
 }
 
-/** Asks for one view of the program of a cache entry. */
+/** Requests one view of the program of a cache entry. */
 export interface ProgramRequest {
   /** Number that the answer repeats. */
   readonly request: number;
@@ -20,34 +20,32 @@ export interface ProgramRequest {
   readonly kind: "show_program";
 }
 
-/** Asks to free the memory of a live array. */
+/** Requests to free the memory of a live array. */
 export interface FreeArrayRequest {
   readonly request: number;
   readonly array: number;
   readonly kind: "free_array";
 }
 
-/** Asks to forget what the last error and the outputs of cells keep alive. */
+/** Requests to drop references to arrays held by the last error and by cell outputs. */
 export interface LetGoRequest {
   readonly request: number;
   readonly kind: "let_go";
 }
 
-/** Asks for a part of the time of a profiled session. */
+/** Requests a section of a profiled session's timeline. */
 export interface TimelineRequest {
   readonly request: number;
   /** `ProfileRecord.session`. */
   readonly session: number;
   readonly begin_ns: number;
   readonly end_ns: number;
-  /** Number of equal parts of that time in which shorter operations are merged. */
+  /** Resolution: shorter operations than this fraction of the time are merged. */
   readonly columns: number;
   readonly kind: "show_timeline";
 }
 
-/**
- * Asks for a profiled session as a Perfetto trace, and for the page of Perfetto's user interface.
- */
+/** Requests a profiled session as a Perfetto trace, and the page of the Perfetto UI. */
 export interface PerfettoRequest {
   readonly request: number;
   /** `ProfileRecord.session`. */
@@ -55,7 +53,7 @@ export interface PerfettoRequest {
   readonly kind: "show_perfetto";
 }
 
-/** Asks for the values of an array, or of the part of it that a device holds. */
+/** Requests the values of an array, or of its shard on one device. */
 export interface ArrayRequest {
   readonly request: number;
   /** `ArrayValuesRecord.array`. */
@@ -64,28 +62,28 @@ export interface ArrayRequest {
   readonly kind: "show_array";
 }
 
-/** Asks for a slice of an array. */
+/** Requests a slice of an array. */
 export interface ArraySliceRequest {
   readonly request: number;
   /** `ArrayValuesRecord.array`. */
   readonly array: string;
-  /** One for each dimension; those along `dims` say nothing. */
+  /** One index per dimension; those along `dims` are ignored. */
   readonly index: readonly number[];
-  /** The dimension drawn down, and the one drawn across. */
+  /** The dimension drawn vertically, and the one drawn horizontally. */
   readonly dims: readonly number[];
   readonly kind: "show_array_slice";
 }
 
-/** Asks for another placement of a function, or for the fastest ones. */
+/** Requests another placement of a function's arguments, or the fastest placements. */
 export interface WhatIfRequest {
   readonly request: number;
   /** `WhatIfRecord.figure`. */
   readonly figure: string;
   readonly axis_names: readonly string[];
   readonly axis_sizes: readonly number[];
-  /** Mesh axes for each of the record's arguments and each dimension. */
+  /** Mesh axes of each dimension of each of the record's arguments. */
   readonly dim_axes: readonly (readonly (readonly string[])[])[];
-  /** Bytes of memory under which the fastest placements are searched; None without a search. */
+  /** Memory limit in bytes for the search of the fastest placements; None for no search. */
   readonly search_under: number | null;
   readonly kind: "show_placement";
 }
@@ -111,34 +109,34 @@ export interface ProgramsState {
 
 /** State of the panel "Devices and mesh". */
 export interface DevicesState {
-  /** Without the smallest arrays where there are very many. */
+  /** Memory of the devices. If there are very many arrays, the smallest are omitted. */
   readonly memory: MemoryRecord;
   readonly array_count: number;
-  /** The user's meshes, each by the name of its variable. */
+  /** The meshes among the user's variables, each under its variable's name. */
   readonly meshes: readonly ShardingRecord[];
-  /** How to get another number of devices; empty where that has no sense. */
+  /** Hint for setting the number of devices; empty if it doesn't apply. */
   readonly device_note: string;
   readonly panel: "devices";
   readonly kind: "state";
 }
 
-/** State of a panel: sent when it comes into sight and after each cell. */
+/** State of a panel, sent when it becomes visible and after each cell. */
 export type State = ProgramsState | DevicesState;
 
-/** A slice of an array, as a heat map draws it. */
+/** A slice of an array, downsampled for a heat map. */
 export interface ArraySliceRecord {
-  /** One for each dimension; those along `dims` say nothing. */
+  /** One index per dimension; those along `dims` are ignored. */
   readonly index: readonly number[];
-  /** The dimension drawn down, and the one drawn across. */
+  /** The dimension drawn vertically, and the one drawn horizontally. */
   readonly dims: readonly number[];
-  /** Along `dims` every so many elements are read. */
+  /** Stride along each of `dims` at which elements are read. */
   readonly steps: readonly number[];
-  /** Means of the finite elements of blocks, by rows; None where a block has none. */
+  /** Mean of the finite elements of each block, row by row; None for a block without any. */
   readonly cells: readonly (readonly (number | null)[])[];
   readonly kind: "array_slice";
 }
 
-/** Views that a request can ask for. */
+/** Views that can be requested. */
 export type Shown =
   | ProgramRecord
   | FunctionShardingRecord
@@ -149,55 +147,62 @@ export type Shown =
   | ArraySliceRecord
   | WhatIfRecord;
 
-/** The answer to a request with a number. */
+/** Answer to a request that has a number. */
 export interface AnswerRecord {
   readonly request: number;
-  /** The requested value; None for a command. */
+  /** The requested view; None for a command. */
   readonly shown: ProgramRecord | FunctionShardingRecord | CompiledRecord | TimelineRecord | PerfettoRecord | ArrayValuesRecord | ArraySliceRecord | WhatIfRecord | null;
-  /** Message of the error; None if there was none. */
+  /** Error message; None if there was none. */
   readonly error: string | null;
   readonly kind: "answer";
 }
 
-/** A line of the user. */
+/** A line of user code. */
 export interface UserLineRecord {
   /** Name of the cell or file. */
   readonly source: string;
   readonly line: number;
 }
 
-/** A Python loop that a program has once for each of its iterations. */
+/**
+ * A Python loop that was traced iteration by iteration, so that the program contains each of them.
+ */
 export interface UnrolledLoopRecord {
-  /** Of its `for` or `while`. */
+  /** Line of the `for` or `while` statement. */
   readonly place: UserLineRecord;
-  /** How often it was traced so far. */
+  /** Number of iterations traced so far. */
   readonly iterations: number;
 }
 
 /**
- * What has taken a third of a second so far: a compilation, or a wait for devices. Sent at its stages, and when nothing is left.
+ * Progress of a compilation or of a wait for devices that takes longer than a third of a second. Sent at each stage
+ * and at the end.
  */
 export interface ProgressRecord {
   /**
-   * The function that is compiled, or the types of the arrays that are waited for; None for nothing.
+   * Name of the compiled function, or the types of the awaited arrays; None if nothing is running.
    */
   readonly function: string | null;
-  /** `left` where a wait was interrupted and the devices go on. */
+  /**
+   * Stage of the compilation, `wait`, or `left` for work that devices continue after an interrupted wait.
+   */
   readonly stage: "trace" | "lower" | "compile" | "wait" | "left" | null;
-  /** On which it runs; empty for a compilation. */
+  /** Devices that are awaited; empty for a compilation. */
   readonly devices: string;
   /**
-   * Of the function and the programs in it; while it is traced, of the function so far; 0 of a wait.
+   * Equations of the function and of the programs in it, so far if it is still traced; 0 for a wait.
    */
   readonly equation_count: number;
-  /** Since its tracing or the wait began. */
+  /** Time since the compilation or the wait began. */
   readonly elapsed_seconds: number;
-  /** Where it was called, or waited for. */
+  /** Line of the call or of the wait. */
   readonly place: UserLineRecord | null;
   readonly loop: UnrolledLoopRecord | null;
-  /** The cell that runs; None where a panel asked, or where the front end names no cells. */
+  /**
+   * Id of the running cell; None for work requested by a panel, or if the front end sends no ids.
+   */
   readonly cell_id: string | null;
-  /** Whether a view needs it, not the user's program. */
+  /** Whether a view requested it, rather than the user's program. */
   readonly is_by_tool: boolean;
   readonly kind: "progress";
 }

@@ -11,7 +11,7 @@ from pellucid.introspect.schema import ShardingRecord
 from pellucid_viz.render.text import holders_of, processes_of, spans_processes
 
 _WIDTH, _HEIGHT, _MARGIN = 420.0, 260.0, 18.0
-_MOST_PARTS = 256
+_MAX_PARTS = 256
 _CLOSE = 0.01
 _HUES = (
     "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee8866", "#999933",
@@ -35,7 +35,7 @@ def tiles_picture(record: ShardingRecord) -> str:
     """
     holders = holders_of(record)
     shown = [tile for tile in range(len(holders)) if _is_in_front(record, tile)]
-    if not shown or len(shown) > _MOST_PARTS:
+    if not shown or len(shown) > _MAX_PARTS:
         return ""
     ids = record.mesh.device_ids or list(range(len(record.device_tiles)))
     parts = []

@@ -17,7 +17,7 @@ from . import peers
 
 _MAX_NAMED_DEVICES = 4
 _SECONDS_BETWEEN_CHECKS = 0.05
-_LEAST_SLEEP_SECONDS, _MOST_SLEEP_SECONDS = 5e-5, 5e-3
+_MIN_SLEEP_SECONDS, _MAX_SLEEP_SECONDS = 5e-5, 5e-3
 _RESTART = "A program that runs can't be stopped but by ending the process (restarting the kernel)."
 
 is_ready = ArrayImpl.is_ready
@@ -76,7 +76,7 @@ def _wait_while_all_live(several: Sequence[ArrayImpl]) -> None:
             peers.check()
             checked = now
         # A result is late by an eighth of the time that it takes, at most.
-        time.sleep(min(max((now - began) / 8, _LEAST_SLEEP_SECONDS), _MOST_SLEEP_SECONDS))
+        time.sleep(min(max((now - began) / 8, _MIN_SLEEP_SECONDS), _MAX_SLEEP_SECONDS))
 
 
 def wait_for_token(token: Any) -> None:
