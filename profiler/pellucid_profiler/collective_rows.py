@@ -1,4 +1,4 @@
-"""Collectives: how long each device waited for the last one to arrive, and how long they exchanged data."""
+"""Collectives: how long each device waited for the last participant, and how long the exchange of data took."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ import numpy as np
 from pellucid_profiler.session_data import SessionData
 
 SLOW_FACTOR = 1.5
-"""Time of a device's own operations, against the median's, from which on it is the straggler."""
+"""A device is a straggler if its own operations take this many times the median device's time."""
 
 
 class CollectiveRow(NamedTuple):
-    """A collective of a program, over the whole session; seconds are those of all devices together."""
+    """One collective of a program, summed over its executions. Seconds are summed over devices."""
 
     info: int
-    """Its number in `Session.infos`."""
+    """Index of its instruction in `Session.infos`."""
     count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.count
-    """Executions, on all devices."""
+    """Number of executions, counted once for each device."""
     wait_seconds: float
-    """Before the last device arrived."""
+    """Time that devices waited for the last one to arrive."""
     work_seconds: float
-    """The rest, in which data is exchanged."""
+    """The remaining time, in which data is exchanged."""
     straggler: int
-    """The device that was waited for longest; -1 where nobody met."""
+    """Device that the others waited for longest; -1 if no rendezvous was recorded."""
     straggler_seconds: float
-    """Of `wait_seconds`: for that device."""
+    """The part of `wait_seconds` spent waiting for the straggler."""
 
     @property
     def seconds(self) -> float:
-        """Waiting and working."""
+        """Total time: waiting and exchanging."""
         return self.wait_seconds + self.work_seconds
 
 
 def collective_rows(session: SessionData) -> list[CollectiveRow]:
-    """The collectives of a session, the one with most time first."""
+    """The collectives of a session, sorted by time, longest first."""
     ops, met = session.operations, session.collectives
     info_of_met = session.info_of_operation[met.operation]
     waits = np.bincount(info_of_met, met.wait_ns / 1e9, len(session.infos))
@@ -61,25 +61,25 @@ def collective_rows(session: SessionData) -> list[CollectiveRow]:
 
 
 class Straggler(NamedTuple):
-    """The device that others wait for, and why it is late."""
+    """The device that delays collectives, with the figures that explain why."""
 
     device: int
     wait_seconds: float
-    """Of the other devices for it, averaged over them."""
+    """Time that the other devices waited for it, averaged over them."""
     own_seconds: float
-    """Of its operations that aren't collectives."""
+    """Time of this device's operations, without collectives."""
     median_seconds: float
-    """Of those of all devices, the median."""
+    """Median over devices of the time of their operations, without collectives."""
     info: int
-    """The instruction, by its number in `Session.infos`, in which it loses most against the median device."""
+    """Index in `Session.infos` of the instruction in which this device is slowest compared with the median device."""
 
 
 def straggler(session: SessionData) -> Straggler | None:
-    """The device that collectives wait for; None where none do.
+    """The device that delays collectives; None if no collective waits.
 
-    Where several devices share a core, the order of arrivals is the scheduler's. So a device whose own operations take
-    half as much time again as the median's is the straggler, and only without one it is the last to arrive. Only runs
-    of programs in which devices meet count.
+    Where devices share a CPU core, the order of arrivals depends on the OS scheduler. So a device is chosen first by
+    its own operations, if they take `SLOW_FACTOR` times the median, and otherwise by who arrives last. Only runs of
+    programs with collectives are counted.
     """
     ops, met = session.operations, session.collectives
     in_meetings = np.flatnonzero(np.isin(ops.run, ops.run[met.operation]))

@@ -75,7 +75,7 @@ class Comparison(NamedTuple):
 
 
 def compare(before: SessionTables, after: SessionTables) -> Comparison:
-    """The comparison of a session with a later one."""
+    """Compares a session with a later one, line by line."""
     texts: dict[tuple[str, str], str] = {}
     seconds: list[dict[tuple[str, str], float]] = []
     for session in (before, after):

@@ -62,7 +62,7 @@ class CompileStep(NamedTuple):
 
 
 def compile_steps(session: SessionData) -> list[CompileStep]:
-    """The steps of all compilations of a session, the ones that take longest first."""
+    """The steps of all compilations of a session, sorted by time, longest first."""
     names, spans = session.names, session.spans
     is_whole = np.array([name == COMPILE for name in names], bool)
     if not len(spans):
@@ -145,7 +145,7 @@ def kernel_name(module: str) -> str:
 
 
 def _program(session: SessionData, whole: int) -> str:
-    """The HLO module that a compilation is of: the detail of the first span in it that has one."""
+    """Name of the HLO module that a compilation compiles: the first detail within its span that names one."""
     spans = session.spans
     inside = (
         (spans.thread == spans.thread[whole])

@@ -19,7 +19,7 @@ SPEEDSCOPE_SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def columns(session: SessionTables) -> dict[str, np.ndarray[Any, Any]]:
-    """Executed operations as columns [n]: what ran, where, when, and for how long, in nanoseconds.
+    """Executed operations as columns of length n: names, lines, devices, and times in nanoseconds.
 
     `self_ns` of a loop, branch or call excludes the operations within it, so that the column adds up to the session's
     total.
@@ -42,7 +42,7 @@ def columns(session: SessionTables) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def data_frame(session: SessionTables, package: str, function: str, extra: str) -> Any:
-    """`columns` as a table of another package, made by a function of it.
+    """`columns(session)` as a data frame, made by `function` of the optional package `package` (installed as `extra`).
 
     Raises: UnsupportedError if the package is not installed.
     """
@@ -62,7 +62,7 @@ def data_frame(session: SessionTables, package: str, function: str, extra: str) 
 
 
 def speedscope(session: SessionTables) -> dict[str, Any]:
-    """Time by scope, operation and line as stacks, in the file format of speedscope (version 0.0.1, "sampled")."""
+    """Time by scope, operation and line as stacks, in speedscope's file format (version 0.0.1, "sampled")."""
     frames: dict[tuple[Any, ...], int] = {}
 
     def frame(name: str, *place: Any) -> int:
@@ -105,5 +105,5 @@ def speedscope(session: SessionTables) -> dict[str, Any]:
 
 
 def save_speedscope(session: SessionTables, path: str | os.PathLike[str]) -> None:
-    """Write `speedscope` of a session into a file, which https://www.speedscope.app opens."""
+    """Writes `speedscope(session)` to a file, which https://www.speedscope.app opens."""
     write_file(path, json.dumps(speedscope(session)).encode())

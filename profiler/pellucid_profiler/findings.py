@@ -57,7 +57,7 @@ class Finding(NamedTuple):
 
 
 def findings(session: SessionTables) -> list[Finding]:
-    """The findings of a session, the one that would save most first.
+    """The findings of a session, sorted by the time they could save, largest first.
 
     >>> with pl.profiler.profile() as recorded:
     ...     pass
@@ -98,7 +98,7 @@ def _compilations(session: SessionTables) -> Iterator[Finding]:
 
 
 def _compile_steps(session: SessionTables) -> Iterator[Finding]:
-    """A kernel that takes much of compiling, and lowering that takes longer than XLA."""
+    """Reports a kernel that dominates compile time, and functions whose tracing and lowering takes longer than XLA."""
     wall = session.totals.wall_seconds
     kernels = [step for step in session.compile_steps if step.phase == "kernels" and step.place]
     threads = sum(step.thread_seconds for step in session.compile_steps) or 1.0
@@ -127,7 +127,7 @@ def _compile_steps(session: SessionTables) -> Iterator[Finding]:
 
 
 def _reads(session: SessionTables) -> Iterator[Finding]:
-    """A line that reads results of devices again and again."""
+    """Reports a line that reads results from devices repeatedly."""
     for row in session.by_transfer():
         if row.direction != "device_to_host" or row.count < MIN_TRANSFERS:
             continue
@@ -144,7 +144,7 @@ def _reads(session: SessionTables) -> Iterator[Finding]:
 
 
 def _callbacks(session: SessionTables) -> Iterator[Finding]:
-    """A Python function that programs wait for."""
+    """Reports a Python callback that programs wait for."""
     for row in session.callbacks[:1]:
         if row.seconds > MIN_SHARE * session.totals.wall_seconds:
             yield Finding(
@@ -157,7 +157,7 @@ def _callbacks(session: SessionTables) -> Iterator[Finding]:
 
 
 def _temporaries(session: SessionTables) -> Iterator[Finding]:
-    """A temporary that is most of a program's memory."""
+    """Reports a temporary buffer that dominates a program's memory."""
     for number, memory in sorted(session.memory.items(), key=lambda item: -item[1].peak_bytes)[:1]:
         largest = next((each for each in memory.at_peak if each.kind == "temporary"), None)
         if largest is None or largest.n_bytes < MIN_BYTES:
@@ -179,7 +179,7 @@ def _temporaries(session: SessionTables) -> Iterator[Finding]:
 
 
 def _growth(session: SessionTables) -> Iterator[Finding]:
-    """A line whose arrays become more and more."""
+    """Reports a line whose arrays accumulate during the session."""
     growing = max(session.heap, key=lambda row: row.end_bytes - row.begin_bytes, default=None)
     if growing is None:
         return
@@ -305,7 +305,7 @@ def _work_of_line(session: SessionTables, place: SourceLine) -> _Work:
 
 
 def _remedy_of_line(session: SessionTables, row: LineRow, work: _Work) -> tuple[str, float]:
-    """(what to do about a line, seconds that it would save)."""
+    """(remedy for a slow line, upper bound of the seconds saved)."""
     order = " Keep its operands in the order in which it reads them." if work.copies else ""
     if session.peaks is not None and (work.flops or work.n_bytes):
         share = session.peaks.share(work.flops, work.n_bytes, row.seconds)

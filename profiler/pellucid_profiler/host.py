@@ -35,7 +35,7 @@ class HostRow(NamedTuple):
 
 
 def host_rows(session: SessionData) -> list[HostRow]:
-    """Time of each thread that called jitted functions, by activity."""
+    """Time of each thread that called jitted functions, divided by activity."""
     ops = session.operations
     running = union(np.clip(np.stack([ops.start_ns, ops.end_ns], axis=1), 0, session.wall_ns))
     rows: list[HostRow] = []

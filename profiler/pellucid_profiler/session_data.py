@@ -56,7 +56,7 @@ class SessionData:
     sources: dict[str, SourceRecord] = field(default_factory=dict[str, SourceRecord])
     """Files and cells whose lines ran, with their text, by path."""
     remarks: list[str] = field(default_factory=list[str])
-    """Losses of the recording, in sentences."""
+    """Sentences for the user about data that the recording lacks."""
     number: int = 0
     """Under which this process finds it again, once it was shown; 0 before."""
     is_detail: bool = False

@@ -26,13 +26,13 @@ class OperationRow(NamedTuple):
     """An instruction of a program, over the whole session."""
 
     info: int
-    """Its number in `Session.infos`."""
+    """Index of its instruction in `Session.infos`."""
     program: str
     instruction: str
     category: str
     attribution: str
     count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.count
-    """Executions, on all devices."""
+    """Number of executions, counted once for each device."""
     seconds: float
     """Until they were complete, together; of a container what its parts leave."""
     flops: float | None

@@ -8,19 +8,19 @@ from pellucid_profiler.sources import SourceLine
 
 
 class Transfer(NamedTuple):
-    """Data that went from the host to devices, back, or between devices."""
+    """One copy of data from the host to devices, back, or between devices."""
 
     time_ns: int
-    """Since the session began."""
+    """Time since the session began."""
     direction: str
     """`host_to_device`, `device_to_host` or `device_to_device`."""
     n_bytes: int
     place: SourceLine | None
-    """The line that asked for it."""
+    """The user's line that caused the transfer."""
 
 
 class TransferRow(NamedTuple):
-    """Transfers that a line asked for in one direction."""
+    """The transfers of one line in one direction."""
 
     place: SourceLine | None
     direction: str
@@ -29,7 +29,7 @@ class TransferRow(NamedTuple):
 
 
 def transfer_rows(transfers: list[Transfer]) -> list[TransferRow]:
-    """Transfers by line and direction, those with most bytes first."""
+    """Transfers grouped by line and direction, sorted by bytes, most first."""
     totals: dict[tuple[SourceLine | None, str], list[int]] = {}
     for each in transfers:
         total = totals.setdefault((each.place, each.direction), [0, 0])

@@ -1,4 +1,4 @@
-"""The debugger, `pellucid.debugger`: steps through jitted code by the user's lines, forwards and backwards.
+"""The debugger, `pellucid.debugger`: steps through jitted code by source lines, forwards and backwards.
 
 `debug(f)(x)` gives a session to step through; `find(f, isnan)(x)` gives the place where a value first goes wrong, in the
 backward pass too; `diverge` compares two ways of running; `explain_grad(f)(x)` says why a gradient is NaN or zero;
@@ -47,7 +47,7 @@ _MODULES = (
 
 
 def __getattr__(name: str) -> Any:
-    # A kernel loads this package when it starts, and the core, which these need, only when a cell does.
+    # A kernel loads this package when it starts, but the core, which its modules need, only when a cell needs it.
     if name in __all__:
         for module in _MODULES:
             value = vars(importlib.import_module(f"{__name__}.{module}")).get(name)

@@ -1,7 +1,8 @@
-"""JupyterLab's debugger for jitted functions: answers for the program that has stopped, and leaves the rest to debugpy.
+"""JupyterLab's debugger for jitted functions: answers requests about a stopped program, and passes all others to
+debugpy.
 
-Requests come on the control channel, in a thread of their own; a stopped program waits in the thread of its cell, where
-questions about it are answered. This module is loaded with the kernel, and loads the core only after a cell has.
+Requests arrive on the control channel, in their own thread. A stopped program waits in the thread of its cell, where
+requests about it are answered. This module is loaded with the kernel, but loads the core only after a cell has.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from pellucid_kernel.debug.stops import Stop, Stops
 
 PROGRAM_THREAD = 1 << 20
-"""Number of the thread of programs, beside those that debugpy counts from 1."""
+"""Thread number under which programs are shown; debugpy's threads are numbered from 1."""
 _PACKAGES = ("pellucid", "pellucid_kernel", "pellucid_viz", "pellucid_profiler")
 _STEPPED = frozenset(("continue", "next", "stepIn", "stepOut", "stepBack", "reverseContinue"))
 
@@ -38,7 +39,9 @@ Message = dict[str, Any]
 
 
 class PellucidDebugger(Debugger):
-    """ipykernel's debugger, with programs; its state is read and written by several threads, one value at a time."""
+    """ipykernel's debugger, extended to jitted programs. Several threads read and write its state, one attribute at a
+    time.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -69,23 +72,26 @@ class PellucidDebugger(Debugger):
     # The kernel ---------------------------------------------------------------------------------------------
 
     def core_loaded(self) -> None:
-        """Begin to watch for breakpoints in programs; called when a cell has loaded the core."""
+        """Enables breakpoints in programs. Called when a cell has loaded the core."""
         if self._stops is None:
             module = importlib.import_module("pellucid_kernel.debug.stops")
             self._stops = module.Stops(self._breakpoints, self._stopped, self._say, self._log)
         self._update()
 
     def stop_at_failure(self, number: int) -> str:
-        """Stop at the operation of an error that is shown, by its number; gives why it can't, or an empty text.
+        """Stops at the operation that raised a displayed error, given by its number. Returns an empty string, or why it
+        can't.
 
-        A front end asks for it in the thread of cells. An error of this would replace the one that is to be opened.
+        Front ends call it in the thread of cells. It must not raise: another error would replace the one to be opened.
         """
         if self._stops is None or not self.is_started:
             return "The debugger is off: switch it on, and stop at the error then."
         return self._stops.stop_at_failure(number)
 
     def release(self) -> None:
-        """Let a stopped program run on to its end: the kernel shuts down, or the front end leaves."""
+        """Resumes a stopped program and lets it run to its end, because the kernel shuts down or the front end
+        disconnects.
+        """
         if self._stops is not None:
             self._stops.end()
         self._go("continue", lambda session: session)
@@ -95,7 +101,7 @@ class PellucidDebugger(Debugger):
             self._stops.update()
 
     def _stopped(self, stop: Stop, reason: str | None) -> None:
-        """Publishes that a program has stopped, or, without a reason, that it runs again."""
+        """Publishes that a program has stopped or, if `reason` is None, that it runs again."""
         if reason is None:
             self._view = None
             self.stopped_threads.discard(PROGRAM_THREAD)
@@ -115,11 +121,13 @@ class PellucidDebugger(Debugger):
         self._publish("stopped", body)
 
     def _say(self, text: str) -> None:
-        """Show a line in the debug console."""
+        """Shows a line in the debug console."""
         self._publish("output", {"category": "console", "output": f"{text}\n"})
 
     def _log(self, text: str) -> None:
-        """Show a message of a breakpoint, under the cell too: JupyterLab shows no output of a debugger."""
+        """Prints a breakpoint's message below the cell and in the debug console, because JupyterLab shows no debugger
+        output.
+        """
         sys.stdout.write(f"{text}\n")
         self._say(text)
 
@@ -137,7 +145,7 @@ class PellucidDebugger(Debugger):
     def start(self) -> bool:
         """Starts debugpy within this process.
 
-        Its adapter as a process of its own takes half a second to begin, and 40 ms for each answer.
+        Its adapter in a separate process would take half a second to start, and 40 ms for each request.
         """
         if not self.debugpy_initialized:
             Path(get_tmp_directory()).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -153,7 +161,7 @@ class PellucidDebugger(Debugger):
         return super().start()
 
     async def process_request(self, message: Message) -> Any:
-        """The answer to a request of a front end."""
+        """The response to a request of a front end."""
         command, arguments = message["command"], message.get("arguments") or {}
         view = self._view
         try:
@@ -173,7 +181,8 @@ class PellucidDebugger(Debugger):
                 return _answer(message, body)
             if command.startswith("pellucid/"):
                 return _failure(message, "no program is stopped")
-        except Exception as error:  # an expression of the user, or a request out of date
+        # raised by an expression of the user, or for a request that is out of date
+        except Exception as error:
             return _failure(message, f"{type(error).__name__}: {error}")
         if command == "disconnect":
             self.release()
@@ -182,7 +191,7 @@ class PellucidDebugger(Debugger):
             self._prepare_entry(command)
         reply = await super().process_request(message)
         if command in ("scopes", "variables") and "body" not in reply:
-            # JupyterLab asks a kernel for frames of the one that was in front before, and reads the body.
+            # JupyterLab may request frames of the previously active kernel, and reads the body of the response.
             return _answer(message, {command: []})
         if command == "initialize" and reply.get("success", True):
             reply.setdefault("body", {}).update(_CAPABILITIES)
@@ -192,7 +201,7 @@ class PellucidDebugger(Debugger):
         return reply
 
     def _concerns(self, view: View, command: str, arguments: Mapping[str, Any]) -> bool:
-        """Whether a request is about the program that has stopped, and not about a thread of debugpy."""
+        """Whether a request is about the stopped program, and not about a thread of debugpy."""
         if command == "stackTrace":
             return arguments.get("threadId", PROGRAM_THREAD) in (PROGRAM_THREAD, 1)
         if command in ("setVariable", "setExpression"):
@@ -207,8 +216,8 @@ class PellucidDebugger(Debugger):
     async def _goto(self, view: View, command: str, arguments: Mapping[str, Any]) -> Message:
         """Go to an equation of the innermost program, to a run of its loop, where there is one, or to a program of a kernel.
 
-        Or show the values at one position of a `shard_map`, or in one lane of each batch, or at all: front ends read them
-        as those of another stop.
+        Also those that select the values to show: at one position of a `shard_map`, in one lane of each batch, or all.
+        Front ends treat the result as another stop.
         """
         session = view.stop.session
 
@@ -229,7 +238,7 @@ class PellucidDebugger(Debugger):
         return {}
 
     def _prepare_entry(self, command: str) -> None:
-        """A step into, in Python, stops in the program that the line calls too; another command forgets that."""
+        """Makes a step-into in Python also stop in the program that the line calls. Other commands cancel that."""
         if self._stops is not None and self.stopped_threads:
             is_step = command == "stepIn"
             self._stops.enter_next(threading.main_thread().ident if is_step else None)
@@ -237,7 +246,7 @@ class PellucidDebugger(Debugger):
     # Breakpoints --------------------------------------------------------------------------------------------
 
     async def setBreakpoints(self, message: Message) -> Any:
-        """Set the breakpoints of a file: debugpy's, and those in programs."""
+        """Sets the breakpoints of a file, in debugpy and in programs."""
         arguments = message["arguments"]
         self._breakpoints.set(arguments["source"]["path"], arguments.get("breakpoints") or [])
         self._update()
@@ -288,7 +297,7 @@ class PellucidDebugger(Debugger):
     # Variables, where no program is stopped -----------------------------------------------------------------
 
     async def attach(self, message: Message) -> Any:
-        """Attach debugpy, once, which is to step over files of pellucid."""
+        """Attaches debugpy once, configured to step over pellucid's files."""
         if not self.debugpy_client.wait_for_attach:
             return _failure(
                 message, "the debugger is attached already: `debugInfo` gives its state"
@@ -303,7 +312,7 @@ class PellucidDebugger(Debugger):
         return _answer(message, {}) if reply.get("success") else reply
 
     async def variables(self, message: Message) -> Any:
-        """Variables of a scope, or parts of a value."""
+        """Lists the variables of a scope, or the elements of a value."""
         number = message["arguments"]["variablesReference"]
         view = self._view
         if view is not None and number in view.references:
@@ -314,11 +323,13 @@ class PellucidDebugger(Debugger):
         if number in self._inspected:
             return _answer(message, {"variables": self._inspected.variables(number)})
         if view is not None:
-            return _answer(message, {"variables": []})  # of a stop that is over
+            return _answer(message, {"variables": []})  # the scope belongs to an earlier stop
         return await super().variables(message)
 
     async def inspectVariables(self, message: Message) -> Any:
-        """The user's variables. Asked for after each output of a cell: it reads no array, and waits for none."""
+        """Lists the user's variables. JupyterLab requests it after every cell output, so it neither reads arrays nor
+        waits for them.
+        """
         shell: Any = get_ipython()
         self._inspected = References(reads=False)
         listed = [
@@ -329,7 +340,7 @@ class PellucidDebugger(Debugger):
         return _answer(message, {"variables": listed})
 
     async def modules(self, message: Message) -> Any:
-        """The modules that are loaded; the list is made again when their number changes."""
+        """Lists the loaded modules. The list is cached until their number changes."""
         count, reply = self._modules
         if count != len(sys.modules) or message.keys() & {"startModule", "moduleCount"}:
             reply = await super().modules(message)
@@ -353,10 +364,12 @@ def _stack(view: View, _: Mapping[str, Any]) -> Message:
 
 
 def _evaluate(view: View, arguments: Mapping[str, Any]) -> Message:
-    """The value of an expression; of an error its text, as JupyterLab shows no message of a failure."""
+    """The value of an expression. An error is returned as text, because JupyterLab shows no message for a failed
+    request.
+    """
     try:
         value = view.evaluate(arguments["expression"], arguments.get("frameId"))
-    except Exception:  # whatever an expression of the user raises
+    except Exception:  # raised by the user's expression
         return {"result": _error_text(), "type": "error", "variablesReference": 0}
     if value is None:
         return {"result": "", "type": "NoneType", "variablesReference": 0}
@@ -369,21 +382,21 @@ def _evaluate(view: View, arguments: Mapping[str, Any]) -> Message:
 
 
 def _error_text() -> str:
-    """The traceback of the error at hand, from the user's expression on."""
+    """Traceback of the current exception, starting at the user's expression."""
     lines = traceback.format_exc().splitlines()
     first = next((i for i, line in enumerate(lines) if "<debug console>" in line), 1)
     return "\n".join([lines[0], *lines[first:]])
 
 
 def _rich(view: View, arguments: Mapping[str, Any]) -> Message:
-    """How a notebook shows a variable; nothing for a name that isn't known here."""
+    """MIME bundle of a variable; empty for an unknown name."""
     shell: Any = get_ipython()
     try:
         value = view.evaluate(arguments["variableName"], arguments.get("frameId"))
-    except Exception:  # a name of another stop
+    except Exception:  # the name belongs to an earlier stop
         return {"data": {}, "metadata": {}}
     if is_array(value):
-        # The figure of its values even where a cell shows a small array as text, or one over devices by its parts.
+        # Always the figure of values, even if a cell would show the array as text or by its shards.
         figure = importlib.import_module("pellucid_viz").array(value)
         return {"data": figure.bundle() | {"text/plain": repr(value)}, "metadata": {}}
     data, metadata = shell.display_formatter.format(value)
@@ -391,7 +404,7 @@ def _rich(view: View, arguments: Mapping[str, Any]) -> Message:
 
 
 def _set(view: View, arguments: Mapping[str, Any]) -> Message:
-    """Give a variable of a program another value from here on."""
+    """Assigns another value to a variable of a program, from here on."""
     name = arguments["name"] if "name" in arguments else arguments["expression"]
     scope, frame = arguments.get("variablesReference"), arguments.get("frameId")
     variable = view.references.variable(name, view.set(name, arguments["value"], scope, frame))
@@ -399,7 +412,7 @@ def _set(view: View, arguments: Mapping[str, Any]) -> Message:
 
 
 def _copy(view: View, arguments: Mapping[str, Any]) -> Message:
-    """Make a variable of a frame one of the notebook."""
+    """Copies a variable of a frame into the notebook's namespace."""
     shell: Any = get_ipython()
     value = view.evaluate(arguments["srcVariableName"], arguments.get("srcFrameId"))
     shell.user_ns[arguments["dstVariableName"]] = value

@@ -1,4 +1,4 @@
-"""Breakpoints as front ends set them: lines of files, with conditions that some of them can't send along."""
+"""Breakpoints set by front ends, with options that JupyterLab's own requests don't transport."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 BUDGET = 1 << 30
-"""Bytes of values that a session keeps by default; others are computed again when somebody looks."""
+"""Default maximum number of bytes of values that a session keeps; other values are recomputed when needed."""
 
 
 class DebuggerSettings(NamedTuple):
-    """Settings of JupyterLab's debugger that hold for all stops."""
+    """Settings of JupyterLab's debugger that apply to all stops."""
 
     budget: int = BUDGET
-    """Bytes of values that a stopped program keeps."""
+    """Maximum number of bytes of values that a stopped program keeps."""
     stops_in_trace: bool = False
-    """Whether breakpoints stop while a function is traced too, in Python, on abstract values."""
+    """Whether breakpoints also stop in Python while a function is traced, where values are abstract."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as the protocol names them."""
+        """The settings as a body of the protocol."""
         return {"budget": self.budget, "stopsInTrace": self.stops_in_trace}
 
 
 class Options(NamedTuple):
-    """Under what conditions a breakpoint stops, as texts of the protocol; empty for none."""
+    """Options of a breakpoint in the protocol's syntax; empty strings if not set."""
 
     condition: str = ""
     hit_condition: str = ""
@@ -31,12 +31,12 @@ class Options(NamedTuple):
 
     @classmethod
     def of(cls, request: Mapping[str, Any]) -> Options:
-        """The options that a request states for a breakpoint."""
+        """The options of a breakpoint in a request."""
         names = ("condition", "hitCondition", "logMessage")
         return cls(*[str(request.get(name) or "") for name in names])
 
     def to_dict(self) -> dict[str, str]:
-        """The options as the protocol names them."""
+        """The options as a body of the protocol."""
         return {
             "condition": self.condition,
             "hitCondition": self.hit_condition,
@@ -45,27 +45,29 @@ class Options(NamedTuple):
 
 
 class Breakpoints:
-    """Lines by file. JupyterLab sends lines alone, and sends them again: options that came otherwise stay with a line."""
+    """Breakpoints by file and line. JupyterLab sends only lines, repeatedly; options set separately stay with their
+    line.
+    """
 
     def __init__(self) -> None:
         self._lines: dict[str, dict[int, Options]] = {}
         self._options: dict[tuple[str, int], Options] = {}
         self.settings = DebuggerSettings()
         self.watched = ""
-        """`isnan`, `isinf`, or an expression of a result `x`; empty for no watch."""
+        """Condition of the watchpoint: `isnan`, `isinf`, or an expression of a result `x`; empty for none."""
 
     def set(self, file: str, breakpoints: Sequence[Mapping[str, Any]]) -> None:
-        """Replace the breakpoints of a file."""
+        """Replaces the breakpoints of a file."""
         self._lines[file] = {int(each["line"]): Options.of(each) for each in breakpoints}
 
     def set_options(self, file: str, line: int, options: Options) -> None:
-        """State the options of a line, whether it has a breakpoint yet or not; empty ones forget it."""
+        """Sets the options of a line, which need not have a breakpoint yet. Empty options remove them."""
         self._options.pop((file, line), None)
         if any(options):
             self._options[file, line] = options
 
     def all(self) -> list[tuple[str, int, Options]]:
-        """File, line and options of each breakpoint."""
+        """(file, line, options) of each breakpoint."""
         return [
             (file, line, options if any(options) else self._options.get((file, line), options))
             for file, lines in self._lines.items()
@@ -73,6 +75,6 @@ class Breakpoints:
         ]
 
     def clear(self) -> None:
-        """Forget all breakpoints, and the watch; options stay with their lines."""
+        """Removes all breakpoints and the watchpoint. Options stay with their lines."""
         self._lines.clear()
         self.watched = ""

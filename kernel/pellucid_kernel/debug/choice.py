@@ -1,4 +1,4 @@
-"""One of many: the position of a `shard_map`, and the lane of each batch, whose values a session shows."""
+"""Selection of the `shard_map` position, and of one lane per batch, whose values a session shows."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ from pellucid_kernel.debug.equation_stacks import EquationStacks
 from pellucid_kernel.debug.stepper import Level
 
 LaneIndices = list[int | None]
-"""By batch, from the outermost on, the chosen lane; None for all."""
+"""Selected lane of each batch, outermost first; None for all lanes."""
 
 
 class Choice:
-    """The chosen position and lanes: they hold in programs within, and in those around as far as these have them."""
+    """The selected position and lanes. They apply to inner programs, and to outer ones as far as these have the same
+    axes.
+    """
 
     def __init__(self) -> None:
-        self._position: tuple[Any, MeshPosition] | None = None  # (positions that it is one of, it)
-        self._lane: list[tuple[int, int | None]] = []  # by batch (size, the chosen lane)
+        self._position: tuple[Any, MeshPosition] | None = None  # (all positions, selected position)
+        self._lane: list[tuple[int, int | None]] = []  # (size, selected lane) of each batch
 
     def choose_position(self, frame: Any, index: int | None) -> None:
-        """Choose a position of the `shard_map` around a frame, or, for None, all."""
+        """Selects a position of the `shard_map` around a frame, or all if None."""
         positions = frame.positions
         if positions is None or index is None:
             self._position = None
@@ -40,7 +42,9 @@ class Choice:
             self._position = positions, positions.all()[index]
 
     def position_in(self, frame: Any) -> int | None:
-        """The index of the chosen position among those of a frame: a `shard_map` around the one where it was chosen has it too."""
+        """Index of the selected position among a frame's positions. An enclosing `shard_map` has the corresponding
+        position.
+        """
         if frame.positions is None or self._position is None:
             return None
         chosen, position = self._position
@@ -52,9 +56,9 @@ class Choice:
         return next(p.index for p in frame.positions.all() if p.coordinates == coordinates)
 
     def choose_lane(self, level: Level, lane: Sequence[int | None]) -> None:
-        """Choose a lane of each batch around the next equation of a level, or, for None, all.
+        """Selects a lane of each batch around the next equation of a level, or all lanes if None.
 
-        Raises: ArgumentValueError where there is no such lane.
+        Raises: ArgumentValueError if there is no such lane.
         """
         sizes = sizes_at(level)
         is_there = [i is None or 0 <= i < n for i, n in zip(lane, sizes, strict=False)]
@@ -69,7 +73,9 @@ class Choice:
         self._lane = [*zip(sizes, lane, strict=False)]
 
     def lane_in(self, level: Level) -> LaneIndices:
-        """The chosen lanes of the batches around the next equation of a level, as far as these are the same; empty for all."""
+        """Selected lanes of the batches around the next equation of a level; empty from the first batch that differs
+        on.
+        """
         if all(index is None for _, index in self._lane):
             return []
         pairs = zip(self._lane, sizes_at(level), strict=False)
@@ -77,7 +83,7 @@ class Choice:
         return [index for (_, index), _ in same]
 
     def lanes_text(self, level: Level) -> str:
-        """In words, the lanes of batches that the next equation of a level computes; empty for no batch."""
+        """Text with the lanes of batches around the next equation of a level; empty if it isn't batched."""
         sizes, lane = sizes_at(level), self.lane_in(level)
         if not any(index is not None for index in lane):
             return f"({' × '.join(map(str, sizes))} lanes)" if sizes else ""
@@ -86,7 +92,9 @@ class Choice:
         return f"({', '.join(texts)})"
 
     def shown(self, level: Level, atoms: Sequence[Any], n_batches: int | None = None) -> list[Any]:
-        """Values of a level at the chosen position and in the chosen lane, of the outermost `n_batches`, by default all."""
+        """Values of a level at the selected position, in the selected lanes of the outermost `n_batches` (default:
+        all).
+        """
         frame = level.frame
         values = frame.shown(atoms, self.position_in(frame))
         lane = self.lane_in(level)[:n_batches]
@@ -100,9 +108,9 @@ class Choice:
     def part(
         self, level: Level, variable: Any, n_batches: int | None
     ) -> tuple[Any, Callable[[Any], Any]]:
-        """A variable's value in the chosen lane, at the chosen position or else at the first, and what puts another there.
+        """(value of a variable in the selected lane and position, function that replaces this part of the value).
 
-        The latter gives the value at the position.
+        If no position is selected, it is the first one; the function returns the value at that position.
         """
         [whole] = level.frame.shown([variable], self.position_in(level.frame) or 0)
         lane = self.lane_in(level)[:n_batches]
@@ -117,24 +125,24 @@ def _in_lane(value: Any, index: tuple[Any, ...]) -> Any:
 
 
 def sizes_at(level: Level) -> list[int]:
-    """The numbers of lanes of the batches around the next equation of a level, from the outermost on."""
+    """Batch sizes around the next equation of a level, outermost first."""
     jaxpr, equation = level.frame.jaxpr, _equation_at(level)
     return [] if equation is None else batch_sizes(jaxpr, equation)
 
 
 def _equation_at(level: Level) -> Any:
-    """The next equation of a level, at the end of its program the last one; None where there are none."""
+    """The next equation of a level, or the last one at its end; None for a program without equations."""
     frame = level.frame
     return frame.equation or (frame.jaxpr.equations[-1] if frame.jaxpr.equations else None)
 
 
 def n_batches_of(level: Level) -> int:
-    """How many batches the program of a level was batched in as a whole."""
+    """Number of batches in which the program of a level runs as a whole."""
     return len(program_batch_sizes(level.frame.jaxpr))
 
 
 def n_batches_around(places: EquationStacks, level: Level, depth: int) -> int:
-    """How many batches are around the function of a line in the stack of a level: those that all its equations have."""
+    """Number of batches around the function at `depth` in a level's stack: those common to all of its equations."""
     jaxpr, equation = level.frame.jaxpr, level.frame.equation
     here = () if equation is None else places.stack(equation)
     if depth >= len(here):
@@ -149,7 +157,7 @@ def n_batches_around(places: EquationStacks, level: Level, depth: int) -> int:
 
 
 def _lane_index(level: Level, atom: Any, lane: Sequence[int | None], ndim: int) -> tuple[Any, ...]:
-    """The index of chosen lanes of a value, which may have dimensions for positions in front; empty where it has none of them."""
+    """Index of the selected lanes in a value, after leading dimensions for positions; empty if the value isn't batched."""
     equation = _equation_at(level)
     if equation is None or hasattr(atom, "val") or not lane:
         return ()

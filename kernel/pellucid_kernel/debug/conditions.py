@@ -1,4 +1,4 @@
-"""Conditions of breakpoints: counts of hits, and those within a loop, which its compiled program evaluates."""
+"""Breakpoint conditions: hit counts, and conditions within a loop, which are evaluated by its compiled program."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from pellucid_kernel.debug.equation_stacks import Stack
 
 
 class Outer(NamedTuple):
-    """The value of a name from outside a loop."""
+    """A name used in a loop's condition and defined outside the loop."""
 
     value: Any
-    """An array, as the frames of the loop hold it, or any object."""
+    """An array in the form that frames of the loop hold, or any other object."""
     aval: Any = None
-    """Its type; None for what is no array."""
+    """Its type; None if it is no array."""
 
 
 class _Expression(NamedTuple):
-    """A condition before an equation, with the variables of its program that it names."""
+    """A condition to check before an equation, with the program variables that it uses."""
 
     code: CodeType
     variables: dict[str, Any]
@@ -39,10 +39,11 @@ def search_of(
     lines: Callable[[Any], Stack],
     outer: Callable[[str], Outer | None],
 ) -> LoopSearch | None:
-    """The search of a loop for runs in which a condition holds; None where its conditions need each run to stop.
+    """Compiles a search for iterations of a loop in which a condition holds; None if each iteration must be stopped in
+    instead.
 
-    `texts`: by equation the conditions before it, all of which are in the loop; `lines`: the user's lines of an equation;
-    `outer`: gives the value of a name from outside the loop, None where there is none.
+    `texts` has the conditions before each equation in the loop; `lines` gives an equation's stack of user lines;
+    `outer` gives the value of a name defined outside the loop, or None.
     """
     programs = [
         program
@@ -57,7 +58,7 @@ def search_of(
         if equation in texts
     }
     if marked.keys() != texts.keys():
-        return None  # in the test that ends the loop
+        return None  # a condition in the loop's predicate
     expressions: dict[Any, list[_Expression]] = {}
     values: dict[str, Outer] = {}
     for equation, (program, position) in marked.items():
@@ -92,9 +93,9 @@ def search_of(
 
 
 def counts(hit_condition: str, hit: int) -> bool:
-    """Whether a hit, from 1, meets a condition such as `5` (that one), `>= 5`, or `% 3` (each third).
+    """Whether hit number `hit`, counted from 1, meets a hit condition: `5` (exactly), `>= 5`, or `% 3` (every third).
 
-    Raises: ArgumentValueError for another text.
+    Raises: ArgumentValueError for an invalid hit condition.
 
     >>> counts("% 3", 6), counts("> 6", 6), counts("6", 6)
     (True, False, True)
@@ -116,7 +117,7 @@ def counts(hit_condition: str, hit: int) -> bool:
 
 
 def array_of(value: Any) -> Any:
-    """The type of a value that programs can take as an operand; None for others."""
+    """The type of a value that programs accept as an operand; None for other values."""
     try:
         return pl.typeof(value)
     except TypeError:
@@ -138,7 +139,7 @@ def _holds_any(
 
 
 def _variables(program: Any, position: int, lines: Stack) -> dict[str, Any]:
-    """The variables that expressions at an equation name: those of its lines, the innermost first."""
+    """Variables available to expressions at an equation, by name; those of inner lines take precedence."""
     functions = [line.function for line in lines] or [None]
     variables: dict[str, Any] = {}
     for function in functions:

@@ -1,4 +1,4 @@
-"""Debugging sessions: a call of a function that one steps through by the user's lines, forwards and backwards."""
+"""Debugging sessions: step through a call of a function by source lines, forwards and backwards."""
 
 from __future__ import annotations
 
@@ -60,28 +60,28 @@ from pellucid_kernel.debug.visits import Visit, has_stops, visits_of
 
 
 class Breakpoint(NamedTuple):
-    """A line to stop at, if `condition` is empty or holds there."""
+    """A line to stop at, unconditionally or if `condition` is true there."""
 
     file: str
     line: int
     condition: str = ""
     hit_condition: str = ""
-    """Which hits count, of those where the condition holds: `5`, `>= 5`, `% 3`; empty for all."""
+    """Which of the hits with a true condition count: `5`, `>= 5`, `% 3`; empty for all."""
     message: str = ""
-    """Printed in place of a stop, with the values of the expressions in its braces; empty for a stop."""
+    """If not empty, printed instead of stopping, with the expressions in braces replaced by their values."""
 
 
 class StackFrame(NamedTuple):
-    """A line of the user, or a program that has none."""
+    """A user line in the stack, or a program without user lines."""
 
     function: str
-    """Its qualified name; the operation that comes next where the program has no lines of the user."""
+    """Qualified name of the function; for a program without user lines, the name of the next operation."""
     file: str
     line: int
     run: str
-    """Which run of a loop and which lanes of batches it is in, in words; empty for none."""
+    """Text with the loop iteration and batch lanes; empty if there are none."""
     level: int
-    """How many programs are around its program."""
+    """Number of programs around the frame's program."""
 
     def __str__(self) -> str:
         file = cell_name(self.file) or os.path.basename(self.file)
@@ -90,12 +90,12 @@ class StackFrame(NamedTuple):
 
 
 class Named(NamedTuple):
-    """What a name holds."""
+    """A name and what it refers to: a variable of a program, or another value."""
 
     variable: Any
-    """A variable of the program of `level`."""
+    """A variable of the program of `level`, or the value itself if `level` is None."""
     level: Level | None
-    """None for a value that is no part of a program."""
+    """The level whose program has the variable; None for a value outside of programs."""
     value: Any = None
 
 
@@ -103,10 +103,10 @@ _Stops = dict[Any, tuple[int, list[Breakpoint]]]
 
 
 class DebugSession:
-    """A call of `function` that stops between two lines. `print(session)` shows where; commands give the session.
+    """A call of `function`, stopped between two lines. `print(session)` shows where; commands return the session.
 
-    `budget`: bytes of values to keep; others are computed again when somebody looks. The function is traced once and not
-    changed. Effects such as prints happen once, however often one goes back.
+    `budget`: maximum bytes of values to keep; other values are recomputed when needed. The function is traced once,
+    unmodified. Side effects such as prints happen once, even if the session goes back.
     """
 
     def __init__(
@@ -129,9 +129,10 @@ class DebugSession:
     def of_program(
         cls, program: Any, operands: Sequence[Any], names: dict[str, Any], budget: int = BUDGET
     ) -> DebugSession:
-        """A session of a traced program on flat operands, of which results are a list.
+        """A session that runs a traced program on flat operands; its results are a list.
 
-        Python scalars and NumPy arrays among the operands get the dtypes of the program. `names`: further names for expressions, as those of the module that called it.
+        Python scalars and NumPy arrays among the operands are cast to the program's dtypes. `names` are additional
+        names for expressions, such as globals of the calling module.
         """
         session = cls.__new__(cls)
         arrays = [
@@ -156,66 +157,66 @@ class DebugSession:
         """The kernel whose grid was drawn last, with its record."""
         self.breakpoints: list[Breakpoint] = []
         self.hits: dict[Breakpoint, int] = {}
-        """How often the condition of each breakpoint held, on the way forward."""
+        """Number of times that each breakpoint's condition was true while going forwards."""
         self.log: Callable[[str], Any] = print
-        """Takes the messages of breakpoints that have one."""
-        self._reason: tuple[tuple[int, ...], str] = (), ""  # where it was given
+        """Receives the messages of breakpoints that have one."""
+        self._reason: tuple[tuple[int, ...], str] = (), ""  # (place at which it was set, text)
         self._watched: tuple[Any, tuple[int, ...], str, Callable[[Any], Any]] | None = None
         self._lanes: tuple[tuple[int, ...], tuple[Lane, ...]] = (
             (),
             (),
-        )  # (where, those of the value)
+        )  # (place, lanes of the value)
         self.choice = Choice()
         self._edits: list[str] = []
         self._stand_at_start()
 
-    # Where it stands ----------------------------------------------------------------------------------------
+    # Current place -----------------------------------------------------------------------------------------
 
     @property
     def is_done(self) -> bool:
-        """Whether the call has come to its end."""
+        """Whether the call has ended."""
         return self._stepper.is_done and self._visit_index(self._stepper.top) == len(self._visits())
 
     @property
     def program(self) -> Any:
-        """The outermost program."""
+        """The jaxpr of the outermost program."""
         return self._stepper.levels[0].frame.jaxpr
 
     @property
     def levels(self) -> list[Level]:
-        """The programs that it is in, outermost first."""
+        """The active programs, outermost first."""
         return self._stepper.levels
 
     @property
     def bytes(self) -> int:
-        """Bytes of the values that are kept."""
+        """Bytes of the values currently kept."""
         return self._stepper.bytes
 
     def is_on_python_line(self) -> bool:
-        """Whether Python came to the line where it stands while the function was traced.
+        """Whether Python executed the current line while tracing.
 
-        It didn't come to lines of backward passes, nor was that noted of programs that were traced without a debugger.
+        False for lines of backward passes, and for programs that were traced without a debugger.
         """
         visit = self._visit(self._stepper.top)
         return visit is not None and visit.calls[-1] > 0
 
     def place(self) -> tuple[int, ...]:
-        """Where it stands, as numbers: of each program its position, and the run that it is."""
+        """Current place as numbers: for each program its run and the position in it."""
         return self._stepper.place()
 
     @property
     def reason(self) -> str:
-        """Why it stopped here, where no line says it: a condition that raised, a value that was watched for."""
+        """Why it stopped here, if it isn't at a breakpoint line: a condition raised, or a watched value was computed."""
         place, text = self._reason
         return text if place == self._stepper.place() else ""
 
     @property
     def equation(self) -> Any:
-        """The equation that comes next; None at the end of a program."""
+        """The next equation; None at the end of a program."""
         return self._stepper.equation
 
     def stack(self) -> list[StackFrame]:
-        """The lines where it stands, outermost first: those of each program that was entered."""
+        """The current stack of lines, outermost first, through all active programs."""
         frames: list[StackFrame] = []
         for depth, level in enumerate(self._stepper.levels):
             lines = self._lines_of(level)
@@ -233,7 +234,7 @@ class DebugSession:
 
     @property
     def lanes(self) -> tuple[Lane, ...]:
-        """Of the value that it stopped before, one that was searched for, the lanes of batches, outermost first."""
+        """Batch lanes of the value found by a search, outermost first, while the session is at that value."""
         place, lanes = self._lanes
         return lanes if place == self._stepper.place() else ()
 
@@ -242,14 +243,14 @@ class DebugSession:
         self._lanes = self._stepper.place(), lanes
 
     def _lanes_text(self, level: Level) -> str:
-        """In words, the lanes of batches that the next equation of a level computes; empty for no batch."""
+        """Text with the lanes of batches around the next equation of a level; empty if it isn't batched."""
         if level is self._stepper.top and self.lanes:
             return f"({', '.join(map(str, self.lanes))})"
         return self.choice.lanes_text(level)
 
     @untrapped
     def variables(self, frame: int = -1) -> dict[str, Any]:
-        """Values of the user's variables in a frame of the stack, by default the innermost, as arrays."""
+        """Arrays held by the user's variables in a frame of the stack (default: the innermost)."""
         level, depth = self._frame_at(frame)
         named = self._named(level, depth)
         shown = {name: each.value for name, each in named.items() if each.level is None}
@@ -261,14 +262,16 @@ class DebugSession:
         return {name: shown[name] for name in named}
 
     def _frame_at(self, frame: int) -> tuple[Level, int]:
-        """The level of a frame of the stack, and its number among the functions there."""
+        """(level of a frame of the stack, index of its function within the level)."""
         stack = self.stack()
         level = stack[frame].level
         depth = sum(f.level == level for f in stack[: frame % len(stack)])
         return self._stepper.levels[level], depth
 
     def _named(self, level: Level, depth: int) -> dict[str, Named]:
-        """What the names of a function hold where it stands: as far as that was noted, or else as its lines imply."""
+        """What the names of a function refer to at the current place: as recorded while tracing, or else derived from
+        equations.
+        """
         visit = self._visit(level)
         held = None if visit is None else visit.held[depth]
         if held is None:
@@ -289,7 +292,7 @@ class DebugSession:
         return named
 
     def _n_batches(self, level: Level, depth: int) -> int | None:
-        """How many batches are around a function; None, for all, where no lane is chosen."""
+        """Number of batches around a function; None if no lane is selected, so that it doesn't matter."""
         if not self.choice.lane_in(level):
             return None
         visit = self._visit(level)
@@ -300,31 +303,33 @@ class DebugSession:
 
     @untrapped
     def operands(self, level: Level | None = None) -> list[Any]:
-        """Operands of the equation that comes next in a level, by default the innermost."""
+        """Operands of the next equation in a level (default: the innermost)."""
         level = level or self._stepper.top
         equation = level.frame.equation
         return [] if equation is None else self.choice.shown(level, equation.operands)
 
     @property
     def lane(self) -> list[int | None]:
-        """By batch, the lane whose values are shown, and named in expressions; None for all."""
+        """Selected lane of each batch, whose values are shown and used in expressions; None for all lanes."""
         return self.choice.lane_in(self._stepper.top)
 
     def batch_sizes(self) -> list[int]:
-        """The numbers of lanes of the batches around this place, from the outermost on; none outside of `vmap`."""
+        """Batch sizes around the current place, outermost first; empty outside of `vmap`."""
         return sizes_at(self._stepper.top)
 
     def in_lane(self, *lane: int | None) -> DebugSession:
-        """Show the values in one lane of each batch, from the outermost on, None for all; without any those in all lanes.
+        """Selects one lane of each batch, outermost first, None for all lanes; without arguments shows all lanes.
 
-        Values of which it isn't known how they lie are shown whole. Raises: ArgumentValueError where there is no such lane.
+        Values whose batch dimensions are unknown are shown whole. Raises: ArgumentValueError if there is no such lane.
         """
         self.choice.choose_lane(self._stepper.top, lane)
         return self
 
     @property
     def position(self) -> int | None:
-        """The index of the position of a `shard_map` whose values are shown, and named in expressions; None for all."""
+        """Index of the selected position of a `shard_map`, whose values are shown and used in expressions; None for
+        all.
+        """
         return self.choice.position_in(self._stepper.top.frame)
 
     @position.setter
@@ -332,14 +337,14 @@ class DebugSession:
         self.choice.choose_position(self._stepper.top.frame, index)
 
     def positions(self) -> list[MeshPosition]:
-        """The positions of the `shard_map` around this place; none outside of one."""
+        """The positions of the `shard_map` around the current place; empty outside of one."""
         positions = self._stepper.top.frame.positions
         return [] if positions is None else positions.all()
 
     def at(self, **coordinates: int) -> DebugSession:
-        """Show the values at one position of a `shard_map`, by its index along each axis; without any those at all.
+        """Selects one position of a `shard_map` by its index along each axis; without arguments shows all positions.
 
-        Raises: ArgumentValueError where there is no such position.
+        Raises: ArgumentValueError if there is no such position.
         """
         matching = [p.index for p in self.positions() if dict(p.coordinates) == coordinates]
         if coordinates and not matching:
@@ -355,13 +360,14 @@ class DebugSession:
 
     @untrapped
     def evaluate(self, expression: str) -> Any:
-        """The value of a Python expression of the variables here, `pl`, `jnp` and `np`."""
+        """Evaluates a Python expression of the variables at the current place, `pl`, `jnp` and `np`."""
         return eval(expression, self.names())  # noqa: S307 - the user asks for it
 
     def names(self, frame: int | None = None) -> dict[str, Any]:
-        """The names of expressions: `pl`, `jnp`, `np`, and the variables of the frames up to one, the innermost first.
+        """Namespace for expressions: `pl`, `jnp`, `np`, and the variables of the stack up to `frame`, inner ones taking
+        precedence.
 
-        `frame`: its number in the stack, by default that of the innermost.
+        `frame` is an index in the stack (default: the innermost frame).
         """
         names: dict[str, Any] = {"pl": pl, "jnp": pl.numpy, "np": np, **self._names}
         for index in range(len(self.stack()) if frame is None else frame + 1):
@@ -372,18 +378,18 @@ class DebugSession:
 
     @property
     def edits(self) -> list[str]:
-        """The values that were edited and not taken back: name and place of each."""
+        """The current edits of values, each as name and place."""
         return self._edits[: self._stepper.levels[0].frame.n_edits]
 
     @untrapped
     def set(self, name: str, value: Any, frame: int = -1) -> DebugSession:
-        """Give a variable another value from here on: what runs next is computed with it, and effects there happen again.
+        """Assigns another value to a variable. What runs next is computed with it, and its side effects happen again.
 
-        Values computed before stay. To go back before this place, or to restart, takes the edit back. `frame`: the number
-        in the stack of the line that the variable belongs to, one of the innermost program. Within a `shard_map` the
-        value is that at the chosen position, or at all.
+        Values computed earlier stay the same. Going back before this place, or restarting, reverts the edit. `frame` is
+        the index in the stack of the variable's line, which must belong to the innermost program. Within a `shard_map`,
+        the value is that at the selected position, or at all positions.
 
-        Raises: ArgumentValueError for a name that isn't known here; ArgumentTypeError for a value of another type.
+        Raises: ArgumentValueError for an unknown name; ArgumentTypeError for a value of another type.
         """
         each = self.stack()[frame]
         top = self._stepper.top.frame
@@ -419,16 +425,16 @@ class DebugSession:
     # Lines --------------------------------------------------------------------------------------------------
 
     def next(self) -> DebugSession:
-        """Go to the next line, over what this one calls."""
+        """Runs to the next line of the same function, over calls."""
         calls = self._calls_of(self._stepper.top)
         return self._go_on(lambda visit, calls: not calls or visit.calls[-1] in calls, calls)
 
     def step(self) -> DebugSession:
-        """Go into what this line calls: a function of the user, or a program (jit, a loop's run, a branch)."""
+        """Steps into what the line calls: a function, or a program (jit, loop iteration, branch)."""
         return self._go_on(lambda visit, calls: True, (), into=True)
 
     def out(self) -> DebugSession:
-        """Go on until this function, or this program with all runs that are left, has ended."""
+        """Runs until the current function returns, or until the current program and its remaining iterations end."""
         calls = self._calls_of(self._stepper.top)[:-1]
         if calls:
             return self._go_on(lambda visit, calls: visit.calls[-1] in calls, calls)
@@ -447,9 +453,10 @@ class DebugSession:
         *,
         into: bool = False,
     ) -> DebugSession:
-        """Go on to the next visit of the innermost program that `is_wanted`, of programs within if `into`, or around at its end.
+        """Goes forward to the next visit for which `is_wanted(visit, calls)`: in this program, in inner ones if `into`,
+        else in outer ones.
 
-        `calls`: the runs of functions that stand where the step begins; none where any line is wanted.
+        `calls` are the function calls active where the step begins; empty if any line is wanted.
         """
         while not self.is_done:
             level, start = self._stepper.top, self._visit_index(self._stepper.top)
@@ -483,7 +490,7 @@ class DebugSession:
             if index < len(visits) or len(self._stepper.levels) == 1:
                 return self
             self._stepper.forward()
-            if self._stepper.top.call is level.call:  # the next run of a loop
+            if self._stepper.top.call is level.call:  # the loop's next iteration
                 self._stepper.top.visit, calls = (0, -1), ()
             else:
                 self._stay(self._stepper.top)
@@ -493,7 +500,7 @@ class DebugSession:
         return self
 
     def back(self) -> DebugSession:
-        """Go back to the line before this one, over what it called."""
+        """Goes back to the previous line, over what it called."""
         while not (self._stepper.is_at_start and self._is_at_first()):
             level, visits = self._stepper.top, self._visits()
             start = self._visit_index(level)
@@ -513,7 +520,7 @@ class DebugSession:
             self._stepper.move(0)
             self._stepper.back()
             if self._stepper.top.call is not level.call and not self._to_program_before():
-                while len(self.levels) > 1 and not self._visits():  # of the library
+                while len(self.levels) > 1 and not self._visits():  # skip programs of the library
                     self._stepper.back_out()
                 self._stay(self._stepper.top)
                 return self
@@ -522,7 +529,9 @@ class DebugSession:
         return self
 
     def _to_program_before(self) -> bool:
-        """From before the body of a kernel's program go to the end of that of the program before; whether there is one."""
+        """Goes from the start of a kernel's body to the end of the previous grid program's body. Returns False if there
+        is none.
+        """
         top = self._stepper.top
         if kernel_of(top.frame.jaxpr) is None or top.call is None or not top.call.is_loop:
             return False
@@ -536,22 +545,24 @@ class DebugSession:
         return True
 
     def run(self, *, first: bool = False) -> DebugSession:
-        """Go on to the next breakpoint or `debug.breakpoint`, or to the end; what lies between runs compiled.
+        """Runs to the next breakpoint or `debug.breakpoint`, or to the end; equations in between run compiled.
 
-        `first`: stop at once where it stands at one.
+        With `first`, stops at once if the current place has a breakpoint.
         """
         if first and self._stops_here(self._stops()):
             return self
         return self._run(is_forward=True)
 
     def run_back(self) -> DebugSession:
-        """Go back to the last breakpoint before this place, or to the start."""
+        """Goes back to the previous breakpoint, or to the start."""
         return self._run(is_forward=False)
 
     def watch(self, condition: Callable[[Any], Any], name: str) -> bool:
-        """Let `run` stop before the first equation of which a result meets `condition`; whether there is one.
+        """Makes `run` stop before the first equation with a result that meets `condition`. Returns whether there is
+        one.
 
-        `name` is shown there. Raises: EffectsError for a program that calls Python for values.
+        `name` describes the condition in messages. Raises: EffectsError for a program with callbacks that return
+        values.
         """
         match = self.search(condition)
         if match is not None:
@@ -560,7 +571,7 @@ class DebugSession:
             ]
             self._watched = match.equation, tuple(place[2:]), name, condition
             if self._stepper.is_at_start and not self.program.effects:
-                # What the search has computed on the way there is computed no second time.
+                # Reuses the values that the search has computed.
                 [frame, *_] = match.frames
                 frame.move(0)
                 self._stepper.levels = [Level(frame)]
@@ -571,12 +582,12 @@ class DebugSession:
         return self._watched is not None or bool(breakpoints_of(self.program))
 
     def forget_watch(self) -> DebugSession:
-        """Stop no more at the value that was watched for."""
+        """Removes the watchpoint."""
         self._watched = None
         return self
 
     def run_to(self, line: int, file: str | None = None) -> DebugSession:
-        """Go on to a line, or to the end if it isn't reached."""
+        """Runs to a line, or to the end if it isn't reached."""
         place = self._resolve(line, file)
         depths = self._places.first_of(*place)
         self._leave_lines()
@@ -592,10 +603,11 @@ class DebugSession:
         return self
 
     def jump(self, run: int | tuple[int, ...]) -> DebugSession:
-        """Go to the start of a run, from 0, of the innermost loop, or else of the next loop of this program.
+        """Goes to the start of iteration `run`, counted from 0, of the innermost loop or of the next loop in this
+        program.
 
-        A position in a grid, as `(1, 0)`, is that of a program of the innermost kernel, or else of the next one. Raises:
-        ArgumentValueError where there is no loop, or no such run.
+        A tuple such as `(1, 0)` is a grid position of a program of the innermost kernel, or of the next one. Raises:
+        ArgumentValueError if there is no loop, or no such iteration.
         """
         if isinstance(run, tuple):
             return self._jump_to_program(run)
@@ -614,7 +626,7 @@ class DebugSession:
         return self
 
     def _jump_to_program(self, position: tuple[int, ...]) -> DebugSession:
-        """Go to the first line of a program of a kernel."""
+        """Goes to the first line of the body of a kernel's grid program."""
         depths = [
             i for i, level in enumerate(self.levels) if self._kernel_program(level) is not None
         ]
@@ -655,9 +667,10 @@ class DebugSession:
         return self._go_on(lambda visit, calls: True, (), into=True)
 
     def blocks(self, frame: int = -1) -> dict[str, str]:
-        """Where in the whole arrays the blocks lie that a kernel's references hold, by argument, in words; empty outside of kernels.
+        """Text with the position in the whole array of each block that a kernel's references hold, by argument name;
+        else empty.
 
-        `frame` is one of the stack, by default the innermost.
+        `frame` is an index in the stack (default: the innermost frame).
         """
         found = self._kernel_program(self._frame_at(frame)[0])
         if found is None:
@@ -706,7 +719,7 @@ class DebugSession:
         return None, None
 
     def _kernel_program(self, level: Level) -> tuple[Any, int] | None:
-        """(the kernel, the number of its program) whose body a level is; None for other levels."""
+        """(the kernel, number of its grid program) if a level is a kernel's body, else None."""
         depth = self.levels.index(level)
         around = self.levels[depth - 1] if depth else None
         kernel = None if around is None else kernel_of(around.frame.jaxpr)
@@ -717,15 +730,15 @@ class DebugSession:
         return kernel, around.turn[1] if is_loop_run else 0
 
     def to_first_line(self) -> DebugSession:
-        """Go on to the first line of the user, where the program doesn't begin with one."""
+        """Goes to the program's first user line, if it doesn't start at one."""
         if not self._lines():
             self._go_on(lambda visit, calls: True, (), into=True)
         return self
 
     def move(self, position: int) -> DebugSession:
-        """Go to an equation of the innermost program, by its number.
+        """Goes to an equation of the innermost program, by its position.
 
-        Raises: ArgumentValueError where there is none.
+        Raises: ArgumentValueError if there is none.
         """
         frame = self._stepper.top.frame
         count = len(frame.jaxpr.equations)
@@ -738,27 +751,28 @@ class DebugSession:
         return self
 
     def compile_ahead(self) -> None:
-        """Begin to compile, in a thread, what a step from here runs; a session that is shown does so by itself."""
+        """Starts to compile, in a thread, what the next step will run. Displayed sessions do so by themselves."""
         if self.equation is not None:
             self._stepper.compile_ahead(self._end_of_line())
 
     def again(self) -> DebugSession:
-        """A session of the same call, which stands at its start."""
+        """A new session of the same call, at its start."""
         session = DebugSession.of_program(self._program, self._operands, self._names)
         session._tree, session._file, session.name = self._tree, self._file, self.name
         return session
 
     def restart(self) -> DebugSession:
-        """Go back to the start."""
+        """Goes back to the start."""
         self._stepper.restart()
         self._stand_at_start()
         return self
 
     def break_at(self, line: int, file: str | None = None, condition: str = "") -> Breakpoint:
-        """Stop at a line, by default of the function's file, if `condition`, a Python expression, is empty or holds.
+        """Sets a breakpoint at a line (default: in the function's file), with an optional Python expression as
+        condition.
 
-        A line of which no equation comes stands for the next one of its function of which some do; the breakpoint
-        says which. Raises: ArgumentValueError if there is none.
+        If no equation comes from the line, the breakpoint moves to the next line of the same function that has one; see
+        the returned breakpoint. Raises: ArgumentValueError if there is none.
         """
         breakpoint = Breakpoint(*self._resolve(line, file), condition)
         self.breakpoints.append(breakpoint)
@@ -767,18 +781,19 @@ class DebugSession:
     # The end ------------------------------------------------------------------------------------------------
 
     def finish(self) -> Any:
-        """Go to the end, past all breakpoints; gives the results of the call."""
+        """Runs to the end, ignoring breakpoints, and returns the results of the call."""
         while not self._stepper.is_done:
             self._stepper.out()
         self._stepper.top.visit = None
         return pl.tree_util.tree_unflatten(self._tree, self._stepper.top.frame.results())
 
     def differences(self, compiled: Sequence[Any] | None = None) -> list[Difference]:
-        """How the results differ from those of the call compiled as a whole, which has other roundings; after the end.
+        """Differences of the results from those of the call compiled as a whole, which rounds differently; only after
+        the end.
 
-        Where values were edited, see `edits`, these are differences from the call without edits.
+        If values were edited (see `edits`), they are compared with the unedited call.
 
-        `compiled`: its results, where it has run already. Raises: ArgumentValueError before the end.
+        `compiled`: results of the compiled call, if it has already run. Raises: ArgumentValueError before the end.
         """
         if not self.is_done:
             raise ArgumentValueError(
@@ -789,15 +804,16 @@ class DebugSession:
         return differences(self._stepper.top.frame.results(), compiled)
 
     def first_difference(self, max_equations: int | None = None) -> FirstDifference | None:
-        """The first operation that rounds otherwise alone than in the compiled call, see `differences`; it runs both.
+        """The first operation that rounds differently alone than within the compiled call, see `differences`. Runs
+        both.
 
-        None for a call that calls Python for values, and one of more than `max_equations`.
+        None for a program with callbacks that return values, or with more than `max_equations` equations.
         """
         begin = lambda: (self.name, self.again())
         return first_difference_of(self._program, self._operands, max_equations, begin)
 
     def to_failure(self) -> DebugSession:
-        """Go on to the call of Python that fails, or to the end if none does; those before it are made again."""
+        """Runs to the host callback that raises, or to the end if none does; repeats the callbacks before it."""
         try:
             self._leave_lines()
             while not self._stepper.is_done:
@@ -820,7 +836,7 @@ class DebugSession:
     # ----------------------------------------------------------------------------------------------------------
 
     def go_to(self, match: Match) -> DebugSession:
-        """Stand before the equation of a place that was found in this session's program."""
+        """Goes to the equation of a match found in this session's program."""
         turns = zip(match.frames[1:], match.calls[1:], match.turns[1:], strict=True)
         self._stepper.levels = [Level(match.frames[0]), *(Level(*each) for each in turns)]
         return self
@@ -831,10 +847,10 @@ class DebugSession:
 
     @untrapped
     def results_meeting(self, condition: Callable[[Any], Any]) -> tuple[list[Any], Any]:
-        """Results of the next equation, and the indices of the elements that meet `condition`, a row for each.
+        """(results of the next equation, indices of the elements that meet `condition`, one row for each).
 
-        They are those of the first result with any, and at the first position of a `shard_map`, which is then chosen.
-        The session's `lanes` are those of the first element.
+        The indices are those of the first result with any, at the first `shard_map` position with any, which becomes
+        selected. The session's `lanes` are set to those of the first element.
         """
         frame, equation, values = self._stepper.top.frame, self.equation, []
         results = [*equation.results]
@@ -857,7 +873,7 @@ class DebugSession:
         return values, elements
 
     def search_failure(self, errors: Any) -> Match | None:
-        """The first place of the whole call that fails a check of some categories."""
+        """The first place of the whole call at which a check of the categories `errors` fails."""
         return first_failure(frame_of(self._program, *self._operands), errors)
 
     # Visits -------------------------------------------------------------------------------------------------
@@ -866,7 +882,7 @@ class DebugSession:
         return visits_of(self._stepper.top.frame.jaxpr)
 
     def _visit_index(self, level: Level) -> int:
-        """The number of the visit where a level stands; -1 before the first, and that of all behind the end."""
+        """Index of a level's current visit; -1 before the first, and the number of visits after the last."""
         frame, visits = level.frame, visits_of(level.frame.jaxpr)
         if level.visit is None or level.visit[0] != frame.position:
             last = bisect.bisect_right(visits, frame.position, key=lambda visit: visit.position) - 1
@@ -878,22 +894,22 @@ class DebugSession:
         return visits[index] if 0 <= index < len(visits) else None
 
     def _leave_lines(self) -> None:
-        """Stand, from now on, on the lines of the equations that come next."""
+        """Resets the current lines to those of the next equations."""
         for level in self._stepper.levels:
             level.visit = None
 
     def _stay(self, level: Level) -> None:
-        """Let a level that has moved on, behind what its line called, or back, stand on the same line."""
+        """Keeps a level on the same line after it moved behind what the line called, or back before it."""
         if level.visit is not None:
             level.visit = level.frame.position, level.visit[1]
 
     def _calls_of(self, level: Level) -> tuple[int, ...]:
-        """The runs of functions that stand on lines of a level; none before its first line and at its end."""
+        """Active function calls of a level; empty before its first line and at its end."""
         visit = self._visit(level)
         return () if visit is None else visit.calls
 
     def _stand_at_first(self) -> None:
-        """Stand, at the start of the innermost program, on its first line if it begins with one."""
+        """At the start of the innermost program, makes its first line current if the program begins with one."""
         visits = self._visits()
         if self._stepper.top.frame.position == 0 and visits and visits[0].position == 0:
             self._stepper.top.visit = 0, 0
@@ -906,7 +922,7 @@ class DebugSession:
         return self._visit_index(self._stepper.top) <= 0
 
     def _stand_on(self, depth: int) -> None:
-        """Stand on the line at a depth of the lines of the next equation, if it begins with it."""
+        """Makes the line at `depth` in the next equation's stack current, if the equation is the first of that line."""
         level, visits = self._stepper.top, self._visits()
         level.visit = None
         lines = self._places.stack(self.equation)[:depth]
@@ -925,7 +941,7 @@ class DebugSession:
         return self._lines_of(self._stepper.top)
 
     def _end_of_line(self) -> int:
-        """The position where a step over the line where it stands ends."""
+        """Position at which a step over the current line ends."""
         level, visits = self._stepper.top, self._visits()
         calls = self._calls_of(level)
         for index in range(self._visit_index(level) + 1, len(visits)):
@@ -935,7 +951,7 @@ class DebugSession:
         return len(level.frame.jaxpr.equations)
 
     def _stops(self) -> _Stops:
-        """Equations to stop before, with the depth of the line in their stacks, and the breakpoints there."""
+        """Equations to stop before, each with the depth of the breakpoint's line in its stack, and its breakpoints."""
         stops: _Stops = {}
         for breakpoint in self.breakpoints:
             places = self._places.first_of(breakpoint.file, breakpoint.line)
@@ -967,7 +983,8 @@ class DebugSession:
             return False
         depth, breakpoints = stops[self.equation]
         self._stand_on(depth)
-        stopping = [self._stops_at(each, is_forward) for each in breakpoints]  # each counts
+        # evaluated for all, so that each counts its hits
+        stopping = [self._stops_at(each, is_forward) for each in breakpoints]
         if any(stopping) or self.equation in breakpoints_of(self.program):
             return True
         if self._watched and self._watched[:2] == (self.equation, self._stepper.place()):
@@ -980,12 +997,14 @@ class DebugSession:
         return False
 
     def _next_run(self, stops: _Stops) -> NextRun:
-        """Passes runs of loops in which no condition of a breakpoint holds, as their compiled programs say."""
+        """A function that skips loop iterations in which no breakpoint's condition holds, as found by compiled
+        searches.
+        """
         searches: dict[Any, tuple[bool, LoopSearch | None]] = {}
         calls = breakpoints_of(self.program)
 
         def search_in(call: Any, depth: int) -> tuple[bool, LoopSearch | None]:
-            """Whether runs of a loop can be passed, and its search, None where it has no breakpoint."""
+            """(whether iterations of a loop can be skipped, its search, or None if the loop has no breakpoint)."""
             within = [
                 equation
                 for slot in call.slots.programs
@@ -1000,7 +1019,7 @@ class DebugSession:
             if not conditions:
                 return True, None
             if self.lane:
-                return False, None  # a condition is one of values in the chosen lane
+                return False, None  # the condition refers to values in the selected lane
             lines = lambda e: self._places.stack(e)[: stops[e][0]]
             search = search_of(call, conditions, lines, lambda name: self._outer(name, depth))
             return search is not None, search
@@ -1017,7 +1036,7 @@ class DebugSession:
                 if not can_pass:
                     return same
                 chosen = search and call.meeting(search, number, is_forward=is_forward)
-            except Exception:  # whatever an expression of the user raises when it is traced
+            except Exception:  # raised by the user's expression during tracing
                 searches[call] = False, None
                 return same
             watched = self._watched_run(depth)
@@ -1033,7 +1052,9 @@ class DebugSession:
         return next_run
 
     def _watched_run(self, depth: int) -> Any:
-        """The turn of the loop at a depth of the stack in which the value that was watched for is computed; None for none."""
+        """Run of the loop at `depth` of the stack in which the watched value is computed; None if it isn't computed
+        there.
+        """
         place, start = self._stepper.place(), 3 * depth - 2
         if self._watched is None or len(self._watched[1]) <= start + 2:
             return None
@@ -1041,7 +1062,7 @@ class DebugSession:
         return watched[start : start + 2] if watched[:start] == place[:start] else None
 
     def _outer(self, name: str, depth: int) -> Outer | None:
-        """The value of a name for the loop at a depth of the stack, from outside of it; None where it has none there."""
+        """Value of a name defined outside the loop at `depth` of the stack; None if it isn't defined there."""
         positions = self.levels[depth].frame.positions
         for level in self.levels[depth - 1 :: -1]:
             frame = level.frame
@@ -1076,7 +1097,7 @@ class DebugSession:
                     return False
                 if breakpoint.message:
                     self.log(self._filled(breakpoint.message))
-        except Exception as error:  # whatever an expression of the user raises
+        except Exception as error:  # raised by the user's expression
             what = "message" if breakpoint.message else "condition"
             self._give_reason(
                 f"the {what} of line {breakpoint.line} raised {type(error).__name__}: {error}"
@@ -1085,7 +1106,7 @@ class DebugSession:
         return not breakpoint.message
 
     def _holds(self, condition: str) -> bool:
-        """Whether an expression holds here, at the chosen position or else at any, which is then chosen."""
+        """Whether an expression is true here at the selected position, or else at any position, which becomes selected."""
         if self.position is not None or not self.positions():
             return bool(self.evaluate(condition))
         for position in self.positions():
@@ -1096,7 +1117,7 @@ class DebugSession:
         return False
 
     def _run_text(self, level: Level) -> str:
-        """In words, which run of a loop a level is, or at which positions it runs; empty for neither."""
+        """Text with the loop iteration, grid program or `shard_map` position of a level; empty if there is none."""
         call = level.call
         if call is not None and call.is_loop:
             total = f" of {call.slots.runs}" if call.slots.runs is not None else ""
@@ -1123,11 +1144,11 @@ class DebugSession:
         self._reason = self._stepper.place(), text
 
     def _filled(self, message: str) -> str:
-        """A message with the values of the expressions in braces."""
+        """Replaces the expressions in braces in a message by their values."""
         return re.sub(r"\{([^{}]+)\}", lambda match: str(self.evaluate(match[1])), message)
 
     def _resolve(self, line: int, file: str | None) -> tuple[str, int]:
-        """A file of the call, and the line where a breakpoint at `line` stops."""
+        """(file of the call, line at which a breakpoint at `line` stops)."""
         files = self._places.files()
         name = file or (self._file if self._file in files else self.stack()[-1].file)
         matching = [f for f in files if f == name or os.path.basename(f) == name]
@@ -1144,7 +1165,7 @@ class DebugSession:
         return matching[0], resolved
 
     def _source(self) -> list[str]:
-        """The lines around the one where it stands, marked."""
+        """The source lines around the current line, which is marked."""
         shown = [frame for frame in self.stack() if frame.file]
         if not shown:
             return []
@@ -1153,13 +1174,13 @@ class DebugSession:
 
 
 def _with_dtype(value: Any, dtype: Any) -> Any:
-    """Numbers as an array: of a dtype that they have the kind of, else of their own."""
+    """Numbers as an array of `dtype` if that can represent their kind, else of their own dtype."""
     array = pl.numpy.asarray(value)
     return array.astype(dtype) if pl.numpy.result_type(dtype, value) == dtype else array
 
 
 def _ranges(numbers: list[int]) -> str:
-    """Ascending numbers, with runs of them shortened."""
+    """Text of ascending numbers, with consecutive ones as ranges."""
     runs: list[list[int]] = []
     for n in numbers:
         if runs and n == runs[-1][-1] + 1:

@@ -1,4 +1,4 @@
-"""How the results of a debugged run differ from those of the compiled one, and at which operation they begin to."""
+"""Differences between the results of a debugged run and of the compiled program, and the operation where they begin."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 
 class Difference(NamedTuple):
-    """How a result of the debugged run differs from that of the compiled one."""
+    """Difference between a result of the debugged run and the same result of the compiled one."""
 
     result: int
-    """Its number among the results."""
+    """Index of the result."""
     ulps: float
-    """The largest distance of two elements, in units of the last place; 0 for results that are equal to the bit."""
+    """Largest distance of two elements in units in the last place (ULPs); 0 for bitwise equal results."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,11 +92,11 @@ class FirstDifference:
     """
 
     primitive: str
-    """Its name; empty where only results of the program differ, compiled without its other values."""
+    """Name of the primitive; empty if no single operation differs, only the results of the program compiled as usual."""
     line: str
-    """The user's line."""
+    """Source line of the operation."""
     ulps: float
-    """The largest distance of two elements, in units of the last place."""
+    """Largest distance of two elements in units in the last place."""
     is_exact_equal: bool = False
     """Whether none differs under `pl.exact_arithmetic()`."""
     are_equal: bool = False
@@ -147,7 +147,7 @@ class FirstDifference:
 
 
 def differences(results: Sequence[Any], compiled: Sequence[Any]) -> list[Difference]:
-    """How each result differs from that of the compiled program."""
+    """The difference of each result from that of the compiled program."""
     pairs = zip(results, compiled, strict=True)
     return [Difference(i, ulps(a, b)) for i, (a, b) in enumerate(pairs)]
 
@@ -158,11 +158,11 @@ def first_difference_of(
     max_equations: int | None = None,
     begin: Callable[[], tuple[str, DebugSession]] | None = None,
 ) -> FirstDifference | None:
-    """The first operation of a program that rounds otherwise when it runs alone.
+    """Finds the first operation of a program that rounds differently when it runs alone.
 
-    The program is compiled once more, to give all its values, and run operation by operation; loops are compared by
-    their results. None for a program that calls Python for values, has more than `max_equations`, or whose operands were
-    donated.
+    The program is compiled to return all its values, and compared with a run operation by operation; loops are compared
+    by their results. None for a program with callbacks that return values, with more than `max_equations` equations, or
+    whose operands were donated.
     """
     if any(isinstance(x, pl.Array) and x.is_deleted() for x in operands):
         return None
@@ -224,9 +224,9 @@ def _farthest(results: Sequence[Any], others: Sequence[Any]) -> float:
 
 
 def ulps(a: Any, b: Any) -> float:
-    """The largest distance of two arrays' elements in units of the last place; infinite where one alone isn't finite.
+    """Largest distance of elements of two arrays in units in the last place; infinite where only one is finite.
 
-    Of other dtypes than floating-point ones it is 0, or infinite where elements differ. Of keys the words are compared.
+    For other than floating-point dtypes 0, or infinity if elements differ. PRNG keys are compared by their words.
 
     >>> ulps(np.float32(1), np.nextafter(np.float32(1), np.float32(2)))
     1.0
@@ -281,7 +281,7 @@ def _elements(x: Any) -> Any:
 
 
 def _ordinals(x: Any) -> Any:
-    """The numbers of floating-point numbers in their order, that of zero being 0."""
+    """Ranks of floating-point numbers in ascending order; zero has rank 0."""
     bits = x.view(f"u{x.dtype.itemsize}")
     sign = bits.dtype.type(1 << (8 * x.dtype.itemsize - 1))
     magnitude = (bits & ~sign).astype(np.int64)

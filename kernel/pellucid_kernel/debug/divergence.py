@@ -1,4 +1,4 @@
-"""Two ways of running a function, compared equation by equation: where they begin to differ, and where errors grow."""
+"""`diverge`: compares two ways of running a function, equation by equation: where they differ first, where errors grow."""
 
 from __future__ import annotations
 
@@ -28,24 +28,25 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class ComparedEquation(NamedTuple):
-    """An equation that both runs have, and how its results differ."""
+    """An equation that both runs have, and the difference of its results."""
 
     primitive: str
     line: str
-    """The user's line."""
+    """Source line of the equation."""
     error: float
-    """Largest difference of two elements, relative to the largest element of run `b`; infinite where one isn't finite.
+    """Largest difference of two elements, relative to the largest element of run `b`; infinite where only one is
+    finite.
 
-    Of results that are no floating-point numbers, the share of elements that differ.
+    For other than floating-point results, the fraction of elements that differ.
     """
     operand_error: float
-    """The largest error among its operands."""
+    """Largest error among its operands."""
     equation: Any = None
-    """That of run `a`."""
+    """The equation of run `a`."""
 
     @property
     def growth(self) -> float:
-        """The error of the results in multiples of that of the operands; infinite where these are equal to the bit."""
+        """Error of the results divided by that of the operands; infinite if the operands are bitwise equal."""
         if not self.error or np.isinf(self.operand_error):
             return float(bool(self.error))
         return self.error / self.operand_error if self.operand_error else float("inf")
@@ -56,7 +57,9 @@ class ComparedEquation(NamedTuple):
 
 
 class Divergence:
-    """How the runs `a` and `b` of one call differ; `print(divergence)` shows where they begin to, and what grows."""
+    """Comparison of the runs `a` and `b` of a call. `print(divergence)` shows where they differ first, and where errors
+    grow.
+    """
 
     def __init__(
         self,
@@ -68,16 +71,16 @@ class Divergence:
     ) -> None:
         self._begin = begin
         self.rows = rows
-        """The equations that both have, in the order in which they run."""
+        """The equations that both runs have, in execution order."""
         self.unmatched = unmatched
         """Number of equations that only one of the runs has."""
         self.exact = exact
-        """How both differ under `pl.exact_arithmetic()`, if the compiled and the eager run differ without it."""
+        """The comparison under `pl.exact_arithmetic()`, made if the compiled and the eager run differ without it."""
         self._names = names
 
     @property
     def first(self) -> ComparedEquation | None:
-        """The first equation whose results differ; None for runs that are equal to the bit."""
+        """The first equation whose results differ; None if the runs are bitwise equal."""
         return next((row for row in self.rows if row.error), None)
 
     @property
@@ -112,7 +115,7 @@ class Divergence:
         return f"Divergence({self})"
 
     def record(self) -> DivergenceRecord:
-        """The comparison as front ends draw it."""
+        """The comparison as the record that front ends display."""
         return DivergenceRecord(
             a=self._names[0],
             b=self._names[1],
@@ -127,11 +130,11 @@ class Divergence:
         )
 
     def figure(self) -> Figure:
-        """The errors of the equations in their order, drawn; in a notebook the comparison shows it by itself."""
+        """Plot of the equations' errors in execution order. Notebooks display it by default."""
         return Figure(self.record(), str(self), f"<pre>{html.escape(str(self))}</pre>")
 
     def opened(self) -> tuple[str, DebugSession]:
-        """The name of the call, and a session at the line of the first operation whose results differ."""
+        """(name of the call, a session at the first operation whose results differ)."""
         assert self._begin is not None
         assert self.first is not None
         return " and ".join(self._names), self._begin().to_line_of(self.first.equation)
@@ -151,15 +154,15 @@ def _of_exact(first: ComparedEquation | None) -> str:
 def diverge(
     function: Callable[..., Any], *args: Any, a: Any = "jit", b: Any = "eager"
 ) -> Callable[..., Divergence]:
-    """A function that compares two ways of running a call of `function` by equation, with the growth of errors.
+    """Returns a function that compares two ways of running a call of `function`, equation by equation.
 
-    A way is "jit" (compiled as one program, which gives all values); "eager" (equation by equation); a floating-point
-    dtype, to which floating-point arguments are cast; another function; a dictionary of compiler options; or a sharding,
-    by which the arguments are placed. Errors are relative to `b`. Functions with other equations are aligned by
-    operations and shapes. Loops and branches are compared by their results. All values of both runs are kept in memory.
-    Where "jit" and "eager" differ, they are compared under `pl.exact_arithmetic()`, too.
+    A way is "jit" (compiled as one program that returns all its values), "eager" (equation by equation), a
+    floating-point dtype to which floating-point arguments are cast, another function, a dictionary of compiler options,
+    or a sharding for the arguments. Errors are relative to `b`. If the equations differ, they are aligned by primitive
+    and shape. Loops and branches are compared by their results. All values of both runs are kept in memory. If "jit"
+    and "eager" differ, they are also compared under `pl.exact_arithmetic()`.
 
-    Raises: ArgumentTypeError for another way; EffectsError for a function that calls Python for values.
+    Raises: ArgumentTypeError for an unknown way; EffectsError for a function with callbacks that return values.
 
     >>> divergence = diverge(lambda x: pl.numpy.exp(x * 12.0), a=np.float16, b=np.float32)(np.ones(2, np.float32))
     >>> divergence.largest.primitive, divergence.largest.error
@@ -202,7 +205,7 @@ def _divergence(function: Callable[..., Any], call: Arguments, a: Any, b: Any) -
         rows.append(ComparedEquation(one.primitive.name, line_text(one), error, operand_error, one))
     are_plain = isinstance(a, str) and isinstance(b, str) and {a, b} == {"jit", "eager"}
     if are_plain and not any(row.error for row in rows):
-        # What is kept is rounded, and all of it was.
+        # Returned values are rounded. Here all are returned, which hides what the program compiled as usual rounds otherwise.
         compiled, eager = (first, second) if a == "jit" else (second, first)
         begin = where_rounding_begins(compiled, eager, distance)
         if begin is not None:
@@ -246,7 +249,7 @@ def _evaluation(function: Callable[..., Any], call: Arguments, way: Any) -> Eval
 
 
 def _floating(way: Any) -> np.dtype[Any] | None:
-    """The dtype that a way states; None for another way."""
+    """The dtype, if a way is a dtype; else None."""
     if isinstance(way, str) and way in ("jit", "eager"):
         return None
     try:
@@ -270,7 +273,7 @@ def _key(equation: Any) -> Any:
 
 
 def distance(a: Any, b: Any) -> float:
-    """The error of an array beside another of the same shape: see `ComparedEquation.error`.
+    """Error of an array compared with another of the same shape, see `ComparedEquation.error`.
 
     >>> distance(np.array([2.0, 5.0]), np.array([2.0, 4.0]))
     0.25
@@ -290,7 +293,7 @@ def distance(a: Any, b: Any) -> float:
 
 
 def _numbers(x: Any) -> np.ndarray:
-    """An array's elements; floating-point ones in at least double precision, keys as their words."""
+    """Elements of an array: floating-point ones in at least double precision, PRNG keys as their words."""
     if pl.numpy.issubdtype(x.dtype, pl.dtypes.prng_key):
         x = pl.random.key_data(x)
     is_complex = pl.numpy.issubdtype(x.dtype, pl.numpy.complexfloating)

@@ -1,4 +1,4 @@
-"""Equations as the user sees them: stacks of lines, the lines that have any, and where breakpoints stop."""
+"""Stacks of user lines by equation, lines with equations, and the lines at which breakpoints stop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pellucid_kernel.debug.schema import UserLineColumns
 
 
 class Line(NamedTuple):
-    """A line that a function of the user stands at."""
+    """A line of user code and its function."""
 
     file: str
     function: str
@@ -30,25 +30,25 @@ class Line(NamedTuple):
 
 
 class Span(NamedTuple):
-    """The lines of a function's body."""
+    """Range of lines of a function's body."""
 
     first: int
     last: int
 
 
 Stack = tuple[Line, ...]
-"""Lines from that of the program's function to the innermost."""
+"""User lines from the program's function to the innermost call."""
 
 
 def equation_stacks(jaxpr: Any) -> EquationStacks:
-    """The places of a program; remembered."""
+    """The stacks of a program's equations; cached."""
     if "equation stacks" not in jaxpr.memo:
         jaxpr.memo["equation stacks"] = EquationStacks(jaxpr)
     return jaxpr.memo["equation stacks"]
 
 
 class EquationStacks:
-    """The stacks of all equations of a program and of the programs within it."""
+    """Stacks of user lines of all equations in a program and the programs within it."""
 
     def __init__(self, jaxpr: Any) -> None:
         self._stacks: dict[Any, Stack] = {}
@@ -58,29 +58,30 @@ class EquationStacks:
         for program in self._programs:
             self._read(program)
         self._call_lines: dict[Any, set[Line]] = {}
-        """By program the innermost lines of the equations that run it."""
+        """For each program, the innermost lines of the equations that call it."""
         for program in self._programs:
             for equation in program.equations:
                 for body in bodies_of(equation):
                     self._call_lines.setdefault(body.jaxpr, set()).update(self.stack(equation)[-1:])
 
     def stack(self, equation: Any) -> Stack:
-        """The lines of an equation; empty where none is the user's."""
+        """User lines of an equation within its program; empty if there are none."""
         return self._stacks.get(equation, ())
 
     def whole(self, equation: Any) -> Stack:
-        """The lines of an equation with those of the functions around the program's."""
+        """User lines of an equation, with those of the functions that called its program."""
         return self._whole.get(equation, ())
 
     def lines(self, file: str) -> list[int]:
-        """Lines of a file that equations come from, ascending."""
+        """Sorted lines of a file that have equations."""
         stacks = self._stacks.values()
         return sorted({line.line for stack in stacks for line in stack if line.file == file})
 
     def resolve(self, file: str, line: int) -> int | None:
-        """The line where a breakpoint at `line` stops: the first from there on that computes, of the same function.
+        """The line where a breakpoint at `line` stops: the first line of the same function, from `line` on, with an
+        equation.
 
-        None where there is none. A line of no function, as a decorator or a call, stands for itself.
+        None if there is none. Outside of functions, for example at a decorator, a line is only resolved to itself.
         """
         function = self._function_around(file, line)
         for each in self.lines(file):
@@ -93,19 +94,19 @@ class EquationStacks:
         return None
 
     def _function_around(self, file: str, line: int) -> Span | None:
-        """The body of the innermost `def` that a line lies in; None for none, or a file that can't be read."""
+        """Body of the innermost `def` that contains a line; None outside of functions, or if the file can't be read."""
         if file not in self._spans:
             self._spans[file] = _spans("".join(linecache.getlines(file)))
         return max((s for s in self._spans[file] if s.first <= line <= s.last), default=None)
 
     def files(self) -> set[str]:
-        """Files that equations come from."""
+        """Files with lines of equations."""
         return {line.file for stack in self._stacks.values() for line in stack}
 
     def is_changed(self, file: str) -> bool:
-        """Whether a module's file has another text than the functions that were traced.
+        """Whether a module's file has been edited since its functions were traced.
 
-        False for what other loaders than Python's own have loaded: they may rewrite code.
+        False for modules loaded by other than Python's own loaders, which may rewrite code.
         """
         specs = [
             m.__spec__ for m in list(sys.modules.values()) if getattr(m, "__file__", "") == file
@@ -121,9 +122,9 @@ class EquationStacks:
             return True
 
     def first_of(self, file: str, line: int) -> dict[Any, int]:
-        """The equations with which the program comes to a line, each with the depth of the line in its stack.
+        """The first equations of each visit to a line, with the depth of the line in their stacks.
 
-        What a loop or a function of the library computes in its own programs belongs to the line that calls it.
+        Equations of programs made by library functions belong to the line that calls the function.
         """
         depths: dict[Any, int] = {}
         for program in self._programs:
@@ -143,7 +144,7 @@ class EquationStacks:
         return depths
 
     def _read(self, program: Any) -> None:
-        """Stacks below the frames that called the program's function, or that all its equations share."""
+        """Reads the stacks of a program, without the frames of its callers, which all its equations share."""
         name = name_of(program)
         full = {
             e: tuple([Line(f.file, f.function, f.line) for f in user_stack(e)])
@@ -164,13 +165,13 @@ class EquationStacks:
 
 
 def user_line_columns(equations: Sequence[Any]) -> UserLineColumns:
-    """The user's innermost lines of equations, as front ends link to them."""
+    """The innermost user lines of equations, as columns for front ends."""
     stacks = [user_stack(equation) for equation in equations]
     return columns_of_lines([stack[-1] if stack else None for stack in stacks])
 
 
 def columns_of_lines(lines: Sequence[Any]) -> UserLineColumns:
-    """Lines of the user, None where there is none, as front ends link to them."""
+    """User lines (None for no line) as columns for front ends."""
     numbers: dict[str, list[int]] = {}
     for line in lines:
         if line is not None:
@@ -184,7 +185,7 @@ def columns_of_lines(lines: Sequence[Any]) -> UserLineColumns:
 
 
 def _codes_of(code: CodeType | None) -> Iterator[CodeType]:
-    """A code object and those of the functions within it."""
+    """A code object and, recursively, those of the functions defined in it."""
     if code is not None:
         yield code
         for constant in code.co_consts:
@@ -193,7 +194,7 @@ def _codes_of(code: CodeType | None) -> Iterator[CodeType]:
 
 
 def _spans(text: str) -> tuple[Span, ...]:
-    """The bodies of the functions of a file."""
+    """The bodies of the functions in a source text."""
     try:
         tree = ast.parse(text)
     except SyntaxError:
@@ -207,7 +208,7 @@ def _spans(text: str) -> tuple[Span, ...]:
 
 
 def _signature_end(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """The last line with a part of the signature."""
+    """Last line of a function's signature."""
     parts = [
         node for node in (*ast.walk(function.args), function.returns) if hasattr(node, "end_lineno")
     ]

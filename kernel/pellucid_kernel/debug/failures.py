@@ -1,4 +1,4 @@
-"""Sessions at the operation with which a compiled program failed."""
+"""`post_mortem`: sessions at the operation where a compiled program failed."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from pellucid_kernel.debug.finders import isinf, isnan
 
 
 def post_mortem(error: BaseException | None = None) -> DebugSession:
-    """A session before the operation with which a call of a jitted function failed, with its operands.
+    """A session before the operation where a call of a jitted function failed, with its operands.
 
-    `error`: what the call raised, by default the error that Python showed last. The program runs again, to the first
-    NaN or infinity if the option `debug_nans` or `debug_infs` raised it, to the check that fails if the error of a
-    checked function did, else to the call of Python that fails; its effects before there happen again. Where none is
-    the reason, the session stands at the end.
+    `error` is the exception of the call (default: the last one that Python displayed). The program runs again: to the
+    first NaN or infinity if `debug_nans` or `debug_infs` raised the error, to the failing check if it came from a
+    checked function, else to the callback that raises. Side effects up to there happen again. If nothing fails in this
+    run, the session stops at the end.
 
-    Raises: ArgumentValueError for an error of something else, and for a call whose arguments were donated.
+    Raises: ArgumentValueError for other errors, and for a call whose arguments were donated.
 
     >>> with pl.debug_nans(True):
     ...     try:
@@ -77,9 +77,9 @@ def post_mortem(error: BaseException | None = None) -> DebugSession:
 
 
 def number_of(error: BaseException) -> int | None:
-    """A number for an error that is shown, by which `session_at` opens its call while the error is kept; None without a call.
+    """A number for a displayed error, by which `session_at` can open its call; None if no call failed.
 
-    Python keeps the error that it showed last.
+    The number is valid while the error exists; Python keeps the error displayed last.
     """
     if _failure(error) is None:
         return None
@@ -87,9 +87,9 @@ def number_of(error: BaseException) -> int | None:
 
 
 def session_at(number: int) -> tuple[str, DebugSession]:
-    """The name of the call of what was shown under a number, and a session at its place: of an error see `post_mortem`.
+    """(name of the call, session at the place) for a displayed error (see `post_mortem`) or figure, by its number.
 
-    Raises: ArgumentValueError where it is gone, and what `post_mortem` raises.
+    Raises: ArgumentValueError if it no longer exists; the exceptions of `post_mortem`.
     """
     shown = stopping_places.thing_of(number)
     if shown is None:
@@ -103,17 +103,17 @@ def session_at(number: int) -> tuple[str, DebugSession]:
 
 
 def _failure(error: BaseException | None) -> Any:
-    """The error, or the one among those that it came from, that a call of a jitted function raised; None for none."""
+    """The error raised by a call of a jitted function: `error` or one of its causes; None if there is none."""
     return next((each for each in _causes(error) if getattr(each, "failed_call", None)), None)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and those that it came from."""
+    """An exception and its chain of causes."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
 
 
 def _names(error: BaseException) -> dict[str, Any]:
-    """The names of the module that made the call."""
+    """Globals of the module that made the call."""
     return {} if error.__traceback__ is None else error.__traceback__.tb_frame.f_globals

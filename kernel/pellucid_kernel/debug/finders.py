@@ -1,4 +1,4 @@
-"""Where a value first meets a condition: by line, iteration and element, with the operands it came from."""
+"""`find`: the first operation whose result meets a condition, with its line, iteration, elements and operands."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from pellucid_kernel.debug.unselected import CURE, cured_by_masks
 from pellucid_viz.figure import Figure
 
 Condition = Callable[[Any], Any]
-"""A traceable function of one array that gives booleans, an element for each or one."""
+"""A traceable function of one array that returns booleans: one per element, or a single one."""
 
 
 class Finding:
-    """The first operation whose result meets a condition; `print(finding)` shows where, and with which operands.
+    """The first operation whose result meets a condition. `print(finding)` shows its place and operands.
 
-    `session` stands before it, so that one can look around and step on, or back.
+    `session` is stopped before the operation, to look around and to step from there.
     """
 
     def __init__(
@@ -49,18 +49,20 @@ class Finding:
             for call, turn in zip(match.calls[1:], match.turns[1:], strict=True)
             if call.is_loop
         ]
-        """Of each loop around it, outermost first, the iteration, from 0."""
+        """Iteration of each enclosing loop, outermost first, counted from 0."""
         self.results, self.elements = session.results_meeting(condition)
-        """`elements`: indices of the elements of the results that meet the condition, a row for each, of the first such result."""
+        """`elements`: indices of the elements that meet the condition, one row for each, in the first result that has
+        any.
+        """
         self.lanes = session.lanes
-        """The lanes of batches of the first element, outermost first, as far as they are known."""
+        """Batch lanes of the first element, outermost first, as far as they are known."""
         self.operands = session.operands()
         self.is_cured = is_cured
-        """Whether it makes a derivative NaN or infinite that is finite under `masked_gradients`."""
+        """Whether the operation makes a derivative non-finite that is finite under `masked_gradients`."""
 
     @property
     def primitive(self) -> str:
-        """The name of the operation."""
+        """Name of the primitive."""
         return self.equation.primitive.name
 
     @property
@@ -70,7 +72,7 @@ class Finding:
 
     @property
     def line(self) -> int:
-        """The user's innermost line, or 0."""
+        """The innermost user line; 0 if there is none."""
         return self.session.stack()[-1].line
 
     def __str__(self) -> str:
@@ -94,13 +96,13 @@ class Finding:
         return f"Finding({self})"
 
     def opened(self) -> tuple[str, DebugSession]:
-        """The name of the call, and a session of its own before the operation."""
+        """(name of the call, a new session before the operation)."""
         session = self.session.again()
         match = session.search(self._condition)
         return self._name, session if match is None else session.go_to(match)
 
     def record(self) -> FindingRecord:
-        """The finding as front ends draw it."""
+        """The finding as the record that front ends display."""
         stack = self.session.stack()
         with without_traps():
             values = [pl.analysis.array_values(x) for x in [*self.operands, self._first_result]]
@@ -121,12 +123,12 @@ class Finding:
 
     @property
     def _first_result(self) -> Any:
-        """The result that meets the condition, or the first one."""
+        """The first result that meets the condition; the first of all if none does."""
         shape = self.elements.shape[1] if len(self.elements) else 0
         return next((x for x in self.results if np.ndim(x) == shape), self.results[0])
 
     def figure(self) -> Figure:
-        """The operation with the way there and its operands, drawn; in a notebook the finding shows it by itself."""
+        """Figure of the operation, its operands and how it was reached. Notebooks display it by default."""
         return Figure(self.record(), str(self), f"<pre>{html.escape(str(self))}</pre>")
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -134,9 +136,9 @@ class Finding:
 
 
 def debug(function: Callable[..., Any], *, budget: int = BUDGET) -> Callable[..., DebugSession]:
-    """A function that begins to debug a call: `session = debug(f)(x)` stands before the first line of `f`.
+    """Returns a function that starts to debug a call: `session = debug(f)(x)` is stopped before the first line of `f`.
 
-    `function` may be jitted, differentiated, batched; it is traced once. `budget`: bytes of values that are kept.
+    `function` may be jitted, differentiated or batched; it is traced once. `budget`: maximum bytes of values to keep.
 
     >>> session = debug(pl.jit(lambda x: pl.numpy.sin(x) * 2.0))(0.0)
     >>> session.finish()
@@ -151,11 +153,12 @@ def debug(function: Callable[..., Any], *, budget: int = BUDGET) -> Callable[...
 
 
 def find(function: Callable[..., Any], condition: Condition) -> Callable[..., Finding | None]:
-    """A function that gives the first operation of a call whose result meets a condition, or None.
+    """Returns a function that finds the first operation of a call whose result meets a condition; it returns None if
+    there is none.
 
-    Operations within jit, loops, branches and derivatives are searched, and each iteration of a loop; the call runs
-    compiled. `condition`: `isnan`, `isinf`, `exceeds(bound)`, or a traceable function of one array that gives booleans.
-    Raises: EffectsError for a function that calls Python for values.
+    The search includes operations within jit, branches, derivatives, and each iteration of loops; the call runs
+    compiled. `condition` is `isnan`, `isinf`, `exceeds(bound)`, or a traceable function of one array that returns
+    booleans. Raises: EffectsError for a function with callbacks that return values.
 
     >>> finding = find(pl.grad(lambda x: pl.numpy.sqrt(x * 0.0)), isnan)(1.0)
     >>> finding.primitive, finding.is_backward
@@ -199,7 +202,7 @@ def first_difference(function: Callable[..., Any]) -> Callable[..., FirstDiffere
 
 
 def isnan(x: Any) -> Any:
-    """Which elements are NaN: a condition for `find`. No element of a dtype without NaNs is.
+    """Condition for `find`: mask of the elements that are NaN; False for dtypes without NaN.
 
     >>> isnan(np.float32(np.nan))
     Array(True, dtype=bool)
@@ -208,7 +211,7 @@ def isnan(x: Any) -> Any:
 
 
 def isinf(x: Any) -> Any:
-    """Which elements are infinite: a condition for `find`.
+    """Condition for `find`: mask of the elements that are infinite; False for dtypes without infinity.
 
     >>> isinf(np.float32(np.inf))
     Array(True, dtype=bool)
@@ -217,7 +220,7 @@ def isinf(x: Any) -> Any:
 
 
 def exceeds(bound: float) -> Condition:
-    """A condition for `find`: which elements are larger than `bound` in absolute value.
+    """Condition for `find`: mask of the elements whose absolute value is larger than `bound`.
 
     >>> exceeds(10.0)(np.float32(-11))
     Array(True, dtype=bool)

@@ -1,4 +1,4 @@
-"""A stop as the Debug Adapter Protocol shows it: the stack of program and Python frames, their scopes, and the program."""
+"""A stop in terms of the Debug Adapter Protocol: stack of program and Python frames, scopes, and the program."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ from pellucid_kernel.debug.values import Parts, References, summary
 
 _numbers = itertools.count(1)
 _KERNEL = uuid.uuid4().hex
-"""Part of the keys of programs: a page keeps a program's view while it changes from kernel to kernel."""
+"""Part of the keys of programs. A page keeps a program's view, also when it changes from one kernel to another."""
 
 
 class ProgramFrame(NamedTuple):
     """A line of a program in the stack."""
 
     index: int
-    """In the session's stack."""
+    """Index in the session's stack."""
     frame: StackFrame
 
 
 class View:
-    """A stop as front ends see it until it moves; numbers of frames are new each time the stack is shown."""
+    """A stop as shown by front ends until it moves. Frames get new numbers each time the stack is requested."""
 
     def __init__(self, stop: Stop) -> None:
         self.stop = stop
         self.references = References(reads=True)
         self._frames: dict[int, ProgramFrame | FrameType] = {}
         self._scopes: dict[int, int] = {}
-        """By number of the scope of a frame's values the number of the frame."""
+        """Maps the number of a frame's scope of variables to the frame's number."""
 
     # The stack ----------------------------------------------------------------------------------------------
 
     def stack(self) -> list[dict[str, Any]]:
-        """The frames of the protocol, innermost first: those of programs, then those of Python that called them."""
+        """Frames of the protocol, innermost first: those of programs, then those of Python that called them."""
         session = self.stop.session
         rows: list[dict[str, Any]] = []
         file, line = "", 0
         frames = session.stack()
         for index, each in enumerate(frames):
             if not (each.file or file) and index < len(frames) - 1:
-                continue  # an operation around a program of the user
+                continue  # library operation that contains a user program
             file, line = (each.file, each.line) if each.file else (file, line)
             name = " ".join(
                 filter(None, [each.function or self.stop.name, each.run, self._direction(each)])
@@ -120,18 +120,18 @@ class View:
         yield "kept", bytes_text(self.stop.session.bytes)
 
     def names(self, number: int | None) -> dict[str, Any]:
-        """The names that expressions in a frame may use; of the innermost for a number that is out of date."""
+        """Namespace for expressions in a frame; that of the innermost frame if the number is out of date."""
         frame = self._frames.get(number or 0)
         if frame is None or isinstance(frame, ProgramFrame):
             return self.stop.session.names(None if frame is None else frame.index)
         return {**frame.f_globals, **frame.f_locals}
 
     def can_set(self, scope: int | None, number: int | None) -> bool:
-        """Whether a scope, or else a frame, is one of a program."""
+        """Whether a scope, or else a frame, belongs to a program."""
         return scope in self._scopes or isinstance(self._frames.get(number or 0), ProgramFrame)
 
     def set(self, name: str, text: str, scope: int | None, number: int | None) -> Any:
-        """Give a variable of a scope, or of a frame, the value of an expression, and return it."""
+        """Assigns the value of an expression to a variable of a scope or frame, and returns it."""
         number = number if scope is None else self._scopes[scope]
         frame = self._frames[number or 0]
         assert isinstance(frame, ProgramFrame)
@@ -139,7 +139,7 @@ class View:
         return self.stop.session.variables(frame.index)[name]
 
     def evaluate(self, expression: str, number: int | None) -> Any:
-        """The value of an expression in a frame; a statement is run, and gives None."""
+        """Evaluates an expression in a frame. A statement is executed, with result None."""
         names = self.names(number)
         try:
             code = compile(expression.strip(), "<debug console>", "eval")
@@ -149,13 +149,13 @@ class View:
         return eval(code, names)  # noqa: S307 - the user asks for it
 
     def _variables(self, frame: ProgramFrame | FrameType | None) -> dict[str, Any]:
-        """The values of a frame by the user's names; those of the innermost for None."""
+        """Values of a frame by variable name (default: the innermost frame)."""
         if isinstance(frame, FrameType):
             return dict(_public(frame.f_locals))
         return self.stop.session.variables(-1 if frame is None else frame.index)
 
     def _listed(self, frame: ProgramFrame | FrameType | None) -> list[dict[str, Any]]:
-        """The arrays of a frame, for which nothing is read."""
+        """The arrays of a frame, described without reading them."""
         is_innermost = not isinstance(frame, FrameType) and self.stop.session.stack()[
             -1 if frame is None else frame.index
         ].level + 1 == len(self.stop.session.levels)
@@ -166,9 +166,9 @@ class View:
         ]
 
     def figure(self, name: str, number: int | None, index: Sequence[int]) -> dict[str, Any]:
-        """The record of a variable's values at an index along the dimensions before the last two, and of where it lies.
+        """Records of a variable's values and of its sharding. `index` selects along the dimensions before the last two.
 
-        The latter is None for an array on one device.
+        The sharding is None for an array on one device.
         """
         frame = self._frames.get(number or 0)
         variables = self._variables(frame)
@@ -194,7 +194,7 @@ class View:
     # The program --------------------------------------------------------------------------------------------
 
     def program(self, number: int | None, version: str | None, shown: str | None) -> dict[str, Any]:
-        """A frame's program for the explorer; `shown` is the key of the record that the front end has."""
+        """A frame's program for the explorer. `shown` is the key of the record that the front end already has."""
         frame = self._frames.get(number or 0)
         depth = frame.frame.level if isinstance(frame, ProgramFrame) else -1
         levels = self.stop.session.levels
@@ -239,14 +239,16 @@ class View:
 
 
 def _reading(jaxpr: Any) -> JaxprReading:
-    """The record of a program; remembered."""
+    """The record of a program; cached."""
     if "debugged" not in jaxpr.memo:
         jaxpr.memo["debugged"] = read_jaxpr(jaxpr, key=f"debugged:{_KERNEL}:{next(_numbers)}")
     return jaxpr.memo["debugged"]
 
 
 def iteration_of(level: Level) -> dict[str, Any] | None:
-    """The run of a loop that a level is, from 0, and their number where it is known; None for no loop."""
+    """Iteration of a loop that a level runs, counted from 0, and the number of iterations if known; None outside of
+    loops.
+    """
     call = level.call
     if call is None or not call.is_loop:
         return None

@@ -1,4 +1,4 @@
-"""Explanations of gradients: the cotangents of each line, and the path along which one went wrong."""
+"""`explain_grad`: norms of cotangents by line, and the path along which a gradient became NaN, infinite or zero."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ class Cotangent(NamedTuple):
     line: str
     primitive: str
     norm: float
-    """Its Euclidean norm."""
+    """Euclidean norm."""
     fault: str
-    """`NaN`, `infinite` or `zero` (all elements); empty for none."""
+    """`NaN`, `infinite` or `zero` (all elements); empty if it is fine."""
     equation: Any = None
-    """That of the backward pass which computes it."""
+    """The equation of the backward pass that computes it."""
 
 
 class Gradient(NamedTuple):
-    """The derivative with respect to a leaf of the arguments."""
+    """The derivative with respect to one leaf of the arguments."""
 
     name: str
-    """Its path, as in `params['w']`."""
+    """Path of the leaf, as in `params['w']`."""
     norm: float
     fault: str
     path: list[Any]
-    """Of a gradient with a fault, the equations from the one that made it to the last; empty where nothing made it."""
+    """For a faulty gradient, the equations from the origin of the fault to the gradient; empty if it has no origin."""
 
 
 class Explanation:
-    """A gradient with its backward pass; `print(explanation)` shows the norms by line, and the origin of faults."""
+    """A gradient and its backward pass. `print(explanation)` shows the norms by line, and the origin of faults."""
 
     def __init__(
         self,
@@ -72,15 +72,17 @@ class Explanation:
         self.notes = [*notes]
         """Decompositions of matrices whose derivative divides by differences of equal, or nearly equal, values."""
         self.cotangents = cotangents
-        """In the order of the backward pass, an entry for each line that it comes to."""
+        """One for each line of the forward pass, in the order of the backward pass."""
         self.gradients = gradients
         self.finding = finding
-        """The first such value, where a fault comes out of a loop or a branch: with its iteration, and a session there."""
+        """For a fault that arises in a loop or branch: the first faulty value there, with its iteration and a session."""
         self.cured = cured
-        """For each gradient whether it isn't finite because of what wasn't selected: a run under `masked_gradients` is finite there."""
+        """For each gradient, whether it is only non-finite because of unselected values: finite under
+        `masked_gradients`.
+        """
         self._origins = origins
         self._operands = (
-            operands  # for each gradient the ranges of those of the first operation of its path
+            operands  # for each gradient, the ranges of the operands of its path's first operation
         )
 
     @property
@@ -109,7 +111,7 @@ class Explanation:
         return f"Explanation({self})"
 
     def record(self) -> GradientRecord:
-        """The explanation as front ends draw it."""
+        """The explanation as the record that front ends display."""
         return GradientRecord(
             cotangents=CotangentColumns(
                 line=[c.line for c in self.cotangents],
@@ -138,11 +140,11 @@ class Explanation:
         )
 
     def figure(self) -> Figure:
-        """The norms by line and the paths of faults, drawn; in a notebook the explanation shows it by itself."""
+        """Figure of the norms by line and the paths of faults. Notebooks display it by default."""
         return Figure(self.record(), str(self), f"<pre>{html.escape(str(self))}</pre>")
 
     def opened(self) -> tuple[str, DebugSession]:
-        """The name of the gradient's call, and a session before the first operation that gives NaN or infinity."""
+        """(name of the gradient's call, a session before the first operation that results in NaN or infinity)."""
         finding = self.finding or (None if self._find_first is None else self._find_first())
         if finding is None:
             raise ArgumentValueError(
@@ -157,13 +159,14 @@ class Explanation:
 def explain_grad(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0
 ) -> Callable[..., Explanation]:
-    """A function that explains `grad(function, argnums)` of a call: norms by line, and where NaN, infinity or zero begins.
+    """Returns a function that explains `grad(function, argnums)` of a call: norms by line, and the origin of NaN,
+    infinity or zero.
 
     The gradient runs compiled, as one program that gives all its values. `function` gives a floating-point scalar. Where NaN
     or infinity comes of what the function computes and doesn't select, the explanation says so; and where the derivative of a
     decomposition divides by differences of values that are equal up to rounding.
 
-    Raises: EffectsError for a function that calls Python for values; ArgumentTypeError as `grad` does.
+    Raises: EffectsError for a function with callbacks that return values; ArgumentTypeError like `grad`.
 
     >>> explanation = explain_grad(lambda x: pl.numpy.sqrt(x * 0.0))(1.0)
     >>> [(g.name, g.fault, g.path[-1].primitive.name) for g in explanation.gradients]
@@ -198,7 +201,7 @@ def explain_grad(
         def find_first() -> Finding | None:
             return find(derivative, conditions[0])(*args, **kwargs)
 
-        # The first result is the value.
+        # The first result is the function's value.
         cured = cured_by_masks(derivative, args, kwargs, run)[1:]
         return Explanation(
             _cotangents(run),
@@ -215,7 +218,7 @@ def explain_grad(
 
 
 def fault_of(x: Any) -> str:
-    """The fault of a value as a gradient: `NaN`, `infinite`, `zero`, or empty.
+    """Fault of a value as a gradient: `NaN`, `infinite`, `zero`, or empty for none.
 
     >>> fault_of(np.array([1.0, np.nan])), fault_of(np.zeros(2)), fault_of(np.ones(2))
     ('NaN', 'zero', '')
@@ -254,9 +257,10 @@ def _gradient(run: Evaluation, name: str, atom: Any) -> Gradient:
 
 
 def _path(run: Evaluation, atom: Any, fault: str) -> list[Any]:
-    """The equations along which a value got its fault, the first one first.
+    """The equations along which a fault reached a value, its origin first.
 
-    A zero is followed through the backward pass alone: a factor of the forward pass that is zero is where it begins.
+    A zero is followed through the backward pass only: if it comes from a zero factor of the forward pass, it begins
+    there.
     """
     origins = {v: e for e in run.jaxpr.equations for v in e.results}
     path: list[Any] = []
@@ -276,7 +280,7 @@ def _path(run: Evaluation, atom: Any, fault: str) -> list[Any]:
 
 
 def _is_backward(equation: Any) -> bool:
-    """Whether an equation computes a cotangent from another one; it makes constants too."""
+    """Whether an equation of the backward pass computes a cotangent from another one, and not a constant."""
     is_constant = all(hasattr(a, "val") for a in equation.operands)
     return transformation_of(equation) == "transpose" and not is_constant
 

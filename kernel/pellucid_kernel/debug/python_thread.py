@@ -1,6 +1,6 @@
-"""The thread that runs a cell, as debugpy traces it: left alone for a while, stopped in later, no longer stepped.
+"""Control of debugpy in the thread that runs a cell: suspend it, stop at a line, cancel a step.
 
-Facts of pydevd, which debugpy is made of, and which has no public names for them.
+Relies on internals of pydevd, on which debugpy is built and which has no public API for this.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ _nesting = threading.local()
 
 @contextlib.contextmanager
 def left_alone() -> Iterator[None]:
-    """Breakpoints and steps of Python don't stop this thread meanwhile. May be nested; costs nothing without a client."""
+    """Context manager in which Python breakpoints and steps don't stop this thread. Can be nested; free without a
+    client.
+    """
     depth = getattr(_nesting, "depth", 0)
     is_outermost = depth == 0 and is_attached()
     if is_outermost:
@@ -39,13 +41,13 @@ def is_attached() -> bool:
 
 
 def answer_at_once() -> None:
-    """Send short answers of debugpy without waiting 40 ms for the acknowledgement of those before."""
+    """Disables Nagle's algorithm, which delays debugpy's short answers by up to 40 ms."""
     pydevd: Any = sys.modules["pydevd"]
     pydevd.get_global_debugger().writer.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def stop_after(frame: FrameType) -> None:
-    """Stop this thread at the next line of `frame`, as a step over does. To be called outside of `left_alone()`."""
+    """Stops this thread at the next line of `frame`, as a step over does. Call it outside of `left_alone()`."""
     if is_attached():
         pydevd: Any = sys.modules["pydevd"]
         pydevd.settrace(
@@ -54,7 +56,7 @@ def stop_after(frame: FrameType) -> None:
 
 
 def end_step() -> None:
-    """Forget a step of Python that this thread is in the middle of."""
+    """Cancels a Python step that this thread is executing."""
     if is_attached():
         info = getattr(threading.current_thread(), "additional_info", None)
         if info is not None:

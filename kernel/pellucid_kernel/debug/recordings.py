@@ -1,4 +1,4 @@
-"""Debugged runs that are kept: they open later, in a notebook or a browser, without a kernel, to be looked at."""
+"""Recordings of debugged runs, which can be opened later in a notebook or browser without a kernel."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from pellucid_kernel.debug.values import summary
 from pellucid_viz.figure import Figure
 
 MAX_ELEMENTS = 8
-"""Elements of an array up to which they are kept; of others it is the range."""
+"""Maximum size of an array whose elements are recorded; of larger ones only the range is."""
 LINES_AROUND = 10
-"""Lines of a file that are kept before the first one where the run stood, and after the last."""
+"""Number of source lines kept before the first and after the last recorded line."""
 
 
 def record(
     function: Callable[..., Any], *, into: bool = True, limit: int = 1000, budget: int = BUDGET
 ) -> Callable[..., Figure]:
-    """A function that runs a call line by line, and gives the run as a figure that needs no kernel.
+    """Returns a function that runs a call line by line, and returns the run as a figure that works without a kernel.
 
-    In a notebook the figure is the run with its lines, stack and variables, forwards and backwards; `.save(path)` writes
-    it as a page. `into`: whether functions and programs that a line calls are gone through, each run of a loop too;
-    `limit`: the most stops that are recorded; `budget`: bytes of values that are kept meanwhile.
+    The figure shows lines, stack and variables, with controls to go forwards and backwards; `.save(path)` writes it as
+    a page. `into`: also record the functions and programs that a line calls, with each loop iteration; `limit`: maximum
+    number of recorded stops; `budget`: maximum bytes of values kept while running.
 
     Raises: ArgumentValueError for a `limit` below 1.
 
@@ -77,7 +77,7 @@ def _name(function: Any) -> str:
 def _stops(
     session: DebugSession, caller: tuple[str, int], *, into: bool
 ) -> Iterator[list[StackFrame]]:
-    """Go through the lines of the user, and give the stack of each; the frame of the `caller` is passed by."""
+    """Steps through the user's lines and yields the stack at each, skipping the frame of `caller`."""
     session.to_first_line()
     while not session.is_done:
         stack = session.stack()
@@ -89,7 +89,7 @@ def _stops(
 
 
 class _Recorder:
-    """Tables of what the stops of a session have in common."""
+    """Tables in which data common to several stops is stored once."""
 
     def __init__(self) -> None:
         self.stacks: list[list[int]] = []
@@ -97,10 +97,10 @@ class _Recorder:
         self._frames: dict[StackFrame, int] = {}
         self._values: dict[tuple[str, str], int] = {}
         self._texts: dict[int, tuple[Any, str]] = {}
-        """Texts of arrays by their ids, with the arrays, so that no other gets the id."""
+        """Texts of arrays by id. The arrays are kept, too, so that no id is reused."""
 
     def add(self, session: DebugSession, stack: list[StackFrame]) -> None:
-        """Keep where a session stands."""
+        """Records the current place of a session."""
         shown = [(i, frame) for i, frame in enumerate(stack) if frame.file]
         self.stacks.append(
             [self._frames.setdefault(frame, len(self._frames)) for _, frame in shown]
@@ -121,7 +121,7 @@ class _Recorder:
         return self._texts[id(value)][1]
 
     def record(self, function: str, session: DebugSession, *, is_cut: bool) -> RecordingRecord:
-        """The tables, as front ends draw them."""
+        """The tables as the record that front ends display."""
         lines: dict[str, list[int]] = {}
         for frame in self._frames:
             lines.setdefault(frame.file, []).append(frame.line)
@@ -149,7 +149,7 @@ class _Recorder:
 
 
 def value_text(value: Any) -> str:
-    """Type of an array, and its range, or its elements where they are few.
+    """Type of an array with its elements if it is small, else with their range.
 
     >>> value_text(pl.numpy.arange(3))
     'i32[3] [0 1 2]'
@@ -161,7 +161,7 @@ def value_text(value: Any) -> str:
 
 
 def _text(run: RecordingRecord) -> str:
-    """A line for each stop, with the variables that are new there."""
+    """Text with one line per stop, and the variables that are new there."""
     count = len(run.stacks)
     rows = [f"{count} stop{'s' * (count != 1)} of {run.function}{', cut' * run.is_cut}"]
     before: set[int] = set()

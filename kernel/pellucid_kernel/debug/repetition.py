@@ -1,4 +1,4 @@
-"""Runs of one call that should be equal bit for bit: which operation isn't."""
+"""`repeat`: runs a call several times, and finds operations whose results aren't bitwise equal."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ MAX_ROWS = 12
 
 
 class Unrepeated(NamedTuple):
-    """An operation whose results are others in some run."""
+    """An operation with different results in some run."""
 
     primitive: str
     line: str
-    """The user's line."""
+    """Source line of the operation."""
     runs: int
-    """Number of runs whose results are not those of the first."""
+    """Number of runs whose results differ from those of the first run."""
     ulps: float
-    """The largest distance of two elements, in units of the last place; 0 for zeros of both signs, and NaN of other bits."""
+    """Largest distance of two elements in units in the last place; 0 if only the sign of zero or the payload of NaN
+    differs.
+    """
     begins: bool
     """Whether its operands are equal in all runs, so that the difference begins here."""
     equation: Any = None
@@ -63,18 +65,18 @@ class Repetition:
         self.n = n
         """Number of runs."""
         self.rows = rows
-        """The operations that don't repeat, in the order in which they run."""
+        """The operations that aren't reproducible, in execution order."""
         self.results = results
-        """Numbers of the function's own results that don't repeat, compiled as it always is, without its other values."""
+        """Indices of irreproducible results of the function compiled as usual, without its intermediate values."""
 
     @property
     def is_exact(self) -> bool:
-        """Whether all runs are equal bit for bit, in the results and in all values between."""
+        """Whether all runs are bitwise equal, in results and intermediate values."""
         return not self.rows and not self.results
 
     @property
     def first(self) -> Unrepeated | None:
-        """The first operation that doesn't repeat; None where each of them does."""
+        """The first operation that isn't reproducible; None if all are."""
         return self.rows[0] if self.rows else None
 
     def __str__(self) -> str:
@@ -140,10 +142,10 @@ class Repetition:
 
 
 def repeat(function: Callable[..., Any], n: int = 5) -> Callable[..., Repetition]:
-    """A function that runs a call `n` times, and says which operation doesn't repeat bit for bit.
+    """Returns a function that runs a call `n` times and finds operations that aren't bitwise reproducible.
 
-    The call runs as it is compiled always, and once more compiled to give all its values; loops and branches are compared by
-    their results. Python functions that the program calls run each time. Values of two runs are kept in memory.
+    The call runs compiled as usual, and compiled again to return all its values; loops and branches are compared by
+    their results. Host callbacks run each time. The values of two runs are kept in memory.
 
     Raises: ArgumentValueError for fewer than two runs.
 

@@ -1,4 +1,4 @@
-"""Records of debugged runs that front ends draw without a kernel."""
+"""Records of debugger results that front ends display without a kernel."""
 
 from __future__ import annotations
 
@@ -16,80 +16,80 @@ from pellucid.introspect.schema import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedFrameColumns(Record):
-    """Frames of stacks, each listed once."""
+    """Frames of recorded stacks; each distinct frame is listed once."""
 
     function: list[str]
     source: list[int]
     """Index into `RecordingRecord.sources`."""
     line: list[int]
-    """Counted from 1."""
+    """Line number, counted from 1."""
     run: list[str]
-    """Which run of a loop it is, in words; empty for none."""
+    """Text with the loop iteration; empty for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedValueColumns(Record):
-    """Variables with their values, each listed once."""
+    """Names and values of variables; each distinct pair is listed once."""
 
     name: list[str]
     text: list[str]
-    """Type, and range or elements of the value."""
+    """Type of the value, with its elements or their range."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingRecord(ViewRecord):
-    """A run of a function by the user's lines: where it stood, and what the variables were."""
+    """A run of a function recorded line by line: the stack and the variables at each stop."""
 
     function: str
     sources: list[SourceRecord]
     frames: RecordedFrameColumns
     values: RecordedValueColumns
     stacks: list[list[int]]
-    """For each stop its frames, outermost first, as indices into `frames`."""
+    """For each stop, the indices into `frames` of its stack, outermost first."""
     variables: list[list[list[int]]]
-    """For each stop, and each frame of it, indices into `values`."""
+    """For each stop and each of its frames, indices into `values`."""
     results: list[str]
-    """Types, and ranges or elements, of the results."""
+    """Types of the results, with their elements or ranges."""
     is_cut: bool
-    """Whether the run went on after the last stop that was recorded."""
+    """Whether the run continued after the last recorded stop."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["recording"] = "recording"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserLineColumns(Record):
-    """Lines of the user, a row for each row of other columns."""
+    """User lines, one row for each row of other columns."""
 
     sources: list[SourceRecord]
     source: list[int]
-    """Index into `sources`; -1 where no line is the user's."""
+    """Index into `sources`; -1 for no user line."""
     line: list[int]
-    """Counted from 1."""
+    """Line number, counted from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedEquationColumns(Record):
-    """Equations that two runs have in common, in the order in which they run."""
+    """Equations that two runs have in common, in execution order."""
 
     primitive: list[str]
     line: list[str]
-    """The user's line."""
+    """Source line of the equation."""
     error: list[float | None]
-    """Largest difference of two elements, relative to the largest element; None where one isn't finite."""
+    """Largest difference of two elements, relative to the largest element; None if it isn't finite."""
     operand_error: list[float | None]
-    """The largest error among its operands."""
+    """Largest error among its operands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DivergenceRecord(ViewRecord):
-    """How two ways of running a call differ, equation by equation."""
+    """Comparison of two ways of running a call, equation by equation."""
 
     a: str
     b: str
     """Names of the two ways."""
     equations: ComparedEquationColumns
     places: UserLineColumns
-    """For each equation its line."""
+    """Source line of each equation."""
     unmatched: int
     """Number of equations that only one of the runs has."""
     schema_version: int = SCHEMA_VERSION
@@ -103,7 +103,7 @@ class CotangentColumns(Record):
     line: list[str]
     primitive: list[str]
     norm: list[float | None]
-    """Euclidean norm; None where it isn't finite."""
+    """Euclidean norm; None if it isn't finite."""
     fault: list[str]
     """`NaN`, `infinite` or `zero`; empty for none."""
 
@@ -116,7 +116,7 @@ class GradientColumns(Record):
     norm: list[float | None]
     fault: list[str]
     path: list[list[str]]
-    """Operations along which a fault came, the first one first, each with its line."""
+    """Operations along which a fault spread, its origin first, each with its line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,12 +125,12 @@ class GradientRecord(ViewRecord):
 
     cotangents: CotangentColumns
     places: UserLineColumns
-    """For each cotangent its line."""
+    """Source line of each cotangent."""
     gradients: GradientColumns
     operands: list[list[str]]
-    """For each gradient the ranges of the operands of the first operation of its path."""
+    """For each gradient, the ranges of the operands of its path's first operation."""
     within: str
-    """What removes the fault, and where in a loop or a branch it begins; empty where it begins outside and nothing does."""
+    """Text that tells what removes the fault, and where in a loop or branch it begins; may be empty."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["gradient"] = "gradient"
 
@@ -184,26 +184,26 @@ class UnequalRunsRecord(ViewRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingRecord(ViewRecord):
-    """The first operation of a call whose result meets a condition: how it was come to, and what it was given."""
+    """The first operation of a call whose result meets a condition, its operands, and how it was reached."""
 
     function: str
     primitive: str
     is_backward: bool
     """Whether it belongs to the backward pass of a derivative."""
     n_elements: int
-    """Elements of its result that meet the condition."""
+    """Number of elements of its result that meet the condition."""
     size: int
-    """All elements of the result."""
+    """Number of all elements of the result."""
     index: list[int]
-    """Of the first element; empty for a scalar."""
+    """Index of the first such element; empty for a scalar."""
     lanes: list[str]
-    """The lanes of batches of the first element, outermost first, in words."""
+    """Text for each batch lane of the first element, outermost first."""
     iterations: list[int]
-    """Of each loop around it, outermost first, counted from 0."""
+    """Iteration of each enclosing loop, outermost first, counted from 0."""
     way: UserLineColumns
-    """The lines that lead there, outermost first."""
+    """User lines that lead to the operation, outermost first."""
     functions: list[str]
-    """For each line of the way its function, and the run of a loop in words."""
+    """For each of these lines, its function, with the loop iteration as text."""
     operands: list[ArrayValuesRecord]
     result: ArrayValuesRecord
     schema_version: int = SCHEMA_VERSION

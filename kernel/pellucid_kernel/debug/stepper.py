@@ -1,4 +1,4 @@
-"""Steps through a program and the programs within it, forwards and backwards: a stack of frames."""
+"""Steps through a program and the programs within it, forwards and backwards, with a stack of frames."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ Matches = Callable[[Any], bool]
 
 
 NextRun = Callable[[int, int, bool], int | None]
-"""Of the loop at a depth of the stack the first run from one on, or the last before it, to go through; None for none.
+"""Chooses the next run of a loop to step through: from a given run on or, going back, the last before it; None to leave
+the loop.
 
-Its arguments are the depth, the run, and whether one goes forward.
+Arguments: depth of the loop in the stack, run, whether stepping goes forward.
 """
 
 
 class Level:
-    """A frame of the stack, and the call that it is a turn of: None for the outermost."""
+    """A frame of the stack, with the call and the run (turn) of it that it executes; the outermost has no call."""
 
     __slots__ = ("call", "frame", "turn", "visit")
 
@@ -39,17 +40,21 @@ class Level:
         self.call = call
         self.turn = turn
         self.visit: tuple[int, int] | None = None
-        """(position, number of the visit where it stands there), see `visits`; None, or of another position, for the last there."""
+        """(position, index of the current visit at that position), see `visits`. None or another position means the
+        last visit there.
+        """
 
 
 class Stepper:
-    """A program that stops before an equation of its own, or of a program within it; `budget` is in bytes of values."""
+    """Execution of a program, stopped before one of its equations or of a program within it. `budget`: maximum bytes of
+    values.
+    """
 
     def __init__(self, frame: SteppedFrame, budget: int = 1 << 30) -> None:
         self.levels = [Level(frame)]
         self.budget = budget
         self.passed: Callable[[Any, str], Any] | None = None
-        """Called with an equation of which `run_to` can't enter the programs, though it is to stop there, and why."""
+        """Called with an equation and a reason if `run_to` should stop within its programs, but can't enter them."""
 
     @property
     def top(self) -> Level:
@@ -63,22 +68,24 @@ class Stepper:
 
     @property
     def is_done(self) -> bool:
-        """Whether the outermost program has come to its end."""
+        """Whether the outermost program has ended."""
         return len(self.levels) == 1 and self.equation is None
 
     @property
     def is_at_start(self) -> bool:
-        """Whether nothing lies before this place."""
+        """Whether it is at the start of the outermost program."""
         return len(self.levels) == 1 and self.top.frame.position == 0
 
     def place(self) -> tuple[int, ...]:
-        """Where it stopped: of each level the program, its run, and the position there."""
+        """Current place: for each level the program, its run, and the position in it."""
         return tuple([n for level in self.levels for n in (*level.turn, level.frame.position)][2:])
 
     # One equation -------------------------------------------------------------------------------------------
 
     def forward(self, *, into: bool = False) -> None:
-        """Go over the next equation, or `into` its programs; at a program's end to the next run, or out of it."""
+        """Steps over the next equation, or `into` its programs. At the end of a program, goes to its next run, or
+        leaves it.
+        """
         level = self.top
         equation = level.frame.equation
         if equation is None:
@@ -93,12 +100,12 @@ class Stepper:
         self._keep_to_budget()
 
     def move(self, position: int) -> None:
-        """Go on, or back, to an equation of the innermost program, by its number."""
+        """Goes forwards or backwards to an equation of the innermost program, by its position."""
         self._move(position)
         self._keep_to_budget()
 
     def back(self, *, into: bool = False) -> None:
-        """Go back before the equation before this place, or `into` the end of its programs."""
+        """Steps back over the previous equation, or `into` the end of its programs."""
         level = self.top
         if level.frame.position == 0:
             self._begin_turn()
@@ -115,7 +122,7 @@ class Stepper:
         self._keep_to_budget()
 
     def out(self) -> None:
-        """Go on to the end of this program's equation: behind all of its runs."""
+        """Leaves the innermost program: goes behind the equation that calls it, after all its runs."""
         if len(self.levels) == 1:
             self._move(len(self.top.frame.jaxpr.equations))
             return
@@ -124,7 +131,7 @@ class Stepper:
         self._keep_to_budget()
 
     def back_out(self) -> None:
-        """Go back before the equation that this program belongs to, or to the start."""
+        """Goes back before the equation that calls the innermost program, or to the start."""
         if len(self.levels) == 1:
             self._move(0)
         else:
@@ -132,20 +139,22 @@ class Stepper:
             self._move(self.top.frame.position)
 
     def restart(self) -> None:
-        """Go back to the start."""
+        """Goes back to the start."""
         del self.levels[1:]
         self.top.frame.undo(-1)
         self._move(0)
 
     def edit(self, variable: Any, value: Any) -> None:
-        """Give a variable of the innermost program another value from here on; to go back before here takes it back."""
+        """Assigns another value to a variable of the innermost program from here on. Going back before this place
+        reverts it.
+        """
         self.top.frame.edit(variable, value)
         self._cut()
 
     def jump(self, run: int) -> None:
-        """Go to the start of a run of the innermost loop, or else of the loop that comes next.
+        """Goes to the start of a run of the innermost loop, or of the next equation's loop.
 
-        Raises: ArgumentValueError where there is no loop, or no such run.
+        Raises: ArgumentValueError if there is no loop, or no such run.
         """
         loops = [(i, c) for i, level in enumerate(self.levels) if (c := level.call) and c.is_loop]
         depth, call = loops[-1] if loops else (len(self.levels), self.top.frame.call())
@@ -159,7 +168,9 @@ class Stepper:
         self._enter(call, turn, at_end=False)
 
     def compile_ahead(self, next_stop: int) -> None:
-        """Begin to compile, in threads, what a step from here runs: on to `next_stop` of this program, in, or out."""
+        """Starts to compile, in threads, what a step may run next: up to `next_stop` in this program, into calls, or
+        out.
+        """
         *around, top = [level.frame for level in self.levels]
         chains = top.chains_ahead(next_stop)
         compile_in_threads([*chains, *[frame.chain_behind() for frame in around[::-1]]])
@@ -167,9 +178,10 @@ class Stepper:
     # Many equations -----------------------------------------------------------------------------------------
 
     def run_to(self, matches: Matches, next_run: NextRun | None = None) -> bool:
-        """Run to the next equation that `matches`, compiled in between; False if none does, at the program's end.
+        """Runs compiled to the next equation for which `matches`. Returns False, at the end of the program, if there is
+        none.
 
-        With `next_run` runs of loops are passed that it passes, though they have equations that match.
+        With `next_run`, it skips the loop runs that this function skips, although they contain matches.
         """
         marks = _Marks(matches)
         if self.equation is not None:
@@ -194,7 +206,7 @@ class Stepper:
             self._keep_to_budget()
 
     def run_back_to(self, matches: Matches, next_run: NextRun | None = None) -> bool:
-        """Go back to the last equation before this place that `matches`; False if none does, at the start."""
+        """Goes back to the last equation for which `matches`. Returns False, at the start, if there is none."""
         marks = _Marks(matches)
         while True:
             if next_run is not None:
@@ -229,7 +241,7 @@ class Stepper:
         self._move(len(frame.jaxpr.equations) if at_end else 0)
 
     def _move(self, position: int) -> None:
-        """Move the innermost program; where that takes an edit back, what was computed from it around is forgotten."""
+        """Moves the innermost program. If that reverts an edit, values of outer programs computed from it are dropped."""
         frame = self.top.frame
         n_edits = frame.n_edits
         frame.move(position)
@@ -237,20 +249,22 @@ class Stepper:
             self._cut()
 
     def _cut(self) -> None:
-        """Forget what programs around the innermost one have computed from its results."""
+        """Drops values of outer programs that were computed from the innermost program's results."""
         for outer, level in zip(self.levels[-2::-1], self.levels[:0:-1], strict=True):
             level.call.cut(level.turn)  # type: ignore[union-attr]
             outer.frame.cut(level.call)
 
     def _pass_runs(self, next_run: NextRun, *, is_forward: bool) -> None:
-        """At the start of a loop's turn, or on the way back at its end, go to the next one to go through, or out."""
+        """At the start of a loop's run (at its end when going back), goes to the next run to step through, or leaves
+        the loop.
+        """
         while (call := self.top.call) is not None and call.is_loop:
             level = self.top
             if level.frame.position != (0 if is_forward else len(level.frame.jaxpr.equations)):
                 return
             is_predicate, ends = call.is_predicate(level.turn), call.slots.ends
             number = level.turn[1]
-            # On the way back runs before `number` are asked for.
+            # When going back, runs before `number` are requested.
             number += (is_predicate and ends) if is_forward else not (is_predicate and not ends)
             chosen = next_run(len(self.levels) - 1, number, is_forward)
             if chosen == number - (not is_forward):
@@ -262,7 +276,7 @@ class Stepper:
             self._move(self.top.frame.position + is_forward)
 
     def _end_turn(self) -> None:
-        """From the end of a program to its next run, or behind the equation that it belongs to."""
+        """Goes from the end of a program to its next run, or behind the equation that calls it."""
         level = self.top
         if level.call is None:
             return
@@ -274,7 +288,7 @@ class Stepper:
             self._enter(level.call, turn, at_end=False)
 
     def _begin_turn(self) -> None:
-        """From the start of a program to the end of the run before it, or before the equation that it belongs to."""
+        """Goes from the start of a program to the end of its previous run, or before the equation that calls it."""
         level = self.top
         if level.call is None:
             return
@@ -286,7 +300,7 @@ class Stepper:
             self._move(self.top.frame.position)
 
     def _keep_to_budget(self) -> None:
-        """Forget what can be computed again if the values take more than the budget."""
+        """Drops values that can be recomputed if all values exceed the budget."""
         if self.bytes <= self.budget:
             return
         for level in self.levels:
@@ -297,16 +311,16 @@ class Stepper:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the values that are kept."""
+        """Bytes of the values currently kept."""
         waiting, total = [self.levels[0].frame], 0
-        for frame in waiting:  # grows meanwhile
+        for frame in waiting:  # the list grows during the loop
             total += sum(map(n_bytes, frame.values.values()))
             waiting += [each for call in frame.calls.values() for each in call.frames.values()]
         return total
 
 
 class _Marks:
-    """Equations of programs that match, or that run programs with equations that do."""
+    """Marks the equations that match, and those that run programs containing such equations."""
 
     def __init__(self, matches: Matches) -> None:
         self._matches = matches
@@ -327,9 +341,9 @@ class _Marks:
         return self._positions[jaxpr]
 
     def next(self, jaxpr: Any, position: int) -> int | None:
-        """The first marked position from `position` on."""
+        """First marked position from `position` on; None if there is none."""
         return next((i for i in self.positions(jaxpr) if i >= position), None)
 
     def previous(self, jaxpr: Any, position: int) -> int | None:
-        """The last marked position before `position`."""
+        """Last marked position before `position`; None if there is none."""
         return next((i for i in reversed(self.positions(jaxpr)) if i < position), None)

@@ -1,4 +1,4 @@
-"""Places that a front end can open in its debugger, by the numbers that figures and errors carry."""
+"""Registry of places in calls that a front end can open in the debugger, by the numbers in figures and errors."""
 
 from __future__ import annotations
 
@@ -13,38 +13,39 @@ if TYPE_CHECKING:
     from pellucid_kernel.debug.debug_session import DebugSession
     from pellucid_viz.figure import Figure
 
-_numbers = itertools.count(secrets.randbelow(1 << 40))  # a notebook has those of kernels before
+# start at random: a notebook may contain numbers of earlier kernels
+_numbers = itertools.count(secrets.randbelow(1 << 40))
 _shown: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
 class StoppingPlace(Protocol):
-    """What knows a place of a call at which one can stop."""
+    """An object that can open a debugging session at a place of a call."""
 
     def opened(self) -> tuple[str, DebugSession]:
-        """The name of the call, and a session there."""
+        """(name of the call, a session at the place)."""
         ...
 
 
 def number_of(thing: Any) -> int:
-    """A number for something that is shown, by which `thing_of` finds it while somebody keeps it."""
+    """Registers a displayed object and returns its number, valid while the object exists."""
     number = next(_numbers)
     _shown[number] = thing
     return number
 
 
 def thing_of(number: int) -> Any:
-    """What was shown under a number; None if it is gone."""
+    """The displayed object with this number; None if it no longer exists."""
     return _shown.get(number)
 
 
 def displayed(figure: Figure, place: StoppingPlace | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A figure for a cell's output, with the number of the place that a button below it opens; without one for None."""
+    """MIME bundle and metadata of a figure. With a `place`, the metadata has its number, for a button that opens it."""
     metadata = {} if place is None else {"pellucid": {"failure": number_of(place)}}
     return figure.displayed(), metadata
 
 
 def check_function(function: Any, tool: str) -> None:
-    """Raise ArgumentTypeError unless a tool is given a function."""
+    """Raises ArgumentTypeError unless `function` is callable."""
     if not callable(function):
         raise ArgumentTypeError(
             f"{tool} takes a function, and its arguments in a second call.",
@@ -54,7 +55,7 @@ def check_function(function: Any, tool: str) -> None:
 
 
 def check_condition(condition: Any) -> None:
-    """Raise ArgumentTypeError unless `find` is given a condition."""
+    """Raises ArgumentTypeError unless `condition` is callable."""
     if not callable(condition):
         raise ArgumentTypeError(
             "find takes a condition: a function of one array that gives booleans.",

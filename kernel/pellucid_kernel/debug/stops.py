@@ -1,4 +1,4 @@
-"""Where a program of the user stops: in the thread that runs its cell, which waits there for commands."""
+"""Stops in programs of the user, in the thread that runs the cell: it waits there for commands."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from pellucid_kernel.debug.finders import isinf, isnan
 
 Move = Callable[[DebugSession], Any]
 STEPS = frozenset(("next", "stepIn", "stepOut"))
-"""Commands after which the line of Python behind the call is the next place to stop."""
+"""Commands after which Python stops at the line that follows the program's call."""
 MAX_COMPARED_EQUATIONS = 300
-"""Maximum number of equations of a program that runs once more, one by one, to name where results begin to differ."""
+"""Maximum size of a program that is run again, equation by equation, to find where its results start to differ."""
 CHANGED = (
     "the file has changed since it was traced: import the module again to stop in its new text"
 )
@@ -51,20 +51,22 @@ MOVES: dict[str, Move] = {
 
 
 class Stop:
-    """A session that stands somewhere while a front end looks at it; commands come from other threads."""
+    """A stopped session that a front end inspects; its commands come from other threads."""
 
     def __init__(self, session: DebugSession, name: str, callers: list[FrameType]) -> None:
         self.session = session
         self.name = name
         self.callers = callers
-        """Frames of the user's Python that called the program, innermost first."""
+        """Frames of the user's Python code that called the program, innermost first."""
         self._tasks: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._command: tuple[str, Move] | None = None
         self._is_open = True
 
     def ask(self, task: Callable[[], Any]) -> Future[Any]:
-        """The result of `task` in the thread that waits, where the user's settings hold and an interrupt ends it."""
+        """Runs `task` in the waiting thread, where the user's settings apply and an interrupt can end it; returns its
+        future.
+        """
         future: Future[Any] = Future()
         with self._lock:
             if self._is_open:
@@ -74,7 +76,7 @@ class Stop:
         return future
 
     def go(self, command: str, move: Move) -> None:
-        """Let the thread go on with a move, of which `command` is the name."""
+        """Resumes the waiting thread with a move; `command` is the move's name."""
 
         def leave() -> None:
             self._command = command, move
@@ -82,17 +84,17 @@ class Stop:
         self.ask(leave)
 
     def wait(self) -> tuple[str, Move]:
-        """Answer questions until there is a command to go on; an interrupt ends it."""
+        """Answers questions until a command resumes the program, and returns that command. An interrupt ends it."""
         self.session.compile_ahead()
         try:
             while self._command is None:
                 task, future = self._tasks.get()
                 try:
                     future.set_result(task())
-                except Exception as error:  # whatever an expression of the user raises
+                except Exception as error:  # raised by the user's expression
                     future.set_exception(error)
                 except BaseException:
-                    if not future.done():  # an interrupt may come just behind the answer
+                    if not future.done():  # an interrupt may come right after the answer
                         future.set_exception(RuntimeError("interrupted"))
                     raise
             return self._command
@@ -108,9 +110,9 @@ class Stop:
 
 
 class Stops:
-    """Runs users' programs that have a breakpoint, or are to be entered, and stops in them, one at a time.
+    """Runs the user's programs that have a breakpoint or are to be entered, and stops in them, one at a time.
 
-    `publish(stop, is_stopped)` is called when a stop begins and when it ends, `say` with lines for the user.
+    `publish(stop, reason)` is called when a stop begins, and when it ends (reason None); `say` shows lines to the user.
     """
 
     def __init__(
@@ -123,7 +125,7 @@ class Stops:
         self._breakpoints = breakpoints
         self._publish, self._say, self._log = publish, say, log
         self._lock = threading.Lock()  # held by the thread that has a session
-        self._thread: int | None = None  # that of the session
+        self._thread: int | None = None  # the thread that has a session
         self._version = 0
         self._hits: dict[Breakpoint, int] = {}
         self._moved: set[tuple[str, int]] = set()
@@ -136,10 +138,10 @@ class Stops:
         self._is_ended = False
         keep_calls()
 
-    # What is asked for ------------------------------------------------------------------------------------
+    # Requests -----------------------------------------------------------------------------------------------
 
     def update(self) -> None:
-        """Take the breakpoints, the watch and what is to be entered as they are now."""
+        """Applies the current breakpoints, watch condition and programs to enter."""
         self._version += 1
         self._is_ended = False
         self._said.clear()
@@ -147,7 +149,7 @@ class Stops:
         run_programs_by(Runner(self.run, contextlib.nullcontext if stops_in_trace else _watched))
 
     def enter_next(self, thread: int | None) -> None:
-        """Stop at the first line of the next program that a thread runs, or no more if None."""
+        """Stops at the first line of the next program that a thread runs; None cancels that."""
         if thread is not None:
             self._entering.add(thread)
             self.update()
@@ -156,13 +158,13 @@ class Stops:
             self.update()
 
     def end(self) -> None:
-        """Let all go on to its end, without stops."""
+        """Lets everything run to its end without stops."""
         self._is_ended = True
         self._entering.clear()
         run_programs_by(None)
 
     def resolved(self) -> list[dict[str, Any]]:
-        """The breakpoints as the protocol lists them, with the line where each stops, or why it doesn't."""
+        """The breakpoints as a body of the protocol: the line where each stops, or why it doesn't."""
         programs = [*map(equation_stacks, users_programs())]
         return [
             {"path": file, "line": line, **options.to_dict(), **_verdict(programs, file, line)}
@@ -172,9 +174,9 @@ class Stops:
     # Programs ---------------------------------------------------------------------------------------------
 
     def run(self, launch: Launch) -> Any:
-        """The results of a program in which one may have stopped; None for one without a place to stop."""
+        """Runs a program with possible stops and returns its results; None for a program without a place to stop."""
         thread = threading.get_ident()
-        if self._thread == thread:  # a session's own programs, and those of an expression
+        if self._thread == thread:  # a program run by the session itself or by an expression
             return None
         program = opened(launch.program)[0]
         is_entered = thread in self._entering and not launch.is_operation
@@ -199,11 +201,13 @@ class Stops:
         return results
 
     def _is_of_user(self, launch: Launch, program: Any) -> bool:
-        """Whether a watch holds for a program: a jitted function, or an operation such as its derivative with lines of the user."""
+        """Whether the watchpoint applies to a program: a jitted function, or an operation with user lines such as its
+        derivative.
+        """
         return not launch.is_operation or bool(equation_stacks(program).files())
 
     def _stops_in(self, program: Any) -> list[Breakpoint]:
-        """The breakpoints that a program has equations for; remembered."""
+        """The breakpoints that have equations in a program; cached."""
         version, stops = program.memo.get("breakpoints", (None, []))
         if version != (id(self), self._version):
             places = equation_stacks(program)
@@ -230,7 +234,7 @@ class Stops:
                 return None, None
             command = self._stepped(session, launch.name, callers, is_entered, watched)
         except PellucidError as error:
-            if has_effects:  # which have happened in part
+            if has_effects:  # effects may have happened already
                 raise
             self._say(f"{launch.name}: it runs on without stops, as the debugger failed: {error}")
         lands = callers[0] if callers and command in STEPS and not self._is_ended else None
@@ -279,7 +283,7 @@ class Stops:
             if command == "continue":
                 python_thread.end_step()
             reason = "breakpoint" if command in ("continue", "reverseContinue") else "step"
-            # Breakpoints may have changed meanwhile.
+            # Breakpoints may have been changed at the stop.
             session.breakpoints = self._stops_in(session.program)
             if not self._is_ended:
                 watched = self._watch(session, name, watched)
@@ -287,9 +291,9 @@ class Stops:
         return command
 
     def stop_at_failure(self, number: int) -> str:
-        """Stop, in this thread, at the operation with which the call of an error that is shown failed.
+        """Stops, in this thread, at the operation that raised a displayed error, given by its number.
 
-        Gives the reason where that can't be, see `session_at`; empty where it could.
+        Returns an empty string, or the reason why it can't, see `session_at`.
         """
         with self._lock:
             self._is_ended = False
@@ -300,7 +304,7 @@ class Stops:
                     session.log = self._log
                     session.breakpoints = self._stops_in(session.program)
                     self._looked_at(session, name, [], "exception", "")
-            except ExecutionError as error:  # it fails again
+            except ExecutionError as error:  # the operation fails again when it is stepped over
                 self._say(f"it fails again: {str(error).splitlines()[0]}")
             except PellucidError as error:
                 return str(error)
@@ -309,7 +313,7 @@ class Stops:
         return ""
 
     def _watch(self, session: DebugSession, name: str, previous: str) -> str:
-        """Search the program for the watch if it is another than before, and return it."""
+        """Sets the session's watchpoint if the watch condition has changed, and returns the condition."""
         text = self._breakpoints.watched
         if text == previous:
             return text
@@ -351,13 +355,13 @@ class Stops:
 
 @contextlib.contextmanager
 def _watched() -> Iterator[None]:
-    """Note the lines of a function that is traced, where debugpy doesn't stop meanwhile."""
+    """Records the lines of functions traced in this context, in which debugpy doesn't stop."""
     with python_thread.left_alone(), watching():
         yield
 
 
 def _verdict(programs: list[EquationStacks], file: str, line: int) -> dict[str, Any]:
-    """Where a breakpoint stops in the programs, or why it doesn't."""
+    """The line where a breakpoint stops in the programs, or why it doesn't stop."""
     traced = [places for places in programs if file in places.files()]
     lines = {p: n for p in traced if (n := p.resolve(file, line)) is not None}
     is_changed = all(places.is_changed(file) for places in lines or traced)

@@ -1,4 +1,4 @@
-"""A prompt for debugging sessions in a terminal, with the commands of pdb."""
+"""A terminal prompt for debugging sessions, with the commands of pdb."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LETTERS = {
 
 
 class Prompt(cmd.Cmd):
-    """Commands for a session, with the first letters that pdb takes. What is no command is evaluated."""
+    """Commands of a session, abbreviated as in pdb. Other input is evaluated as an expression."""
 
     prompt = "(pellucid) "
 
@@ -127,7 +127,7 @@ class Prompt(cmd.Cmd):
     do_EOF = do_quit  # noqa: N815 - the name that cmd looks for
 
     def default(self, line: str) -> None:
-        """Commands by their first letters, and expressions."""
+        """Runs abbreviated commands, and evaluates expressions."""
         word, _, rest = line.partition(" ")
         if word in _LETTERS:
             getattr(self, f"do_{_LETTERS[word]}")(rest)
@@ -135,12 +135,12 @@ class Prompt(cmd.Cmd):
             self.do_p(line)
 
     def onecmd(self, line: str) -> bool:
-        """Runs a command; what goes wrong in it is shown, and the session stays where it is."""
+        """Runs a command. If it raises, the error is printed and the session stays where it is."""
         try:
             return bool(super().onecmd(line))
         except PellucidError as error:
             self._print(str(error))
-        except Exception as error:  # an expression or a number of the user
+        except Exception as error:  # raised by the user's expression or number
             self._print(f"{type(error).__name__}: {error}")
         return False
 
@@ -154,12 +154,12 @@ class Prompt(cmd.Cmd):
 def prompt(
     function: Callable[..., Any], *, backend: str = "cli", **options: Any
 ) -> Callable[..., DebugSession]:
-    """A function that debugs a call at a prompt, and gives the session in the end.
+    """Returns a function that debugs a call at a prompt, and returns the session at the end.
 
-    `backend` and its `options` are those of `debug.breakpoint`: "cli" is the terminal or `stdin=` and `stdout=`, "web" a
-    page on this machine's `port=`, whose address is printed.
+    `backend` and its `options` are those of `debug.breakpoint`: "cli" uses the terminal, or `stdin=` and `stdout=`;
+    "web" serves a page on `port=` of this machine, and prints its address.
 
-    Raises: ArgumentValueError for another `backend`.
+    Raises: ArgumentValueError for an unknown `backend`.
     """
     streams = prompt_streams(backend)
 
@@ -174,7 +174,7 @@ def prompt(
 
 
 def _place(text: str) -> tuple[str | None, int]:
-    """File and line of `FILE:LINE` or `LINE`."""
+    """Parses `FILE:LINE` or `LINE` into (file or None, line)."""
     match = re.fullmatch(r"\s*(?:(.*):)?(\d+)\s*", text)
     if match is None:
         raise ValueError(f"a place is LINE or FILE:LINE, got {text!r}")

@@ -1,4 +1,4 @@
-"""Whether values of a derivative that aren't finite come of what wasn't selected: proven by a run with masked gradients."""
+"""Checks whether a derivative is non-finite only because of unselected values, by running it with masked gradients."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ CURE = "comes of what wasn't selected: under `pl.masked_gradients()` it is finit
 def cured_by_masks(
     function: Callable[..., Any], args: Any, kwargs: Any, run: Evaluation | None = None
 ) -> list[bool]:
-    """For each result whether it isn't finite, and all of it that isn't is finite under the option `masked_gradients`.
+    """For each result, whether it is non-finite, with all its non-finite elements finite under `masked_gradients`.
 
-    `function` is a derivative; `run` is its run without the option, if there is one. Nothing is claimed of programs with
-    side effects, which would happen again.
+    `function` is a derivative; `run` is its run without the option, if already available. All False for programs with
+    side effects, since these would be repeated.
     """
     with without_traps():
         return _cured(function, args, kwargs, run)

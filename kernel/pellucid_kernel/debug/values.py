@@ -1,4 +1,4 @@
-"""Values as the Debug Adapter Protocol lists them: a line of text each, and their parts when somebody opens them."""
+"""Values in terms of the Debug Adapter Protocol: one line of text, and elements that are listed on demand."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 MAX_PARTS = 50
-"""Elements of a container, or of an array's first dimension, that are listed: front ends ask for all at once."""
+"""Maximum number of listed elements of a container, or along an array's first dimension: front ends request all at
+once.
+"""
 MAX_READ = 100_000
-"""Elements of an array up to which its range is shown beside its type."""
+"""Maximum size of an array whose range is computed and shown."""
 MAX_TEXT = 160
-"""Characters of a value's text."""
+"""Maximum length of a value's text."""
 
 Parts = Iterable[tuple[str, Any]]
 _numbers = itertools.count(1)
 
 
 class References:
-    """Numbers of what has parts, from one time when its texts are shown to the next; no number is used twice."""
+    """Numbers by which front ends request the elements of a value. They are reset between stops and never reused."""
 
     def __init__(self, *, reads: bool) -> None:
         self._parts: dict[int, Callable[[], Parts]] = {}
         self._reads = reads
-        """Whether elements of arrays may be read for the line of text, for which the computation is waited for."""
+        """Whether texts may depend on elements of arrays, which waits for their computation."""
 
     def number(self, parts: Callable[[], Parts]) -> int:
-        """A number for parts, which are computed when they are listed."""
+        """A number for a list of elements, which is computed when requested."""
         number = next(_numbers)
         self._parts[number] = parts
         return number
@@ -37,12 +39,12 @@ class References:
         return number in self._parts
 
     def variables(self, number: int) -> list[dict[str, Any]]:
-        """The parts with a number; none for one that is out of date."""
+        """The elements behind a number; empty if the number is out of date."""
         parts = self._parts.get(number)
         return [] if parts is None else [self.variable(*each) for each in parts()]
 
     def variable(self, name: str, value: Any) -> dict[str, Any]:
-        """A variable of the protocol. Front ends show its type, which therefore says all in one line."""
+        """A variable of the protocol. Front ends show only its type, so the type contains the whole description."""
         has_parts = is_array(value) or (isinstance(value, (Mapping, list, tuple)) and len(value))
         number = self.number(lambda: parts_of(name, value)) if has_parts else 0
         return {
@@ -51,12 +53,12 @@ class References:
         }  # fmt: skip
 
     def summary(self, value: Any) -> str:
-        """One line: an array's type, placement and, of small ones, range."""
+        """One-line description: type and placement of an array, and its range if it is small."""
         return summary(value, reads=self._reads)
 
 
 def summary(value: Any, *, reads: bool = True) -> str:
-    """Type, placement and range of arrays; the type of other values, with their number of elements."""
+    """Type, placement and range of an array; type and length of other values."""
     if not _has_core():
         return _type_text(value)
     short_text = importlib.import_module("pellucid.introspect").short_text
@@ -72,7 +74,7 @@ def summary(value: Any, *, reads: bool = True) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A short text; of an array only where it has one element."""
+    """Short text of a value; for an array only if it has one element."""
     if is_array(value):
         return (
             str(value) if value.size == 1 and _is_readable(value) else summary(value, reads=False)
@@ -84,7 +86,7 @@ def value_text(value: Any) -> str:
 
 
 def parts_of(name: str, value: Any) -> Parts:
-    """Elements of a container; of an array its properties and the first along its first dimension. Names are expressions."""
+    """Elements of a container, or properties and first elements of an array. Their names are expressions."""
     if isinstance(value, Mapping):
         for key, each in itertools.islice(value.items(), MAX_PARTS):
             yield f"{name}[{key!r}]", each
@@ -114,7 +116,7 @@ def _has_core() -> bool:
 
 
 def is_array(value: Any) -> bool:
-    """Whether a value is an array of the library's or NumPy's."""
+    """Whether a value is an array of pellucid or NumPy."""
     kind = type(value)
     return _is_numpys(value) or (
         kind.__module__.startswith("jaxlib") and kind.__name__ == "ArrayImpl"
@@ -131,6 +133,6 @@ def _type_text(value: Any) -> str:
 
 
 def _is_numpys(value: Any) -> bool:
-    """Whether a value is NumPy's array; NumPy isn't loaded to find that out, as kernels start without it."""
+    """Whether a value is a NumPy array, checked without importing NumPy, because kernels start without it."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, numpy.ndarray)

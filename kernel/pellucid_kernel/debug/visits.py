@@ -1,4 +1,4 @@
-"""The stops of a program: the user's lines in the order in which Python ran them, each before the equations that it made."""
+"""Visits: the order in which Python executed the user's lines during tracing, each before the equations it made."""
 
 from __future__ import annotations
 
@@ -15,33 +15,35 @@ _calls = itertools.count(1)
 
 
 class Visit(NamedTuple):
-    """A place between two equations at which the user's functions stand on certain lines."""
+    """A place between two equations, with the line at which each of the user's functions is there."""
 
     position: int
-    """Of the first equation that comes after it."""
+    """Position of the equation that follows."""
     lines: Stack
-    """Where the functions stand that began in this program, outermost first."""
+    """Current lines of the functions called within this program, outermost first."""
     calls: tuple[int, ...]
-    """Numbers of these runs of functions: negative for those that no trace has noted, which lines of equations imply."""
+    """Numbers of these function calls; negative if the call was not recorded during tracing, but derived from
+    equations.
+    """
     is_stop: bool
-    """Whether a line begins here; False where a function has returned into the middle of one."""
+    """Whether a line begins here; False if a function has just returned into the middle of a line."""
     held: tuple[Mapping[str, Any] | None, ...]
-    """What the names of each function hold, see `introspect.noting`; None where that wasn't noted."""
+    """For each function, what its names refer to (see `introspect.noting`); None if that wasn't recorded."""
     batches: tuple[int | None, ...]
-    """How many `vmap` of this program are around each function; None where that wasn't noted."""
+    """For each function, the number of `vmap`s of this program around it; None if that wasn't recorded."""
 
 
 def visits_of(jaxpr: Any) -> list[Visit]:
-    """The visits of a program, in their order; remembered."""
+    """The visits of a program in order; cached."""
     if "visits" not in jaxpr.memo:
         jaxpr.memo["visits"] = [*_visits_of(jaxpr)]
     return jaxpr.memo["visits"]
 
 
 def has_stops(equation: Any, caller: Any) -> bool:
-    """Whether somebody who goes into the programs of an equation of the program `caller` comes to lines of the user.
+    """Whether stepping into the programs of an equation of `caller` leads to lines of the user.
 
-    What functions of the library compute in their own programs belongs to the line that calls them.
+    Equations of programs made by library functions belong to the line that calls the function.
     """
     if not can_enter(equation):
         return False
@@ -59,7 +61,7 @@ def has_stops(equation: Any, caller: Any) -> bool:
 
 
 class _Around(NamedTuple):
-    """The functions that were running while some equations were staged."""
+    """The functions that were active while some equations were staged."""
 
     lines: Stack = ()
     calls: tuple[int, ...] = ()
@@ -95,10 +97,10 @@ def _around(event: TracedMoment) -> _Around:
 
 
 class _Implied:
-    """Visits that nobody noted: equations say by their lines which functions have made them.
+    """Visits derived from equations: which functions made an equation follows from its source lines.
 
-    So do those of backward passes, and those of programs that were traced without a debugger. Two runs of one function from the
-    same line, one right after the other, are one for them.
+    Needed for backward passes, and for programs traced without a debugger. Two consecutive calls of a function from the
+    same line can't be distinguished.
     """
 
     def __init__(self, jaxpr: Any, images: Images | None) -> None:
@@ -109,11 +111,13 @@ class _Implied:
         self._calls: tuple[int, ...] = ()
 
     def forget(self) -> None:
-        """Begin anew: a function that was noted has gone on."""
+        """Starts anew after a recorded visit."""
         self._lines, self._calls = (), ()
 
     def visits(self, around: _Around, start: int, end: int) -> Iterator[Visit]:
-        """The visits before some equations, which were made while the functions `around` stood where they do."""
+        """The visits before the equations `start` to `end`, which were staged while the functions `around` were at
+        their lines.
+        """
         n = len(around.lines)
         for position in range(start, end):
             lines = self._lines_within(around, self._equations[position])
@@ -142,7 +146,7 @@ class _Implied:
                 )
 
     def _lines_within(self, around: _Around, equation: Any) -> Stack:
-        """The lines of an equation in functions that `around` doesn't have."""
+        """The lines of an equation in functions called by those of `around`."""
         if self._n_around is None:
             return self._places.stack(equation)
         n, stack = len(around.lines), self._places.whole(equation)[self._n_around :]

@@ -1,4 +1,4 @@
-"""Prompts in a page of a browser: `debug.breakpoint(backend="web")` and `debugger.prompt(f, backend="web")`."""
+"""Debugger prompts in a browser page: `debug.breakpoint(backend="web")` and `debugger.prompt(f, backend="web")`."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ from pellucid.introspect.errors import ArgumentValueError
 
 _LOOPBACK = "127.0.0.1"
 _MAX_MESSAGES = 10_000
-"""Messages that a page opened late is sent: the last ones."""
+"""Maximum number of earlier messages sent to a page that is opened late."""
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'",
-    "Referrer-Policy": "no-referrer",  # the address has the token
+    "Referrer-Policy": "no-referrer",  # the address contains the token
     "X-Content-Type-Options": "nosniff",
 }
 
 
 class Page:
-    """A page that shows what is written into it, and whose lines, entered by a person, can be read: a terminal's streams.
+    """A web page with a prompt, used as a pair of text streams: written text is shown, and lines entered by the user
+    are read.
 
-    It is served on the loopback address alone, to whoever knows `url`, which has a random token. It stays until the
-    process ends.
+    It is served on the loopback address only, and requires the random token in `url`. It is served until the process
+    ends.
 
-    Raises: ArgumentValueError if `port` is taken; 0 is any free one.
+    Raises: ArgumentValueError if `port` is taken; 0 selects a free port.
 
     >>> page = Page()
     >>> page.url.startswith("http://127.0.0.1:")
@@ -60,7 +61,7 @@ class Page:
         self._messages: deque[dict[str, Any]] = deque(maxlen=_MAX_MESSAGES)
         self._connections: set[_Connection] = set()
         self._loop = asyncio.new_event_loop()
-        """Where messages and connections belong."""
+        """Event loop of messages and connections."""
         thread = threading.Thread(
             target=self._serve, args=[listening], name="pellucid-prompt-page", daemon=True
         )
@@ -68,19 +69,19 @@ class Page:
 
     @property
     def url(self) -> str:
-        """The address, with the token."""
+        """Address of the page, with the token."""
         return f"http://{_LOOPBACK}:{self.port}/?token={self.token}"
 
     def write(self, text: str) -> int:
-        """Show `text`; as of a stream."""
+        """Shows `text` on the page."""
         self._send(text=text)
         return len(text)
 
     def flush(self) -> None:
-        """Does nothing: what is written is sent."""
+        """Does nothing, since text is sent at once."""
 
     def readline(self) -> str:
-        """Wait until a person enters a line."""
+        """Waits for the next line entered on the page."""
         self._send(is_waiting=True)
         try:
             return self._entered.get()
@@ -96,22 +97,22 @@ class Page:
             connection.send(message)
 
     def connect(self, connection: _Connection) -> None:
-        """Show a page that was opened what others show."""
+        """Registers a page that was opened, and shows it the earlier messages."""
         self._connections.add(connection)
         for message in self._messages:
             connection.send(message)
 
     def disconnect(self, connection: _Connection) -> None:
-        """Forget a page that was closed."""
+        """Removes a page that was closed."""
         self._connections.discard(connection)
 
     def enter(self, line: str) -> None:
-        """A person has entered `line`."""
+        """Handles a line that the user has entered."""
         self._show({"text": f"{line}\n"})
         self._entered.put(f"{line}\n")
 
     def check(self, handler: RequestHandler) -> None:
-        """Refuse who doesn't know the token, and names of other machines that were made to lead here.
+        """Rejects requests without the token or with a foreign host name, such as by DNS rebinding.
 
         Raises: HTTPError
         """
@@ -130,7 +131,7 @@ class Page:
 
 
 class _Document(RequestHandler):
-    """The page itself."""
+    """Handler that serves the page."""
 
     def get(self) -> None:
         self.settings["page"].check(self)
@@ -142,7 +143,7 @@ class _Document(RequestHandler):
 
 
 class _Connection(WebSocketHandler):
-    """An open page. Pages of other origins are refused by the base class."""
+    """WebSocket of an open page. The base class rejects pages of other origins."""
 
     def prepare(self) -> None:
         self.settings["page"].check(self)
@@ -158,7 +159,7 @@ class _Connection(WebSocketHandler):
         self.settings["page"].disconnect(self)
 
     def send(self, message: dict[str, Any]) -> None:
-        """Send it unless the page is being closed."""
+        """Sends a message unless the page is being closed."""
         try:
             self.write_message(message)
         except WebSocketClosedError:
@@ -167,12 +168,12 @@ class _Connection(WebSocketHandler):
 
 @functools.cache
 def page(port: int = 0) -> Page:
-    """The page of this process on `port`: the same for all stops, so that a person opens it once."""
+    """The page of this process on `port`, the same one for all stops, so that the user opens it only once."""
     return Page(port)
 
 
 def streams(port: int = 0, stdout: IO[str] | None = None) -> tuple[Page, Page]:
-    """(stdin, stdout) of a prompt in the page on `port`, whose address is written to `stdout`, by default the process's.
+    """(stdin, stdout) of a prompt on the page at `port`. Its address is written to `stdout` (default: the process's).
 
     Raises: ArgumentValueError if the port is taken.
     """

@@ -4,71 +4,71 @@ import type { ArrayValuesRecord, SourceRecord } from "./introspect";
 
 export const SCHEMA_VERSION = 1;
 
-/** Frames of stacks, each listed once. */
+/** Frames of recorded stacks; each distinct frame is listed once. */
 export interface RecordedFrameColumns {
   readonly function: readonly string[];
   /** Index into `RecordingRecord.sources`. */
   readonly source: readonly number[];
-  /** Counted from 1. */
+  /** Line number, counted from 1. */
   readonly line: readonly number[];
-  /** Which run of a loop it is, in words; empty for none. */
+  /** Text with the loop iteration; empty for none. */
   readonly run: readonly string[];
 }
 
-/** Variables with their values, each listed once. */
+/** Names and values of variables; each distinct pair is listed once. */
 export interface RecordedValueColumns {
   readonly name: readonly string[];
-  /** Type, and range or elements of the value. */
+  /** Type of the value, with its elements or their range. */
   readonly text: readonly string[];
 }
 
-/** A run of a function by the user's lines: where it stood, and what the variables were. */
+/** A run of a function recorded line by line: the stack and the variables at each stop. */
 export interface RecordingRecord {
   readonly function: string;
   readonly sources: readonly SourceRecord[];
   readonly frames: RecordedFrameColumns;
   readonly values: RecordedValueColumns;
-  /** For each stop its frames, outermost first, as indices into `frames`. */
+  /** For each stop, the indices into `frames` of its stack, outermost first. */
   readonly stacks: readonly (readonly number[])[];
-  /** For each stop, and each frame of it, indices into `values`. */
+  /** For each stop and each of its frames, indices into `values`. */
   readonly variables: readonly (readonly (readonly number[])[])[];
-  /** Types, and ranges or elements, of the results. */
+  /** Types of the results, with their elements or ranges. */
   readonly results: readonly string[];
-  /** Whether the run went on after the last stop that was recorded. */
+  /** Whether the run continued after the last recorded stop. */
   readonly is_cut: boolean;
   readonly schema_version: number;
   readonly kind: "recording";
 }
 
-/** Lines of the user, a row for each row of other columns. */
+/** User lines, one row for each row of other columns. */
 export interface UserLineColumns {
   readonly sources: readonly SourceRecord[];
-  /** Index into `sources`; -1 where no line is the user's. */
+  /** Index into `sources`; -1 for no user line. */
   readonly source: readonly number[];
-  /** Counted from 1. */
+  /** Line number, counted from 1. */
   readonly line: readonly number[];
 }
 
-/** Equations that two runs have in common, in the order in which they run. */
+/** Equations that two runs have in common, in execution order. */
 export interface ComparedEquationColumns {
   readonly primitive: readonly string[];
-  /** The user's line. */
+  /** Source line of the equation. */
   readonly line: readonly string[];
   /**
-   * Largest difference of two elements, relative to the largest element; None where one isn't finite.
+   * Largest difference of two elements, relative to the largest element; None if it isn't finite.
    */
   readonly error: readonly (number | null)[];
-  /** The largest error among its operands. */
+  /** Largest error among its operands. */
   readonly operand_error: readonly (number | null)[];
 }
 
-/** How two ways of running a call differ, equation by equation. */
+/** Comparison of two ways of running a call, equation by equation. */
 export interface DivergenceRecord {
   readonly a: string;
   /** Names of the two ways. */
   readonly b: string;
   readonly equations: ComparedEquationColumns;
-  /** For each equation its line. */
+  /** Source line of each equation. */
   readonly places: UserLineColumns;
   /** Number of equations that only one of the runs has. */
   readonly unmatched: number;
@@ -80,7 +80,7 @@ export interface DivergenceRecord {
 export interface CotangentColumns {
   readonly line: readonly string[];
   readonly primitive: readonly string[];
-  /** Euclidean norm; None where it isn't finite. */
+  /** Euclidean norm; None if it isn't finite. */
   readonly norm: readonly (number | null)[];
   /** `NaN`, `infinite` or `zero`; empty for none. */
   readonly fault: readonly string[];
@@ -91,20 +91,20 @@ export interface GradientColumns {
   readonly name: readonly string[];
   readonly norm: readonly (number | null)[];
   readonly fault: readonly string[];
-  /** Operations along which a fault came, the first one first, each with its line. */
+  /** Operations along which a fault spread, its origin first, each with its line. */
   readonly path: readonly (readonly string[])[];
 }
 
 /** A gradient with the cotangents of its backward pass. */
 export interface GradientRecord {
   readonly cotangents: CotangentColumns;
-  /** For each cotangent its line. */
+  /** Source line of each cotangent. */
   readonly places: UserLineColumns;
   readonly gradients: GradientColumns;
-  /** For each gradient the ranges of the operands of the first operation of its path. */
+  /** For each gradient, the ranges of the operands of its path's first operation. */
   readonly operands: readonly (readonly string[])[];
   /**
-   * What removes the fault, and where in a loop or a branch it begins; empty where it begins outside and nothing does.
+   * Text that tells what removes the fault, and where in a loop or branch it begins; may be empty.
    */
   readonly within: string;
   readonly schema_version: number;
@@ -155,26 +155,26 @@ export interface UnequalRunsRecord {
 }
 
 /**
- * The first operation of a call whose result meets a condition: how it was come to, and what it was given.
+ * The first operation of a call whose result meets a condition, its operands, and how it was reached.
  */
 export interface FindingRecord {
   readonly function: string;
   readonly primitive: string;
   /** Whether it belongs to the backward pass of a derivative. */
   readonly is_backward: boolean;
-  /** Elements of its result that meet the condition. */
+  /** Number of elements of its result that meet the condition. */
   readonly n_elements: number;
-  /** All elements of the result. */
+  /** Number of all elements of the result. */
   readonly size: number;
-  /** Of the first element; empty for a scalar. */
+  /** Index of the first such element; empty for a scalar. */
   readonly index: readonly number[];
-  /** The lanes of batches of the first element, outermost first, in words. */
+  /** Text for each batch lane of the first element, outermost first. */
   readonly lanes: readonly string[];
-  /** Of each loop around it, outermost first, counted from 0. */
+  /** Iteration of each enclosing loop, outermost first, counted from 0. */
   readonly iterations: readonly number[];
-  /** The lines that lead there, outermost first. */
+  /** User lines that lead to the operation, outermost first. */
   readonly way: UserLineColumns;
-  /** For each line of the way its function, and the run of a loop in words. */
+  /** For each of these lines, its function, with the loop iteration as text. */
   readonly functions: readonly string[];
   readonly operands: readonly ArrayValuesRecord[];
   readonly result: ArrayValuesRecord;
