@@ -1,6 +1,6 @@
 """Notebook figures of programs, arrays and shardings: `pellucid.viz`.
 
-A figure shows itself as the last line of a cell; `figure.save("page.html")` writes it as a page that needs nothing else.
+Figures display themselves as the last line of a cell; `figure.save("page.html")` writes a self-contained page.
 """
 
 import importlib
@@ -27,11 +27,11 @@ _NAMES = (
 __all__ = ["Figure", *_NAMES]  # noqa: PLE0604  # pyright: ignore[reportUnsupportedDunderAll]
 
 _MODULES = {"Figure": "pellucid_viz.figure", "what_if": "pellucid_viz.placements"}
-"""Modules of the names that `pellucid_viz.figures` doesn't have."""
+"""Modules of the names that are not in `pellucid_viz.figures`."""
 
 
 def __getattr__(name: str) -> Any:
-    """Load a figure when it is first asked for, so that a kernel starts without them."""
+    """Imports a figure's module on first access, so that a kernel starts without them."""
     if name not in __all__:
         raise AttributeError(f"module 'pellucid_viz' has no attribute {name!r}")
     module = _MODULES.get(name, "pellucid_viz.figures")

@@ -1,4 +1,4 @@
-"""Charts of figures by plotly, to be zoomed, exported and combined with others: `figure.chart()`."""
+"""Plotly charts of figures, which can be zoomed, exported and combined: `figure.chart()`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pellucid_viz.render.placements import mesh_text, seconds_of
 
 
 def chart_of(record: Any) -> Any:
-    """A `plotly.graph_objects.Figure` of a record.
+    """Converts a record to a `plotly.graph_objects.Figure`.
 
-    Raises: ArgumentTypeError for a record without a chart; UnsupportedError where plotly is not installed.
+    Raises: ArgumentTypeError if there is no chart for the kind of record; UnsupportedError if plotly is not installed.
     """
     draw = _CHARTS.get(record.kind)
     if draw is None:
@@ -37,7 +37,7 @@ def chart_of(record: Any) -> Any:
 
 
 def _memory(record: CompiledRecord, plotly: Any) -> Any:
-    """Memory in use over the run of an optimized program, by lifetimes of its values."""
+    """Memory in use over the run of an optimized program, computed from the lifetimes of its values."""
     if record.program is None:
         raise ArgumentTypeError(
             "this executable has no chart of its memory.", got="got one without its program"
@@ -55,7 +55,7 @@ def _memory(record: CompiledRecord, plotly: Any) -> Any:
 
 
 def _what_if(record: WhatIfRecord, plotly: Any) -> Any:
-    """Time and peak memory of placements: today's, the one that is shown, and the best that were found."""
+    """Time and peak memory of placements: the current one, the displayed one, and the best ones found."""
     groups: list[tuple[str, list[PlacementRecord]]] = [
         ("today", [record.today]),
         ("what if", [record.placement]),
@@ -86,7 +86,7 @@ def _what_if(record: WhatIfRecord, plotly: Any) -> Any:
 
 
 def _roofline(record: Any, plotly: Any) -> Any:
-    """Operations of a profile by arithmetic for each byte and rate, below what the device reaches."""
+    """Roofline: arithmetic intensity and rate of a profile's operations, with the device's peak rates."""
     operations, peaks = record.operations, record.peaks
     columns = zip(
         operations.name, operations.seconds, operations.flops, operations.bytes, strict=True
@@ -115,7 +115,7 @@ def _roofline(record: Any, plotly: Any) -> Any:
 
 
 def _errors(record: Any, plotly: Any) -> Any:
-    """Growth of the difference of two runs, equation by equation."""
+    """Relative difference of two runs, equation by equation."""
     equations = record.equations
     line = plotly.Scatter(
         y=equations.error, mode="lines+markers", text=equations.line,

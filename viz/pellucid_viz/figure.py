@@ -1,4 +1,4 @@
-"""A figure: a record with the forms in which front ends show it."""
+"""`Figure`: a record with its representations for front ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pellucid_viz.render.text import text_of
 
 
 def mime_type(kind: str) -> str:
-    """The MIME type under which records of a kind stand in notebooks.
+    """MIME type of records of a kind in notebooks.
 
     >>> mime_type("lens")
     'application/vnd.pellucid.lens.v1+json'
@@ -33,9 +33,9 @@ _ALONE_MODULES = ("google.colab", "marimo")
 
 
 def is_alone() -> bool:
-    """Whether this kernel's front end is one that our extension can't be in, and that may show each output apart from others.
+    """Whether the front end can't load our extension and may show each output in a page of its own.
 
-    Those are Visual Studio Code, Kaggle, Databricks, Colab and marimo.
+    That is the case in Visual Studio Code, Kaggle, Databricks, Colab and marimo.
     """
     return any(name in os.environ for name in _ALONE_VARIABLES) or any(
         name in sys.modules for name in _ALONE_MODULES
@@ -43,18 +43,18 @@ def is_alone() -> bool:
 
 
 STORED_IN_HTML = "text/html"
-"""Value of `stored_in` of a record's MIME type: the record itself is in the HTML, so that it is stored once."""
+"""Value of `stored_in` of a record's MIME type: the record is in the HTML, so that notebooks store it only once."""
 MAX_PLAIN_LINES = 200
-"""Lines of the text of a figure in a notebook; `repr` has all."""
+"""Maximum number of lines of a figure's plain text in a notebook; `repr` has all lines."""
 
 
 class Figure:
-    """Display of a record in a notebook: the interactive view, static HTML without it, text in a terminal.
+    """Display of a record: an interactive view in notebooks, static HTML without the extension, text in a terminal.
 
-    `record` is the data itself, for programs. The text and the HTML are made when somebody asks, unless a tool brings
-    its own. The HTML holds the record; the first figure of a notebook holds the viewer, too, which draws all of them where scripts
-    run, as in a page that nbconvert wrote. Where no extension can draw records, each figure holds the viewer.
-    `Figure.has_scripts` says otherwise if it is set.
+    `record` is the data for use in programs. Text and HTML are generated on demand, unless a tool passes its own. The
+    HTML contains the record. The first figure of a notebook also contains the viewer, a script that draws all records
+    of the page, for example in a page written by nbconvert. In front ends that can't load the extension, each figure
+    contains the viewer. `Figure.has_scripts` overrides this.
 
     >>> figure = Figure(pl.analysis.program(lambda x: x * 2.0, 1.0))
     >>> figure
@@ -64,7 +64,7 @@ class Figure:
     """
 
     has_scripts: bool | None = None
-    """Whether the HTML of figures holds the viewer; None leaves it to `is_alone` and `carries_viewer`."""
+    """Whether the HTML of figures contains the viewer; None decides by `is_alone` and `carries_viewer`."""
 
     def __init__(self, record: Any, text: str | None = None, html: str | None = None) -> None:
         self.record = record
@@ -78,11 +78,11 @@ class Figure:
 
     @property
     def static(self) -> str:
-        """Markup that needs no script."""
+        """HTML of the figure that works without scripts."""
         return markup_of(self.record, repr(self)) if self._html is None else self._html
 
     def bundle(self, *, viewer: str = "") -> dict[str, Any]:
-        """The figure in all forms, by MIME type, with the HTML of a `viewer`.
+        """MIME bundle of the figure; its HTML includes `viewer`, a script element.
 
         >>> figure = Figure(pl.analysis.program(lambda x: x * 2.0, 1.0))
         >>> figure.bundle()["application/vnd.pellucid.program.v1+json"]
@@ -101,7 +101,7 @@ class Figure:
         }
 
     def displayed(self) -> dict[str, Any]:
-        """The figure in all forms as a cell's output: with the viewer where the notebook needs it."""
+        """MIME bundle for a cell's output, with the viewer if the notebook needs it."""
         if is_alone() if self.has_scripts is None else self.has_scripts:
             alone = self.bundle(viewer=plain_viewer())
             return {name: alone[name] for name in ("text/html", "text/plain")}
@@ -112,37 +112,37 @@ class Figure:
         return self.displayed()
 
     def widget(self, height: int = DEFAULT_HEIGHT) -> Any:
-        """The interactive view as a live widget: its `record` can be replaced, its `selected` equations be followed.
+        """The interactive view as a live widget: its `record` can be replaced, and its `selected` equations observed.
 
-        Raises: UnsupportedError where anywidget is not installed.
+        Raises: UnsupportedError if anywidget is not installed.
         """
         return importlib.import_module("pellucid_viz.widget").RecordWidget(
             record=self.record.to_dict(), text=repr(self), height=height
         )
 
     def chart(self) -> Any:
-        """A plotly figure to be zoomed, exported and combined with others.
+        """A plotly figure, which can be zoomed, exported and combined with others.
 
-        Of `compiled` and `memory(f)`: memory in use over the run. Of `what_if`: time and peak memory of placements. Of a profile: its
-        roofline. Of a divergence: the growth of the difference.
+        For `compiled` and `memory(f)`: memory in use over the run. For `what_if`: time and peak memory of placements.
+        For a profile: its roofline. For a divergence: the errors by equation.
 
-        Raises: ArgumentTypeError for a figure without a chart; UnsupportedError where plotly is not installed.
+        Raises: ArgumentTypeError for a figure without a chart; UnsupportedError if plotly is not installed.
         """
         return importlib.import_module("pellucid_viz.charts").chart_of(self.record)
 
     def page(self, title: str = "pellucid") -> str:
-        """The interactive view as a whole HTML document that needs nothing else: no kernel, no network."""
+        """The interactive view as a self-contained HTML document, which needs neither kernel nor network."""
         return view_page(self.record.to_dict(), self.static, title=title)
 
     def save(self, path: str | Path) -> Path:
-        """Write `page()` into a file, and give its path."""
+        """Writes `page()` to a file, and returns its path."""
         path = Path(path)
         path.write_text(self.page(path.stem), encoding="utf-8")
         return path
 
 
 def carries_viewer() -> bool:
-    """Whether the figure that is shown now is to hold the viewer: the first one of a kernel, and again when its cell runs again."""
+    """Whether the figure displayed now contains the viewer: the first one of a kernel, again if its cell runs again."""
     global _carrier
     ipython = sys.modules.get("IPython")
     shell: Any = None if ipython is None else ipython.get_ipython()
@@ -157,7 +157,7 @@ def carries_viewer() -> bool:
 
 
 _carrier: tuple[str | None, int] | None = None
-"""Id of the cell whose output holds the viewer, and the count of its run."""
+"""The output that contains the viewer: (id of its cell, execution count)."""
 
 
 def _first_lines(text: str) -> str:

@@ -1,7 +1,7 @@
-"""The figures that users ask for: programs, executables, shardings, memory, and why it compiled again.
+"""The figures for users: programs, executables, shardings, memory, cache misses, profiles.
 
-A figure of a function is asked for in two steps, as everything about functions is: `lens(f)(x)` shows `f` for
-the arguments `(x,)`.
+Figures of a function are made in two calls, like everything about functions: `lens(f)(x)` shows `f` for the arguments
+`(x,)`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pellucid_viz.figure import Figure
 
 
 def program(x: Any, *, profile: Any = None) -> Any:
-    """A program as a graph that opens and closes, with its text and the user's lines beside it.
+    """A program as a graph that can be expanded and collapsed, with its text and source lines.
 
-    `x` is a function, whose program for given arguments is shown by `program(f)(*args)`; or a jaxpr, or a stage of
-    a jitted function (Traced, Lowered, Compiled), which are shown at once. With a `profile` in which it ran, its equations
-    are coloured by the time of one execution.
+    `x` is a function, whose program for given arguments is shown by `program(f)(*args)`; or a jaxpr or a stage of a
+    jitted function (Traced, Lowered, Compiled), shown at once. With a `profile` in which it ran, equations are coloured
+    by the time of one execution.
 
     >>> program(lambda x: x + 1.0)(2.0)
     { lambda ; a:f32[]. let b:f32[] = add a 1.0:f32[] in (b,) }
@@ -33,7 +33,7 @@ def program(x: Any, *, profile: Any = None) -> Any:
 
 
 def _timed(record: schema.ProgramRecord, profile: Any) -> schema.ProgramRecord:
-    """The record with the times of a profile as one more cost; as it is without a profile."""
+    """The record with the times of a profile as an additional cost; unchanged without a profile."""
     if profile is None:
         return record
     if record.dialect == "hlo":
@@ -45,14 +45,16 @@ def _timed(record: schema.ProgramRecord, profile: Any) -> schema.ProgramRecord:
     ids = _origins(record)
     seconds = profile.seconds_of_run(ids)
     is_of_run = bool(seconds)
-    if not is_of_run:  # it ran within other programs only
+    if not is_of_run:  # its equations ran only as parts of other programs
         seconds = profile.seconds_of_equations
     by_row = {row: seconds[id] for row, id in enumerate(ids) if id in seconds}
     return analysis.timed(record, by_row, is_of_run=is_of_run)
 
 
 def _origins(record: schema.ProgramRecord) -> list[int]:
-    """For each equation the id of the user's; of several operations that one became, the first stands for all; -1 for none."""
+    """For each equation the id of the user's equation it comes from, for the first of several with the same; -1 for
+    others.
+    """
     equations = record.equations
     if record.dialect == "jaxpr":
         return equations.id
@@ -63,9 +65,9 @@ def _origins(record: schema.ProgramRecord) -> list[int]:
 
 
 def lens(function: Callable[..., Any]) -> Callable[..., Figure]:
-    """A function at its stages: the user's lines, jaxpr, StableHLO and optimized HLO, linked line by line.
+    """The stages of a function, linked line by line: source code, jaxpr, StableHLO and optimized HLO.
 
-    The function is compiled for the arguments, if it isn't yet.
+    Compiles the function for the arguments if necessary.
 
     >>> figure = lens(lambda x: x * 2.0)(1.0)
     >>> [program.dialect for program in figure.record.programs]
@@ -80,9 +82,9 @@ def ladder(
     transformations: Sequence[str] = ("jvp", "linearize", "transpose", "vmap"),
     batch_size: int = 8,
 ) -> Callable[..., Figure]:
-    """The program of a function after each of several transformations, each equation tied to its origin.
+    """The program of a function and of each of its transformations, with each equation linked to its origin.
 
-    `vmap` is shown for `batch_size` arguments at once.
+    `vmap` is applied over `batch_size` elements.
 
     >>> figure = ladder(lambda x: x * x, ["jvp", "transpose"])(3.0)
     >>> figure.record.transformations
@@ -99,9 +101,10 @@ def ladder(
 
 
 def passes(function: Callable[..., Any], *, with_xla: bool = True) -> Callable[..., Figure]:
-    """A function's program after each pass that changed it: ours over the jaxpr, StableHLO, then XLA's over HLO.
+    """A function's program after each pass that changed it: pellucid's passes over the jaxpr, StableHLO, XLA's passes
+    over HLO.
 
-    The function is compiled anew for the arguments; `with_xla=False` leaves the compiler out.
+    Compiles the function anew for the arguments; `with_xla=False` omits XLA's passes.
 
     >>> figure = passes(lambda x: [x * 2.0, x + 1.0][0], with_xla=False)(1.0)
     >>> figure.record.transformations
@@ -112,7 +115,7 @@ def passes(function: Callable[..., Any], *, with_xla: bool = True) -> Callable[.
 
 
 def diff(before: Any, after: Any) -> Any:
-    """Two programs side by side: what is the same, what changed, what is new.
+    """Comparison of two programs: equal, changed and new equations.
 
     Two functions are compared for given arguments by `diff(f, g)(*args)`; jaxprs and stages at once.
 
@@ -129,10 +132,10 @@ def diff(before: Any, after: Any) -> Any:
 
 
 def compiled(x: Any, *, profile: Any = None) -> Any:
-    """An executable: what it costs, what it holds in memory, which kernels it runs.
+    """An executable: its cost, memory and kernels.
 
-    `x` is a `Compiled` stage, or a function, which `compiled(f)(*args)` compiles. With a `profile` in which it ran, kernels
-    have their time in one run on one device. Raises: ArgumentValueError if it didn't run there.
+    `x` is a `Compiled` stage, or a function that `compiled(f)(*args)` compiles. With a `profile` in which it ran,
+    kernels have their time per run on one device. Raises: ArgumentValueError if it didn't run in that session.
 
     >>> figure = compiled(lambda x: x * 2.0)(1.0)
     >>> figure.record.platform
@@ -144,7 +147,7 @@ def compiled(x: Any, *, profile: Any = None) -> Any:
 
 
 def _timed_kernels(record: schema.CompiledRecord, profile: Any) -> schema.CompiledRecord:
-    """The record with the times of a profile; as it is without a profile."""
+    """The record with the times of a profile; unchanged without a profile."""
     if profile is None:
         return record
     seconds = profile.seconds_of_kernels(record.name, {each.name for each in record.kernels})
@@ -155,11 +158,12 @@ def _timed_kernels(record: schema.CompiledRecord, profile: Any) -> schema.Compil
 
 
 def array(x: Any, index: Sequence[int] = ()) -> Figure:
-    """Values of an array at a glance: counts of NaN, infinities and zeros, range, histogram, and a heat map.
+    """Summary of an array's values: counts of NaN, infinities and zeros, range, histogram, and a heat map.
 
-    The heat map is of the last two dimensions, at `index` along those before. All is computed where the array lies.
+    The heat map shows the last two dimensions, at `index` along the leading ones. Everything is computed on the array's
+    devices.
 
-    Raises: ArgumentValueError for an `index` that there isn't.
+    Raises: ArgumentValueError for an `index` out of bounds.
 
     >>> array(jnp.arange(160.0).reshape(10, 16))
     f32[10,16]
@@ -172,18 +176,18 @@ def array(x: Any, index: Sequence[int] = ()) -> Figure:
 
 
 def _findable(record: Any, x: Any) -> Any:
-    """The record with a name under which the kernel finds the array for slices and parts."""
+    """The record with a key by which the kernel can find the array to show other slices and shards."""
     if type(x).__name__ != "ArrayImpl":
         return record
     return dataclasses.replace(record, array=introspect.array_key(x))
 
 
 def function(f: Any) -> Figure:
-    """A jitted function: its signature, its programs with why each was made, and links to their views.
+    """A jitted function: its signature, its programs and the reason for each, with links to their views.
 
-    It is shown where a jitted function is the last line of a cell.
+    A jitted function on the last line of a cell is displayed like this.
 
-    Raises: ArgumentTypeError for what is no jitted function of the user.
+    Raises: ArgumentTypeError if `f` isn't a jitted function of the user.
 
     >>> f = pl.jit(lambda x: x + 1)
     >>> _ = f(2.0)
@@ -202,10 +206,11 @@ def function(f: Any) -> Figure:
 
 
 def sharding(x: Any, shape: Sequence[int] | None = None) -> Any:
-    """Which device holds which part of an array, or of what a sharding of `shape` or a mesh would hold.
+    """The placement of an array: which device has which shard. For a mesh or a sharding of `shape`, that of an array it
+    describes.
 
-    `sharding(f)(*args)` shows of a function where every intermediate lies, why, and what is moved between devices,
-    without running it; arguments may be ShapeDtypeStructs over an abstract mesh.
+    `sharding(f)(*args)` shows, without running it, the sharding of each intermediate of a function with the reason for
+    it, and the data exchanged between devices; arguments may be ShapeDtypeStructs over an abstract mesh.
 
     >>> mesh = pl.sharding.AbstractMesh((4,), ("data",))
     >>> sharding(pl.NamedSharding(mesh, pl.P("data")), (8, 2))
@@ -225,10 +230,10 @@ def sharding(x: Any, shape: Sequence[int] | None = None) -> Any:
 
 
 def memory(function: Any = None) -> Any:
-    """Live arrays on the devices and their owners; of a function, the memory of one run.
+    """Live arrays on the devices with their owners, or the memory that a run of a function needs.
 
-    `memory()` shows live arrays now. `memory(f)(*args)` compiles `f` and shows the memory of its executable, before
-    anything runs.
+    `memory()` shows live arrays now. `memory(f)(*args)` compiles `f` and shows the memory of its executable without
+    running it.
 
     >>> figure = memory(lambda x: x @ x)(jnp.ones((64, 64)))
     >>> figure.record.memory.argument_bytes
@@ -262,7 +267,7 @@ def grid(function: Callable[..., Any]) -> Callable[..., Figure]:
 
 
 def misses(n: int = 20) -> Figure:
-    """Why jitted functions were traced or compiled: the latest `n` times, the newest first.
+    """The latest `n` traces and compilations of jitted functions with their reasons, newest first.
 
     >>> _ = pl.jit(lambda x: x - 1)(2.0)
     >>> print(misses(1))
@@ -273,7 +278,7 @@ def misses(n: int = 20) -> Figure:
 
 
 def profile(session: Any) -> Figure:
-    """A session of the profiler: findings, time by line, operation and scope, and the timeline.
+    """A profiler session: findings, time by line, operation and scope, and the timeline.
 
     >>> with pl.profiler.profile() as recorded:
     ...     y = jnp.sin(1.0)
@@ -284,7 +289,7 @@ def profile(session: Any) -> Figure:
 
 
 def profile_comparison(comparison: Any) -> Figure:
-    """Two sessions of the profiler side by side: the lines that became slower or faster.
+    """Comparison of two profiler sessions: the lines that became slower or faster.
 
     >>> with pl.profiler.profile() as recorded:
     ...     y = jnp.sin(1.0)
@@ -295,12 +300,12 @@ def profile_comparison(comparison: Any) -> Figure:
 
 
 def is_function(x: Any) -> bool:
-    """Whether `x` is shown for arguments rather than at once."""
+    """Whether `x` is a function, which is shown for given arguments, rather than at once."""
     return callable(x) and type(x).__name__ not in ("Compiled", "Mesh")
 
 
 def check_function(x: Any, caller: str) -> None:
-    """Raise ArgumentTypeError unless `x` is a function."""
+    """Raises ArgumentTypeError unless `x` is a function."""
     if not is_function(x):
         raise ArgumentTypeError(
             f"{caller} takes a function, and its arguments in a second call.",

@@ -1,6 +1,6 @@
-"""How a notebook shows core objects: a table from types to figures, registered on IPython's formatters.
+"""Registers figures as IPython's display of pellucid's types.
 
-Core objects know nothing of it. Without this module, or in a terminal, they show as text.
+Pellucid's core doesn't depend on it: without this module, or in a terminal, its objects are displayed as text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def _figure(name: str, attribute: str | None = None) -> Callable[[Any], dict[str, Any] | None]:
-    """The figure called `name` of a value, or of its `attribute`; loaded when the first one is shown."""
+    """A formatter that displays a value, or its `attribute`, as the figure `name`. The figure is imported on first use."""
 
     def bundle(value: Any) -> dict[str, Any] | None:
         figures = importlib.import_module("pellucid_viz.figures")
@@ -27,13 +27,14 @@ _sharding = _figure("sharding")
 
 _array = _figure("array")
 _MIN_DRAWN = 64
-"""Elements from which on an array is drawn; of fewer the text says all."""
+"""Minimum size of an array to be drawn; the text of smaller ones shows all elements."""
 
 
 def array_bundle(array: Any) -> dict[str, Any] | None:
-    """Where an array over several devices lies, or the values of a large one on a single device, beside its text.
+    """Figure of the sharding of an array on several devices, or of the values of a large one on one device, with its
+    text.
 
-    None for others. Elements are fetched for the text only, as Python's own display does.
+    None for other arrays. Elements are fetched only for the text, as by Python's own display.
     """
     if array.is_deleted():
         return None
@@ -45,14 +46,14 @@ def array_bundle(array: Any) -> dict[str, Any] | None:
 
 
 def function_bundle(function: Any) -> dict[str, Any] | None:
-    """The card of a jitted function; None for pellucid's own, such as `jnp.einsum`."""
+    """Figure of a jitted function; None for pellucid's own functions, such as `jnp.einsum`."""
     jitted = getattr(function, "jitted", None)
     is_users = jitted is not None and jitted.options.share
     return _figure("function")(function) if is_users else None
 
 
 def profile_bundle(profile: Any) -> dict[str, Any] | None:
-    """The session of a profile, for which it waits; None for one that is being recorded."""
+    """Figure of a profile's session, after waiting for it; None while it is being recorded."""
     return _figure("profile")(profile) if profile.is_stopped else None
 
 
@@ -71,7 +72,7 @@ FIGURES: dict[tuple[str, str], Callable[[Any], dict[str, Any] | None]] = {
     ("pellucid_profiler.recorder", "Profile"): profile_bundle,
     ("pellucid_profiler.comparison", "Comparison"): _figure("profile_comparison"),
 }
-"""For each type, by module and name (so that nothing is imported for it), how it is shown."""
+"""Formatter of each type, given by module and name so that nothing must be imported."""
 
 SERVED_AS = {
     "pellucid._machine.ir.jaxpr": "jax._src.ir.jaxpr",
@@ -82,11 +83,11 @@ SERVED_AS = {
     "pellucid_profiler.recorder": "jax.profiler",
     "pellucid_profiler.comparison": "jax.profiler",
 }
-"""The modules of which these types say that they are while `import jax` is answered (`as_jax/identity.py`)."""
+"""Module names that these types report while `import jax` is answered (`as_jax/identity.py`)."""
 
 
 def register(shell: Any) -> None:
-    """Show core objects as figures in an IPython `shell`."""
+    """Registers the figures with an IPython `shell`."""
     formatter = shell.display_formatter.mimebundle_formatter
     for (module, name), figure in FIGURES.items():
         for named in {module, SERVED_AS.get(module, module)}:
@@ -96,7 +97,7 @@ def register(shell: Any) -> None:
 
 
 def unregister(shell: Any) -> None:
-    """Undo `register`."""
+    """Reverts `register`."""
     formatter = shell.display_formatter.mimebundle_formatter
     for module, name in FIGURES:
         for named in {module, SERVED_AS.get(module, module)}:

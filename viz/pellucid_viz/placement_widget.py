@@ -1,4 +1,4 @@
-"""The figure of `what_if` as a widget: a slider for each mesh axis, axes to drop on dimensions, and a search."""
+"""Widget of `what_if`: a slider for each mesh axis, axes to drop on dimensions, and a search."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 class WhatIfWidget(RecordWidget):
-    """The live view of a `WhatIfFigure`.
+    """Live view of a `WhatIfFigure`.
 
-    `figure` is the one that is shown; `mesh`, the sizes of the mesh by axis name, can be observed and set.
+    `figure` is the displayed figure. `mesh`, the axis sizes by name, can be observed and set.
     """
 
     request = traitlets.Dict().tag(sync=True)
-    """The placement that the user asks for: `axes`, `dims`, `searchUnder`, and the `number` of the request."""
+    """Placement requested by the front end: `axes`, `dims`, `searchUnder`, and the `number` of the request."""
     answered = traitlets.Int().tag(sync=True)
-    """Number of requests that were answered."""
+    """Number of the last answered request."""
     mesh = traitlets.Dict()
 
     def __init__(self, figure: WhatIfFigure, height: int) -> None:
@@ -32,13 +32,13 @@ class WhatIfWidget(RecordWidget):
         self.observe(self._place, "mesh")
 
     def show(self, figure: WhatIfFigure) -> None:
-        """Shows another figure in place."""
+        """Replaces the displayed figure."""
         self.figure = figure
         self.record = figure.record.to_dict()
         self.mesh = dict(figure.placement.mesh.shape)
 
     def _place(self, change: Any) -> None:
-        """Shows the function over the mesh that was set; raises what `change` raises."""
+        """Shows the function on the mesh that was set. Raises the errors of `change`."""
         if dict(change["new"]) == dict(self.figure.placement.mesh.shape):
             return
         try:
@@ -52,7 +52,7 @@ class WhatIfWidget(RecordWidget):
         try:
             asked = dict(request["axes"]), request["dims"], request["searchUnder"]
             self.show(self.figure.asked(*asked))
-        except Exception as error:  # what the user's function raises is an answer, too
+        except Exception as error:  # errors of the user's function are shown as the answer
             refused = dataclasses.replace(self.figure.record, refusal=str(error))
             self.record = refused.to_dict()
         self.answered += 1

@@ -1,4 +1,4 @@
-"""Placements that a function could have, as a figure: `pellucid.viz.what_if`."""
+"""`what_if`: a figure of the estimated costs of a function under other placements."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from pellucid_viz.figures import check_function
 from pellucid_viz.render.html import DEFAULT_HEIGHT
 
 SEARCH_SECONDS = 10.0
-"""Time after which a search that a view asks for begins no further estimate."""
+"""Time limit for a search requested by a view; no further estimate is started after it."""
 MAX_ANSWERS = 64
-"""Figures of other placements that a figure keeps for the views of it, from which they ask for further ones."""
+"""Maximum number of earlier figures kept so that views of them can request further placements."""
 
 _session, _numbers = uuid.uuid4().hex[:8], itertools.count(1)
 _shown: weakref.WeakValueDictionary[str, WhatIfFigure] = weakref.WeakValueDictionary()
 
 
 class WhatIfFigure(Figure):
-    """A function over another mesh, or with other specs, beside how its arguments lie today.
+    """The estimated costs of a function on another mesh or with other specs, compared with its current placement.
 
-    `change` and `search` give further figures of the same function; estimates are remembered. Where a kernel lives, the
-    figure in a notebook has controls for both.
+    `change` and `search` return further figures of the same function; estimates are cached. In a notebook with a
+    running kernel, the figure has controls for both.
     """
 
     record: schema.WhatIfRecord
@@ -51,13 +51,14 @@ class WhatIfFigure(Figure):
         self.last_search = search
 
     def change(self, mesh: Any = None, specs: Mapping[str, Any] | None = None) -> WhatIfFigure:
-        """The same function with another mesh, and with other specs for some arguments.
+        """The same function on another mesh, or with other specs for some arguments.
 
-        `mesh` is a mesh or sizes by axis name, of at most 4,096 devices that need not exist; axes that it lacks divide
-        nothing any more. `specs` has PartitionSpecs by path of an argument, in which `*` stands for any text.
+        `mesh` is a mesh, or axis sizes by name, with at most 4,096 devices, which need not exist; dimensions are no
+        longer sharded over axes that it lacks. `specs` has PartitionSpecs by argument path, in which `*` matches any
+        text.
 
-        Raises: ArgumentTypeError for another mesh or spec; ArgumentValueError for paths that no argument has, and for too
-        many devices; ShardingError where a spec doesn't fit.
+        Raises: ArgumentTypeError if `mesh` or a spec has a wrong type; ArgumentValueError for paths that match no
+        argument, and for too many devices; ShardingError if a spec doesn't fit.
 
         >>> x = pl.ShapeDtypeStruct((64, 32), "float32")
         >>> figure = what_if(lambda x: x.sum())(x)
@@ -71,7 +72,7 @@ class WhatIfFigure(Figure):
     def placed(
         self, axis_sizes: Mapping[str, int], dims: Sequence[Sequence[Sequence[str]]]
     ) -> WhatIfFigure:
-        """The same function with sizes by axis name, and for each of `record.arguments` the axes of each dimension."""
+        """The same function with axis sizes by name, and the mesh axes of each dimension of each of `record.arguments`."""
         placement = self.what_if.placement_of(axis_sizes, dims, self.placement, self.last_search)
         return WhatIfFigure(self.what_if, placement, self.last_search)
 
@@ -81,11 +82,13 @@ class WhatIfFigure(Figure):
         dims: Sequence[Sequence[Sequence[str]]],
         search_under: int | None,
     ) -> WhatIfFigure:
-        """What a view asks for: a placement as `placed` takes it, and with a limit in bytes the fastest below it."""
+        """Answers a view's request: a placement like `placed` or, with `search_under` (bytes), the fastest placements
+        that fit.
+        """
         figure = self.placed(axis_sizes, dims)
         if search_under is not None:
             figure = figure.search(search_under, seconds=SEARCH_SECONDS)
-        # The view asks for the next one by this one's name, and nobody else holds it.
+        # The view requests the next figure by this one's key, and nothing else keeps this figure alive.
         figure._answers = self._answers
         self._answers.append(figure)
         return figure
@@ -93,12 +96,12 @@ class WhatIfFigure(Figure):
     def search(
         self, memory_limit_bytes: int | None = None, count: int = 5, seconds: float = 10.0
     ) -> WhatIfFigure:
-        """The same placement with a list of the `count` fastest that were found over as many devices.
+        """The same placement with a list of the `count` fastest placements found on the same number of devices.
 
-        Only placements whose peak is at most `memory_limit_bytes` are listed, by default the memory of the device.
-        No estimate is begun after `seconds`.
+        Only placements with a peak of at most `memory_limit_bytes` (default: the device's memory) are listed. No
+        estimate is started after `seconds`.
 
-        Raises: ArgumentValueError for a limit, a count or a time that isn't positive.
+        Raises: ArgumentValueError if `memory_limit_bytes`, `count` or `seconds` isn't positive.
 
         >>> x = pl.ShapeDtypeStruct((64, 32), "float32")
         >>> figure = what_if(lambda x: x.sum())(x).change({"data": 4}, {"x": pl.P("data")})
@@ -109,9 +112,9 @@ class WhatIfFigure(Figure):
         return WhatIfFigure(self.what_if, self.placement, search)
 
     def widget(self, height: int = DEFAULT_HEIGHT) -> Any:
-        """The live view: a slider for each mesh axis, and axes that can be dropped on dimensions.
+        """Live view with a slider for each mesh axis, and axes that can be dropped on dimensions.
 
-        Raises: UnsupportedError where anywidget is not installed.
+        Raises: UnsupportedError if anywidget is not installed.
         """
         module = importlib.import_module("pellucid_viz.placement_widget")
         return module.WhatIfWidget(self, height=height)
@@ -122,10 +125,10 @@ def what_if(
 ) -> Callable[..., WhatIfFigure]:
     """A function that estimates what a call would cost over another mesh, beside how its arguments lie today.
 
-    Bytes on each device, exchanges by axis and line, peak memory and the time of a run are estimated without compiling and
-    without devices; `figure.change(mesh, specs)` shows another placement, `figure.search()` the fastest that it finds,
-    `figure.widget()` controls for both. Arguments are arrays or ShapeDtypeStructs. Times are for `device`, `"A100"`, `"H100"`,
-    `"H200"` or an `analysis.Machine`.
+    Bytes per device, collectives by axis and line, peak memory and run time are estimated without compiling and without
+    devices. `figure.change(mesh, specs)` shows another placement, `figure.search()` the fastest ones found,
+    `figure.widget()` controls for both. Arguments are arrays or ShapeDtypeStructs. Times are for `device`: `"A100"`,
+    `"H100"`, `"H200"` or an `analysis.Machine`.
 
     Raises: ArgumentTypeError for what is no function; with the arguments, ArgumentValueError for another device, and for
     arguments that lie over several meshes; what the function raises when it is traced.
@@ -156,9 +159,10 @@ def placement_record(
     dims: Sequence[Sequence[Sequence[str]]],
     search_under: int | None,
 ) -> schema.WhatIfRecord:
-    """The record of another placement of the figure with this name; where it can't be, that figure's with the reason.
+    """The record of another placement of a figure given by its key. If it is invalid, the figure's own record with the
+    reason.
 
-    Raises: ArgumentValueError if nobody holds the figure any more.
+    Raises: ArgumentValueError if the figure no longer exists.
     """
     shown = _shown.get(figure)
     if shown is None:
@@ -168,5 +172,5 @@ def placement_record(
         )
     try:
         return shown.asked(axis_sizes, dims, search_under).record
-    except Exception as error:  # what the user's function raises is an answer, too
+    except Exception as error:  # errors of the user's function are shown as the answer
         return dataclasses.replace(shown.record, refusal=str(error))

@@ -1,4 +1,4 @@
-"""A figure as a widget: a live view in a cell output, in every front end that shows anywidget."""
+"""Figures as live widgets, in every front end that supports anywidget."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from pellucid.introspect.errors import UnsupportedError
 from pellucid_viz.render.html import VIEWER
 
-try:  # needed by widgets alone
+try:  # only widgets need it
     import anywidget
     import traitlets
 except ImportError as error:
@@ -25,10 +25,10 @@ if not VIEWER.exists():
 
 
 class RecordWidget(anywidget.AnyWidget):
-    """The view of a record.
+    """Live view of a record.
 
-    A new `record` is shown in its place. `selected` are the equations that the user has selected in a program; setting
-    it selects them. `selection` describes them, for other widgets to follow.
+    Assigning `record` replaces the view's content. `selected` has the rows of the equations that the user has selected,
+    and can be set. `selection` describes these equations, for other widgets to observe.
 
     >>> widget = pl.viz.program(lambda x: jnp.sin(x) * 2.0)(1.0).widget()
     >>> widget.selected = [1]
@@ -42,7 +42,7 @@ class RecordWidget(anywidget.AnyWidget):
     height = traitlets.Int().tag(sync=True)
     selected = traitlets.List(traitlets.Int()).tag(sync=True)
     selection = traitlets.List(traitlets.Dict())
-    """For each selected equation its `id`, `primitive`, `source` and `line`; the last two are None where they aren't known."""
+    """For each selected equation its `id`, `primitive`, `source` and `line`; the last two are None if unknown."""
 
     @traitlets.observe("selected", "record")
     def _describe_selected(self, _: Any) -> None:
@@ -52,7 +52,7 @@ class RecordWidget(anywidget.AnyWidget):
 
 
 def equations_of(program: Mapping[str, Any], rows: Sequence[int]) -> list[dict[str, Any]]:
-    """Descriptions of equations of a program's record, by their rows."""
+    """Descriptions of the equations of a program record, given by row."""
     equations, spans = program["equations"], program["spans"]
     described = []
     for row in rows:

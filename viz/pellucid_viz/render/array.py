@@ -1,4 +1,4 @@
-"""Values of an array as text and as static HTML."""
+"""Array values as text and static HTML."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pellucid.introspect.schema import ArrayValuesRecord
 _WIDTH, _HEIGHT = 240, 60
 _CELL = 4
 FEW_VALUES = 4
-"""So many values are read faster than a picture of them."""
+"""Up to this size, an array's values are shown instead of a picture."""
 _POSITIVE, _NEGATIVE, _ABSENT = "#d2603a", "#3566d6", "#8b98a6"
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 def array_facts(record: ArrayValuesRecord) -> list[str]:
-    """Counts and range, each in words."""
+    """Texts with the counts and the range of an array's values."""
     if record.note:
         return [record.note]
     counts = (
@@ -37,7 +37,7 @@ def array_facts(record: ArrayValuesRecord) -> list[str]:
 
 
 def array_text(record: ArrayValuesRecord) -> str:
-    """The facts, and the histogram as a row of blocks."""
+    """Counts, range, and the histogram as a row of block characters."""
     rows = [record.type, *array_facts(record)]
     if record.low != record.high and record.sample_count > FEW_VALUES:
         rows.append("".join(_BLOCKS[math.ceil(8 * n / max(record.bins))] for n in record.bins))
@@ -45,7 +45,7 @@ def array_text(record: ArrayValuesRecord) -> str:
 
 
 def array_markup(record: ArrayValuesRecord) -> str:
-    """The facts with an SVG of the histogram and one of the heat map."""
+    """Counts and range, with the histogram and the heat map as SVG."""
     facts = ", ".join(map(html.escape, array_facts(record)))
     pictures = [picture for picture in (_histogram(record), _heat_map(record)) if picture]
     return (
@@ -74,7 +74,7 @@ def _heat_map(record: ArrayValuesRecord) -> str:
     largest = max((abs(x) for row in record.cells for x in row if x is not None), default=0.0)
     rows = []
     for i, row in enumerate(record.cells):
-        # Cells of one colour in a row are one rectangle.
+        # Adjacent cells of one colour are drawn as one rectangle.
         shades = [_shade(x, largest) for x in row]
         edges = [0, *(j for j in range(1, len(row)) if shades[j] != shades[j - 1]), len(row)]
         rows += [

@@ -1,4 +1,4 @@
-"""Colours of static HTML: those of the live view, light and dark, as CSS variables."""
+"""Colours of static HTML, the same as in the live view (light and dark), as CSS variables."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ DARK = {
     "creation": "#83bcd3",
     "host": "#ff8a80",
 }
-"""Tokens of `lab-extension/src/components/theme.ts`; a test compares them."""
+"""Colours of `lab-extension/src/components/theme.ts`, by name; a test compares them."""
 
 
 def _declarations(tokens: Mapping[str, str]) -> str:
     return "".join(f"--pl-{name}:{value};" for name, value in tokens.items())
 
 
-# Jupyter's pages say their theme on the body, Sphinx's likewise; a page of ours follows the system.
+# Pages of Jupyter and Sphinx have their theme in attributes of the body; our own pages follow the system's.
 STYLE = f"""<style>
 .pellucid-view{{{_declarations(LIGHT)}}}
 [data-jp-theme-light="false"] .pellucid-view,[data-theme="dark"] .pellucid-view{{{_declarations(DARK)}}}

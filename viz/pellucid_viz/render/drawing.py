@@ -1,4 +1,4 @@
-"""The opened level of a program as an SVG: boxes in layers, with the values that pass between them."""
+"""One level of a program as SVG: boxes in layers, with edges for the values passed between them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import NamedTuple
 from pellucid_viz.render.outline import BACKWARD, Member, Outline, cut
 
 _CHARACTER_WIDTH = 7.3
-"""Of a title, in pixels; subtitles are smaller."""
+"""Width in pixels of a character of a title; subtitles are smaller."""
 _HEIGHT, _PILL_HEIGHT = 40, 22
 _GAP_X, _GAP_Y = 18, 34
 _SWEEPS = 4
 _MAX_WIDTH = 1400
-"""Pixels; a wider level is shown smaller."""
+"""Maximum width of the picture in pixels; wider levels are scaled down."""
 _MAX_INPUTS = 12
 
 
@@ -25,9 +25,9 @@ class DrawnBox(NamedTuple):
     title: str
     subtitle: str
     kind: str
-    """Kind of work; `input` and `output` for pills, empty for a place that an edge passes."""
+    """Kind of work of the box; `input` and `output` for pills; empty for a point that an edge passes through."""
     hint: str
-    """Shown when it is pointed at."""
+    """Tooltip."""
 
     @property
     def width(self) -> float:
@@ -44,7 +44,7 @@ class DrawnBox(NamedTuple):
 
 
 def level_picture(outline: Outline, members: Sequence[Member], body: int = 0) -> str:
-    """An SVG of the members of a body, its inputs above and its outputs below; empty for a body without equations."""
+    """SVG of the members of a body, with inputs above and outputs below; empty for a body without equations."""
     if not members:
         return ""
     boxes, edges = _boxes(outline, members, body)
@@ -55,7 +55,7 @@ def level_picture(outline: Outline, members: Sequence[Member], body: int = 0) ->
 def _boxes(
     outline: Outline, members: Sequence[Member], body: int
 ) -> tuple[list[DrawnBox], set[tuple[int, int]]]:
-    """The boxes of a level, members first, and the pairs between which values pass."""
+    """(boxes of a level, members first; edges between them, as pairs of box indices)."""
     boxes = [_member_box(outline, each) for each in members]
     owner = {equation: at for at, each in enumerate(members) for equation in each.equations}
     makers = {value: at for equation, at in owner.items() for value in outline.results(equation)}
@@ -68,7 +68,7 @@ def _boxes(
                 uses.setdefault(operand, set()).add(at)
             elif maker is not None and maker != at:
                 edges.add((maker, at))
-    # Inputs that the same members use are one pill.
+    # Inputs used by the same members share a pill.
     together: dict[frozenset[int], list[int]] = {}
     for value, users in uses.items():
         together.setdefault(frozenset(users), []).append(value)
@@ -117,9 +117,9 @@ def _pill(outline: Outline, kind: str, operands: Sequence[int]) -> DrawnBox:
 def _layered(
     boxes: list[DrawnBox], edges: Iterable[tuple[int, int]]
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """Boxes in layers, ordered for few crossings, and the boxes along each edge.
+    """(boxes in layers, ordered for few crossings; boxes along each edge).
 
-    Adds boxes without a kind where an edge passes a layer.
+    Appends boxes without a kind to `boxes`, one for each layer that an edge crosses.
     """
     sources: dict[int, list[int]] = {}
     targets: dict[int, list[int]] = {}
@@ -159,7 +159,7 @@ def _layered(
 def _in_order(
     count: int, sources: dict[int, list[int]], targets: dict[int, list[int]]
 ) -> list[int]:
-    """Boxes, each after its sources. Groups that are interleaved may depend on each other: then the first one breaks the circle."""
+    """Topological order of boxes. Interleaved groups may depend on each other; such a cycle is broken at its first box."""
     waiting = {at: len(sources.get(at, ())) for at in range(count)}
     ready = [at for at in range(count) if not waiting[at]]
     order: list[int] = []

@@ -1,8 +1,8 @@
-"""A record as HTML: its static form, the record itself as inert data, and the viewer where it is to be interactive.
+"""HTML of a record: its static form, the record itself as inert data, and optionally the viewer.
 
-Nothing of a record becomes code: it travels as JSON in a script element that no browser runs, and the viewer puts
-all its texts into the page as texts. Where scripts run, a viewer anywhere on the page draws all records of the page; where none
-run, the static form is what a reader sees.
+No text of a record becomes code: records are stored as JSON in script elements that browsers don't run, and the viewer
+inserts their strings as text nodes. One viewer draws all records of a page; without scripts, readers see the static
+form.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pellucid_viz.render.colors import STYLE
 
 VIEWER = Path(__file__).parents[1] / "static" / "viewer.js"
 DEFAULT_HEIGHT = 560
-"""Height of a view in a cell output, in CSS pixels."""
+"""Default height of a view in a cell output, in CSS pixels."""
 
 _MIN_COMPRESSED_BYTES = 2_000
-"""A record of at least this size is stored compressed: notebooks keep their outputs."""
+"""Minimum size of a record to be stored compressed, because notebooks store their outputs."""
 _DATA = re.compile(
     r'<script type="application/json"( data-encoding="gzip")?>([^<]*)</script>', re.ASCII
 )
@@ -35,8 +35,8 @@ def view_html(
 ) -> str:
     """HTML fragment with the static form of a record and the record itself.
 
-    `record` is what `to_dict()` of a record gives, `static` its markup, `viewer` what `plain_viewer` or
-    `compressed_viewer` give.
+    `record` is the result of a record's `to_dict()`, `static` its markup, `viewer` the result of `plain_viewer` or
+    `compressed_viewer`.
 
     >>> fragment = view_html({"kind": "program"}, "<pre>{ lambda &lt;x&gt; }</pre>")
     >>> "{ lambda &lt;x&gt; }" in fragment
@@ -52,9 +52,9 @@ def view_html(
 
 
 def record_of(fragment: str) -> dict[str, Any]:
-    """The record in a fragment that `view_html` gave.
+    """Extracts the record from a fragment made by `view_html`.
 
-    Raises: ValueError for a text without one.
+    Raises: ValueError if it contains none.
     """
     stored = _DATA.search(fragment)
     if stored is None:
@@ -64,7 +64,7 @@ def record_of(fragment: str) -> dict[str, Any]:
 
 
 def view_page(record: Mapping[str, Any], static: str, *, title: str) -> str:
-    """Whole HTML document with one view that fills the window."""
+    """A whole HTML document with one view that fills the window."""
     fragment = view_html(record, static, viewer=plain_viewer()).replace(
         f'style="height: {DEFAULT_HEIGHT}px" hidden', 'style="height: 100vh" hidden', 1
     )
@@ -78,7 +78,7 @@ def view_page(record: Mapping[str, Any], static: str, *, title: str) -> str:
 
 
 def plain_viewer() -> str:
-    """The viewer as a script element, which draws the records of the page; a note where it has not been built."""
+    """The viewer as a script element, which draws the records of the page; a note if it has not been built."""
     script = viewer_script()
     if script is None:
         return (
@@ -90,7 +90,7 @@ def plain_viewer() -> str:
 
 @functools.cache
 def compressed_viewer() -> str:
-    """The viewer as compressed data with a script that starts it; empty where it has not been built."""
+    """The viewer as compressed data, with a script that starts it; empty if it has not been built."""
     if not VIEWER.exists():
         return ""
     return f'<script type="application/gzip" class="pellucid-viewer">{_packed(VIEWER.read_bytes())}</script>{_STARTER}'
@@ -98,12 +98,12 @@ def compressed_viewer() -> str:
 
 @functools.cache
 def viewer_script() -> str | None:
-    """Script of the viewer, safe inside a script element; None where it has not been built."""
+    """Source of the viewer, escaped for a script element; None if it has not been built."""
     if not VIEWER.exists():
         return None
     script = VIEWER.read_text(encoding="utf-8")
-    # In JavaScript texts and patterns "\/" and "\!" mean "/" and "!"; in HTML the originals would
-    # end the script element or change how it is read.
+    # In JavaScript strings and patterns "\/" and "\!" mean "/" and "!". Unescaped, these sequences would end the script
+    # element or change how HTML parses it.
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 

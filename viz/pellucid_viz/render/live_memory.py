@@ -1,4 +1,4 @@
-"""Memory over the run of an optimized program, from the lifetimes of its values in the order in which they are computed."""
+"""Memory in use over the run of an optimized program, from the lifetimes of its values."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _ALIASES = frozenset(
         "bitcast", "tuple", "get-tuple-element", "while", "optimization-barrier", "opt-barrier", "copy-done",
     }
 )  # fmt: skip
-"""Operations whose results lie in the memory of their operands."""
+"""Operations whose results are stored in the memory of their operands."""
 _WITH_PROGRAMS = frozenset({"while", "call", "conditional"})
-"""Operations whose programs have memory of their own; a fusion's has none."""
+"""Operations whose called programs need memory of their own, unlike those of fusions."""
 
 
 def live_bytes(outline: Outline) -> tuple[Sequence[int], list[int]]:
-    """The operations of the entry computation, and the bytes in use at each, arguments among them."""
+    """(operations of the entry computation, bytes in use at each of them, including arguments)."""
     record = outline.record
     entry = record.bodies[0]
     base = sum(_bytes(outline, value) for value in (*entry.constants, *entry.inputs))
@@ -26,7 +26,7 @@ def live_bytes(outline: Outline) -> tuple[Sequence[int], list[int]]:
 
 
 def _within(outline: Outline, body: int, peaks: dict[int, int]) -> list[int]:
-    """Bytes of values that are computed within a body, at each of its operations."""
+    """Bytes of the values computed within a body, at each of its operations."""
     at = outline.record.bodies[body]
     steps = range(at.first_equation, at.first_equation + at.equation_count)
     owners: dict[int, list[int]] = {}
@@ -55,7 +55,7 @@ def _within(outline: Outline, body: int, peaks: dict[int, int]) -> list[int]:
 
 
 def _inside(outline: Outline, step: int, peaks: dict[int, int]) -> int:
-    """The most bytes that what an operation runs needs besides its operands and results."""
+    """Peak memory of the programs that an operation runs, beyond its operands and results."""
     if outline.primitive(step) not in _WITH_PROGRAMS:
         return 0
     bodies = [body for body, _ in outline.bodies(step)]

@@ -1,6 +1,6 @@
-"""Records as static HTML: what a saved notebook shows where neither scripts nor our extension run.
+"""Records as static HTML, shown in saved notebooks without scripts or extension.
 
-Colours and sizes are left to the page, which may be light or dark.
+Colours and sizes are inherited from the page, which may be light or dark.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ from pellucid_viz.render.text import (
 
 _MAX_ROWS = 40
 _MAX_SITES = 5
-"""Programs within a program whose values are listed."""
+"""Maximum number of inner programs whose values are listed."""
 
 
 def markup_of(record: Any, text: str) -> str:
-    """Static HTML of any record that can be shown by itself; `text` is its plain text."""
+    """Static HTML of any record that can be displayed on its own; `text` is its plain text."""
     writer = _WRITERS.get(record.kind)
     return cut_text(text) if writer is None else writer(record)
 
@@ -75,7 +75,7 @@ def markup_of(record: Any, text: str) -> str:
 def table(
     head: Sequence[str], rows: Iterable[Sequence[str]], marked: Sequence[bool] | None = None
 ) -> str:
-    """A table of texts; rows after the first 40 are counted. `marked` says which rows are in amber."""
+    """HTML table of texts. Rows after the first 40 are only counted. `marked` is a mask of rows drawn in amber."""
     shown = list(rows)
     more = len(shown) - _MAX_ROWS
     marks = marked or [False] * len(shown)
@@ -209,7 +209,7 @@ def _function_sharding(record: FunctionShardingRecord) -> str:
 def _counted_rows(
     rows: Sequence[list[str]], exchanges: Sequence[CollectiveRecord]
 ) -> tuple[list[list[str]], list[bool]]:
-    """Rows without their repetitions, which are counted, and whether each is in amber."""
+    """(rows with equal ones merged and counted, mask of those drawn in amber)."""
     counts = Counter(map(tuple, rows))
     costly = dict(zip(map(tuple, rows), map(is_costly, exchanges), strict=True))
     texts = [
@@ -248,7 +248,7 @@ def _values(site: SiteRows) -> str:
 
 
 def _error(record: ErrorRecord) -> str:
-    """The message, each frame of the user, and the whole traceback behind a click."""
+    """The message, the user's frames, and the full traceback in a collapsed section."""
     got = "".join(f"<li><code>{html.escape(each)}</code></li>" for each in record.got)
     frames = "".join(
         f"<p>{html.escape(frame_title(frame))}</p><pre>"
@@ -270,7 +270,7 @@ def _error(record: ErrorRecord) -> str:
 
 
 def _address(page: str) -> str:
-    """A link to a page of a site; the path of a file as text."""
+    """A link for a web page, or the path of a file as text."""
     text = html.escape(page)
     return f'<a href="{text}">{text}</a>' if page.startswith("https:") else f"<code>{text}</code>"
 

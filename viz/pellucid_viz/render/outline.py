@@ -1,6 +1,6 @@
-"""Outlines of programs: names of values as the user has them, and groups of equations by scope, function and line.
+"""Outlines of programs: user's names of values, and groups of equations by scope, function and line.
 
-The same groups as in the live view, found by simpler rules: they are drawn once, and nobody opens them.
+The groups resemble those of the live view, but follow simpler rules, since they can't be opened interactively.
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ from typing import Generic, NamedTuple, TypeVar
 from pellucid.introspect.schema import ProgramRecord
 
 MAX_MEMBERS = 15
-"""Number of members that one takes in at a glance; of more, those of one line become a group."""
+"""Maximum number of members shown separately; if there are more, members of one line are grouped."""
 
 BACKWARD = " (backward)"
-"""End of the label of a group that was made by transposing."""
+"""Label suffix of groups of equations made by transposition."""
 _MIN_COPIES = 3
 _MIN_FOLDED_EQUATIONS = 12
 _MAX_PERIOD = 64
-"""Members of the longest pattern whose repetitions are looked for."""
+"""Maximum length of a pattern of members whose repetitions are detected."""
 _MAX_TEXT = 200
 _T = TypeVar("_T")
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 class Member(NamedTuple):
-    """An equation, or a group of equations, on one level of a program."""
+    """An equation or a group of equations, on one level of a program."""
 
     label: str
-    """Empty for an equation."""
+    """Label of a group; empty for a single equation."""
     equations: Sequence[int]
-    """All equations inside; of copies those of all."""
+    """All equations in the group; for repeated groups, those of all copies."""
     children: Sequence[Member]
-    """Of copies those of the first."""
+    """Members of the group; for repeated groups, those of the first copy."""
     copies: int = 1
 
     @property
     def is_group(self) -> bool:
-        """Whether it is a group rather than an equation."""
+        """Whether it is a group rather than a single equation."""
         return bool(self.children)
 
 
 class Outline:
-    """The equations of a program by number, with their texts and their groups."""
+    """The equations of a program by row, with their texts and groups."""
 
     def __init__(self, record: ProgramRecord) -> None:
         self.record = record
@@ -66,12 +66,12 @@ class Outline:
     # Texts
 
     def primitive(self, equation: int) -> str:
-        """Name of an equation's primitive, without the name of its dialect."""
+        """Name of an equation's primitive, without its dialect prefix."""
         name = self.record.strings[self.record.equations.primitive[equation]]
         return name.rpartition(".")[2] or name
 
     def kind(self, equations: Iterable[int]) -> str:
-        """Kind of work of an equation; of several that of most of them."""
+        """Kind of work of an equation; the most frequent one for several equations."""
         record = self.record
         counts = Counter(record.strings[record.equations.primitive[each]] for each in equations)
         kinds = Counter[str]()
@@ -80,7 +80,7 @@ class Outline:
         return kinds.most_common(1)[0][0]
 
     def name(self, operand: int) -> str:
-        """The user's name of a value, else the program's; the text of a literal."""
+        """The user's name of a value, or else the program's; the text of a literal."""
         record = self.record
         return (
             self._names[operand]
@@ -93,11 +93,11 @@ class Outline:
         return f"{self.name(value)}:{self.record.types[self.record.values.type[value]].text}"
 
     def text(self, equation: int) -> str:
-        """An equation on one line with the user's names."""
+        """An equation on one line, with the user's names."""
         return "".join(self.parts(equation))
 
     def parts(self, equation: int) -> tuple[str, str, str]:
-        """An equation on one line: its results, its primitive, and what that takes."""
+        """An equation on one line, as (results, primitive, params and operands)."""
         strings = self.record.strings
         results = " ".join(self.typed(value) for value in self._results[equation])
         params = " ".join(f"{strings[n]}={strings[t]}" for n, t in self._params[equation])
@@ -107,7 +107,7 @@ class Outline:
         return f"{cut(results)} = " if results else "", name, f"{settings} {cut(operands)}".rstrip()
 
     def place(self, equation: int) -> str:
-        """File or cell and line of an equation; empty where they aren't known."""
+        """File or cell and line of an equation; empty if unknown."""
         record = self.record
         span = record.equations.span[equation]
         if span < 0:
@@ -115,15 +115,15 @@ class Outline:
         return f"{record.sources[record.spans.source[span]].name}, line {record.spans.line[span]}"
 
     def results(self, equation: int) -> Sequence[int]:
-        """Values that an equation gives."""
+        """Values that an equation defines."""
         return self._results[equation]
 
     def operands(self, equation: int) -> Sequence[int]:
-        """Values and literals that an equation takes."""
+        """Values and literals that an equation uses."""
         return self._operands[equation]
 
     def bodies(self, equation: int) -> Iterator[tuple[int, str]]:
-        """Numbers of the programs within an equation, each with its param and how often it runs."""
+        """Yields (index, param name and number of runs) of each program within an equation."""
         for body, role, trips in self._bodies[equation]:
             times = "" if trips in (None, 1) else f" × {trips:,}"
             yield body, self.record.strings[role] + times
@@ -145,7 +145,7 @@ class Outline:
             if depth >= len(path):
                 drafts.append(("", [equation]))
                 continue
-            step = path[depth] + self._pass_of(equation)
+            step = path[depth] + self._pass_label(equation)
             draft, end = latest.get(step, ([], 0))
             if not draft or at - end > min(8, len(draft) / 4):
                 draft = []
@@ -164,7 +164,7 @@ class Outline:
         return Member(label, equations, self._tidy(children))
 
     def _tidy(self, members: list[Member]) -> list[Member]:
-        """Folds repeated members, then puts those of a line together where there are too many."""
+        """Folds repeated members; if there are still too many, groups those of the same line."""
         members = self._folded(members)
         if len(members) > MAX_MEMBERS:
             members = self._by_line(members)
@@ -183,7 +183,7 @@ class Outline:
         return grouped
 
     def _folded(self, members: list[Member]) -> list[Member]:
-        """The members with one in place of each row of equal ones, or of equal patterns of them."""
+        """The members with each run of equal members, or of equal patterns of members, replaced by one."""
         numbers: dict[tuple[str, ...], int] = {}
         signatures = [
             numbers.setdefault(tuple(map(self.primitive, each.equations)), len(numbers))
@@ -219,12 +219,14 @@ class Outline:
         equations = [equation for each in members for equation in each.equations]
         return Member(label, equations, children, len(members) // period)
 
-    def _pass_of(self, equation: int) -> str:
+    def _pass_label(self, equation: int) -> str:
         name = self.record.strings[self.record.equations.transformation[equation]]
         return BACKWARD if name.startswith("transpose") else ""
 
     def _line(self, equation: int) -> str | None:
-        """Text of the line of an equation, or its place where the record has no text; with the pass that it is in."""
+        """Source text of an equation's line, or its location if the text is unknown, with a suffix for the backward
+        pass.
+        """
         record = self.record
         span = record.equations.span[equation]
         if span < 0:
@@ -233,10 +235,10 @@ class Outline:
         at = line - source.first_line
         is_known = source.lines is not None and 0 <= at < len(source.lines)
         text = (source.lines or [])[at].strip() if is_known else f"{source.name}, line {line}"
-        return cut(text, 60) + self._pass_of(equation)
+        return cut(text, 60) + self._pass_label(equation)
 
     def _path(self, equation: int) -> tuple[str, ...]:
-        """Scopes, or functions, that lead to an equation, the outermost first."""
+        """Scopes or functions that lead to an equation, outermost first."""
         record = self.record
         columns = record.equations
         at = columns.scope[equation] if self._is_by_scope else columns.span[equation]
@@ -257,13 +259,13 @@ class Outline:
         return self._paths[at]
 
     def _shared_depth(self, equations: Sequence[int]) -> int:
-        """Number of steps with which all paths begin: they lead to the body, not into it."""
+        """Length of the common prefix of all paths, which leads to the body itself."""
         paths = {self._path(equation) for equation in equations} - {()}
         steps = itertools.takewhile(lambda step: len(set(step)) == 1, zip(*paths, strict=False))
         return sum(1 for _ in steps)
 
     def _name_values(self) -> list[str]:
-        """Names of all values: the user's, numbered within each body, else the program's."""
+        """Names of all values: the user's, made unique within each body, or else the program's."""
         record, strings = self.record, self.record.strings
         names = [""] * len(record.values.name)
         bodies = []
@@ -300,7 +302,7 @@ class _Lists(Generic[_T]):
 
 
 def cut(text: str, length: int = _MAX_TEXT) -> str:
-    """A text on one line, of at most `length` characters.
+    """A text on one line, cut to at most `length` characters.
 
     >>> cut("a long name", 7)
     'a long…'
@@ -322,14 +324,14 @@ def _range_label(members: Sequence[Member]) -> str:
 
 
 def _is_worth_folding(pattern: Sequence[Member], copies: int) -> bool:
-    """Whether a repeated pattern is shown once: of single equations only a long one is."""
+    """Whether a repeated pattern is folded: always if it has groups, otherwise only if it is long."""
     count = sum(len(each.equations) for each in pattern) * copies
     has_groups = any(each.is_group for each in pattern)
     return has_groups or (len(pattern) > 2 and count >= _MIN_FOLDED_EQUATIONS)
 
 
 def _repeats_from(signatures: list[int], at: int) -> Iterator[tuple[int, int]]:
-    """The patterns that begin at a place and are repeated, the shortest first, and how often they stand there."""
+    """Yields (length of the pattern, number of repetitions) for repeated patterns that start at `at`, shortest first."""
     for period in range(1, min(_MAX_PERIOD, (len(signatures) - at) // _MIN_COPIES) + 1):
         if signatures[at + period] != signatures[at]:
             continue

@@ -1,4 +1,4 @@
-"""A static picture of which device holds which part of an array."""
+"""Static picture of the shards of an array and their devices."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _CLOSE = 0.01
 _HUES = (
     "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee8866", "#999933",
 )  # fmt: skip
-"""Colours that people with any kind of colour vision distinguish (Tol, 2021, "bright" and "muted")."""
+"""Colours that are distinguishable with any colour vision (Tol, 2021, "bright" and "muted")."""
 
 
 class Box(NamedTuple):
-    """A rectangle on the picture."""
+    """A rectangle of the picture."""
 
     x: float
     y: float
@@ -29,9 +29,9 @@ class Box(NamedTuple):
 
 
 def tiles_picture(record: ShardingRecord) -> str:
-    """An SVG of the parts along the last two dimensions, with the devices of each; empty where they are too many.
+    """SVG of the shards along the last two dimensions, with the devices of each; empty if there are too many.
 
-    Dimensions before those are shown at their first index.
+    Leading dimensions are shown at index 0.
     """
     holders = holders_of(record)
     shown = [tile for tile in range(len(holders)) if _is_in_front(record, tile)]
@@ -61,7 +61,7 @@ def tiles_picture(record: ShardingRecord) -> str:
 
 
 def _boundaries(boxes: list[Box], owners: list[list[int]]) -> Iterator[str]:
-    """Thick lines between neighbouring parts that belong to different processes."""
+    """Thick lines between neighbouring shards that belong to different processes."""
     for (a, processes), (b, other) in itertools.permutations(zip(boxes, owners, strict=True), 2):
         if processes == other:
             continue
@@ -90,7 +90,7 @@ def _is_in_front(record: ShardingRecord, tile: int) -> bool:
 
 
 def _box(record: ShardingRecord, tile: int) -> Box:
-    """The place of a part; a vector lies flat, a scalar fills the picture."""
+    """Rectangle of a shard. A vector is drawn horizontally, a scalar fills the picture."""
     ndim = len(record.shape)
     spans: list[tuple[float, float]] = []
     for dim in range(max(ndim - 2, 0), ndim):

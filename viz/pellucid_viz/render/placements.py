@@ -1,4 +1,4 @@
-"""Text and tables of the costs of a function over a mesh that need not exist, beside today's."""
+"""Text and tables of the costs of a function on a hypothetical mesh, compared with its current placement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOW = (
 
 
 def is_today(record: WhatIfRecord) -> bool:
-    """Whether the placement that is shown is that of today."""
+    """Whether the displayed placement is the current one."""
     placement, today = record.placement, record.today
     return (placement.axis_names, placement.axis_sizes, placement.dim_axes) == (
         today.axis_names, today.axis_sizes, today.dim_axes,
@@ -24,12 +24,12 @@ def is_today(record: WhatIfRecord) -> bool:
 
 
 def heads(record: WhatIfRecord) -> list[str]:
-    """Names of the columns of `facts`."""
+    """Column titles of `facts`."""
     return ["", "today"] if is_today(record) else ["", "today", "what if"]
 
 
 def mesh_text(placement: PlacementRecord) -> str:
-    """Axes with their sizes, and how many devices there are."""
+    """Mesh axes with their sizes, and the number of devices."""
     sizes = zip(placement.axis_names, placement.axis_sizes, strict=True)
     count = math.prod(placement.axis_sizes)
     axes = ", ".join(f"{name}={size}" for name, size in sizes)
@@ -37,7 +37,7 @@ def mesh_text(placement: PlacementRecord) -> str:
 
 
 def dims_text(dims: list[list[str]]) -> str:
-    """The spec of an array.
+    """Text of the PartitionSpec of an array.
 
     >>> dims_text([["data"], [], ["x", "y"]]), dims_text([[], []])
     ("P('data', None, ('x', 'y'))", 'P()')
@@ -56,12 +56,12 @@ def dims_text(dims: list[list[str]]) -> str:
 
 
 def seconds_of(placement: PlacementRecord) -> float:
-    """Estimated time of a run."""
+    """Estimated time of a run, in seconds."""
     return placement.compute_seconds + placement.exchange_seconds
 
 
 def facts(record: WhatIfRecord) -> list[list[str]]:
-    """Costs of a run, today and, where that is another placement, as placed; estimates are marked with ≈."""
+    """Rows with the costs of a run in the current and, if different, the displayed placement; `≈` marks estimates."""
     columns = [
         [
             mesh_text(each),
@@ -82,7 +82,7 @@ def facts(record: WhatIfRecord) -> list[list[str]]:
 
 
 def argument_rows(record: WhatIfRecord) -> list[list[str]]:
-    """Arguments with their types, specs today and, where these differ, now, and bytes on each device."""
+    """Rows with each argument's type, current and displayed spec, and bytes per device."""
     shown = [record.today] if is_today(record) else [record.today, record.placement]
     return [
         [
@@ -96,7 +96,7 @@ def argument_rows(record: WhatIfRecord) -> list[list[str]]:
 
 
 def exchange_row(each: ExchangeCostRecord) -> list[str]:
-    """Operation, axes, bytes, time, reason and line of some exchanges."""
+    """Table row of some collectives: operation, axes, bytes, time, reason and line."""
     line = "" if each.source is None else f"{each.source.name}, line {each.line}"
     return [
         f"{each.operation} over {', '.join(each.axes)}"
@@ -109,7 +109,7 @@ def exchange_row(each: ExchangeCostRecord) -> list[str]:
 
 
 def best_rows(record: WhatIfRecord) -> list[list[str]]:
-    """The placements that a search found: mesh, time, peak, and arguments whose specs differ from those shown."""
+    """Rows with the placements found by a search: mesh, time, peak, and arguments with other specs than displayed."""
     return [
         [
             mesh_text(each),
@@ -129,7 +129,7 @@ def best_rows(record: WhatIfRecord) -> list[list[str]]:
 
 
 def search_text(record: WhatIfRecord) -> str:
-    """Numbers of placements that a search estimated, excluded and left out."""
+    """Text with the numbers of placements that a search estimated, excluded and skipped."""
     text = (
         f"{record.examined_count} placements estimated under {bytes_text(record.memory_limit_bytes)}, "
         f"{record.excluded_count} don't fit"

@@ -1,4 +1,4 @@
-"""Programs as static HTML: the outermost level as a picture, equations collapsed by scope, differences in colour."""
+"""Programs as static HTML: a picture of the outermost level, collapsible equations, coloured differences."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pellucid_viz.render.drawing import level_picture
 from pellucid_viz.render.outline import Member, Outline, cut
 
 MAX_LINES = 200
-"""Number of lines of one program, of a text or of a table that static HTML has."""
+"""Maximum number of lines of a program, text or table in static HTML."""
 STAGES = {"jaxpr": "jaxpr", "stablehlo": "StableHLO", "hlo": "optimized HLO"}
 _MAX_OPEN = 24
-"""Lines up to which a program isn't collapsed."""
+"""Maximum number of lines of a program that is shown expanded."""
 _MAX_COMPARED = 4000
-"""Lines of each of two programs that are compared: the comparison is quadratic."""
+"""Maximum number of lines of two programs to compare, because the comparison takes quadratic time."""
 _MIN_SHARE = 3
 _ELSEWHERE = "the interactive view has them all"
 
 
 def program_markup(record: ProgramRecord) -> str:
-    """The outermost level of a program as a picture, then its equations, collapsed by scope, function or line."""
+    """A picture of a program's outermost level, followed by its equations, grouped by scope, function or line."""
     outline = Outline(record)
     members = outline.members()
     count = len(record.equations.id)
@@ -40,14 +40,14 @@ def program_markup(record: ProgramRecord) -> str:
 
 
 def lens_markup(record: LensRecord) -> str:
-    """The stages of a function, the first of them open."""
+    """The stages of a function in collapsible sections, the first one open."""
     return f"<p><b>{html.escape(record.name)}</b> at its stages</p>" + _parts(
         (STAGES[each.dialect], _stage(each)) for each in record.programs
     )
 
 
 def ladder_markup(record: LadderRecord) -> str:
-    """A function after each transformation, the function itself open."""
+    """A function and its transformations in collapsible sections, the function itself open."""
     names = [name or record.name for name in record.transformations]
     return _parts(
         (name, program_markup(each)) for name, each in zip(names, record.programs, strict=True)
@@ -55,7 +55,7 @@ def ladder_markup(record: LadderRecord) -> str:
 
 
 def diff_markup(record: DiffRecord) -> str:
-    """Lines of two programs with the user's names: those that are gone in red, new ones in green."""
+    """Line-by-line difference of two programs with the user's names: removed lines red, new ones green."""
     outlines = [Outline(record.before), Outline(record.after)]
     before, after = (list(_all_lines(each)) for each in outlines)
     names = [html.escape(each.name or "program") for each in (record.before, record.after)]
@@ -74,7 +74,7 @@ def diff_markup(record: DiffRecord) -> str:
 def cut_text(
     text: str, line_markup: Callable[[str], str] = html.escape, limit: int = MAX_LINES
 ) -> str:
-    """A text, of which lines after the first `limit` are counted, and long lines are cut."""
+    """A text as HTML. Lines after the first `limit` are only counted; long lines are cut."""
     lines = text.splitlines()
     shown = "\n".join(
         line_markup(line if len(line) <= 240 else f"{line[:239]}…") for line in lines[:limit]
@@ -98,7 +98,7 @@ def _parts(parts: Iterable[tuple[str, str]]) -> str:
 
 
 def _all_lines(outline: Outline) -> Iterable[str]:
-    """All equations of a program, those of inner programs after the outer ones'."""
+    """All equations of a program; those of inner programs follow the outer ones."""
     for body in outline.record.bodies:
         for equation in range(body.first_equation, body.first_equation + body.equation_count):
             yield outline.text(equation)
@@ -117,18 +117,18 @@ def _counted(count: int, noun: str) -> str:
 
 
 class _Lines:
-    """Writes equations in groups that open and close, as far as there are lines for them."""
+    """Writes equations in collapsible groups, up to a limit of lines."""
 
     def __init__(self, outline: Outline, *, is_open: bool) -> None:
         self._outline = outline
         self._open = " open" if is_open else ""
         self._written: set[int] = set()
-        """Programs within equations: one that several equations run is written once."""
+        """Inner programs already written: one that several equations call is written once."""
         self.count = 0
-        """Number of equations that are written."""
+        """Number of equations written so far."""
 
     def members(self, members: Sequence[Member], limit: int) -> str:
-        """The members of one level in at most about `limit` lines, of which all groups get some."""
+        """HTML of the members of a level in about `limit` lines, which are divided among all groups."""
         parts: list[str] = []
         end = self.count + max(limit, _MIN_SHARE)
         for at, member in enumerate(members):

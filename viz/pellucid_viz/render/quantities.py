@@ -1,10 +1,10 @@
-"""Numbers with their units, three digits long."""
+"""Formatting of numbers with units, to three digits."""
 
 from __future__ import annotations
 
 
 def count_text(count: float, unit: str) -> str:
-    """A number of operations with a decimal prefix.
+    """A count with a decimal prefix and unit.
 
     >>> count_text(4.3e9, "flop")
     '4.3 Gflop'
@@ -17,7 +17,7 @@ def count_text(count: float, unit: str) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """A duration in the unit that fits.
+    """A duration with a suitable unit.
 
     >>> seconds_text(0.0123), seconds_text(75.0)
     ('12.3 ms', '75 s')

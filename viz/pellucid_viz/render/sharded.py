@@ -1,4 +1,4 @@
-"""Text and static HTML of the layouts of a function's intermediates and of its exchanges."""
+"""Text and static HTML of a function's intermediate shardings and collectives."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REASONS = {
 
 
 class ValueRow(NamedTuple):
-    """One value: what it is, where it lies, and who said so."""
+    """Table row of a value: its name and type, its sharding, and where the sharding comes from."""
 
     name: str
     type: str
@@ -41,7 +41,7 @@ class ValueRow(NamedTuple):
 
 
 def mesh_text(mesh: MeshRecord) -> str:
-    """Axes with their sizes.
+    """Axes of a mesh with their sizes.
 
     >>> from pellucid.introspect import sharding
     >>> mesh_text(sharding(pl.sharding.AbstractMesh((2, 4), ("x", "y"))).mesh)
@@ -52,7 +52,7 @@ def mesh_text(mesh: MeshRecord) -> str:
 
 
 def where_text(record: FunctionShardingRecord) -> str:
-    """On which meshes a program runs, its own first."""
+    """The meshes on which a program runs, its own mesh first."""
     if is_alone(record):
         return "on one device"
     return f"on mesh {' and '.join(map(mesh_text, record.meshes))}"
@@ -64,22 +64,22 @@ def is_alone(record: FunctionShardingRecord) -> bool:
 
 
 def is_costly(each: CollectiveRecord | ExchangeCostRecord) -> bool:
-    """Whether an exchange is one that the user did not ask for and may avoid."""
+    """Whether a collective was inserted without the user's request, and might be avoided."""
     return each.reason in ("reshard", "full_replication")
 
 
 def by_cost(record: FunctionShardingRecord) -> list[CollectiveRecord]:
-    """The exchanges, those that move most first."""
+    """The collectives, sorted by bytes, most first."""
     return sorted(record.collectives, key=total_bytes, reverse=True)
 
 
 def total_bytes(each: CollectiveRecord) -> int:
-    """Bytes that one device sends in all runs of an exchange; a number of runs that nobody knows counts as one."""
+    """Bytes that one device sends in all runs of a collective; an unknown number of runs counts as one."""
     return each.bytes_per_device * (1 if each.runs is None else each.runs)
 
 
 def summary(record: FunctionShardingRecord) -> str:
-    """One line with the number of exchanges, their bytes and the peak of memory."""
+    """One line with the number of collectives, their bytes and the peak memory."""
     count = len(record.collectives)
     sent = bytes_text(sum(map(total_bytes, record.collectives)))
     costly = sum(map(is_costly, record.collectives))
@@ -102,7 +102,7 @@ def summary(record: FunctionShardingRecord) -> str:
 
 
 def place_text(program: ProgramRecord, equation: int) -> str:
-    """The line that an equation comes from; empty where that is not known."""
+    """Source line of an equation; empty if unknown."""
     span = program.equations.span[equation] if equation >= 0 else -1
     if span < 0:
         return ""
@@ -111,7 +111,7 @@ def place_text(program: ProgramRecord, equation: int) -> str:
 
 
 def collective_row(record: FunctionShardingRecord, each: CollectiveRecord) -> list[str]:
-    """Operation, groups, bytes, reason, place of one exchange."""
+    """Table row of a collective: operation, groups, bytes, reason, source line."""
     runs = "" if each.runs == 1 else " × ?" if each.runs is None else f" × {each.runs}"
     along = (", ".join(each.axes) or "unknown axes") + _over(record, each.mesh)
     program = record.program
@@ -133,15 +133,15 @@ def uneven_row(record: FunctionShardingRecord, each: UnevenCutRecord) -> list[st
 
 
 class SiteRows(NamedTuple):
-    """The values of a program at one of the places where it runs."""
+    """The values of a program at one of its call sites."""
 
     title: str
-    """Empty for the whole program."""
+    """Call path of the site; empty for the whole program."""
     rows: list[ValueRow]
 
 
 def site_rows(record: FunctionShardingRecord) -> Iterator[SiteRows]:
-    """The sites of a program with their values: inputs, then the results of equations."""
+    """Yields the sites of a program with their values: inputs, then results of equations."""
     program, sites = record.program, record.sites
     equations, origins = program.equations, _origins(record)
     moved = {(each.site, each.equation) for each in record.collectives if is_costly(each)}
@@ -203,7 +203,7 @@ def _value_row(
 
 
 def spec_text(record: FunctionShardingRecord, spec: SpecRecord) -> str:
-    """A layout, with its mesh where that isn't the program's own."""
+    """Text of a spec, with its mesh if that isn't the program's own."""
     return spec.text + _over(record, spec.mesh)
 
 
@@ -212,7 +212,7 @@ def _over(record: FunctionShardingRecord, mesh: int) -> str:
 
 
 def _origins(record: FunctionShardingRecord) -> list[str]:
-    """For each value at a site who gave it its axes."""
+    """For each value at each site, text that tells where each of its mesh axes comes from."""
     why, starts = record.why, _starts(record.why.counts)
     texts = [
         f"{record.axes[axis]}: {record.origins[origin].text if origin >= 0 else 'the partitioner'}"

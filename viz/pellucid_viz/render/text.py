@@ -1,4 +1,4 @@
-"""Records as plain text, for terminals and for readers without the interactive views."""
+"""Records as plain text, for terminals and readers without interactive views."""
 
 from __future__ import annotations
 
@@ -46,26 +46,26 @@ from pellucid_viz.render.sharded import (
 
 _MAX_ROWS = 40
 _MAX_LINES = 4000
-"""Lines of each of two programs that are compared as text: the comparison is quadratic."""
+"""Maximum number of lines of two programs to compare as text, because the comparison takes quadratic time."""
 
 
 def text_of(record: Any) -> str:
-    """The text of any record that can be shown by itself."""
+    """Plain text of any record that can be displayed on its own."""
     return _WRITERS[record.kind](record)
 
 
 def program_text(record: ProgramRecord) -> str:
-    """A program as its own printer writes it."""
+    """A program as pretty-printed by core."""
     return "" if record.listing is None else record.listing.text
 
 
 def lens_text(record: LensRecord) -> str:
-    """The stages one below the other."""
+    """The stages, one below the other."""
     return _sections((STAGES[each.dialect], program_text(each)) for each in record.programs)
 
 
 def ladder_text(record: LadderRecord) -> str:
-    """The programs one below the other."""
+    """The programs, one below the other."""
     names = [name or record.name for name in record.transformations]
     return _sections(zip(names, map(program_text, record.programs), strict=True))
 
@@ -103,7 +103,7 @@ def compiled_text(record: CompiledRecord) -> str:
 
 
 def compiled_facts(record: CompiledRecord) -> Iterator[tuple[str, str]]:
-    """Properties of an executable, by name."""
+    """Properties of an executable, as (name, text)."""
     cost, memory = record.cost, record.memory
     if record.phases:
         steps = (f"{phase.name} {seconds_text(phase.seconds)}" for phase in record.phases)
@@ -121,14 +121,14 @@ def compiled_facts(record: CompiledRecord) -> Iterator[tuple[str, str]]:
 
 
 def runs_text(kernel: KernelRecord) -> str:
-    """How often one run of the executable runs a kernel, as it stands behind its kind; nothing for once."""
+    """Suffix with the number of times that one run of the executable runs a kernel; empty for once."""
     if kernel.executions == 1:
         return ""
     return ", runs not known" if kernel.executions is None else f" × {kernel.executions:,}"
 
 
 def memory_text(record: MemoryRecord) -> str:
-    """Devices, then the largest arrays with their owners."""
+    """Memory of the devices, then the largest arrays with their owners."""
     lines = []
     for device in record.devices:
         limit = "" if device.limit_bytes is None else f" of {bytes_text(device.limit_bytes)}"
@@ -144,12 +144,12 @@ def memory_text(record: MemoryRecord) -> str:
 
 
 def more_rows(count: int, what: str) -> list[str]:
-    """A line for the rows that are left out, if there are any."""
+    """A line with the number of omitted rows, if there are any."""
     return [f"  and {count - _MAX_ROWS} more {what}s"] if count > _MAX_ROWS else []
 
 
 def miss_text(record: MissRecord) -> str:
-    """Why one function was traced or compiled again."""
+    """Why a function was traced or compiled again."""
     steps = {
         "trace": "traced",
         "lower": "lowered",
@@ -166,7 +166,7 @@ def miss_text(record: MissRecord) -> str:
 
 
 def cause_text(cause: Any) -> str:
-    """One cause of a miss as a clause."""
+    """One cause of a cache miss as a clause."""
     if cause.part == "first_call":
         return "it was never called before"
     if cause.part == "function":
@@ -175,15 +175,15 @@ def cause_text(cause: Any) -> str:
 
 
 def misses_text(record: MissesRecord) -> str:
-    """Misses, the newest first; in a note, which functions compiled again."""
+    """Cache misses, newest first; for a note, the functions that recompiled."""
     if record.is_note:
-        return "\n".join(map(_again, record.misses))
+        return "\n".join(map(_recompilation_text, record.misses))
     texts = [miss_text(each) for each in reversed(record.misses)]
     return "\n".join(texts) or "no jitted function was traced or compiled yet"
 
 
-def _again(record: MissRecord) -> str:
-    """Which function compiled again, and why."""
+def _recompilation_text(record: MissRecord) -> str:
+    """One line: which function recompiled, how often, and why."""
     times = "" if record.count == 1 else f" {record.count} times, the last time"
     causes = "; ".join(map(cause_text, record.causes))
     return f"`{record.function}` compiled again{times} ({seconds_text(record.seconds)}): {causes}"
@@ -203,7 +203,7 @@ def function_text(record: FunctionRecord) -> str:
 
 
 def entry_facts(entry: FunctionEntryRecord) -> list[str]:
-    """Size of a program in a function's cache, for what it is compiled, and why it was made."""
+    """Size of a program in a function's cache, its number of placements, and the reason for it."""
     number = entry.executable_count
     placements = (
         "not compiled" if number == 0 else f"compiled for {number} placement{'s' * (number > 1)}"
@@ -232,13 +232,13 @@ def error_text(record: ErrorRecord) -> str:
 
 
 def frame_title(frame: ErrorFrameRecord) -> str:
-    """Where a frame stands."""
+    """Location and function of a frame."""
     function = "" if frame.function == "<module>" else f", in {frame.function}"
     return f"{frame.source.name}, line {frame.line}{function}"
 
 
 def frame_lines(frame: ErrorFrameRecord) -> Iterator[tuple[int, str, bool]]:
-    """Number and text of the lines around a frame's, and whether each is the frame's own."""
+    """Yields (number, text, whether it is the frame's own) for the lines around a frame's line."""
     near = range(frame.line - 2, frame.end_line + 3)
     for number, text in enumerate(frame.source.lines or [], frame.source.first_line):
         if number in near:
@@ -246,7 +246,7 @@ def frame_lines(frame: ErrorFrameRecord) -> Iterator[tuple[int, str, bool]]:
 
 
 def sharding_text(record: ShardingRecord) -> str:
-    """The parts of an array with the devices that hold them; of a mesh its devices in rows along the last axis."""
+    """The shards of an array with their devices; for a mesh, its devices in rows along the last axis."""
     mesh = record.mesh
     if record.type == "mesh":
         return _mesh_rows(mesh)
@@ -292,7 +292,7 @@ def spans_processes(record: ShardingRecord) -> bool:
 
 
 def processes_of(record: ShardingRecord, devices: list[int]) -> list[int]:
-    """The processes to which devices belong, which are given by their place in the mesh."""
+    """Sorted processes to which `devices` belong, given by their indices in the mesh."""
     return sorted({record.mesh.process_indices[d] for d in devices})
 
 
@@ -325,7 +325,9 @@ def function_sharding_text(record: FunctionShardingRecord) -> str:
 
 
 def what_if_text(record: WhatIfRecord) -> str:
-    """Costs of a function today and as placed, its arguments, exchanges, and the best placements found."""
+    """Costs of a function in its current and the displayed placement, its arguments, collectives, and the best
+    placements found.
+    """
     lines = [f"{record.name}, estimated for {record.device_kind}"]
     parts = [
         ("", [placements.heads(record), *placements.facts(record)]),
@@ -342,7 +344,7 @@ def what_if_text(record: WhatIfRecord) -> str:
 
 
 def _aligned(rows: list[list[str]]) -> list[str]:
-    """Rows of texts in columns."""
+    """Rows of texts with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -351,12 +353,12 @@ def _aligned(rows: list[list[str]]) -> list[str]:
 
 
 def tile_count(record: ShardingRecord) -> int:
-    """How many distinct parts an array has."""
+    """Number of distinct shards of an array."""
     return max(record.device_tiles, default=-1) + 1
 
 
 def tile_text(record: ShardingRecord, tile: int) -> str:
-    """The part number `tile` as an index."""
+    """Shard number `tile`, written as an index."""
     ndim = len(record.shape)
     at = slice(tile * ndim, (tile + 1) * ndim)
     bounds = zip(record.tile_starts[at], record.tile_stops[at], strict=True)
@@ -364,7 +366,7 @@ def tile_text(record: ShardingRecord, tile: int) -> str:
 
 
 def holders_of(record: ShardingRecord) -> list[list[int]]:
-    """For each part the devices that hold it, by their place in the mesh."""
+    """For each shard, the mesh indices of the devices that hold it."""
     placed = sorted((tile, device) for device, tile in enumerate(record.device_tiles) if tile >= 0)
     return [
         [d for _, d in group] for _, group in itertools.groupby(placed, key=lambda each: each[0])
