@@ -1,4 +1,4 @@
-// The plugins of this extension; each is a file in `plugins`.
+// Plugins of this extension, one per file in `plugins`.
 
 import { cellLines } from './plugins/cell_lines';
 import { debuggerPlugin } from './plugins/debugger';

@@ -1,4 +1,7 @@
-/** The line to one kernel's session: state in, requests out. The only code that talks to a kernel. */
+/**
+ * Client of the pellucid session in one kernel: receives states, sends requests. No other module
+ * talks to kernels.
+ */
 
 import type { Kernel } from '@jupyterlab/services';
 import { Signal, type ISignal } from '@lumino/signaling';
@@ -7,10 +10,12 @@ import type { ProgressRecord, Message, Shown, State } from '../generated/kernel'
 import type { Asked, Connection } from '../panels/panel';
 
 const TARGET = 'pellucid.session';
-/** Opened by a kernel that has learnt about pellucid since it was asked. */
+/**
+ * Comm target that a kernel opens when it has loaded pellucid after an earlier, unanswered request.
+ */
 const LOADED_TARGET = 'pellucid.loaded';
 
-/** What is known of a session that has sent nothing yet. */
+/** State of a session that has not sent anything yet. */
 const NOTHING = { states: new Map<string, State>(), busy: null };
 
 function progressOf(message: ProgressRecord): ProgressRecord | null {
@@ -23,8 +28,9 @@ interface Waiting {
 }
 
 /**
- * One kernel connection of one notebook. A kernel that restarts is asked again; one that knows no
- * pellucid closes the comm at once.
+ * Connection of one notebook to one kernel. After a restart of the kernel, the comm is opened
+ * again. A kernel
+ * without pellucid closes it at once.
  */
 export class SessionClient {
   private comm: Kernel.IComm | null = null;
@@ -54,7 +60,7 @@ export class SessionClient {
     return this.changedSignal;
   }
 
-  /** From now on the states of these panels come, and of no others. */
+  /** Subscribes to the states of these panels, and of no others. */
   follow(panels: readonly string[]): void {
     if (panels.join() !== this.followed.join()) {
       this.followed = panels;
@@ -62,7 +68,7 @@ export class SessionClient {
     }
   }
 
-  /** Asks the kernel; what it answers to show, if anything. */
+  /** Sends a request to the kernel; resolves to the record to show, if the answer contains one. */
   ask(request: Asked): Promise<Shown | null> {
     const { comm } = this;
     if (comm === null || this.current.status !== 'ready') {
@@ -75,7 +81,7 @@ export class SessionClient {
     });
   }
 
-  /** Stops what the kernel runs, as the notebook's own button does. */
+  /** Interrupts the kernel, like the notebook's own button. */
   interrupt(): Promise<void> {
     return this.kernel.interrupt();
   }
@@ -92,7 +98,7 @@ export class SessionClient {
   }
 
   private open(): void {
-    // A restart forgets the targets of a connection.
+    // A restart drops the comm targets of a connection.
     this.kernel.registerCommTarget(LOADED_TARGET, () => {
       if (this.current.status === 'absent') {
         this.open();
@@ -148,7 +154,7 @@ export class SessionClient {
     }
   }
 
-  /** Forgets the comm: nothing that was asked will be answered. */
+  /** Drops the comm: pending requests will not be answered. */
   private lose(status: 'waiting' | 'absent' | 'gone'): void {
     this.comm = null;
     this.waiting.forEach(each => each.reject(new Error(`${this.name} did not answer`)));

@@ -1,4 +1,6 @@
-/** A canvas in the size of its place, painted when asked and when its place changes. */
+/**
+ * A canvas that fills its container, repainted on request and when the container's size changes.
+ */
 
 import { Disposables, el } from './dom';
 
@@ -26,7 +28,7 @@ export class CanvasPane {
     this.disposables.add(() => observer.disconnect());
   }
 
-  /** Calls back with places in the canvas; null when the pointer leaves. */
+  /** Calls `move` with positions of the pointer in the canvas, or null when it leaves. */
   onPointer(move: (place: readonly [number, number] | null, isClick: boolean) => void): void {
     const place = (event: MouseEvent): [number, number] => {
       const bounds = this.canvas.getBoundingClientRect();

@@ -1,9 +1,9 @@
-/** Elements, made with texts only: nothing of a record ever becomes markup. */
+/** DOM elements built from text nodes only: no string of a record is ever parsed as markup. */
 
 export type Attributes = Readonly<Record<string, string | number | boolean | null | undefined>>;
 export type Content = Node | string | null | undefined | readonly Content[];
 
-/** A new element. `class` and other attributes as given; strings among `content` become texts. */
+/** Creates an element with attributes. Strings in `content` become text nodes. */
 export function el<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   attributes: Attributes = {},
@@ -34,7 +34,7 @@ function append(parent: Element, content: readonly Content[]): void {
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-/** A new element of a drawing. */
+/** Creates an SVG element. */
 export function drawn<K extends keyof SVGElementTagNameMap>(
   tag: K,
   attributes: Attributes,
@@ -48,14 +48,14 @@ export function drawn<K extends keyof SVGElementTagNameMap>(
   return element;
 }
 
-/** A text in which what stands in backticks is code. */
+/** Text in which parts in backticks become code elements. */
 export function withCode(text: string): Content[] {
   return text
     .split(/`([^`]+)(?:`|$)/)
     .map((part, index) => (index % 2 === 1 ? el('code', {}, part) : part));
 }
 
-/** A line drawing of 16 by 16 units, in the colour of the text around it. */
+/** A 16 by 16 line icon in the current text colour. */
 export function icon(path: string): SVGSVGElement {
   const svg = document.createElementNS(SVG, 'svg');
   svg.setAttribute('viewBox', '0 0 16 16');
@@ -73,7 +73,7 @@ export function icon(path: string): SVGSVGElement {
   return svg;
 }
 
-/** A button with a drawing and an accessible name. */
+/** A button with an icon and an accessible name. */
 export function iconButton(name: string, path: string, onClick: () => void): HTMLButtonElement {
   const button = el('button', {
     type: 'button',
@@ -86,7 +86,7 @@ export function iconButton(name: string, path: string, onClick: () => void): HTM
   return button;
 }
 
-/** Collects what has to be undone when a view goes away. */
+/** Collects clean-up functions to call when a view is disposed of. */
 export class Disposables {
   private readonly undo: (() => void)[] = [];
 

@@ -1,9 +1,9 @@
-/** Says that something can't be drawn, and leaves everything else in place. */
+/** Notice shown in place of a view that can't be drawn. */
 
 import { el } from './dom';
 import { oneLine } from './format';
 
-/** A notice with what went wrong, for the place of a view that failed. */
+/** A notice with the error message, shown in place of the failed view. */
 export function failureNotice(what: string, error: unknown): HTMLElement {
   const message = error instanceof Error ? error.message : String(error);
   const details = error instanceof Error && error.stack !== undefined ? error.stack : message;

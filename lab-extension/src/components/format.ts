@@ -1,9 +1,9 @@
-/** Numbers and texts as views show them. */
+/** Formatting of numbers and texts. */
 
 const LARGE_UNITS = ['', 'K', 'M', 'G', 'T', 'P', 'E'];
 const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 
-/** `1.5 MFLOP`, `12 KiB`, `340`: three digits and a unit. */
+/** A number to three digits with a unit: `1.5 MFLOP`, `12 KiB`, `340`. */
 export function quantity(value: number, unit: string): string {
   if (!Number.isFinite(value)) {
     return '–';
@@ -36,12 +36,12 @@ function digits(value: number): string {
   return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 }
 
-/** `11,203`. */
+/** An integer with thousands separators: `11,203`. */
 export function whole(value: number): string {
   return String(value).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
-/** `1 equation`, `11,203 equations`. */
+/** A count with its noun: `1 equation`, `11,203 equations`. */
 export function counted(count: number, noun: string): string {
   return `${whole(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
@@ -50,8 +50,9 @@ const CONTROL = /[\p{Cc}\u2028\u2029]/gu;
 const DIRECTION = /[\u202a-\u202e\u2066-\u2069]/g;
 
 /**
- * `text` on one line, at most `length` characters: control characters become a visible sign and
- * direction overrides are taken out, so that a name can't disturb its surroundings.
+ * `text` on one line, cut to `length` characters. Control characters become visible and direction
+ * overrides are
+ * removed, so that a name can't disturb the text around it.
  */
 export function oneLine(text: string, length = 200): string {
   const clean = text.replace(CONTROL, '␣').replace(DIRECTION, '');

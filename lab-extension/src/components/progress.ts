@@ -1,4 +1,4 @@
-/** What is compiled or waited for now: how long for, where, and a way to end it. */
+/** Running compilation or wait: its duration, its source line, and a button to interrupt it. */
 
 import type { ProgressRecord } from '../generated/kernel';
 import { el } from './dom';
@@ -16,7 +16,9 @@ const OF_DEVICES =
   'A device can’t be interrupted: it goes on until it is done, or until the kernel is restarted. What it is asked for ' +
   'meanwhile waits.';
 
-/** A block that is in sight while something is compiled or waited for. Its clock began when that did. */
+/**
+ * Block that is visible during a compilation or a wait. Its clock shows the time since that began.
+ */
 export class ProgressBlock {
   readonly element: HTMLElement;
   private readonly seconds = el('span', { class: 'pl-progress-time' });
@@ -51,7 +53,7 @@ export class ProgressBlock {
     this.timer = setInterval(() => this.tick(), TICK_MILLISECONDS);
     const name = oneLine(record.function ?? '', 60);
     const stage = STAGES[record.stage ?? 'compile'];
-    // Nobody waits any more, so there is nothing to interrupt.
+    // An interrupted wait can't be interrupted again.
     this.stop.hidden = record.stage === 'left';
     this.head.replaceChildren(`${stage} `, el('strong', {}, name));
     this.facts.textContent = factsOf(record);

@@ -1,24 +1,26 @@
-/** A link with the name of the line that something comes from: the way there, which no mere click takes. */
+/** Link to a source line. Hovering highlights it; only activating the link leaves the view. */
 
 import { placeName, placesOf, type CellPlace, type PlaceState } from '../records/cell_places';
 import type { Program } from '../records/program';
 import { el } from './dom';
 import { placeText } from './graph/describe';
 
-/** The lines of the notebooks around a view. */
+/** Access to the lines of the notebooks around a view. */
 export interface NotebookLines {
   readonly go: (place: CellPlace) => void;
   readonly stateOf: (place: CellPlace) => PlaceState;
 }
 
-/** What a view of programs tells the page around it. */
+/** Callbacks from views of programs to the page. */
 export interface ProgramEvents {
-  /** Equations under the pointer, for whatever else shows them: a notebook's cells, another program. */
+  /**
+   * Equations under the pointer, to be highlighted elsewhere: in notebook cells or other programs.
+   */
   readonly onHover?: (program: Program, equations: ArrayLike<number>) => void;
-  /** Equations that stay lit until others are selected; none ends it. */
+  /** Equations that stay highlighted until others are selected; empty to end it. */
   readonly onSelect?: (program: Program, equations: ArrayLike<number>) => void;
   readonly notebook?: NotebookLines | undefined;
-  /** Height in pixels at which the view shows all it has to show at first. */
+  /** Height in pixels at which the view shows its initial content completely. */
   readonly onHeight?: ((height: number) => void) | undefined;
 }
 
@@ -31,13 +33,13 @@ const NOTES: Readonly<Record<PlaceState, string>> = {
 export class SourceLink {
   readonly element = el('span', { class: 'pl-source-link', hidden: true });
 
-  /** `showText` shows the line in the view itself, for what comes from no cell of an open notebook. */
+  /** `showText` shows the line within the view, if it is not in a cell of an open notebook. */
   constructor(
     private readonly notebook: NotebookLines | undefined,
     private readonly showText?: (equation: number) => void,
   ) {}
 
-  /** Names the line of the first of these equations that has one. */
+  /** Shows the line of the first of these equations that has one. */
   show(program: Program, equations: ArrayLike<number>): void {
     const equation = firstPlaced(program, equations);
     const place = this.placeOf(program, equation);
@@ -46,7 +48,7 @@ export class SourceLink {
     this.fill(name, place, () => this.go(program, equations));
   }
 
-  /** Names a line. */
+  /** Shows a line. */
   showPlace(place: CellPlace | null): void {
     const isKnown = place !== null && place.executionCount !== null;
     this.fill(isKnown ? placeName(place) : '', place, () => this.goToPlace(place));

@@ -1,4 +1,4 @@
-/** Rows of texts under column names. */
+/** Tables with column titles. */
 
 import { el, type Content } from './dom';
 import { withTerms } from './terms';
@@ -8,7 +8,7 @@ export interface Column {
   readonly isNumber?: boolean;
 }
 
-/** A table; a cell may hold elements. */
+/** Creates a table; cells may contain elements. */
 export function tableOf(label: string, columns: readonly Column[], rows: Content[][]): HTMLElement {
   const kind = (index: number): string | null => (columns[index]?.isNumber ? 'pl-number' : null);
   return el(
@@ -63,7 +63,7 @@ export const tableStyle = `
 .pl-entry-actions { display: flex; gap: 8px; align-items: baseline; justify-content: space-between; margin-top: 4px; }
 `;
 
-/** A bar as long as `part` of its place. */
+/** A bar filled to the fraction `part`. */
 export function meter(part: number): HTMLElement {
   const bar = el('span', {});
   bar.style.width = `${Math.min(100, Math.max(0, 100 * part)).toFixed(1)}%`;

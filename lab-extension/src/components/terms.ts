@@ -1,15 +1,15 @@
-/** Words of the field that views use, each explained by a sentence where it stands, and further by the documentation. */
+/** Glossary of field terms, explained in tooltips and by a page of the documentation. */
 
 import { el, type Content } from './dom';
 
 interface Term {
-  /** One sentence. */
+  /** Explanation in one sentence. */
   readonly sentence: string;
-  /** What the page `docs/terms.md` says beyond it. */
+  /** Additional text on the page `docs/terms.md`. */
   readonly more: string;
 }
 
-/** The page `docs/terms.md` has the same texts; a test compares them. */
+/** The same texts are on the page `docs/terms.md`; a test compares them. */
 export const TERMS: Readonly<Record<string, Term>> = {
   jaxpr: {
     sentence: 'The program that tracing a Python function gives: a list of typed equations.',
@@ -174,7 +174,7 @@ const NAMES = Object.keys(TERMS).sort((a, b) => b.length - a.length);
 const PATTERN = new RegExp(`(?<![\\w-])(${NAMES.join('|')})s?(?![\\w-])`, 'gi');
 const BY_LOWER_CASE = new Map(NAMES.map(name => [name.toLowerCase(), name]));
 
-/** A word that explains itself when it is pointed at or has the focus; Enter opens the page of all terms. */
+/** A word with a tooltip that explains it on hover or focus; Enter opens the page of all terms. */
 export function termed(name: string, text = name): HTMLElement {
   const term = TERMS[name];
   if (term === undefined) {
@@ -190,14 +190,14 @@ export function termed(name: string, text = name): HTMLElement {
     },
     text,
   );
-  // The note is in the page only while it is seen, so that texts around it stay what they are.
+  // The note is only in the page while visible, so that the surrounding text doesn't change.
   let note: HTMLElement | null = null;
   const show = (): void => {
     if (note !== null || !word.isConnected) {
       return;
     }
     const link = el('button', { type: 'button', tabindex: -1 }, 'All terms (docs/terms.md)');
-    // The focus stays at the word: without it the note would be gone before the click.
+    // Keeps the focus on the word: otherwise the note would disappear before the click.
     link.addEventListener('pointerdown', event => event.preventDefault());
     link.addEventListener('click', open);
     note = el(
@@ -239,7 +239,9 @@ export function termed(name: string, text = name): HTMLElement {
   return word;
 }
 
-/** Opens the page of all terms at one of them, over the page around: it is part of the view and needs no server. */
+/**
+ * Opens the list of all terms at one of them, as an overlay within the view, which needs no server.
+ */
 function openTerms(word: HTMLElement, name: string): void {
   const page = el(
     'dialog',
@@ -267,7 +269,7 @@ function openTerms(word: HTMLElement, name: string): void {
   page.querySelector('[aria-current]')!.scrollIntoView({ block: 'center' });
 }
 
-/** A text in which the first use of each term explains itself. */
+/** A text in which the first use of each term has a tooltip. */
 export function withTerms(text: string): Content[] {
   const parts: Content[] = [];
   const explained = new Set<string>();
@@ -284,7 +286,7 @@ export function withTerms(text: string): Content[] {
   return [...parts, text.slice(end)];
 }
 
-/** The sentence of a term, for controls whose label it is; none for a word that isn't one. */
+/** The explanation of a control's label; undefined if it isn't a term. */
 export function sentenceOf(label: string): string | undefined {
   const lower = label.toLowerCase();
   const name = BY_LOWER_CASE.get(lower) ?? BY_LOWER_CASE.get(lower.replace(/s$/, ''));

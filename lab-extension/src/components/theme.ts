@@ -1,4 +1,4 @@
-/** Colours and sizes, from the page's theme where it has one. */
+/** Colours and sizes, taken from the page's theme if it has one. */
 
 import { FAMILIES, type Family } from '../records/families';
 import type { Disposables } from './dom';
@@ -95,7 +95,7 @@ function declarations(tokens: Readonly<Record<string, string>>): string {
     .join(' ');
 }
 
-/** Style of every view: the tokens, and what all components share. */
+/** Style of every view: colour variables and rules common to all components. */
 export const baseStyle = `
 :host { display: block; }
 .pl-root[data-theme='light'] { ${declarations(LIGHT)} color-scheme: light; }
@@ -146,7 +146,7 @@ export interface Theme {
   readonly color: (token: string) => string;
 }
 
-/** The colours of `root` as they are now, for a canvas. */
+/** Current colours of `root`, for use on a canvas. */
 export function readTheme(root: HTMLElement): Theme {
   const style = getComputedStyle(root);
   const known = new Map<string, string>();
@@ -170,7 +170,7 @@ export function readTheme(root: HTMLElement): Theme {
   };
 }
 
-/** Keeps `root` in the page's theme; `onChange` runs after each change of it. */
+/** Keeps `root` in the page's theme; calls `onChange` after each change. */
 export function followTheme(root: HTMLElement, onDispose: Disposables, onChange: () => void): void {
   const apply = (): void => {
     const theme = isPageDark(root) ? 'dark' : 'light';
@@ -221,7 +221,7 @@ function isPageDark(root: HTMLElement): boolean {
   );
 }
 
-/** How light a computed colour is, 0 to 1; null for one that lets the background through. */
+/** Lightness of a computed colour, 0 to 1; null for a transparent one. */
 function luminance(color: string): number | null {
   const numbers = color.match(/[\d.]+/g)?.map(Number) ?? [];
   const [red, green, blue, alpha = 1] = numbers;
@@ -237,7 +237,7 @@ function luminance(color: string): number | null {
   return (0.2126 * red + 0.7152 * green + 0.0722 * blue) / 255;
 }
 
-/** Colour between two hexadecimal colours, `part` from 0 to 1. */
+/** Mixes two hexadecimal colours; `part` from 0 to 1. */
 export function blend(low: string, high: string, part: number): string {
   const a = channels(low);
   const b = channels(high);

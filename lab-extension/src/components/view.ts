@@ -1,4 +1,4 @@
-/** Shows a record in an element, whatever its kind, and stands in for it when that fails. */
+/** Displays any record in an element, or a notice if that fails. */
 
 import { LayoutClient, type WorkerFactory } from '../layout/client';
 import type { ProgramRecord } from '../generated/introspect';
@@ -35,71 +35,77 @@ import { tableStyle } from './table';
 import { termsStyle } from './terms';
 import { baseStyle, followTheme } from './theme';
 
-/** Lower views of fixed size have no room for their controls. */
-const LEAST_HEIGHT = 200;
+/** Minimum height of a view of fixed size, so that its controls fit. */
+const MIN_HEIGHT = 200;
 
-/** Makes a place as high as its view wants it, up to `most` pixels; it never shrinks again. */
+/**
+ * Returns a function that enlarges `place` to the height its view reports, up to `most` pixels; it
+ * never shrinks.
+ */
 export function growing(place: HTMLElement, most: number): (height: number) => void {
-  let tallest = LEAST_HEIGHT;
+  let tallest = MIN_HEIGHT;
   return height => {
     tallest = Math.max(tallest, height);
     place.style.height = `${Math.min(most, tallest)}px`;
   };
 }
 
-/** A part of the page that shows one record. */
+/** A part of the page that displays one record. */
 export interface View {
   readonly element: HTMLElement;
-  /** Resolves when there is something to see. */
+  /** Resolves when the view has content. */
   readonly ready: Promise<void>;
-  /** Whether it is as high as its content; other views fill their place. */
+  /** Whether the view is as high as its content; other views fill their container. */
   readonly isFlowing?: boolean;
-  /** The programs that it shows. */
+  /** The programs that the view displays. */
   readonly programs?: readonly Program[];
-  /** Lights up equations, for each of `programs`, as if they were pointed at. */
+  /** Highlights equations of each of `programs`, as if they were pointed at. */
   readonly highlight?: (equations: readonly (readonly number[])[]) => void;
   readonly themeChanged: () => void;
   readonly dispose: () => void;
 }
 
-/** What a view is told by the page around it, and tells it. */
+/** Options and callbacks that connect a view with the page around it. */
 export interface ViewOptions {
-  /** Makes the worker for large layouts; without it they run on the page's thread. */
+  /** Creates the worker for large layouts; without it, layouts run on the main thread. */
   readonly makeWorker?: WorkerFactory;
-  /** Shown instead of the view where it fails: the same as plain text. */
+  /** Plain text to show if the view fails. */
   readonly text?: string;
-  /** Name of the cost that a program's graph is coloured by at first. */
+  /** Name of the cost by which a program's graph is initially coloured. */
   readonly colorBy?: string;
   readonly onHover?: (program: ProgramRecord, equations: ArrayLike<number>) => void;
-  /** Selected equations; none where a selection ends. */
+  /** Equations that were selected; empty when a selection ends. */
   readonly onSelect?: (program: ProgramRecord, equations: ArrayLike<number>) => void;
-  /** The lines of the notebooks around the view, to go to. */
+  /** The lines of the notebooks around the view. */
   readonly notebook?: NotebookLines;
-  /** Height in pixels at which a view of fixed size shows all it has to show at first; said again when it grows. */
+  /**
+   * Height in pixels at which a view of fixed size shows its initial content completely; may be
+   * called again.
+   */
   readonly onHeight?: (height: number) => void;
-  /** What stands on the edge of a value of a program, in place of its type. */
+  /** Label of the edge of a program's value, instead of its type. */
   readonly edgeLabel?: (value: number) => string | undefined;
-  /** Asks for another placement of a function; without it none can be asked for. */
+  /** Requests another placement of a function; without it, the view has no controls. */
   readonly onPlacement?: (request: PlacementRequest) => void;
-  /** What a view of a profiled session asks of the page. */
+  /** Callbacks of a profile's view. */
   readonly profile?: ProfileEvents;
-  /** Asks for slices and parts of arrays. */
+  /** Loads slices and shards of arrays. */
   readonly arrays?: ArrayEvents;
-  /** Opens a view of a program in the cache of a jitted function. */
+  /** Opens a view of a cached program of a jitted function. */
   readonly openProgram?: OpenProgram;
 }
 
 export interface Mounted {
-  /** Shows another record in the same place. */
+  /** Displays another record in the same place. */
   readonly show: (record: unknown) => void;
   readonly dispose: () => void;
-  /** The view, for tests and measurements; null where it failed. */
+  /** The view, for tests and measurements; null if it failed. */
   readonly view: () => View | null;
 }
 
 let sharedLayouts: LayoutClient | null = null;
 
-/** Shows `record`, JSON text or what one parses to, inside `host`. */
+/** Displays `record`, as JSON text or parsed, inside `host`. */
 export function mount(host: HTMLElement, record: unknown, options: ViewOptions = {}): Mounted {
   sharedLayouts ??= new LayoutClient(options.makeWorker ?? null);
   const layouts = sharedLayouts;

@@ -1,12 +1,12 @@
-/** Asks for layouts: small ones at once, large ones from a worker where there is one. */
+/** Computes layouts: small ones directly, large ones in a worker if available. */
 
 import { LayoutMemory, layNested, type NestedLayout, type NestedLevel } from './nested';
 
-/** Makes the worker; each wrapper of the viewer has its own way to find the script. */
+/** Creates the worker; each wrapper of the viewer finds its script differently. */
 export type WorkerFactory = () => Worker;
 
-/** Below this many nodes the trip to the worker takes longer than the layout. */
-const SMALL = 400;
+/** Maximum number of nodes of a layout that is faster to compute directly than in the worker. */
+const MAX_DIRECT_NODES = 400;
 
 interface Answer {
   readonly id: number;
@@ -19,7 +19,7 @@ interface Waiting {
   readonly resolve: (layouts: NestedLayout[]) => void;
 }
 
-/** One worker and one memory, shared by all views of a page. */
+/** A worker and a layout cache, shared by all views of a page. */
 export class LayoutClient {
   readonly memory = new LayoutMemory();
   private worker: Worker | null = null;
@@ -28,10 +28,10 @@ export class LayoutClient {
 
   constructor(private factory: WorkerFactory | null = null) {}
 
-  /** The layouts of `levels`: at once if they are few, else as a promise. */
+  /** Computes the layouts of `levels`: directly if they are small, else asynchronously. */
   lay(levels: readonly NestedLevel[]): NestedLayout[] | Promise<NestedLayout[]> {
     const size = levels.reduce((sum, level) => sum + level.widths.length, 0);
-    const worker = size < SMALL ? null : this.start();
+    const worker = size < MAX_DIRECT_NODES ? null : this.start();
     if (worker === null) {
       return layNested(levels, this.memory);
     }
@@ -55,7 +55,7 @@ export class LayoutClient {
         this.worker.onmessage = (event: MessageEvent<Answer>): void => this.finish(event.data);
         this.worker.onerror = (): void => this.giveUp();
       } catch {
-        // A page may forbid workers; the layout then runs on its own thread.
+        // A page may forbid workers; layouts then run on the main thread.
         this.factory = null;
       }
     }

@@ -1,18 +1,21 @@
-/** Layered drawing of one level: boxes in rows, edges downwards. */
+/** Layered layout of one level: boxes in rows, edges downwards. */
 
 import { orderLayers } from './ordering';
 import { horizontalPlaces } from './positioning';
 import { adjacency, ranks } from './ranking';
 
-/** Nodes in an order that edges should follow; an edge against it is drawn upwards. */
+/**
+ * A graph whose nodes are numbered in the preferred direction of edges; other edges are drawn
+ * upwards.
+ */
 export interface LevelGraph {
   readonly widths: Float32Array;
   readonly heights: Float32Array;
   readonly from: Int32Array;
   readonly to: Int32Array;
-  /** -1: first row, 1: last row, 0: anywhere. */
+  /** Row constraint of each node: -1 first row, 1 last row, 0 any. */
   readonly pins: Int8Array;
-  /** Where an edge leaves and enters its nodes, from their left side; NaN leaves it to the layout. */
+  /** Offsets from the left of an edge's ends on its nodes; NaN lets the layout choose. */
   readonly fromPorts: Float32Array;
   readonly toPorts: Float32Array;
 }
@@ -20,10 +23,12 @@ export interface LevelGraph {
 export interface LevelLayout {
   readonly width: number;
   readonly height: number;
-  /** Left upper corners of the nodes. */
+  /** Upper left corners of the nodes. */
   readonly x: Float32Array;
   readonly y: Float32Array;
-  /** Start of each edge's points, in pairs of numbers; an edge without points is too long to draw. */
+  /**
+   * Start of each edge's points, as coordinate pairs; an edge without points is too long to draw.
+   */
   readonly pointStarts: Uint32Array;
   readonly points: Float32Array;
 }
@@ -31,14 +36,17 @@ export interface LevelLayout {
 const NODE_GAP = 22;
 const BEND_WIDTH = 14;
 const ROW_GAP = 30;
-/** Under a row of ports at the top, and over one at the bottom. */
+/** Space below a row of ports at the top, and above one at the bottom. */
 const ARRIVAL_GAP = 20;
 const DEPARTURE_GAP = 12;
-/** An edge over more rows than this is not routed: it would only be a line through everything. */
-const LONGEST_EDGE = 30;
+/**
+ * Maximum number of rows that a routed edge may cross; a longer one would be a line through
+ * everything.
+ */
+const MAX_EDGE_ROWS = 30;
 const PORT_GAP = 16;
 
-/** Lays out the parts that hang together one beside the other, in rows if there are many. */
+/** Lays out connected components side by side, in rows if there are many. */
 export function layLevel(graph: LevelGraph): LevelLayout {
   const parts = components(graph);
   if (parts.length === 1) {
@@ -50,7 +58,8 @@ export function layLevel(graph: LevelGraph): LevelLayout {
 function layPart(graph: LevelGraph): LevelLayout {
   const count = graph.widths.length;
   const edgeCount = graph.from.length;
-  // Edges against the order are turned for the layout and turned back at the end.
+  // Edges against the preferred direction are reversed for the layout, and reversed back at the
+  // end.
   const low = graph.from.map((from, edge) => Math.min(from, graph.to[edge]!));
   const high = graph.from.map((from, edge) => Math.max(from, graph.to[edge]!));
   // Row of each box: edges go from `low` down to `high`.
@@ -69,9 +78,9 @@ function layPart(graph: LevelGraph): LevelLayout {
   const layers = orderLayers(chains.rank, up, down, rowCount);
   const centre = horizontalPlaces({ layers, up, down, widths, isBend });
 
-  // The left side of the leftmost node, at which the drawing begins.
+  // Left side of the leftmost node, at which the drawing begins.
   const left = centre.reduce((least, x, node) => Math.min(least, x - widths[node]! / 2), Infinity);
-  // Upper side of each row, and of a row behind the last; `gaps` has the space below each row.
+  // Top of each row, and of a row after the last; `gaps` has the space below each row.
   const top = new Float32Array(rowCount + 1);
   const rowHeight = new Float32Array(rowCount);
   graph.heights.forEach((height, node) => {
@@ -87,7 +96,7 @@ function layPart(graph: LevelGraph): LevelLayout {
   for (let row = 0; row < rowCount; row++) {
     top[row + 1] = top[row]! + rowHeight[row]! + gaps[row]!;
   }
-  // 1 for boxes that an edge enters.
+  // 1 for boxes with an incoming edge.
   const hasOperands = new Uint8Array(count);
   high.forEach(node => (hasOperands[node] = 1));
   const x = new Float32Array(count);
@@ -98,24 +107,26 @@ function layPart(graph: LevelGraph): LevelLayout {
     x[node] = centre[node]! - left - graph.widths[node]! / 2 - NODE_GAP / 2;
     y[node] = top[row]!;
     if (hasOperands[node] === 0 && graph.pins[node] === 0) {
-      // What only gives stands at the lower end of its row, near those who take.
+      // A box without operands is placed at the bottom of its row, near its users.
       y[node]! += rowHeight[row]! - graph.heights[node]!;
     }
     width = Math.max(width, x[node]! + graph.widths[node]!);
   }
-  // Edges may run further to the right than any box.
+  // Edges may extend further to the right than any box.
   for (let bend = count; bend < total; bend++) {
     width = Math.max(width, centre[bend]! - left - NODE_GAP / 2 + BEND_WIDTH / 2);
   }
 
   const ports = attach(graph, low, high, chains, centre);
-  // All paths one after another in `points`; that of `edge` begins at pointStarts[edge] and ends at the next.
+  // Paths of all edges, one after another; that of `edge` spans pointStarts[edge] to
+  // pointStarts[edge + 1].
   const pointStarts = new Uint32Array(edgeCount + 1);
   const points: number[] = [];
   for (let edge = 0; edge < edgeCount; edge++) {
     if (chains.isRouted[edge] === 1) {
       const path = route(edge);
-      // The path was made from the upper to the lower box; an edge against the order begins at the lower one.
+      // Paths go from the upper to the lower box; that of a reversed edge must start at the lower
+      // one.
       if (graph.from[edge]! > graph.to[edge]!) {
         reversePairs(path);
       }
@@ -137,7 +148,7 @@ function layPart(graph: LevelGraph): LevelLayout {
     const end = high[edge]!;
     const shift = left + NODE_GAP / 2;
     const startRow = chains.rank[start]!;
-    // Pairs x, y: from the lower side of the first box by the bends to the upper side of the last box.
+    // Pairs x, y: from the bottom of the first box through the bends to the top of the last box.
     const path = [ports.out[edge]! - shift, y[start]! + graph.heights[start]!];
     const rowEnd = top[startRow]! + rowHeight[startRow]!;
     if (path[1]! < rowEnd - 1) {
@@ -166,9 +177,9 @@ interface Chains {
   readonly isRouted: Uint8Array;
 }
 
-/** Cuts edges over several rows into segments between neighbouring rows. */
+/** Splits edges that cross several rows into segments between adjacent rows. */
 function splitEdges(rank: Int32Array, low: Int32Array, high: Int32Array, count: number): Chains {
-  // Before: a row per box. After: a row per box, then per bend, edge by edge.
+  // Before: a row per box. After: a row per box, then one per bend, edge by edge.
   const ranksOut = Array.from(rank);
   const from: number[] = [];
   const to: number[] = [];
@@ -179,7 +190,7 @@ function splitEdges(rank: Int32Array, low: Int32Array, high: Int32Array, count: 
     const end = high[edge]!;
     const span = rank[end]! - rank[start]!;
     // Segments from box to bend to … to box, each one row long.
-    if (span > 0 && span <= LONGEST_EDGE) {
+    if (span > 0 && span <= MAX_EDGE_ROWS) {
       isRouted[edge] = 1;
       let last = start;
       for (let row = rank[start]! + 1; row < rank[end]!; row++) {
@@ -191,7 +202,8 @@ function splitEdges(rank: Int32Array, low: Int32Array, high: Int32Array, count: 
       from.push(last);
       to.push(end);
     }
-    // Counted among the bends: those of `edge` are nodes count + bendStarts[edge] to count + bendStarts[edge + 1].
+    // Number of bends so far: those of `edge` are nodes count + bendStarts[edge] to count +
+    // bendStarts[edge + 1].
     bendStarts[edge + 1] = ranksOut.length - count;
   }
   return {
@@ -203,7 +215,7 @@ function splitEdges(rank: Int32Array, low: Int32Array, high: Int32Array, count: 
   };
 }
 
-/** Where each edge leaves its first node and enters its last one, sorted so that they don't cross. */
+/** Positions at which edges leave and enter their nodes, sorted so that they don't cross. */
 function attach(
   graph: LevelGraph,
   low: Int32Array,
@@ -212,7 +224,7 @@ function attach(
   centre: Float64Array,
 ): { out: Float64Array; in: Float64Array } {
   const count = graph.widths.length;
-  // Where an edge goes first from its box (or comes from last): the next bend, or the other box.
+  // The node next to an edge's end: its first (or last) bend, or the other box.
   const neighbour = (edge: number, atStart: boolean): number => {
     const first = chains.bendStarts[edge]!;
     const end = chains.bendStarts[edge + 1]!;
@@ -222,16 +234,16 @@ function attach(
     return centre[count + (atStart ? first : end - 1)]!;
   };
   const fixed = (edge: number, atStart: boolean): number => {
-    // The upper end of a turned edge is the one at which it enters a box.
+    // The upper end of a reversed edge is the end at which it enters a box.
     const isTurned = graph.from[edge] !== low[edge];
     return (atStart === isTurned ? graph.toPorts : graph.fromPorts)[edge]!;
   };
   const spread = (ends: Int32Array, atStart: boolean): Float64Array => {
     const result = new Float64Array(low.length);
-    // Edges by the box at this end of them.
+    // Edges by the box at this end.
     const byNode = adjacency(count, ends, ends);
     for (let node = 0; node < count; node++) {
-      // From left to right by where they go, so that they don't cross at the box.
+      // Sorted from left to right by their next node, so that they don't cross at the box.
       const edges = Array.from(byNode.edges.subarray(byNode.starts[node], byNode.starts[node + 1]))
         .filter(edge => chains.isRouted[edge] === 1)
         .sort((a, b) => neighbour(a, atStart) - neighbour(b, atStart));
@@ -250,16 +262,16 @@ function attach(
 }
 
 function reversePairs(path: number[]): void {
-  // Reversing the numbers turns each pair around, too: swap x and y back.
+  // Reversing all numbers also swaps x and y of each pair: swap them back.
   path.reverse();
   for (let i = 0; i < path.length; i += 2) {
     [path[i], path[i + 1]] = [path[i + 1]!, path[i]!];
   }
 }
 
-/** Nodes of each part that hangs together, in order of their first node. */
+/** Nodes of each connected component, in order of their first node. */
 function components(graph: LevelGraph): number[][] {
-  // A forest, one tree per part; the root is the first node of its part.
+  // Union-find forest with one tree per component; the root is its first node.
   const parent = Int32Array.from(graph.widths.keys());
   const find = (node: number): number => {
     while (parent[node] !== node) {
@@ -288,7 +300,7 @@ function components(graph: LevelGraph): number[][] {
 
 function pack(graph: LevelGraph, parts: readonly number[][]): LevelLayout {
   const count = graph.widths.length;
-  // For each node its part, and its place within the part.
+  // Component of each node, and the node's index within it.
   const partOf = new Int32Array(count);
   const placeIn = new Int32Array(count);
   parts.forEach((part, index) =>
@@ -297,7 +309,7 @@ function pack(graph: LevelGraph, parts: readonly number[][]): LevelLayout {
       placeIn[node] = place;
     }),
   );
-  // Edges of each part, in order; within a part they are counted anew, as nodes are.
+  // Edges of each component in order; nodes and edges are renumbered within it.
   const edgesOf: number[][] = parts.map(() => []);
   graph.from.forEach((from, edge) => edgesOf[partOf[from]!]!.push(edge));
   const layouts = parts.map((part, index) =>
@@ -318,11 +330,11 @@ function pack(graph: LevelGraph, parts: readonly number[][]): LevelLayout {
   const y = new Float32Array(count);
   const pathOf: (Float32Array | undefined)[] = [];
   layouts.forEach((layout, index) => {
-    // From places within a part back to nodes and edges of the whole.
+    // Maps indices within a component back to nodes and edges of the whole graph.
     parts[index]!.forEach((node, place) => {
       x[node] = layout.x[place]! + left[index]!;
       y[node] = layout.y[place]! + top[index]!;
-      // Parts differ in height; their last rows stand at the bottom of the whole.
+      // Components differ in height; last rows are aligned at the bottom of the whole.
       if (graph.pins[node] === 1) {
         y[node] = height - graph.heights[node]!;
       }
@@ -333,7 +345,7 @@ function pack(graph: LevelGraph, parts: readonly number[][]): LevelLayout {
         path[i]! += left[index]!;
         path[i + 1]! += top[index]!;
       }
-      // The last y: the edge follows its box to the bottom.
+      // The last y coordinate: the edge follows its box to the bottom.
       if (path.length > 0 && graph.pins[graph.to[edge]!] === 1) {
         path[path.length - 1] = height;
       }
@@ -349,7 +361,7 @@ function pack(graph: LevelGraph, parts: readonly number[][]): LevelLayout {
   return { width, height, x, y, pointStarts, points };
 }
 
-/** Puts boxes one beside the other, in rows as wide as makes the whole about 3:2. */
+/** Arranges boxes side by side, in rows such that the whole has a ratio of about 3:2. */
 function shelve(
   boxes: readonly { width: number; height: number }[],
   inOneRow: boolean,
@@ -364,7 +376,7 @@ function shelve(
   let rowHeight = 0;
   let width = 0;
   for (const box of boxes) {
-    // The box doesn't fit into this row any more: begin the next one.
+    // The box doesn't fit into this row: start the next one.
     if (x > 0 && x + box.width > limit) {
       x = 0;
       y += rowHeight + ROW_GAP;

@@ -241,7 +241,7 @@ function nested(
     toInner: new Int32Array(edges.length).fill(-1),
     inner: Int32Array.from(inner),
     padding: { top: 30, side: 10, bottom: 10 },
-    leastWidth: 0,
+    minWidth: 0,
     ...parts,
   };
 }
@@ -277,7 +277,7 @@ describe('nested levels', () => {
   });
 
   test('are as wide as their titles', () => {
-    const [layout] = layNested([nested(1, [-1], { leastWidth: 300 })], new LayoutMemory());
+    const [layout] = layNested([nested(1, [-1], { minWidth: 300 })], new LayoutMemory());
     expect(layout!.boxWidth).toBe(300);
     expect(layout!.contentX).toBe(110);
   });

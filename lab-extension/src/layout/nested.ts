@@ -1,36 +1,36 @@
-/** Layout of nested levels, the innermost first; levels of equal structure are laid out once. */
+/** Layout of nested levels, innermost first. Levels with equal structure are laid out once. */
 
 import { layLevel, type LevelGraph, type LevelLayout } from './layered';
 
-/** One open box. */
+/** The content of one open box. */
 export interface NestedLevel {
   readonly widths: Float32Array;
   readonly heights: Float32Array;
   readonly from: Int32Array;
   readonly to: Int32Array;
   readonly pins: Int8Array;
-  /** For each edge the node inside the level at its start, or at its end, where it goes on; or -1. */
+  /** For each edge, the node inside the start (or end) node at which it continues, or -1. */
   readonly fromInner: Int32Array;
   readonly toInner: Int32Array;
-  /** For each node the level that it holds, earlier in the list; -1 for a closed box. */
+  /** For each node, the index of its inner level, earlier in the list; -1 for a closed box. */
   readonly inner: Int32Array;
   /** Space around the content. */
   readonly padding: { readonly top: number; readonly side: number; readonly bottom: number };
-  /** The box is at least this wide, for its title. */
-  readonly leastWidth: number;
+  /** Minimum width of the box, for its title. */
+  readonly minWidth: number;
 }
 
-/** A laid-out level with the size of the box around it. Places are relative to the content. */
+/** A laid-out level and the size of its box. Positions are relative to the content. */
 export interface NestedLayout extends LevelLayout {
   readonly boxWidth: number;
   readonly boxHeight: number;
-  /** Where the content begins inside the box. */
+  /** Offset of the content within the box. */
   readonly contentX: number;
   readonly contentY: number;
   readonly nodeWidths: Float32Array;
 }
 
-/** Remembers layouts by the structure of the level. */
+/** Caches layouts by the structure of the level. */
 export class LayoutMemory {
   private readonly known = new Map<string, LevelLayout>();
   hits = 0;
@@ -54,7 +54,7 @@ export class LayoutMemory {
   }
 }
 
-/** Lays out every level; an inner level comes before the one that holds it. */
+/** Lays out all levels; inner levels come before those that contain them. */
 export function layNested(levels: readonly NestedLevel[], memory: LayoutMemory): NestedLayout[] {
   const done: NestedLayout[] = [];
   for (const level of levels) {
@@ -77,7 +77,7 @@ export function layNested(levels: readonly NestedLevel[], memory: LayoutMemory):
     };
     const layout = memory.get(structureKey(graph), () => layLevel(graph));
     const { top, side, bottom } = level.padding;
-    const boxWidth = Math.max(layout.width + 2 * side, level.leastWidth);
+    const boxWidth = Math.max(layout.width + 2 * side, level.minWidth);
     done.push({
       ...layout,
       boxWidth,
@@ -90,7 +90,7 @@ export function layNested(levels: readonly NestedLevel[], memory: LayoutMemory):
   return done;
 }
 
-/** Middle of the inner node that each edge goes on to, from the left side of the box around it. */
+/** Centre of the inner node at which each edge continues, from the left side of its box. */
 function ports(
   done: readonly NestedLayout[],
   level: NestedLevel,
@@ -112,7 +112,7 @@ function structureKey(graph: LevelGraph): string {
   return parts.map(part => `${part.length}:${hashOf(part)}`).join(' ');
 }
 
-/** Two independent 32-bit hashes of the numbers, as one text. */
+/** Two independent 32-bit hashes of the numbers, as a string. */
 function hashOf(numbers: Float32Array | Int32Array | Int8Array): string {
   let first = 0x811c9dc5;
   let second = 0x1b873593;

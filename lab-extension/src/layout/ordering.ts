@@ -1,10 +1,10 @@
-/** Order of the nodes inside each layer: few crossings. */
+/** Order of the nodes within each layer, for few crossings. */
 
 import type { Adjacency } from './ranking';
 
-const LARGE = 3000;
+const LARGE_GRAPH_EDGES = 3000;
 
-/** Nodes of each layer from left to right: barycentre sweeps, the best order kept. */
+/** Nodes of each layer from left to right: the best order found by barycentre sweeps. */
 export function orderLayers(
   rank: Int32Array,
   up: Adjacency,
@@ -14,7 +14,7 @@ export function orderLayers(
   let layers: Int32Array[] = initialOrder(rank, down, layerCount);
   const position = new Float64Array(rank.length);
   place(layers, position);
-  const isLarge = down.nodes.length > LARGE;
+  const isLarge = down.nodes.length > LARGE_GRAPH_EDGES;
   let best: Int32Array[] = layers.map(layer => layer.slice());
   let fewest = isLarge ? Infinity : crossings(layers, down, position);
   const sweeps = isLarge ? 8 : 24;
@@ -43,7 +43,7 @@ export function orderLayers(
   return best;
 }
 
-/** Depth-first from the sources, so that what belongs together starts together. */
+/** Depth-first from the sources, so that connected nodes start close together. */
 function initialOrder(rank: Int32Array, down: Adjacency, layerCount: number): Int32Array[] {
   const layers: number[][] = Array.from({ length: layerCount }, () => []);
   const seen = new Uint8Array(rank.length);
@@ -86,7 +86,7 @@ function sortLayer(
     for (let i = first; i < end; i++) {
       sum += position[towards.nodes[i]!]!;
     }
-    // A node without neighbours there keeps its place.
+    // A node without neighbours there keeps its position.
     weight.set(node, end > first ? sum / (end - first) : position[node]!);
   }
   const sign = equalsStay ? 1 : -1;
@@ -128,7 +128,7 @@ export function crossings(
   return total;
 }
 
-/** Swaps neighbours in a layer as long as that takes a crossing away. */
+/** Swaps adjacent nodes of a layer as long as that removes crossings. */
 function swapNeighbours(
   layers: readonly Int32Array[],
   up: Adjacency,

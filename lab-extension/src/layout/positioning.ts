@@ -18,7 +18,7 @@ export interface OrderedLayers {
   readonly isBend: Uint8Array;
 }
 
-/** Centre of each node. */
+/** Horizontal centre of each node. */
 export function horizontalPlaces(graph: OrderedLayers): Float64Array {
   const count = graph.widths.length;
   const position = new Int32Array(count);
@@ -34,7 +34,7 @@ export function horizontalPlaces(graph: OrderedLayers): Float64Array {
   return balance(graph, candidates);
 }
 
-/** Segments that cross the inner segment of a long edge: these give way. */
+/** Mask of the segments that cross the inner segment of a long edge, and are not aligned. */
 function crossedSegments(graph: OrderedLayers, position: Int32Array): Uint8Array {
   const { layers, up, isBend } = graph;
   const crossed = new Uint8Array(up.edges.length);
@@ -72,7 +72,7 @@ function innerNeighbour(node: number, up: Adjacency, isBend: Uint8Array): number
   return isBend[other] === 1 ? other : -1;
 }
 
-/** Joins each node to the median of its neighbours; gives the root of each node's block. */
+/** Aligns each node with the median of its neighbours; returns the root of each node's block. */
 function align(
   graph: OrderedLayers,
   position: Int32Array,
@@ -114,7 +114,7 @@ function align(
   return root;
 }
 
-/** Places the blocks as far to one side as they go, then pulls them back towards their neighbours. */
+/** Places blocks as far to one side as possible, then moves them back towards their neighbours. */
 function compact(graph: OrderedLayers, root: Int32Array, fromLeft: boolean): Float64Array {
   const { layers, widths } = graph;
   const count = widths.length;
@@ -138,7 +138,7 @@ function compact(graph: OrderedLayers, root: Int32Array, fromLeft: boolean): Flo
   }
   const room = new Float64Array(count).fill(Infinity);
   for (let i = order.length - 1; i >= 0;) {
-    // All edges out of one block stand together in the order.
+    // All edges out of one block are consecutive in the order.
     const block = from[order[i]!]!;
     for (; i >= 0 && from[order[i]!] === block; i--) {
       const edge = order[i]!;
@@ -150,7 +150,7 @@ function compact(graph: OrderedLayers, root: Int32Array, fromLeft: boolean): Flo
   return Float64Array.from(root, block => sign * place[block]!);
 }
 
-/** Edges sorted so that each comes after all edges into its start. */
+/** Edges in topological order: each after all edges into its start. */
 function topological(count: number, from: readonly number[], to: readonly number[]): Int32Array {
   const starts = new Uint32Array(count + 1);
   const waiting = new Int32Array(count);
@@ -182,7 +182,7 @@ function topological(count: number, from: readonly number[], to: readonly number
   return order;
 }
 
-/** Shifts the four candidates onto the narrowest one and takes the mean of the middle two. */
+/** Aligns the four candidates with the narrowest one, and returns the mean of the middle two. */
 function balance(graph: OrderedLayers, candidates: readonly Float64Array[]): Float64Array {
   const bounds = candidates.map(places => {
     let low = Infinity;
@@ -195,7 +195,7 @@ function balance(graph: OrderedLayers, candidates: readonly Float64Array[]): Flo
   });
   const narrowest = bounds.reduce((a, b) => (b.high - b.low < a.high - a.low ? b : a));
   candidates.forEach((places, index) => {
-    // Candidates alternate between left and right.
+    // Candidates alternate between left-aligned and right-aligned.
     const { low, high } = bounds[index]!;
     const shift = index % 2 === 0 ? narrowest.low - low : narrowest.high - high;
     places.forEach((place, node) => (places[node] = place + shift));

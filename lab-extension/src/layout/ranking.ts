@@ -1,15 +1,15 @@
-/** Which layer each node is in. */
+/** Assignment of nodes to layers. */
 
-/** A graph whose edges lead from lower to higher nodes, as lists of neighbours. */
+/** A graph with edges from lower to higher nodes, as adjacency lists. */
 export interface Adjacency {
   readonly starts: Uint32Array;
-  /** For each neighbour the other end of the edge. */
+  /** The other end of each edge. */
   readonly nodes: Int32Array;
-  /** For each neighbour the edge. */
+  /** The edge number of each entry. */
   readonly edges: Int32Array;
 }
 
-/** Neighbours over edges `from -> to`, in the order of the edges. */
+/** Adjacency lists of the edges `from -> to`, in order of the edges. */
 export function adjacency(nodeCount: number, from: Int32Array, to: Int32Array): Adjacency {
   const starts = new Uint32Array(nodeCount + 1);
   for (const node of from) {
@@ -30,12 +30,14 @@ export function adjacency(nodeCount: number, from: Int32Array, to: Int32Array): 
 }
 
 /**
- * Layer of each node: one more than the highest of those before it. What depends on sources only,
- * and what has more users than operands, is pulled down to its uses. `pins` holds -1 for a node of the first layer, 1 for one of the last.
+ * Layer of each node: one more than the highest layer of its predecessors. Nodes that only depend
+ * on sources, or have
+ * more users than operands, are moved down to their uses. `pins` is -1 for nodes of the first
+ * layer, 1 for the last.
  */
 export function ranks(before: Adjacency, after: Adjacency, pins: Int8Array): Int32Array {
   const count = pins.length;
-  // A row of ports holds nothing else.
+  // A row of ports contains nothing else.
   const firstFree = pins.includes(-1) ? 1 : 0;
   const rank = new Int32Array(count);
   let last = 0;
@@ -76,7 +78,7 @@ export function ranks(before: Adjacency, after: Adjacency, pins: Int8Array): Int
   return closeGaps(rank, last);
 }
 
-/** Renumbers the layers so that none is empty. */
+/** Renumbers layers so that none is empty. */
 function closeGaps(rank: Int32Array, last: number): Int32Array {
   const used = new Int32Array(last + 2);
   rank.forEach(layer => (used[layer + 1] = 1));

@@ -1,4 +1,4 @@
-/** Entry of the worker that lays out levels away from the page's thread. */
+/** Entry point of the worker that computes layouts off the main thread. */
 
 import { LayoutMemory, layNested, type NestedLevel } from './nested';
 

@@ -1,4 +1,4 @@
-/** The panels of the side bar, in order: one folder and one line for each. */
+/** Panels of the side bar, in order: one folder and one line each. */
 
 import { devices } from './devices';
 import type { Panel } from './panel';

@@ -1,4 +1,7 @@
-/** What a panel is, and what all of them share: a place in the page, and words for when there is nothing to list. */
+/**
+ * Definition of panels, with their common parts: container, connection state, notes for empty
+ * lists.
+ */
 
 import { Disposables, el, type Content } from '../components/dom';
 import { ProgressBlock, progressStyle } from '../components/progress';
@@ -8,20 +11,20 @@ import { baseStyle, followTheme } from '../components/theme';
 import type { ShardingRecord } from '../generated/introspect';
 import type { ProgressRecord, Request, Shown, State } from '../generated/kernel';
 
-/** The kernel's name of a panel, under which it asks for its state. */
+/** Name by which the kernel identifies a panel. */
 export type PanelName = State['panel'];
 type StateOf<Name extends PanelName> = Extract<State, { readonly panel: Name }>;
 type WithoutNumber<R> = R extends { readonly request: number } ? Omit<R, 'request'> : never;
-/** A request that is answered, as its sender writes it; the line to the kernel adds the number. */
+/** A request that expects an answer, without its number, which the session client adds. */
 export type Asked = WithoutNumber<Request>;
 
-/** What a panel can do beyond drawing. */
+/** Services of the page for panels. */
 export interface PanelHost {
-  /** Asks the kernel; what it answers to show, if anything. */
+  /** Sends a request to the kernel; resolves to the record to show, if the answer contains one. */
   readonly ask: (request: Asked) => Promise<Shown | null>;
-  /** Opens a record in a tab of its own. */
+  /** Opens a record in a new tab. */
   readonly open: (record: Shown | ShardingRecord | null, title: string) => Promise<unknown>;
-  /** Runs an action of the user; tells when it fails. */
+  /** Runs a user action, and reports its failure. */
   readonly run: (action: () => Promise<unknown>) => void;
 }
 
@@ -29,14 +32,14 @@ export interface PanelHost {
 export interface Panel<Name extends PanelName = PanelName> {
   readonly name: Name;
   readonly label: string;
-  /** A path within 16 by 16 units. */
+  /** SVG path within 16 by 16 units. */
   readonly icon: string;
   readonly style: string;
-  /** What draws states of the kernel, from now on. */
+  /** Creates the function that draws states of the kernel. */
   readonly create: (host: PanelHost) => (state: State) => Content;
 }
 
-/** A panel from what draws its own kind of state. */
+/** Defines a panel by a function that draws its own type of state. */
 export function definePanel<Name extends PanelName>(
   panel: Omit<Panel<Name>, 'create'> & {
     readonly create: (host: PanelHost) => (state: StateOf<Name>) => Content;
@@ -51,20 +54,23 @@ export function definePanel<Name extends PanelName>(
   };
 }
 
-/** How a panel stands with the kernel of the notebook in front. */
+/** State of the connection to the kernel of the active notebook. */
 export type Connection =
   | { readonly status: 'none' }
   | { readonly status: 'waiting' | 'absent' | 'gone'; readonly kernel: string }
   | {
       readonly status: 'ready';
       readonly kernel: string;
-      /** The latest state of each panel that asked. */
+      /** The latest state of each panel that requested it. */
       readonly states: ReadonlyMap<string, State>;
-      /** What has been compiled for a while. */
+      /** The compilation or wait that is running for a while, if any. */
       readonly busy: ProgressRecord | null;
     };
 
-/** Draws `connection` into `place` again and again; gives what to call for that, and the end. */
+/**
+ * Draws a panel into `place`. Returns functions to redraw it for a connection, and to dispose of
+ * it.
+ */
 export function panelIn(
   place: HTMLElement,
   panel: Panel,
@@ -122,7 +128,7 @@ function noteLine(text: string): HTMLElement {
   return el('p', { class: 'pl-panel-note' }, text);
 }
 
-/** Where a control is that another drawing of the same content has too; null for what is none of them. */
+/** Identifies a control across redraws; null for an element that isn't a control. */
 function placeAmongControls(
   body: HTMLElement,
   control: Element,
@@ -139,9 +145,9 @@ function controlsNamed(body: HTMLElement, name: string): HTMLElement[] {
   return [...controls].filter(each => nameOfControl(each) === name);
 }
 
-/** What a control is called in every drawing: its label, or the name that its text begins with. */
+/** Name of a control that is the same in every drawing: its label, or the beginning of its text. */
 function nameOfControl(control: Element): string {
-  // A term that is explained holds its explanation behind its word.
+  // An explained term contains its explanation after the word.
   const named = control.matches('.pl-term') ? control.firstChild : control.firstElementChild;
   return control.getAttribute('aria-label') ?? (named ?? control).textContent ?? '';
 }

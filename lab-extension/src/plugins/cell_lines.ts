@@ -8,16 +8,16 @@ import { INotebookTracker, type NotebookPanel } from '@jupyterlab/notebook';
 import type { CellPlace, PlaceState } from '../records/cell_places';
 import { pointAtEquations, setCellLines, type CellLines, type Origin } from './shown_records';
 
-/** What is lit in one cell. */
+/** Highlighted lines of one cell. */
 interface Lit {
-  /** While something is pointed at. */
+  /** Highlighted while something is pointed at. */
   readonly pointed: readonly CellPlace[];
-  /** Until something else is selected. */
+  /** Highlighted until something else is selected. */
   readonly selected: readonly CellPlace[];
   readonly visit: Visit | null;
 }
 
-/** A line that somebody came to from a view. */
+/** A line to which the user came by a link from a view. */
 interface Visit {
   readonly place: CellPlace;
   readonly title: string;
@@ -27,7 +27,7 @@ interface Visit {
 const NOTHING: Lit = { pointed: [], selected: [], visit: null };
 const setLit = StateEffect.define<Partial<Lit>>();
 
-/** The lines that are lit, as long as they are those that a program was made from. */
+/** Highlighted lines, as long as they still have the text from which a program was made. */
 const litLines = StateField.define<{ readonly lit: Lit; readonly marks: DecorationSet }>({
   create: () => ({ lit: NOTHING, marks: Decoration.none }),
   update: (value, transaction) => {
@@ -64,7 +64,7 @@ function marksOf(lit: Lit, doc: Text): DecorationSet {
   return Decoration.set(marks, true);
 }
 
-/** Stands behind a line that somebody came to. */
+/** Link back to the view from which the user came, shown after the line. */
 class WayBack extends WidgetType {
   constructor(
     private readonly visit: Visit,
@@ -101,7 +101,7 @@ class WayBack extends WidgetType {
   }
 }
 
-/** Whether the cell no longer has the line that a program was made from. */
+/** Whether a line was edited since the program was made from it. */
 export function isEdited(place: CellPlace, doc: Text): boolean {
   return (
     place.line > doc.lines || (place.text !== null && doc.line(place.line).text !== place.text)
@@ -124,7 +124,7 @@ function light(cell: Cell, lit: Partial<Lit>): void {
   view.dispatch({ effects });
 }
 
-/** Whether `cell` is the one that a place is in: by its id, else by its number. */
+/** Whether `cell` contains a place, by the cell's id, or else by its number. */
 export function holds(cell: Cell, place: CellPlace): boolean {
   if (place.cellId !== null) {
     return cell.model.id === place.cellId;
@@ -136,7 +136,7 @@ export function holds(cell: Cell, place: CellPlace): boolean {
   );
 }
 
-/** The line with the cursor, as programs know it; null in a cell that never ran. */
+/** The cursor's line as a place; null in a cell that never ran. */
 function cursorPlace(cell: Cell): CellPlace | null {
   const position = cell.editor?.getCursorPosition();
   if (position === undefined || cell.model.type !== 'code') {
@@ -150,7 +150,7 @@ function cursorPlace(cell: Cell): CellPlace | null {
     : { cellId: cell.model.id, executionCount, line, endLine: line, text };
 }
 
-/** The lines of all cells of the notebooks that are open. */
+/** The lines of all cells in open notebooks. */
 class NotebookCells implements CellLines {
   private visited: Cell | null = null;
 
@@ -203,7 +203,7 @@ class NotebookCells implements CellLines {
     });
   }
 
-  /** Brings a view into sight: the output of a cell, or a tab. */
+  /** Scrolls to a view in a cell's output, or activates its tab. */
   private async goTo(element: HTMLElement): Promise<void> {
     const found = this.find(cell => cell.node.contains(element));
     if (found !== null) {
@@ -217,7 +217,7 @@ class NotebookCells implements CellLines {
     element.scrollIntoView({ block: 'nearest' });
   }
 
-  /** Makes a cell the active one, in sight. */
+  /** Makes a cell active and scrolls to it. */
   private async show({ notebook, cell }: Place): Promise<void> {
     this.shell.activateById(notebook.id);
     const index = notebook.content.widgets.indexOf(cell);
@@ -243,7 +243,7 @@ interface Place {
   readonly cell: Cell;
 }
 
-/** Lights up the lines of cells that equations come from, and goes there and back. */
+/** Highlights the lines of cells that equations come from, with links there and back. */
 export const cellLines: JupyterFrontEndPlugin<void> = {
   id: '@pellucid/lab:cell-lines',
   description:
@@ -252,8 +252,8 @@ export const cellLines: JupyterFrontEndPlugin<void> = {
   requires: [INotebookTracker],
   activate: (app: JupyterFrontEnd, tracker: INotebookTracker) => {
     setCellLines(new NotebookCells(app.shell, tracker));
-    // The other way round: programs light up what comes from the line with the cursor.
-    // A cell of a notebook that was closed has no model any more, and is left by what is kept of it here.
+    // Conversely, views highlight the equations of the line with the cursor.
+    // A cell of a closed notebook has no model any more, so its clean-up function is kept here.
     let leave: () => void = () => undefined;
     tracker.activeCellChanged.connect((_, cell) => {
       leave();

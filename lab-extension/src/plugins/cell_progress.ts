@@ -6,7 +6,7 @@ import { baseStyle, followTheme } from '../components/theme';
 import type { ProgressRecord } from '../generated/kernel';
 import type { Connection } from '../panels/panel';
 
-/** Shows what a kernel compiles under the cell that runs. */
+/** Shows running compilations below the running cell. */
 export class CellProgress {
   private readonly place = el('div', { class: 'pellucid-busy' });
   private readonly block: ProgressBlock;

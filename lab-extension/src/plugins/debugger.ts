@@ -16,19 +16,22 @@ import { lineIcon } from './icons';
 import { makeLayoutWorker } from './layout_worker';
 import { STOP_COMMAND } from './shown_records';
 
-/** Number of the thread of programs, beside those of Python. */
+/** Thread number of programs, besides those of Python threads. */
 const PROGRAM_THREAD = 1 << 20;
 const STOPPED = '[data-jp-debugger-stopped-threads="true"]';
-/** The notebook sends its breakpoints a second after an edit. */
+/** Delay after an edit, until the notebook has sent its breakpoints. */
 const BREAKPOINTS_DELAY_MILLISECONDS = 1500;
-/** A step that takes longer leaves the section empty until it ends. */
-const STEP_MILLISECONDS = 1000;
+/** Time limit of a step after which the section is cleared until the step ends. */
+const STEP_TIMEOUT_MILLISECONDS = 1000;
 
-/** An update of a notebook asks its kernel a few questions; a kernel that goes away may answer none. */
-const UPDATE_MILLISECONDS = 5000;
+/**
+ * Time limit for updates of the debugger after a change of notebook; a terminating kernel may never
+ * answer.
+ */
+const UPDATE_TIMEOUT_MILLISECONDS = 5000;
 
-/** The debugger starts within a second; a busy kernel keeps it waiting. */
-const START_MILLISECONDS = 20_000;
+/** Time limit for starting the debugger; it takes a second, or longer if the kernel is busy. */
+const START_TIMEOUT_MILLISECONDS = 20_000;
 const START_CHECK_MILLISECONDS = 50;
 
 const BACK = [
@@ -54,7 +57,7 @@ interface Reply {
   readonly body: unknown;
 }
 
-/** In JupyterLab's debugger: steps back, and the program that has stopped. */
+/** Extends JupyterLab's debugger by stopped programs and by steps backwards. */
 export const debuggerPlugin: JupyterFrontEndPlugin<void> = {
   id: '@pellucid/lab:debugger',
   description: 'Steps back, and draws the program in which the debugger has stopped.',
@@ -70,21 +73,27 @@ export const debuggerPlugin: JupyterFrontEndPlugin<void> = {
       return;
     }
     if (handler !== null) {
-      // All notebooks share one debugger session, whose kernel each update changes, and changes back where that one isn't
-      // debugged. A change of notebook begins several updates: overlapping, they leave the session at the kernel of a
-      // notebook that isn't in front, where steps have no effect, or take the debugger from the one that is.
+      // All notebooks share one debugger session. Each update switches it to another kernel, and
+      // back if that kernel isn't
+      // debugged. Changing notebooks starts several updates. If they overlap, the session ends up
+      // with the kernel of an
+      // inactive notebook, where steps have no effect, or the debugger of the active one is turned
+      // off.
       const updates = handler as Debugger.Handler;
-      updates.updateWidget = inTurn(updates.updateWidget.bind(updates), UPDATE_MILLISECONDS);
+      updates.updateWidget = inTurn(
+        updates.updateWidget.bind(updates),
+        UPDATE_TIMEOUT_MILLISECONDS,
+      );
     }
     const ask = async (command: string, parameters: object): Promise<Reply> => {
       const { session } = service;
       if (session === null) {
         throw new Error('the debugger is off');
       }
-      // Any request reaches the kernel; the types name those of the protocol alone.
+      // All requests reach the kernel; the types only list those of the protocol.
       return (await session.sendRequest(command as never, parameters as never)) as Reply;
     };
-    /** Lets a request end that nobody waits for; its kernel may go away meanwhile. */
+    /** Ignores the failure of a request whose kernel may terminate meanwhile. */
     const inBackground = (request: Promise<void>): void => void request.catch(() => undefined);
     const isStopped = (): boolean => service.model.stoppedThreads.has(PROGRAM_THREAD);
     const { commands } = app;
@@ -158,7 +167,8 @@ export const debuggerPlugin: JupyterFrontEndPlugin<void> = {
           })) as VariableFigure,
         onSet: async (expression, value) => {
           await answered('setExpression', { frameId: frameId(), expression, value });
-          // The variables of the debugger's own view follow from the frame, as after an evaluation.
+          // Assigning the frame updates the variables of the debugger's own view, as after an
+          // evaluation.
           model.callstack.frame = { ...model.callstack.frame! };
           await refresh();
         },
@@ -192,7 +202,7 @@ export const debuggerPlugin: JupyterFrontEndPlugin<void> = {
       const asked = ++latest;
       if (!isStopped()) {
         stopped.move();
-        setTimeout(() => asked === latest && stopped.hide(), STEP_MILLISECONDS);
+        setTimeout(() => asked === latest && stopped.hide(), STEP_TIMEOUT_MILLISECONDS);
         return;
       }
       const { shown } = stopped;
@@ -232,19 +242,21 @@ export const debuggerPlugin: JupyterFrontEndPlugin<void> = {
     section.addClass('pellucid-stopped-section');
     section.title.label = 'Program';
     section.addWidget(new Widget({ node: stopped.element }));
-    // Behind variables and call stack.
+    // After the sections for variables and call stack.
     (sidebar as Debugger.Sidebar).insertWidget(2, section);
   },
 };
 
-/** Switches the debugger of the notebook in front on, as its button does, which shows that it is. */
+/**
+ * Turns the active notebook's debugger on through its button, so that the button shows the state.
+ */
 async function switchOn(app: JupyterFrontEnd, service: IDebugger): Promise<void> {
   if (service.isStarted) {
     return;
   }
   const { currentWidget } = app.shell;
   currentWidget?.node.querySelector<HTMLElement>('.jp-DebuggerBugButton')?.click();
-  const end = Date.now() + START_MILLISECONDS;
+  const end = Date.now() + START_TIMEOUT_MILLISECONDS;
   while (!service.isStarted) {
     if (Date.now() > end) {
       throw new Error('the debugger doesn’t start: wait until its kernel is idle, and try again');
@@ -253,7 +265,10 @@ async function switchOn(app: JupyterFrontEnd, service: IDebugger): Promise<void>
   }
 }
 
-/** Stops in the kernel's thread of cells until the program runs on; gives why it can't, or an empty text. */
+/**
+ * Stops in the kernel's cell thread until the program resumes; resolves to the reason if it can't,
+ * else ''.
+ */
 async function stopAtFailure(service: IDebugger, failure: number): Promise<string> {
   const kernel = service.session?.connection?.kernel;
   if (kernel === null || kernel === undefined) {
@@ -269,7 +284,7 @@ async function stopAtFailure(service: IDebugger, failure: number): Promise<strin
   if (reply.content.status !== 'ok') {
     throw new Error('the kernel was interrupted or restarted');
   }
-  // The text comes as Python shows it.
+  // The text arrives as a Python repr.
   const { text } = reply.content.user_expressions as { text?: { data?: Record<string, string> } };
   const shown = text?.data?.['text/plain'] ?? '';
   return shown

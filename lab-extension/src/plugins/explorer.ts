@@ -6,7 +6,7 @@ import type { Mounted } from '../components';
 import { mountRecord, OPEN_COMMAND } from './shown_records';
 import { viewSettings } from './view_settings';
 
-/** A view in a tab of the main area. */
+/** A tab of the main area with one view. */
 class RecordTab extends Widget {
   private mounted: Mounted | null = null;
 
@@ -21,7 +21,10 @@ class RecordTab extends Widget {
     super.dispose();
   }
 
-  /** Colours come from the page's style, so drawing waits for the page; a tab that is moved keeps its view. */
+  /**
+   * Colours come from the page's style, so drawing waits until the tab is attached; moving a tab
+   * keeps its view.
+   */
   protected override onAfterAttach(): void {
     if (this.mounted === null) {
       const place = document.createElement('div');
@@ -32,7 +35,7 @@ class RecordTab extends Widget {
   }
 }
 
-/** What a view of a record is called, by its kind. */
+/** Titles of views, by kind of record. */
 const TITLES: Readonly<Record<string, string>> = {
   program: 'Program',
   function_sharding: 'Sharding',
@@ -43,7 +46,7 @@ const TITLES: Readonly<Record<string, string>> = {
   diff: 'Diff',
 };
 
-/** `Sharding · train_step`. */
+/** Title of a tab: `Sharding · train_step`. */
 function titleOf(record: { name?: unknown; kind?: unknown } | null): string {
   const kind = String(record?.kind ?? 'view');
   const view = TITLES[kind] ?? kind.replace(/_/g, ' ');
@@ -52,7 +55,7 @@ function titleOf(record: { name?: unknown; kind?: unknown } | null): string {
 
 let tabCount = 0;
 
-/** Opens any view in a tab of its own. */
+/** Opens views in tabs of their own. */
 export const explorer: JupyterFrontEndPlugin<void> = {
   id: '@pellucid/lab:explorer',
   description: 'Opens programs and other views in tabs of the main area.',
@@ -72,7 +75,7 @@ export const explorer: JupyterFrontEndPlugin<void> = {
         tab.title.label = String(title).slice(0, 40);
         tab.title.caption = String(title);
         tab.title.closable = true;
-        // Further tabs join those that are open.
+        // Further tabs are added to the existing group.
         const isOpen = latest !== null && latest.isAttached;
         app.shell.add(
           tab,
@@ -83,7 +86,7 @@ export const explorer: JupyterFrontEndPlugin<void> = {
         );
         latest = tab;
         if (!tab.isAttached) {
-          // Notebook 7 has one main widget.
+          // Notebook 7 has only one main widget.
           app.shell.add(tab, 'right');
         }
         app.shell.activateById(tab.id);

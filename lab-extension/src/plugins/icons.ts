@@ -2,7 +2,7 @@ import { LabIcon } from '@jupyterlab/ui-components';
 
 import { programs } from '../panels/programs';
 
-/** A line drawing of 16 by 16 units. */
+/** Icon from a 16 by 16 line drawing. */
 export function lineIcon(name: string, path: string): LabIcon {
   return new LabIcon({
     name: `pellucid:${name}`,

@@ -7,7 +7,7 @@ import { programsIcon } from './icons';
 
 const COMMAND = 'pellucid:new-notebook';
 
-/** In the launcher: a notebook whose kernel has another number of virtual devices. */
+/** Launcher item: a notebook whose kernel has another number of virtual devices. */
 export const launcher: JupyterFrontEndPlugin<void> = {
   id: '@pellucid/lab:launcher',
   description: 'Starts notebooks with a chosen number of virtual devices.',
@@ -35,7 +35,7 @@ export const launcher: JupyterFrontEndPlugin<void> = {
         })) as NotebookPanel;
         await notebook.context.ready;
         await notebook.sessionContext.ready;
-        // In a cell it holds wherever the notebook is run, and everybody sees it.
+        // Set by a cell, so that it is visible and applies wherever the notebook runs.
         const { content } = notebook;
         content.model?.sharedModel.insertCell(0, {
           cell_type: 'code',
@@ -49,7 +49,7 @@ export const launcher: JupyterFrontEndPlugin<void> = {
   },
 };
 
-/** NaN if the user thinks better of it. */
+/** Asks for the number of devices; NaN if the user cancels. */
 async function askForDevices(): Promise<number> {
   const answer = await InputDialog.getNumber({
     title: 'New notebook',

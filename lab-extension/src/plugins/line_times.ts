@@ -14,7 +14,7 @@ import { TIMES_COMMAND } from './shown_records';
 const setTimes = StateEffect.define<ReadonlyMap<number, LineTime>>();
 const NONE: ReadonlyMap<number, LineTime> = new Map();
 
-/** Times of lines by their number; none once the text changes. */
+/** Times by line number; cleared when the text changes. */
 const lineTimes = StateField.define<ReadonlyMap<number, LineTime>>({
   create: () => NONE,
   update: (times, transaction) => {
@@ -92,7 +92,7 @@ function show(cell: Cell, times: ReadonlyMap<number, LineTime>): void {
   view.dispatch({ effects });
 }
 
-/** Shows the time of each line in the margin of its cell, from a session until the cell is edited. */
+/** Shows the time of each line in the margin of its cell, until the cell is edited. */
 export const lineTimesPlugin: JupyterFrontEndPlugin<void> = {
   id: '@pellucid/lab:line-times',
   description: 'Shows the time of source lines in the margin of notebook cells.',
@@ -108,7 +108,7 @@ export const lineTimesPlugin: JupyterFrontEndPlugin<void> = {
           const own = new Map(
             times.filter(time => holds(cell, time)).map(time => [time.line, time]),
           );
-          // Cells out of sight have no editor yet.
+          // Cells outside the viewport have no editor yet.
           void cell.ready.then(() => show(cell, own));
         });
       },

@@ -13,7 +13,7 @@ import { ASK_COMMAND, OPEN_COMMAND } from './shown_records';
 const FIRST_RANK = 600;
 const RANK_STEP = 10;
 
-/** A panel in the side bar, which draws the session of the notebook in front while it is in sight. */
+/** Side bar panel that displays the session of the active notebook while it is visible. */
 class SidePanel extends Widget {
   private readonly drawing: ReturnType<typeof panelIn>;
   private connection: Connection = { status: 'none' };
@@ -55,20 +55,23 @@ class SidePanel extends Widget {
   }
 }
 
-/** Which session the panels show: that of the notebook in front. Each kernel has one client. */
+/** Session clients, one per kernel; panels display that of the active notebook. */
 class Sessions {
   private readonly clients = new Map<string, SessionClient>();
   private shown: SessionClient | null = null;
   private notebook: NotebookPanel | null = null;
   private followed: readonly string[] = [];
 
-  /** `onClient` gets each new client, and gives what to call when its kernel is gone. */
+  /**
+   * `onClient` is called with each new client, and returns a function to call when its kernel is
+   * gone.
+   */
   constructor(
     private readonly draw: (connection: Connection) => void,
     private readonly onClient: (client: SessionClient) => () => void,
   ) {}
 
-  /** Which panels are in sight: only their states come. */
+  /** Sets the visible panels, whose states are requested. */
   show(panels: readonly string[]): void {
     this.followed = panels;
     this.shown?.follow(panels);

@@ -5,12 +5,12 @@ import { Widget } from '@lumino/widgets';
 import type { PerfettoRecord } from '../generated/profiler';
 import { ASK_COMMAND, PERFETTO_COMMAND } from './shown_records';
 
-/** Between two questions whether Perfetto's page is ready for a trace. */
-const PING_MILLISECONDS = 200;
-/** Until the page, which loads a few megabytes, counts as absent. */
-const READY_MILLISECONDS = 60_000;
+/** Interval between checks whether Perfetto's page is ready for a trace. */
+const PING_INTERVAL_MILLISECONDS = 200;
+/** Time limit for Perfetto's page, a few megabytes, to load. */
+const READY_TIMEOUT_MILLISECONDS = 60_000;
 
-/** Perfetto's page in a frame, which gets its trace by message: nothing leaves the browser. */
+/** Perfetto's page in a frame. The trace is passed by a message, so nothing leaves the browser. */
 class PerfettoTab extends Widget {
   private timer = 0;
   private readonly frame = document.createElement('iframe');
@@ -28,7 +28,7 @@ class PerfettoTab extends Widget {
     this.frame.src = `${page}#!/viewer?mode=embedded`;
     this.node.append(this.frame);
     window.addEventListener('message', this.onMessage);
-    const end = Date.now() + READY_MILLISECONDS;
+    const end = Date.now() + READY_TIMEOUT_MILLISECONDS;
     this.timer = window.setInterval(() => {
       if (Date.now() > end) {
         this.stop();
@@ -36,7 +36,7 @@ class PerfettoTab extends Widget {
         return;
       }
       this.frame.contentWindow?.postMessage('PING', window.location.origin);
-    }, PING_MILLISECONDS);
+    }, PING_INTERVAL_MILLISECONDS);
   }
 
   override dispose(): void {
@@ -62,7 +62,7 @@ class PerfettoTab extends Widget {
 
 let tabCount = 0;
 
-/** Opens profiled sessions in Perfetto's user interface, from files on the server's own machine. */
+/** Opens profiled sessions in the Perfetto UI, served from the Jupyter server's machine. */
 export const perfetto: JupyterFrontEndPlugin<void> = {
   id: '@pellucid/lab:perfetto',
   description: 'Opens profiled sessions in the user interface of Perfetto.',

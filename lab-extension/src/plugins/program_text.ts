@@ -1,9 +1,9 @@
-/** What is read here of a program record, which may come from a notebook of any age. */
+/** The part of a program record used here; the record may be of any version. */
 export interface ProgramListing {
   readonly listing?: { readonly text?: unknown } | null;
 }
 
-/** Text of a program: its own listing, or the plain text that was stored beside the record. */
+/** Text of a program: its own listing, or the plain text stored with the record. */
 export function programText(record: ProgramListing | null | undefined, plain: unknown): string {
   const listing = record?.listing?.text;
   if (typeof listing === 'string') {

@@ -9,14 +9,14 @@ import type { ProgramListing } from './program_text';
 import { mountRecord, OPEN_COMMAND, STOP_COMMAND } from './shown_records';
 import { viewSettings } from './view_settings';
 
-/** What the kernel says of an output that draws the error message after it. */
+/** Metadata of an output, from the kernel. */
 interface Standing {
   readonly stands_for_error?: boolean;
-  /** Number of the error or the figure, if a debugger can stop at its place. */
+  /** Number of the error or figure, if a debugger can stop at its place. */
   readonly failure?: number;
 }
 
-/** A cell output that shows a record: the interactive view, and its text where the view fails. */
+/** Cell output that displays a record: the interactive view, or text if the view fails. */
 export class RecordOutput extends Widget implements IRenderMime.IRenderer {
   private mounted: Mounted | null = null;
   private reading: Promise<unknown> | null = null;
@@ -36,7 +36,7 @@ export class RecordOutput extends Widget implements IRenderMime.IRenderer {
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
     const reading = storedRecord(model.data[this.mimeType], model.data['text/html']);
     this.reading = reading;
-    // An error is shown in the place of the view.
+    // An error is displayed in place of the view.
     const record = await reading.catch((error: unknown) => error);
     if (this.isDisposed || this.reading !== reading) {
       return;
@@ -58,7 +58,7 @@ export class RecordOutput extends Widget implements IRenderMime.IRenderer {
     super.dispose();
   }
 
-  /** Colours come from the page's style, which an element has only once it is in the page. */
+  /** Colours come from the page's style, which applies only once the element is attached. */
   protected override onAfterAttach(): void {
     if (this.record !== null) {
       this.draw();
@@ -89,7 +89,8 @@ export class RecordOutput extends Widget implements IRenderMime.IRenderer {
       this.node.append(this.button('Stop here', STOP_COMMAND, { failure }));
     }
     if (this.mounted.view() !== null) {
-      // The style hides the message that comes next. An error that can't be drawn leaves it in sight.
+      // The style hides the plain message that follows. If the error can't be drawn, the message
+      // stays visible.
       this.node.closest('.jp-OutputArea-child')?.classList.add('pellucid-drawn-error');
     }
   }

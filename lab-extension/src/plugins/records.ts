@@ -4,7 +4,7 @@ import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { VIEW_KINDS } from '../generated/views';
 import { RecordOutput } from './record_output';
 
-/** Shows records in cell outputs, with or without a kernel. */
+/** Displays records in cell outputs, with or without a kernel. */
 export const records: JupyterFrontEndPlugin<void> = {
   id: '@pellucid/lab:records',
   description: 'Shows programs, executables, shardings, memory and errors in cell outputs.',

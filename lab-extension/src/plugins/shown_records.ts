@@ -19,26 +19,29 @@ import type { Asked } from '../panels/panel';
 import { makeLayoutWorker } from './layout_worker';
 import { viewSettings } from './view_settings';
 
-/** Commands with which a view opens in a tab, and shows the times of lines. */
+/** Commands that open a view in a tab, and show times of lines. */
 export const OPEN_COMMAND = 'pellucid:open-record';
 export const TIMES_COMMAND = 'pellucid:show-line-times';
-/** Command that stops the debugger where an error was raised, by its number. */
+/** Command that stops the debugger where an error (given by its number) was raised. */
 export const STOP_COMMAND = 'pellucid:stop-at-failure';
-/** Command that opens a session of a number in Perfetto's user interface. */
+/** Command that opens a session (given by its number) in the Perfetto UI. */
 export const PERFETTO_COMMAND = 'pellucid:open-perfetto';
-/** Command that sends a request to the kernel of the notebook in front. */
+/** Command that sends a request to the kernel of the active notebook. */
 export const ASK_COMMAND = 'pellucid:ask-kernel';
 
-/** The lines of the cells of all notebooks. */
+/** The lines of cells in all open notebooks. */
 export interface CellLines {
-  /** Lights up lines while something is pointed at; with `isSelected` until others are selected. */
+  /**
+   * Highlights lines while something is pointed at or, with `isSelected`, until others are
+   * selected.
+   */
   readonly point: (places: readonly CellPlace[], isSelected: boolean) => void;
-  /** Goes to a line, from which a link leads back to `origin`. */
+  /** Goes to a line, with a link back to `origin`. */
   readonly go: (place: CellPlace, origin: Origin) => void;
   readonly stateOf: (place: CellPlace) => PlaceState;
 }
 
-/** What somebody left to look at a line. */
+/** The view from which the user went to a line. */
 export interface Origin {
   readonly title: string;
   readonly element: HTMLElement;
@@ -46,10 +49,10 @@ export interface Origin {
 
 const shownRecords = new Set<Mounted>();
 let cellLines: CellLines | null = null;
-/** Whose selection lights up lines of cells. */
+/** The view whose selection is highlighted in cells. */
 let selecting: HTMLElement | null = null;
 
-/** Makes the lines of cells known to all views. */
+/** Provides the lines of cells to all views. */
 export function setCellLines(lines: CellLines): void {
   cellLines = lines;
   document.addEventListener(GO_EVENT, event => {
@@ -62,7 +65,7 @@ export function setCellLines(lines: CellLines): void {
   });
 }
 
-/** Shows `record` in `place`, and tells the page which lines of the user are pointed at. */
+/** Displays `record` in `place`, and reports user lines that are pointed at. */
 export function mountRecord(
   place: HTMLElement,
   record: unknown,
@@ -165,7 +168,7 @@ export function mountRecord(
   return shown;
 }
 
-/** Lights up the equations that come from a line of a cell, in every view on the page; none without a line. */
+/** Highlights the equations of a line of a cell in all views on the page; none if null. */
 export function pointAtEquations(place: CellPlace | null): void {
   for (const each of shownRecords) {
     const view = each.view();

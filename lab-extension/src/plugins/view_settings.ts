@@ -1,10 +1,10 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 
-/** Where JupyterLab puts a view that is opened from an output or a panel. */
+/** Where JupyterLab opens a view from an output or a panel. */
 export type OpenIn = 'split-right' | 'split-bottom' | 'tab-after';
 
-/** What a user can set; the schema `views.json` says what each means. */
+/** User settings, described in the schema `views.json`. */
 export interface ViewSettings {
   readonly openIn: OpenIn;
   readonly outputHeight: number;
@@ -17,14 +17,14 @@ let current: ViewSettings = {
   colorBy: '',
 };
 
-/** The settings now; views that are already shown keep those that they were made with. */
+/** The current settings. Existing views keep the settings they were created with. */
 export function viewSettings(): ViewSettings {
   return current;
 }
 
 const ID = '@pellucid/lab:views';
 
-/** Keeps `viewSettings` as the user's settings are. */
+/** Keeps `viewSettings` in sync with the user's settings. */
 export const settings: JupyterFrontEndPlugin<void> = {
   id: ID,
   description: 'How views open and what they show first.',

@@ -1,36 +1,39 @@
-/** Between equations and the lines of notebook cells that they come from. */
+/** Maps between equations and the lines of notebook cells that they come from. */
 
 import type { ProgramRecord } from '../generated/introspect';
 
-/** A line of a cell, or several that hold one expression. */
+/** A line of a cell, or several lines with one expression. */
 export interface CellPlace {
   readonly cellId: string | null;
   readonly executionCount: number | null;
   readonly line: number;
   readonly endLine: number;
-  /** Text of the first line; a cell that was edited has another one there. Null where it is not known. */
+  /** Text of the first line, to detect edits of the cell; null if unknown. */
   readonly text: string | null;
-  /** Whether it only called the function that the equations come from. */
+  /** Whether the line only calls the function that the equations come from. */
   readonly isCaller?: boolean;
 }
 
-/** How a place stands in the notebooks that are open: its cell may have been edited since, or be in none of them. */
+/** State of a place: present in an open notebook, edited since, or in none of them. */
 export type PlaceState = 'here' | 'edited' | 'absent';
 
-/** Events of the document by which a view in a widget reaches the lines of the notebook: the widget knows no extension. */
+/**
+ * Document events by which a view in a widget, which doesn't know the extension, reaches the
+ * notebook's lines.
+ */
 export const GO_EVENT = 'pellucid-go';
 export const STATE_EVENT = 'pellucid-state-of';
 
 export interface PlaceQuestion {
   readonly place: CellPlace;
-  /** Set by who answers. */
+  /** Set by the listener that answers. */
   state: PlaceState;
 }
 
-/** So many equations are enough to light up a cell. */
-const MOST_EQUATIONS = 200;
+/** Maximum number of equations whose places are highlighted. */
+const MAX_EQUATIONS = 200;
 
-/** The places in cells that equations come from: each with its callers, innermost first. */
+/** Places of equations in cells, each followed by its callers, innermost first. */
 export function placesOf(program: ProgramRecord, equations: ArrayLike<number>): CellPlace[] {
   const found = new Map<number, CellPlace>();
   const { span: spans } = program.equations;
@@ -51,7 +54,7 @@ export function placesOf(program: ProgramRecord, equations: ArrayLike<number>): 
 }
 
 function count(equations: ArrayLike<number>): number {
-  return Math.min(equations.length, MOST_EQUATIONS);
+  return Math.min(equations.length, MAX_EQUATIONS);
 }
 
 /** `In[3], line 4`. */
@@ -59,10 +62,10 @@ export function placeName({ executionCount, line }: CellPlace): string {
   return `In[${executionCount}], line ${line}`;
 }
 
-/** The equations that come from a place, or are made by what is called there. */
+/** The equations that come from a place, or from functions called there. */
 export function equationsAt(program: ProgramRecord, at: CellPlace): number[] {
   const { caller } = program.spans;
-  // A span is made after the one that calls it or before: each answer is remembered.
+  // A span may come before or after the span that calls it, so results are cached.
   const known = new Map<number, boolean>([[-1, false]]);
   const isAt = (span: number): boolean => {
     let answer = known.get(span);
@@ -98,7 +101,7 @@ function placeOf(program: ProgramRecord, span: number): CellPlace | null {
   };
 }
 
-/** Whether an expression lies on a line; a cell is known by its id, else by its number. */
+/** Whether two places overlap; cells are compared by id, or else by number. */
 function covers(place: CellPlace, at: CellPlace): boolean {
   const isSameCell =
     place.cellId === null || at.cellId === null

@@ -1,11 +1,11 @@
-/** Checked reading of columns: a record may come from any file, so nothing of it is trusted. */
+/** Validation of columns: a record may come from any file, so it is not trusted. */
 
-/** A record that can't be drawn, and why. */
+/** Error for a record that can't be displayed. */
 export class RecordError extends Error {
   override readonly name = 'RecordError';
 }
 
-/** Copies `list` into integers, each in `[low, high)`. */
+/** Copies `list` to integers, checking that each is in `[low, high)`. */
 export function integers(
   name: string,
   list: readonly unknown[] | undefined,
@@ -30,7 +30,7 @@ export function integers(
   return column;
 }
 
-/** Start of each entry in a flat column, from the number of items of each; one entry longer. */
+/** Start of each entry in a flat column, from the entries' lengths; has one more element. */
 export function starts(
   name: string,
   counts: readonly unknown[] | undefined,
@@ -48,7 +48,7 @@ export function starts(
   return result;
 }
 
-/** `list` if all its entries are texts. */
+/** `list`, after checking that all entries are strings. */
 export function texts(name: string, list: readonly unknown[] | undefined): readonly string[] {
   if (!Array.isArray(list) || !list.every(entry => typeof entry === 'string')) {
     throw new RecordError(`${name} is not a list of texts`);

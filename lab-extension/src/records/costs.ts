@@ -1,18 +1,18 @@
-/** What equations cost: totals of groups, the longest way through a program. */
+/** Costs of equations: totals of groups, critical path of a program. */
 
 import type { CostColumn } from '../generated/introspect';
 import type { Program } from './program';
 import { FLOPS_PER_BYTE } from './work';
 
-/** One quantity per equation, ready to be summed and coloured. */
+/** One quantity for each equation, which can be summed and shown as colour. */
 export interface Overlay {
   readonly name: string;
   readonly label: string;
   readonly unit: string;
   readonly basis: 'estimate' | 'compiler' | 'measured';
-  /** NaN where nobody knows. */
+  /** NaN for unknown values. */
   readonly values: Float64Array;
-  /** Sums of a ratio mean nothing: it is made from two other columns. */
+  /** Numerator and denominator of a ratio, which are summed instead of the ratio. */
   readonly ratio: readonly [Float64Array, Float64Array] | null;
 }
 
@@ -23,7 +23,7 @@ const LABELS: Readonly<Record<string, string>> = {
   time: 'Time',
 };
 
-/** Overlays that a program has figures for. */
+/** Overlays for the costs that a program has. */
 export function overlaysOf(program: Program): Overlay[] {
   const overlays: Overlay[] = program.costs.map(column => ({
     name: String(column.name),
@@ -48,7 +48,7 @@ export function overlaysOf(program: Program): Overlay[] {
   return overlays;
 }
 
-/** The column, with what is unknown of a call worked out from what it runs. */
+/** The column with unknown costs of calls computed from their bodies. */
 function withCalls(program: Program, column: CostColumn): Float64Array {
   const values = Float64Array.from({ length: program.equationCount }, (_, equation) => {
     const value = column.values[equation];
@@ -83,7 +83,7 @@ function plus(total: number, value: number): number {
   return Number.isNaN(value) ? total : Number.isNaN(total) ? value : total + value;
 }
 
-/** Cost of several equations together; NaN where none of them is known. */
+/** Total cost of several equations; NaN if none of them is known. */
 export function totalOf(overlay: Overlay, equations: ArrayLike<number>): number {
   if (overlay.ratio !== null) {
     const [above, below] = overlay.ratio;
@@ -100,17 +100,18 @@ function sum(values: Float64Array, equations: ArrayLike<number>): number {
   return total;
 }
 
-/** A chain of equations, each using a result of the one before. */
+/** A chain of equations, each of which uses a result of the previous one. */
 export interface CriticalPath {
   readonly equations: ReadonlySet<number>;
-  /** For each value that is handed on along the path the equation that takes it. */
+  /** For each value passed along the path, the equation that uses it. */
   readonly steps: ReadonlyMap<number, number>;
 }
 
 /**
- * The chain of dependent equations that takes longest, in each body, if everything else could run
- * beside it. Time is estimated from operations or bytes, whichever takes longer; without costs every
- * equation takes the same.
+ * The chain of dependent equations that takes longest in each body, if all others could run in
+ * parallel. Time is
+ * estimated from operations or bytes, whichever takes longer; without costs, all equations take
+ * equal time.
  */
 export function criticalPath(program: Program): CriticalPath {
   const flops = program.cost('flops')?.values;

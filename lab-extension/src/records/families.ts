@@ -1,4 +1,4 @@
-/** What kind of work an equation does, as its record says; views colour by it. */
+/** Families of equations (kinds of work) given by records, used for colours. */
 
 export const FAMILIES = [
   'contraction',
@@ -11,14 +11,14 @@ export const FAMILIES = [
   'random',
   'creation',
   'host',
-  'custom', // what a library defines: primitives of users, native calls
+  'custom', // library-defined: user primitives, native calls
 ] as const;
 
 export type Family = (typeof FAMILIES)[number];
 
 const KNOWN: ReadonlySet<string> = new Set(FAMILIES);
 
-/** The kinds of a record by the name of the primitive; those that this version doesn't know are left out. */
+/** Families by primitive name; those unknown to this version are left out. */
 export function familiesOf(kinds: Readonly<Record<string, string>>): ReadonlyMap<string, Family> {
   return new Map(
     Object.entries(kinds).filter((entry): entry is [string, Family] => KNOWN.has(entry[1])),

@@ -1,19 +1,20 @@
-/** Finds stretches of a sequence that repeat one after the other. */
+/** Finds consecutive repetitions in a sequence. */
 
-/** `count` copies of `period` entries each, from `start`. */
+/** `count` copies of `period` entries each, from index `start`. */
 export interface Repeat {
   readonly start: number;
   readonly period: number;
   readonly count: number;
 }
 
-const MOST_CANDIDATES = 48;
+const MAX_CANDIDATES = 48;
 
 /**
- * Stretches of `signatures` that repeat at least `least` times, none overlapping another, in order.
+ * Stretches of `signatures` that repeat at least `least` times, disjoint and in order.
  *
- * A candidate for a period is a distance between two equal neighbours that is seen often; of all
- * stretches the one that covers most wins, the one with the shortest period among equals.
+ * Candidate periods are frequent distances between equal entries. Among overlapping stretches the
+ * longest wins, and
+ * among equally long ones that with the shortest period.
  */
 export function findRepeats(signatures: Int32Array, least: number): Repeat[] {
   const found = candidatePeriods(signatures, least).flatMap(period =>
@@ -45,7 +46,7 @@ function candidatePeriods(signatures: Int32Array, least: number): number[] {
   return [...seen]
     .filter(([period, times]) => times >= least - 1 && period * least <= signatures.length)
     .sort((a, b) => b[0] * b[1] - a[0] * a[1])
-    .slice(0, MOST_CANDIDATES)
+    .slice(0, MAX_CANDIDATES)
     .map(([period]) => period);
 }
 

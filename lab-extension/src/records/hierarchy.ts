@@ -1,11 +1,11 @@
-/** Groups of equations: by scope, by the user's functions, by repetition, by number. */
+/** Groups equations by scope, user function, repetition or line. */
 
 import { findRepeats } from './folding';
 import type { Program } from './program';
 import { Wiring, equationSignatures, kindSignatures, mix } from './signature';
 import {
   LineStacks,
-  MOST_MEMBERS,
+  MAX_MEMBERS,
   equalStretches,
   isBackward,
   lineStretches,
@@ -15,40 +15,42 @@ import {
 } from './stretches';
 import { workIn, workOf } from './work';
 
-/** What makes the groups of a program. */
+/** Criterion by which equations are grouped. */
 export type Grouping = 'scopes' | 'functions' | 'none';
 
 export type GroupKind =
-  | 'body' // a whole body
+  | 'body' // all equations of a body
   | 'scope'
   | 'function'
-  | 'fold' // copies that are equal, or that differ in their shapes only, one after the other
+  | 'fold' // consecutive copies that are equal, or differ only in shapes
   | 'copy' // one copy of a fold
-  | 'pass' // forward or backward
-  | 'lines'; // neighbours from one line of the user, or from a few
+  | 'pass' // forward or backward pass
+  | 'lines'; // neighbours from one or a few source lines
 
-/** An equation, or a group of them. */
+/** An equation, or a group of equations. */
 export type Child = number | Group;
 
 export interface Group {
   readonly id: number;
   readonly kind: GroupKind;
   readonly label: string;
-  /** What pass or transformation made the equations: `backward`, `vmap`; empty for the user's own. */
+  /**
+   * Pass or transformation that made the equations: `backward`, `vmap`; empty for the user's own.
+   */
   readonly transformation: string;
   readonly body: number;
-  /** Direct members, in program order. Of a fold: those of its first copy. */
+  /** Direct members in program order; for a fold, those of its first copy. */
   readonly children: readonly Child[];
   /** All equations inside, in program order. */
   readonly equations: Int32Array;
-  /** The equal parts of a fold; empty for every other kind. */
+  /** The copies of a fold; empty for other kinds. */
   readonly copies: readonly Group[];
 }
 
-const LEAST_COPIES = 3;
-/** A stretch of plain equations is folded only from this size on: three additions are no layer. */
-const LEAST_FOLDED_EQUATIONS = 12;
-const LEAST_FOLDED_PERIOD = 3;
+const MIN_COPIES = 3;
+/** Minimum number of plain equations to fold: three additions are no layer. */
+const MIN_FOLDED_EQUATIONS = 12;
+const MIN_FOLDED_PERIOD = 3;
 
 interface Step {
   readonly key: string;
@@ -60,7 +62,7 @@ interface Draft {
   readonly equations: number[];
 }
 
-/** The groups of a program, made body by body when somebody looks. */
+/** The groups of a program, computed for each body on demand. */
 export class Hierarchy {
   readonly grouping: Grouping;
   private readonly bodies: (Group | undefined)[] = [];
@@ -68,7 +70,7 @@ export class Hierarchy {
   private readonly signatures: Int32Array;
   private readonly wiring: Wiring;
   private readonly lines: LineStacks;
-  /** Estimated work of each equation; null where the record has none. */
+  /** Estimated work of each equation; null if the record has no estimates. */
   readonly work: Float64Array | null;
   private readonly kindWiring: Wiring;
   private readonly kinds: Int32Array;
@@ -79,8 +81,8 @@ export class Hierarchy {
     readonly program: Program,
     grouping: Grouping | 'auto' = 'auto',
     readonly folding = true,
-    /** Members of a level from which on neighbours are put together. */
-    readonly most = MOST_MEMBERS,
+    /** Maximum number of members of a level before neighbours are grouped. */
+    readonly most = MAX_MEMBERS,
   ) {
     this.grouping = grouping === 'auto' ? preferredGrouping(program) : grouping;
     this.signatures = equationSignatures(program);
@@ -91,7 +93,7 @@ export class Hierarchy {
     this.work = workOf(program);
   }
 
-  /** The group that holds all equations of a body. */
+  /** The group with all equations of a body. */
   body(body: number): Group {
     let group = this.bodies[body];
     if (group === undefined) {
@@ -134,8 +136,9 @@ export class Hierarchy {
   }
 
   /**
-   * How many steps the paths of all equations of a body begin with in common: these lead to the
-   * body, not into it. A scope around the whole program is the user's word and stays.
+   * Length of the common prefix of the paths of all equations of a body, which leads to the body
+   * itself. A scope around
+   * the whole program was written by the user, and is kept.
    */
   private sharedDepth(equations: Int32Array, body: number): number {
     if (this.grouping === 'scopes' && body === 0) {
@@ -157,7 +160,7 @@ export class Hierarchy {
     return shared?.length ?? 0;
   }
 
-  /** Members of a level: runs of equations that share the next step of their path are one group. */
+  /** Members of a level: consecutive equations with the same next step form a group. */
   private split(
     equations: readonly number[],
     depth: number,
@@ -173,11 +176,12 @@ export class Hierarchy {
         members.push(equation);
         return;
       }
-      // The same place in the backward pass is another group.
+      // The same path in the backward pass forms another group.
       const key = isOutermost ? `${this.program.transformations[equation]} ${step.key}` : step.key;
       const known = open.get(key);
-      // A scope that comes back after a while is another call of the same function; the optimized
-      // program is scheduled, so there the order says nothing.
+      // A scope that reappears after a gap is another call of the same function. Not in optimized
+      // programs, whose order is
+      // that of the schedule.
       const gap = known === undefined ? 0 : place - known.end;
       if (
         known !== undefined &&
@@ -234,7 +238,7 @@ export class Hierarchy {
     return path;
   }
 
-  /** Puts the forward and the backward pass of a derivative into one group each. */
+  /** Groups the forward and the backward pass of a derivative. */
   private parted(members: Child[], body: number): Child[] {
     if (this.grouping === 'none') {
       return members;
@@ -253,7 +257,7 @@ export class Hierarchy {
     });
   }
 
-  /** Folds repeated members, then puts those of a line together where there are too many. */
+  /** Folds repeated members, then groups members by line if there are still too many. */
   private tidy(children: Child[], body: number): Child[] {
     const equal = this.folding ? this.fold(children, body) : children;
     if (this.grouping === 'none') {
@@ -276,7 +280,7 @@ export class Hierarchy {
     return this.together(byCost, equalStretches(lines, byCost, this.most), make);
   }
 
-  /** The members with one child in place of each stretch of them. */
+  /** The members with each stretch replaced by one group. */
   private together(
     members: Child[],
     stretches: readonly Stretch[],
@@ -292,18 +296,18 @@ export class Hierarchy {
   }
 
   private fold(children: Child[], body: number): Child[] {
-    if (children.length < LEAST_COPIES) {
+    if (children.length < MIN_COPIES) {
       return children;
     }
     const signatures = Int32Array.from(children, child => this.signature(child));
     const result: Child[] = [];
     let next = 0;
-    for (const { start, period, count } of findRepeats(signatures, LEAST_COPIES)) {
+    for (const { start, period, count } of findRepeats(signatures, MIN_COPIES)) {
       const at = (copy: number): Child[] =>
         children.slice(start + copy * period, start + (copy + 1) * period);
       const isWorth =
         at(0).some(child => this.isExpandable(child)) ||
-        (period >= LEAST_FOLDED_PERIOD && period * count >= LEAST_FOLDED_EQUATIONS);
+        (period >= MIN_FOLDED_PERIOD && period * count >= MIN_FOLDED_EQUATIONS);
       const copies = isWorth ? this.equalCopies(count, at) : null;
       if (copies === null) {
         continue;
@@ -317,9 +321,9 @@ export class Hierarchy {
     return result;
   }
 
-  /** Folds neighbours that one line of the user makes of values of several shapes, none of which needs another. */
+  /** Folds independent neighbours that one source line made for values of several shapes. */
   private foldSiblings(children: Child[], body: number): Child[] {
-    if (children.length < LEAST_COPIES) {
+    if (children.length < MIN_COPIES) {
       return children;
     }
     const kinds = Int32Array.from(children, child =>
@@ -329,7 +333,7 @@ export class Hierarchy {
     );
     const result: Child[] = [];
     let next = 0;
-    for (const { start, period, count } of findRepeats(kinds, LEAST_COPIES)) {
+    for (const { start, period, count } of findRepeats(kinds, MIN_COPIES)) {
       const copies = this.equalCopies(
         count,
         copy => children.slice(start + copy * period, start + (copy + 1) * period),
@@ -350,7 +354,7 @@ export class Hierarchy {
     return [...result, ...children.slice(next)];
   }
 
-  /** Whether no copy uses what another one makes, and all come from a line of the user. */
+  /** Whether no copy uses results of another one, and all come from user lines. */
   private areIndependent(copies: readonly Child[][]): boolean {
     const { program } = this;
     const equations = copies.map(copy => copy.flatMap(equationsOf));
@@ -369,7 +373,7 @@ export class Hierarchy {
     );
   }
 
-  /** The longest row of copies that are also wired alike. */
+  /** The longest run of copies with equal data flow. */
   private equalCopies(
     count: number,
     at: (copy: number) => Child[],
@@ -386,7 +390,7 @@ export class Hierarchy {
         first = i;
       }
     }
-    return best.length >= LEAST_COPIES
+    return best.length >= MIN_COPIES
       ? { first: best.first, members: members.slice(best.first, best.first + best.length) }
       : null;
   }
@@ -414,7 +418,7 @@ export class Hierarchy {
     return this.group('fold', label, body, first.children, equations, copies);
   }
 
-  /** Names the first groups or calls of a copy, for a fold that has no name of its own. */
+  /** Names of the first groups or calls in a copy, for a fold without a name of its own. */
   private mainNames(copy: Group): string {
     const names = copy.children
       .filter(child => this.isExpandable(child))
@@ -447,7 +451,7 @@ export class Hierarchy {
   }
 }
 
-/** Whether the copies of a fold have a name of their own. */
+/** Whether the copies of a fold have a name. */
 function isNamed(fold: Group): boolean {
   return fold.copies.some(copy => copy.label !== '');
 }
@@ -456,7 +460,7 @@ export function equationsOf(child: Child): number[] {
   return typeof child === 'number' ? [child] : Array.from(child.equations);
 }
 
-/** What a call is called: the name of the function it runs, else of the primitive. */
+/** Display name of a call: that of the function, or else of the primitive. */
 export function callName(program: Program, equation: number): string {
   const name = program.param(equation, 'name');
   if (name !== undefined) {
@@ -483,7 +487,7 @@ function scopeSteps(program: Program, equation: number): Step[] {
     .map(scope => ({ key: String(scope), label: program.scopeName(scope) }));
 }
 
-/** One step for each function of the user's call stack, the outermost first. */
+/** One step per function of the user's call stack, outermost first. */
 function functionSteps(program: Program, equation: number): Step[] {
   const stack = program.callStack(equation);
   const steps = stack.map((span, depth) => {
@@ -495,7 +499,9 @@ function functionSteps(program: Program, equation: number): Step[] {
   return steps.reverse().filter(step => step.label !== '' && step.label !== '<module>');
 }
 
-/** `layer_0 … layer_11` for two names that differ in a number; the name itself for equal ones. */
+/**
+ * `layer_0 … layer_11` for two names that differ in a number; the name itself if they are equal.
+ */
 function rangeLabel(first: string, last: string): string {
   return first === last ? first : `${first} … ${last}`;
 }

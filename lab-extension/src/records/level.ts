@@ -1,9 +1,12 @@
-/** What one opened group shows: its members, the values that pass between them, and its borders. */
+/**
+ * One level of a group: its members, the values passed between them, and values that enter or
+ * leave.
+ */
 
 import type { Child, Group } from './hierarchy';
 import type { Program } from './program';
 
-/** Values that go from one member to another. */
+/** Values passed from one member to another. */
 export interface LevelEdge {
   readonly from: number;
   readonly to: number;
@@ -16,11 +19,11 @@ export interface LevelUse {
   readonly members: readonly number[];
 }
 
-/** A value that a member makes and something outside the group uses. */
+/** A value defined by a member and used outside the group. */
 export interface LevelResult {
   /** A value, or -1 - i for literal i. */
   readonly operand: number;
-  /** -1 where no member makes it. */
+  /** -1 if no member defines it. */
   readonly member: number;
 }
 
@@ -29,14 +32,14 @@ export interface Level {
   readonly edges: readonly LevelEdge[];
   /** Inputs and constants of the body. */
   readonly inputs: readonly LevelUse[];
-  /** Results of other groups of the same body. */
+  /** Results of other groups in the same body. */
   readonly arrivals: readonly LevelUse[];
   readonly departures: readonly LevelResult[];
-  /** What the body returns; empty for a group inside a body. */
+  /** Results of the body; empty for a group inside a body. */
   readonly returns: readonly LevelResult[];
 }
 
-/** Makes levels of one program; shares its scratch space between them. */
+/** Computes levels of one program, reusing its buffers. */
 export class LevelReader {
   private readonly owner: Int32Array;
   private readonly isReturned: Uint8Array;
@@ -54,7 +57,7 @@ export class LevelReader {
     }
   }
 
-  /** The level that `group` shows; of a fold, give the copy. */
+  /** The level inside `group`; for a fold, pass one of its copies. */
   level(group: Group): Level {
     let level = this.levels.get(group);
     if (level === undefined) {

@@ -1,4 +1,4 @@
-/** Lines of text with equations behind them: what a text pane shows. */
+/** Lines of text with their equations, as displayed by text panes. */
 
 export type TokenKind =
   'plain' | 'name' | 'type' | 'primitive' | 'param' | 'literal' | 'keyword' | 'note' | 'marked';
@@ -6,27 +6,27 @@ export type TokenKind =
 export interface Token {
   readonly text: string;
   readonly kind: TokenKind;
-  /** The value that the text names; -1 or absent for none. */
+  /** The value named by the text; -1 or absent for none. */
   readonly value?: number;
-  /** The column of a table that the text stands in. */
+  /** Column of a table that contains the text. */
   readonly column?: string;
-  /** What the text means, for somebody who points at it. */
+  /** Tooltip of the text. */
   readonly title?: string;
 }
 
-/** Texts are made when a line is looked at: a program may have 100,000 of them. */
+/** Lines of a text, generated on demand, since a program may have 100,000 of them. */
 export interface LineSource {
   readonly count: number;
-  /** What stands in the margin. */
+  /** Text in the margin. */
   readonly number: (line: number) => string;
   readonly tokens: (line: number) => readonly Token[];
-  /** Equations that the line stands for. */
+  /** Equations of the line. */
   readonly equations: (line: number) => ArrayLike<number>;
-  /** Lines that stand for an equation, the most telling first. */
+  /** Lines of an equation, the most informative first. */
   readonly linesOf: (equation: number) => readonly number[];
-  /** The line after the last one that folds under this one; 0 if it does not fold. */
+  /** The line after the last one that folds under this line; 0 if it doesn't fold. */
   readonly foldEnd: (line: number) => number;
-  /** Whether the line is folded until somebody opens it. */
+  /** Whether the line is folded initially. */
   readonly startsFolded: (line: number) => boolean;
   readonly depth: (line: number) => number;
 }

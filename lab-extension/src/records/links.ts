@@ -1,14 +1,14 @@
-/** Which equations of several programs belong together. */
+/** Correspondence between equations of several programs. */
 
 import type { LinkRecord } from '../generated/introspect';
 import type { Program } from './program';
 
-/** Equations of each program, by the program's place in the list. */
+/** Equations of each program, by the program's index. */
 export type LinkedSets = readonly ReadonlySet<number>[];
 
-/** Links between a list of programs, in both directions. */
+/** Links between programs, in both directions. */
 export class Links {
-  /** For each pair of linked programs, equations of the first to equations of the second. */
+  /** For each pair of linked programs, maps equations of the first to equations of the second. */
   private readonly steps: Map<number, number[]>[][];
   private readonly chains = new Map<string, readonly number[]>();
 
@@ -34,12 +34,12 @@ export class Links {
     }
   }
 
-  /** Equations of `to` that `equation` of `from` is linked with directly. */
+  /** Equations of `to` directly linked with `equation` of `from`. */
   direct(from: number, equation: number, to: number): readonly number[] {
     return this.steps[from]![to]!.get(equation) ?? [];
   }
 
-  /** Equations of `to` that an equation of `from` is linked with over any number of links; remembered. */
+  /** Equations of `to` linked with an equation of `from` over any number of links; cached. */
   between(from: number, equation: number, to: number): readonly number[] {
     const key = `${from}:${to}:${equation}`;
     let ends = this.chains.get(key);
@@ -50,7 +50,9 @@ export class Links {
     return ends;
   }
 
-  /** Equations of every program that `equations` of one are linked with, over any number of links. */
+  /**
+   * Equations of every program that are linked with `equations` of one, over any number of links.
+   */
   from(program: number, equations: Iterable<number>): LinkedSets {
     const sets: Set<number>[] = this.programs.map(() => new Set<number>());
     sets[program] = new Set(equations);
@@ -82,14 +84,14 @@ function append(map: Map<number, number[]>, key: number, value: number): void {
   }
 }
 
-/** An operation of the optimized program that does the work of several, and all they came from. */
+/** A fusion of the optimized program, and all equations it was made from. */
 export interface Hull {
   /** The fusion in its program. */
   readonly equation: number;
   readonly members: LinkedSets;
 }
 
-/** Hulls of the fusions of one program, by what they hold. */
+/** Hulls of the fusions of one program, from their contents. */
 export function hullsOf(links: Links, program: number): Hull[] {
   const { bodyStarts, bodyUses, bodies, equationCount } = links.programs[program]!;
   const hulls: Hull[] = [];

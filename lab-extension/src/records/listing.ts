@@ -1,11 +1,12 @@
-/** Text of a program, written from its columns or taken from its own printer. */
+/** Text of a program, generated from its columns or taken from its own printer. */
 
 import type { LineSource, Token, TokenKind } from './lines';
 import type { Program } from './program';
 
 /**
- * The lines of a program's text. A jaxpr is always written here, because only so it has the user's
- * names; the other dialects come from their own printer where the record has its text.
+ * The lines of a program's text. A jaxpr is always generated here, with the user's names. Other
+ * dialects use the text of
+ * their own printer if the record has it.
  */
 export function listingOf(program: Program): LineSource {
   const printed = program.record.listing ?? null;
@@ -16,21 +17,21 @@ export function listingOf(program: Program): LineSource {
 
 const enum Kind {
   Open, // `{ lambda` or `role = {`
-  Inputs, // how many there are, over a long list of them
+  Inputs, // number of inputs, before a long list of them
   Input,
   Let,
   Equation,
   Close, // `in (…) }`
-  Shared, // a body whose text stands elsewhere
+  Shared, // a body whose text was already written
 }
 
-/** A longer list of inputs is folded at first. */
-const LONGEST_INPUTS = 12;
+/** Maximum number of inputs that are initially not folded. */
+const MAX_UNFOLDED_INPUTS = 12;
 
-/** Bodies of equations are written under them; one that several equations share only once. */
+/** Generated text. Bodies are written below their equations; a shared one only once. */
 class WrittenListing implements LineSource {
   private readonly kinds: number[] = [];
-  /** Equation, body, or value, by kind. */
+  /** Equation, body or value, depending on the kind of line. */
   private readonly subjects: number[] = [];
   private readonly roles: string[] = [];
   private readonly depths: number[] = [];
@@ -124,7 +125,7 @@ class WrittenListing implements LineSource {
     const open = this.add(Kind.Open, body, depth, role);
     this.lineOfBody.set(body, open);
     const values = [...constants, ...inputs];
-    const isLong = values.length > LONGEST_INPUTS;
+    const isLong = values.length > MAX_UNFOLDED_INPUTS;
     const list = isLong ? this.add(Kind.Inputs, body, depth + 2) : -1;
     values.forEach(value => this.add(Kind.Input, value, depth + (isLong ? 4 : 2)));
     if (isLong) {
@@ -144,12 +145,12 @@ class WrittenListing implements LineSource {
       this.ends[line] = this.count > line + 1 ? this.count : 0;
     }
     this.add(Kind.Close, body, depth + 1);
-    // The line that closes the body stays to be seen.
+    // The line that closes the body stays visible.
     this.ends[open] = depth === 0 ? 0 : this.count - 1;
   }
 }
 
-/** An equation as a program prints it, with the user's names. */
+/** Tokens of an equation in jaxpr syntax, with the user's names. */
 export function equationTokens(program: Program, equation: number): Token[] {
   const tokens: Token[] = [];
   const results = program.resultsOf(equation);
@@ -197,7 +198,7 @@ function separated(tokens: readonly Token[], between: string): Token[] {
   return tokens.flatMap((each, index) => (index > 0 ? [token(between, 'plain'), each] : [each]));
 }
 
-/** The text of the program's own printer, coloured by a few plain rules. */
+/** Text of the program's own printer, coloured by simple patterns. */
 class PrintedListing implements LineSource {
   private readonly lines: readonly string[];
   private readonly equationOfLine: readonly number[];
@@ -249,13 +250,13 @@ const PATTERNS: readonly [TokenKind, RegExp][] = [
   ['param', /\b[a-z_]+(?==)/y],
   ['literal', /-?\b\d[\d.e+-]*\b/y],
 ];
-const LONGEST_COLOURED = 4000;
+const MAX_COLOURED_LENGTH = 4000;
 
 function splitLine(text: string): Token[] {
   const tokens: Token[] = [];
   let plain = 0;
   let at = 0;
-  const end = Math.min(text.length, LONGEST_COLOURED);
+  const end = Math.min(text.length, MAX_COLOURED_LENGTH);
   const flush = (to: number): void => {
     if (to > plain) {
       tokens.push(token(text.slice(plain, to), 'plain'));

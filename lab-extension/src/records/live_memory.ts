@@ -1,8 +1,8 @@
-/** Memory over the run of an optimized program, from the lifetimes of its values in the order in which they are computed. */
+/** Memory in use over the run of an optimized program, from the lifetimes of its values. */
 
 import type { Program } from './program';
 
-/** Operations whose results lie in the memory of their operands. */
+/** Operations whose results are stored in the memory of their operands. */
 const ALIASES = new Set([
   'bitcast',
   'tuple',
@@ -13,18 +13,18 @@ const ALIASES = new Set([
   'copy-done',
 ]);
 
-/** A value with the bytes that it holds. */
+/** A value and its size in bytes. */
 export interface LiveValue {
   readonly value: number;
   readonly bytes: number;
 }
 
 export class LiveMemory {
-  /** Bytes in use at each operation of the entry computation, arguments among them. */
+  /** Bytes in use at each operation of the entry computation, including arguments. */
   readonly bytes: Float64Array;
-  /** The operation at which most is in use; -1 for a program without any. */
+  /** The operation with most bytes in use; -1 for a program without operations. */
   readonly peak: number;
-  /** Bytes for each operation that what it runs needs besides. */
+  /** Additional bytes that the bodies of each operation need. */
   readonly inside: Float64Array;
   private readonly lifetimes: readonly (LiveValue & {
     readonly from: number;
@@ -55,7 +55,7 @@ export class LiveMemory {
     ];
   }
 
-  /** What is in use at an operation, the largest first. */
+  /** Live values at an operation, largest first. */
   at(step: number): LiveValue[] {
     const equation = this.program.bodies[0]!.first + step;
     return this.lifetimes
@@ -64,7 +64,7 @@ export class LiveMemory {
   }
 }
 
-/** Bytes of values that are computed within a body, at each of its operations. */
+/** Bytes of the values computed within a body, at each of its operations. */
 function liveBytes(program: Program, body: number, known: Map<number, number>): Float64Array {
   const { first, end } = program.bodies[body]!;
   const changes = new Float64Array(end - first + 1);
@@ -79,7 +79,7 @@ function liveBytes(program: Program, body: number, known: Map<number, number>): 
   });
 }
 
-/** The most bytes that what an operation runs needs besides its operands and results; a fusion needs none. */
+/** Peak memory of the bodies of an operation, beyond its operands and results; 0 for a fusion. */
 function bytesInside(program: Program, equation: number, known: Map<number, number>): number {
   const isJaxpr = program.dialect === 'jaxpr';
   if (!isJaxpr && !/^(?:while|call|conditional)$/.test(program.primitive(equation))) {
@@ -91,7 +91,7 @@ function bytesInside(program: Program, equation: number, known: Map<number, numb
       peak = liveBytes(program, body, known).reduce((a, b) => Math.max(a, b), 0);
       known.set(body, peak);
     }
-    // What a jaxpr's body gives that runs once is what its equation gives.
+    // The results of a jaxpr body that runs once are those of its equation.
     const results = isJaxpr && trips === 1 ? resultBytes(program, equation) : 0;
     return Math.max(0, peak - results);
   });
@@ -102,7 +102,9 @@ function resultBytes(program: Program, equation: number): number {
   return program.resultsOf(equation).reduce((sum, value) => sum + program.bytesOf(value), 0);
 }
 
-/** The most bytes in use at once in a run of a program, its arguments among them; without fusion, which needs less. */
+/**
+ * Peak memory of a run of a program, including arguments, without fusion, which would reduce it.
+ */
 export function peakBytes(program: Program): number {
   const { bytes } = new LiveMemory(program);
   return bytes.reduce((a, b) => Math.max(a, b), 0);

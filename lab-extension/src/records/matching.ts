@@ -1,38 +1,44 @@
-/** Which equations of two programs correspond, and what differs between them. */
+/** Finds corresponding equations of two programs and their differences. */
 
 import type { LinkRecord } from '../generated/introspect';
 import type { Program } from './program';
 
-/** `wrapped` is a call that one side has around equations of both: `unwrapped` where it is the side before. */
+/**
+ * `wrapped` and `unwrapped` are calls around equations of both programs, in the later or earlier
+ * one only.
+ */
 export type Change = 'same' | 'changed' | 'added' | 'removed' | 'wrapped' | 'unwrapped';
 
-/** A pair of equations, or one that has no partner (-1). */
+/** A pair of corresponding equations, or one without a partner (-1). */
 export interface MatchRow {
   readonly before: number;
   readonly after: number;
   readonly change: Change;
-  /** What differs, in words; empty unless the change is `changed`. */
+  /** Descriptions of the differences; empty unless `changed`. */
   readonly notes: readonly string[];
-  /** How deep the equation's body is nested on the side before, and on the side after. */
+  /** Nesting depth of the equation's body in each of the two programs. */
   readonly depths: readonly [number, number];
 }
 
-/** Rows for two whole programs, inner bodies under the equations that run them. */
+/** Rows for two whole programs; inner bodies follow the equations that call them. */
 export function compare(before: Program, after: Program, links: LinkRecord | null): MatchRow[] {
   return new Comparison(before, after, links).rows;
 }
 
-/** A quadratic comparison of two stretches is tried up to so many pairs. */
-const MOST_PAIRS = 4_000_000;
+/** Maximum number of pairs for a quadratic comparison of two stretches. */
+const MAX_PAIRS = 4_000_000;
 
-/** An equation of a body whose calls may be opened: then the equations that it runs stand between two items of it. */
+/**
+ * An equation of a body. If its call is opened, the equations of its body are placed between two
+ * items of it.
+ */
 interface Item {
   readonly equation: number;
   readonly depth: number;
   readonly part: 'whole' | 'begin' | 'end';
 }
 
-/** Indices of two lists of items, rising on both sides. */
+/** Pairs of indices into two lists, increasing in both. */
 type Anchors = readonly [number, number][];
 
 class Comparison {
@@ -41,9 +47,9 @@ class Comparison {
   private readonly seenBefore = new Set<number>();
   private readonly seenAfter = new Set<number>();
   private readonly valuePartner = new Map<number, number>();
-  /** The value of the program before for one of the program after. */
+  /** Maps values of the program after to values of the program before. */
   private readonly valueBefore = new Map<number, number>();
-  /** What inputs of opened calls are, for each side. */
+  /** Operands for the inputs of opened calls, for each side. */
   private readonly aliases = [new Map<number, number>(), new Map<number, number>()] as const;
 
   constructor(
@@ -143,7 +149,7 @@ class Comparison {
     this.valueBefore.set(after, before);
   }
 
-  /** From here on the inputs of a call's body are its operands. */
+  /** Maps the inputs of a call's body to its operands. */
   private enterCall(equation: number, isLeft: boolean): void {
     const program = isLeft ? this.before : this.after;
     const body = program.bodies[program.bodiesOf(equation)[0]!.body]!;
@@ -154,7 +160,7 @@ class Comparison {
     );
   }
 
-  /** From here on the results of a call stand for what its body gave. */
+  /** Maps the results of a call to the results of its body. */
   private leaveCall(equation: number, isLeft: boolean): void {
     const program = isLeft ? this.before : this.after;
     const { outputs } = program.bodies[program.bodiesOf(equation)[0]!.body]!;
@@ -175,7 +181,10 @@ class Comparison {
     return this.aliases[isLeft ? 0 : 1].get(operand) ?? operand;
   }
 
-  /** The items of two bodies, with partners: equal equations first, then those that only do the same operation. */
+  /**
+   * Partners among the items of two bodies: equal equations first, then those with the same
+   * operation.
+   */
   private pairs(
     left: number,
     right: number,
@@ -210,7 +219,10 @@ class Comparison {
     }
   }
 
-  /** Opens calls without a partner that run what the other side has without the call; whether there were any. */
+  /**
+   * Opens calls without a partner whose content occurs on the other side. Returns whether there
+   * were any.
+   */
   private openCalls(
     lefts: readonly Item[],
     rights: readonly Item[],
@@ -231,7 +243,7 @@ class Comparison {
         names(this.before, leftCalls),
         names(this.after, rightCalls),
       ];
-      // Calls of one kind are partners, however much differs.
+      // Calls of the same function are partners, however different.
       const leftFree = without(leftCalls, leftNames, rightNames);
       const rightFree = without(rightCalls, rightNames, leftNames);
       leftFree.forEach(each => open(this.before, each, rightWork, opened[0]));
@@ -318,7 +330,7 @@ function plainName(program: Program, equation: number): string {
   return program.primitive(equation);
 }
 
-/** Whether an equation runs one program once, on its operands, for its results. */
+/** Whether an equation runs one program once on its operands, and returns its results. */
 function isCall(program: Program, equation: number): boolean {
   const [use, ...others] = program.bodiesOf(equation);
   if (use === undefined || others.length > 0 || use.trips !== 1) {
@@ -332,7 +344,7 @@ function isCall(program: Program, equation: number): boolean {
   );
 }
 
-/** The equations of a body in order, with those of `opened` calls in place. */
+/** The equations of a body in order, with those of `opened` calls inserted. */
 function itemsOf(
   program: Program,
   body: number,
@@ -351,7 +363,7 @@ function itemsOf(
   );
 }
 
-/** A key for each item; of an opened call one that no other item has. */
+/** Keys of items; unique for an opened call. */
 function keysOf(
   program: Program,
   items: readonly Item[],
@@ -364,7 +376,7 @@ function keysOf(
   );
 }
 
-/** Signatures of an equation and of what it runs as a call. */
+/** Signatures of an equation and, for a call, of its body. */
 function signaturesIn(program: Program, { equation, part }: Item): string[] {
   return part === 'whole' ? signaturesWithin(program, equation) : [];
 }
@@ -383,7 +395,7 @@ function callsIn(program: Program, items: readonly Item[]): number[] {
     .map(each => each.equation);
 }
 
-/** Those of `all` whose names `others` lack, each of which takes one. */
+/** Elements of `all` whose names are not matched by an element of `others`. */
 function without(all: readonly number[], names: readonly string[], others: string[]): number[] {
   const left = [...others];
   return all.filter((_, place) => {
@@ -395,7 +407,7 @@ function without(all: readonly number[], names: readonly string[], others: strin
   });
 }
 
-/** Opens a call of which at least half is `work` of the other side. */
+/** Opens a call if at least half of its content is among `work` of the other side. */
 function open(
   program: Program,
   call: number,
@@ -413,14 +425,17 @@ function range(first: number, end: number): number[] {
   return Array.from({ length: end - first }, (_, index) => first + index);
 }
 
-/** Pairs in the order of their first members, as many as also rise in their second. */
+/**
+ * Sorts pairs by their first elements, and keeps as many as possible with increasing second
+ * elements.
+ */
 function increasing(pairs: readonly [number, number][]): [number, number][] {
   const sorted = [...pairs].sort((a, b) => a[0] - b[0]);
   const kept = longestRise(sorted.map(pair => pair[1]));
   return kept.map(index => sorted[index]!);
 }
 
-/** Indices of a longest rising subsequence. */
+/** Indices of a longest increasing subsequence. */
 function longestRise(numbers: readonly number[]): number[] {
   const ends: number[] = [];
   const before = new Int32Array(numbers.length).fill(-1);
@@ -445,7 +460,7 @@ function longestRise(numbers: readonly number[]): number[] {
   return result.reverse();
 }
 
-/** Pairs of places with equal keys, rising on both sides, as many as can be found quickly. */
+/** Pairs of indices with equal keys, increasing in both, as many as can be found quickly. */
 export function commonSequence(
   left: readonly string[],
   right: readonly string[],
@@ -463,12 +478,12 @@ export function commonSequence(
   }
   const a = left.slice(start, leftEnd);
   const b = right.slice(start, rightEnd);
-  const middle = a.length * b.length <= MOST_PAIRS ? longestCommon(a, b) : byUniqueKeys(a, b);
+  const middle = a.length * b.length <= MAX_PAIRS ? longestCommon(a, b) : byUniqueKeys(a, b);
   result.push(...middle.map(([i, j]): [number, number] => [i + start, j + start]));
   return [...result, ...tail.reverse()];
 }
 
-/** Long stretches: anchors are keys that occur once on either side; between them, again. */
+/** For long lists: anchors are keys that occur once on both sides; recursive between anchors. */
 function byUniqueKeys(left: readonly string[], right: readonly string[]): [number, number][] {
   const once = (keys: readonly string[]): Map<string, number> => {
     const places = new Map<string, number>();
@@ -522,7 +537,7 @@ function longestCommon(left: readonly string[], right: readonly string[]): [numb
   return result;
 }
 
-/** Adds partners with equal keys in each stretch between two anchors. */
+/** Adds partners with equal keys between consecutive anchors. */
 function between(
   anchors: Anchors,
   leftKeys: readonly string[],

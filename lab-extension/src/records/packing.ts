@@ -1,10 +1,10 @@
-/** Records as outputs store them: once, compressed, in the HTML. */
+/** Records stored in outputs: once, compressed, within the HTML. */
 
 import { RecordError } from './columns';
 
 const DATA = /<script type="application\/json"( data-encoding="gzip")?>([^<]*)<\/script>/;
 
-/** JSON of the record that a script element holds. */
+/** JSON text of the record in a script element. */
 export async function unpacked(text: string, isPacked: boolean): Promise<string> {
   if (!isPacked) {
     return text;
@@ -14,7 +14,7 @@ export async function unpacked(text: string, isPacked: boolean): Promise<string>
   return new Response(stream).text();
 }
 
-/** The record of an output: what its MIME type has, or what that says is in the HTML beside it. */
+/** The record of an output, from its MIME type or from the HTML stored with it. */
 export async function storedRecord(data: unknown, html: unknown): Promise<unknown> {
   const stored = data as { readonly stored_in?: unknown } | null | undefined;
   if (stored?.stored_in === undefined) {

@@ -1,4 +1,4 @@
-/** A profiled session, ready to be grouped: by line, operation, scope, category, program, device. */
+/** A profiled session, grouped by line, operation, scope, category, program or device. */
 
 import type { ProfileRecord, TimelineRecord } from '../generated/profiler';
 import type { CellPlace } from './cell_places';
@@ -14,7 +14,7 @@ export const GROUPINGS = [
 ] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 
-/** Operations that have something in common, with their time. */
+/** Operations with a common property, and their total time. */
 export interface Group {
   readonly title: string;
   readonly subtitle: string;
@@ -25,12 +25,12 @@ export interface Group {
   readonly operations: readonly number[];
 }
 
-/** A scope with those inside it. */
+/** A scope with its nested scopes. */
 export interface ScopeNode {
   readonly name: string;
   readonly path: string;
   readonly children: readonly ScopeNode[];
-  /** Of everything inside. */
+  /** Total time, including nested scopes. */
   readonly seconds: number;
   readonly backwardSeconds: number;
   readonly operations: ReadonlySet<number>;
@@ -40,7 +40,7 @@ export interface ScopeNode {
 export interface LineTime extends CellPlace {
   readonly forwardSeconds: number;
   readonly backwardSeconds: number;
-  /** Part of the operations' time, 0 to 1. */
+  /** Share of the operations' time, 0 to 1. */
   readonly share: number;
 }
 
@@ -64,7 +64,9 @@ interface MutableScope {
 }
 
 export class Profile {
-  /** First entry of `record.shares` of each operation; one more than there are operations. */
+  /**
+   * Index in `record.shares` of each operation's first entry; has one more element than operations.
+   */
   private readonly firstShare: Int32Array;
 
   constructor(readonly record: ProfileRecord) {
@@ -125,7 +127,7 @@ export class Profile {
     return forward_seconds[line]! + backward_seconds[line]!;
   }
 
-  /** Lines of the user that an operation comes from, the largest share first; -1 for none. */
+  /** Source lines of an operation, largest share first; -1 for none. */
   linesOf(operation: number): number[] {
     const { line, share } = this.record.shares;
     const parts = new Map<number, number>();
@@ -135,7 +137,7 @@ export class Profile {
     return [...parts].sort((a, b) => b[1] - a[1]).map(([each]) => each);
   }
 
-  /** Operations that have a part of their time from a line. */
+  /** Operations with time from a source line. */
   operationsOf(line: number): Set<number> {
     const operations = new Set<number>();
     for (let i = 0; i < this.operationCount; i++) {
@@ -146,7 +148,7 @@ export class Profile {
     return operations;
   }
 
-  /** Operations by what they have in common, the group with most time first. */
+  /** Groups operations by a property, sorted by time, longest first. */
   groups(by: Grouping, chosen: ReadonlySet<number> | null = null): Group[] {
     const totals = new Map<string, Total>();
     const { record } = this;
@@ -199,7 +201,7 @@ export class Profile {
       .sort((a, b) => b.seconds - a.seconds);
   }
 
-  /** The scopes around operations as a tree; the root is the whole session. */
+  /** Tree of the scopes around operations; the root is the whole session. */
   scopes(): ScopeNode {
     const root = newScope('all operations', '');
     const { shares, operations } = this.record;
@@ -218,7 +220,7 @@ export class Profile {
     return frozen(root);
   }
 
-  /** Times of the lines that lie in cells. */
+  /** Times of lines in notebook cells. */
   lineTimes(): LineTime[] {
     const { lines, sources } = this.record;
     return lines.line.flatMap((line, i) => {
@@ -238,7 +240,7 @@ export class Profile {
     });
   }
 
-  /** Where a line stands in a notebook. */
+  /** Place of a line in a notebook. */
   place(line: number): CellPlace {
     const { lines, sources } = this.record;
     const source = sources[lines.source[line]!];
@@ -305,7 +307,7 @@ export class Profile {
   }
 }
 
-/** XLA joins the names of operations that it makes one of; the first is shown. */
+/** First of the operation names that XLA joined with `;`. */
 function mainPath(path: string): string {
   return path.split(';')[0]!;
 }

@@ -1,17 +1,17 @@
-/** A program record with its columns unpacked and its definitions and uses tied together. */
+/** A program record with unpacked columns, definitions and uses. */
 
 import type { CostColumn, ProgramRecord, SourceRecord, TypeRecord } from '../generated/introspect';
 import { RecordError, integers, lengthOf, starts, texts } from './columns';
 import { familiesOf, type Family } from './families';
 
-/** A program within a program, as one equation uses it. */
+/** A program (body) within a program, as called by one equation. */
 export interface BodyUse {
   readonly body: number;
   readonly role: string;
   readonly trips: number | null;
 }
 
-/** A place in the user's source. Lines count from 1, columns from 0. */
+/** A range of the user's source text. Lines count from 1, columns from 0. */
 export interface Span {
   readonly source: number;
   readonly line: number;
@@ -34,8 +34,9 @@ export interface Body {
 }
 
 /**
- * Equations, values and literals are numbers here, as in the record: an operand is a value's
- * index, or -1 - i for literal i. Methods give texts and neighbours.
+ * Equations, values and literals are numbers, as in the record: an operand is a value's index, or
+ * -1 - i for
+ * literal i. Methods return their texts and neighbours.
  */
 export class Program {
   readonly key: string;
@@ -70,7 +71,7 @@ export class Program {
   readonly valueTypes: Int32Array;
   readonly literalTexts: Int32Array;
   readonly literalTypes: Int32Array;
-  /** The body that holds each equation. */
+  /** The body of each equation. */
   readonly bodyOf: Int32Array;
   /** The equation that defines each value; -1 for inputs and constants. */
   readonly definers: Int32Array;
@@ -245,7 +246,9 @@ export class Program {
     return this.strings[this.primitives[equation]!]!;
   }
 
-  /** The kind of work that an equation does; records of older versions don't say it. */
+  /**
+   * Family (kind of work) of an equation; computed for records of older versions, which lack it.
+   */
   family(equation: number): Family {
     return this.families.get(this.primitive(equation)) ?? 'elementwise';
   }
@@ -258,7 +261,7 @@ export class Program {
     return this.strings[this.transformations[equation]!]!;
   }
 
-  /** Name and text of each param that holds no program. */
+  /** Name and text of each param that isn't a program. */
   params(equation: number): [string, string][] {
     const result: [string, string][] = [];
     for (let i = this.paramStarts[equation]!; i < this.paramStarts[equation + 1]!; i++) {
@@ -279,7 +282,7 @@ export class Program {
     return this.results.subarray(this.resultStarts[equation], this.resultStarts[equation + 1]);
   }
 
-  /** Equations that use `value`, in program order, each once. */
+  /** Equations that use `value`, in program order, without duplicates. */
   usesOf(value: number): Int32Array {
     return this.useEquations.subarray(this.useStarts[value], this.useStarts[value + 1]);
   }
@@ -313,14 +316,15 @@ export class Program {
     return this.strings[this.valueNames[value]!]!;
   }
 
-  /** The user's name for the value; empty where none is known. */
+  /** The user's name of the value; empty if unknown. */
   userName(value: number): string {
     return this.strings[this.userNames[value]!]!;
   }
 
   /**
-   * The user's name where there is one, else the name in the printed program; different for any two
-   * values of a body. The second value that the user calls `x` is `x₁`.
+   * The user's name, or else the name in the printed program, made unique within a body: the second
+   * value that the
+   * user calls `x` is `x₁`.
    */
   valueName(value: number): string {
     this.shownNames ??= this.nameValues();
@@ -363,7 +367,7 @@ export class Program {
     return index < 0 ? null : this.span(index);
   }
 
-  /** Span indices from the equation's own place to the outermost call; ends on a cycle. */
+  /** Span indices from the equation's own place to the outermost call; stops at a cycle. */
   callStack(equation: number): number[] {
     const stack: number[] = [];
     let index = this.spans[equation]!;
@@ -378,7 +382,7 @@ export class Program {
     return this.strings[this.scopeNames[scope]!]!;
   }
 
-  /** Scope indices from the outermost to the one that holds the equation. */
+  /** Scope indices from the outermost scope to the equation's own. */
   scopePath(equation: number): number[] {
     const path: number[] = [];
     for (let scope = this.scopes[equation]!; scope >= 0; scope = this.scopeParents[scope]!) {
@@ -482,7 +486,7 @@ export class Program {
 
 const SHORT_FLOAT = /^(f32|float32|f16|float16|bf16|bfloat16)$/;
 
-/** A number of a narrow type without the digits that it does not have: 0.1, not 0.10000000149. */
+/** A literal of a narrow type without excess digits: 0.1, not 0.10000000149. */
 function literalName(text: string, dtype: string): string {
   const digits = text.length > 8 && SHORT_FLOAT.test(dtype) ? Number(text) : NaN;
   return Number.isFinite(digits) ? String(Number(digits.toPrecision(7))) : text;

@@ -1,4 +1,4 @@
-/** From JSON to a record of a known kind and version. */
+/** Parses JSON to a record of a known kind and version. */
 
 import { SCHEMA_VERSION } from '../generated/introspect';
 import type { AnyRecord } from '../generated/views';
@@ -8,7 +8,7 @@ export type { AnyRecord };
 
 const OLDEST_VERSION = Math.max(1, SCHEMA_VERSION - 1);
 
-/** The record in `data`, a JSON text or what one parses to; throws it if it is the error of unpacking one. */
+/** The record in `data`, JSON text or parsed; throws `data` if it is an error from unpacking. */
 export function readRecord(data: unknown): AnyRecord {
   if (data instanceof Error) {
     throw data;

@@ -1,10 +1,10 @@
-/** A text with less on each line, or with fewer lines: what linked panes show of a stage. */
+/** Texts reduced to fewer or shorter lines, for the linked panes. */
 
 import type { LineSource, Token } from './lines';
 
-/** The lines of a source that have equations, and a sign in place of each stretch of others. */
+/** The lines of a source that have equations, with a placeholder for each stretch of others. */
 export class PartneredLines implements LineSource {
-  /** Lines of the source; -1 for a sign. */
+  /** Line numbers of the source; -1 for a placeholder. */
   private readonly lines: number[] = [];
   private readonly lineOf = new Map<number, number>();
 
@@ -29,7 +29,7 @@ export class PartneredLines implements LineSource {
     return this.lines.length;
   }
 
-  /** The line of the source that stands at a line; -1 for a sign. */
+  /** The source's line shown at a line; -1 for a placeholder. */
   original(line: number): number {
     return this.lines[line]!;
   }
@@ -59,7 +59,7 @@ export class PartneredLines implements LineSource {
   }
 }
 
-/** A source whose lines show `[…]` in place of params and of other details. */
+/** A source whose lines show `[…]` instead of params and other details. */
 export class FoldedDetails implements LineSource {
   constructor(private readonly source: LineSource) {}
 
@@ -86,12 +86,12 @@ export class FoldedDetails implements LineSource {
   }
 }
 
-/** A source whose lines name the operation first, and what it gives behind an arrow. */
+/** A source whose lines begin with the operation, followed by an arrow and the results. */
 export class OperationFirst extends FoldedDetails {
   override tokens = (line: number): readonly Token[] => operationFirst(this.tokensOf(line));
 }
 
-/** Tokens of `x:f32[3] = sin y` as `sin y → x:f32[3]`; other lines as they are. */
+/** Tokens of `x:f32[3] = sin y` as `sin y → x:f32[3]`; other lines are unchanged. */
 export function operationFirst(tokens: readonly Token[]): readonly Token[] {
   const at = tokens.findIndex(token => token.kind === 'primitive');
   const head = tokens.slice(0, Math.max(at, 0));
@@ -104,7 +104,7 @@ export function operationFirst(tokens: readonly Token[]): readonly Token[] {
   if (indent !== '') {
     results[0] = { ...results[0]!, text: results[0]!.text.slice(indent.length) };
   }
-  // The type stands between the sign and the operation in HLO.
+  // In HLO, the type is between the sign and the operation.
   const type = head.slice(assigns).filter(token => token.text.trim() !== '=');
   const typed = type.some(token => token.text.trim() !== '')
     ? [{ text: ': ', kind: 'plain' as const }, ...type]
@@ -118,9 +118,12 @@ export function operationFirst(tokens: readonly Token[]): readonly Token[] {
   ];
 }
 
-/** Details of fewer characters are not folded. */
-const LEAST_FOLDED = 12;
-/** Brackets of params in a jaxpr; of StableHLO and HLO what stands between operands and type, or behind the operands. */
+/** Minimum number of characters of details that are folded. */
+const MIN_FOLDED_CHARACTERS = 12;
+/**
+ * Params in a jaxpr; in StableHLO and HLO, the text between operands and type, or after the
+ * operands.
+ */
 const DETAILS = [
   /\[\w+=.*\](?= |$)/,
   /, (?:[a-z_]+ ?= ?|dims = )[^:]*(?= : )/,
@@ -129,11 +132,11 @@ const DETAILS = [
   /(?<= : )\(.*\)(?= -> )/,
 ];
 
-/** Tokens with a sign in place of their details, which it says when pointed at. */
+/** Tokens with details replaced by a placeholder that has them as its tooltip. */
 export function foldedDetails(tokens: readonly Token[]): readonly Token[] {
   const text = tokens.map(token => token.text).join('');
   const found = DETAILS.map(pattern => pattern.exec(text)).find(each => each !== null);
-  if (found === undefined || found === null || found[0].length < LEAST_FOLDED) {
+  if (found === undefined || found === null || found[0].length < MIN_FOLDED_CHARACTERS) {
     return tokens;
   }
   const [start, end] = [found.index, found.index + found[0].length];

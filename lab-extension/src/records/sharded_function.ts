@@ -1,4 +1,4 @@
-/** A function's intermediates with their shardings, and the exchanges between devices. */
+/** A function's intermediates with their shardings, and its collectives. */
 
 import type {
   CollectiveRecord,
@@ -11,23 +11,26 @@ import { RecordError, integers, starts } from './columns';
 import { Program } from './program';
 import { Mesh } from './tiles';
 
-const LONGEST_CHAIN = 100;
+const MAX_CHAIN_LENGTH = 100;
 
-/** How one mesh axis came to a value: from another value, or, at the end of the chain, from what the user wrote. */
+/**
+ * One step of the propagation of a mesh axis to a value: from another value or, at the end, from
+ * the user's code.
+ */
 export interface Hop {
   readonly axis: string;
-  /** Number of the value that it came from; -1 at the end. */
+  /** Number of the value it came from; -1 at the end of the chain. */
   readonly number: number;
   readonly dimension: number;
   readonly equation: number;
   readonly origin: OriginRecord | null;
 }
 
-/** A place where a body of the program runs: the whole program, or a body at an equation of another site. */
+/** A call site of a body: the whole program, or a body called by an equation of another site. */
 export interface Site {
   readonly index: number;
   readonly body: number;
-  /** -1 for the whole program, as is `equation`. */
+  /** Parent site; -1 for the whole program, like `equation`. */
   readonly parent: number;
   readonly equation: number;
   /** Number of its first value. */
@@ -35,12 +38,12 @@ export interface Site {
   /** Index in the program of its first value. */
   readonly firstValue: number;
   readonly valueCount: number;
-  /** Axes along which each device computes with a part of its own; they are those of `mesh`. */
+  /** Axes of `mesh` along which each device computes with its own data (manual axes). */
   readonly manualAxes: readonly string[];
   readonly mesh: number;
 }
 
-/** What exchanges of one kind, along the same axes, amount to. */
+/** Total of the collectives of one kind along the same axes. */
 export interface Total {
   readonly operation: string;
   readonly axes: readonly string[];
@@ -48,14 +51,14 @@ export interface Total {
   readonly count: number;
   /** Bytes that one device sends in one run of the program. */
   readonly bytes: number;
-  /** The one that moves most. */
+  /** The collective that moves most bytes. */
   readonly largest: CollectiveRecord;
 }
 
-/** Values have a number for each site where the body that they belong to runs. */
+/** A sharded program, whose values have a separate number for each site of their body. */
 export class ShardedFunction {
   readonly program: Program;
-  /** The program's own first. */
+  /** The program's own mesh first. */
   readonly meshes: readonly Mesh[];
   readonly sites: readonly Site[];
   readonly collectives: readonly CollectiveRecord[];
@@ -102,7 +105,7 @@ export class ShardedFunction {
     }
   }
 
-  /** The number of a value of the program at a site. */
+  /** Number of a program's value at a site. */
   numberAt(site: number, value: number): number {
     const { first, firstValue } = this.sites[site]!;
     return first + value - firstValue;
@@ -112,13 +115,13 @@ export class ShardedFunction {
     return this.siteOfNumber[number] ?? -1;
   }
 
-  /** Which value of the program has this number. */
+  /** The program's value with this number. */
   valueOf(number: number): number {
     const { first, firstValue } = this.sites[this.siteOf(number)]!;
     return number - first + firstValue;
   }
 
-  /** The site of the body that an equation at a site runs; `use` says which of several. The first if it has none. */
+  /** The site of body number `use` of an equation at a site, or of its first body. */
   siteWithin(site: number, equation: number, use: number): number {
     const uses = this.program.bodiesOf(equation);
     const { body } = uses[use]!;
@@ -127,7 +130,7 @@ export class ShardedFunction {
     return found[before] ?? found[0] ?? this.sites.findIndex(each => each.body === body);
   }
 
-  /** The equations that lead to a site, the outermost first. */
+  /** The equations that lead to a site, outermost first. */
   callsTo(site: number): number[] {
     const calls: number[] = [];
     for (
@@ -140,7 +143,7 @@ export class ShardedFunction {
     return calls;
   }
 
-  /** The sites of what an equation at a site runs. */
+  /** The sites of the bodies of an equation at a site. */
   sitesOf(site: number, equation: number): readonly Site[] {
     const bodies = new Set(this.program.bodiesOf(equation).map(use => use.body));
     return [...bodies].flatMap(body =>
@@ -152,18 +155,18 @@ export class ShardedFunction {
     return this.record.shardings[this.specs[number]!] ?? null;
   }
 
-  /** The mesh that a value lies over; of one that no axis divides, that of its site. */
+  /** The mesh of a value's sharding; that of its site if it isn't sharded. */
   meshOf(number: number): Mesh {
     const mesh = this.specOf(number)?.mesh ?? 0;
     return this.meshes[mesh > 0 ? mesh : this.sites[this.siteOf(number)]!.mesh] ?? this.meshes[0]!;
   }
 
-  /** A layout as the user would write it, with its mesh where that isn't the program's own. */
+  /** A sharding as text, with its mesh if that isn't the program's own. */
   specText(spec: SpecRecord): string {
     return spec.mesh > 0 ? `${spec.text} (mesh ${this.meshes[spec.mesh]?.text ?? '?'})` : spec.text;
   }
 
-  /** For each mesh axis of a value, how it came there. */
+  /** For each mesh axis of a value, where it came from. */
   whyOf(number: number): readonly Hop[] {
     const hops: Hop[] = [];
     for (let i = this.whyStarts[number]!; i < this.whyStarts[number + 1]!; i++) {
@@ -179,10 +182,10 @@ export class ShardedFunction {
     return hops;
   }
 
-  /** The way back by which an axis came to a value, nearest first. */
+  /** The steps by which an axis was propagated to a value, the last step first. */
   chainOf(number: number, axis: string): readonly Hop[] {
     const chain: Hop[] = [];
-    for (let at = number; at >= 0 && chain.length < LONGEST_CHAIN;) {
+    for (let at = number; at >= 0 && chain.length < MAX_CHAIN_LENGTH;) {
       const hop = this.whyOf(at).find(each => each.axis === axis);
       if (hop === undefined) {
         break;
@@ -193,14 +196,16 @@ export class ShardedFunction {
     return chain;
   }
 
-  /** Who gave a value its axes, in one line; empty for one that is whole everywhere. */
+  /** One line that tells where a value's axes come from; empty if it isn't sharded. */
   whyText(number: number): string {
     return this.whyOf(number)
       .map(hop => `${hop.axis}: ${hop.origin?.text ?? 'the partitioner'}`)
       .join('; ');
   }
 
-  /** Positions, among the axes of all meshes one after the other, of those that divide a value, the major one first. */
+  /**
+   * Indices, among the axes of all meshes in order, of the axes that shard a value, major first.
+   */
   axesOf(number: number): number[] {
     const spec = this.specOf(number);
     const mesh = this.meshOf(number);
@@ -210,18 +215,18 @@ export class ShardedFunction {
     return [...new Set(axes)].map(axis => before + axis);
   }
 
-  /** How many axes the meshes in front of one have. */
+  /** Number of axes of the meshes before this one. */
   axesBefore(mesh: Mesh): number {
     const others = this.meshes.slice(0, this.meshes.indexOf(mesh));
     return others.reduce((count, other) => count + other.axisNames.length, 0);
   }
 
-  /** Bytes of a value that one device holds. */
+  /** Bytes of a value on one device. */
   deviceBytes(number: number): number {
     return this.record.layouts.device_bytes[number] ?? 0;
   }
 
-  /** How many layouts a value has besides the one that is shown. */
+  /** Number of other shardings of a value besides the displayed one. */
   otherLayouts(number: number): number {
     return (this.record.layouts.count[number] ?? 1) - 1;
   }
@@ -240,7 +245,7 @@ export class ShardedFunction {
     return this.within.get(`${site}:${equation}`) ?? [];
   }
 
-  /** The exchanges of each kind together, those that move most first. */
+  /** Totals of collectives by kind, most bytes first. */
   get totals(): Total[] {
     const totals = new Map<string, Total>();
     for (const each of this.collectives) {
@@ -254,7 +259,7 @@ export class ShardedFunction {
     return [...totals.values()].sort((a, b) => b.bytes - a.bytes);
   }
 
-  /** Bytes that one device sends in one run of the program, as far as that is known. */
+  /** Bytes that one device sends in one run of the program, as far as known. */
   get bytesSent(): number {
     return this.collectives.reduce((sum, each) => sum + sentBytes(each), 0);
   }
@@ -309,12 +314,12 @@ export function append<Key, Item>(lists: Map<Key, Item[]>, key: Key, item: Item)
   }
 }
 
-/** Bytes that one device sends in all runs; a number of runs that nobody knows counts as one. */
+/** Bytes that one device sends in all runs; an unknown number of runs counts as one. */
 export function sentBytes(collective: CollectiveRecord): number {
   return collective.bytes_per_device * (collective.runs ?? 1);
 }
 
-/** Whether an exchange is one that the user did not ask for and may want to avoid. */
+/** Whether a collective was inserted without the user's request, and might be avoided. */
 export function isCostly(collective: CollectiveRecord): boolean {
   return collective.reason === 'reshard' || collective.reason === 'full_replication';
 }

@@ -1,24 +1,27 @@
-/** A function's values with their layouts as rows of a table, and the exchanges that its equations cause. */
+/**
+ * A function's values with their shardings as rows of a table, and the collectives of its
+ * equations.
+ */
 
 import type { CollectiveRecord, SpecRecord, UnevenCutRecord } from '../generated/introspect';
 import type { LineSource, Token } from './lines';
 import { append, sentBytes, type ShardedFunction, type Site } from './sharded_function';
 import type { Mesh } from './tiles';
 
-/** Which rows are shown. */
+/** Filter of the rows. */
 export interface RowFilter {
   readonly kind: 'all' | 'exchanges' | 'whole' | 'divided';
-  /** Bytes on one device, or sent by it, from which on a row is shown. */
-  readonly leastBytes: number;
-  /** The mesh axis that divides a value, or along which devices exchange; empty for any. */
+  /** Minimum number of bytes on one device, or sent by it. */
+  readonly minBytes: number;
+  /** Mesh axis of a sharding or collective; empty for any. */
   readonly axis: string;
-  /** Part of the name of a value, of its type or of its line; empty for any. */
+  /** Substring of a value's name, type or line; empty for any. */
   readonly text: string;
 }
 
-export const NO_FILTER: RowFilter = { kind: 'all', leastBytes: 0, axis: '', text: '' };
+export const NO_FILTER: RowFilter = { kind: 'all', minBytes: 0, axis: '', text: '' };
 
-/** What a row says in words of the page around it. */
+/** Functions that describe rows in words, supplied by the view. */
 export interface RowWords {
   readonly exchange: (collective: CollectiveRecord) => string;
   readonly bytes: (count: number) => string;
@@ -34,12 +37,15 @@ interface Row {
   /** The equation that the row belongs to; -1 for inputs. */
   readonly maker: number;
   readonly depth: number;
-  /** The row after the last one of a site; 0 for a row that begins none. */
+  /** The row after the last one of a site; 0 for a row that isn't a site's heading. */
   foldEnd: number;
 }
 
-/** A program with more rows than this shows at first only those of the whole program. */
-const MOST_UNFOLDED = 400;
+/**
+ * Maximum number of rows that are initially not folded; larger programs only show their outermost
+ * site.
+ */
+const MAX_UNFOLDED_ROWS = 400;
 
 export class ShardingLines implements LineSource {
   private rows: Row[] = [];
@@ -58,7 +64,7 @@ export class ShardingLines implements LineSource {
     return this.rows.length;
   }
 
-  /** Shows the rows that pass a filter; those of bodies stand under no heading then. */
+  /** Applies a filter. Filtered rows of bodies have no headings. */
   setFilter(filter: RowFilter): void {
     this.filter = filter;
     this.rows = [];
@@ -68,13 +74,13 @@ export class ShardingLines implements LineSource {
     this.sharded.collectivesOf(-1, -1).forEach(each => this.add(0, -1, each, -1, 0));
   }
 
-  /** The site that the equation of a row is at. */
+  /** The site of a row's equation. */
   siteAt(line: number): number {
     const { site, foldEnd } = this.rows[line]!;
     return foldEnd > 0 ? this.sharded.sites[site]!.parent : site;
   }
 
-  /** The number of the value on a row; -1 for none. */
+  /** The number of the value in a row; -1 for none. */
   numberAt(line: number): number {
     return this.rows[line]!.number;
   }
@@ -91,7 +97,7 @@ export class ShardingLines implements LineSource {
     return this.lineOfNumber.get(number) ?? -1;
   }
 
-  /** The row of an exchange; -1 where it is filtered out. */
+  /** The row of a collective; -1 if it is filtered out. */
   lineOfExchange(exchange: CollectiveRecord): number {
     return this.rows.findIndex(row => row.exchange === exchange);
   }
@@ -106,7 +112,7 @@ export class ShardingLines implements LineSource {
   foldEnd = (line: number): number => this.rows[line]!.foldEnd;
 
   startsFolded = (line: number): boolean =>
-    this.count > MOST_UNFOLDED && this.rows[line]!.foldEnd > 0;
+    this.count > MAX_UNFOLDED_ROWS && this.rows[line]!.foldEnd > 0;
 
   equations = (line: number): readonly number[] => {
     const { maker } = this.rows[line]!;
@@ -160,7 +166,7 @@ export class ShardingLines implements LineSource {
     return this.filter !== NO_FILTER;
   }
 
-  /** `line 12`, of several sources `In[3]:12`; empty where the line is not known. */
+  /** `line 12`, or `In[3]:12` if there are several sources; empty if unknown. */
   place(equation: number): string {
     const { program } = this.sharded;
     const span = equation < 0 ? null : program.spanOf(equation);
@@ -172,7 +178,7 @@ export class ShardingLines implements LineSource {
       : `${program.sources[span.source]?.name ?? ''}:${span.line}`;
   }
 
-  /** The line of an equation, or the value that it makes where it comes from none of the user's, or that nobody knows it. */
+  /** The source line of an equation or, if unknown, the value that it defines. */
   origin(equation: number): string {
     const { program } = this.sharded;
     const place = this.place(equation);
@@ -262,7 +268,7 @@ export class ShardingLines implements LineSource {
     const { program } = sharded;
     const axes = exchange?.axes ?? sharded.specOf(number)?.dim_axes.flat() ?? [];
     const bytes = exchange === null ? sharded.deviceBytes(number) : sentBytes(exchange);
-    if (bytes < leastBytes || (axis !== '' && !axes.some(each => each.split(':')[0] === axis))) {
+    if (bytes < minBytes || (axis !== '' && !axes.some(each => each.split(':')[0] === axis))) {
       return false;
     }
     if (kind !== 'all') {
@@ -282,7 +288,7 @@ export class ShardingLines implements LineSource {
   }
 }
 
-/** A layout in words: which axes divide which dimension, and along which axes devices hold copies. */
+/** A sharding in words: axes that shard each dimension, and axes along which data is replicated. */
 export function explainSpec(spec: SpecRecord, mesh: Mesh): string {
   const dims = spec.dim_axes.map((axes, dim) =>
     axes.length === 0
@@ -307,7 +313,7 @@ const SIGNS: Readonly<Record<string, string>> = {
   R: 'its derivative is added up along it (reduced)',
 };
 
-/** The marks in braces of a type in words, `{V:x}`; empty for a type without any. */
+/** Explains the marks in braces of a type, such as `{V:x}`; empty if there are none. */
 export function explainType(text: string): string {
   return [...text.matchAll(/([VUR]):([^{}\s]+)/g)]
     .map(([mark, sign, axes]) => `${mark}: the axis ${axes}; ${SIGNS[sign!]}.`)

@@ -1,4 +1,4 @@
-/** Numbers that are equal for equal structure, to find repeated layers. */
+/** Structural hashes of equations, to find repeated layers. */
 
 import type { Program } from './program';
 
@@ -11,8 +11,8 @@ export function mix(seed: number, value: number): number {
 }
 
 /**
- * For each equation a hash of what it does, without its wiring: primitive, params, literals, types
- * of operands and results, inner bodies.
+ * Hash of each equation without its data flow: primitive, params, literals, types of operands and
+ * results, bodies.
  */
 export function equationSignatures(program: Program): Int32Array {
   const signatures = new Int32Array(program.equationCount);
@@ -40,7 +40,7 @@ export function equationSignatures(program: Program): Int32Array {
   return signatures;
 }
 
-/** For each equation a hash of what it does at which line of the user, whatever the shapes. */
+/** Hash of each equation's operation and source line, independent of shapes. */
 export function kindSignatures(program: Program): Int32Array {
   return Int32Array.from({ length: program.equationCount }, (_, equation) => {
     let hash = mix(17, program.primitives[equation]!);
@@ -57,7 +57,7 @@ export function kindSignatures(program: Program): Int32Array {
   });
 }
 
-/** Compares the wiring of runs of equations; keeps its scratch space between comparisons. */
+/** Hashes of the data flow of equations, with reused buffers. */
 export class Wiring {
   private readonly position: Int32Array;
 
@@ -69,8 +69,9 @@ export class Wiring {
   }
 
   /**
-   * Hash of a list of equations with their wiring: an operand made inside the list counts by the
-   * place of its maker, one from outside counts as a stranger.
+   * Hash of a list of equations with their data flow: an operand defined in the list counts as the
+   * position of its
+   * definition, an operand from outside as unknown.
    */
   hash(equations: ArrayLike<number>): number {
     const { program, position } = this;

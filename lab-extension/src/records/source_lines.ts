@@ -1,15 +1,15 @@
-/** The user's own lines, each with the equations that come from it. */
+/** The user's source lines with the equations that come from them. */
 
 import type { LineSource, Token } from './lines';
 import type { Program } from './program';
 
-/** All sources of a program, one after the other, each under its name. */
+/** All sources of a program, one after another, each with a heading. */
 export class SourceLines implements LineSource {
   private readonly texts: string[] = [];
   private readonly numbers: string[] = [];
   private readonly isTitle: boolean[] = [];
   private readonly equationsAt: number[][] = [];
-  /** Equations whose own place it is, without those of functions called there. */
+  /** Equations whose own line it is, without those of functions called there. */
   private readonly ownAt: number[][] = [];
   private readonly lineOf = new Map<string, number>();
   private marked: { line: number; from: number; to: number } | null = null;
@@ -77,7 +77,7 @@ export class SourceLines implements LineSource {
     ];
   };
 
-  /** Marks the columns that an equation comes from; -1 marks none. */
+  /** Marks the columns that an equation comes from; nothing for -1. */
   mark(equation: number): void {
     const span = equation < 0 ? null : this.program.spanOf(equation);
     const line = span === null ? undefined : this.lineOf.get(`${span.source}:${span.line}`);

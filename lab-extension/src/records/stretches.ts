@@ -1,30 +1,33 @@
-/** Which neighbours on one level become one group: forward and backward, lines of the user, stretches of lines. */
+/** Groups neighbours on a level: forward and backward pass, source lines, ranges of lines. */
 
 import type { Child } from './hierarchy';
 import type { Program } from './program';
 
-/** The members from `start` to before `end`, under one name. */
+/** Members from `start` up to, excluding, `end`, under one label. */
 export interface Stretch {
   readonly start: number;
   readonly end: number;
   readonly label: string;
 }
 
-/** Number of boxes that one takes in at a glance. */
-export const MOST_MEMBERS = 15;
-/** Lines are put together from here on: a few more boxes with the user's text on them beat `lines 3–5`. */
-const MOST_LINES = 24;
-/** Part of the cost of a level below which neighbours are put together where there are too many. */
-const LEAST_COST = 0.02;
-/** Members of the forward pass between two of the backward pass that belong to it: what it computes again. */
-const MOST_BETWEEN = 3;
+/** Maximum number of boxes that can be taken in at a glance. */
+export const MAX_MEMBERS = 15;
+/**
+ * Maximum number of members grouped by line: a few more boxes with the user's text are better than
+ * `lines 3–5`.
+ */
+const MAX_LINES = 24;
+/** Maximum share of a level's cost for neighbours that are grouped when there are too many. */
+const MIN_COST = 0.02;
+/** Maximum number of recomputed forward members within a backward pass. */
+const MAX_RECOMPUTED_MEMBERS = 3;
 
-/** Whether an equation was made by transposing another. */
+/** Whether an equation was made by transposition. */
 export function isBackward(program: Program, equation: number): boolean {
   return program.transformation(equation).startsWith('transpose');
 }
 
-/** The lines of a program's equations, outermost call first. */
+/** Stacks of source lines of a program's equations, outermost call first. */
 export class LineStacks {
   private readonly stacks = new Map<number, readonly number[]>();
   private readonly ids = new Map<string, number>();
@@ -32,7 +35,7 @@ export class LineStacks {
 
   constructor(private readonly program: Program) {}
 
-  /** Ids of the lines that lead to an equation; empty where its place is not known. */
+  /** Ids of the lines that lead to an equation; empty if unknown. */
   of(equation: number): readonly number[] {
     const span = this.program.spans[equation]!;
     let stack = this.stacks.get(span);
@@ -44,14 +47,14 @@ export class LineStacks {
     return stack;
   }
 
-  /** The text of a line, or its place where the record has no text. */
+  /** Source text of a line, or its location if the record has no text. */
   text(id: number): string {
     const { source, line } = this.places[id]!;
     const { lines, first_line: first, name } = this.program.sources[source]!;
     return lines?.[line - first]?.trim() ?? `${name}:${line}`;
   }
 
-  /** `lines 3–9`; null where the two lie in different files. */
+  /** `lines 3–9`; null if the two are in different files. */
   range(first: number, last: number): string | null {
     const [start, end] = [this.places[first]!, this.places[last]!];
     if (start.source !== end.source) {
@@ -75,9 +78,10 @@ export class LineStacks {
 }
 
 /**
- * The forward and the backward passes among the members of a level, in turn.
+ * The forward and backward passes among the members of a level, alternating.
  *
- * A backward pass is a stretch of transposed members; its forward pass begins at the first member before it that shares a
+ * A backward pass is a stretch of transposed members. Its forward pass starts at the first earlier
+ * member that shares a
  * line with it.
  */
 export function passesOf(
@@ -90,7 +94,7 @@ export function passesOf(
   let done = 0;
   for (let start = isBack.indexOf(true); start >= 0; start = isBack.indexOf(true, done)) {
     let end = start + 1;
-    for (let next = end; next < members.length && next - end <= MOST_BETWEEN; next++) {
+    for (let next = end; next < members.length && next - end <= MAX_RECOMPUTED_MEMBERS; next++) {
       end = isBack[next] ? next + 1 : end;
     }
     const lines = new Set(
@@ -108,19 +112,19 @@ export function passesOf(
   return passes;
 }
 
-/** The innermost line of an equation; -1 where it is not known. */
+/** Innermost line of an equation; -1 if unknown. */
 function lineOf(stacks: LineStacks, equation: number): number {
   return stacks.of(equation).at(-1) ?? -1;
 }
 
-/** Neighbours that come from the same line of the function that a level is in. */
+/** Neighbours that come from the same line of the level's function. */
 export function lineStretches(stacks: LineStacks, members: readonly Child[]): Stretch[] {
   const lines = linesOf(stacks, members);
   const stretches: Stretch[] = [];
   for (let start = 0, end = 1; end <= members.length; end++) {
     if (end === members.length || lines[end] !== lines[start]) {
       const line = lines[start]!;
-      // A single line for all of them would be a box around the level.
+      // One group with all members would only be a box around the level.
       if (end - start > 1 && end - start < members.length && line >= 0) {
         stretches.push({ start, end, label: stacks.text(line) });
       }
@@ -130,13 +134,13 @@ export function lineStretches(stacks: LineStacks, members: readonly Child[]): St
   return stretches;
 }
 
-/** Equal parts of a level that is still too long, named by their lines. */
+/** Divides a level that is still too long into equal ranges, labelled by their lines. */
 export function equalStretches(
   stacks: LineStacks,
   members: readonly Child[],
   most: number,
 ): Stretch[] {
-  if (members.length <= (most === MOST_MEMBERS ? MOST_LINES : most)) {
+  if (members.length <= (most === MAX_MEMBERS ? MAX_LINES : most)) {
     return [];
   }
   const lines = linesOf(stacks, members);
@@ -152,7 +156,7 @@ export function equalStretches(
   });
 }
 
-/** Neighbours that together cost less than `LEAST_COST` of their level, where the cost of each is known. */
+/** Neighbours whose total cost is less than `MIN_COST` of their level, if all costs are known. */
 export function smallStretches(
   stacks: LineStacks,
   members: readonly Child[],
@@ -163,7 +167,7 @@ export function smallStretches(
   const stretches: Stretch[] = [];
   for (let start = 0, end = 0; end < members.length; start = Math.max(end, start + 1)) {
     let sum = 0;
-    for (end = start; end < members.length && sum + costs[end]! < LEAST_COST * total; end++) {
+    for (end = start; end < members.length && sum + costs[end]! < MIN_COST * total; end++) {
       sum += costs[end]!;
     }
     if (end - start > 1) {
@@ -174,7 +178,10 @@ export function smallStretches(
   return stretches;
 }
 
-/** `lines 3–9` for the members from `start` to before `end`; null where they share a line with neighbours, or have none. */
+/**
+ * `lines 3–9` for the members of a stretch; null if they share a line with neighbours, or have
+ * none.
+ */
 function rangeOf(
   stacks: LineStacks,
   lines: readonly number[],
@@ -186,7 +193,7 @@ function rangeOf(
   return first < 0 || last < 0 || isShared ? null : stacks.range(first, last);
 }
 
-/** For each member the line at which the calls that lead to the members part. */
+/** For each member, the line at the first depth at which the members' call stacks differ. */
 function linesOf(stacks: LineStacks, members: readonly Child[]): number[] {
   const all = members.map(member => stacks.of(firstOf(member)));
   const known = all.filter(stack => stack.length > 0);

@@ -183,7 +183,7 @@ describe('a sharded function', () => {
     const [whole, divided] = [count({ kind: 'whole' }), count({ kind: 'divided' })];
     const headings = shown.sites.length - 1;
     expect(exchanges + whole + divided + headings).toBe(all);
-    const large = count({ kind: 'whole', leastBytes: 1024 });
+    const large = count({ kind: 'whole', minBytes: 1024 });
     expect(large).toBeLessThan(whole);
     for (let line = 0; line < large; line++) {
       expect(shown.specOf(lines.numberAt(line))!.dim_axes.flat()).toEqual([]);

@@ -1,9 +1,9 @@
-/** Which part of an array each device holds. */
+/** The distinct shards (tiles) of an array, and the devices that hold each. */
 
 import type { MeshRecord, ShardingRecord, SpecRecord } from '../generated/introspect';
 import { RecordError, integers, lengthOf } from './columns';
 
-/** A mesh with checked columns. */
+/** A mesh record with validated columns. */
 export class Mesh {
   readonly axisNames: readonly string[];
   readonly axisSizes: readonly number[];
@@ -36,7 +36,7 @@ export class Mesh {
     return this.record.device_ids[place] ?? place;
   }
 
-  /** Process of the device at a place of the mesh; 0 where it is not known. */
+  /** Process of the device at an index of the mesh; 0 if unknown. */
   process(place: number): number {
     return this.record.process_indices[place] ?? 0;
   }
@@ -45,7 +45,7 @@ export class Mesh {
     return new Set(this.record.process_indices).size || 1;
   }
 
-  /** Position along one axis of the device at a place of the mesh. */
+  /** Position along one axis of the device at an index of the mesh. */
   coordinate(place: number, axis: number): number {
     let inner = 1;
     for (let i = axis + 1; i < this.axisSizes.length; i++) {
@@ -58,12 +58,12 @@ export class Mesh {
     return this.axisNames.indexOf(name);
   }
 
-  /** Product of the sizes of axes and parts of axes; unknown names count as 1. */
+  /** Product of the sizes of axes and sub-axes; unknown names count as 1. */
   sizeOf(names: readonly string[]): number {
     return names.reduce((product, name) => product * this.axisPart(name).size, 1);
   }
 
-  /** The axis that `x`, or its part `x:(2)4`, is of; how many positions it has, how far apart they are. */
+  /** Axis, size and stride of `x`, or of a sub-axis `x:(2)4`. */
   axisPart(name: string): { axis: number; size: number; stride: number } {
     const axis = this.axis(name);
     if (axis >= 0) {
@@ -79,11 +79,11 @@ export class Mesh {
   }
 }
 
-/** The distinct parts of an array, and who holds them. */
+/** The distinct shards of an array, and their devices. */
 export interface Tiles {
   readonly shape: readonly number[];
   readonly count: number;
-  /** First index and end along each dimension, tile after tile. */
+  /** Start and end indices along each dimension, tile after tile. */
   readonly starts: Int32Array;
   readonly stops: Int32Array;
   /** Tile of each device, in mesh order; -1 for none. */
@@ -91,7 +91,7 @@ export interface Tiles {
   readonly devicesOfTile: readonly (readonly number[])[];
 }
 
-/** Tiles as a record of a real array has them. */
+/** The tiles in the record of an array. */
 export function tilesOfRecord(record: ShardingRecord, mesh: Mesh): Tiles {
   const shape = Array.from(integers('shape', record.shape, 0, 2 ** 31 - 1));
   const total = lengthOf('tile_starts', record.tile_starts);
@@ -103,7 +103,7 @@ export function tilesOfRecord(record: ShardingRecord, mesh: Mesh): Tiles {
   return withDevices(shape, count, starts, stops, devices);
 }
 
-/** Tiles that a specification gives for a shape: each dimension in equal parts, the last smaller. */
+/** The tiles of a shape under a spec: each dimension in equal parts, the last one smaller. */
 export function tilesOfSpec(shape: readonly number[], mesh: Mesh, spec: SpecRecord): Tiles {
   const parts = shape.map((_, dim) => mesh.sizeOf(spec.dim_axes[dim] ?? []));
   const count = parts.reduce((product, size) => product * size, 1);
@@ -172,7 +172,7 @@ export function tileText(tiles: Tiles, tile: number): string {
   return ranges.length === 0 ? 'the whole scalar' : ranges.join(', ');
 }
 
-/** Dimensions along which not all parts have the same size. */
+/** Dimensions whose parts differ in size. */
 export function unevenDims(tiles: Tiles): number[] {
   return tiles.shape
     .map((_, dim) => dim)
@@ -186,13 +186,13 @@ export function unevenDims(tiles: Tiles): number[] {
     });
 }
 
-/** Axes of the mesh along which every device holds the same part. */
+/** Mesh axes along which all devices hold the same data. */
 export function replicatedAxes(mesh: Mesh, spec: SpecRecord): string[] {
   const used = new Set([...spec.dim_axes.flat(), ...spec.unreduced_axes]);
   return mesh.axisNames.filter((name, axis) => !used.has(name) && mesh.axisSizes[axis]! > 1);
 }
 
-/** Borders of the parts along one dimension, ends included. */
+/** Borders of the parts along one dimension, including both ends. */
 export function bordersOf(tiles: Tiles, dim: number): number[] {
   const borders = new Set([0, tiles.shape[dim]!]);
   for (let tile = 0; tile < tiles.count; tile++) {

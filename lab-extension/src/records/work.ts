@@ -1,15 +1,19 @@
-/** How long each equation keeps a device busy, for views that show what costs most. */
+/** Estimated device time of each equation, to show what costs most. */
 
 import type { Program } from './program';
 
-/** Operations that a device does while it moves one byte; only the balance matters here. */
+/**
+ * Arithmetic operations that a device does in the time of moving one byte; only the order of
+ * magnitude matters.
+ */
 export const FLOPS_PER_BYTE = 10;
-/** Rounds that a loop is taken to run where nobody knows: more than one, or nobody would have written it. */
+/** Assumed number of iterations of a loop with unknown trip count. */
 const UNKNOWN_TRIPS = 10;
 
 /**
- * For each equation the estimated work of one run of it, with all that it runs inside: bytes moved, or operations in
- * the time of as many bytes. Null for a program without estimates.
+ * Estimated work of one run of each equation, including its bodies: bytes moved, or arithmetic
+ * operations
+ * converted to bytes. Null for a program without estimates.
  */
 export function workOf(program: Program): Float64Array | null {
   const flops = program.cost('flops')?.values;
@@ -52,7 +56,7 @@ export function workOf(program: Program): Float64Array | null {
   return work;
 }
 
-/** Work of several equations together. */
+/** Total work of several equations. */
 export function workIn(work: Float64Array, equations: ArrayLike<number>): number {
   let sum = 0;
   for (let i = 0; i < equations.length; i++) {

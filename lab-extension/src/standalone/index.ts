@@ -1,4 +1,4 @@
-/** Entry for pages without an extension: self-contained HTML, and anywidget. */
+/** Entry point for pages without the extension: self-contained HTML, and anywidget. */
 
 import { ProgramExplorer } from '../components/explorer/program_explorer';
 import { WhatIfView } from '../components/sharding/what_if_view';
@@ -10,7 +10,7 @@ import LayoutWorker from '../layout/worker?worker&inline';
 
 const options: ViewOptions = { makeWorker: () => new LayoutWorker() };
 
-/** Lines of the notebook around a widget, which the extension answers for; without it they are absent. */
+/** Lines of the notebook around a widget, accessed through the extension; absent without it. */
 const notebook: NotebookLines = {
   go: place => void document.dispatchEvent(new CustomEvent(GO_EVENT, { detail: place })),
   stateOf: place => {
@@ -20,10 +20,10 @@ const notebook: NotebookLines = {
   },
 };
 
-/** Distance in pixels from the visible part of the page at which a view is drawn. */
-const AHEAD = 600;
+/** Distance in pixels outside the visible part of the page at which a view is already drawn. */
+const DRAW_AHEAD_PIXELS = 600;
 
-/** Shows the record in the `application/json` script inside `host`. */
+/** Displays the record in the `application/json` script inside `host`. */
 async function start(host: HTMLElement): Promise<void> {
   const data = host.querySelector<HTMLScriptElement>('script[type="application/json"]');
   const text = host.querySelector<HTMLElement>('.pellucid-static');
@@ -33,13 +33,13 @@ async function start(host: HTMLElement): Promise<void> {
   }
   const record = await unpacked(data.text, data.dataset['encoding'] === 'gzip');
   place.hidden = false;
-  // In a page of its own the view fills the window.
+  // On a page of its own, the view fills the window.
   const most = place.style.height.endsWith('px') ? parseFloat(place.style.height) : null;
   const mounted = mount(place, record, {
     ...options,
     ...(most === null ? {} : { onHeight: growing(place, most) }),
   });
-  // The static form stays in the page for what can't run scripts; here it would be said twice.
+  // The static form is for pages without scripts; here it would be a duplicate.
   if (text !== null) {
     text.hidden = mounted.view() !== null;
   }
@@ -50,12 +50,12 @@ const nearby = new IntersectionObserver(
     for (const { target, isIntersecting } of entries) {
       if (isIntersecting) {
         nearby.unobserve(target);
-        // Where this fails the static form is still there.
+        // If this fails, the static form is still there.
         start(target as HTMLElement).catch((error: unknown) => console.error(error));
       }
     }
   },
-  { rootMargin: `${AHEAD}px` },
+  { rootMargin: `${DRAW_AHEAD_PIXELS}px` },
 );
 for (const host of document.querySelectorAll<HTMLElement>('.pellucid-view:not([data-started])')) {
   host.dataset['started'] = '';
@@ -71,8 +71,10 @@ interface WidgetModel {
 }
 
 /**
- * For anywidget: the trait `record` is replaced as a whole; `selected` are the selected equations; `request` is the
- * placement that a user asks for, and `answered` counts those that were.
+ * Renders a widget of anywidget. Trait `record` is replaced as a whole; `selected` are the selected
+ * equations;
+ * `request` is the placement that the user requests, and `answered` the number of answered
+ * requests.
  */
 function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => void {
   const host = document.createElement('div');
@@ -91,7 +93,7 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
       model.save_changes();
     },
     onPlacement: request => {
-      // Asked again, a placement is a new request all the same.
+      // Requesting the same placement again must be a new request.
       requests++;
       model.set('request', { ...request, number: requests });
       model.save_changes();

@@ -1,4 +1,4 @@
-/** What a page has and jsdom lacks. Canvases stay without a context there: nothing is painted. */
+/** Page features that jsdom lacks. Canvases have no context there, so nothing is painted. */
 
 class SilentObserver {
   observe(): void {}
@@ -6,7 +6,7 @@ class SilentObserver {
   disconnect(): void {}
 }
 
-/** Installs the missing parts; call once per test file. */
+/** Installs the missing features; call it once per test file. */
 export function installPage(): void {
   globalThis.ResizeObserver ??= SilentObserver as unknown as typeof ResizeObserver;
   HTMLCanvasElement.prototype.getContext = () => null;
@@ -26,7 +26,7 @@ export function place(): HTMLElement {
   return host;
 }
 
-/** Waits until frames and promises that are due have run. */
+/** Waits until pending frames and promises have run. */
 export function settled(): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, 60));
 }

@@ -1,4 +1,4 @@
-/** Sample records, as Python wrote them. */
+/** Sample records, written by Python. */
 
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -22,7 +22,7 @@ export const PROGRAMS = [
   'pattern',
 ];
 
-/** Programs of real size: training steps, samplers, solvers, programs over meshes. */
+/** Programs of realistic size: training steps, samplers, solvers, programs on meshes. */
 export const REAL_PROGRAMS = [
   'adam_loop',
   'decoder',

@@ -1,4 +1,6 @@
-/** Lets Python write the sample records before the tests run, so both sides test the same bytes. */
+/**
+ * Runs Python to write the sample records before the tests, so that both sides test the same bytes.
+ */
 
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,7 @@
-/** Two ways of running a call: the error of each equation in their order, and where it begins and grows. */
+/**
+ * Comparison of two ways of running a call: error of each equation, where it begins and where it
+ * grows.
+ */
 
 import type { DivergenceRecord } from '../../generated/debugger';
 import { drawn, el, type Content } from '../dom';
@@ -10,19 +13,25 @@ import { lineOf } from './line_links';
 
 const WIDTH = 640;
 const HEIGHT = 160;
-/** Below it the chart scrolls, in CSS pixels: its numbers would be too small to read. */
+/**
+ * Minimum width of the chart in CSS pixels. In narrower views it scrolls, to keep its numbers
+ * readable.
+ */
 const MIN_WIDTH = 460;
 const PADDING = { left: 46, right: 8, top: 14, bottom: 18 };
-/** Points of the chart; of more equations each point has the largest error of some in a row. */
+/**
+ * Maximum number of points. If there are more equations, each point has the largest error of
+ * several.
+ */
 const MAX_POINTS = 200;
 const MAX_ROWS = 12;
 const RADIUS = 2.5;
 
 interface Point {
   readonly first: number;
-  /** The equation with the largest error among those of the point. */
+  /** The equation with the largest error at this point. */
   readonly worst: number;
-  /** Null where an error isn't finite. */
+  /** Null for an error that isn't finite. */
   readonly error: number | null;
 }
 
@@ -68,7 +77,7 @@ function numberText(error: number | null): string {
   return error === null ? 'not finite' : String(Number(error.toPrecision(3)));
 }
 
-/** The error of an equation in multiples of that of its operands. */
+/** Error of an equation's results divided by that of its operands. */
 function growthOf(record: DivergenceRecord, i: number): number {
   const { error, operand_error: operands } = record.equations;
   const before = operands[i]!;
@@ -78,7 +87,7 @@ function growthOf(record: DivergenceRecord, i: number): number {
   return before === 0 ? Infinity : sizeOf(error[i]!) / before;
 }
 
-/** The equations of which the error grows most, in their order. */
+/** The equations whose error grows most, in execution order. */
 function growthTable(
   record: DivergenceRecord,
   differing: readonly number[],

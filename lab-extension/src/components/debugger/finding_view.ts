@@ -1,4 +1,4 @@
-/** The first operation whose result meets a condition: the way there, and what it was given. */
+/** The first operation whose result meets a condition: its operands and how it was reached. */
 
 import type { FindingRecord } from '../../generated/debugger';
 import { counted, oneLine, whole } from '../format';

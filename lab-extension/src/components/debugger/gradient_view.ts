@@ -1,4 +1,4 @@
-/** A gradient with its backward pass: the norm of the cotangent of each line, and the paths of faults. */
+/** A gradient and its backward pass: norm of each line's cotangent, and paths of faults. */
 
 import type { GradientRecord } from '../../generated/debugger';
 import { el, withCode, type Content } from '../dom';
@@ -8,7 +8,7 @@ import type { ProgramEvents } from '../source_link';
 import { tableOf } from '../table';
 import { lineOf } from './line_links';
 
-/** Powers of ten between the shortest and the longest bar. */
+/** Number of powers of ten from the shortest to the longest bar. */
 const DECADES = 12;
 
 export function gradientView(record: GradientRecord, { notebook }: ProgramEvents = {}): FactsView {
@@ -48,7 +48,7 @@ export function gradientView(record: GradientRecord, { notebook }: ProgramEvents
   );
 }
 
-/** A norm with a bar on a logarithmic scale, and its fault. */
+/** Table cell with a norm, its bar on a logarithmic scale, and its fault. */
 function normCell(norm: number | null, fault: string, largest: number): Content {
   const share =
     norm === null

@@ -1,7 +1,7 @@
 /**
- * An asynchronous function whose calls run one after another, in the order in which they are made.
+ * Wraps an asynchronous function so that its calls run one after another, in call order.
  *
- * A call that takes longer than `limitMilliseconds` no longer keeps the next one waiting; one that fails never does.
+ * A call that takes longer than `limitMilliseconds`, or that fails, no longer blocks the next one.
  */
 export function inTurn<A extends unknown[], R>(
   run: (...args: A) => Promise<R>,

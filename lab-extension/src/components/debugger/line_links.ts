@@ -1,4 +1,4 @@
-/** Lines of the user in the rows of a comparison, as links to their cells. */
+/** User lines in tables of debugger results, as links to their cells. */
 
 import type { UserLineColumns } from '../../generated/debugger';
 import type { CellPlace } from '../../records/cell_places';
@@ -7,7 +7,7 @@ import { withCode, type Content } from '../dom';
 import { oneLine } from '../format';
 import { SourceLink, type NotebookLines } from '../source_link';
 
-/** The line of a row: a link where it is one of a cell, and its text. */
+/** Text of a row's line, as a link if the line is in a notebook cell. */
 export function lineOf(
   places: UserLineColumns | undefined,
   row: number,
@@ -26,7 +26,7 @@ export function lineOf(
 }
 
 function placeOf(places: UserLineColumns | undefined, row: number): CellPlace | null {
-  // Records of the first versions have no places.
+  // Records written by the first versions have no places.
   const source = places?.sources[places.source[row] ?? -1];
   if (places === undefined || source === undefined || source.execution_count === null) {
     return null;

@@ -1,10 +1,10 @@
-/** A recorded run: its lines, stack and variables at one stop, with ways to others, forwards and backwards. */
+/** A recorded run: source, stack and variables at one stop, with controls to go to other stops. */
 
 import type { RecordingRecord, RecordedFrameColumns } from '../../generated/debugger';
 import { el, iconButton } from '../dom';
 import { counted, oneLine } from '../format';
 
-/** Rows of a source above and below which its part of the view scrolls, in CSS pixels. */
+/** Height in CSS pixels above which the source scrolls. */
 const SOURCE_HEIGHT = 300;
 const BACK = 'M10 3 5 8l5 5';
 const NEXT = 'M6 3l5 5-5 5';
@@ -14,7 +14,7 @@ export class RecordingView {
   readonly ready = Promise.resolve();
   readonly isFlowing = true;
   private stop = 0;
-  /** Place in the stack; the last one is the innermost. */
+  /** Index in the stack of the selected frame; the last one is the innermost. */
   private depth = 0;
   private readonly position = el('output', { class: 'pl-muted' });
   private readonly slider: HTMLInputElement;
@@ -65,12 +65,12 @@ export class RecordingView {
     );
     if (count > 0) {
       this.go(0);
-      // The first stop is drawn before the view has a size.
+      // The view has no size yet when the first stop is drawn.
       requestAnimationFrame(() => this.showCurrent());
     }
   }
 
-  /** Shows the stop of this number, or the nearest there is, in its innermost frame. */
+  /** Shows stop number `stop`, or the nearest one, with its innermost frame selected. */
   go(stop: number): void {
     this.stop = Math.min(Math.max(stop, 0), this.record.stacks.length - 1);
     this.depth = this.record.stacks[this.stop]!.length - 1;
@@ -78,7 +78,7 @@ export class RecordingView {
   }
 
   themeChanged(): void {
-    // Colours come from the style alone.
+    // The style only contains colours of the theme.
   }
 
   dispose(): void {
@@ -135,7 +135,7 @@ export class RecordingView {
   private showCurrent(): void {
     const row = this.source.querySelector<HTMLElement>('.pl-recorded-current');
     if (row !== null) {
-      // Not scrollIntoView, which would move the page too.
+      // Not scrollIntoView, which would scroll the page, too.
       this.source.scrollTop = row.offsetTop - this.source.clientHeight / 2;
     }
   }

@@ -1,4 +1,7 @@
-/** A program that a debugger has stopped: where it stands, its graph with the values that are known, ways to go elsewhere. */
+/**
+ * A program stopped in the debugger: current place, graph with known values, controls to go
+ * elsewhere.
+ */
 
 import { el } from '../dom';
 import { whole } from '../format';
@@ -12,18 +15,18 @@ import {
   type VariablesEvents,
 } from './variables_pane';
 
-/** What the kernel says of the program of a frame (`pellucid/program`). */
+/** Response of the kernel to `pellucid/program`: a frame's program and the current place in it. */
 export interface Standing extends Choices {
   readonly version: string;
-  /** Key of the record. */
+  /** Key of the program record. */
   readonly program: string;
-  /** Null where the page has the record already. */
+  /** The program record, or null if the page already has it. */
   readonly record: unknown;
-  /** Id of the equation that comes next; null at the end. */
+  /** Id of the next equation; null at the end of the program. */
   readonly equation: number | null;
   readonly position: number;
   readonly count: number;
-  /** Whether this is the program that moves: the innermost. */
+  /** Whether this is the innermost program, the only one that can be moved. */
   readonly isInnermost: boolean;
   readonly iteration: { readonly run: number; readonly runs: number | null } | null;
   /** Where in its grid the program of a kernel is; null outside of kernels. */
@@ -35,18 +38,18 @@ export interface Standing extends Choices {
   readonly path: readonly string[];
   /** Arrays of the frame. */
   readonly variables: readonly ListedVariable[];
-  /** Short texts of the values that are known, by number. */
+  /** Short texts of the known values, by value number. */
   readonly values: Readonly<Record<string, string>>;
 }
 
-/** What the kernel needs not send again. */
+/** What the view already shows, so that the kernel need not send it again. */
 export interface Shown {
   readonly program: string;
-  /** Absent where the program has moved since. */
+  /** Undefined if the program may have moved since. */
   readonly version: string | undefined;
 }
 
-/** Options of a breakpoint, as the protocol names them, and what became of its line. */
+/** A breakpoint's options in the protocol's syntax, and whether its line was resolved. */
 export interface ListedBreakpoint {
   readonly path: string;
   readonly line: number;
@@ -58,11 +61,11 @@ export interface ListedBreakpoint {
   readonly message: string;
 }
 
-/** What holds for all stops (`pellucid/settings`). */
+/** Settings for all stops (`pellucid/settings`). */
 export interface StopSettings {
-  /** Bytes of values that a stopped program keeps. */
+  /** Maximum number of bytes of values that a stopped program keeps. */
   readonly budget: number;
-  /** Whether breakpoints stop while a function is traced too, in Python. */
+  /** Whether breakpoints also stop in Python while a function is traced. */
   readonly stopsInTrace: boolean;
 }
 
@@ -185,7 +188,7 @@ export class StoppedProgram {
     this.end();
   }
 
-  /** What is drawn; null for none. */
+  /** What the view currently shows; null for nothing. */
   get shown(): Shown | null {
     const { standing, mounted, drawn, isMoving } = this;
     return mounted === null
@@ -195,7 +198,7 @@ export class StoppedProgram {
 
   show(standing: Standing): void {
     if (this.standing === null) {
-      this.stops.open = false; // it would leave little room for the program
+      this.stops.open = false; // an open section would leave little room for the program
     }
     this.standing = standing;
     this.isMoving = false;
@@ -246,7 +249,7 @@ export class StoppedProgram {
       input.disabled = !isInnermost;
       input.title = isInnermost ? '' : 'Select the first frame of the call stack to move';
     }
-    // One stands before an equation, or at the end, to which only steps lead.
+    // The position may be one behind the last equation, the end, which only steps can reach.
     this.slider.max = String(Math.max(position, count - 1));
     this.slider.value = String(position);
     this.iterations.hidden = iteration === null;
@@ -310,13 +313,13 @@ export class StoppedProgram {
   move(): void {
     this.isMoving = this.standing !== null;
     this.element.classList.toggle('pellucid-is-moving', this.isMoving);
-    // The next stop sets them, and would overwrite what is typed until then.
+    // The next stop sets these fields, and would overwrite input made until then.
     for (const input of [this.slider, this.iteration]) {
       input.disabled = true;
     }
   }
 
-  /** Nothing is stopped, and the kernel may be another one: programs are drawn anew. */
+  /** No program is stopped, and the kernel may have changed: the next program is drawn anew. */
   end(): void {
     this.hide();
     this.endGrid();
@@ -325,7 +328,10 @@ export class StoppedProgram {
     this.graph.replaceChildren();
   }
 
-  /** Nothing is stopped. The hidden graph stays as its user left it, for the next stop in the same program. */
+  /**
+   * Hides the view while no program is stopped. The graph is kept for the next stop in the same
+   * program.
+   */
   hide(): void {
     this.standing = null;
     this.stops.open = true;
@@ -337,7 +343,7 @@ export class StoppedProgram {
       'No program is stopped. Set a breakpoint at a line of a jitted function, and run its cell.';
   }
 
-  /** Says what went wrong in a request. */
+  /** Shows the error of a failed request. */
   fail(text: string): void {
     if (this.standing === null) {
       this.place.textContent = text;
@@ -364,7 +370,7 @@ export class StoppedProgram {
       fieldsets.length === breakpoints.length &&
       breakpoints.every((each, i) => fieldsets[i]!.dataset['place'] === placeOf(each));
     if (isSame) {
-      // What is typed meanwhile stays.
+      // Keeps what the user is typing.
       fieldsets.forEach((fieldset, i) => fillFieldset(fieldset, breakpoints[i]!));
       return;
     }
@@ -380,7 +386,7 @@ export class StoppedProgram {
           ),
         );
         fillFieldset(fieldset, breakpoint);
-        // All fields count: another one may have changed since the kernel listed them.
+        // Sends all fields, because another one may have changed since the kernel listed them.
         fieldset.addEventListener('change', () => {
           const inputs = [...fieldset.querySelectorAll('input')];
           const options = Object.fromEntries(inputs.map(({ name, value }) => [name, value]));

@@ -1,46 +1,48 @@
-/** The arrays of a stopped frame: one of them drawn, at a slice, with a field for another value. */
+/**
+ * Arrays of a stopped frame. One of them is drawn, at a slice, with a field to assign a new value.
+ */
 
 import { el } from '../dom';
 import { oneLine, whole } from '../format';
 import { termed } from '../terms';
 import { mount, type Mounted } from '../view';
 
-/** An array of the frame, by the user's name. */
+/** An array in the frame, under the user's variable name. */
 export interface ListedVariable {
   readonly name: string;
   readonly type: string;
-  /** Whether it is one of the innermost program. */
+  /** Whether it belongs to the innermost program, so that it can be assigned. */
   readonly canSet: boolean;
 }
 
-/** The values of an array at a slice (`pellucid/figure`). */
+/** Values of an array at a slice (response to `pellucid/figure`). */
 export interface VariableFigure {
   readonly record: unknown;
-  /** Sizes of the dimensions before the last two. */
+  /** Sizes of the leading dimensions, before the last two. */
   readonly leading: readonly number[];
-  /** Which device holds which part; null for an array on one device. */
+  /** Record of the array's sharding; null for an array on one device. */
   readonly placement?: unknown;
 }
 
 export interface VariablesEvents {
-  /** Asks for the figure of a variable; rejected with the text of a failure. */
+  /** Requests the figure of a variable. Rejects with an error message. */
   readonly onFigure: (name: string, index: readonly number[]) => Promise<VariableFigure>;
-  /** Gives a variable the value of an expression; rejected with the text of a failure. */
+  /** Assigns the value of an expression to a variable. Rejects with an error message. */
   readonly onSet: (name: string, expression: string) => Promise<void>;
-  /** Shows the values at one position of a `shard_map`, or, for null, at all. */
+  /** Shows the values at one position of a `shard_map`, or at all positions if null. */
   readonly onPosition: (index: number | null) => void;
-  /** Shows the values in one lane of each batch, from the outermost on, null for all. */
+  /** Shows the values in one lane of each batch, outermost first; null for all lanes. */
   readonly onLane: (lane: readonly (number | null)[]) => void;
 }
 
-/** Of what the values of a frame may be shown: positions of a `shard_map`, lanes of batches. */
+/** Positions of a `shard_map` and batch lanes, of which one can be selected for display. */
 export interface Choices {
   readonly positions: readonly string[];
-  /** Index of the position whose values are shown; null for all. */
+  /** Index of the selected position; null for all. */
   readonly chosen: number | null;
-  /** Numbers of lanes of the batches around this place, from the outermost on; none outside of `vmap`. */
+  /** Batch sizes around the current place, outermost first; empty outside of `vmap`. */
   readonly batches: readonly number[];
-  /** By batch the lane whose values are shown; null, and where there is none, for all. */
+  /** Selected lane of each batch; null or missing for all lanes. */
   readonly lane: readonly (number | null)[];
 }
 
@@ -74,7 +76,7 @@ export class VariablesPane {
   private index: readonly number[] = [];
   private mounted: Mounted | null = null;
   private mountedPlacement: Mounted | null = null;
-  /** Number of the last figure that was asked for. */
+  /** Number of the latest request for a figure. */
   private latest = 0;
 
   constructor(private readonly events: VariablesEvents) {
@@ -96,7 +98,10 @@ export class VariablesPane {
     this.clear();
   }
 
-  /** Shows the arrays of a frame; the one that was drawn stays drawn if there is one of its name. */
+  /**
+   * Lists the arrays of a frame. The drawn variable stays selected if the frame has one of that
+   * name.
+   */
   show(variables: readonly ListedVariable[], choices: Choices = NO_CHOICES): void {
     const { positions, chosen } = choices;
     this.variables = variables;
@@ -228,7 +233,7 @@ export class VariablesPane {
   private drawIndices(leading: readonly number[]): void {
     this.indices.hidden = leading.length === 0;
     if (this.indices.childElementCount === leading.length) {
-      return; // what is typed into stays
+      return; // keep a field while it is being edited
     }
     this.indices.replaceChildren(
       ...leading.map((size, dimension) => {

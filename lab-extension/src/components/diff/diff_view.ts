@@ -1,4 +1,4 @@
-/** Two programs side by side, what belongs together in one row. */
+/** Two programs side by side, with corresponding equations in the same row. */
 
 import type { DiffRecord } from '../../generated/introspect';
 import { overlaysOf, totalOf } from '../../records/costs';
@@ -12,17 +12,17 @@ import { counted, oneLine, quantity, whole } from '../format';
 import { SourceLink, type ProgramEvents } from '../source_link';
 import { LinesView, type LineMark } from '../text/lines_view';
 
-/** Rows of equal equations that are shown around a change. */
+/** Number of equal rows shown before and after a change. */
 const CONTEXT = 3;
-/** Below it both sides are one listing, in CSS pixels. */
-const NARROW = 560;
+/** Width in CSS pixels below which both sides are shown in one unified listing. */
+const NARROW_WIDTH = 560;
 
 type Side = 0 | 1;
 
-/** One side of a row, or a stretch of equal rows that is left out. */
+/** One side of a row, or a placeholder for `left` omitted equal rows. */
 type Line = { readonly row: MatchRow; readonly side: Side } | { readonly left: number };
 
-/** The equation of a side, as one number for both programs. */
+/** Encodes (equation, side) as one number. */
 const codeOf = (equation: number, side: Side): number => 2 * equation + side;
 const sideOfCode = (code: number): Side => (code % 2) as Side;
 const equationOf = (row: MatchRow, side: Side): number => (side === 0 ? row.before : row.after);
@@ -31,7 +31,7 @@ const codesOf = (row: MatchRow): number[] =>
     .filter(side => equationOf(row, side) >= 0)
     .map(side => codeOf(equationOf(row, side), side));
 
-/** Lines of one side of the comparison, or of both. */
+/** Lines of one side of the comparison, or of both sides. */
 class DiffLines implements LineSource {
   lines: readonly Line[] = [];
 
@@ -99,7 +99,7 @@ class DiffLines implements LineSource {
     return 'left' in each ? -1 : equationOf(each.row, each.side);
   }
 
-  /** Marks types, params and literals that the partner does not have. */
+  /** Marks types, params and literals that the corresponding equation lacks. */
   private marked(tokens: readonly Token[], row: MatchRow, side: Side): Token[] {
     const partner: Side = side === 0 ? 1 : 0;
     const known = new Set(
@@ -115,7 +115,7 @@ class DiffLines implements LineSource {
   }
 }
 
-/** The lines of a pane with what draws them. */
+/** The lines of a pane, with the view that draws them. */
 interface Pane {
   readonly lines: DiffLines;
   readonly view: LinesView;
@@ -128,7 +128,7 @@ export class DiffView {
   private readonly rows: readonly MatchRow[];
   /** The two sides. */
   private readonly columns: readonly [Pane, Pane];
-  /** Both sides in one listing, where there is no room for two. */
+  /** Both sides in one listing, for narrow views. */
   private readonly unified: Pane;
   private readonly panes: readonly Pane[];
   private readonly notes = el('div', { class: 'pl-array-status pl-muted', 'aria-live': 'polite' });
@@ -158,7 +158,7 @@ export class DiffView {
     this.hover(undefined);
     const observer = new ResizeObserver(([entry]) => {
       const width = entry?.contentRect.width ?? 0;
-      this.element.classList.toggle('pl-unified', width > 0 && width < NARROW);
+      this.element.classList.toggle('pl-unified', width > 0 && width < NARROW_WIDTH);
       this.sayHeight();
     });
     observer.observe(this.element);
@@ -183,7 +183,7 @@ export class DiffView {
     return [this.programs[side], Array.from(codes, code => (code - side) / 2)];
   }
 
-  /** The panes that are seen. */
+  /** The visible panes. */
   private get shown(): readonly Pane[] {
     return this.element.classList.contains('pl-unified') ? [this.unified] : this.columns;
   }
@@ -232,7 +232,7 @@ export class DiffView {
     return { className: `pl-line-${isCall ? 'changed' : change}` };
   }
 
-  /** Keeps both sides of a row lit. */
+  /** Keeps both sides of a row highlighted. */
   private select(line: Line | undefined): void {
     const isRow = line !== undefined && 'row' in line;
     this.selected = isRow ? line.row : null;
@@ -251,7 +251,7 @@ export class DiffView {
       (row === null ? '' : this.words(row)) || 'Point at a row to see what differs.';
   }
 
-  /** What a row says. */
+  /** Describes a row in words. */
   private words(row: MatchRow): string {
     switch (row.change) {
       case 'changed':
@@ -264,7 +264,7 @@ export class DiffView {
     }
   }
 
-  /** Both sides scroll together. */
+  /** Makes both sides scroll together. */
   private synchronize(): void {
     const [left, right] = this.columns.map(({ view }) => view.element) as [
       HTMLElement,
@@ -358,7 +358,7 @@ export class DiffView {
   }
 }
 
-/** What a call wraps equations in, in the user's word for it. */
+/** Description of the call around wrapped equations, such as `checkpoint`. */
 function wrapping(row: MatchRow, programs: readonly [Program, Program]): string {
   const isBefore = row.before >= 0;
   const program = programs[isBefore ? 0 : 1];
@@ -367,14 +367,14 @@ function wrapping(row: MatchRow, programs: readonly [Program, Program]): string 
   return `wrapped in ${USER_WORDS.get(primitive) ?? oneLine(primitive, 40)}`;
 }
 
-/** Calls whose primitive isn't called as the function that makes them. */
+/** User-facing function names of call primitives whose own names differ. */
 const USER_WORDS: ReadonlyMap<string, string> = new Map([
   ['remat2', 'checkpoint'],
   ['custom_jvp_call', 'custom_jvp'],
   ['custom_vjp_call', 'custom_vjp'],
 ]);
 
-/** `2 wrapped in checkpoint`, and `1 no longer wrapped in jit`, for each kind of call. */
+/** Chips for each kind of call: `2 wrapped in checkpoint`, `1 no longer wrapped in jit`. */
 function wrappings(rows: readonly MatchRow[], programs: readonly [Program, Program]): string[] {
   const counts = new Map<string, number>();
   for (const row of rows) {
@@ -386,7 +386,7 @@ function wrappings(rows: readonly MatchRow[], programs: readonly [Program, Progr
   return [...counts].map(([words, count]) => `${whole(count)} ${words}`);
 }
 
-/** A title for each side: its name, and of its arguments and its place what the other has otherwise. */
+/** Titles of the two sides: the name, and the arguments and place if they differ. */
 function titlesOf(before: Program, after: Program): [string, string] {
   const [a, b] = [headingOf(before), headingOf(after)];
   const title = (side: Heading, other: Heading): string => {
@@ -419,7 +419,7 @@ function headingOf(program: Program): Heading {
   };
 }
 
-/** The line at which the user's text of a program begins; empty where none is known. */
+/** Source line where a program begins; empty if unknown. */
 function placeOf(program: Program): string {
   const { first, end } = program.bodies[0]!;
   for (let equation = first; equation < end; equation++) {
@@ -432,13 +432,13 @@ function placeOf(program: Program): string {
   return '';
 }
 
-/** The most bytes in use at once, where they differ: an estimate from the lifetimes of values. */
+/** Chip with the peak memory of both programs if it differs, estimated from lifetimes of values. */
 function peakChips(before: Program, after: Program): string[] {
   const [a, b] = [before, after].map(peakBytes) as [number, number];
   return a === b ? [] : [`peak memory (estimate) ${changeText(a, b, 'B')}`];
 }
 
-/** Totals that differ: `FLOPs 1.2 M → 900 K (−25 %)`. */
+/** Chips for cost totals that differ: `FLOPs 1.2 M → 900 K (−25 %)`. */
 function costChips(before: Program, after: Program): string[] {
   const top = (program: Program): number[] => {
     const { first, end } = program.bodies[0]!;

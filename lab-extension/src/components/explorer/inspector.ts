@@ -20,7 +20,7 @@ export interface InspectorEvents {
   readonly notebook?: NotebookLines | undefined;
 }
 
-const MOST_LINKS = 24;
+const MAX_LINKS = 24;
 
 export class Inspector {
   readonly element = el('section', {
@@ -210,7 +210,7 @@ export class Inspector {
     if (equations.length === 0) {
       return null;
     }
-    const links = equations.slice(0, MOST_LINKS).map(equation => {
+    const links = equations.slice(0, MAX_LINKS).map(equation => {
       const link = el(
         'button',
         { type: 'button', class: 'pl-link' },
@@ -221,7 +221,7 @@ export class Inspector {
       link.addEventListener('pointerleave', () => this.events.hover([]));
       return link;
     });
-    const more = equations.length - MOST_LINKS;
+    const more = equations.length - MAX_LINKS;
     return el('span', { class: 'pl-links' }, links, more > 0 ? ` and ${more} more` : null);
   }
 }

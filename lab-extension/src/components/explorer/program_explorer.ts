@@ -1,4 +1,4 @@
-/** A program: its graph, its text and the user's lines, tied together. */
+/** Explorer of a program: linked panes with its graph, its text and its source lines. */
 
 import { type LayoutClient } from '../../layout/client';
 import { criticalPath, overlaysOf, type Overlay } from '../../records/costs';
@@ -20,14 +20,14 @@ import { Inspector, inspectorStyle } from './inspector';
 import { SearchIndex } from './search';
 
 export interface ExplorerEvents extends ProgramEvents {
-  /** What stands on the edge of a value, in place of its type. */
+  /** Label of a value's edge, instead of its type. */
   readonly edgeLabel?: ((value: number) => string | undefined) | undefined;
 }
 
 type Pane = 'graph' | 'text' | 'source' | 'details';
 
-/** A longer text scrolls; it makes no view higher. */
-const MOST_TEXT_HEIGHT = 400;
+/** Maximum height in pixels to which a text enlarges the view; longer texts scroll. */
+const MAX_TEXT_HEIGHT = 400;
 
 const PATHS = {
   search: 'M7 12A5 5 0 1 0 7 2a5 5 0 0 0 0 10ZM11 11l3 3',
@@ -63,7 +63,7 @@ export class ProgramExplorer {
   private readonly searchBox: HTMLInputElement;
   private readonly searchCount = el('span', { class: 'pl-search-count', 'aria-live': 'polite' });
   private readonly panes = new Map<Pane, HTMLElement>();
-  /** Cost of each line of the user, by overlay. */
+  /** Cost of each source line, by overlay. */
   private readonly lineTotals = new Map<string, Float64Array>();
   private undoAnnounced: (() => void) | null = null;
   private found: readonly number[] = [];
@@ -71,7 +71,7 @@ export class ProgramExplorer {
   private overlay: Overlay | null = null;
   private overlaySelect: HTMLSelectElement | null = null;
   private side: Pane = 'text';
-  /** Pane whose tab was clicked last. */
+  /** The pane whose tab was clicked last. */
   private chosen: Pane | null = null;
 
   constructor(
@@ -116,7 +116,7 @@ export class ProgramExplorer {
         ? null
         : new LinesView('Source', this.sourceLines, {
             onHover: equations => this.link(equations, 'source'),
-            // A line that also calls functions stands for its own equations first.
+            // For a line that also calls functions, select its own equations first.
             onClick: (equations, line) =>
               this.pick(this.sourceLines?.own(line)[0] ?? equations[0], equations, 'source'),
             onGo: equations => this.place.go(program, equations),
@@ -163,12 +163,12 @@ export class ProgramExplorer {
     this.lightTexts([equation], null, this.side);
   }
 
-  /** Lights up equations in every pane, as if the pointer were over them somewhere else. */
+  /** Highlights equations in every pane, as if the pointer were over them elsewhere. */
   highlight([equations = []]: readonly (readonly number[])[]): void {
     this.link(equations, null);
   }
 
-  /** Colours the graph by a cost; by none where the program has no figures for it. */
+  /** Colours the graph by a cost; without colours if the program lacks that cost. */
   colorBy(cost: string): void {
     this.overlay = this.overlays.find(overlay => overlay.name === cost) ?? null;
     if (this.overlaySelect !== null) {
@@ -181,7 +181,9 @@ export class ProgramExplorer {
 
   // Links between the panes
 
-  /** Lights up equations that are pointed at in one pane; with none, the selected ones again. */
+  /**
+   * Highlights the equations under the pointer in one pane; the selected ones if there are none.
+   */
   private link(equations: ArrayLike<number>, from: Pane | null): void {
     const list = Array.from({ length: Math.min(equations.length, 5000) }, (_, i) => equations[i]!);
     if (from !== 'graph') {
@@ -197,7 +199,7 @@ export class ProgramExplorer {
     }
   }
 
-  /** Lights up equations in all texts but one, and brings them into sight in one of these. */
+  /** Highlights equations in all texts except one, and scrolls one of the texts to them. */
   private lightTexts(equations: ArrayLike<number>, except: Pane | null, moved: Pane | null): void {
     if (except !== 'text') {
       this.text.setLinked(equations, moved === 'text');
@@ -208,7 +210,7 @@ export class ProgramExplorer {
     }
   }
 
-  /** Selects one equation and lights up all that a line stands for. */
+  /** Selects one equation, and highlights all equations of its line. */
   private pick(chosen: number | undefined, equations: ArrayLike<number>, from: Pane): void {
     if (chosen !== undefined) {
       void this.graph.goTo(chosen).then(() => this.link(equations, from));
@@ -223,7 +225,7 @@ export class ProgramExplorer {
     this.events.onSelect?.(this.program, equations);
   }
 
-  /** Shows the user's line in the view itself. */
+  /** Shows an equation's source line within this view. */
   private showInSource(equation: number): void {
     this.showPane('source');
     this.lightTexts([equation], null, 'source');
@@ -253,7 +255,7 @@ export class ProgramExplorer {
     });
   }
 
-  /** Says what the graph leaves out or adds, with a button that ends it. */
+  /** Shows a message about hidden or additional boxes, with a button to end that state. */
   private announce(text: string, endName: string, end: () => void): void {
     this.endAnnounced();
     this.undoAnnounced = end;
@@ -471,7 +473,7 @@ export class ProgramExplorer {
     return select;
   }
 
-  /** How much of the whole one line of the user costs. */
+  /** Share of a source line in the total cost. */
   private heatOfLine(line: number): LineMark | null {
     const { overlay, sourceLines } = this;
     if (overlay === null || overlay.ratio !== null || sourceLines === null) {
@@ -491,7 +493,7 @@ export class ProgramExplorer {
     return most > 0 ? { heat: totals[line]! / most } : null;
   }
 
-  /** Names the colours that occur. */
+  /** Legend of the colours that occur. */
   private buildLegend(): HTMLElement {
     const { program } = this;
     const primitives = new Set(program.primitives);
@@ -555,7 +557,7 @@ export class ProgramExplorer {
     this.lightTexts(this.graph.selected?.equations ?? [], null, pane);
   }
 
-  /** A narrow view shows one pane at a time, the graph first, unless another one was chosen. */
+  /** Narrow views show one pane at a time: the graph unless the user chose another. */
   private setWidth(width: number): void {
     const isNarrow = width < 720;
     const wasNarrow = this.element.classList.contains('pl-narrow');
@@ -567,14 +569,16 @@ export class ProgramExplorer {
     }
   }
 
-  /** Says how high the view has to be for the whole graph, or for the beginning of the text. */
+  /**
+   * Reports the height that the view needs for the whole graph, or for the beginning of the text.
+   */
   private sayHeight(): void {
     const graph = this.graph.wantedHeight;
     if (graph !== null && this.element.clientHeight > 0) {
       const around = this.element.clientHeight - this.graph.element.clientHeight;
       const beside = this.element.clientHeight - this.text.element.clientHeight;
       const isNarrow = this.element.classList.contains('pl-narrow');
-      const text = isNarrow ? 0 : Math.min(MOST_TEXT_HEIGHT, this.text.wantedHeight) + beside;
+      const text = isNarrow ? 0 : Math.min(MAX_TEXT_HEIGHT, this.text.wantedHeight) + beside;
       this.events.onHeight?.(Math.max(graph + around, text));
     }
   }

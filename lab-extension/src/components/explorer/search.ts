@@ -2,7 +2,7 @@
 
 import type { Program } from '../../records/program';
 
-/** Texts of every equation, lower case, made once. */
+/** Lower-case text of every equation, built on first use. */
 export class SearchIndex {
   private texts: string[] | null = null;
 
@@ -53,7 +53,7 @@ export class SearchIndex {
   }
 }
 
-/** Name of the source, number and text of the line, and the function that holds it. */
+/** Searchable place of an equation: source name, line number and text, enclosing function. */
 function placeOf(program: Program, equation: number): string {
   const span = program.spanOf(equation);
   if (span === null) {

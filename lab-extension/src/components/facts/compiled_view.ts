@@ -1,4 +1,4 @@
-/** One executable: what it costs by the user's lines, what it holds over its run, which kernels and passes it has. */
+/** An executable: cost by source line, memory over its run, kernels and compiler passes. */
 
 import type { CompiledRecord, KernelRecord } from '../../generated/introspect';
 import { LiveMemory } from '../../records/live_memory';
@@ -12,16 +12,16 @@ import { withTerms } from '../terms';
 import { FactsView } from './facts_view';
 import { duration } from './misses_view';
 
-const MOST_KERNELS = 500;
-/** Lines that are shown before somebody asks for all. */
-const FIRST_LINES = 5;
-const MOST_LIVE = 8;
+const MAX_KERNELS = 500;
+/** Number of lines shown before the list is expanded. */
+const INITIAL_LINES = 5;
+const MAX_LIVE_VALUES = 8;
 const CURVE_WIDTH = 1000;
 const CURVE_HEIGHT = 110;
 
-/** The kernels of one line of the user. */
+/** The kernels of one source line. */
 interface LineWork {
-  /** An operation of the line; -1 where no line is known. */
+  /** An operation of the line; -1 if no line is known. */
   readonly equation: number;
   readonly text: string;
   readonly kernels: KernelRecord[];
@@ -89,7 +89,7 @@ function passesTable({ phases }: CompiledRecord): HTMLElement | null {
   );
 }
 
-/** Kernels by the line of the user that they come from. */
+/** Groups kernels by the source line they come from. */
 function linesOf(program: Program, kernels: readonly KernelRecord[]): LineWork[] {
   const lines = new Map<string, LineWork>();
   for (const kernel of kernels) {
@@ -124,7 +124,7 @@ function linesOf(program: Program, kernels: readonly KernelRecord[]): LineWork[]
   return [...lines.values()];
 }
 
-/** What of a kernel belongs to one line; of a part, the name says how much it is. */
+/** The part of a kernel that belongs to one line; its name then includes the share. */
 function partOf(kernel: KernelRecord, share: number): KernelRecord {
   if (share > 0.999) {
     return kernel;
@@ -139,7 +139,7 @@ function partOf(kernel: KernelRecord, share: number): KernelRecord {
   };
 }
 
-/** The lines with their shares, in an order of choice; a line opens to its kernels. */
+/** Source lines with their shares in a selectable order; each expands to its kernels. */
 function linesSection(
   lines: readonly LineWork[],
   program: Program,
@@ -162,7 +162,7 @@ function linesSection(
     const by = order.value as Order;
     const total = lines.reduce((sum, line) => sum + amount(line, by), 0);
     const sorted = [...lines].sort((a, b) => amount(b, by) - amount(a, by));
-    const rows = sorted.slice(0, isWhole ? undefined : FIRST_LINES).map((line): Content[] => {
+    const rows = sorted.slice(0, isWhole ? undefined : INITIAL_LINES).map((line): Content[] => {
       const share = total > 0 ? amount(line, by) / total : 0;
       const inferred = line.kernels.filter(kernel => kernel.is_line_inferred).length;
       const note = inferred > 0 ? `, of ${inferred} the line is inferred` : '';
@@ -227,7 +227,7 @@ function kernelsTable(kernels: readonly KernelRecord[]): HTMLElement {
     ],
     [...kernels]
       .sort((a, b) => (b.seconds ?? 0) - (a.seconds ?? 0) || weight(b) - weight(a))
-      .slice(0, MOST_KERNELS)
+      .slice(0, MAX_KERNELS)
       .map(kernel => [
         [el('code', {}, oneLine(kernel.name, 80)), runsText(kernel)],
         kernel.is_line_inferred ? `${kernel.category} (line inferred)` : kernel.category,
@@ -238,7 +238,7 @@ function kernelsTable(kernels: readonly KernelRecord[]): HTMLElement {
   );
 }
 
-/** How often one run of the executable runs a kernel; nothing for once. */
+/** Suffix with the number of runs of a kernel in one run of the executable; nothing for one run. */
 function runsText({ executions }: KernelRecord): HTMLElement | null {
   if (executions === 1 || executions === undefined) {
     return null;
@@ -247,12 +247,15 @@ function runsText({ executions }: KernelRecord): HTMLElement | null {
   return el('span', { class: 'pl-muted' }, ` ${text}`);
 }
 
-/** Kernels that work or move most come first; one operation takes about as long as moving a byte. */
+/** Sort key of a kernel: a byte moved counts as much as an arithmetic operation. */
 function weight(kernel: KernelRecord): number {
   return (kernel.flops ?? 0) + (kernel.bytes_accessed ?? 0);
 }
 
-/** Memory over the operations of the program, with what is in use at one of them; at first where most is. */
+/**
+ * Memory in use over the operations of the program, with the live values at a selectable one (at
+ * first the peak).
+ */
 function memoryCurve(
   program: Program,
   compilerPeak: number,
@@ -304,7 +307,7 @@ function memoryCurve(
     const where = [`operation ${shown + 1} of ${count}`, placeText(program, equation)];
     title.textContent = `${isPeak}${quantity(live.bytes[shown]!, 'B')} at ${where.filter(Boolean).join(', ')}`;
     const rows = values
-      .slice(0, MOST_LIVE)
+      .slice(0, MAX_LIVE_VALUES)
       .map(({ value, bytes }): Content[] => [
         el('code', {}, oneLine(program.valueName(value), 60)),
         el('code', {}, oneLine(program.typeOf(value).text, 40)),

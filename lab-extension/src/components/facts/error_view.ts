@@ -1,4 +1,4 @@
-/** An error of core: what went wrong, the user's lines, the whole traceback behind a click. */
+/** An error raised by pellucid: message, user lines, full traceback in a collapsed section. */
 
 import type { DifferenceRecord, ErrorFrameRecord, ErrorRecord } from '../../generated/introspect';
 import { el, withCode, type Content } from '../dom';
@@ -13,7 +13,7 @@ export function errorView(record: ErrorRecord, { notebook }: ProgramEvents = {})
   return new FactsView(
     [el('span', { class: 'pl-error-name' }, oneLine(record.name, 60)), ' ', withCode(record.what)],
     [],
-    // Records of the first versions have no differences.
+    // Records written by the first versions have no differences.
     (record.differences ?? []).length > 0
       ? record.differences.map(differenceTable)
       : record.got.length > 0
@@ -24,7 +24,7 @@ export function errorView(record: ErrorRecord, { notebook }: ProgramEvents = {})
           )
         : null,
     record.do === null ? null : el('p', { class: 'pl-error-do' }, withCode(record.do)),
-    // Records of the first versions have no page.
+    // Records written by the first versions have no page.
     (record.page ?? null) === null
       ? null
       : el('p', {}, 'More: ', addressOf(oneLine(record.page!, 200))),
@@ -38,14 +38,14 @@ export function errorView(record: ErrorRecord, { notebook }: ProgramEvents = {})
   );
 }
 
-/** A link to a page of a site; the path of a file as text. */
+/** A link for a web page; the path of a file as text. */
 function addressOf(page: string): HTMLElement {
   return page.startsWith('https:')
     ? el('a', { href: page, target: '_blank', rel: 'noopener' }, page)
     : el('code', {}, page);
 }
 
-/** One path of a tree with what stands on either side, and which words of it only one side has. */
+/** Both sides of one path of a tree, with the words that only one side has marked. */
 function differenceTable(difference: DifferenceRecord): HTMLElement {
   const { path, left, right } = difference;
   return tableOf(
@@ -106,10 +106,10 @@ function frameOf(frame: ErrorFrameRecord, notebook: NotebookLines | undefined): 
   ];
 }
 
-/** The text of a line, with the part that failed underlined. */
+/** The text of a line, with the failing part underlined. */
 function marked(text: string, number: number, frame: ErrorFrameRecord): Content[] {
   const isWhole = frame.column < 0 || number !== frame.line || frame.end_line !== frame.line;
-  // Columns count bytes of UTF-8; where a line has others than ASCII they would be off.
+  // Columns count UTF-8 bytes, so they are only used for ASCII lines.
   if (isWhole || frame.end_column > text.length || !/^[\x20-\x7e\t]*$/.test(text)) {
     return [text];
   }

@@ -1,4 +1,4 @@
-/** A view that only lists facts: a title, remarks, tables. */
+/** A view that only lists facts: a title, notes, tables. */
 
 import { el, type Content } from '../dom';
 import { withTerms } from '../terms';
@@ -6,7 +6,7 @@ import { withTerms } from '../terms';
 export class FactsView {
   readonly element: HTMLElement;
   readonly ready = Promise.resolve();
-  /** As high as its content, where other views fill their place. */
+  /** The view is as high as its content; other views fill their container. */
   readonly isFlowing = true;
 
   constructor(title: Content, chips: readonly string[], ...content: Content[]) {
@@ -26,7 +26,7 @@ export class FactsView {
   }
 
   themeChanged(): void {
-    // Colours come from the style alone.
+    // The style only contains colours of the theme.
   }
 
   dispose(): void {

@@ -1,4 +1,4 @@
-/** Jitted functions, what is in their caches, and why. */
+/** Jitted functions with the entries of their caches and the reason for each. */
 
 import type { FunctionEntryRecord, FunctionRecord } from '../../generated/introspect';
 import type { ProgramRequest, ProgramsState } from '../../generated/kernel';
@@ -13,10 +13,10 @@ export interface FunctionsEvents {
 }
 
 type View = ProgramRequest['view'];
-/** Opens a view of the program of an entry, under a title; fails where the program is gone. */
+/** Opens a view of an entry's program in a tab; rejects if the program no longer exists. */
 export type OpenProgram = (entry: number, view: View, title: string) => Promise<void>;
 
-/** What is shown of a program, by what readers call it. */
+/** Names of the views of a program. */
 export const VIEWS: Readonly<Record<View, string>> = {
   jaxpr: 'Jaxpr',
   stablehlo: 'StableHLO',
@@ -25,10 +25,10 @@ export const VIEWS: Readonly<Record<View, string>> = {
   memory: 'Memory',
 };
 
-/** Arguments of a program that are shown at once; the others open. */
-const MOST_ARGUMENTS = 4;
+/** Maximum number of arguments shown without expanding the list. */
+const MAX_ARGUMENTS = 4;
 
-/** A list of functions; those that a reader closed stay closed when it is drawn again. */
+/** List of functions. Functions that the user collapsed stay collapsed when it is redrawn. */
 export class FunctionsList {
   private readonly closed = new Set<number>();
 
@@ -77,9 +77,9 @@ function entryOf(
   events: FunctionsEvents | null,
 ): Content {
   const all = entry.arguments.map(each => oneLine(each, 60));
-  const hidden = all.length - MOST_ARGUMENTS;
+  const hidden = all.length - MAX_ARGUMENTS;
   const types = [
-    ...all.slice(0, MOST_ARGUMENTS),
+    ...all.slice(0, MAX_ARGUMENTS),
     ...(hidden > 0 ? [`and ${hidden} more`] : []),
   ].join(', ');
   const buttons = (events === null ? [] : (Object.keys(VIEWS) as View[])).map(view => {
@@ -107,9 +107,9 @@ function entryOf(
   );
 }
 
-/** Arguments with their names; many of them open to a list. */
+/** Arguments with their names; long lists are collapsed. */
 function argumentsOf(all: readonly string[], short: string): HTMLElement {
-  if (all.length <= MOST_ARGUMENTS) {
+  if (all.length <= MAX_ARGUMENTS) {
     return el('code', {}, `(${short})`);
   }
   return el(
@@ -141,7 +141,7 @@ function factsOf(entry: FunctionEntryRecord): string {
     .join(' · ');
 }
 
-/** One jitted function: its signature, its programs, and links to their views where there is a kernel to ask. */
+/** A jitted function: its signature, its programs, and links to views if a kernel is available. */
 export function functionCard(record: FunctionRecord, open?: OpenProgram): FactsView {
   const name = oneLine(record.name, 60);
   const status = el('div', { class: 'pl-function-status', role: 'status' });

@@ -1,4 +1,4 @@
-/** Devices and the arrays that live on them. */
+/** Devices and their live arrays. */
 
 import type { DeviceMemoryRecord, LiveArrayRecord, MemoryRecord } from '../../generated/introspect';
 import { el, type Content } from '../dom';
@@ -12,7 +12,7 @@ export function memoryView(record: MemoryRecord): FactsView {
   return new FactsView('Memory', chips, devicesTable(record.devices), arraysTable(record.arrays));
 }
 
-/** Each device with what it holds, drawn against its limit or the fullest one. */
+/** Table of devices with memory bars, relative to the limit or to the fullest device. */
 export function devicesTable(devices: readonly DeviceMemoryRecord[]): HTMLElement {
   const most = Math.max(1, ...devices.map(device => device.in_use_bytes));
   return tableOf(
@@ -27,12 +27,12 @@ export function devicesTable(devices: readonly DeviceMemoryRecord[]): HTMLElemen
   );
 }
 
-/** Live arrays with who holds them, and whatever `action` adds to a row. */
+/** Table of live arrays with their owners, and an optional `action` cell in each row. */
 export function arraysTable(
   arrays: readonly LiveArrayRecord[],
   action?: (array: LiveArrayRecord) => Content,
 ): HTMLElement {
-  // A table with buttons stands in a narrow panel: what describes an array is one column there.
+  // Tables with buttons are in narrow panels, so all facts of an array share a column.
   const isNarrow = action !== undefined;
   return tableOf(
     'Live arrays',

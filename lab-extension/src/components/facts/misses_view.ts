@@ -1,4 +1,4 @@
-/** Why functions were traced and compiled again. */
+/** Cache misses: why functions were traced and compiled. */
 
 import type { MissCauseRecord, MissRecord } from '../../generated/introspect';
 import { el, type Content } from '../dom';
@@ -7,7 +7,7 @@ import { tableOf } from '../table';
 import { withTerms } from '../terms';
 import { FactsView } from './facts_view';
 
-/** Misses, the newest first; `records` has the oldest first. */
+/** View of cache misses, newest first; `records` is sorted oldest first. */
 export function missesView(records: readonly MissRecord[]): FactsView {
   const seconds = records.reduce((sum, miss) => sum + miss.seconds, 0);
   const rows = [...records]
@@ -30,7 +30,7 @@ export function missesView(records: readonly MissRecord[]): FactsView {
   );
 }
 
-/** What a cell compiled again, and why, in a line for each function. */
+/** Note about the functions that a cell recompiled, one line each with the reason. */
 export function recompilationNote(records: readonly MissRecord[]): FactsView {
   const lines = records.map(miss => {
     const times = miss.count > 1 ? ` ${miss.count} times, the last time because` : ':';
@@ -57,7 +57,7 @@ function calledIn(miss: MissRecord): Content {
     : el('div', { class: 'pl-muted' }, `in ${oneLine(place, 60)}, line ${miss.line}`);
 }
 
-/** What no earlier call had, one line for each. */
+/** The differences from earlier calls that caused a miss, one line each. */
 export function causes(miss: MissRecord): Content {
   return miss.causes.map(cause => el('div', {}, causeText(cause)));
 }

@@ -1,4 +1,4 @@
-/** Boxes of a program graph: what one sees of equations, groups, inputs and outputs. */
+/** Boxes of a program graph: equations, groups, inputs and outputs as displayed. */
 
 import { callName, type Child, type Group } from '../../records/hierarchy';
 import type { Family } from '../../records/families';
@@ -7,79 +7,79 @@ import { counted, oneLine, whole } from '../format';
 
 export type BoxKind =
   | 'equation'
-  | 'call' // an equation that runs bodies
+  | 'call' // an equation that calls programs (bodies)
   | 'group'
   | 'fold'
   | 'region' // one of several bodies of a call
   | 'input'
   | 'output'
-  | 'arrival' // where a value enters an open group
-  | 'departure'; // where one leaves it
+  | 'arrival' // port where a value enters an open group
+  | 'departure'; // port where a value leaves an open group
 
 export interface Box {
-  /** The same in every layout of one view. */
+  /** Identifier, the same in every layout of a view. */
   readonly key: string;
   readonly kind: BoxKind;
   readonly parent: Box | null;
   readonly depth: number;
   readonly title: string;
   readonly subtitle: string;
-  /** Short mark before the title: `jit`, `scan ×100`. */
+  /** Short label before the title: `jit`, `scan ×100`. */
   readonly tag: string;
   readonly family: Family;
-  /** The equation of an equation or a call; -1 for every other kind. */
+  /** The equation, for an equation or call; -1 for other kinds. */
   readonly equation: number;
-  /** What the box shows when open; of a fold the copy that is shown. */
+  /** The group that the box shows when open; for a fold, the selected copy. */
   readonly content: Group | null;
-  /** All equations that the box stands for. */
+  /** All equations that the box contains. */
   readonly equations: ArrayLike<number>;
-  /** Operands that an input, output, arrival or departure stands for. */
+  /** Operands represented by an input, output or port. */
   readonly operands: readonly number[];
-  /** Number of copies of a fold; 1 for every other kind. */
+  /** Number of copies of a fold; 1 for other kinds. */
   readonly copies: number;
   readonly copy: number;
-  /** How often the box runs in one run of the program, as far as that is known. */
+  /** Number of runs of the box in one run of the program, if known. */
   readonly runs: number;
-  /** Part of the estimated work of the program that is done in the box, with all its runs; NaN where nobody knows. */
+  /** Share of the program's estimated work done in the box, over all its runs; NaN if unknown. */
   readonly share: number;
   readonly isExpandable: boolean;
   isOpen: boolean;
-  /** Content of an open box. */
+  /** Boxes inside an open box. */
   children: Box[];
   edges: BoxEdge[];
-  /** Size, and place relative to the content of the parent. */
+  /** Size, and position relative to the parent's content. */
   width: number;
   height: number;
   x: number;
   y: number;
-  /** Where the content begins inside the box. */
+  /** Offset of the content within the box. */
   contentX: number;
   contentY: number;
-  /** Place in the whole drawing. */
+  /** Position in the whole drawing. */
   left: number;
   top: number;
 }
 
-/** Values that go from one box to another of the same level. */
+/** An edge between two boxes of a level, with the values passed along it. */
 export interface BoxEdge {
   readonly from: Box;
   readonly to: Box;
   readonly values: readonly number[];
-  /** Pairs of numbers, relative to the content of the level; empty for an edge too long to draw. */
+  /** Coordinate pairs relative to the level's content; empty for an edge too long to draw. */
   points: Float32Array;
 }
 
 export const TITLE_SIZE = 12;
 export const SUBTITLE_SIZE = 10.5;
-/** Width of a character of a monospaced font, as a part of its size. */
+/** Width of a character of a monospaced font, relative to the font size. */
 export const ADVANCE = 0.602;
 export const HEADER_HEIGHT = 28;
 export const HEADER_LEFT = 12;
-const LONGEST_TITLE = 30;
-/** Parts of the work of the whole program from which on a box is a step larger. */
-const LARGER_FROM = [0.1, 0.3, 0.6];
-/** An edge that fans out into more ports than this ends at the border. */
-const MOST_JOINED = 4;
+const MAX_TITLE_LENGTH = 30;
+/** Shares of the program's work from which a box is drawn one step larger. */
+const ENLARGING_SHARES = [0.1, 0.3, 0.6];
+/** Maximum number of ports that an edge is connected to; with more it ends at the border. */
+const MAX_JOINED_PORTS = 4;
 
 /** Width of a text in a monospaced font; wide characters count twice. */
 export function textWidth(text: string, size: number): number {
@@ -128,7 +128,7 @@ export function makeBox(kind: BoxKind, key: string, parent: Box | null, parts: P
   return box;
 }
 
-/** Size of a closed box. */
+/** Sets the size of a closed box. */
 function measure(box: Box): void {
   if (isPort(box)) {
     box.width = 6;
@@ -141,17 +141,18 @@ function measure(box: Box): void {
   const title = textWidth(box.title, TITLE_SIZE) + tag + badge + chevron;
   const isPill = box.kind === 'input' || box.kind === 'output';
   const width = isPill ? title + 22 : Math.max(title, textWidth(box.subtitle, SUBTITLE_SIZE)) + 26;
-  // Whole steps, so that layers with names of about the same length have the same structure.
+  // Widths are rounded, so that layers with names of similar length have equal layouts, which are
+  // cached.
   box.width = Math.max(isPill ? 36 : 64, Math.ceil(width / 12) * 12) + extra(box.share, 24);
   box.height = (isPill ? 22 : box.subtitle === '' ? 28 : 42) + extra(box.share, 12);
 }
 
-/** What costs more is larger, in whole steps of a size. */
+/** Additional size of a box for its share of the work, in whole steps. */
 function extra(share: number, step: number): number {
-  return step * LARGER_FROM.filter(least => share >= least).length;
+  return step * ENLARGING_SHARES.filter(least => share >= least).length;
 }
 
-/** Box of an equation, a call, a group or a fold. */
+/** Creates the box of an equation, call, group or fold. */
 export function memberBox(
   program: Program,
   child: Child,
@@ -168,7 +169,7 @@ export function memberBox(
   const isFold = child.kind === 'fold';
   const shown = isFold ? child.copies[Math.min(copy, child.copies.length - 1)]! : child;
   return makeBox(isFold ? 'fold' : 'group', key, parent, {
-    title: oneLine(child.label, LONGEST_TITLE),
+    title: oneLine(child.label, MAX_TITLE_LENGTH),
     subtitle: counted(child.equations.length, 'equation'),
     tag: oneLine(child.transformation, 16),
     family: 'control',
@@ -188,7 +189,7 @@ function equationBox(
   parent: Box,
   share: number,
 ): Box {
-  const primitive = oneLine(program.primitive(equation), LONGEST_TITLE);
+  const primitive = oneLine(program.primitive(equation), MAX_TITLE_LENGTH);
   const literals = Array.from(program.operandsOf(equation))
     .filter(operand => operand < 0)
     .map(operand => oneLine(program.operandName(operand), 10));
@@ -216,7 +217,7 @@ function callBox(program: Program, equation: number, key: string, parent: Box, s
   const name = callName(program, equation) || names.filter(Boolean).join(', ');
   const tag = trips !== null && trips !== 1 ? `${primitive} ×${trips}` : primitive;
   return makeBox('call', key, parent, {
-    title: oneLine(name, LONGEST_TITLE),
+    title: oneLine(name, MAX_TITLE_LENGTH),
     subtitle: counted(size, 'equation'),
     tag: oneLine(tag, 24),
     family: 'control',
@@ -228,7 +229,7 @@ function callBox(program: Program, equation: number, key: string, parent: Box, s
   });
 }
 
-/** Without the name of its dialect. */
+/** Primitive name without its dialect prefix. */
 export function shortPrimitive(primitive: string): string {
   return primitive.replace(/^[a-z]+\.(?=\w+$)/, '');
 }
@@ -242,7 +243,7 @@ const HINTS: Readonly<Record<string, string>> = {
   y: 'power ',
 };
 
-/** The param that matters most to a reader; empty where none does. */
+/** Text of the most informative param; empty if there is none. */
 function hint(program: Program, equation: number): string {
   for (const [name, text] of program.params(equation)) {
     const before = Object.hasOwn(HINTS, name) ? HINTS[name] : undefined;
@@ -253,7 +254,7 @@ function hint(program: Program, equation: number): string {
   return '';
 }
 
-/** Box of one value, or of several that the same member uses. */
+/** Creates the box of a value, or of several values used by the same members. */
 export function pillBox(
   program: Program,
   kind: 'input' | 'output',
@@ -274,7 +275,7 @@ export function pillBox(
   return makeBox(kind, key, parent, { title, operands, family: 'creation' });
 }
 
-/** Of a long path into a tree the last two steps: the rest is the same for all neighbours. */
+/** The last two components of a long tree path; the others are usually the same for neighbours. */
 function shortName(name: string): string {
   if (name.length <= 18) {
     return name;
@@ -292,12 +293,12 @@ export function portBox(
   return makeBox(kind, key, parent, { operands });
 }
 
-/** Which copy of an open fold is shown, between two signs that lead to its neighbours. */
+/** Header text of an open fold: the selected copy, between arrows to its neighbours. */
 export function stepperText(box: Box): string {
   return `‹ ${box.copy + 1} of ${whole(box.copies)} ›`;
 }
 
-/** The step that a place in the header of an open fold leads to: 1, -1, or 0 beside the signs. */
+/** The step for a click in the header of an open fold: 1 or -1 on an arrow, else 0. */
 export function stepAt(box: Box, x: number, y: number): number {
   if (!box.isOpen || box.copies === 1 || y > box.top + HEADER_HEIGHT + 4) {
     return 0;
@@ -311,7 +312,7 @@ export function stepAt(box: Box, x: number, y: number): number {
   return x < left + width / 2 ? -1 : 1;
 }
 
-/** The open box with the body that `box` is in: a call, one of the bodies of a call, or the whole program. */
+/** The open box whose body contains `box`: a call, one of its bodies, or the whole program. */
 export function frameOf(box: Box): Box {
   let frame = box.parent ?? box;
   while (frame.kind !== 'call' && frame.kind !== 'region' && frame.parent !== null) {
@@ -324,7 +325,7 @@ export function isPort(box: Box): boolean {
   return box.kind === 'arrival' || box.kind === 'departure';
 }
 
-/** Children of an open box through which values enter or leave it; few, or none. */
+/** Ports of an open box through which these values pass, at most `MAX_JOINED_PORTS`; else none. */
 export function portsOf(
   box: Box,
   kind: 'arrival' | 'departure',
@@ -334,11 +335,11 @@ export function portsOf(
     return [];
   }
   const ports = box.children.filter(child => child.kind === kind);
-  // The copies of a fold make other values than the one that is shown, but through the same port.
+  // Other copies of a fold define other values than the selected one, but use the same port.
   if (box.kind === 'fold' && ports.length === 1) {
     return ports;
   }
   const wanted = new Set(values);
   const found = ports.filter(port => port.operands.some(operand => wanted.has(operand)));
-  return found.length <= MOST_JOINED ? found : [];
+  return found.length <= MAX_JOINED_PORTS ? found : [];
 }

@@ -1,14 +1,14 @@
-/** From places in the drawing to places in the view. */
+/** Transformation from drawing coordinates to view coordinates. */
 
 import type { Bounds } from './model';
 
-export const LEAST_SCALE = 0.002;
-export const MOST_SCALE = 3;
+export const MIN_SCALE = 0.002;
+export const MAX_SCALE = 3;
 const MARGIN = 28;
 
 export class Camera {
   scale = 1;
-  /** Place of the drawing's origin in the view. */
+  /** View coordinates of the drawing's origin. */
   x = 0;
   y = 0;
 
@@ -21,29 +21,29 @@ export class Camera {
     this.y += dy;
   }
 
-  /** Zooms so that the place under (`x`, `y`) stays there. */
+  /** Zooms around the view position (`x`, `y`). */
   zoom(factor: number, x: number, y: number): void {
-    const scale = Math.min(MOST_SCALE, Math.max(LEAST_SCALE, this.scale * factor));
+    const scale = Math.min(MAX_SCALE, Math.max(MIN_SCALE, this.scale * factor));
     const ratio = scale / this.scale;
     this.x = x - (x - this.x) * ratio;
     this.y = y - (y - this.y) * ratio;
     this.scale = scale;
   }
 
-  /** Shows `bounds` in a view of this size; never larger than life. */
-  fit(bounds: Bounds, width: number, height: number, leastScale = 0): void {
+  /** Fits `bounds` into a view of this size, without enlarging beyond scale 1. */
+  fit(bounds: Bounds, width: number, height: number, minScale = 0): void {
     const room = Math.min(
       (width - 2 * MARGIN) / Math.max(1, bounds.width),
       (height - 2 * MARGIN) / Math.max(1, bounds.height),
     );
-    this.scale = Math.min(1, Math.max(LEAST_SCALE, leastScale, room));
+    this.scale = Math.min(1, Math.max(MIN_SCALE, minScale, room));
     this.x = (width - bounds.width * this.scale) / 2 - bounds.left * this.scale;
     const free = height - bounds.height * this.scale;
-    // What does not fit is shown from its top, where a program begins.
+    // If it doesn't fit, show the top, where a program begins.
     this.y = (free >= 2 * MARGIN ? free / 2 : MARGIN) - bounds.top * this.scale;
   }
 
-  /** Moves as little as it takes to see `bounds` with room around it. */
+  /** Scrolls as little as needed to show `bounds` with a margin. */
   reveal(bounds: Bounds, width: number, height: number): void {
     const shift = (start: number, size: number, view: number): number => {
       const margin = Math.min(60, view / 6, Math.max(0, (view - size) / 2));

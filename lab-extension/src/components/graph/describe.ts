@@ -1,17 +1,17 @@
-/** What a box is, in words: for tooltips, for the inspector and for screen readers. */
+/** Descriptions of boxes for tooltips, the inspector and screen readers. */
 
 import type { Program } from '../../records/program';
 import { counted, oneLine, whole } from '../format';
 import type { Box } from './box';
 
-/** `h:f32[32,128]`. */
+/** Name and type of an operand: `h:f32[32,128]`. */
 export function operandText(program: Program, operand: number): string {
   return operand >= 0
     ? `${oneLine(program.valueName(operand), 60)}:${oneLine(program.typeOf(operand).text, 60)}`
     : oneLine(program.operandName(operand), 40);
 }
 
-/** An equation on one line, as a program prints it, with the user's names. */
+/** An equation on one line in jaxpr syntax, with the user's names. */
 export function equationText(program: Program, equation: number): string {
   const results = Array.from(program.resultsOf(equation), value => operandText(program, value));
   const params = program.params(equation).map(([name, text]) => `${name}=${text}`);
@@ -23,7 +23,7 @@ export function equationText(program: Program, equation: number): string {
   return oneLine(`${left}${program.primitive(equation)}${settings} ${operands.join(' ')}`, 400);
 }
 
-/** `In[3], line 4, in dense`. */
+/** Place of an equation: `In[3], line 4, in dense`. */
 export function placeText(program: Program, equation: number): string {
   const span = program.spanOf(equation);
   if (span === null) {
@@ -34,7 +34,7 @@ export function placeText(program: Program, equation: number): string {
   return `${source}, line ${span.line}${inside}`;
 }
 
-/** One sentence for somebody who does not see the graph. */
+/** One sentence that describes a box to screen readers. */
 export function boxLabel(program: Program, box: Box): string {
   switch (box.kind) {
     case 'equation':

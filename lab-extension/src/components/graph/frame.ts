@@ -1,43 +1,43 @@
-/** What is painted in one go: the view, the colours, what stands out. */
+/** Inputs of one painted frame: view, colours, emphasized boxes. */
 
 import type { Theme } from '../theme';
 import type { Box } from './box';
 import type { Camera } from './camera';
 import type { SceneEdge } from './scene';
 
-/** What stands out, and what a quantity says about each box. */
+/** Emphasized boxes and edges, and the heat of each box. */
 export interface Emphasis {
   readonly hovered: Box | null;
   readonly hoveredEdge: SceneEdge | null;
   readonly selected: Box | null;
-  /** Boxes that another view points at. */
+  /** Boxes highlighted by another view. */
   readonly linked: ReadonlySet<Box>;
   readonly matches: ReadonlySet<Box>;
-  /** If set, everything else is faint. */
+  /** If not null, all other boxes are faint. */
   readonly focus: ReadonlySet<Box> | null;
   readonly isOnPath: ((edge: SceneEdge) => boolean) | null;
   readonly path: ReadonlySet<Box>;
   readonly heat: ReadonlyMap<Box, Heat> | null;
   /** Small labels on closed boxes. */
   readonly badges: ReadonlyMap<Box, Badge>;
-  /** Colours of an edge, one within the other; none for the usual one. */
+  /** Colours of an edge, painted as alternating dashes; empty for the default colour. */
   readonly edgeColors: ((edge: SceneEdge) => readonly string[]) | null;
 }
 
-/** What is noted on a box besides what it is. */
+/** A small label on a box. */
 export interface Badge {
   readonly text: string;
   readonly isWarning: boolean;
 }
 
 export interface Heat {
-  /** From 0 to 1. */
+  /** Fraction of the hottest box, 0 to 1. */
   readonly part: number;
-  /** The figure in words, the longest form first. */
+  /** Texts of the figure, longest first. */
   readonly texts: readonly string[];
 }
 
-/** Where boxes come from when a layout changes, and how far they are on their way. */
+/** Animation of a changed layout: previous box positions by key, and its progress. */
 export interface Motion {
   readonly from: ReadonlyMap<string, readonly [number, number, number, number]>;
   readonly part: number;

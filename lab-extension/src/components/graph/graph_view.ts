@@ -1,4 +1,4 @@
-/** The graph on a canvas: drawing, pointer, keyboard. */
+/** The graph on a canvas, with pointer and keyboard control. */
 
 import type { CriticalPath, Overlay } from '../../records/costs';
 import { Disposables, el } from '../dom';
@@ -15,31 +15,36 @@ import { Spotlight } from './spotlight';
 import { Tooltip, tooltipStyle } from './tooltip';
 import { boundsWithLabels, boxAt, edgeAt, makeScene, type Scene, type SceneEdge } from './scene';
 
-const MOVE_TIME = 170;
-/** Above this many boxes a changed layout appears at once. */
-const MOST_MOVING = 1500;
-const CLICK_REACH = 4;
-/** Smallest scale at which a program is shown as a whole, and at which the top of a longer one is. */
-const LEAST_WHOLE = 0.7;
-const LEAST_READ = 0.8;
-/** Scale of the width below which a program begins in the middle of the view. */
-const LEAST_WIDE = 0.5;
+const ANIMATION_MILLISECONDS = 170;
+/** Maximum number of boxes for which layout changes are animated. */
+const MAX_ANIMATED_BOXES = 1500;
+const CLICK_RADIUS_PIXELS = 4;
+/**
+ * Minimum scale at which a program is shown as a whole; taller ones start at `MIN_READABLE_SCALE`.
+ */
+const MIN_OVERVIEW_SCALE = 0.7;
+const MIN_READABLE_SCALE = 0.8;
+/**
+ * If fitting the width needs a smaller scale than this, the program is too wide and starts in the
+ * middle.
+ */
+const MIN_FITTED_WIDTH_SCALE = 0.5;
 
 export interface GraphOptions {
-  /** The pointer is over these equations; empty over none. */
+  /** The pointer is over these equations; empty if over none. */
   readonly onHover: (equations: ArrayLike<number>) => void;
   readonly onSelect: (box: Box | null) => void;
-  /** The user asks for the line that a box comes from. */
+  /** The user requests to see a box's source line. */
   readonly onGo: (box: Box) => void;
-  /** A key that the graph has no use for. */
+  /** A key that the graph doesn't use. Returns whether it was handled. */
   readonly onKey: (event: KeyboardEvent) => boolean;
-  /** What stands on an edge inside of an open box; the type of its value if this is absent, or gives nothing. */
+  /** Label of a value's edge inside an open box; by default its type. */
   readonly edgeLabel?: (value: number, frame: Box) => string | undefined;
-  /** Colours of the edges inside of an open box that carry a value, one within the other. */
+  /** Colours of the edges of a value inside an open box, painted as alternating dashes. */
   readonly edgeColors?: (value: number, frame: Box, isDark: boolean) => readonly string[];
-  /** What is noted on a closed box. */
+  /** Label on a closed box. */
   readonly badgeOf?: (box: Box) => Badge | null;
-  /** What a tooltip says besides: of a box, or of the values of an edge inside of an open box. */
+  /** Additional tooltip lines of a box, or of the values of an edge inside an open box. */
   readonly about?: (box: Box | null, values: readonly number[], frame: Box) => readonly string[];
 }
 
@@ -60,7 +65,7 @@ export class GraphView {
   private frame = 0;
   private hasFitted = false;
   private isDisposed = false;
-  /** Whether the camera is where `fit` put it, and follows the size of the view. */
+  /** Whether the camera is still where `fit` put it, so that it follows the view's size. */
   private isFitted = false;
   private hovered: Box | null = null;
   private hoveredEdge: SceneEdge | null = null;
@@ -131,7 +136,7 @@ export class GraphView {
     return this.selectedKey === null ? null : (this.model.box(this.selectedKey) ?? null);
   }
 
-  /** Time that the last frame took to paint, in milliseconds. */
+  /** Duration of the last paint, in milliseconds. */
   lastPaint = 0;
 
   themeChanged(): void {
@@ -150,7 +155,7 @@ export class GraphView {
     this.draw();
   }
 
-  /** Opens what hides an equation, moves there and selects it. */
+  /** Opens the boxes that hide an equation, scrolls to it and selects it. */
   async goTo(equation: number, calls?: readonly number[]): Promise<void> {
     const box = await (calls === undefined
       ? this.model.reveal(equation)
@@ -161,20 +166,20 @@ export class GraphView {
     }
   }
 
-  /** Moves a box into sight, large enough to be read. */
+  /** Scrolls and zooms to a box, so that it can be read. */
   private bring(box: Box): void {
     this.isFitted = false;
     if (this.camera.scale < 0.5) {
       this.camera.zoom(0.9 / this.camera.scale, this.width / 2, this.height / 2);
       this.centreOn(box.left + box.width / 2, box.top + box.height / 2);
     }
-    // With what stands on its edges, if there is room for that.
+    // Includes the labels of its edges, if there is room.
     const bounds = boundsWithLabels(this.scene, box);
     const isWider = bounds.width * this.camera.scale > this.width;
     this.camera.reveal(isWider ? boundsOf(box) : bounds, this.width, this.height);
   }
 
-  /** Marks the boxes of equations that another view points at. */
+  /** Highlights the boxes of equations that another view points at. */
   setLinked(equations: readonly number[], isShown = false): void {
     const [first] = this.spotlight.setLinked(equations);
     if (isShown && first !== undefined) {
@@ -188,7 +193,7 @@ export class GraphView {
     this.draw();
   }
 
-  /** Makes everything but these equations faint; null ends it. */
+  /** Makes all other equations faint; null ends it. */
   setFocus(equations: ReadonlySet<number> | null): void {
     this.spotlight.setFocus(equations);
     this.draw();
@@ -204,20 +209,30 @@ export class GraphView {
     this.draw();
   }
 
-  /** Height at which the view shows its drawing whole, in the width that it has; null before there is any. */
+  /**
+   * Height in which the view shows its whole drawing at its current width; null before the first
+   * layout.
+   */
   get wantedHeight(): number | null {
     const { bounds } = this.model;
     const scale = Math.min(1, (this.width - 40) / Math.max(1, bounds.width));
-    return this.hasFitted ? Math.ceil(bounds.height * Math.max(LEAST_WIDE, scale)) + 60 : null;
+    return this.hasFitted
+      ? Math.ceil(bounds.height * Math.max(MIN_FITTED_WIDTH_SCALE, scale)) + 60
+      : null;
   }
 
   fit(): void {
     const { bounds } = this.model;
     const byWidth = (this.width - 40) / Math.max(1, bounds.width);
     const whole = this.wholeScale(bounds);
-    // Shrinking a long program until it fits would leave nothing to read.
-    const isWide = byWidth < LEAST_WIDE;
-    const least = whole >= LEAST_WHOLE ? 0 : isWide ? LEAST_READ : Math.min(LEAST_READ, byWidth);
+    // A long program is not shrunk until it fits: it couldn't be read.
+    const isWide = byWidth < MIN_FITTED_WIDTH_SCALE;
+    const least =
+      whole >= MIN_OVERVIEW_SCALE
+        ? 0
+        : isWide
+          ? MIN_READABLE_SCALE
+          : Math.min(MIN_READABLE_SCALE, byWidth);
     this.camera.fit(bounds, this.width, this.height, least);
     const first = firstBox(this.model.root);
     if (isWide && first !== null) {
@@ -233,7 +248,7 @@ export class GraphView {
     this.draw();
   }
 
-  /** Scale at which a drawing of these bounds fits into the view. */
+  /** Scale at which bounds of this size fit into the view. */
   private wholeScale(bounds: Bounds): number {
     const byHeight = (this.height - 40) / Math.max(1, bounds.height);
     return Math.min((this.width - 40) / Math.max(1, bounds.width), byHeight);
@@ -245,21 +260,21 @@ export class GraphView {
     this.draw();
   }
 
-  /** Opens or closes a box, which keeps its place in the view. */
+  /** Opens or closes a box, which stays at its position in the view. */
   toggle(box: Box): void {
     this.anchor = this.screenPlace(box);
     this.isFitted = false;
     void this.model.toggle(box);
   }
 
-  /** Shows another copy of a fold, which keeps its place in the view. */
+  /** Selects another copy of a fold, which stays at its position in the view. */
   showCopy(box: Box, copy: number): void {
     this.anchor = this.screenPlace(box);
     this.isFitted = false;
     void this.model.showCopy(box, copy);
   }
 
-  /** Draws anew what stands on edges. */
+  /** Redraws the labels of edges. */
   relabel(): void {
     this.modelChanged('layout');
   }
@@ -304,7 +319,7 @@ export class GraphView {
     this.tooltip.hide();
     const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
     const count = Math.max(before.length, this.scene.boxes.length);
-    if (this.hasFitted && !calm && before.length > 1 && count <= MOST_MOVING) {
+    if (this.hasFitted && !calm && before.length > 1 && count <= MAX_ANIMATED_BOXES) {
       this.motionFrom = new Map(
         before.map(box => [box.key, [box.left, box.top, box.width, box.height]]),
       );
@@ -328,7 +343,7 @@ export class GraphView {
       const dx = this.anchor.x - place.x;
       const dy = this.anchor.y - place.y;
       this.camera.pan(dx, dy);
-      // Places before the change move with the camera, so that the box itself stands still.
+      // Previous positions move with the camera, so that the toggled box itself doesn't move.
       this.motionFrom = shifted(this.motionFrom, -dx / this.camera.scale, -dy / this.camera.scale);
       if (box.isOpen && box.width * this.camera.scale < this.width) {
         this.camera.reveal(
@@ -347,7 +362,7 @@ export class GraphView {
 
   private mirrorLater(): void {
     clearTimeout(this.mirrorTimer);
-    // A layout that was waited for may end after the view.
+    // The view may be disposed of while it waits for a layout.
     if (this.isDisposed) {
       return;
     }
@@ -365,7 +380,7 @@ export class GraphView {
 
   private resize(): void {
     const { clientWidth, clientHeight } = this.place;
-    // A tab behind others has no size; the view stays as it was.
+    // A hidden tab has size 0; keep the view as it was.
     if (clientWidth === 0 || (clientWidth === this.width && clientHeight === this.height)) {
       return;
     }
@@ -394,7 +409,7 @@ export class GraphView {
     if (!this.hasFitted && this.width > 0 && this.scene.boxes.length > 1) {
       this.hasFitted = true;
       this.fit();
-      // It may have been selected before there was a place to show it in.
+      // An equation may have been selected before the view had a size.
       if (this.selected !== null) {
         this.bring(this.selected);
       } else {
@@ -403,10 +418,10 @@ export class GraphView {
     }
   }
 
-  /** Opens less until the whole program is to be seen. */
+  /** Opens fewer boxes until the whole program is visible. */
   private fitFirst(): void {
     const fits = (bounds: Bounds): boolean =>
-      !this.isFitted || this.wholeScale(bounds) >= LEAST_WHOLE;
+      !this.isFitted || this.wholeScale(bounds) >= MIN_OVERVIEW_SCALE;
     if (!fits(this.model.bounds)) {
       void this.model.openComfortably(fits);
     }
@@ -442,7 +457,7 @@ export class GraphView {
     if (this.motionFrom === null) {
       return null;
     }
-    const time = (now - this.motionStart) / MOVE_TIME;
+    const time = (now - this.motionStart) / ANIMATION_MILLISECONDS;
     if (time >= 1) {
       this.motionFrom = null;
       return null;
@@ -474,13 +489,13 @@ export class GraphView {
         return;
       }
       travelled += Math.abs(x - last.x) + Math.abs(y - last.y);
-      this.isFitted &&= travelled <= CLICK_REACH;
+      this.isFitted &&= travelled <= CLICK_RADIUS_PIXELS;
       const other = [...pointers].find(([id]) => id !== event.pointerId)?.[1];
       if (other !== undefined) {
         const before = Math.hypot(last.x - other.x, last.y - other.y);
         const after = Math.hypot(x - other.x, y - other.y);
         this.camera.zoom(after / Math.max(1, before), (x + other.x) / 2, (y + other.y) / 2);
-      } else if (travelled > CLICK_REACH) {
+      } else if (travelled > CLICK_RADIUS_PIXELS) {
         canvas.classList.add('pl-dragging');
         this.camera.pan(x - last.x, y - last.y);
         this.tooltip.hide();
@@ -491,7 +506,7 @@ export class GraphView {
     const release = (event: PointerEvent): void => {
       const wasDown = pointers.delete(event.pointerId);
       canvas.classList.remove('pl-dragging');
-      if (wasDown && event.type === 'pointerup' && travelled <= CLICK_REACH) {
+      if (wasDown && event.type === 'pointerup' && travelled <= CLICK_RADIUS_PIXELS) {
         this.click(...place(event), event.ctrlKey || event.metaKey);
       }
     };
@@ -501,7 +516,7 @@ export class GraphView {
     disposables.listen(canvas, 'dblclick', event => {
       const [x, y] = this.camera.toDrawing(...place(event));
       const box = boxAt(this.model.root, x, y);
-      // Each of the two clicks on a chevron has opened or closed it.
+      // Each click on a chevron has already toggled the box, so a double click on it is ignored.
       if (box !== null && box.isExpandable && !isChevron(box, x, y)) {
         this.toggle(box);
       }
@@ -596,7 +611,7 @@ export class GraphView {
     }
   }
 
-  /** Enter opens what can be opened; with Ctrl, and on everything else, it goes to the line. */
+  /** Whether Enter goes to the source line: on boxes that can't be opened, and with Ctrl. */
   private leadsAway(event: KeyboardEvent, box: Box): boolean {
     return event.ctrlKey || event.metaKey || !box.isExpandable;
   }
@@ -668,7 +683,7 @@ export class GraphView {
     }
   }
 
-  /** Goes to one use or definition of the selected box after the other. */
+  /** Goes through the uses or definitions of the selected box, one per call. */
   private follow(direction: 'uses' | 'definitions'): boolean {
     const { selected, cycle } = this;
     const goesOn = cycle.direction === direction && selected?.key === cycle.at;

@@ -1,4 +1,4 @@
-/** A quantity as colour: how much of it each box has. */
+/** A cost as colour: the heat of each box. */
 
 import { totalOf, type Overlay } from '../../records/costs';
 import type { Program } from '../../records/program';
@@ -14,7 +14,7 @@ export function heatOf(boxes: readonly Box[], overlay: Overlay, program: Program
     if (box.equations.length === 0) {
       continue;
     }
-    // A call runs its body `runs` times, and its own figure already counts that.
+    // The cost of a call already includes the `runs` of its body.
     const runs = box.kind === 'call' ? (box.parent?.runs ?? 1) : box.runs;
     const total = totalOf(overlay, box.equations) * (overlay.ratio === null ? runs : 1);
     totals.set(box, total);

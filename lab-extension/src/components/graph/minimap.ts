@@ -1,4 +1,4 @@
-/** The whole drawing in a strip beside the graph, with the part that is seen. */
+/** Strip beside the graph that shows the whole drawing and the visible part. */
 
 import { el, type Disposables } from '../dom';
 import type { Theme } from '../theme';
@@ -8,9 +8,9 @@ import type { Scene } from './scene';
 
 const WIDTH = 72;
 const HEIGHT = 320;
-/** Smallest view that has room for the strip; its width is that of the graph and the strip together. */
-const LEAST_WIDTH = 480;
-const LEAST_HEIGHT = 200;
+/** Minimum size of a view with a strip; the width is that of graph and strip together. */
+const MIN_WIDTH = 480;
+const MIN_HEIGHT = 200;
 
 export class Minimap {
   readonly element = el('canvas', { class: 'pl-minimap', 'aria-hidden': 'true' });
@@ -38,7 +38,7 @@ export class Minimap {
     });
   }
 
-  /** Paints the drawing anew; after each layout. */
+  /** Repaints the drawing; called after each layout. */
   update(scene: Scene, bounds: Bounds, theme: Theme, pixelRatio: number): void {
     this.bounds = bounds;
     this.scale = Math.min(
@@ -76,7 +76,7 @@ export class Minimap {
     }
   }
 
-  /** Marks what `camera` shows; hidden when that is everything. */
+  /** Marks the visible part; hides the strip if everything is visible. */
   show(camera: Camera, width: number, height: number, theme: Theme, pixelRatio: number): void {
     const { bounds } = this;
     const isAll =
@@ -84,9 +84,10 @@ export class Minimap {
       camera.y + bounds.top * camera.scale >= -1 &&
       camera.x + (bounds.left + bounds.width) * camera.scale <= width + 1 &&
       camera.y + (bounds.top + bounds.height) * camera.scale <= height + 1;
-    // The strip takes its width from the graph: measured without it, a view would show and hide it in turn.
+    // The strip reduces the graph's width. Measured without it, a view would show and hide it
+    // alternately.
     const room = this.element.parentElement?.clientWidth ?? width;
-    this.element.hidden = isAll || room < LEAST_WIDTH || height < LEAST_HEIGHT;
+    this.element.hidden = isAll || room < MIN_WIDTH || height < MIN_HEIGHT;
     const context = this.element.getContext('2d');
     if (this.element.hidden || context === null) {
       return;

@@ -1,12 +1,12 @@
-/** The visible boxes as a tree that can't be seen but read aloud. */
+/** Hidden accessible tree of the visible boxes, for screen readers. */
 
 import type { Program } from '../../records/program';
 import { el } from '../dom';
 import type { Box } from './box';
 import { boxLabel } from './describe';
 
-/** A screen reader is told about so many boxes at once; the rest is reached by moving on. */
-const MOST_ITEMS = 200;
+/** Maximum number of boxes in the tree; others are listed when the user moves there. */
+const MAX_ITEMS = 200;
 
 export class Mirror {
   readonly element: HTMLUListElement;
@@ -20,13 +20,13 @@ export class Mirror {
     this.element = el('ul', { class: 'pl-offscreen', role: 'tree', 'aria-label': label });
   }
 
-  /** Lists boxes around `selected`. */
+  /** Lists the boxes around `selected`. */
   update(boxes: readonly Box[], selected: Box | null): void {
     const shown = boxes.filter(box => box.parent !== null && box.height > 0);
     const middle = Math.max(0, selected === null ? 0 : shown.indexOf(selected));
-    const first = Math.max(0, Math.min(middle - MOST_ITEMS / 2, shown.length - MOST_ITEMS));
+    const first = Math.max(0, Math.min(middle - MAX_ITEMS / 2, shown.length - MAX_ITEMS));
     this.items.clear();
-    const items = shown.slice(first, first + MOST_ITEMS).map((box, index) => {
+    const items = shown.slice(first, first + MAX_ITEMS).map((box, index) => {
       const item = el(
         'li',
         {
@@ -44,7 +44,7 @@ export class Mirror {
     this.element.replaceChildren(...items);
   }
 
-  /** Id of the item of a box, for `aria-activedescendant`; null if it is not listed. */
+  /** Id of a box's item for `aria-activedescendant`; null if it is not listed. */
   idOf(box: Box): string | null {
     return this.items.get(box.key)?.id ?? null;
   }

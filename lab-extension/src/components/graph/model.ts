@@ -1,11 +1,11 @@
-/** State of a program graph: what is open, where everything is. No DOM. */
+/** State of a program graph: open boxes and their layout. No DOM. */
 
 import type { LayoutClient } from '../../layout/client';
 import type { NestedLayout, NestedLevel } from '../../layout/nested';
 import { Hierarchy, type Grouping } from '../../records/hierarchy';
 import { LevelReader } from '../../records/level';
 import type { Program } from '../../records/program';
-import { MOST_MEMBERS } from '../../records/stretches';
+import { MAX_MEMBERS } from '../../records/stretches';
 import {
   HEADER_HEIGHT,
   SUBTITLE_SIZE,
@@ -18,19 +18,19 @@ import {
 } from './box';
 import { LevelOpener } from './open';
 
-/** As much as the view of a cell shows large enough to be read. */
+/** Size that the view of a cell can show at a readable scale. */
 const COMFORTABLE_WIDTH = 860;
 const COMFORTABLE_HEIGHT = 940;
-/** Members of a level, fewer and fewer, until a first view fits. */
-const SHORTER = [MOST_MEMBERS, 10, 7, 5, 3];
-/** What is a smaller part of the work than this isn't opened before somebody asks. */
-const LEAST_OPENED = 0.02;
-/** A shorter level is worth it where the largest part of the work that is hidden becomes smaller by this. */
-const LEAST_GAIN = 0.08;
-/** Of longer programs the first view that fits is taken. */
-const LONG = 20_000;
-/** Opening everything stops here: more can't be drawn smoothly. */
-const MOST_BOXES = 20_000;
+/** Maximum numbers of members per level, tried one after another until the first view fits. */
+const MEMBER_LIMITS = [MAX_MEMBERS, 10, 7, 5, 3];
+/** Minimum share of the work for a box to be opened automatically. */
+const MIN_OPENED_SHARE = 0.02;
+/** Minimum reduction of the largest hidden share of work that justifies shorter levels. */
+const MIN_SHARE_GAINED = 0.08;
+/** Number of equations above which the first view that fits is taken. */
+const LONG_PROGRAM_EQUATIONS = 20_000;
+/** Maximum number of boxes when everything is opened: more can't be drawn smoothly. */
+const MAX_BOXES = 20_000;
 
 export interface Bounds {
   readonly left: number;
@@ -39,12 +39,12 @@ export interface Bounds {
   readonly height: number;
 }
 
-/** What changed, for those who draw. */
+/** What changed: the layout, or whether one is being computed. */
 export type GraphEvent = 'layout' | 'busy';
 
 export class GraphModel {
   root: Box;
-  /** Every visible box, a box before what is inside it. */
+  /** All visible boxes, parents before their children. */
   boxes: readonly Box[] = [];
   isBusy = false;
   private hierarchy: Hierarchy;
@@ -84,21 +84,22 @@ export class GraphModel {
   }
 
   /**
-   * Opens what costs most, as long as everything can still be read. Neighbours are put together where that leaves room to
-   * open what costs more, or where not even the outermost level fits.
+   * Opens the most expensive boxes as long as the drawing stays readable. Shortens levels by
+   * grouping neighbours if that
+   * leaves room to open more expensive boxes, or if the outermost level doesn't fit.
    */
   async openComfortably(fits = isComfortable): Promise<void> {
-    let [best, hidden] = [MOST_MEMBERS, Infinity];
-    for (const most of SHORTER) {
+    let [best, hidden] = [MAX_MEMBERS, Infinity];
+    for (const most of MEMBER_LIMITS) {
       if (!(await this.openAtMost(most, fits))) {
         return;
       }
       const still = fits(this.bounds) ? this.largestClosed() : Infinity;
-      if (still < hidden - LEAST_GAIN || hidden === Infinity) {
+      if (still < hidden - MIN_SHARE_GAINED || hidden === Infinity) {
         [best, hidden] = [most, still];
       }
-      const isLong = this.program.equationCount > LONG && hidden < Infinity;
-      if (hidden < LEAST_GAIN || isLong || this.grouping === 'none') {
+      const isLong = this.program.equationCount > LONG_PROGRAM_EQUATIONS && hidden < Infinity;
+      if (hidden < MIN_SHARE_GAINED || isLong || this.grouping === 'none') {
         break;
       }
     }
@@ -107,23 +108,23 @@ export class GraphModel {
     }
   }
 
-  /** Whether nothing else was opened or closed meanwhile. */
+  /** Returns whether the attempt was completed: nothing else was opened or closed meanwhile. */
   private async openAtMost(most: number, fits: (bounds: Bounds) => boolean): Promise<boolean> {
     if (most !== this.hierarchy.most) {
       this.setHierarchy(this.grouping, this.folding, most);
     }
     this.asked.clear();
-    this.openWithin(MOST_MEMBERS);
+    this.openWithin(MAX_MEMBERS);
     return (await this.lay()) && this.closeUntil(fits);
   }
 
-  /** The largest part of the work that one closed box hides. */
+  /** The largest share of the work hidden in one closed box. */
   private largestClosed(): number {
     const closed = this.boxes.filter(box => isMember(box) && box.isExpandable);
     return Math.max(0, ...closed.map(box => (Number.isNaN(box.share) ? 0 : box.share)));
   }
 
-  /** Closes open boxes without open ones in them, the cheapest first, until the drawing fits. */
+  /** Closes innermost open boxes, cheapest first, until the drawing fits. */
   private async closeUntil(fits: (bounds: Bounds) => boolean): Promise<boolean> {
     while (!fits(this.bounds)) {
       const [least] = this.innermost().sort((a, b) => costOf(a) - costOf(b) || b.height - a.height);
@@ -138,9 +139,9 @@ export class GraphModel {
     return true;
   }
 
-  /** Groups otherwise; everything is closed again. */
+  /** Changes the grouping, and closes all boxes. */
   regroup(grouping: Grouping, folding: boolean): Promise<void> {
-    this.setHierarchy(grouping, folding, MOST_MEMBERS);
+    this.setHierarchy(grouping, folding, MAX_MEMBERS);
     return grouping === 'none' && !folding ? this.closeAll() : this.openComfortably();
   }
 
@@ -167,7 +168,7 @@ export class GraphModel {
   openLevel(): Promise<void> {
     let count = this.boxes.length;
     for (const box of this.boxes) {
-      if (box.isExpandable && !box.isOpen && count < MOST_BOXES) {
+      if (box.isExpandable && !box.isOpen && count < MAX_BOXES) {
         count += this.opener.size(box);
         this.asked.set(box.key, true);
       }
@@ -187,11 +188,11 @@ export class GraphModel {
     );
   }
 
-  /** Opens everything, up to a number of boxes that still moves smoothly. */
+  /** Opens all boxes, up to `MAX_BOXES`. */
   async openAll(): Promise<void> {
     for (;;) {
       const members = collect(this.opener.root()).filter(isMember);
-      let room = MOST_BOXES - members.length;
+      let room = MAX_BOXES - members.length;
       const opened = members.filter(box => {
         const added = this.opener.size(box) - 1;
         const fits = box.isExpandable && added <= room;
@@ -212,7 +213,7 @@ export class GraphModel {
     return this.layout();
   }
 
-  /** Shows another copy of a fold. */
+  /** Selects another copy of a fold. */
   showCopy(box: Box, copy: number): Promise<void> {
     this.copies.set(box.key, ((copy % box.copies) + box.copies) % box.copies);
     return this.layout();
@@ -224,7 +225,7 @@ export class GraphModel {
     return this.layout();
   }
 
-  /** Shows one copy for all of every fold. */
+  /** Shows one copy of every fold. */
   foldAgain(): Promise<void> {
     this.unfolded.clear();
     return this.layout();
@@ -234,7 +235,9 @@ export class GraphModel {
     return this.byKey.get(key);
   }
 
-  /** The innermost visible boxes that stand for an equation; several for a body that is called so. */
+  /**
+   * The innermost visible boxes that contain an equation; several if its body is called repeatedly.
+   */
   boxesOf(equation: number): Box[] {
     const exact = this.byEquation.get(equation);
     if (exact !== undefined) {
@@ -248,7 +251,10 @@ export class GraphModel {
     return [...new Set(callers.flatMap(caller => this.boxesOf(caller)))];
   }
 
-  /** Opens what hides an equation inside of calls, the outermost first; gives its box there. */
+  /**
+   * Opens the boxes that hide an equation within `calls`, outermost first; resolves to its box
+   * there.
+   */
   async revealAt(equation: number, calls: readonly number[]): Promise<Box | null> {
     let frame = this.root.key;
     for (const call of calls) {
@@ -267,7 +273,7 @@ export class GraphModel {
     return (await this.revealIn(frame, equation)) ?? this.reveal(equation);
   }
 
-  /** The same inside of an open call, or of the whole program; null where it isn't there. */
+  /** Like `reveal`, within an open call or the whole program; null if the equation isn't there. */
   private revealIn(call: string, equation: number): Promise<Box | null> {
     return this.reveal(equation, () =>
       [...(this.byEquation.get(equation) ?? []), ...this.holdersOf(equation)].find(box => {
@@ -277,7 +283,7 @@ export class GraphModel {
     );
   }
 
-  /** Opens what hides an equation, as `find` finds it; gives its box. */
+  /** Opens the boxes that hide an equation; resolves to its box. */
   async reveal(
     equation: number,
     find: () => Box | undefined = () => this.boxesOf(equation)[0],
@@ -302,7 +308,7 @@ export class GraphModel {
     return null;
   }
 
-  /** Equations that use what a box makes, or make what it uses, in program order. */
+  /** Equations that use a box's results, or define its operands, in program order. */
   ends(box: Box, direction: 'uses' | 'definitions'): number[] {
     const { program } = this;
     const inside = new Set<number>(Array.from(box.equations));
@@ -331,12 +337,12 @@ export class GraphModel {
     return [...found].sort((a, b) => a - b);
   }
 
-  /** The whole drawing. */
+  /** Bounds of the whole drawing. */
   get bounds(): Bounds {
     return boundsOf(this.root);
   }
 
-  /** Boxes of groups that hide an equation; in a fold it may be in a copy that is not shown. */
+  /** Boxes of groups that hide an equation; for a fold, it may be in a copy that isn't selected. */
   private holdersOf(equation: number): Box[] {
     if (this.holders === null) {
       this.holders = new Map();
@@ -365,7 +371,7 @@ export class GraphModel {
     return Math.floor(Array.from(box.equations).indexOf(owner) / size);
   }
 
-  /** The equation of `box` that leads to an equation of an inner body. */
+  /** The equation of `box` through whose call an equation of an inner body is reached. */
   private callerWithin(box: Box, equation: number): number {
     let level = [equation];
     for (let step = 0; step < 64 && level.length > 0; step++) {
@@ -403,13 +409,13 @@ export class GraphModel {
     });
   }
 
-  /** Marks boxes as open, what costs most first, as long as at most `limit` members are to be seen. */
+  /** Marks boxes as open, most expensive first, while at most `limit` members are visible. */
   private openWithin(limit: number): void {
     for (;;) {
       const members = collect(this.opener.root()).filter(isMember);
       const room = limit - members.length;
       const [first] = members
-        .filter(box => box.isExpandable && costOf(box) >= LEAST_OPENED)
+        .filter(box => box.isExpandable && costOf(box) >= MIN_OPENED_SHARE)
         .filter(box => this.opener.size(box) - 1 <= room)
         .sort((a, b) => costOf(b) - costOf(a) || a.depth - b.depth);
       if (first === undefined) {
@@ -423,7 +429,7 @@ export class GraphModel {
     await this.lay();
   }
 
-  /** Whether this layout is what is shown now. */
+  /** Computes the layout. Resolves to whether it is the one now shown. */
   private async lay(): Promise<boolean> {
     const run = ++this.run;
     const root = this.opener.root();
@@ -444,7 +450,7 @@ export class GraphModel {
     }
     const layouts = answer instanceof Promise ? await answer : answer;
     if (run !== this.run) {
-      // Something was opened or closed meanwhile; its own layout follows.
+      // Something was opened or closed meanwhile, which starts its own layout.
       return false;
     }
     this.isBusy = false;
@@ -484,7 +490,7 @@ export class GraphModel {
   }
 }
 
-/** `root` and everything visible in it, a box before what is inside it. */
+/** `root` and all visible boxes in it, parents before their children. */
 function collect(root: Box): Box[] {
   const boxes: Box[] = [];
   const stack = [root];
@@ -498,7 +504,7 @@ function collect(root: Box): Box[] {
   return boxes;
 }
 
-/** Part of the work that a box is; where nobody knows, all are alike. */
+/** A box's share of the work; 1 for all boxes if unknown. */
 function costOf(box: Box): number {
   return Number.isNaN(box.share) ? 1 : box.share;
 }
@@ -507,12 +513,12 @@ function isComfortable({ width, height }: Bounds): boolean {
   return width <= COMFORTABLE_WIDTH && height <= COMFORTABLE_HEIGHT;
 }
 
-/** Whether a box is a closed operation or group: no value, no port. */
+/** Whether a box is a closed equation or group, rather than a value or port. */
 function isMember(box: Box): boolean {
   return !box.isOpen && !isPort(box) && box.kind !== 'input' && box.kind !== 'output';
 }
 
-/** A group in a group of its own is opened with it. */
+/** Whether a group is the only member of its parent group; it is then opened with it. */
 function isOnlyMember(box: Box): boolean {
   const group = box.parent?.content;
   return (
@@ -532,7 +538,7 @@ function isInside(box: Box, outer: Box): boolean {
   return false;
 }
 
-/** Whether `wanted` is among numbers in rising order. */
+/** Binary search: whether the sorted numbers contain `wanted`. */
 export function includes(sorted: ArrayLike<number>, wanted: number): boolean {
   let low = 0;
   let high = sorted.length;
@@ -563,11 +569,11 @@ function nestedLevel(box: Box, order: ReadonlyMap<Box, number>): NestedLevel {
     padding: isRoot
       ? { top: 0, side: 0, bottom: 0 }
       : { top: HEADER_HEIGHT + 8, side: 14, bottom: 14 },
-    leastWidth: isRoot ? 0 : headerWidth(box),
+    minWidth: isRoot ? 0 : headerWidth(box),
   };
 }
 
-/** Place among the children of the one port that values go through; -1 if there are several. */
+/** Index among the children of the only port that these values use; -1 if there are several. */
 function onlyPort(box: Box, kind: 'arrival' | 'departure', values: readonly number[]): number {
   const ports = portsOf(box, kind, values);
   return ports.length === 1 ? box.children.indexOf(ports[0]!) : -1;

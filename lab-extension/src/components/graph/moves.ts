@@ -1,10 +1,10 @@
-/** From one box to the next by keyboard. */
+/** Keyboard navigation between boxes. */
 
 import { isPort, type Box, type BoxEdge } from './box';
 
 export type Move = 'up' | 'down' | 'left' | 'right';
 
-/** The box that an arrow key leads to; null where there is none. */
+/** The box that an arrow key leads to; null if there is none. */
 export function nextBox(from: Box, move: Move): Box | null {
   const level = from.parent;
   if (level === null) {
@@ -23,14 +23,14 @@ export function nextBox(from: Box, move: Move): Box | null {
   return nearest(from, beside);
 }
 
-/** Boxes at the other end of the edges of a box, against or along the edges. */
+/** Boxes connected to a box by its incoming (up) or outgoing (down) edges. */
 function neighbours(box: Box, edges: readonly BoxEdge[], move: 'up' | 'down'): Box[] {
   return move === 'up'
     ? edges.filter(edge => edge.to === box).map(edge => edge.from)
     : edges.filter(edge => edge.from === box).map(edge => edge.to);
 }
 
-/** The first box of an open one; null if it is empty. */
+/** The first box inside an open one; null if it is empty. */
 export function firstBox(box: Box): Box | null {
   const inside = box.children.filter(isStop);
   return inside.reduce<Box | null>(

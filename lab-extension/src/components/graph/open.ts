@@ -1,33 +1,33 @@
-/** Fills an open box with the boxes and edges of its level. */
+/** Creates the boxes and edges inside an open box. */
 
 import type { Child, Group } from '../../records/hierarchy';
 import type { Hierarchy } from '../../records/hierarchy';
 import type { Level, LevelReader, LevelUse } from '../../records/level';
 import type { Program } from '../../records/program';
-import { MOST_MEMBERS } from '../../records/stretches';
+import { MAX_MEMBERS } from '../../records/stretches';
 import { workIn } from '../../records/work';
 import { makeBox, memberBox, pillBox, portBox, type Box, type BoxEdge } from './box';
 
-/** Which boxes are open, which copy of a fold is shown, which folds are laid out in full. */
+/** Which boxes are open, which copy of each fold is selected, which folds are expanded. */
 export interface OpenState {
   readonly isOpen: (box: Box) => boolean;
   readonly copyOf: (key: string) => number;
   readonly isUnfolded: (key: string) => boolean;
 }
 
-/** An input with more users than this stands beside each of them instead of once for all. */
-const MOST_SHARED = 4;
-const MOST_SEPARATE = 2;
-const MOST_OUTPUTS = 6;
-/** The same where levels are kept short, for lack of room. */
-const MOST_OUTPUTS_SHORT = 2;
-const MOST_TIGHT = 7;
+/** Maximum number of users of a shared input box; with more, each user has its own. */
+const MAX_USERS_OF_SHARED_INPUT = 4;
+const MAX_SEPARATE_INPUTS = 2;
+const MAX_OUTPUTS = 6;
+/** The same for shortened levels. */
+const MAX_OUTPUTS_OF_SHORT_LEVEL = 2;
+const MAX_TIGHT_MEMBERS = 7;
 
-/** Makes the content of boxes of one program. */
+/** Creates the contents of boxes of one program. */
 export class LevelOpener {
   private readonly unfolded = new Map<string, Group>();
   private readonly isShort: boolean;
-  /** Whether all inputs of a level stand in one pill. */
+  /** Whether all inputs of a level share one box. */
   private readonly isTight: boolean;
   private readonly total: number;
 
@@ -38,12 +38,12 @@ export class LevelOpener {
     private readonly state: OpenState,
   ) {
     const { work, most } = hierarchy;
-    this.isShort = most < MOST_MEMBERS;
-    this.isTight = most <= MOST_TIGHT;
+    this.isShort = most < MAX_MEMBERS;
+    this.isTight = most <= MAX_TIGHT_MEMBERS;
     this.total = work === null ? NaN : workIn(work, hierarchy.body(0).equations);
   }
 
-  /** Part of the work of the whole program that some of its equations are, run so often; NaN where nobody knows. */
+  /** Share of equations, run `runs` times, in the program's work; NaN if unknown. */
   private share(equations: ArrayLike<number>, runs: number): number {
     const { work } = this.hierarchy;
     return work === null || this.total === 0
@@ -51,7 +51,7 @@ export class LevelOpener {
       : Math.min(1, (runs * workIn(work, equations)) / this.total);
   }
 
-  /** The box of the whole program, with everything in it that is open. */
+  /** Creates the box of the whole program, with all open boxes in it. */
   root(): Box {
     const group = this.hierarchy.body(0);
     const root = makeBox('group', '', null, {
@@ -106,7 +106,7 @@ export class LevelOpener {
     }
   }
 
-  /** The condition lets the body run, whose results are asked again. */
+  /** Adds the edges of a loop: from its condition to its body, and back. */
   private joinLoop(box: Box): void {
     const isCondition = (region: Box): boolean => region.title.startsWith('cond');
     const condition = box.children.find(isCondition);
@@ -134,7 +134,7 @@ export class LevelOpener {
     return box.content === null ? null : this.unfold(box.content, box.key);
   }
 
-  /** The group with the folds laid out that the user wants in full. */
+  /** The group with those of its folds expanded that the user has expanded. */
   private unfold(group: Group, key: string): Group {
     const isUnfolded = (child: Child): child is Group =>
       typeof child !== 'number' &&
@@ -183,7 +183,7 @@ export class LevelOpener {
     box.edges = [...before, ...between, ...after];
   }
 
-  /** Values that the same members use come in through one port. */
+  /** Adds ports for values that enter; values with the same users share one. */
   private addArrivals(
     box: Box,
     level: Level,
@@ -198,7 +198,7 @@ export class LevelOpener {
     }
   }
 
-  /** Values that one member makes leave through one port. */
+  /** Adds ports for values that leave; values defined by one member share one. */
   private addDepartures(
     box: Box,
     level: Level,
@@ -217,7 +217,7 @@ export class LevelOpener {
     }
   }
 
-  /** Inputs of the body stand right above what uses them, not in one long row at the top. */
+  /** Adds input boxes right above their users, instead of one long row at the top. */
   private addInputs(
     box: Box,
     level: Level,
@@ -228,7 +228,7 @@ export class LevelOpener {
     const shown = level.inputs.flatMap(({ value, members: users }) => {
       // An open group of the same body shows its inputs itself.
       const closed = users.filter(user => !showsInputs(members[user]!));
-      return closed.length > MOST_SHARED
+      return closed.length > MAX_USERS_OF_SHARED_INPUT
         ? closed.map(user => ({ value, members: [user] }))
         : closed.length > 0
           ? [{ value, members: closed }]
@@ -248,7 +248,9 @@ export class LevelOpener {
     }
     for (const { users, values } of groups) {
       const together =
-        this.isShort || values.length > MOST_SEPARATE ? [values] : values.map(value => [value]);
+        this.isShort || values.length > MAX_SEPARATE_INPUTS
+          ? [values]
+          : values.map(value => [value]);
       for (const pillValues of together) {
         const key = `${box.key}/i${pillValues[0]}.${users.join('.')}`;
         const pill = pillBox(this.program, 'input', pillValues, key, box);
@@ -267,7 +269,7 @@ export class LevelOpener {
     edges: BoxEdge[],
   ): void {
     const groups =
-      level.returns.length > (this.isShort ? MOST_OUTPUTS_SHORT : MOST_OUTPUTS)
+      level.returns.length > (this.isShort ? MAX_OUTPUTS_OF_SHORT_LEVEL : MAX_OUTPUTS)
         ? [level.returns.map((_, index) => index)]
         : level.returns.map((_, index) => [index]);
     groups.forEach((indices, group) => {
@@ -286,7 +288,7 @@ export class LevelOpener {
     });
   }
 
-  /** The box of an input that is returned as it came; made if nothing else uses it. */
+  /** The box of an input that is returned unchanged; created if nothing else uses the input. */
   private inputOf(box: Box, operand: number, inputs: Box[]): Box | null {
     if (operand < 0) {
       return null;
@@ -303,7 +305,7 @@ export class LevelOpener {
   }
 }
 
-/** Values put together that have the same users, in order of their first value. */
+/** Groups values by their set of users, in order of the first value. */
 function bySameUsers(uses: readonly LevelUse[]): { users: readonly number[]; values: number[] }[] {
   const groups = new Map<string, { users: readonly number[]; values: number[] }>();
   for (const { value, members } of uses) {

@@ -1,4 +1,4 @@
-/** Paints closed boxes: cards of operations and groups, pills of inputs and outputs. */
+/** Paints closed boxes: cards for operations and groups, pills for inputs and outputs. */
 
 import { FAMILIES, type Family } from '../../records/families';
 import { whole } from '../format';
@@ -62,7 +62,7 @@ function traceAll(context: CanvasRenderingContext2D, boxes: readonly Box[], radi
   }
 }
 
-/** Boxes too small for outlines: plain blocks in the colour of their family. */
+/** Paints boxes too small for outlines as plain blocks in their family's colour. */
 function paintBlocks(frame: Frame, boxes: readonly Box[]): void {
   const { context, theme, emphasis } = frame;
   const byColor = new Map<string, Box[]>();
@@ -92,7 +92,7 @@ function paintBlocks(frame: Frame, boxes: readonly Box[]): void {
 }
 
 function heatColor(theme: Theme, part: number): string {
-  // Sixteen steps, so that boxes of about the same heat are painted together.
+  // Quantized to sixteen steps, so that boxes of similar heat are painted together.
   return blend(theme.color('heat-low'), theme.color('heat-high'), Math.round(part * 16) / 16);
 }
 
@@ -111,7 +111,7 @@ function paintHeat({ context, theme, emphasis }: Frame, boxes: readonly Box[]): 
   }
 }
 
-/** The stripe at the left that tells the family. */
+/** Paints the stripe at the left of a box in its family's colour. */
 function paintBars({ context, theme }: Frame, boxes: readonly Box[], family: Family): void {
   context.fillStyle = theme.family[family];
   context.beginPath();

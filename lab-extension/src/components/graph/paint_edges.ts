@@ -1,9 +1,9 @@
-/** Paints edges: thicker for more bytes, with the types of their values. */
+/** Paints edges, thicker for more bytes, with the types of their values. */
 
 import { isFaint, type Frame } from './frame';
 import { LABEL_SIZE, WEIGHTS, labelBounds, type Scene, type SceneEdge } from './scene';
 
-const LEAST_PIXELS = 1.5;
+const MIN_EDGE_PIXELS = 1.5;
 const DASH = 6;
 
 export function paintEdges(frame: Frame, scene: Scene): void {
@@ -14,8 +14,8 @@ export function paintEdges(frame: Frame, scene: Scene): void {
   const faint: SceneEdge[] = [];
   const upstream: SceneEdge[] = [];
   const downstream: SceneEdge[] = [];
-  // An edge shorter than a dot lies under the boxes that it joins.
-  const smallest = LEAST_PIXELS / camera.scale;
+  // A shorter edge is hidden between the boxes that it connects.
+  const smallest = MIN_EDGE_PIXELS / camera.scale;
   const subject = emphasis.hovered ?? emphasis.selected;
   for (const edge of scene.edges) {
     if (
@@ -60,7 +60,7 @@ export function paintEdges(frame: Frame, scene: Scene): void {
   plain.forEach((edges, weight) =>
     strokeEdges(frame, scene, edges, theme.color('edge'), thin * (1 + 0.45 * weight)),
   );
-  // Several colours take turns along an edge: the later ones are dashes on the first.
+  // Edges with several colours are painted once per colour: later ones as dashes over the first.
   for (const [kind, edges] of [...colored].sort(([a], [b]) => parseInt(a) - parseInt(b))) {
     const [index, count, ...color] = kind.split(' ');
     const dash = DASH / camera.scale;
@@ -114,7 +114,7 @@ function strokeEdges(
       if (end > start && hasArrow) {
         const x = scene.points[end - 2]!;
         const y = scene.points[end - 1]!;
-        // What a loop hands back to its condition goes upwards.
+        // A loop's edge back to its condition goes upwards.
         const tail = scene.points[end - 3]! > y ? y + 6 : y - 6;
         context.moveTo(x, y);
         context.lineTo(x - 3.5, tail);
@@ -147,7 +147,9 @@ function traceEdge(
   }
 }
 
-/** A stub at either end of an edge that is too long to be drawn; the whole of it when asked. */
+/**
+ * Paints only stubs at both ends of an edge that is too long; the whole edge if it is emphasized.
+ */
 function tracePortal(
   context: CanvasRenderingContext2D,
   { edge }: SceneEdge,
@@ -168,7 +170,7 @@ function tracePortal(
   context.lineTo(x1 - 10, y1);
 }
 
-/** Types on edges, where two of them don't meet. */
+/** Paints types on edges, skipping those that would overlap. */
 function paintLabels(frame: Frame, scene: Scene, edges: readonly SceneEdge[]): void {
   const { context, theme } = frame;
   context.font = `${LABEL_SIZE}px ${theme.code}`;

@@ -1,4 +1,4 @@
-/** Marks that open and closed boxes share. */
+/** Marks used on both open and closed boxes. */
 
 import { SUBTITLE_SIZE, textWidth, type Box } from './box';
 import type { Badge, Frame } from './frame';
@@ -9,7 +9,7 @@ export function isPill(box: Box): boolean {
   return box.kind === 'input' || box.kind === 'output';
 }
 
-/** Two more cards behind a box that stands for several. */
+/** Paints two more cards behind a box that represents several copies. */
 export function paintStacks(
   { context, theme }: Frame,
   boxes: readonly Box[],
@@ -27,7 +27,7 @@ export function paintStacks(
   }
 }
 
-/** A small label on a tinted ground; gives its width. */
+/** Paints a small label on a tinted background; returns its width. */
 export function paintTag(
   { context, theme }: Frame,
   text: string,
@@ -71,7 +71,7 @@ export function paintChevron(
   context.stroke();
 }
 
-/** A label that stands on the upper right corner of a box. */
+/** Paints a label on the upper right corner of a box. */
 export function paintBadge({ context, theme }: Frame, box: Box, badge: Badge): void {
   const width = textWidth(badge.text, SUBTITLE_SIZE) + 12;
   const left = box.left + Math.max(box.width - width + 10, box.width / 2);

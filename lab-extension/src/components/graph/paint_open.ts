@@ -1,4 +1,4 @@
-/** Paints open boxes: their ground and their titles. */
+/** Paints open boxes: background and title. */
 
 import { whole } from '../format';
 import {
@@ -14,8 +14,8 @@ import {
 import type { Frame, View } from './frame';
 import { isPill, paintChevron, paintStacks, paintTag } from './paint_marks';
 
-const SMALL_TEXT = 11;
-const LEAST_TEXT = 9;
+const MAX_TITLE_SIZE = 11;
+const MIN_TITLE_SIZE = 9;
 
 export function paintOpen(frame: Frame, boxes: readonly Box[]): void {
   const { context, theme } = frame;
@@ -37,7 +37,7 @@ export function paintOpen(frame: Frame, boxes: readonly Box[]): void {
   context.setLineDash([]);
 }
 
-/** Titles of boxes; in the size of the view where the drawing is too small to be read. */
+/** Paints titles of boxes, in view coordinates if the drawing's own text is too small. */
 export function paintTitles(
   frame: Frame,
   open: readonly Box[],
@@ -56,7 +56,10 @@ export function paintTitles(
     const width = box.width * camera.scale;
     const height = box.height * camera.scale;
     const title = fullTitle(box);
-    const size = Math.min(SMALL_TEXT, Math.max(LEAST_TEXT, (width - 10) / textWidth(title, 1)));
+    const size = Math.min(
+      MAX_TITLE_SIZE,
+      Math.max(MIN_TITLE_SIZE, (width - 10) / textWidth(title, 1)),
+    );
     const text = cut(title, width - 10, size);
     if (height >= size + 2 && text !== '') {
       context.font = `600 ${size}px ${theme.code}`;
@@ -66,7 +69,7 @@ export function paintTitles(
       context.fillText(text, x, camera.y + (box.top + box.height / 2) * camera.scale);
     }
   }
-  context.font = `600 ${SMALL_TEXT}px ${theme.code}`;
+  context.font = `600 ${MAX_TITLE_SIZE}px ${theme.code}`;
   for (const box of open) {
     const width = box.width * camera.scale;
     const height = box.height * camera.scale;
@@ -74,12 +77,12 @@ export function paintTitles(
       continue;
     }
     const title = fullTitle(box);
-    const text = cut(title, width - 16, SMALL_TEXT);
+    const text = cut(title, width - 16, MAX_TITLE_SIZE);
     const x = camera.x + box.left * camera.scale + 6;
     const y = camera.y + box.top * camera.scale + 10;
     context.fillStyle = theme.color(groundOf(box));
     context.globalAlpha = 0.85;
-    context.fillRect(x - 3, y - 7, textWidth(text, SMALL_TEXT) + 8, 14);
+    context.fillRect(x - 3, y - 7, textWidth(text, MAX_TITLE_SIZE) + 8, 14);
     context.globalAlpha = 1;
     context.fillStyle = theme.color('text');
     context.fillText(text, x, y);
@@ -91,7 +94,7 @@ function fullTitle(box: Box): string {
   return box.copies > 1 ? `${title} ×${whole(box.copies)}` : title;
 }
 
-/** As much of a text as has room; empty where that would be less than three characters of it. */
+/** `text` cut to the available width; empty if fewer than three characters would fit. */
 function cut(text: string, room: number, size: number): string {
   const count = Math.floor(room / (size * ADVANCE));
   if (text.length <= count) {
@@ -128,7 +131,7 @@ function paintHeader(frame: Frame, box: Box): void {
   }
 }
 
-/** Hides edges that cross the header, behind its words. */
+/** Paints the header's background, to hide edges behind its text. */
 function paintHeaderGround({ context, theme }: Frame, box: Box, y: number): void {
   const tag = box.tag === '' ? 0 : textWidth(box.tag, SUBTITLE_SIZE) + 16;
   context.fillStyle = theme.color(groundOf(box));

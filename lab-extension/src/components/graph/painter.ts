@@ -1,4 +1,4 @@
-/** Paints a scene: what can't be seen is left out, what is too small to read loses its text. */
+/** Paints a scene. Invisible boxes are skipped, and text too small to read is omitted. */
 
 import type { Theme } from '../theme';
 import type { Box } from './box';
@@ -10,8 +10,11 @@ import { RADIUS, isPill, paintBadge } from './paint_marks';
 import { paintOpen, paintTitles } from './paint_open';
 import type { Scene } from './scene';
 
-/** Below this scale the drawing's own texts are too small: titles stand in the size of the view. */
-const READABLE = 0.7;
+/**
+ * Minimum scale at which text of the drawing is readable; below it, titles are painted at the
+ * view's scale.
+ */
+const MIN_READABLE_SCALE = 0.7;
 
 export function paint(
   context: CanvasRenderingContext2D,
@@ -34,7 +37,7 @@ export function paint(
     camera,
     theme,
     emphasis,
-    isReadable: scale >= READABLE,
+    isReadable: scale >= MIN_READABLE_SCALE,
     left,
     top,
     right,
@@ -65,7 +68,7 @@ export function paint(
   });
 }
 
-/** Runs `draw` with every box on its way from where it was. */
+/** Runs `draw` with every box at its animated position. */
 function withMotion(boxes: readonly Box[], motion: Motion | null, draw: () => void): void {
   if (motion === null) {
     draw();
@@ -88,7 +91,7 @@ function withMotion(boxes: readonly Box[], motion: Motion | null, draw: () => vo
   });
 }
 
-/** A quiet grid of dots, so that panning an empty part can be felt. */
+/** Paints a faint grid of dots, which makes panning visible in empty areas. */
 function paintGrid({ context, theme, left, top, right, bottom, camera }: Frame): void {
   const step = 32;
   context.fillStyle = theme.color('line');
@@ -103,7 +106,7 @@ function paintGrid({ context, theme, left, top, right, bottom, camera }: Frame):
   context.globalAlpha = 1;
 }
 
-/** Labels on boxes; where they couldn't be read, dots. */
+/** Paints labels on boxes; as dots if they would be too small. */
 function paintBadges(frame: Frame, closed: readonly Box[]): void {
   const { context, theme, emphasis, isReadable } = frame;
   for (const box of emphasis.badges.size === 0 ? [] : closed) {
@@ -119,7 +122,7 @@ function paintBadges(frame: Frame, closed: readonly Box[]): void {
   }
 }
 
-/** Rings around what stands out. */
+/** Paints rings around emphasized boxes. */
 function paintRings(frame: Frame, scene: Scene): void {
   const { context, theme, emphasis, camera } = frame;
   const ring = (boxes: Iterable<Box>, color: string, width: number, wash: number): void => {

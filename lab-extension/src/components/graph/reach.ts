@@ -1,10 +1,10 @@
-/** Everything that an equation depends on, and everything that depends on it. */
+/** All equations that an equation depends on, or that depend on it. */
 
 import type { Program } from '../../records/program';
 
 export type Direction = 'upstream' | 'downstream';
 
-/** Equations of the same body that are reached from `starts`, these included. */
+/** Equations of the same body that are reachable from `starts`, including these. */
 export function reachOf(
   program: Program,
   starts: Iterable<number>,

@@ -1,10 +1,10 @@
-/** Geometry of a laid-out graph in the coordinates of the whole drawing, ready to paint. */
+/** Geometry of a laid-out graph in drawing coordinates, ready to paint. */
 
 import type { Program } from '../../records/program';
 import { ADVANCE, frameOf, isPort, portsOf, type Box, type BoxEdge } from './box';
 import { boundsOf, type Bounds } from './model';
 
-/** How heavy the values of an edge are; heavier edges are drawn thicker. */
+/** Number of line widths of edges, by bytes of their values. */
 export const WEIGHTS = 3;
 
 export interface SceneEdge {
@@ -16,9 +16,9 @@ export interface SceneEdge {
   readonly right: number;
   readonly bottom: number;
   readonly weight: number;
-  /** False where the edge goes on through a port. */
+  /** False for an edge that continues through a port. */
   readonly hasArrow: boolean;
-  /** Stands on the first edge that carries the values; empty on the others. */
+  /** Shown on the first edge that carries the values; empty on the others. */
   readonly label: string;
 }
 
@@ -27,7 +27,7 @@ export interface Scene {
   readonly open: readonly Box[];
   readonly closed: readonly Box[];
   readonly edges: readonly SceneEdge[];
-  /** Pairs of numbers; each edge has a stretch of them. */
+  /** Coordinate pairs of all edges, one after another. */
   readonly points: Float32Array;
 }
 
@@ -64,7 +64,7 @@ export function makeScene(
   return { boxes, open, closed, edges, points: Float32Array.from(paths) };
 }
 
-/** Lets an edge into or out of an open group go on to its port, where there is only one. */
+/** Extends an edge into or out of an open group to its port, if there is only one. */
 function joinPorts(edge: BoxEdge, paths: number[], start: number): boolean {
   if (paths.length === start) {
     return false;
@@ -81,7 +81,9 @@ function joinPorts(edge: BoxEdge, paths: number[], start: number): boolean {
   return enters;
 }
 
-/** Short curves between the border of an open group and its ports, for an edge of several. */
+/**
+ * Short curves between the border of an open group and the ports of an edge, if there are several.
+ */
 function fanPorts(edge: BoxEdge, paths: number[], start: number, end: number): number[][] {
   if (start === end) {
     return [];
@@ -144,7 +146,7 @@ function sceneEdge(
   };
 }
 
-/** The innermost box at a place of the drawing; null outside all of them. */
+/** The innermost box at a point of the drawing; null outside of all boxes. */
 export function boxAt(root: Box, x: number, y: number): Box | null {
   let found: Box | null = null;
   let level: readonly Box[] = root.children;
@@ -168,7 +170,7 @@ export function boxAt(root: Box, x: number, y: number): Box | null {
   }
 }
 
-/** The edge within `reach` of a place of the drawing, the nearest one; null where there is none. */
+/** The nearest edge within `reach` of a point of the drawing; null if there is none. */
 export function edgeAt(scene: Scene, x: number, y: number, reach: number): SceneEdge | null {
   let nearest: SceneEdge | null = null;
   let least = reach;
@@ -193,7 +195,7 @@ export function edgeAt(scene: Scene, x: number, y: number, reach: number): Scene
   return nearest;
 }
 
-/** Distance to the curve that leaves and arrives vertically, by its height at the place. */
+/** Distance to a curve with vertical ends, measured at the point's height. */
 function curveDistance(
   x0: number,
   y0: number,
@@ -214,11 +216,11 @@ function curveDistance(
   return Math.abs(x0 + (x1 - x0) * ease - x);
 }
 
-/** Size of the letters of labels, in units of the drawing. */
+/** Font size of labels, in units of the drawing. */
 export const LABEL_SIZE = 9.5;
 const LABEL_HEIGHT = 12;
 
-/** Where the label of an edge stands; null for none, and on an edge too short for one. */
+/** Bounds of an edge's label; null for none, and for an edge too short for one. */
 export function labelBounds(scene: Scene, { label, start, end }: SceneEdge): Bounds | null {
   if (label === '' || end - start < 4) {
     return null;
@@ -228,7 +230,7 @@ export function labelBounds(scene: Scene, { label, start, end }: SceneEdge): Bou
   return { left: x - width / 2, top: y - LABEL_HEIGHT / 2, width, height: LABEL_HEIGHT };
 }
 
-/** The bounds of a box, as wide as the labels of its edges. */
+/** Bounds of a box, widened by the labels of its edges. */
 export function boundsWithLabels(scene: Scene, box: Box): Bounds {
   const labels = scene.edges
     .filter(({ edge }) => edge.from === box || edge.to === box)
@@ -240,7 +242,7 @@ export function boundsWithLabels(scene: Scene, box: Box): Bounds {
   return { ...boundsOf(box), left, width: right - left };
 }
 
-/** A place on an edge near its source, half-way on a short one. */
+/** Position of the label on an edge: near its source, or in the middle of a short edge. */
 function labelPlace(points: Float32Array, start: number, end: number): [number, number] {
   const top = points[start + 1]!;
   const y = top + Math.min(22, (points[end - 1]! - top) / 2);

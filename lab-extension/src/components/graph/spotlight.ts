@@ -1,4 +1,4 @@
-/** What stands out in a graph: kept as equations, worked out as boxes after each layout. */
+/** Emphasis in a graph, stored as equations and mapped to boxes after each layout. */
 
 import type { CriticalPath, Overlay } from '../../records/costs';
 import { isPort, type Box } from './box';
@@ -30,7 +30,7 @@ export class Spotlight {
     this.updateBadges();
   }
 
-  /** Works everything out anew for another layout. */
+  /** Maps all equations to the boxes of a new layout. */
   update(scene: Scene): void {
     this.scene = scene;
     this.setLinked(this.linkedEquations);
@@ -46,7 +46,7 @@ export class Spotlight {
     this.badges = new Map(found.filter((each): each is [Box, Badge] => each[1] !== null));
   }
 
-  /** Equations that another view points at; gives their boxes. */
+  /** Sets the equations that another view points at; returns their boxes. */
   setLinked(equations: readonly number[]): ReadonlySet<Box> {
     this.linkedEquations = equations;
     this.linked = this.boxesOf(equations);
@@ -58,7 +58,7 @@ export class Spotlight {
     this.matches = this.boxesOf(equations);
   }
 
-  /** Equations that stay clear while all others become faint; null ends it. */
+  /** Sets the equations that stay clear while all others are faint; null ends it. */
   setFocus(equations: ReadonlySet<number> | null): void {
     this.focusEquations = equations;
     this.focus = equations === null ? null : this.withNeighbours(equations);
@@ -74,7 +74,7 @@ export class Spotlight {
     this.heat = overlay === null ? null : heatOf(this.scene.boxes, overlay, this.model.program);
   }
 
-  /** What the overlay says about a box, in words; empty without one. */
+  /** Text of the overlay's figure for a box; empty without overlay. */
   figure(box: Box): string {
     return this.heat?.get(box)?.texts[0] ?? '';
   }
@@ -103,7 +103,7 @@ export class Spotlight {
     return boxes;
   }
 
-  /** Boxes of equations with the inputs and outputs that hang on them. */
+  /** Boxes of equations, with the inputs and outputs connected to them. */
   private withNeighbours(equations: ReadonlySet<number>): Set<Box> {
     const boxes = this.boxesOf(equations);
     for (const { edge } of this.scene.edges) {

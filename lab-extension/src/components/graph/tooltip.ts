@@ -1,4 +1,4 @@
-/** A few lines beside the pointer: what a box is, what an edge carries. */
+/** Tooltip beside the pointer that describes a box or the values of an edge. */
 
 import type { Program } from '../../records/program';
 import { el } from '../dom';
@@ -6,14 +6,14 @@ import type { Box } from './box';
 import { equationText, operandText, placeText } from './describe';
 import type { SceneEdge } from './scene';
 
-const MOST_VALUES = 10;
+const MAX_VALUES = 10;
 
 export class Tooltip {
   readonly element = el('div', { class: 'pl-tooltip', role: 'tooltip', hidden: true });
 
   constructor(private readonly program: Program) {}
 
-  /** Shows what is known of a box or an edge; `figures` are what overlays say of it. */
+  /** Describes a box or an edge; `figures` are additional lines from overlays. */
   show(box: Box | null, edge: SceneEdge | null, figures: readonly string[]): void {
     const lines =
       edge !== null
@@ -29,7 +29,7 @@ export class Tooltip {
     this.element.hidden = true;
   }
 
-  /** Puts the tooltip beside a place in a view of this size. */
+  /** Positions the tooltip beside a point, within a view of this size. */
   place(x: number, y: number, width: number, height: number): void {
     const { style, offsetWidth, offsetHeight } = this.element;
     style.left = `${Math.max(4, Math.min(x + 14, width - offsetWidth - 6))}px`;
@@ -47,8 +47,8 @@ export class Tooltip {
   }
 
   private values(operands: readonly number[]): string[] {
-    const lines = operands.slice(0, MOST_VALUES).map(operand => operandText(this.program, operand));
-    const more = operands.length - MOST_VALUES;
+    const lines = operands.slice(0, MAX_VALUES).map(operand => operandText(this.program, operand));
+    const more = operands.length - MAX_VALUES;
     return more > 0 ? [...lines, `and ${more} more`] : lines;
   }
 }

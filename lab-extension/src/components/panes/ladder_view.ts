@@ -1,4 +1,4 @@
-/** One function after each of several transformations, with lines from equations to their origins. */
+/** A function and its transformations side by side, with lines from equations to their origins. */
 
 import type { LadderRecord } from '../../generated/introspect';
 import { Links } from '../../records/links';
@@ -21,7 +21,7 @@ export class LadderView {
     const programs = record.programs.map(each => new Program(each));
     this.programs = programs;
     const links = new Links(programs, record.links);
-    /** The program that another one was made from; records of older versions leave it to the order. */
+    /** The program that another one was made from; by order in records of older versions. */
     const sourceOf = (stage: number): number => record.sources?.[stage] ?? stage - 1;
     const isNewIn = (stage: number, equation: number): boolean =>
       stage > 0 && links.direct(stage, equation, sourceOf(stage)).length === 0;
@@ -40,7 +40,7 @@ export class LadderView {
       };
     });
     const mark = (pane: Pane, line: number): LineMark | null => {
-      // An equation without an origin is the transformation's own.
+      // An equation without an origin was added by the transformation.
       const [equation] = Array.from(pane.lines.equations(line));
       const isNew = equation !== undefined && isNewIn(pane.program, equation);
       return isNew ? { className: 'pl-line-new' } : null;
@@ -66,7 +66,7 @@ export class LadderView {
         el(
           'span',
           { class: 'pl-chip' },
-          made.length > MOST_NAMED
+          made.length > MAX_NAMED_STEPS
             ? counted(made.length, 'step')
             : made.map(each => oneLine(each, 30)).join(', '),
         ),
@@ -94,10 +94,10 @@ export class LadderView {
   }
 }
 
-/** More steps than these are counted in the header. */
-const MOST_NAMED = 5;
+/** Maximum number of steps named in the header. */
+const MAX_NAMED_STEPS = 5;
 
-/** `+3 −5`: equations that a step added, and that it left nothing of. */
+/** `+3 −5`: equations that a step added, and equations without a successor. */
 function changesText(
   links: Links,
   programs: readonly Program[],

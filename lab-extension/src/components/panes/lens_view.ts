@@ -1,4 +1,4 @@
-/** One function at its stages: the user's lines, and the programs they become. */
+/** The stages of a function side by side: source lines and the programs made from them. */
 
 import type { LensRecord } from '../../generated/introspect';
 import { Links, hullsOf, type Hull } from '../../records/links';
@@ -28,7 +28,7 @@ export class LensView {
   private readonly python: SourceLines | null;
   private readonly hulls: readonly Hull[];
   private readonly hullColors: readonly string[];
-  /** For each program and equation the hulls that hold it. */
+  /** For each program, the fusions (hulls) that contain each equation. */
   private readonly hullsAt: readonly Map<number, number[]>[];
 
   constructor(root: HTMLElement, record: LensRecord, events: ProgramEvents) {
@@ -62,7 +62,7 @@ export class LensView {
       (pane, line) => this.mark(pane, line),
       programs,
       events,
-      // What somebody asks first: what the lines become in the end.
+      // Shows first and last stage at first: the source and the final program.
       panes.length > 2 ? [0, panes.length - 1] : panes.map((_, index) => index),
     );
     const fusions = this.hulls.length > 0 ? counted(this.hulls.length, 'fusion') : null;
@@ -111,10 +111,10 @@ export class LensView {
   }
 }
 
-/** Where the text of a stage begins to be about the function. */
+/** Pattern of the line where the text of a stage reaches the function itself. */
 const STARTS: Readonly<Record<string, RegExp>> = { stablehlo: /@main/, hlo: /^ENTRY/ };
 
-/** The first line that matches; 0 where none does. */
+/** The first line that matches; 0 if none does. */
 function lineMatching(lines: LineSource, pattern: RegExp): number {
   for (let line = 0; line < lines.count; line++) {
     if (pattern.test(lineText(lines, line))) {

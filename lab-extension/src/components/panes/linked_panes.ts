@@ -1,4 +1,4 @@
-/** Texts side by side, with lines between what belongs together. */
+/** Texts side by side, with curves between corresponding lines. */
 
 import { lineText, type LineSource } from '../../records/lines';
 import type { Links, LinkedSets } from '../../records/links';
@@ -13,20 +13,20 @@ import { CanvasPane } from '../canvas_pane';
 export interface Pane {
   readonly title: string;
   readonly note: string;
-  /** Place of its program in the links. */
+  /** Index of its program in the links. */
   readonly program: number;
   readonly lines: LineSource;
-  /** The line that the pane begins at; 0 for its first. */
+  /** The line at the top of the pane at first; 0 by default. */
   readonly start?: number;
 }
 
-const MOST_CURVES = 600;
-/** Width in pixels that a pane must not fall below. */
-const LEAST_WIDTH = 140;
-/** Below this width of the view the panes stand one above the other. */
-const NARROW = 640;
+const MAX_CURVES = 600;
+/** Minimum width of a pane, in pixels. */
+const MIN_WIDTH = 140;
+/** Width of the view in pixels below which panes are stacked vertically. */
+const NARROW_WIDTH = 640;
 
-/** Two or more panes at a time, each with a choice of its stage; lines join neighbours. */
+/** Two or more panes with a selectable stage each, and curves between neighbours. */
 export class LinkedPanes {
   readonly element: HTMLElement;
   private readonly views: LinesView[];
@@ -36,11 +36,11 @@ export class LinkedPanes {
   private readonly stagesPlace = el('div', { class: 'pl-columns' });
   private readonly disposables = new Disposables();
   private readonly searchCount = el('span', { class: 'pl-search-count', 'aria-live': 'polite' });
-  /** Where the selected line comes from. */
+  /** Link to the source of the selected line. */
   readonly place: SourceLink;
   private pinned: LinkedSets | null = null;
   private shown: LinkedSets | null = null;
-  /** The panes that are shown, from left to right. */
+  /** The stages shown, from left to right. */
   private stages: number[];
   private found: { readonly pane: number; readonly line: number }[] = [];
   private foundAt = -1;
@@ -53,7 +53,9 @@ export class LinkedPanes {
     private readonly programs: readonly Program[],
     private readonly events: ProgramEvents,
     first: readonly number[],
-    /** The stage that another one was made from; it is shown in front of that one when somebody chooses it. */
+    /**
+     * The stage that another one was made from; it is shown to the left when the latter is chosen.
+     */
     private readonly sourceOf: (stage: number) => number = () => -1,
   ) {
     this.place = new SourceLink(events.notebook);
@@ -73,7 +75,7 @@ export class LinkedPanes {
       const gap = new CanvasPane('pl-gap', '', (context, width, height) =>
         this.paintGap(context, index, width, height),
       );
-      // Its curves say nothing that pointing at a line doesn't.
+      // The curves show nothing that pointing at a line doesn't.
       gap.canvas.setAttribute('tabindex', '-1');
       gap.canvas.setAttribute('aria-hidden', 'true');
       return gap;
@@ -86,7 +88,7 @@ export class LinkedPanes {
     this.element = el('div', { class: 'pl-linked-panes' }, this.buildToolbar(), this.stagesPlace);
     const observer = new ResizeObserver(([entry]) => {
       const width = entry?.contentRect.width ?? 0;
-      this.element.classList.toggle('pl-stacked', width > 0 && width < NARROW);
+      this.element.classList.toggle('pl-stacked', width > 0 && width < NARROW_WIDTH);
     });
     observer.observe(this.element);
     this.disposables.add(() => observer.disconnect());
@@ -104,7 +106,7 @@ export class LinkedPanes {
     this.gaps.forEach(gap => gap.draw());
   }
 
-  /** Puts the chosen stages side by side. */
+  /** Arranges the selected stages side by side. */
   private arrange(): void {
     const parts = this.stages.flatMap((stage, slot) => {
       const column = this.columns[stage]!;
@@ -123,7 +125,7 @@ export class LinkedPanes {
     this.show(this.shown, -1);
   }
 
-  /** The choice of the stage that one of the panes shows; a stage that another one shows changes places with it. */
+  /** Selector of a pane's stage. Choosing a stage shown in another pane swaps the two. */
   private buildPicker(slot: number, title: string): HTMLSelectElement {
     const picker = el(
       'select',
@@ -180,7 +182,7 @@ export class LinkedPanes {
     return el('div', { class: 'pl-pane-tools' }, search, this.searchCount, count);
   }
 
-  /** Shows more stages behind those that are shown, or fewer. */
+  /** Changes the number of panes, adding later stages or removing panes. */
   private setCount(count: number): void {
     const others = this.panes.map((_, index) => index).filter(each => !this.stages.includes(each));
     this.stages = [...this.stages, ...others].slice(0, count);
@@ -208,7 +210,10 @@ export class LinkedPanes {
     this.sayFound(wanted !== '');
   }
 
-  /** Goes to the next match in the panes that are shown, and brings what belongs to it into sight. */
+  /**
+   * Goes to the next search match in the visible panes, and scrolls the others to the corresponding
+   * lines.
+   */
   private step(by: number): void {
     const found = this.found.filter(each => this.stages.includes(each.pane));
     if (found.length === 0) {
@@ -229,7 +234,7 @@ export class LinkedPanes {
     this.searchCount.textContent = isSearching ? `${at}${counted(shown, 'line')}${more}` : '';
   }
 
-  /** Lets the strip between two panes be dragged. */
+  /** Makes the strip between two panes draggable. */
   private letDivide(strip: HTMLElement, index: number): void {
     strip.title = 'Drag, or press the arrow keys, to change the widths';
     strip.tabIndex = 0;
@@ -242,7 +247,7 @@ export class LinkedPanes {
       ) as [HTMLElement, HTMLElement];
       const { left: start, width: before } = left.getBoundingClientRect();
       const both = right.getBoundingClientRect().right - start - strip.offsetWidth;
-      const width = Math.max(LEAST_WIDTH, Math.min(both - LEAST_WIDTH, widthOf(start, before)));
+      const width = Math.max(MIN_WIDTH, Math.min(both - MIN_WIDTH, widthOf(start, before)));
       left.style.flex = `${width} 1 0`;
       right.style.flex = `${both - width} 1 0`;
       this.drawGaps();
@@ -272,7 +277,7 @@ export class LinkedPanes {
     this.events.onHover?.(this.programs[pane.program]!, equations);
   }
 
-  /** Lights up equations of the first program that has any, and what belongs to them elsewhere. */
+  /** Highlights equations of the first program that has any, and corresponding ones elsewhere. */
   highlight(equations: readonly (readonly number[])[]): void {
     const program = equations.findIndex(each => each.length > 0);
     this.show(program < 0 ? this.pinned : this.links.from(program, equations[program]!), -1);
@@ -287,7 +292,7 @@ export class LinkedPanes {
     this.events.onSelect?.(program, equations);
   }
 
-  /** Lights up sets of equations; with `from` the other panes move there. */
+  /** Highlights sets of equations; the panes other than `from` scroll to them. */
   private show(sets: LinkedSets | null, from: number): void {
     this.shown = sets;
     this.views.forEach((view, index) => {
@@ -301,7 +306,7 @@ export class LinkedPanes {
     this.gaps.slice(0, this.stages.length - 1).forEach(gap => gap.draw());
   }
 
-  /** Curves from lines of the pane before to lines of this one. */
+  /** Paints curves from lines of the previous pane to lines of this one. */
   private paintGap(
     context: CanvasRenderingContext2D,
     index: number,
@@ -320,7 +325,7 @@ export class LinkedPanes {
     const curves: [number, number, boolean][] = [];
     for (const line of left.sight) {
       for (const equation of Array.from(leftPane.lines.equations(line))) {
-        // A line that only calls the function is not where the equation comes from.
+        // Skip lines that only call the function: the equation doesn't come from them.
         if (leftPane.lines.linesOf(equation)[0] !== line) {
           continue;
         }
@@ -332,9 +337,9 @@ export class LinkedPanes {
           const [target] = rightPane.lines.linesOf(end);
           const isLit = lit?.has(equation) === true;
           const middle = target === undefined ? NaN : right.rowMiddle(target);
-          // Curves to lines that are scrolled out of sight are drawn for highlighted equations only.
+          // Curves to lines scrolled out of view are only drawn for highlighted equations.
           const isInSight = middle >= 0 && middle <= height;
-          if ((isLit || isInSight) && !Number.isNaN(middle) && count++ < MOST_CURVES) {
+          if ((isLit || isInSight) && !Number.isNaN(middle) && count++ < MAX_CURVES) {
             curves.push([left.rowMiddle(line), middle, isLit]);
           }
         }

@@ -1,4 +1,4 @@
-/** Two sessions side by side: which lines became slower or faster. */
+/** Comparison of two sessions: which lines became slower or faster. */
 
 import type { ProfileComparisonRecord } from '../../generated/profiler';
 import { el, type Content } from '../dom';
@@ -7,8 +7,8 @@ import { duration } from '../facts/misses_view';
 import { oneLine } from '../format';
 import { tableOf } from '../table';
 
-/** Lines whose time changed less than this part of the whole are counted, not listed. */
-const SMALLEST_SHARE = 0.001;
+/** Minimum change of a listed line, as a fraction of the total time; others are only counted. */
+const MIN_SHARE = 0.001;
 
 export function comparisonView(record: ProfileComparisonRecord): FactsView {
   const { before_seconds, after_seconds, before, after } = record;
@@ -16,7 +16,7 @@ export function comparisonView(record: ProfileComparisonRecord): FactsView {
   const change = (i: number): number => after[i]! - before[i]!;
   const changed = record.places
     .map((_, i) => i)
-    .filter(i => Math.abs(change(i)) >= SMALLEST_SHARE * total);
+    .filter(i => Math.abs(change(i)) >= MIN_SHARE * total);
   const largest = Math.max(...changed.map(i => Math.abs(change(i))), 1e-12);
   const rows = changed.map((i): Content[] => [
     [
@@ -61,7 +61,7 @@ function signed(seconds: number): string {
   return `${seconds < 0 ? '−' : '+'}${duration(Math.abs(seconds))}`;
 }
 
-/** To the right of the middle for slower, to the left for faster. */
+/** Bar to the right of the middle for slower, to the left for faster. */
 function changeBar(part: number): HTMLElement {
   const bar = el('span', { class: part < 0 ? 'pl-faster' : 'pl-slower' });
   bar.style.width = `${(50 * Math.abs(part)).toFixed(1)}%`;

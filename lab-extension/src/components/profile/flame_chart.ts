@@ -1,4 +1,4 @@
-/** Time by scope: each scope as wide as its part of the time, with those inside it below. */
+/** Time by scope: each scope is as wide as its share of the time, with nested scopes below. */
 
 import type { Profile, ScopeNode } from '../../records/profile';
 import { el } from '../dom';
@@ -6,15 +6,15 @@ import { duration } from '../facts/misses_view';
 import { oneLine } from '../format';
 import type { Selection } from './selection';
 
-/** Part of the chart's width below which a scope is not drawn. */
-const SMALLEST = 0.002;
+/** Minimum width of a drawn scope, as a fraction of the chart's width. */
+const MIN_WIDTH_SHARE = 0.002;
 const MAX_DEPTH = 40;
 
 export class FlameChart {
   readonly element: HTMLElement;
   private readonly rows = el('div', { class: 'pl-flame-rows' });
   private readonly whole: ScopeNode;
-  /** From the whole session to what fills the chart's width. */
+  /** Path from the whole session to the scope that fills the chart's width. */
   private path: readonly ScopeNode[];
 
   constructor(
@@ -55,7 +55,7 @@ export class FlameChart {
           const width = root.seconds > 0 ? child.seconds / root.seconds : 0;
           const place = { node: child, start: at, width };
           at += width;
-          return width >= SMALLEST ? [place] : [];
+          return width >= MIN_WIDTH_SHARE ? [place] : [];
         });
       });
       if (level.length > 0) {
@@ -104,7 +104,7 @@ export class FlameChart {
     return frame;
   }
 
-  /** From below what fills the chart down to a scope. */
+  /** Path from below the scope that fills the chart down to `node`. */
   private between(node: ScopeNode): ScopeNode[] {
     const steps: ScopeNode[] = [];
     let at = this.path.at(-1)!;

@@ -1,4 +1,4 @@
-/** The user's source text with the time of each line beside it, forward and backward apart. */
+/** Source text with the forward and backward time of each line. */
 
 import type { Profile } from '../../records/profile';
 import { el } from '../dom';
@@ -7,15 +7,15 @@ import { oneLine } from '../format';
 import { termed } from '../terms';
 import type { Selection } from './selection';
 
-/** Untimed lines in a row from which on they are left out. */
-const FOLDED_FROM = 12;
+/** Minimum number of consecutive lines without time that are collapsed. */
+const MIN_FOLDED_LINES = 12;
 const LINES_AROUND = 3;
 
 export interface LineListEvents {
-  /** The line under the pointer, -1 for none. */
+  /** The line under the pointer; -1 for none. */
   readonly onHover: (line: number) => void;
   readonly onSelect: (line: number) => void;
-  /** The user asks for the line itself. */
+  /** The user requests to see the line in its notebook or file. */
   readonly onGo: (line: number) => void;
 }
 
@@ -34,7 +34,7 @@ export class LineList {
     this.all().forEach(
       line => (seconds[profile.record.lines.source[line]!]! += profile.lineSeconds(line)),
     );
-    // Other sources are those of transfers, callbacks and arrays.
+    // Other sources only contain lines of transfers, callbacks and arrays.
     const timed = new Set(profile.record.lines.source);
     const order = [...timed].sort((a, b) => seconds[b]! - seconds[a]!);
     this.element = el(
@@ -73,7 +73,7 @@ export class LineList {
     const table = el('div', { class: 'pl-profile-source', role: 'list' });
     let skipped = 0;
     for (const number of shown ?? texts.keys()) {
-      if (!isNear(number, numbers) && texts.size > FOLDED_FROM) {
+      if (!isNear(number, numbers) && texts.size > MIN_FOLDED_LINES) {
         skipped++;
         continue;
       }
@@ -169,7 +169,7 @@ export class LineList {
     return row;
   }
 
-  /** Time that belongs to no line. */
+  /** Row for time that belongs to no line. */
   private rest(): HTMLElement | null {
     const lost = this.profile.record.totals.unattributed_seconds;
     return lost <= 0

@@ -1,4 +1,4 @@
-/** Operations in a table: grouped, sorted, filtered. */
+/** Table of operations with grouping, sorting and a filter. */
 
 import { GROUPINGS, type Group, type Grouping, type Profile } from '../../records/profile';
 import { el } from '../dom';

@@ -7,9 +7,9 @@ import { counted, oneLine, quantity, whole } from '../format';
 import { meter, tableOf } from '../table';
 import { withTerms } from '../terms';
 
-const SHOWN_STEPS = 100;
+const MAX_STEPS = 100;
 
-/** Waiting and working time of each exchange between devices. */
+/** Waiting and exchange time of each collective. */
 export function collectivesView(record: ProfileRecord): HTMLElement {
   const { collectives, strings } = record;
   const longest = collectives.wait_seconds.reduce(
@@ -99,7 +99,7 @@ function stepsOf({ compile_steps: steps, strings }: ProfileRecord): Content {
   );
   const named = 100 * (1 - seconds[3]! / total);
   const rows = steps.name
-    .slice(0, SHOWN_STEPS)
+    .slice(0, MAX_STEPS)
     .map((name, i): Content[] => [
       [
         el('code', {}, oneLine(strings[name]!, 60)),
@@ -136,7 +136,7 @@ function stepsOf({ compile_steps: steps, strings }: ProfileRecord): Content {
   ];
 }
 
-/** What the calling threads did, and the transfers that lines asked for. */
+/** Time of the calling threads by activity, and the transfers by line. */
 export function hostView(record: ProfileRecord): HTMLElement {
   const { host, transfers, callbacks, strings } = record;
   const wall = record.totals.wall_seconds || 1;
@@ -209,7 +209,7 @@ export function hostView(record: ProfileRecord): HTMLElement {
   );
 }
 
-/** Arrays that are alive over the session, by line, and the bytes that programs hold over their run. */
+/** Live arrays over the session, arrays by line, and the memory of programs over their runs. */
 export function memoryView(record: ProfileRecord): HTMLElement {
   return scroll(
     arraysOf(record),
@@ -217,7 +217,7 @@ export function memoryView(record: ProfileRecord): HTMLElement {
   );
 }
 
-/** Steps of the bytes of live arrays, over the session's time, and the lines that made the arrays. */
+/** Plot of the bytes of live arrays over the session, and the arrays by line. */
 function arraysOf({ live_arrays: live, heap, strings, totals }: ProfileRecord): Content {
   const most = Math.max(...live.bytes, 1);
   const titles = live.bytes.map(
@@ -257,7 +257,7 @@ function arraysOf({ live_arrays: live, heap, strings, totals }: ProfileRecord): 
       ];
 }
 
-/** Each counter of a GPU over the session's time. */
+/** Plots of each GPU counter over the session. */
 export function countersView({ counters, totals }: ProfileRecord): HTMLElement {
   return scroll(
     counters.map(counter => {
@@ -279,7 +279,7 @@ export function countersView({ counters, totals }: ProfileRecord): HTMLElement {
   );
 }
 
-/** Samples over the session's time, each until the next one. */
+/** Step plot of samples over the session; each sample lasts until the next one. */
 function steps(
   label: string,
   times: readonly number[],
@@ -350,7 +350,7 @@ function scroll(...content: Content[]): HTMLElement {
   return el('div', { class: 'pl-profile-scroll' }, ...content);
 }
 
-/** A bar of parts, as long together as their sum of `whole`. */
+/** A bar divided into parts; its total length is the share of their sum in `whole`. */
 function parts(seconds: readonly number[], whole: number): HTMLElement {
   const pieces = seconds.map((each, i) => {
     const piece = el('span', { class: `pl-part-${i}` });

@@ -1,4 +1,4 @@
-/** A profiled session: findings, what is measured and what is not, and its time by line, operation and scope. */
+/** A profiled session: findings, and time by line, operation and scope. */
 
 import type { FindingRecord, ProfileRecord, TotalsRecord } from '../../generated/profiler';
 import type { CellPlace } from '../../records/cell_places';
@@ -24,16 +24,19 @@ import { Selection } from './selection';
 import { TimelineView, timelineStyle, type LoadTimeline } from './timeline_view';
 
 export interface ProfileEvents {
-  /** Lines of cells that are pointed at, or selected: these stay lit until others are. */
+  /**
+   * Reports lines of cells that are pointed at, or selected (these stay highlighted until others
+   * are).
+   */
   readonly onPoint?: (places: readonly CellPlace[], isSelected: boolean) => void;
   readonly notebook?: NotebookLines | undefined;
   readonly loadTimeline?: LoadTimeline;
-  /** Opens the session of a number in Perfetto's user interface. */
+  /** Opens a session in the Perfetto UI. */
   readonly openPerfetto?: (session: number) => void;
 }
 
-const SHOWN_FINDINGS = 4;
-const NARROW = 620;
+const MAX_UNFOLDED_FINDINGS = 4;
+const NARROW_WIDTH = 620;
 
 interface Tab {
   readonly name: string;
@@ -78,7 +81,7 @@ export class ProfileView {
     this.selection.onChange(() => this.showChosen());
     this.observer = new ResizeObserver(([entry]) => {
       const width = entry?.contentRect.width ?? 0;
-      const isNarrow = width > 0 && width < NARROW;
+      const isNarrow = width > 0 && width < NARROW_WIDTH;
       if (this.element.classList.contains('pl-profile-narrow') !== isNarrow) {
         this.element.classList.toggle('pl-profile-narrow', isNarrow);
         findings.forEach(finding => (finding.open = !isNarrow));
@@ -90,7 +93,7 @@ export class ProfileView {
     }
   }
 
-  /** Times of the lines that lie in cells, for their margins. */
+  /** Times of lines in notebook cells, for their margins. */
   get lineTimes(): readonly LineTime[] {
     return this.profile.lineTimes();
   }
@@ -259,7 +262,7 @@ function header(totals: TotalsRecord): HTMLElement {
   );
 }
 
-/** What share of the operations' time is measured, estimated and not attributed. */
+/** Shares of the operations' time that are measured, estimated and not attributed. */
 function sharesOf(totals: TotalsRecord): HTMLElement {
   const parts = [
     ['measured', totals.measured_seconds, 'measured time'],
@@ -299,7 +302,7 @@ function emptyNote(record: ProfileRecord): HTMLElement {
   );
 }
 
-/** What was found and what it would save; its evidence and remedy are folded where there is little room. */
+/** A finding and the time it would save; evidence and remedy are collapsed in narrow views. */
 function findingItem(finding: FindingRecord): HTMLDetailsElement {
   return el(
     'details',
@@ -325,18 +328,18 @@ function findingsList(findings: readonly HTMLDetailsElement[]): Content {
   const list = el(
     'ul',
     { class: 'pl-findings', 'aria-label': 'Findings' },
-    items.slice(0, SHOWN_FINDINGS),
+    items.slice(0, MAX_UNFOLDED_FINDINGS),
   );
-  if (items.length <= SHOWN_FINDINGS) {
+  if (items.length <= MAX_UNFOLDED_FINDINGS) {
     return list;
   }
   const more = el(
     'button',
     { type: 'button', class: 'pl-action' },
-    `Show ${counted(items.length - SHOWN_FINDINGS, 'more finding')}`,
+    `Show ${counted(items.length - MAX_UNFOLDED_FINDINGS, 'more finding')}`,
   );
   more.addEventListener('click', () => {
-    list.append(...items.slice(SHOWN_FINDINGS));
+    list.append(...items.slice(MAX_UNFOLDED_FINDINGS));
     more.remove();
   });
   return [list, el('div', { class: 'pl-profile-tools' }, more)];

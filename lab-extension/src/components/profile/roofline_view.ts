@@ -1,4 +1,4 @@
-/** Operations against what the machine can do: arithmetic for each byte, and how fast it ran. */
+/** Roofline: arithmetic intensity and rate of operations, compared with the machine's peaks. */
 
 import type { Profile } from '../../records/profile';
 import { drawn, el, type Content } from '../dom';
@@ -7,19 +7,19 @@ import { meter, tableOf } from '../table';
 import { duration } from '../facts/misses_view';
 import type { Selection } from './selection';
 
-const SHOWN = 60;
+const MAX_POINTS = 60;
 
 interface Point {
   readonly operation: number;
   readonly seconds: number;
-  /** Flops for each byte. */
+  /** Arithmetic operations per byte. */
   readonly intensity: number;
   readonly rate: number;
-  /** Of what arithmetic or memory allows, 0 to 1; above where caches help. */
+  /** Fraction of the roofline, 0 to 1; larger if data comes from caches. */
   readonly share: number;
 }
 
-/** The operations that have arithmetic and exchange nothing with other devices, the one with most time first. */
+/** The operations with arithmetic and without communication, longest first. */
 export function pointsOf(profile: Profile): Point[] {
   const { operations, peaks } = profile.record;
   const points: Point[] = [];
@@ -43,9 +43,9 @@ export function pointsOf(profile: Profile): Point[] {
   return points;
 }
 
-/** The roofline of the machine with the operations below it; a click selects one. */
+/** The roofline of the machine with its operations as points; a click selects one. */
 export function rooflineView(profile: Profile, selection: Selection): HTMLElement {
-  const points = pointsOf(profile).slice(0, SHOWN);
+  const points = pointsOf(profile).slice(0, MAX_POINTS);
   const { peaks } = profile.record;
   const select = ({ operation }: Point): void =>
     selection.select({ operations: new Set([operation]), title: profile.name(operation) });
@@ -160,14 +160,14 @@ function plot(profile: Profile, points: readonly Point[], select: (point: Point)
   );
 }
 
-/** Whole powers of ten around values. */
+/** The powers of ten that enclose all values, as exponents. */
 function decades(values: readonly number[]): [number, number] {
   const logs = values.map(Math.log10);
   const low = Math.floor(Math.min(...logs));
   return [low, Math.max(low + 1, Math.ceil(Math.max(...logs) + 0.1))];
 }
 
-/** The whole numbers between two, at most about eight of them. */
+/** Integers between two numbers, at most about eight. */
 function between(low: number, high: number): number[] {
   const step = Math.ceil((high - low) / 8);
   return Array.from({ length: Math.ceil((high - low) / step) - 1 }, (_, i) => low + (i + 1) * step);

@@ -1,10 +1,10 @@
-/** What is selected in a profile: operations, for one reason; all parts of the view follow it. */
+/** The operations selected in a profile, shared by all parts of the view. */
 
 export interface Selected {
   readonly operations: ReadonlySet<number>;
-  /** What they have in common, for the user. */
+  /** Title for the user: what the operations have in common. */
   readonly title: string;
-  /** The line of the user that they come from, if it is for that. */
+  /** The source line, if the selection was made by line. */
   readonly line?: number;
 }
 
@@ -21,7 +21,7 @@ export class Selection {
   }
 
   select(selected: Selected | null): void {
-    // The same again takes it back.
+    // Selecting the same again clears the selection.
     this.current = selected?.title === this.current?.title ? null : selected;
     this.listeners.forEach(listener => listener());
   }

@@ -1,4 +1,4 @@
-/** When operations ran: a row for what runs at a time on a device or thread, zoomed and moved by pointer and keys. */
+/** Timeline of operations, with rows by device and thread; zoom and pan by pointer and keys. */
 
 import type { TimelineRecord } from '../../generated/profiler';
 import type { Profile } from '../../records/profile';
@@ -9,7 +9,7 @@ import { oneLine } from '../format';
 import { readTheme, type Theme } from '../theme';
 import type { Selection } from './selection';
 
-/** Gets a part of the session's time in more detail; rejects where no kernel has the session. */
+/** Loads a section of the session at higher resolution; rejects if no kernel has the session. */
 export type LoadTimeline = (
   session: number,
   beginNs: number,
@@ -20,11 +20,11 @@ export type LoadTimeline = (
 const ROW = 17;
 const AXIS = 20;
 const LABELS = 78;
-const SMALLEST_SPAN_NS = 200;
-const LOAD_AFTER_MILLISECONDS = 180;
+const MIN_SPAN_NS = 200;
+const LOAD_DELAY_MILLISECONDS = 180;
 const LOADED_COLUMNS = 2000;
-/** Width in pixels from which on a tile has its name in it. */
-const NAMED_FROM = 34;
+/** Minimum width in pixels of a tile that shows its name. */
+const MIN_NAMED_WIDTH = 34;
 
 const COLORS: Readonly<Record<string, string>> = {
   fusion: 'reduction',
@@ -70,7 +70,7 @@ export class TimelineView {
     this.overview = tilesOf(timeline);
     this.shown = { record: timeline, lanes: this.overview };
     this.begin = timeline.begin_ns;
-    this.end = Math.max(timeline.end_ns, timeline.begin_ns + SMALLEST_SPAN_NS);
+    this.end = Math.max(timeline.end_ns, timeline.begin_ns + MIN_SPAN_NS);
     this.pane = new CanvasPane('pl-timeline-canvas', 'Timeline of operations', (context, width) =>
       this.paint(context, width),
     );
@@ -111,7 +111,7 @@ export class TimelineView {
     this.disposables.dispose();
   }
 
-  /** Nanoseconds in sight, for tests. */
+  /** Visible time range in nanoseconds, for tests. */
   get range(): readonly [number, number] {
     return [this.begin, this.end];
   }
@@ -120,8 +120,8 @@ export class TimelineView {
 
   private zoom(factor: number, at = 0.5): void {
     const { begin_ns: first, end_ns: last } = this.profile.timeline;
-    const whole = Math.max(last - first, SMALLEST_SPAN_NS);
-    const span = Math.min(whole, Math.max(SMALLEST_SPAN_NS, (this.end - this.begin) / factor));
+    const whole = Math.max(last - first, MIN_SPAN_NS);
+    const span = Math.min(whole, Math.max(MIN_SPAN_NS, (this.end - this.begin) / factor));
     const fixed = this.begin + at * (this.end - this.begin);
     this.moveTo(fixed - at * span, span);
   }
@@ -138,7 +138,7 @@ export class TimelineView {
 
   private showAll(): void {
     const { begin_ns: first, end_ns: last } = this.profile.timeline;
-    this.moveTo(first, Math.max(last - first, SMALLEST_SPAN_NS));
+    this.moveTo(first, Math.max(last - first, MIN_SPAN_NS));
   }
 
   private move(part: number): void {
@@ -146,7 +146,7 @@ export class TimelineView {
     this.moveTo(this.begin + part * span, span);
   }
 
-  /** Asks for more detail once the view rests, if there is more. */
+  /** Loads a higher resolution once the view rests, if there is one. */
   private loadLater(): void {
     if (this.timer !== null) {
       clearTimeout(this.timer);
@@ -163,7 +163,7 @@ export class TimelineView {
       this.shown = { record: this.profile.timeline, lanes: this.overview };
       return;
     }
-    this.timer = setTimeout(() => void this.loadNow(), LOAD_AFTER_MILLISECONDS);
+    this.timer = setTimeout(() => void this.loadNow(), LOAD_DELAY_MILLISECONDS);
   }
 
   private async loadNow(): Promise<void> {
@@ -181,7 +181,7 @@ export class TimelineView {
         this.say();
       }
     } catch {
-      // Without the kernel the tiles of the whole session are what there is.
+      // Without the kernel, only the tiles of the whole session are available.
       this.note.textContent = 'A closer look needs the kernel that recorded the session.';
     }
     this.pane.draw();
@@ -294,7 +294,7 @@ export class TimelineView {
     return Math.max(1, this.pane.width - LABELS);
   }
 
-  /** Pixels of a nanosecond. */
+  /** Pixels per nanosecond. */
   private scale(): number {
     return this.plotWidth() / (this.end - this.begin);
   }
@@ -416,7 +416,7 @@ export class TimelineView {
     context.fillRect(left, top + 1, right - left - gap, ROW - 3);
     const from = Math.max(left, LABELS);
     const room = Math.min(right, this.pane.width) - from - 6;
-    if (room > NAMED_FROM && !isFaded) {
+    if (room > MIN_NAMED_WIDTH && !isFaded) {
       context.globalAlpha = 1;
       context.fillStyle = isHost ? theme.color('text') : theme.isDark ? '#10151c' : '#ffffff';
       const text = tile.count > 1 ? `${tile.name} +${tile.count - 1}` : tile.name;
@@ -447,7 +447,7 @@ export class TimelineView {
   }
 }
 
-/** The tiles of each lane, by the time at which they begin. */
+/** The tiles of each lane, sorted by start. */
 function tilesOf({ tiles, lanes, names }: TimelineRecord): Tile[][] {
   const rows: Tile[][] = lanes.map(() => []);
   tiles.lane.forEach((lane, i) =>
@@ -468,7 +468,7 @@ function laneName(name: string): string {
   return name === 'python' ? 'Python' : oneLine(name, 20);
 }
 
-/** 1, 2 or 5 times a power of ten, at least `least`. */
+/** The smallest number of the form 1, 2 or 5 times a power of ten that is at least `least`. */
 function niceStep(least: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(least, 1e-9)));
   return power * ([1, 2, 5].find(factor => factor * power >= least) ?? 10);

@@ -1,4 +1,4 @@
-/** One array over its mesh: tiles, devices, bytes. */
+/** An array on its mesh: shards, devices, bytes. */
 
 import type { ShardingRecord, SpecRecord } from '../../generated/introspect';
 import {
@@ -22,7 +22,7 @@ import { deviceColors, type ColorBy } from './colors';
 import { deviceAt, layMesh, paintMesh, type MeshLayout } from './mesh_picture';
 import { layTiles, paintTiles, tileAt, type TileBox, type TilesView } from './tiles_picture';
 
-/** An array as the view needs it, from a record or from a specification. */
+/** An array to display, from a record or from a spec. */
 export interface PlacedArray {
   readonly name: string;
   readonly type: string;
@@ -30,11 +30,11 @@ export interface PlacedArray {
   readonly mesh: Mesh;
   readonly spec: SpecRecord;
   readonly tiles: Tiles;
-  /** Whether it is a mesh itself, whose devices are the parts. */
+  /** Whether it is a mesh, whose devices are shown as shards. */
   readonly isMesh?: boolean;
-  /** Name under which a kernel finds it; empty where none can. */
+  /** Key by which a kernel finds the array; empty if it can't. */
   readonly key?: string;
-  /** Axes along which each device has an array of its own. */
+  /** Manual axes, along which each device has an array of its own. */
   readonly manualAxes?: readonly string[];
 }
 
@@ -52,15 +52,15 @@ export function placedArrayOf(record: ShardingRecord): PlacedArray {
   };
 }
 
-/** Heights in pixels: of a row of devices, and of what is above and below them. */
+/** Heights in pixels: of a row of devices, and of the space around the mesh. */
 const ROW = 54;
 const AROUND_MESH = 150;
-const MOST_ROWS = 6;
-/** Height in pixels at which values are shown in place of tiles. */
+const MAX_MESH_ROWS = 6;
+/** Height in pixels of the values shown instead of shards. */
 const VALUES_HEIGHT = 520;
 
-/** A screen reader is told so many devices one by one. */
-const MOST_LISTED = 128;
+/** Maximum number of devices listed one by one for screen readers. */
+const MAX_LISTED_DEVICES = 128;
 
 export class ArrayView {
   readonly element: HTMLElement;
@@ -135,7 +135,7 @@ export class ArrayView {
     this.recolor();
     this.say(null);
     const rows = array.mesh.axisSizes.at(-2) ?? 1;
-    if (array.isMesh === true && array.mesh.axisSizes.length <= 2 && rows <= MOST_ROWS) {
+    if (array.isMesh === true && array.mesh.axisSizes.length <= 2 && rows <= MAX_MESH_ROWS) {
       events.onHeight?.(AROUND_MESH + rows * ROW);
     }
   }
@@ -269,7 +269,7 @@ export class ArrayView {
     return select;
   }
 
-  /** Shows the values in place of the tiles, and back; null where no kernel can be asked for them. */
+  /** Button that switches between values and shards; null without a kernel. */
   private valuesButton(): HTMLElement | null {
     const { arrays } = this;
     const { key = '' } = this.array;
@@ -307,7 +307,7 @@ export class ArrayView {
     }
   }
 
-  /** One slider for each dimension that is not drawn, and the choice of those that are. */
+  /** Adds a slider for each dimension that isn't drawn, and selectors for those that are. */
   private fillSliders(): void {
     const { tiles } = this.array;
     const ndim = tiles.shape.length;
@@ -340,7 +340,7 @@ export class ArrayView {
     );
     this.disposables.listen(select, 'change', () => {
       const next = change(Number(select.value));
-      // The other one makes place.
+      // Choosing the same dimension twice swaps the two.
       const swapped = next.rows === next.columns;
       this.view = swapped ? { ...next, rows: this.view.columns, columns: this.view.rows } : next;
       this.fillSliders();
@@ -485,8 +485,9 @@ export class ArrayView {
 
   private list(): HTMLElement {
     const { mesh } = this.array;
-    const items = Array.from({ length: Math.min(mesh.deviceCount, MOST_LISTED) }, (_, device) =>
-      el('li', {}, this.deviceSentence(device)),
+    const items = Array.from(
+      { length: Math.min(mesh.deviceCount, MAX_LISTED_DEVICES) },
+      (_, device) => el('li', {}, this.deviceSentence(device)),
     );
     return el('ul', { class: 'pl-offscreen', 'aria-label': 'Devices' }, items);
   }
@@ -517,7 +518,7 @@ export class ArrayView {
   }
 }
 
-/** One bar for each device, from a common ground. */
+/** Bars, one per device, with a common baseline. */
 export function paintBars(
   context: CanvasRenderingContext2D,
   width: number,
@@ -547,7 +548,7 @@ export function meshText(mesh: Mesh): string {
     .join(', ');
 }
 
-/** The last two dimensions, unless others are divided and these are not. */
+/** Shows the last two dimensions at first, unless only others are sharded. */
 function firstView({ tiles, spec }: PlacedArray): TilesView {
   const ndim = tiles.shape.length;
   const divided = tiles.shape

@@ -2,7 +2,7 @@
 
 import type { Mesh } from '../../records/tiles';
 
-/** What a colour says: which device, which process, or a position along one axis of the mesh. */
+/** What colours distinguish: devices, processes, or positions along one mesh axis. */
 export type ColorBy = 'device' | 'process' | { readonly axis: number };
 
 const HUES = [215, 28, 150, 340, 262, 48, 188, 5, 95, 300, 240, 170];
@@ -20,18 +20,21 @@ export function deviceColors(mesh: Mesh, by: ColorBy, isDark: boolean): string[]
   });
 }
 
-/** One colour of `count`, told apart from its neighbours. */
+/** Colour number `step` of `count` distinguishable ones. */
 export function stepColor(step: number, count: number, isDark: boolean): string {
   const hue = count <= HUES.length ? HUES[step % HUES.length]! : (360 * step) / count;
   return hsl(hue, isDark ? 48 : 58, isDark ? 44 : 72);
 }
 
-/** The colour of an axis of a mesh, clear enough for lines and letters. */
+/** Colour of a mesh axis, with enough contrast for lines and text. */
 export function axisColor(axis: number, isDark: boolean): string {
   return hsl(HUES[axis % HUES.length]!, isDark ? 62 : 68, isDark ? 64 : 42);
 }
 
-/** Few devices have a hue each; in a large mesh hue follows the first axis, lightness the others. */
+/**
+ * In small meshes each device has a hue; in large ones the hue follows the first axis, the
+ * lightness the others.
+ */
 function meshColor(mesh: Mesh, place: number, isDark: boolean): string {
   if (mesh.deviceCount <= HUES.length) {
     return stepColor(place, mesh.deviceCount, isDark);

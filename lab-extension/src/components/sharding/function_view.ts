@@ -1,4 +1,4 @@
-/** The layout of every intermediate of a function, why it is so, and what has to be moved. */
+/** Shardings of a function's intermediates with the reason for each, and its collectives. */
 
 import type { CollectiveRecord, FunctionShardingRecord } from '../../generated/introspect';
 import type { LayoutClient } from '../../layout/client';
@@ -23,8 +23,8 @@ import { axisColor, deviceColors } from './colors';
 import { sentenceOf, withTerms } from '../terms';
 import { REASONS } from './reasons';
 
-const MOST_HOPS = 12;
-const MOST_KINDS = 3;
+const MAX_LISTED_HOPS = 12;
+const MAX_KINDS = 3;
 
 type Pane = 'table' | 'graph' | 'value';
 
@@ -37,7 +37,7 @@ export class FunctionShardingView {
   private readonly graph: GraphView;
   private readonly model: GraphModel;
   private readonly detail = el('div', { class: 'pl-value-detail' });
-  /** The exchange that is shown. */
+  /** Description of the selected collective. */
   private readonly chosen = el('div', { class: 'pl-exchange' });
   private readonly tabs = new Map<Pane, HTMLButtonElement>();
   private filter: RowFilter = NO_FILTER;
@@ -48,7 +48,7 @@ export class FunctionShardingView {
   private readonly peakPane: CanvasPane | null;
   private arrayView: ArrayView | null = null;
   private readonly siteOfFrame = new WeakMap<Box, number>();
-  /** The one that is shown. */
+  /** Number of the selected value. */
   private number = -1;
 
   constructor(
@@ -112,7 +112,7 @@ export class FunctionShardingView {
     this.showFirst();
   }
 
-  /** Begins at the exchange that moves most; without any, at a value that is divided. */
+  /** Selects the collective that moves most bytes; without any, a sharded value. */
   private showFirst(): void {
     const { sharded } = this;
     const [largest] = [...sharded.collectives].sort((a, b) => sentBytes(b) - sentBytes(a));
@@ -127,7 +127,7 @@ export class FunctionShardingView {
     }
   }
 
-  /** Shows the value that an exchange is for, and says what is moved. */
+  /** Selects the value of a collective, and describes the collective. */
   private selectExchange(exchange: CollectiveRecord): void {
     const { program } = this.sharded;
     if (program.ids[exchange.equation] === undefined) {
@@ -157,7 +157,7 @@ export class FunctionShardingView {
     this.peakPane?.draw();
   }
 
-  /** Colours of the axes: in the legend, beside lines; on edges the graph asks for them. */
+  /** Updates axis colours in the legend and beside lines; the graph requests those of edges. */
   private showColors(): void {
     const { isDark } = readTheme(this.root);
     const chips = this.sharded.meshes.map(mesh => {
@@ -200,7 +200,7 @@ export class FunctionShardingView {
           : ((line < 0 ? null : this.lines.unevenAt(line))?.note ?? HINT);
   }
 
-  /** The site of what an open box shows. */
+  /** The site of an open box's program. */
   private siteOf(frame: Box): number {
     let site = this.siteOfFrame.get(frame);
     if (site === undefined) {
@@ -219,7 +219,7 @@ export class FunctionShardingView {
     return this.sharded.siteWithin(this.siteOf(frameOf(call)), call.equation, use);
   }
 
-  /** Numbers of values inside of an open box, and of the results of a box there. */
+  /** Value numbers inside an open box, and those of the results of `box` in it. */
   private numbersOf(box: Box | null, frame: Box, values: readonly number[]): number[] {
     const { program } = this.sharded;
     const results = box !== null && box.equation >= 0 ? [...program.resultsOf(box.equation)] : [];
@@ -234,7 +234,7 @@ export class FunctionShardingView {
     return Array.from(box.equations, each => this.sharded.collectivesWithin(site, each)).flat();
   }
 
-  /** What is moved on behalf of the equations of a box. */
+  /** Badge of a box: the collectives of its equations. */
   private badgeOf(box: Box): Badge | null {
     const exchanges = this.exchangesOf(box);
     const [first] = exchanges;
@@ -252,7 +252,7 @@ export class FunctionShardingView {
     return { text: `⇄ ${text}`, isWarning: exchanges.some(isCostly) };
   }
 
-  /** What a tooltip says of layouts and exchanges. */
+  /** Tooltip lines about shardings and collectives. */
   private about(box: Box | null, values: readonly number[], frame: Box): string[] {
     const shown = this.numbersOf(box, frame, values).slice(0, 6);
     const exchanges = box === null ? [] : this.exchangesOf(box).slice(0, 4);
@@ -281,7 +281,7 @@ export class FunctionShardingView {
     return [this.sharded.program];
   }
 
-  /** Lights up equations that somebody points at elsewhere. */
+  /** Highlights equations that are pointed at elsewhere. */
   highlight([equations = []]: readonly (readonly number[])[]): void {
     this.graph.setLinked(equations);
     this.table.setLinked(equations, true);
@@ -304,7 +304,7 @@ export class FunctionShardingView {
     void this.graph.goTo(equation, site < 0 ? undefined : this.sharded.callsTo(site));
   }
 
-  /** Shows one value: where its parts are, and why. */
+  /** Selects a value: shows its shards and the reason for its sharding. */
   private select(number: number): void {
     if (number === this.number || number < 0) {
       return;
@@ -352,13 +352,16 @@ export class FunctionShardingView {
       : 'No axis divides it: every device holds it whole.';
   }
 
-  /** The way by which an axis came to a value, back to what the user wrote. */
+  /**
+   * List of steps by which an axis was propagated to a value, back to its origin in the user's
+   * code.
+   */
   private whyOfAxis(number: number, axis: string): HTMLElement {
     const chain = this.sharded.chainOf(number, axis);
-    const items = chain.slice(0, MOST_HOPS).map(hop => this.whyItem(hop));
+    const items = chain.slice(0, MAX_LISTED_HOPS).map(hop => this.whyItem(hop));
     const last = chain[chain.length - 1];
-    if (chain.length > MOST_HOPS && last !== undefined) {
-      const between = counted(chain.length - MOST_HOPS - 1, 'more step');
+    if (chain.length > MAX_LISTED_HOPS && last !== undefined) {
+      const between = counted(chain.length - MAX_LISTED_HOPS - 1, 'more step');
       items.push(el('li', { class: 'pl-muted' }, `${between}, then`), this.whyItem(last));
     }
     return el('section', {}, el('code', {}, oneLine(axis, 40)), el('ol', {}, items));
@@ -388,7 +391,10 @@ export class FunctionShardingView {
     return el('li', {}, parts);
   }
 
-  /** The site at which an equation carries an axis on, to a value of its own or one that a call gives; -1 if unclear. */
+  /**
+   * The site where an equation propagates an axis, to its own result or to that of a call; -1 if
+   * ambiguous.
+   */
   private siteOfHop(hop: Hop, equation: number): number {
     const { sharded } = this;
     const body = sharded.program.bodyOf[equation];
@@ -398,7 +404,7 @@ export class FunctionShardingView {
     return near.find(site => site >= 0 && sharded.sites[site]!.body === body) ?? -1;
   }
 
-  /** `follows dimension 1 of w through dot_general`. */
+  /** Text of a propagation step: `follows dimension 1 of w through dot_general`. */
   private ruleText({ number, dimension, equation }: Hop): string {
     const { program } = this.sharded;
     const value = this.sharded.valueOf(number);
@@ -514,7 +520,7 @@ export class FunctionShardingView {
     this.tabs.forEach((tab, name) => tab.setAttribute('aria-selected', String(name === pane)));
   }
 
-  /** What is exchanged, by kind, and the memory of each device. */
+  /** Totals of collectives by kind, and the memory of each device. */
   private overview(): HTMLElement | null {
     const { record, collectives } = this.sharded;
     const estimate =
@@ -537,8 +543,8 @@ export class FunctionShardingView {
     return el('div', { class: 'pl-overview' }, el('section', {}, estimate, exchanges), peak);
   }
 
-  /** Totals of the kinds that move most; the others on request. */
-  private totalsTable(most = MOST_KINDS): HTMLElement {
+  /** Table of totals of the `most` largest kinds; the others are shown on request. */
+  private totalsTable(most = MAX_KINDS): HTMLElement {
     const { totals, bytesSent } = this.sharded;
     const rows = totals
       .slice(0, most)
@@ -561,7 +567,7 @@ export class FunctionShardingView {
     return place;
   }
 
-  /** Leads to an exchange, by its line. */
+  /** A link that selects a collective, named by its line. */
   private exchangeLink(exchange: CollectiveRecord): HTMLElement {
     const place = this.lines.origin(exchange.equation);
     const text = `${quantity(sentBytes(exchange), 'B')} at ${place}`;
@@ -576,7 +582,7 @@ export class FunctionShardingView {
     return link;
   }
 
-  /** An exchange in words: what, how much, why, where. */
+  /** Description of a collective: operation, bytes, reason, source line. */
   private exchangeParts(exchange: CollectiveRecord): Content[] & Node[] {
     return [
       el('h4', {}, withTerms(`⇄ ${this.collectiveText(exchange)}`)),
@@ -614,12 +620,11 @@ export class FunctionShardingView {
     const apply = (): void => {
       const filter = {
         kind: kind.value as RowFilter['kind'],
-        leastBytes: Number(size.value),
+        minBytes: Number(size.value),
         axis: axis.value,
         text: text.value.trim(),
       };
-      const isOn =
-        filter.kind !== 'all' || filter.leastBytes > 0 || filter.axis + filter.text !== '';
+      const isOn = filter.kind !== 'all' || filter.minBytes > 0 || filter.axis + filter.text !== '';
       this.filter = isOn ? filter : NO_FILTER;
       this.lines.setFilter(this.filter);
       this.table.reload();
@@ -655,13 +660,13 @@ export class FunctionShardingView {
     return `${oneLine(each.operation, 40)} over ${this.axesText(each)} (${groups}): ${quantity(each.bytes_per_device, 'B')}${runs}, ${REASONS[each.reason] ?? 'reason not known'}`;
   }
 
-  /** The line of an equation; empty where that is not known. */
+  /** Source line of an equation; empty if unknown. */
   private place(equation: number): string {
     const { program } = this.sharded;
     return program.ids[equation] === undefined ? '' : placeText(program, equation);
   }
 
-  /** Where what runs isn't what Shardy planned. */
+  /** Differences between the compiled program and Shardy's plan. */
   private differences(): HTMLElement | null {
     const { differences } = this.sharded.record;
     if (differences.length === 0) {
@@ -681,7 +686,7 @@ const TOTALS: readonly Column[] = [
   { name: 'the largest' },
 ];
 
-/** The names of the table's columns, over its rows. */
+/** Column titles of the table. */
 function columnNames(): HTMLElement {
   const names: [string, string][] = [
     ['value', 'value'],

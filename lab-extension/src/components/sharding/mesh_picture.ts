@@ -1,11 +1,11 @@
-/** Devices of a mesh in rows and columns, one sheet for each position along the outer axes. */
+/** Devices of a mesh in rows and columns, with one sheet per position along the outer axes. */
 
 import type { Mesh } from '../../records/tiles';
 import type { Theme } from '../theme';
 import { inkOn } from './tiles_picture';
 
 export interface DeviceBox {
-  /** Place of the device in the mesh. */
+  /** Index of the device in the mesh. */
   readonly device: number;
   readonly left: number;
   readonly top: number;
@@ -23,9 +23,9 @@ export interface MeshLayout {
 const LEFT = 26;
 const TOP = 34;
 const GAP = 14;
-const LARGEST = 54;
+const MAX_CELL_PIXELS = 54;
 
-/** The last two axes make a sheet, the others tell the sheets apart. */
+/** Lays out a mesh: the last two axes form a sheet, one for each position along the others. */
 export function layMesh(mesh: Mesh, width: number, height: number): MeshLayout {
   const ndim = mesh.axisSizes.length;
   const columnAxis = ndim - 1;
@@ -41,7 +41,7 @@ export function layMesh(mesh: Mesh, width: number, height: number): MeshLayout {
     const fit = Math.min(
       (width - LEFT - GAP - (tried - 1) * GAP) / (tried * columns),
       (height - TOP - GAP - (down - 1) * GAP - down * titleRoom) / (down * rows),
-      LARGEST,
+      MAX_CELL_PIXELS,
     );
     if (fit > cell) {
       cell = fit;
@@ -139,7 +139,7 @@ export function paintMesh(
   paintNames(context, mesh, layout, theme);
 }
 
-/** Lines between neighbours that belong to different processes. */
+/** Paints lines between neighbours that belong to different processes. */
 function paintProcesses(
   context: CanvasRenderingContext2D,
   mesh: Mesh,
@@ -151,7 +151,7 @@ function paintProcesses(
   }
   const columns = mesh.axisSizes[columnAxis] ?? 1;
   const rows = rowAxis >= 0 ? mesh.axisSizes[rowAxis]! : 1;
-  // Between small cells a dark line would hide them: there a gap tells processes apart.
+  // A dark line would hide small cells, so a gap separates their processes.
   context.strokeStyle = theme.color(cell < 10 ? 'bg' : 'text');
   context.lineWidth = Math.max(1, Math.min(2.5, cell / 8));
   context.beginPath();

@@ -1,4 +1,4 @@
-/** Why devices exchange, in words. */
+/** Texts of the reasons for collectives. */
 
 import type { CollectiveRecord } from '../../generated/introspect';
 

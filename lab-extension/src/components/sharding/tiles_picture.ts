@@ -1,15 +1,15 @@
-/** Two dimensions of an array as tiles, each in the colours of the devices that hold it. */
+/** Two dimensions of an array as tiles, one per shard, in the colours of their devices. */
 
 import type { Mesh, Tiles } from '../../records/tiles';
 import { tileSize } from '../../records/tiles';
 import type { Theme } from '../theme';
 
-/** What the picture shows of an array. */
+/** The displayed plane of an array. */
 export interface TilesView {
-  /** Dimension drawn downwards, and to the right; -1 for none. */
+  /** Dimensions drawn vertically and horizontally; -1 for none. */
   readonly rows: number;
   readonly columns: number;
-  /** For each other dimension the index at which the array is cut. */
+  /** Index along each of the other dimensions. */
   readonly cut: readonly number[];
 }
 
@@ -19,7 +19,7 @@ export interface TileBox {
   readonly top: number;
   readonly width: number;
   readonly height: number;
-  /** Size of the largest tile in its place: what is left over is padding. */
+  /** Size of the largest tile at this position; the difference is padding. */
   readonly fullWidth: number;
   readonly fullHeight: number;
 }
@@ -28,7 +28,7 @@ const LEFT = 64;
 const TOP = 40;
 const MARGIN = 18;
 
-/** Places of the tiles that the cut goes through, in a picture of this size. */
+/** Positions of the tiles in the displayed plane, in a picture of this size. */
 export function layTiles(tiles: Tiles, view: TilesView, width: number, height: number): TileBox[] {
   const ndim = tiles.shape.length;
   const extent = (dim: number): number => (dim < 0 ? 1 : Math.max(1, tiles.shape[dim]!));
@@ -41,7 +41,7 @@ export function layTiles(tiles: Tiles, view: TilesView, width: number, height: n
   };
   const roomX = width - LEFT - MARGIN;
   const roomY = height - TOP - MARGIN;
-  // A tall thin array would be a hair: its sides are brought closer together than they are.
+  // The aspect ratio is limited, because a very tall array would be too thin to see.
   const ratio = Math.min(1.6, Math.max(0.35, extent(view.rows) / extent(view.columns)));
   const scalar = 160;
   const drawnX = view.columns < 0 ? scalar : Math.min(roomX, roomY / ratio);
@@ -97,7 +97,7 @@ export interface TilesPaint {
   readonly colors: readonly string[];
   readonly theme: Theme;
   readonly isUnreduced: boolean;
-  /** Name of each dimension with the axes that divide it. */
+  /** Label of each dimension: its name and the mesh axes that shard it. */
   readonly dimLabels: readonly string[];
   readonly highlighted: ReadonlySet<number>;
 }
@@ -122,7 +122,10 @@ export function paintTiles(context: CanvasRenderingContext2D, paint: TilesPaint)
   paintAxes(context, paint);
 }
 
-/** A tile of one device in its colour; one of several as a card with a chip for each of them. */
+/**
+ * Paints a tile of one device in its colour; a tile of several devices as a card with a chip for
+ * each.
+ */
 function paintTile(
   context: CanvasRenderingContext2D,
   box: TileBox,
@@ -167,7 +170,7 @@ function paintTile(
   }
 }
 
-/** Colour of a text on a device's colour. */
+/** Text colour on a device's colour. */
 export function inkOn(theme: Theme): string {
   return theme.isDark ? '#f4f7fa' : '#14202d';
 }
@@ -178,11 +181,11 @@ interface Chips {
   readonly width: number;
   readonly height: number;
   readonly gap: number;
-  /** Between the chips: a plus where they hold summands. */
+  /** Sign between chips: a plus if the devices hold summands. */
   readonly sign: string;
 }
 
-/** Rows of chips that fit into a tile; null where not all of them do. */
+/** Arranges chips in a tile; null if they don't all fit. */
 function layChips(
   devices: readonly number[],
   mesh: Mesh,
@@ -200,7 +203,7 @@ function layChips(
   if (across * down < devices.length) {
     return null;
   }
-  // As square as it goes: a row of sixteen is harder to count than four rows of four.
+  // As square as possible: four rows of four are easier to count than a row of sixteen.
   const columns = Math.min(
     across,
     Math.max(Math.ceil(devices.length / down), Math.ceil(Math.sqrt(devices.length * 2))),
@@ -251,7 +254,7 @@ function paintChips(
   });
 }
 
-/** What a smaller tile lacks to the size of the others. */
+/** Paints the padding of a tile that is smaller than the others. */
 function paintPadding(context: CanvasRenderingContext2D, box: TileBox, theme: Theme): void {
   const width = Math.max(box.width, box.fullWidth);
   const height = Math.max(box.height, box.fullHeight);
@@ -326,7 +329,7 @@ function paintAxes(context: CanvasRenderingContext2D, paint: TilesPaint): void {
     context.rotate(-Math.PI / 2);
     context.textAlign = 'center';
     context.fillStyle = theme.color('text');
-    // It begins beside the lowest tile: below and above it are other labels.
+    // Starts beside the lowest tile, because there are other labels above and below.
     const room = bottom - TOP + MARGIN;
     const label = dimLabels[view.rows]!;
     const isLong = context.measureText(label).width > room;
@@ -346,7 +349,7 @@ function bordersIn(
   );
 }
 
-/** Numbers at borders, as many as can be read. */
+/** Paints the indices of tile borders, skipping those that would overlap. */
 function ticks(
   borders: ReadonlyMap<number, number>,
   end: number,

@@ -1,4 +1,7 @@
-/** A function over a mesh that need not exist, beside today: sliders for axes, axes dropped on dimensions. */
+/**
+ * Estimated costs of a function on a hypothetical mesh, with sliders for axes, which can be dropped
+ * on dimensions.
+ */
 
 import type {
   ExchangeCostRecord,
@@ -15,27 +18,27 @@ import { readTheme } from '../theme';
 import { axisColor } from './colors';
 import { REASONS } from './reasons';
 
-/** Another placement that a user asks for, or a search. */
+/** Placement requested by the user, or a search. */
 export interface PlacementRequest {
   readonly axes: readonly (readonly [string, number])[];
-  /** Mesh axes for each of the record's arguments and each dimension. */
+  /** Mesh axes of each dimension of each of the record's arguments. */
   readonly dims: readonly (readonly (readonly string[])[])[];
-  /** Bytes of memory under which the fastest placements are searched; null without a search. */
+  /** Memory limit in bytes for a search of the fastest placements; null for no search. */
   readonly searchUnder: number | null;
 }
 
-/** How other placements are seen where no kernel answers. */
+/** Note shown when no kernel can compute other placements. */
 const HOW =
   'No kernel answers here. In a notebook whose kernel made this figure it has controls for other placements; ' +
   'in code figure.change(mesh, specs) shows one, and figure.search() the fastest.';
-const LARGEST_AXIS_BITS = 12;
+const MAX_AXIS_BITS = 12;
 const GIB = 1024 ** 3;
 
 export class WhatIfView {
   readonly element = el('div', { class: 'pl-report pl-what-if' });
   readonly ready = Promise.resolve();
   readonly isFlowing = true;
-  /** The axis that was picked up by a click, to be put down on a dimension. */
+  /** The axis picked up by a click, to be put on a dimension by the next one. */
   private picked: string | null = null;
 
   constructor(
@@ -46,13 +49,13 @@ export class WhatIfView {
   ) {
     const host = (root.getRootNode() as ShadowRoot).host;
     if (request !== undefined && host instanceof HTMLElement) {
-      // Arrows and Enter are for the controls; JupyterLab would fold and edit cells.
+      // Controls use arrow keys and Enter, with which JupyterLab would collapse and edit cells.
       host.dataset['lmSuppressShortcuts'] = 'true';
     }
     this.draw();
   }
 
-  /** Shows another record in place; the control with the focus keeps it. */
+  /** Replaces the record; a focused control keeps the focus. */
   update(record: WhatIfRecord): void {
     const active = (this.element.getRootNode() as ShadowRoot).activeElement;
     const key = active?.getAttribute('data-key');
@@ -69,13 +72,13 @@ export class WhatIfView {
     return all.find(each => each.dataset['key'] === key);
   }
 
-  /** Says that nobody answers any more, and why; the controls go. */
+  /** Removes the controls and shows why the kernel no longer answers. */
   unanswered(reason: string): void {
     this.request = undefined;
     this.update({ ...this.record, refusal: reason });
   }
 
-  /** Ends the wait for an answer. */
+  /** Ends waiting for an answer. */
   answered(): void {
     this.element.classList.remove('pl-waiting');
   }
@@ -160,7 +163,7 @@ export class WhatIfView {
     const number = el('input', {
       type: 'number',
       min: 1,
-      max: 2 ** LARGEST_AXIS_BITS,
+      max: 2 ** MAX_AXIS_BITS,
       value: size,
       'aria-label': `number of parts along ${name}`,
       'data-key': `number ${name}`,
@@ -168,7 +171,7 @@ export class WhatIfView {
     const slider = el('input', {
       type: 'range',
       min: 0,
-      max: LARGEST_AXIS_BITS,
+      max: MAX_AXIS_BITS,
       step: 1,
       value: Math.round(Math.log2(size)),
       'aria-label': `size of ${name}`,
@@ -217,7 +220,7 @@ export class WhatIfView {
     }
   }
 
-  /** Puts a field in the place of an axis' name, or of the button that adds one. */
+  /** Replaces an axis name, or the button that adds an axis, by a text field. */
   private startNaming(name: string | null): void {
     const field = el('input', {
       type: 'text',
@@ -258,7 +261,7 @@ export class WhatIfView {
     this.ask({ axes: [...axes, [name, 1]] });
   }
 
-  /** Gives an axis another name wherever it divides something; with null takes it away. */
+  /** Renames an axis in all specs; removes it if `by` is null. */
   private replaceAxis(name: string, by: string | null): void {
     const { axis_names, axis_sizes, dim_axes } = this.record.placement;
     const renamed = (each: string): string[] => (each !== name ? [each] : by === null ? [] : [by]);
@@ -327,7 +330,7 @@ export class WhatIfView {
     );
   }
 
-  /** A dimension of an argument: its size and the axes that divide it. */
+  /** Button for a dimension of an argument: its size and mesh axes. */
   private dimension(argument: number, dim: number, size: number): HTMLElement {
     const axes = this.record.placement.dim_axes[argument]![dim]!;
     const content = [whole(size), axes.map(axis => this.chip(axis))];
@@ -365,7 +368,7 @@ export class WhatIfView {
     return cell;
   }
 
-  /** Divides a dimension by an axis, which divides no other one of the argument any more. */
+  /** Shards a dimension over an axis, which is removed from the argument's other dimensions. */
   private put(argument: number, dim: number, axis: string): void {
     if (this.record.placement.axis_names.includes(axis)) {
       this.change(argument, dims =>
@@ -418,7 +421,7 @@ export class WhatIfView {
     return [title, controls, ...(rows.length > 0 ? [table, counts] : [])];
   }
 
-  /** Specs of a placement other than those shown. */
+  /** Specs of a placement that differ from the displayed ones. */
   private differing(placement: PlacementRecord): Content {
     const texts = this.record.arguments.flatMap((each, i) =>
       sameDims(placement.dim_axes[i]!, this.record.placement.dim_axes[i]!)
@@ -460,11 +463,11 @@ export class WhatIfView {
   }
 }
 
-/** Facts of today's placement and of the one that is shown. */
+/** Table of the costs of the current and of the displayed placement. */
 function comparison(record: WhatIfRecord): HTMLElement {
   const { today, placement } = record;
   const most = Math.max(total(today), total(placement), Number.MIN_VALUE);
-  // What lies as it does today has one column.
+  // The current placement needs only one column.
   const shown = isSame(today, placement) ? [today] : [today, placement];
   const row = (name: string, text: (each: PlacementRecord) => Content): Content[] => [
     name,
@@ -526,7 +529,7 @@ function exchanges(
   );
 }
 
-/** The line of an exchange, with the way there if it is in a cell of an open notebook. */
+/** Source line of a collective, as a link if it is in a cell of an open notebook. */
 function lineLink(
   source: SourceRecord,
   line: number,

@@ -1,34 +1,34 @@
-/** Lines of text of which only those in sight exist as elements. */
+/** Lines of text, of which only the visible ones exist as elements. */
 
 import { lineText, type LineSource, type Token } from '../../records/lines';
 import { Disposables, el } from '../dom';
 import { oneLine } from '../format';
 
 export const ROW_HEIGHT = 19;
-const SPARE_ROWS = 6;
-const LONGEST_TOKEN = 400;
-const LONGEST_LINE = 100_000;
+const OVERSCAN_ROWS = 6;
+const MAX_TOKEN_LENGTH = 400;
+const MAX_LINE_LENGTH = 100_000;
 
-/** An element of a line in sight, and what it was made from. */
+/** Element of a visible line, and the data it was made from. */
 interface Row {
   readonly element: HTMLElement;
   content: string | null;
 }
 
-/** Something drawn beside a line. */
+/** Decoration beside a line. */
 export interface LineMark {
   readonly className?: string;
-  /** Length of a bar in the margin, 0 to 1. */
+  /** Length of the bar in the margin, 0 to 1. */
   readonly heat?: number;
   readonly note?: string;
-  /** Colours of hulls that the line belongs to. */
+  /** Colours of the fusions (hulls) that the line belongs to. */
   readonly hulls?: readonly string[];
 }
 
 export interface LinesEvents {
   readonly onHover: (equations: ArrayLike<number>, line: number) => void;
   readonly onClick: (equations: ArrayLike<number>, line: number) => void;
-  /** The user asks for the place that a line comes from: by Enter, or by Ctrl and click. */
+  /** The user requests to see a line's source, by Enter or Ctrl+click. */
   readonly onGo?: (equations: ArrayLike<number>) => void;
   readonly onScroll?: () => void;
 }
@@ -40,7 +40,7 @@ export class LinesView {
   private readonly disposables = new Disposables();
   private readonly folded = new Set<number>();
   private readonly prefix = `pl-line-${Math.random().toString(36).slice(2, 8)}-`;
-  /** Line of each visible row; null while nothing is folded. */
+  /** Line number of each visible row; null while nothing is folded. */
   private visible: Int32Array | null = null;
   private linked: ReadonlySet<number> = new Set();
   private strong: ReadonlySet<number> = new Set();
@@ -51,9 +51,12 @@ export class LinesView {
   private current = -1;
   private shown = new Map<number, Row>();
   private frame = 0;
-  /** The line that the view begins at until somebody moves; -1 afterwards. */
+  /** The line at the top until the user scrolls; -1 afterwards. */
   private start = -1;
-  /** Its last height in sight. A notebook takes cells out of the page and puts them back, and no change of size is told. */
+  /**
+   * Last height while visible. Notebooks detach and reattach cells without reporting a change of
+   * size.
+   */
   private height = 0;
 
   constructor(
@@ -81,7 +84,7 @@ export class LinesView {
     this.refresh();
   }
 
-  /** Height of all lines that are not folded, in pixels. */
+  /** Height in pixels of all lines that are not folded. */
   get wantedHeight(): number {
     return this.rowCount * ROW_HEIGHT + 8;
   }
@@ -91,13 +94,13 @@ export class LinesView {
     this.disposables.dispose();
   }
 
-  /** Sets what is drawn beside lines. */
+  /** Sets the decorations beside lines. */
   setMarks(mark: ((line: number) => LineMark | null) | null): void {
     this.mark = mark;
     this.draw();
   }
 
-  /** Lights up the lines of equations; with `isShown` scrolls to the first. */
+  /** Highlights the lines of equations, and scrolls to the first if `isShown`. */
   setLinked(equations: ArrayLike<number>, isShown = false): void {
     const lines = new Set<number>();
     const strong = new Set<number>();
@@ -124,18 +127,18 @@ export class LinesView {
     this.draw();
   }
 
-  /** Shows a line at the top, also after changes of size, until somebody moves. */
+  /** Keeps a line at the top, also after changes of size, until the user scrolls. */
   startAt(line: number): void {
     this.start = line;
   }
 
-  /** Marks lines by their numbers. */
+  /** Marks search matches by line number. */
   setMatchedLines(lines: readonly number[]): void {
     this.matched = new Set(lines);
     this.draw();
   }
 
-  /** Scrolls as little as it takes to see a line; opens what folds it away. */
+  /** Scrolls as little as needed to show a line, after unfolding it. */
   showLine(line: number): void {
     this.start = -1;
     let changed = false;
@@ -155,12 +158,12 @@ export class LinesView {
     }
   }
 
-  /** Middle of a line's row in the coordinates of the view; lines that are folded away give their fold. */
+  /** Vertical centre of a line's row in view coordinates; of its fold if it is folded. */
   rowMiddle(line: number): number {
     return (this.rowOf(line) + 0.5) * ROW_HEIGHT - this.element.scrollTop;
   }
 
-  /** Draws a source whose lines are others now. */
+  /** Redraws after the source has got other lines. */
   reload(): void {
     this.folded.clear();
     this.foldAtFirst();
@@ -169,7 +172,7 @@ export class LinesView {
     this.refresh();
   }
 
-  /** Draws everything anew, after the source has changed. */
+  /** Redraws all rows after the source has changed. */
   refresh(): void {
     this.shown.clear();
     this.rows.replaceChildren();
@@ -178,7 +181,7 @@ export class LinesView {
     this.draw();
   }
 
-  /** Lines in sight. */
+  /** The visible lines. */
   get sight(): readonly number[] {
     const first = Math.max(0, Math.floor(this.element.scrollTop / ROW_HEIGHT));
     const count = Math.ceil(this.element.clientHeight / ROW_HEIGHT) + 1;
@@ -249,9 +252,9 @@ export class LinesView {
   }
 
   private drawRows(): void {
-    const first = Math.max(0, Math.floor(this.element.scrollTop / ROW_HEIGHT) - SPARE_ROWS);
+    const first = Math.max(0, Math.floor(this.element.scrollTop / ROW_HEIGHT) - OVERSCAN_ROWS);
     const height = this.element.clientHeight || this.height;
-    const count = Math.ceil(height / ROW_HEIGHT) + 2 * SPARE_ROWS;
+    const count = Math.ceil(height / ROW_HEIGHT) + 2 * OVERSCAN_ROWS;
     const last = Math.min(this.rowCount, first + count);
     const before = this.shown;
     this.shown = new Map();
@@ -259,7 +262,7 @@ export class LinesView {
       const line = this.lineOf(row);
       this.shown.set(line, before.get(line) ?? this.newRow(line));
     }
-    // Rows that stay are left in place: a click or a selection of text may be going on in them.
+    // Unchanged rows stay in place: the user may be clicking or selecting text in them.
     before.forEach((row, line) => this.shown.has(line) || row.element.remove());
     let next = this.rows.firstChild;
     this.shown.forEach((row, line) => {
@@ -314,7 +317,7 @@ export class LinesView {
     text.style.paddingLeft = `${this.source.depth(line)}ch`;
     for (const { text: content, kind, value, column, title } of tokens) {
       if (kind === 'plain' && column === undefined) {
-        text.append(oneLine(content, LONGEST_LINE));
+        text.append(oneLine(content, MAX_LINE_LENGTH));
         continue;
       }
       const isValue = value !== undefined && value >= 0;
@@ -324,7 +327,7 @@ export class LinesView {
         'data-value': isValue ? value : null,
         title: title === undefined || title === '' ? null : title,
       };
-      text.append(el('span', attributes, oneLine(content, LONGEST_TOKEN)));
+      text.append(el('span', attributes, oneLine(content, MAX_TOKEN_LENGTH)));
     }
     if (isFolded) {
       const hidden = this.source.foldEnd(line) - line - 1;
@@ -431,7 +434,7 @@ export class LinesView {
       }
       event.preventDefault();
     } else if (event.key === 'c' && (event.ctrlKey || event.metaKey) && this.current >= 0) {
-      // Nothing is selected as text when the pane is moved through by keyboard: copy the line.
+      // Keyboard navigation selects no text, so copy the current line instead.
       if (getSelection()?.isCollapsed !== false) {
         void navigator.clipboard?.writeText(lineText(this.source, this.current));
       }

@@ -1,4 +1,4 @@
-/** Values of an array at a glance: counts, range, a histogram, a heat map, and its parts. */
+/** Summary of an array's values: counts, range, histogram, heat map, shards. */
 
 import type { ArrayValuesRecord } from '../../generated/introspect';
 import type { ArraySliceRecord } from '../../generated/kernel';
@@ -8,26 +8,26 @@ import { tableOf } from '../table';
 import { readTheme } from '../theme';
 
 const DIGITS = 6;
-/** The longer side of a heat map on the page, in CSS pixels. */
+/** Longer side of a heat map, in CSS pixels. */
 const MAP_SIZE = 220;
 const MIN_SIDE = 12;
 
-/** What a view asks of the kernel that holds its array. */
+/** Requests to the kernel that has the array. */
 export interface ArrayEvents {
-  /** The slice over two dimensions at an index along the others. */
+  /** Loads the slice over two dimensions at an index along the others. */
   readonly loadSlice: (
     array: string,
     index: readonly number[],
     dims: readonly number[],
   ) => Promise<ArraySliceRecord>;
-  /** The values of the whole array, or of what a device holds of it. */
+  /** Loads the values of the whole array, or of its shard on a device. */
   readonly loadValues: (array: string, device: number | null) => Promise<ArrayValuesRecord>;
 }
 
-/** So many values are read faster than a picture of them. */
+/** Up to this size, values are shown instead of a picture. */
 const FEW_VALUES = 4;
 
-/** The slice that is drawn. */
+/** The displayed slice. */
 type Slice = Omit<ArraySliceRecord, 'kind'>;
 
 export class ArrayValuesView {
@@ -40,7 +40,7 @@ export class ArrayValuesView {
   private readonly status = el('div', { class: 'pl-values-status', role: 'status' });
   private readonly part = el('div', { class: 'pl-values-part' });
   private slice: Slice;
-  /** The slice that is asked for next; null where none is. */
+  /** The slice to request next; null for none. */
   private wanted: Slice | null = null;
   private isLoading = false;
   private partView: ArrayValuesView | null = null;
@@ -96,13 +96,13 @@ export class ArrayValuesView {
     return el('canvas', { role: 'img', 'aria-label': 'Heat map' });
   }
 
-  /** Numbers of rows and columns of the slice that is drawn. */
+  /** Number of rows and columns of the displayed slice. */
   private planeSizes(): [number, number] {
     const [first = 0, second] = this.slice.dims.map(dim => this.record.shape[dim]!);
     return second === undefined ? [1, first] : [first, second];
   }
 
-  /** The index of an element of the slice: `[3, 0, 17]`. */
+  /** Index of an element of the slice: `[3, 0, 17]`. */
   private place(...drawn: readonly (number | string)[]): string {
     const { index, dims } = this.slice;
     const places: (number | string)[] = [...index];
@@ -122,7 +122,10 @@ export class ArrayValuesView {
     return [where, [means, sampled].join(' ').trim()].filter(text => text !== '').join(', ');
   }
 
-  /** A slider for each dimension that is not drawn, and the choice of those that are; none without a kernel. */
+  /**
+   * Adds sliders for dimensions that aren't drawn, and selectors for those that are; nothing
+   * without a kernel.
+   */
   private fillControls(): void {
     const { record, slice } = this;
     if (this.events === null || record.array === '' || record.shape.length <= 2 || !this.map) {
@@ -180,7 +183,7 @@ export class ArrayValuesView {
     return el('label', { class: 'pl-slider' }, `dimension ${dim} (${whole(size)})`, input, value);
   }
 
-  /** Loads a slice; while one is loading, only the latest request is kept. */
+  /** Loads a slice. While one is loading, only the latest request is kept. */
   private load(slice: Slice): void {
     this.wanted = slice;
     if (!this.isLoading) {
@@ -216,7 +219,7 @@ export class ArrayValuesView {
     this.status.textContent = error instanceof Error ? error.message : String(error);
   }
 
-  /** Shows what one device holds under the table of parts; null where nobody can be asked. */
+  /** Function that shows one device's values below the table of shards; null without a kernel. */
   private partLoader(): ((device: number, index: string) => void) | null {
     const { events, record } = this;
     if (events === null || record.array === '') {

@@ -1,4 +1,4 @@
-/** What each device holds, and who holds the arrays. */
+/** Memory of each device, and the owners of arrays. */
 
 import type { LiveArrayRecord, ShardingRecord } from '../../generated/introspect';
 import type { DevicesState } from '../../generated/kernel';
@@ -13,7 +13,7 @@ export interface DevicesEvents {
   readonly onOpenMesh: (mesh: ShardingRecord) => void;
 }
 
-/** How long a second click still means the first, in milliseconds. */
+/** Time within which a second click confirms the first, in milliseconds. */
 const CONFIRM_MILLISECONDS = 4000;
 
 export function devicesContent(state: DevicesState, events: DevicesEvents): Content {
@@ -59,7 +59,7 @@ function dropButton(events: DevicesEvents): HTMLElement {
   return el('p', { class: 'pl-panel-note' }, button);
 }
 
-/** Freeing can't be undone, so it takes two clicks. */
+/** Button that needs two clicks, because freeing can't be undone. */
 function freeButton(array: LiveArrayRecord, events: DevicesEvents): HTMLElement {
   const name = oneLine(array.owners[0] ?? array.type, 40);
   const button = el(

@@ -1,17 +1,17 @@
-/** Small pictures of devices: by the processes that drive them, and along the axes of a mesh. */
+/** Small pictures of devices, grouped by process or arranged along the axes of a mesh. */
 
 import type { DeviceMemoryRecord, MeshRecord, ShardingRecord } from '../../generated/introspect';
 import { el, type Content } from '../../components/dom';
 import { counted, oneLine, quantity } from '../../components/format';
 
-/** Squares in one picture; more of them tell nothing. */
-const MOST_SQUARES = 256;
+/** Maximum number of devices in a picture; more would not be informative. */
+const MAX_SQUARES = 256;
 
-/** The devices of each process, filled as far as their memory is in use. */
+/** The devices of each process, filled by the fraction of memory in use. */
 export function topology(devices: readonly DeviceMemoryRecord[]): Content {
   const most = Math.max(1, ...devices.map(device => device.in_use_bytes));
   const processes = new Map<number, DeviceMemoryRecord[]>();
-  for (const device of devices.slice(0, MOST_SQUARES)) {
+  for (const device of devices.slice(0, MAX_SQUARES)) {
     const known = processes.get(device.process_index);
     if (known === undefined) {
       processes.set(device.process_index, [device]);
@@ -44,7 +44,7 @@ function processLabel(process: number, devices: readonly DeviceMemoryRecord[]): 
   return `Process ${process} drives ${counted(devices.length, 'device')}: ${ids}`;
 }
 
-/** A mesh of a variable: its name, its axes, its devices in rows and columns; opened by a click. */
+/** Button that opens a variable's mesh: its name, axes, and devices in rows and columns. */
 export function meshCard(record: ShardingRecord, onOpen: () => void): HTMLElement {
   const { mesh } = record;
   const axes = mesh.axis_names.map((name, axis) => `${oneLine(name, 24)}=${mesh.axis_sizes[axis]}`);
@@ -64,10 +64,10 @@ export function meshCard(record: ShardingRecord, onOpen: () => void): HTMLElemen
   );
 }
 
-/** The last axis makes columns, all others make rows. */
+/** Grid of a mesh: columns along the last axis, rows along all others. */
 function meshGrid(mesh: MeshRecord, label: string): HTMLElement {
   const columns = mesh.axis_sizes.at(-1) ?? 1;
-  const ids = mesh.device_ids.slice(0, MOST_SQUARES);
+  const ids = mesh.device_ids.slice(0, MAX_SQUARES);
   const grid = el(
     'div',
     { class: 'pl-squares pl-mesh-grid', role: 'img', 'aria-label': label },
