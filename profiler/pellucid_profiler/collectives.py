@@ -1,4 +1,4 @@
-"""Meetings of devices in collectives: who arrived when, and how long each waited for the last one."""
+"""Arrivals of devices in collectives, and how long each waited for the last one."""
 
 from __future__ import annotations
 

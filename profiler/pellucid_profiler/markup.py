@@ -25,7 +25,7 @@ _CODE = "text-align: left; white-space: pre; font-family: monospace"
 
 
 def session_html(session: SessionTables) -> str:
-    """HTML of a session without scripts: findings, the user's lines with their time beside them, operations.
+    """Static HTML of a session: findings, source lines with their time, operations.
 
     >>> with pl.profiler.profile() as recorded:
     ...     pass
@@ -51,7 +51,7 @@ def _findings(session: SessionTables) -> str:
 
 
 def _by_time(session: SessionTables) -> list[SourceRecord]:
-    """The files and cells, the one with most time first."""
+    """The source files and cells, sorted by time, longest first."""
     seconds = dict.fromkeys(session.sources, 0.0)
     for row in session.lines:
         if row.place is not None and row.place.file in seconds:

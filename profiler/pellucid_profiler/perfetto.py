@@ -31,7 +31,7 @@ _TIME_WIDTH, _NAME_WIDTH, _TRACK_WIDTH = 9, 3, 3
 
 
 def perfetto_trace(session: SessionTables) -> bytes:
-    """The operations, by device, and the spans of the host, by thread, as a Perfetto trace.
+    """A Perfetto trace with one track per device for operations, and one per thread for host spans.
 
     Operations that overlap on a device get extra tracks, because the slices of one track must nest.
 
@@ -61,7 +61,7 @@ class Track(NamedTuple):
 
 
 def tracks_of(session: SessionTables) -> Iterator[Track]:
-    """The tracks of a session: its operations, by device, then the spans of the host, by thread."""
+    """The tracks of a session: operations by device, then host spans by thread."""
     ops, spans = session.operations, session.spans
     for device in np.unique(ops.device):
         rows = np.flatnonzero(ops.device == device)
@@ -80,7 +80,7 @@ def tracks_of(session: SessionTables) -> Iterator[Track]:
 
 
 def save_perfetto(session: SessionTables, path: str | os.PathLike[str]) -> None:
-    """Write `perfetto_trace` of a session into a file, which the Perfetto UI opens.
+    """Writes `perfetto_trace(session)` to a file, which the Perfetto UI opens.
 
     >>> import tempfile
     >>> with pl.profiler.profile() as recorded:

@@ -33,7 +33,7 @@ create table slice (
 
 
 def query(session: SessionTables, sql: str) -> list[dict[str, Any]]:
-    """Rows of a query over a session: table `slice` has its operations and spans, `track` the devices and threads.
+    """Runs an SQL query over a session: table `slice` has operations and spans, `track` has devices and threads.
 
     Raises: UnsupportedError if `PELLUCID_TRACE_PROCESSOR` is set and names no file, or the package perfetto is not
     installed; ArgumentValueError if the SQL fails.
@@ -120,7 +120,7 @@ def _by_sqlite(session: SessionTables, sql: str) -> list[dict[str, Any]]:
 
 
 def _database(session: SessionTables) -> sqlite3.Connection:
-    """The slices of a session, as its Perfetto trace has them."""
+    """An in-memory database with the session's slices and tracks, like those of its Perfetto trace."""
     database = sqlite3.connect(":memory:", check_same_thread=False)
     database.executescript(_TABLES)
     texts = [shown_name(session.sources, name) for name in session.names]

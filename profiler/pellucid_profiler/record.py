@@ -41,7 +41,7 @@ _sessions: weakref.WeakValueDictionary[int, SessionTables] = weakref.WeakValueDi
 
 
 def profile_record(session: SessionTables) -> ProfileRecord:
-    """The record of a session.
+    """Converts a session to its record.
 
     >>> with pl.profiler.profile() as recorded:
     ...     y = jnp.sin(1.0)
@@ -125,7 +125,7 @@ def _number(session: SessionTables) -> int:
 
 
 def _order(session: SessionTables) -> tuple[Column, Column]:
-    """(numbers of `infos`, the one with most time first; position of each among those that are listed, or -1)."""
+    """(indices of `infos` sorted by time, longest first; row of each in the record, or -1 if it is omitted)."""
     order = np.argsort(-session.seconds_of_infos, kind="stable")
     positions = np.full(len(order), -1)
     positions[order[:MAX_OPERATIONS]] = np.arange(min(len(order), MAX_OPERATIONS))

@@ -14,7 +14,7 @@ MAX_ROWS = 12
 
 
 def report(session: SessionTables) -> str:
-    """Where time went, as text.
+    """The report of a session as text.
 
     >>> with pl.profiler.profile() as recorded:
     ...     pass
@@ -26,7 +26,9 @@ def report(session: SessionTables) -> str:
 
 
 def head(session: SessionTables) -> Iterator[str]:
-    """Losses of the recording, calls, operations, and which share of their time is measured, estimated and without a line, in lines."""
+    """Lines with the session's totals: remarks, calls, operations, and the measured, estimated and unattributed shares
+    of time.
+    """
     totals = session.totals
     yield from (f"Note: {remark}" for remark in session.remarks)
     if not len(session.operations):

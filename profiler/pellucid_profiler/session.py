@@ -1,4 +1,4 @@
-"""A recorded session: its data and tables, and what is made of them: records, reports, figures, files of other tools."""
+"""`Session`: a recorded session with its data and tables, and its conversions to records, reports, figures and other tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pellucid_profiler.session_tables import SessionTables
 
 
 class Session(SessionTables):
-    """A recording, joined to programs. Rows of `operations` name their instruction and program by number.
+    """A recording joined to its programs. Rows of `operations` refer to instructions and programs by number.
 
     `lines`, `by_operation`, `by_category` and `by_scope` divide the same total time in different ways.
 
@@ -31,7 +31,7 @@ class Session(SessionTables):
     (True, 1)
     """
 
-    # Figures ---------------------------------------------------------------------------------------
+    # Views ---------------------------------------------------------------------------------------------
 
     def record(self) -> ProfileRecord:
         """The session as the record that front ends display."""

@@ -1,4 +1,4 @@
-"""Data of a session: what was recorded, as columns, and the instruction and the seconds of each operation."""
+"""Data of a session: the recorded columns, and the instruction and time of each operation."""
 
 from __future__ import annotations
 
@@ -38,53 +38,55 @@ class SessionData:
     compilations: list[Compilation]
     transfers: list[Transfer]
     callbacks: list[CallbackRow]
-    """Python functions that programs called, the one with most time first."""
+    """Python functions called by programs, longest total time first."""
     live_arrays: LiveArrays
-    """Bytes and number of arrays over the session."""
+    """Bytes and number of live arrays over the session."""
     heap: list[HeapRow]
-    """Arrays by the line that made them, those with most bytes first."""
+    """Live arrays grouped by the line that created them, most bytes first."""
     memory: dict[int, ProgramMemory]
-    """Of programs that need much, by the program's number."""
+    """Memory use by program number, of the programs that use most."""
     counters: Counters
-    """Samples of GPUs' counters, and of the memory that they use."""
+    """Samples of GPU counters and of GPU memory in use."""
     peaks: Peaks | None
-    """Speeds of the machine that recorded it: measured, or those that its GPU names."""
+    """Peak rates of the machine that recorded it, measured or computed from the GPU's data; None if unknown."""
     begin_unix_ns: int
-    """When it began, nanoseconds since 1970; other times count from then."""
+    """Start of the session in nanoseconds since 1970. Other times are relative to it."""
     wall_ns: int
-    """Nanoseconds from its begin to its end."""
+    """Duration of the session in nanoseconds."""
     sources: dict[str, SourceRecord] = field(default_factory=dict[str, SourceRecord])
-    """Files and cells whose lines ran, with their text, by path."""
+    """Source text by path of the files and cells whose lines ran."""
     remarks: list[str] = field(default_factory=list[str])
     """Sentences for the user about data that the recording lacks."""
     number: int = 0
-    """Under which this process finds it again, once it was shown; 0 before."""
+    """Number by which this process finds the session again, assigned when it is first displayed; 0 before."""
     is_detail: bool = False
-    """Whether its programs were compiled without fusions: others than those that run otherwise."""
+    """Whether programs were compiled without fusions for this session, so that they differ from those that normally
+    run.
+    """
 
     @cached_property
     def infos(self) -> list[InstructionInfo]:
-        """The instructions that ran; rows of `info_of_operation` number them."""
+        """The instructions that ran. `info_of_operation` contains indices into this list."""
         return [self._info(*key) for key in self._keys[0]]
 
     @property
     def info_of_operation(self) -> Column:
-        """For each operation the number of its instruction in `infos`."""
+        """For each operation, the index of its instruction in `infos`."""
         return self._keys[1]
 
     @cached_property
     def counts_of_infos(self) -> Column:
-        """Executions of each of `infos`, on all devices."""
+        """Number of executions of each of `infos`, on all devices."""
         return np.bincount(self.info_of_operation, minlength=len(self.infos))
 
     @cached_property
     def seconds_of_infos(self) -> npt.NDArray[np.float64]:
-        """Seconds of each of `infos`, on all devices, until the operations were complete."""
+        """Total time of each of `infos` until completion, summed over devices."""
         numbers, seconds = self.info_of_operation, self.seconds_of_operation
         return np.bincount(numbers, seconds, len(self.infos)).astype(np.float64)
 
     def program_name(self, info: int) -> str:
-        """The name of the program of `infos[info]`."""
+        """Name of the program of `infos[info]`."""
         return self.programs[self._keys[0][info][0]].name
 
     @cached_property
@@ -97,7 +99,9 @@ class SessionData:
         return [*unique], numbers
 
     def _calling_lines(self) -> Column:
-        """For each operation of a program that has no lines, the name of the marked line that called it, or `ABSENT`."""
+        """For each operation of a program without lines, the index of the name of the line mark around its call, or
+        `ABSENT`.
+        """
         ops = self.operations
         called_by = line_of_calls(self.names, self.spans, self.calls)
         has_run = self.calls.run != ABSENT
@@ -112,7 +116,7 @@ class SessionData:
 
     @cached_property
     def seconds_of_operation(self) -> npt.NDArray[np.float64]:
-        """Seconds of each operation; of a container, such as a loop, what its parts leave."""
+        """Self time of each operation: for loops, branches and calls, without the operations in them."""
         ops = self.operations
         seconds = ops.duration_ns / 1e9
         container = np.array([info.is_container for info in self.infos], bool)
@@ -134,7 +138,7 @@ class SessionData:
         return seconds
 
     def _busy(self, device: int, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        """Disjoint intervals [n, 2] of nanoseconds during which chosen operations ran on a device."""
+        """Disjoint intervals [n, 2] in nanoseconds in which the operations of the mask `chosen` ran on a device."""
         rows = np.flatnonzero(chosen & (self.operations.device == device))
         start, end = self.operations.start_ns[rows], self.operations.end_ns[rows]
         reached = np.maximum.accumulate(end) if len(end) else end
@@ -152,7 +156,7 @@ class SessionData:
 
 
 def _before(intervals: npt.NDArray[np.int64], times: Column) -> npt.NDArray[np.float64]:
-    """Nanoseconds of disjoint intervals [n, 2], in order, that lie before each of `times`."""
+    """Nanoseconds of sorted disjoint `intervals` [n, 2] before each of `times`."""
     if not len(intervals):
         return np.zeros(len(times))
     lengths = np.r_[0, np.cumsum(intervals[:, 1] - intervals[:, 0])]

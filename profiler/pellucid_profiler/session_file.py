@@ -33,7 +33,7 @@ from pellucid_profiler.xspace import Column
 S = TypeVar("S", bound=SessionData)
 
 FORMAT = 5
-"""Rises when the file's arrays or texts change their meaning."""
+"""Version of the file format; increased when the meaning of saved arrays or texts changes."""
 
 _TABLES: dict[str, Any] = {
     "operations": Operations,
@@ -131,5 +131,5 @@ def read_session(kind: type[S], path: str | os.PathLike[str]) -> S:
 
 
 def _placed(row: list[Any], at: int) -> list[Any]:
-    """A row of a file, whose entry `at` is a place or None."""
+    """A saved row with its entry `at`, a saved source line or None, restored."""
     return [*row[:at], row[at] and SourceLine(*row[at]), *row[at + 1 :]]

@@ -1,4 +1,4 @@
-"""Tables of a session: its seconds by line, operation, category, scope and step, whose totals add up."""
+"""Tables of a session: time by line, operation, category, scope and step, with equal totals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pellucid_profiler.transfers import TransferRow, transfer_rows
 
 
 class OperationRow(NamedTuple):
-    """An instruction of a program, over the whole session."""
+    """One instruction of a program, summed over the session."""
 
     info: int
     """Index of its instruction in `Session.infos`."""
@@ -34,45 +34,47 @@ class OperationRow(NamedTuple):
     count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.count
     """Number of executions, counted once for each device."""
     seconds: float
-    """Until they were complete, together; of a container what its parts leave."""
+    """Total time until completion; for loops, branches and calls without the operations in them."""
     flops: float | None
-    """Estimated, of all executions together."""
+    """Estimated arithmetic operations of all executions."""
     bytes: float | None
 
 
 class LineRow(NamedTuple):
-    """A line of the user's, over the whole session. Seconds are those of devices, added up."""
+    """One line of user code, summed over the session and over devices."""
 
     place: SourceLine | None
-    """None for what belongs to no line."""
+    """The line; None for time that belongs to no line."""
     forward_seconds: float
     backward_seconds: float
-    """Of the derivative's operations that the line caused."""
+    """Time of backward-pass operations that the line caused."""
     measured_seconds: float
-    """Of operations that are this line's alone; the rest is estimated, or inferred from operations beside."""
+    """Time of operations that belong to this line only. The rest is estimated, or inferred from neighbouring
+    operations.
+    """
     flops: float
 
     @property
     def seconds(self) -> float:
-        """Forward and backward."""
+        """Forward and backward time."""
         return self.forward_seconds + self.backward_seconds
 
 
 class Totals(NamedTuple):
-    """The whole session, in seconds."""
+    """Totals of a session, in seconds."""
 
     wall_seconds: float
-    """From the session's begin to its end."""
+    """Duration of the session."""
     operation_seconds: float
-    """All operations on all devices, added up."""
+    """Time of all operations, summed over devices."""
     measured_seconds: float
-    """Of `operation_seconds`: of operations that are one line's alone."""
+    """The part of `operation_seconds` in operations that belong to one line only."""
     estimated_seconds: float
-    """Of operations of several lines, split by estimated cost, and of those whose line is inferred."""
+    """The part in operations shared by several lines, divided by estimated cost, or whose line is inferred."""
     unattributed_seconds: float
-    """Of operations without a line."""
+    """The part in operations without a line."""
     busy_seconds: float
-    """During which some operation ran, averaged over the devices that ran any."""
+    """Time in which at least one operation ran, averaged over the devices that ran any."""
 
 
 class SessionTables(SessionData):
@@ -80,7 +82,7 @@ class SessionTables(SessionData):
 
     @cached_property
     def by_operation(self) -> list[OperationRow]:
-        """The instructions that ran, the one with most time first."""
+        """The instructions that ran, longest total time first."""
         rows = [
             OperationRow(
                 i, self.program_name(i), info.name, info.category, info.attribution,
@@ -92,7 +94,7 @@ class SessionTables(SessionData):
 
     @cached_property
     def lines(self) -> list[LineRow]:
-        """The user's lines that took time on devices, the one with most first; what is no line's under None."""
+        """The user's lines that took time on devices, longest first. Time without a line is under None."""
         forward: dict[SourceLine | None, float] = defaultdict(float)
         backward: dict[SourceLine | None, float] = defaultdict(float)
         measured: dict[SourceLine | None, float] = defaultdict(float)
@@ -116,36 +118,38 @@ class SessionTables(SessionData):
         return sorted(rows, key=lambda row: -row.seconds)
 
     def by_category(self) -> dict[str, float]:
-        """Seconds of operations by kind: `fusion`, `library`, `custom`, `copy`, `collective`, `other`."""
+        """Time of operations by category: `fusion`, `library`, `custom`, `copy`, `collective`, `other`."""
         return self._summed(lambda info: [(info.category, 1.0)])
 
     def by_scope(self) -> dict[str, float]:
-        """Seconds of operations by the transformations, calls and `named_scope`s around them."""
+        """Time of operations by enclosing transformations, calls and `named_scope`s."""
         return self._summed(
             lambda info: [(share.scope, share.share) for share in info.shares] or [("", 1.0)]
         )
 
     def by_collective(self) -> list[CollectiveRow]:
-        """Exchanges between devices with their waiting and working time, the one with most first."""
+        """Collectives with their waiting and exchange time, longest total time first."""
         return collective_rows(self)
 
     @cached_property
     def straggler(self) -> Straggler | None:
-        """The device that the others wait for; None where none do."""
+        """The device that delays collectives; None if no collective waits."""
         return straggler(self)
 
     @cached_property
     def compile_steps(self) -> list[CompileStep]:
-        """Passes, kernels and machine code of all compilations, those that took longest first."""
+        """Passes, kernels and machine code of all compilations, longest first."""
         return compile_steps(self)
 
     @cached_property
     def host(self) -> list[HostRow]:
-        """Activities of the calling threads; the rows of each add up to the session's time."""
+        """Time of the threads that called jitted functions, by activity; the rows of a thread add up to the session's
+        time.
+        """
         return host_rows(self)
 
     def by_transfer(self) -> list[TransferRow]:
-        """Transfers between host and devices by line, those with most bytes first."""
+        """Transfers between host and devices, grouped by line, most bytes first."""
         return transfer_rows(self.transfers)
 
     def _summed(
@@ -163,7 +167,7 @@ class SessionTables(SessionData):
 
     @cached_property
     def totals(self) -> Totals:
-        """The whole session; measured, estimated and not attributed seconds add up to those of operations."""
+        """Totals of the session. Measured, estimated and unattributed seconds add up to those of operations."""
         ops = self.operations
         measured = unattributed = total = 0.0
         for info, _, seconds in self._totals_of_infos():
@@ -185,7 +189,7 @@ class SessionTables(SessionData):
 
     @cached_property
     def steps(self) -> list[StepRow]:
-        """The steps that `profiler.step` or `StepTraceAnnotation` name, in the order in which they begin."""
+        """The loop steps named by `profiler.step` or `StepTraceAnnotation`, in order."""
         return [
             *steps_of(
                 self.names, self.spans, self.calls, self.operations, self.seconds_of_operation
@@ -194,7 +198,7 @@ class SessionTables(SessionData):
 
     @cached_property
     def place_texts_of_infos(self) -> list[str]:
-        """Cell or file, and number of the line that each of `infos` is most of; empty where nobody knows."""
+        """For each of `infos`, file or cell and line of its largest share; empty if unknown."""
         largest = [
             max(info.shares, key=lambda share: share.share, default=None) for info in self.infos
         ]
@@ -207,9 +211,9 @@ class SessionTables(SessionData):
 
     @cached_property
     def seconds_of_equations(self) -> dict[int, float]:
-        """Seconds of one execution of each equation, by its id: the mean over executions and devices.
+        """Time of one execution of each equation, by equation id: the mean over executions and devices.
 
-        What several equations share is split by estimated cost.
+        The time of an instruction shared by several equations is divided by estimated cost.
         """
         totals: dict[int, float] = defaultdict(float)
         for info, count, seconds in self._totals_of_infos():
@@ -219,7 +223,7 @@ class SessionTables(SessionData):
         return totals
 
     def seconds_of_run(self, equations: Collection[int]) -> dict[int, float]:
-        """Seconds of `equations`, by their ids, in one run of their program on one device: the mean over all of them.
+        """Time of `equations` (ids) in one run of their program on one device, the mean over all runs and devices.
 
         That is the program most of whose equations they are; empty without one.
         """
@@ -237,7 +241,7 @@ class SessionTables(SessionData):
         return result
 
     def _run_of(self, program: int) -> tuple[int, dict[int, float]]:
-        """(runs of a program, counted on each device, seconds of each of `infos` in all of them)."""
+        """(number of runs of a program, summed over devices; total seconds of each of its `infos`)."""
         ops = self.operations
         rows = np.flatnonzero(ops.program == program)
         used = np.unique(self.info_of_operation[rows]).tolist()
@@ -245,10 +249,11 @@ class SessionTables(SessionData):
         return max(1, runs), {i: float(self.seconds_of_infos[i]) for i in used}
 
     def seconds_of_kernels(self, function: str, kernels: Collection[str]) -> dict[str, float]:
-        """Seconds of each of `kernels` in one run of a jitted function's program on one device: the mean over all of them.
+        """Time of `kernels` in one run of a jitted function's program on one device, the mean over all runs and
+        devices.
 
-        Of several programs of the function it is the one that has most of them. Raises: ArgumentValueError if it didn't run
-        in this session.
+        If the function has several programs, the one that contains most of the kernels is used. Raises:
+        ArgumentValueError if none of them ran in this session.
         """
         best, seconds = 0.5, dict[str, float]()
         for number, program in self.programs.items():
