@@ -1,1 +1,1 @@
-"""A jaxpr becomes a StableHLO module."""
+"""Lowering: converts a jaxpr to a StableHLO module."""

@@ -1,7 +1,7 @@
-"""Equations whose results are addends: each device computes with its own addends of the operands.
+"""Lowering of equations whose results are unreduced: each device computes its own addend from addends of the operands.
 
-Lowering rules don't state the layout of what they compute between operands and results. Shardy would take it for
-whole: devices would sum the operand's addends, and each would take the whole result for its addend.
+Lowering rules don't annotate their intermediate values. Shardy would treat these as reduced: devices would sum the
+operand's addends, and each would use the whole result as its addend.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 def compute_with_addends(ctx: LoweringContext, operands: Values, results: Values) -> None:
-    """State, if results of the equation at hand are addends, that what leads to them from operands that are, is too."""
+    """If the results of the current equation are unreduced, annotates the intermediate values computed from unreduced
+    operands likewise.
+    """
     addends = ctx.addends
     if addends is None:
         return
@@ -34,7 +36,7 @@ def compute_with_addends(ctx: LoweringContext, operands: Values, results: Values
         are_addends[x] |= sharding is not None and bool(sharding.spec.unreduced)
 
     def visit(x: ir.Value) -> bool:
-        """Whether `x` is computed from addends; then its layout is stated."""
+        """Whether `x` is computed from addends; if so, annotates it."""
         if x not in are_addends:
             made_by = x.owner
             if isinstance(made_by, ir.Block):
@@ -52,7 +54,7 @@ def compute_with_addends(ctx: LoweringContext, operands: Values, results: Values
 
 
 def _layout(ctx: LoweringContext, x: ir.Value, addends: NamedSharding) -> ir.Attribute:
-    """The layout of an intermediate value: as an operand or a result of its shape, else cut nowhere."""
+    """Sharding of an intermediate value: that of an operand or result of the same shape, or else unsharded."""
     aval = shaped_array(tuple(ir.RankedTensorType(x.type).shape), np.dtype(np.float32))
     placed = [
         ctx.placed_by_type(other)
@@ -67,10 +69,10 @@ def _layout(ctx: LoweringContext, x: ir.Value, addends: NamedSharding) -> ir.Att
 
 
 def is_product_of_parts(ctx: LoweringContext, x: ir.Value, addends: NamedSharding) -> bool:
-    """Whether `x` is a product whose operands are stated to be cut alike, over the axes that `addends` is, where it sums.
+    """Whether `x` is a product whose contracted dimensions are sharded equally, over exactly the axes of `addends`.
 
-    Then devices compute addends over these axes if the product's layout is `addends`. Any other operation would give
-    each of them the whole result.
+    Devices then compute addends over these axes if the product is annotated with `addends`. For any other operation,
+    each device would get the whole result.
     """
     if isinstance(x.owner, ir.Block) or x.owner.name != "stablehlo.dot_general":
         return False
@@ -89,7 +91,7 @@ def is_product_of_parts(ctx: LoweringContext, x: ir.Value, addends: NamedShardin
 
 
 def _stated_layout(ctx: LoweringContext, x: ir.Value) -> list[list[str]] | None:
-    """For each dimension the names of the mesh axes that cut `x`; None where its layout is left to Shardy."""
+    """Mesh axes that shard each dimension of `x`; None if it has no annotation."""
     attribute: Any = None
     if isinstance(x.owner, ir.Block):
         attribute = (ctx.stated_for_argument(x) or {}).get("sdy.sharding")

@@ -1,4 +1,4 @@
-"""Collectives in StableHLO: which devices take part, and the operations by which they exchange values."""
+"""Collectives in StableHLO: groups of devices, and the operations that exchange data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHANNEL = "#stablehlo.channel_handle<handle = 1, type = 1>"
 
 
 class ManualRegion(NamedTuple):
-    """The part of a program that runs once for each position along the `manual` axes of a mesh."""
+    """A part of a program that runs once for each position along the `manual` axes of a mesh."""
 
     mesh: Any
     manual: frozenset[Any]
@@ -51,9 +51,10 @@ def region_of(ctx: LoweringContext, axes: Sequence[Any]) -> ManualRegion:
 def device_groups(
     ctx: LoweringContext, axes: Sequence[Any], within: Groups | None = None
 ) -> np.ndarray:
-    """Rows of positions in the device assignment: those that differ only along `axes`, in the order of `axes`.
+    """Groups of devices that differ only along `axes`, as rows of indices in the device assignment, in the order of
+    `axes`.
 
-    `within` splits each row further, by positions along the axes; shorter groups are padded with -1.
+    `within` divides each row further, by position along the axes; shorter groups are padded with -1.
     """
     mesh = region_of(ctx, axes).mesh
     positions = ctx.sharding_attributes.positions(mesh).reshape(mesh.axis_sizes)
@@ -69,7 +70,7 @@ def device_groups(
 
 
 def group_attributes(ctx: LoweringContext, groups: np.ndarray) -> Attributes:
-    """The attributes by which a collective names its groups of devices."""
+    """Attributes that specify the device groups of a collective."""
     return {
         "replica_groups": ctx.int_matrix(groups),
         "channel_handle": ctx.attribute(_CHANNEL),
@@ -77,12 +78,12 @@ def group_attributes(ctx: LoweringContext, groups: np.ndarray) -> Attributes:
 
 
 def global_attributes(ctx: LoweringContext, groups: np.ndarray) -> Attributes:
-    """The attributes of collectives that could also speak of replicas: these speak of devices."""
+    """Attributes of a collective whose groups contain global device ids, rather than replicas."""
     return group_attributes(ctx, groups) | {"use_global_device_ids": ir.UnitAttr.get()}
 
 
 def all_reduce(ctx: LoweringContext, x: Any, aval: Any, op: str, groups: np.ndarray) -> Any:
-    """`x` of type `aval` combined by the StableHLO operation `op` over each group."""
+    """Reduces `x`, of type `aval`, over each group with the StableHLO operation `op`."""
     if groups.shape[1] == 1:
         return x
     is_complex_sum = aval.dtype.kind == "c" and op == "stablehlo.add"
@@ -98,12 +99,12 @@ def all_reduce(ctx: LoweringContext, x: Any, aval: Any, op: str, groups: np.ndar
 
 
 def position_along(ctx: LoweringContext, axes: Sequence[Any]) -> Any:
-    """Where the running device stands along `axes`, an int32 scalar; the last of them counts fastest."""
+    """Index of the running device along `axes`, an int32 scalar; the last axis varies fastest."""
     region = region_of(ctx, axes)
     if all(region.mesh.shape[axis] == 1 for axis in axes):
         return ctx.constant(_INDEX.type(0))
     if not region.is_full:
-        # A device's number says its position only where every axis is manual.
+        # The partition id equals the position only if every axis is manual.
         rest = frozenset(region.mesh.axis_names) - region.manual
         scalar = shaped_array((), _INDEX)
         none, one = Parts((), (), ()), Parts((PartitionSpec(),), (scalar,), (scalar,))
@@ -127,7 +128,7 @@ def position_along(ctx: LoweringContext, axes: Sequence[Any]) -> Any:
 
 
 class Parts(NamedTuple):
-    """Values on both sides of a manual region: their specs, and the types of whole values and of parts."""
+    """Values at the boundary of a manual region: specs, global types, and per-device types."""
 
     specs: Sequence[Any]
     whole: Sequence[Any]
@@ -138,16 +139,15 @@ def manual_computation(
     ctx: LoweringContext, mesh: Any, axes: frozenset[Any], inputs: Parts, outputs: Parts, operands: Operands,
     body: Callable[[list[Any]], Sequence[Any]],
 ) -> list[Any]:  # fmt: skip
-    """Whole values of which `body` makes the device's parts, from its parts of `operands`.
+    """Runs `body` on each device's parts of `operands`, and returns the global values made of its results.
 
-    `axes` of `mesh` become manual. Over the others values lie as types of parts show, or as the compiler likes.
-    Source: Shardy, operation `sdy.manual_computation`.
+    `axes` of `mesh` become manual. Over other axes, values are sharded as the per-device types show, or as the compiler
+    decides. Source: Shardy, operation `sdy.manual_computation`.
     """
     outer = ctx.manual
     region = ManualRegion(mesh, axes if outer is None else axes | outer.manual)
-    if all(
-        mesh.shape[axis] == 1 for axis in axes
-    ):  # a part is the whole, also where nothing is partitioned
+    # Axes of size 1 divide nothing: the only part is the whole value.
+    if all(mesh.shape[axis] == 1 for axis in axes):
         ctx.manual = region
         results = body(list(operands))
         ctx.manual = outer
@@ -182,7 +182,7 @@ def manual_computation(
 
 
 def _with_shown(spec: PartitionSpec, local: ShapedArray, manual: frozenset[Any]) -> PartitionSpec:
-    """`spec`, and how parts of type `local` are themselves cut over axes that are not `manual`."""
+    """`spec` extended by the non-manual axes over which parts of type `local` are sharded."""
     shown: NamedSharding | None = getattr(local, "shown_sharding", None)
     if shown is None:
         return spec

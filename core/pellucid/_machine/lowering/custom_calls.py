@@ -1,4 +1,4 @@
-"""Custom calls: of native code, and of Python functions from compiled programs."""
+"""Custom calls: native functions, and Python functions called from compiled programs."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ from .module import LoweringContext
 from .operations import Attributes, OperationBuilder
 
 TYPED = 4
-"""The version of custom calls whose attributes are a dictionary of typed values."""
+"""Version of custom calls whose attributes are a typed dictionary."""
 
 
 def row_major(aval: Any) -> tuple[int, ...]:
-    """The dimensions of a value of type `aval`, fastest first, where the last one is the fastest."""
+    """Dimensions of a value of type `aval` from the fastest to the slowest, in row-major order."""
     ndim = 0 if isinstance(aval, AbstractToken) else physical(aval).ndim
     return tuple(range(ndim - 1, -1, -1))
 
 
 def typed_attribute(ctx: OperationBuilder, value: Any) -> ir.Attribute:
-    """`value` as an attribute that keeps its type.
+    """Converts `value` to an attribute of corresponding type.
 
-    Python's numbers have 64 bits, those of NumPy their own size; arrays are dense attributes, dtypes types, mappings
-    dictionaries of attributes, and sequences arrays of them. Arrays of float0 are of bools, as devices hold them.
+    Python numbers become 64-bit attributes, NumPy numbers keep their width; arrays become dense attributes, dtypes
+    types, mappings dictionaries, and sequences arrays. float0 arrays become bool arrays, as on devices.
 
     Raises: ArgumentTypeError for other values.
     """
@@ -101,13 +101,13 @@ def custom_call(
     operand_output_aliases: Mapping[int, int] | None = None,
     extra_attributes: Mapping[str, Any] | None = None,
 ) -> Any:
-    """The operation that calls the native function registered as `target`.
+    """An operation that calls the native function registered as `target`.
 
-    Layouts list dimensions from the fastest to the slowest. `operand_output_aliases` maps operands to the results
-    that share their memory.
+    Layouts list dimensions from the fastest to the slowest. `operand_output_aliases` maps operands to the results that
+    share their memory.
     """
     if api_version >= TYPED:
-        # XLA and tools that read modules know the typed interface by this attribute, whatever the version says.
+        # XLA and other readers recognize the typed interface by this attribute, regardless of the version.
         config = {
             "api_version": ctx.integer(1, 32),
             "backend_config": "",
@@ -151,9 +151,9 @@ def _aliases(ctx: LoweringContext, aliases: Mapping[int, int], n_results: int) -
 
 
 def batched_sharding_rule(ctx: LoweringContext, batch_ndim: int) -> Attributes:
-    """The attribute by which Shardy cuts the equation at hand along `batch_ndim` leading axes of all its values.
+    """Attribute that lets Shardy shard the current equation along `batch_ndim` leading axes of all its values.
 
-    None is needed in a program of one device.
+    Empty for a program of one device.
     """
     if not batch_ndim or ctx.sharding_attributes is None:
         return {}
@@ -176,7 +176,7 @@ _TARGETS = {
 
 
 def calls_python(platform: str) -> bool:
-    """Whether programs of a platform can call Python functions."""
+    """Whether programs on a platform can call Python functions."""
     return platform in _TARGETS
 
 
@@ -193,12 +193,12 @@ def host_call(
     of_parts: bool = False,
     device: Device | None = None,
 ) -> list[Any]:
-    """Values of `function(*operands)`, which gets NumPy arrays and returns them in a tuple.
+    """Calls `function(*operands)` on the host, with NumPy arrays; it must return a tuple of NumPy arrays.
 
-    The types are those of the equation at hand. With an ordered `effect`, the call comes after the last one with
-    that effect. `function` must check what it returns: the runtime copies bytes, whatever they are. In a program over
-    several devices it is called once, by `device` or the first, with whole arrays; `of_parts` calls it for each device
-    with its part, which is possible without results.
+    The types are those of the current equation. With an ordered `effect`, the call is ordered after the previous call
+    with that effect. `function` must check its results: the runtime copies their bytes unchecked. In a program over
+    several devices it is called once, by `device` or the first device, with whole arrays. With `of_parts`, which is
+    only possible without results, each device calls it with its shards.
     """
     of_parts = of_parts and ctx.platform == "cpu" and ctx.sharding_attributes is not None
     target = _OF_PARTS if of_parts else _TARGETS.get(ctx.platform)
@@ -226,22 +226,22 @@ def host_call(
 
 
 class HostFunction:
-    """A host function that is made anew in each lowering: it says what it is, so that programs find each other by it."""
+    """A host function recreated at each lowering. Its `identity` lets equal programs be recognized."""
 
     @property
     def identity(self) -> Hashable:
-        """A value equal for functions that a program may call in place of each other; it holds none of them."""
+        """A hashable value, equal for interchangeable functions. It must not keep the function alive."""
         raise NotImplementedError(type(self))
 
 
 def identity_of(function: Function) -> Hashable:
-    """The `identity` of a `HostFunction`, of others the object."""
+    """The `identity` of a `HostFunction`, or the identity of another object."""
     return function.identity if isinstance(function, HostFunction) else identity(function)
 
 
 @dataclass(frozen=True, eq=False)
 class _PassingToken(HostFunction):
-    """A host function that takes a token first, and returns it first."""
+    """A host function whose first argument is a token, which it returns as its first result."""
 
     function: Function
 

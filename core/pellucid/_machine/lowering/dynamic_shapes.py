@@ -1,7 +1,7 @@
-"""Operations of arrays with symbolic dimensions: sizes as values of the module, and StableHLO's operations that take them.
+"""Operations on arrays with symbolic dimensions: sizes as values of the module, and StableHLO's dynamic operations.
 
-XLA compiles none of these. Before a module is compiled, its shapes are refined to those of its arguments, which turns
-each of them into the operation with static attributes that it stands for.
+XLA can't compile these operations. Before compilation, the module's shapes are refined to those of the arguments, which
+converts each of them to its static equivalent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BOOL = shaped_array((), np.dtype(bool))
 
 
 class SizeValue:
-    """A size as a value of the module; it computes with others and with integers as Python's integers do."""
+    """A size as a value of the module. Its operators follow Python's integer arithmetic."""
 
     def __init__(self, ctx: OperationBuilder, value: ir.Value) -> None:
         self.ctx, self.value = ctx, value
@@ -48,7 +48,7 @@ class SizeValue:
         return size_value(self.ctx, other) - self
 
     def __mod__(self, other: Any) -> SizeValue:
-        # The remainder of StableHLO has the sign of the dividend, that of Python the sign of the divisor.
+        # StableHLO's remainder has the sign of the dividend, Python's that of the divisor.
         divisor = size_value(self.ctx, other)
         rest = self._binary("remainder", divisor)
         return (rest + divisor)._binary("remainder", divisor)
@@ -64,7 +64,7 @@ class SizeValue:
 
 
 def size_value(ctx: OperationBuilder, size: Any) -> SizeValue:
-    """A size, an integer or a symbol, as a value of the function at hand."""
+    """A size (integer or symbol) as a value in the current function."""
     if isinstance(size, SizeValue):
         return size
     if isinstance(size, Symbol):
@@ -109,13 +109,13 @@ _FORMS = {
     ),
     "stablehlo.gather": ("stablehlo.dynamic_gather", ("slice_sizes",)),
 }  # fmt: skip
-"""By operation, the one that takes as operands the sizes in some of its attributes, or else the shape of its result."""
+"""For each operation, the dynamic variant that takes sizes, or the shape of its result, as operands."""
 
 
 def dynamic_form(
     ctx: OperationBuilder, name: str, result: Any, operands: Values, attributes: Attributes
 ) -> Form:
-    """The operation itself, or the one that takes as operands the symbolic sizes that it would need as attributes."""
+    """The operation itself, or its dynamic variant if some attributes or the result's shape are symbolic."""
     if name == "stablehlo.dynamic_slice" and not is_static(attributes["slice_sizes"]):
         return _dynamic_slice(ctx, operands, attributes["slice_sizes"])
     if name == "stablehlo.convolution" and not isinstance(attributes["padding"], ir.Attribute):
@@ -141,7 +141,7 @@ def _dynamic_slice(ctx: OperationBuilder, operands: Values, sizes: Ints) -> Form
         last = SizeValue(ctx, dimension_size(ctx, x, dim)) - size
         starts.append(SizeValue(ctx, ctx.convert(index, SIZE)).maximum(0).minimum(last))
     first, window, ones = (sizes_value(ctx, part) for part in (starts, sizes, [1] * len(sizes)))
-    # A sum of vectors is what the refinement of shapes takes for a window of one size.
+    # Shape refinement needs a sum of vectors here to recognize a window of constant size.
     end = ctx.op1("stablehlo.add", SIZE.update(shape=(len(sizes),)), [first, window])
     return "stablehlo.real_dynamic_slice", [x, first, end, ones], {}
 
@@ -153,7 +153,9 @@ def reduce_window(
     attributes: Attributes,
     fill: Callable[[ir.Region], None],
 ) -> list[ir.Value]:
-    """`stablehlo.reduce_window` of operands and their initial values; `fill` fills the region that combines elements."""
+    """`stablehlo.reduce_window` over operands and their initial values; `fill` builds the region that combines
+    elements.
+    """
     fields = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
     pads = attributes["padding"]
     if isinstance(pads, ir.Attribute):
@@ -177,7 +179,7 @@ def reduce_window(
 def shape_operands(
     ctx: OperationBuilder, results: Sequence[Any], n_operands: int
 ) -> tuple[list[ir.Value], Attributes]:
-    """(further operands, attributes) of a custom call that state the shapes of its results, if sizes are symbolic."""
+    """(additional operands, attributes) by which a custom call states its result shapes, if they are symbolic."""
     shapes = [() if result is abstract_token else physical(result).shape for result in results]
     if all(map(is_static, shapes)):
         return [], {}
@@ -196,7 +198,7 @@ def dimension_size(ctx: OperationBuilder, x: ir.Value, dim: int) -> ir.Value:
 
 
 def solved_variables(ctx: OperationBuilder, equations: Any, arguments: Values) -> list[ir.Value]:
-    """The values of a module's dimension variables by the sizes of its arguments, which are checked."""
+    """Values of the module's dimension variables, solved from the sizes of its arguments, which are checked."""
 
     def size_at(argument: int, dim: int) -> SizeValue:
         return SizeValue(ctx, dimension_size(ctx, arguments[argument], dim))

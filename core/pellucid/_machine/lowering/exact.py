@@ -1,10 +1,10 @@
-"""Differences and products that are rounded in compiled programs as they are in eager operations.
+"""Rounding of differences and products in compiled programs as in eager operations (`exact_arithmetic`).
 
-XLA's CPU compiler contracts `a * b - c` to one operation that doesn't round the product. In `p - max(p)` of a product `p`
-the greatest element is then not 0 but the product's rounding error, which `exp` of large numbers makes infinite. No option
-of XLA and no barrier prevents it: LLVM contracts where a product has one use. Its operations can be given operands with
-which no contraction is possible, by identities of IEEE arithmetic. They belong here, below differentiation, which they
-would mislead.
+XLA's CPU compiler contracts `a * b - c` to a fused operation that doesn't round the product. In `p - max(p)` of a
+product `p`, the largest element is then not 0 but the product's rounding error, which `exp` of large numbers makes
+infinite. No option of XLA and no barrier prevents this: LLVM contracts a product with a single use. So operands are
+rewritten, by identities of IEEE arithmetic, such that no contraction is possible. This happens in lowering, below
+differentiation, which it would mislead.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from .operations import OperationBuilder
 
 MAX_VISITED_OPERATIONS = 32
-"""Operations between a difference and an extreme that are looked at."""
+"""Maximum number of operations searched between a difference and an extreme."""
 _EXTREMES = frozenset({
     "chlo.top_k", "stablehlo.clamp", "stablehlo.dynamic_slice", "stablehlo.gather", "stablehlo.maximum", "stablehlo.minimum", "stablehlo.reduce",
     "stablehlo.reduce_window", "stablehlo.sort",
 })  # fmt: skip
-"""Operations that choose elements by their order or their place; reductions do if their body holds none but `_IN_EXTREMES`."""
+"""Operations that select elements by order or position. Reductions count if their body contains only `_IN_EXTREMES`."""
 _IN_EXTREMES = frozenset({
     "func.call", "stablehlo.maximum", "stablehlo.minimum", "stablehlo.negate", "stablehlo.return",
 })  # fmt: skip
@@ -38,16 +38,17 @@ _MOVEMENTS = frozenset({
     "stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_reshape", "stablehlo.optimization_barrier", "stablehlo.reshape", "stablehlo.reverse", "stablehlo.select", "stablehlo.slice",
     "stablehlo.transpose", "stablehlo.xor",
 })  # fmt: skip
-"""Operations whose results are elements of operands, up to the form in which an extreme is computed."""
+"""Operations whose results are elements of their operands, as they occur in computing an extreme."""
 
 
 def difference(ctx: OperationBuilder, x: ir.Value, y: ir.Value, aval: ShapedArray) -> ir.Value:
-    """`x - y` of type `aval`; 0, as IEEE arithmetic has it, where one is an extreme of elements of the other and they are equal."""
+    """`x - y` of type `aval`; exactly 0 if one is an extreme of the other's elements and they are equal."""
     result = ctx.op1("stablehlo.subtract", aval, [x, y])
     is_shift = _is_floating(aval) and (_is_extreme_of(y, x) or _is_extreme_of(x, y))
     if not is_shift or not ctx.has_fault(CONTRACTED_SHIFT):
         return result
-    # The bits are those of the rounded product, which has a second use by them. Infinities leave NaN.
+    # Comparing bits uses the rounded product a second time, which prevents contraction. Differences of infinities stay
+    # NaN.
     of_bits = aval.update(dtype=np.dtype(f"int{dtypes.itemsize_bits(aval.dtype)}"))
     bits_x, bits_y = (ctx.op1("stablehlo.bitcast_convert", of_bits, [v]) for v in (x, y))
     is_same = ctx.compare(bits_x, bits_y, "EQ", of_bits)
@@ -59,7 +60,7 @@ def difference(ctx: OperationBuilder, x: ir.Value, y: ir.Value, aval: ShapedArra
 
 
 def rounded(ctx: OperationBuilder, product: ir.Value, aval: ShapedArray) -> ir.Value:
-    """The `product` of type `aval`, which no operation is contracted with if the program is exact."""
+    """The `product` of type `aval`; in exact programs, protected from contraction with other operations."""
     if not ctx.is_exact or not _is_floating(aval):
         return product
     is_number = ctx.compare(product, product, "EQ", aval)
@@ -67,7 +68,7 @@ def rounded(ctx: OperationBuilder, product: ir.Value, aval: ShapedArray) -> ir.V
 
 
 def held(ctx: OperationBuilder, x: ir.Value, aval: ShapedArray) -> ir.Value:
-    """`x` of type `aval`, which XLA doesn't rewrite together with what takes it if the program is exact."""
+    """`x` of type `aval`; in exact programs, protected from being rewritten together with its users."""
     if not ctx.is_exact or not dtypes.is_inexact(aval.dtype):
         return x
     return ctx.op1("stablehlo.optimization_barrier", aval, [x])
@@ -78,7 +79,7 @@ def _is_floating(aval: ShapedArray) -> bool:
 
 
 def _is_extreme_of(y: ir.Value, x: ir.Value) -> bool:
-    """Whether the way that the elements of `y` came leads through an extreme to where those of `x` came from."""
+    """Whether `y` is an extreme of elements from which `x` was also made."""
     origins = set(_origins(x, frozenset()))
     return any(
         _chooses(v) and not origins.isdisjoint(_origins(v, _EXTREMES))
@@ -97,7 +98,7 @@ def _chooses(x: ir.Value) -> bool:
 
 
 def _origins(x: ir.Value, passed: frozenset[str]) -> Iterator[ir.Value]:
-    """The values that movements and operations called `passed` make `x` of, itself among them."""
+    """The values from which movements, and operations named in `passed`, made `x`, including `x`."""
     pending, seen = [x], {x}
     while pending and len(seen) < MAX_VISITED_OPERATIONS:
         value = pending.pop()

@@ -1,7 +1,7 @@
-"""Faults of XLA that lowering works around: one table, with the effect and the evidence of each row.
+"""Workarounds for faults of XLA: one table, with the effect and the tests of each fault.
 
-Rules ask `ctx.has_fault(FAULT)`, or give the row to `ctx.whole_along` and `ctx.in_even_parts`. `python tools/xla_faults.py NAME`
-runs the evidence of a row without its workaround: where that passes, the row and what asks for it can go.
+Lowering rules call `ctx.has_fault(FAULT)`, `ctx.whole_along` or `ctx.in_even_parts`. `python tools/xla_faults.py NAME`
+runs a fault's tests without its workaround: if they pass, the row and its uses can be removed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
 Scope = Literal["all programs", "several devices", "cut operations"]
-"""Programs that a fault concerns; those of several devices cut no operations where all mesh axes are manual."""
+"""Programs affected by a fault. "cut operations": programs of several devices in which not all mesh axes are manual."""
 
 
 class Fault(NamedTuple):
@@ -20,14 +20,14 @@ class Fault(NamedTuple):
     name: str
     scope: Scope
     is_of_cpus: bool
-    """Whether only CPUs have it."""
+    """Whether only the CPU platform has it."""
     effect: str
     evidence: str
-    """Arguments of pytest: tests that fail without the workaround."""
+    """Pytest arguments that select the tests which fail without the workaround."""
 
 
 FAULTS: dict[str, Fault] = {}
-"""All rows, by name."""
+"""All faults by name."""
 _suspended: set[str] = set()
 
 _FAULTS_TEST = "tests/core/compilation/test_partitioner_faults.py -k "
@@ -148,7 +148,7 @@ CONTRACTED_SHIFT = _fault(
 
 @contextmanager
 def without_workaround(name: str) -> Generator[None]:
-    """Lower programs as if XLA didn't have the fault `name`; compiled programs that are remembered stay as they are."""
+    """Context manager that lowers programs without the workaround of fault `name`; cached executables stay as they are."""
     _suspended.add(FAULTS[name].name)
     try:
         yield
@@ -157,5 +157,5 @@ def without_workaround(name: str) -> Generator[None]:
 
 
 def is_suspended(fault: Fault) -> bool:
-    """Whether the workaround of `fault` is switched off."""
+    """Whether the workaround of `fault` is disabled."""
     return fault.name in _suspended

@@ -1,8 +1,8 @@
-"""Updates of a part of an array that are computed from the array itself, as in `x.at[1:].set(x[:-1])`.
+"""Updates of part of an array with values computed from the array itself, as in `x.at[1:].set(x[:-1])`.
 
-XLA's CPU compiler may fuse what computes an update with the update and write in place. It sees that elements are
-read after they were overwritten, unless a reshape stands before or after the update: then its values are wrong. Such
-an update is lowered as a choice between the array and its new elements, which isn't in place.
+XLA's CPU compiler may fuse the computation of an update with the update, and write in place. It normally detects reads
+of overwritten elements, but not if there is a reshape before or after the update: then results are wrong. Such an
+update is lowered as a select between the array and its new elements, which is not done in place.
 """
 
 from __future__ import annotations
@@ -19,30 +19,29 @@ if TYPE_CHECKING:
     from .module import LoweringContext
 
 MAX_VISITED_OPERATIONS = 64
-"""Operations between an array and its update that are looked at; beyond them, the array counts as read."""
+"""Maximum number of operations searched between an array and its update; beyond, the array is assumed to be read."""
 _NEVER_FUSED = frozenset({
     "func.call", "stablehlo.case", "stablehlo.convolution", "stablehlo.custom_call", "stablehlo.dot_general",
     "stablehlo.fft", "stablehlo.rng_bit_generator", "stablehlo.scatter", "stablehlo.sort", "stablehlo.while",
 })  # fmt: skip
-"""Operations whose results are in memory of their own before an update reads them."""
+"""Operations whose results are in a separate buffer before an update reads them."""
 _RESHAPES = frozenset({
     "stablehlo.bitcast_convert", "stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose",
 })  # fmt: skip
-"""Operations that may leave elements where they are, if there are as many as before."""
+"""Operations that may keep elements in place, if their number stays the same."""
 _NEVER_WRITTEN = _RESHAPES | {"stablehlo.constant", "stablehlo.dynamic_broadcast_in_dim"}
-"""Operations whose results, where they are in memory of their own, are constant or one element repeated: updates write
-into a copy of them."""
+"""Operations whose results, if in a buffer of their own, are constant or one repeated element: updates copy them first."""
 
 
 class SelfUpdate(NamedTuple):
-    """An update that reads its array, lowered twice."""
+    """An update that reads its array, lowered in two ways."""
 
     in_place: ir.Value
     copied: ir.Value
     operations: Sequence[Any]
-    """The operations that compute `copied`, in order."""
+    """Operations that compute `copied`, in order."""
     is_reshaped: bool
-    """Whether a reshape stands before the update."""
+    """Whether there is a reshape before the update."""
 
 
 def checked_update(
@@ -52,7 +51,7 @@ def checked_update(
     update: ir.Value,
     copied: Callable[[], ir.Value],
 ) -> None:
-    """Note an update of `array`, if it may read it; `copied()` lowers it without writing in place."""
+    """Registers an update of `array` that may read it; `copied()` lowers it without writing in place."""
     if not ctx.has_fault(UPDATE_READS_ITSELF) or not _may_read(update, array):
         return
     point: Any = ir.InsertionPoint.current
@@ -65,7 +64,7 @@ def checked_update(
 
 
 def settle(module: ir.Module, updates: Sequence[SelfUpdate]) -> None:
-    """Keep of each update the way of lowering that XLA compiles right; the one in place if it can be."""
+    """Keeps, for each update, the lowering that XLA compiles correctly: in place if possible."""
     for update in reversed(updates):
         if update.is_reshaped or _is_reshaped(module, update.in_place):
             update.in_place.replace_all_uses_with(update.copied)
@@ -94,7 +93,7 @@ def _may_read(update: ir.Value, array: ir.Value) -> bool:
 
 
 def _buffer(array: ir.Value) -> ir.Value:
-    """The value in whose memory `array` may lie."""
+    """The value whose buffer `array` may share."""
     while not isinstance(array.owner, ir.Block) and array.owner.name in _RESHAPES:
         operand = array.owner.operands[0]
         if _size(operand) != _size(array):
@@ -108,7 +107,7 @@ def _size(value: ir.Value) -> int:
 
 
 def _are_arguments_of_a_call(value: ir.Value, buffer: ir.Value) -> bool:
-    """Whether both are arguments of a function that others call, where one may be computed from the other."""
+    """Whether both are arguments of a called function, where one may have been computed from the other."""
     if not (isinstance(value.owner, ir.Block) and value.owner == buffer.owner):
         return False
     return _name_of_function(value.owner.owner) not in (None, "main")
@@ -120,7 +119,7 @@ def _name_of_function(operation: ir.Operation | ir.OpView) -> str | None:
 
 
 def _is_reshaped(module: ir.Module, value: ir.Value) -> bool:
-    """Whether a reshape takes `value`, in its function or, if it is a result, in those that call it."""
+    """Whether a reshape uses `value` in its function or, if it is a result, in the function's callers."""
     for use in value.uses:
         user = use.owner
         if user.name in _RESHAPES and _size(user.results[0]) == _size(value):

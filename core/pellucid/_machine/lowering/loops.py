@@ -1,4 +1,4 @@
-"""Loops and branches in StableHLO, with the tokens of ordered effects threaded through them."""
+"""Loops and branches in StableHLO, with tokens of ordered effects passed through them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def while_loop(
     body: Callable[[list[Any]], Values],
     effects: OrderedEffects = (),
 ) -> list[Any]:
-    """Values after `while condition(values): values = body(values)`, which begin as `initial`."""
+    """Runs `while condition(values): values = body(values)` from `initial`; returns the final values."""
     n = len(effects)
     all_avals = [*(abstract_token for _ in effects), *avals]
     with ctx.named("", "while"):
@@ -54,7 +54,7 @@ def case(
     branches: Sequence[Callable[[], Values]],
     effects: OrderedEffects = (),
 ) -> list[Any]:
-    """Values, of types `avals`, that the branch number `index` (int32) gives."""
+    """Runs the branch with number `index` (int32); returns its results, of types `avals`."""
     all_avals = [*(abstract_token for _ in effects), *avals]
     operation = ctx.op("stablehlo.case", ctx.types(all_avals), [index], regions=len(branches))
     outer = ctx.tokens
@@ -69,14 +69,14 @@ def case(
 def _without_tokens(
     ctx: LoweringContext, operation: ir.Operation, effects: OrderedEffects, outer: dict[Effect, Any]
 ) -> list[Any]:
-    """Results of `operation` behind its tokens, which become those of `effects`."""
+    """Results of `operation` without the leading tokens, which become the current tokens of `effects`."""
     results: list[ir.Value] = list(operation.results)
     ctx.tokens = outer | dict(zip(effects, results, strict=False))
     return results[len(effects) :]
 
 
 def counter_dtype(length: int) -> np.dtype:
-    """The dtype of a loop's counter."""
+    """Dtype of the counter of a loop of `length` iterations."""
     return np.dtype(np.int32 if fits(length, 2**31 - 1) else np.int64)
 
 

@@ -1,4 +1,4 @@
-"""A whole module: its main function, the functions it calls, locations, tokens, donation."""
+"""Lowering of whole modules: main function, called functions, locations, tokens, donation."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from .operations import FRONTEND, Attributes, OperationBuilder, Values
 _FRAME_LIMIT = 12
 _PLATFORM_INDEX = shaped_array((), np.dtype(np.int32))
 _WRAPPED_MAIN = "_wrapped_jax_export_main"
-"""The function of the program where `main` computes its dimension variables."""
+"""Name of the program's function in modules where `main` computes the dimension variables."""
 OrderedEffects: TypeAlias = tuple[Effect, ...]
-"""Ordered effects of a function, for each of which it takes and gives a token."""
+"""Ordered effects of a function, which takes and returns a token for each."""
 LOWERED = Lineage("lower", ())
-"""Of equations that a lowering rule makes: they are where the equation is that is lowered."""
+"""Lineage of equations made by lowering rules: their origin is the equation being lowered."""
 
 
 class Origin(NamedTuple):
@@ -55,7 +55,7 @@ class Origin(NamedTuple):
     source: Any
     primitive: str
     path: str
-    """The scopes that it lies in, as XLA's records name them."""
+    """Path of the scopes around it, as in XLA's records."""
 
 
 class ModuleOptions(NamedTuple):
@@ -63,12 +63,14 @@ class ModuleOptions(NamedTuple):
 
     name: str
     platforms: Names
-    """The platforms that it runs on; with several, `main` takes the position of the one at hand as first argument."""
+    """Platforms that the module runs on; if there are several, the first argument of `main` is the index of the current
+    one.
+    """
     n_partitions: int = 1
     donated: tuple[bool, ...] = ()
-    """For each argument, whether its memory may hold results."""
+    """For each argument, whether its buffer may be reused for results."""
     aliases: tuple[int | None, ...] = ()
-    """For each argument, the result that takes its memory, where one fits."""
+    """For each argument, the result that reuses its buffer, if one fits."""
     argument_shardings: tuple[Any, ...] = ()
     result_shardings: tuple[Any, ...] = ()
     argument_names: Names = ()
@@ -76,21 +78,21 @@ class ModuleOptions(NamedTuple):
     argument_layouts: tuple[str | None, ...] = ()
     result_layouts: tuple[str | None, ...] = ()
     replicated: Any = None
-    """The placement of a value that each device of the program holds in full."""
+    """Sharding of a value replicated on all devices of the program."""
     constants: tuple[Any, ...] = ()
-    """Values of the program's constants, for a program that doesn't take them as arguments."""
+    """Constants of the program, unless it takes them as arguments."""
     manual: Any = None
-    """The manual region that the program is the inside of, if it is (`lowering.collectives`)."""
+    """The manual region whose body is lowered (`lowering.collectives`); None outside of one."""
     is_exact: bool = False
-    """Whether products and quotients are rounded as in eager operations (`exact.py`)."""
+    """Whether to round products and quotients as in eager operations (`exact.py`)."""
     identifies_equations: bool = True
-    """Whether locations hold ids of equations, which differ from process to process."""
+    """Whether locations contain ids of equations, which differ between processes."""
     equations: Any = None
-    """Equations of the dimension variables and the sizes of the arguments (`Symbol.equations`), if there are any."""
+    """Equations that relate dimension variables to argument sizes (`Symbol.equations`), if there are any."""
 
 
 class LoweredModule(NamedTuple):
-    """A StableHLO module with what must travel beside it."""
+    """A lowered StableHLO module, with host callbacks, checks and other data for its executable."""
 
     module: ir.Module
     context: ir.Context
@@ -101,23 +103,22 @@ class LoweredModule(NamedTuple):
     """Checks of the compiled program before it runs."""
     ordered_effects: OrderedEffects
     calls: int
-    """Most times that one shared function is called; it guides how XLA treats calls. 0 where all should be inlined."""
+    """Maximum number of calls of any shared function, for XLA's inlining heuristic; 0 to inline all."""
     largest_contraction: float
-    """Most products that one matrix multiplication takes, infinite if one is in a loop."""
+    """Number of products in the largest matrix multiplication; infinite if one is in a loop."""
     origins: list[Origin]
-    """The equations in the order in which they were lowered, which is the same for equal programs."""
+    """Lowered equations in order, which is the same for equal programs."""
 
 
 def lower_module(
     jaxpr: Jaxpr, options: ModuleOptions, shardings: Any = None, listener: Any = None
 ) -> LoweredModule:
-    """The module of `jaxpr`, whose constants must be among its arguments or in `options`.
+    """Lowers `jaxpr`, whose constants must be arguments or in `options`, to a module.
 
-    `shardings` (with `.declare_meshes(ctx)` and `.attribute(sharding, aval)`) turns shardings into Shardy
-    attributes; None for programs of one device. A `listener` receives the values of a program's variables, and those of
-    each program within it at each place where it runs: `.begin(jaxpr, values)` its constants and inputs,
-    `.lowered(equation, values)` the results of an equation of the innermost program that has begun, and `.end()`. Calls
-    are lowered in place for it, so that it receives the values of a program that is called twice at each of the calls.
+    `shardings` (with `.declare_meshes(ctx)` and `.attribute(sharding, aval)`) converts shardings to Shardy attributes;
+    None for programs of one device. `listener` receives the MLIR values of variables: `.begin(jaxpr, values)` constants
+    and inputs of each program at each call, `.lowered(equation, values)` results of an equation of the innermost
+    started program, and `.end()`. For a listener, calls are inlined, so that each call of a shared program is reported.
     """
     context = new_context()
     with context, ir.Location.unknown(context), use_lineage(LOWERED):
@@ -135,7 +136,7 @@ def lower_module(
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class LoweringContext(OperationBuilder):
-    """The state of one lowering: the functions of the module, and the equation at hand.
+    """State of a lowering: the module's functions, and the current equation.
 
     >>> from pellucid.extend.core import Primitive
     >>> from pellucid.interpreters.mlir import register_lowering
@@ -148,38 +149,38 @@ class LoweringContext(OperationBuilder):
 
     options: ModuleOptions
     listener: Any = None
-    """Receiver of the values of variables (`lower_module`); None for none."""
+    """Receiver of the values of variables (see `lower_module`), or None."""
     module: ir.Module = field(default_factory=ir.Module.create)
     origins: list[Origin] = field(default_factory=list[Origin])
     functions: dict[Any, str] = field(default_factory=dict[Any, str])
     call_counts: Counter[str] = field(default_factory=Counter[str])
     contractions: dict[str, float] = field(default_factory=dict[str, float])
-    """By function, the most products that one matrix multiplication in it takes."""
+    """For each function, the number of products in its largest matrix multiplication."""
     names: dict[str, int] = field(default_factory=lambda: {"main": 0})
-    """By name of a function, the number that the next one of that name gets."""
+    """For each function name, the next suffix to use."""
     python_programs: dict[Any, Any] = field(default_factory=dict[Any, Any])
     scopes: dict[int, tuple[ScopeStack, str, Attributes]] = field(
         default_factory=dict[int, tuple[ScopeStack, str, Attributes]]
     )
-    """By id of a name stack, that stack and what `scope_facts` gives."""
+    """By id of a name stack: the stack, and the result of `scope_facts`."""
     location_of: Any
-    """A cache of the locations of sources."""
+    """Cache of locations of sources."""
     ordered_effects: OrderedEffects = ()
     global_avals: Avals = ()
-    """Types of values that every function of the module takes in front of its own arguments."""
+    """Types of additional leading arguments of every function in the module."""
     prefix: str = ""
-    """The path in front of the names of the program at hand."""
+    """Path prefix for names of the current program."""
     path: str = ""
-    """The path in front of the name of the operation at hand."""
+    """Path prefix for the name of the current operation."""
     leaf: str = ""
-    """The name of the operation at hand."""
+    """Name of the current operation."""
     source: ir.Location = field(default_factory=ir.Location.unknown)
-    """The source and the id of the equation at hand."""
+    """Location with the source and id of the current equation."""
 
     # Functions ----------------------------------------------------------------------------------
 
     def lower_main(self, jaxpr: Jaxpr) -> None:
-        """Fill the module with `main`."""
+        """Builds `main`."""
         options, attributes = self.options, self.module.operation.attributes
         attributes["sym_name"] = self.string(_identifier(f"jit_{options.name}").rstrip("_"))
         attributes["mhlo.num_partitions"] = self.integer(options.n_partitions, 32)
@@ -206,7 +207,7 @@ class LoweringContext(OperationBuilder):
         settle(self.module, self.self_updates)
 
     def lower_entry(self, jaxpr: Jaxpr, n_platforms: int, attributes: Attributes) -> None:
-        """The `main` of a program with symbolic dimensions, which computes and checks their variables."""
+        """Builds `main` of a program with symbolic dimensions, which computes and checks the dimension variables."""
         self.names[_WRAPPED_MAIN] = 0
         tokens = [abstract_token] * len(self.ordered_effects)
         avals_in = [*self.global_avals[:n_platforms], *tokens, *jaxpr.in_avals]
@@ -218,7 +219,7 @@ class LoweringContext(OperationBuilder):
             self.op("func.return", [], results)
 
     def annotations(self, jaxpr: Jaxpr) -> tuple[list[Attributes], list[Attributes]]:
-        """Donation, placement and names of the tokens and arguments of `main`, and of its tokens and results."""
+        """Argument and result attributes of `main`: donation, sharding and names of tokens, arguments and results."""
         options, n_tokens = self.options, len(self.ordered_effects)
         arguments: list[Attributes] = [{} for _ in range(n_tokens)]
         results: list[Attributes] = [{} for _ in range(n_tokens)]
@@ -257,7 +258,7 @@ class LoweringContext(OperationBuilder):
     def _by_value(
         self, arguments: Sequence[Attributes], results: Sequence[Attributes]
     ) -> Attributes:
-        """The attributes of a function that hold those of its arguments and results."""
+        """Function attributes that contain those of arguments and results."""
         return {
             name: ir.ArrayAttr.get([self.dictionary(attributes) for attributes in of_values])
             for name, of_values in (("arg_attrs", arguments), ("res_attrs", results))
@@ -268,7 +269,9 @@ class LoweringContext(OperationBuilder):
         self, name: str, jaxpr: Jaxpr, effects: OrderedEffects, *, public: bool = False,
         constants: Sequence[Any] = (), attributes: Attributes | None = None, names: Sequence[str] = (),
     ) -> None:  # fmt: skip
-        """A `func.func` of the module's globals, tokens for `effects`, and the arguments of `jaxpr`; the last have `names`."""
+        """Builds a `func.func` whose arguments are the module's globals, tokens for `effects`, and those of `jaxpr`;
+        the last ones are named by `names`.
+        """
         tokens = [abstract_token] * len(effects)
         avals_in = [*self.global_avals, *tokens, *jaxpr.in_avals]
         avals_out = [*tokens, *jaxpr.out_avals]
@@ -285,7 +288,7 @@ class LoweringContext(OperationBuilder):
         self, name: str, avals_in: Avals, avals_out: Avals, attributes: Attributes | None = None,
         names: Sequence[str] = (), *, public: bool = False,
     ) -> Generator[list[ir.Value]]:  # fmt: skip
-        """Build a `func.func` in the block, whose arguments are given; it is made at the insertion point."""
+        """Context manager that builds the body of a new `func.func`; yields its arguments."""
         region = self._function(
             name, self.types(avals_in), self.types(avals_out), attributes, public
         )
@@ -297,7 +300,7 @@ class LoweringContext(OperationBuilder):
         self, name: str, types_in: list[ir.Type], types_out: list[ir.Type],
         attributes: Attributes | None = None, public: bool = False,
     ) -> ir.Region:  # fmt: skip
-        """The region of a new `func.func`, which is empty."""
+        """The empty body region of a new `func.func`."""
         all_attributes = self.attributes({
             "sym_name": name, "sym_visibility": "public" if public else "private",
             "function_type": ir.TypeAttr.get(ir.FunctionType.get(types_in, types_out)),
@@ -313,9 +316,9 @@ class LoweringContext(OperationBuilder):
         return list(self.op("func.call", self.types(avals), operands, {"callee": callee}).results)
 
     def call(self, jaxpr: Jaxpr, name: str, operands: Values, key: Any = None) -> list[ir.Value]:
-        """Call `jaxpr` as a function of the module, lowered once however often it is called.
+        """Calls `jaxpr` as a function of the module, which is lowered only once.
 
-        Tokens of ordered effects go along.
+        Tokens of ordered effects are passed along.
         """
         scope = None if self.equation is None else self.equation.scope
         path = "/".join(ScopeStack(scope, f"jit({name})").path())
@@ -334,16 +337,16 @@ class LoweringContext(OperationBuilder):
         return results[len(effects) :]
 
     def symbol(self, jaxpr: Jaxpr, name: str) -> str:
-        """The reference `@name` to `jaxpr`, of scalars, as a function for operations that call by reference."""
+        """Symbol `@name` of the function for `jaxpr` (on scalars), for operations that take a function by reference."""
         outer = self.global_avals, self.dimensions, self.platforms
-        # It takes its own arguments only, so it can't choose between platforms.
+        # Called without the module's globals, so it can't select between platforms.
         self.global_avals, self.dimensions, self.platforms = (), (), self.platforms[:1]
         symbol = self.symbol_of(jaxpr, name)
         self.global_avals, self.dimensions, self.platforms = outer
         return f"@{symbol}"
 
     def symbol_of(self, jaxpr: Jaxpr, name: str, key: Any = None) -> str:
-        """The name of the function that `jaxpr` is lowered to, made when first asked for."""
+        """Name of the function to which `jaxpr` is lowered, on first use."""
         key = (jaxpr, key, self.manual, self.platforms)
         symbol = self.functions.get(key)
         if symbol is None:
@@ -352,7 +355,7 @@ class LoweringContext(OperationBuilder):
         return symbol
 
     def add_function(self, name: str, jaxpr: Jaxpr, effects: OrderedEffects, **more: Any) -> str:
-        """Lower `jaxpr` to a new function of the module, as `lower_function`; its name is `name` where that is free."""
+        """Lowers `jaxpr` to a new function, like `lower_function`, and returns its unique name based on `name`."""
         symbol = self.unique_name(name)
         outer = self.largest_contraction, self.loop_depth
         self.largest_contraction, self.loop_depth = 0.0, 0
@@ -363,7 +366,7 @@ class LoweringContext(OperationBuilder):
         return symbol
 
     def combination(self, scalars: Avals, fill: Callable[[ir.Region], None]) -> str:
-        """The name of a new function that combines two tuples of scalars as the region that `fill` fills."""
+        """Name of a new function that combines two tuples of scalars; `fill` builds its region."""
         name, types = self.unique_name("combination"), self.types(scalars)
         with ir.InsertionPoint(self.module.body):
             region = self._function(name, types * 2, types)
@@ -375,16 +378,17 @@ class LoweringContext(OperationBuilder):
         return name
 
     def symbol_of_module(self, key: Any, name: str, module: Callable[[], ir.Module]) -> str:
-        """The name of the function that is `main` of another module, whose functions and meshes move here.
+        """Moves the functions and meshes of another module here, on first use of `key`; returns the new name of its
+        `main`.
 
-        That happens when it is first asked for by `key`. Donation, shardings and names of its arguments are dropped.
+        Donation, shardings and argument names of `main` are dropped.
         """
         symbol = self.functions.get(key)
         if symbol is not None:
             return symbol
         operation = module().operation
         moved = {_symbol_of(op): op for op in operation.regions[0].blocks[0].operations}
-        self.names |= dict.fromkeys(moved, 0)  # no new name may be one of these
+        self.names |= dict.fromkeys(moved, 0)  # new names must not clash with these
         renamed = {old: self.unique_name(name if old == "main" else old) for old in moved}
         for old, new in renamed.items():
             ir.SymbolTable.replace_all_symbol_uses(old, new, operation)
@@ -397,12 +401,12 @@ class LoweringContext(OperationBuilder):
         for op in moved.values():
             op.operation.detach_from_parent()
             self.module.body.append(op)
-        self.is_slow_in_calls = True  # a choice between platforms is made where the call is inlined
+        self.is_slow_in_calls = True  # platforms are selected where the call is inlined
         symbol = self.functions[key] = renamed["main"]
         return symbol
 
     def unique_name(self, name: str) -> str:
-        """A function name that the module doesn't have yet."""
+        """A function name that is unused in the module."""
         symbol = name = _identifier(name)
         count = self.names.get(name, 0)
         while symbol in self.names:
@@ -412,7 +416,9 @@ class LoweringContext(OperationBuilder):
         return symbol
 
     def from_python(self, function: Function, operands: Values, params: Any = ()) -> list[ir.Value]:
-        """Lower `function(*operands, *params)`, a definition by other primitives, traced once for (params, types)."""
+        """Lowers `function(*operands, *params)`, a definition in terms of other primitives, traced once per (params,
+        types).
+        """
         key = (function, params, self.avals_in)
         program = self.python_programs.get(key)
         if program is None:
@@ -425,11 +431,11 @@ class LoweringContext(OperationBuilder):
     # Equations ------------------------------------------------------------------------------------
 
     def inline_closed(self, program: ClosedJaxpr, operands: Values) -> list[ir.Value]:
-        """Lower `program` as `inline` does, with its constants embedded."""
+        """Lowers `program` like `inline`, with its constants embedded."""
         return self.inline(program.jaxpr, [self.constant(c) for c in program.consts], operands)
 
     def inline(self, jaxpr: Jaxpr, consts: Values, operands: Values) -> list[ir.Value]:
-        """Lower each equation of `jaxpr` at the insertion point; the values of its results."""
+        """Lowers each equation of `jaxpr` at the insertion point, and returns the results."""
         values: dict[Any, ir.Value] = dict(strict_zip(jaxpr.constvars, consts))
         values.update(strict_zip(jaxpr.invars, operands))
         listener = self.listener
@@ -464,12 +470,12 @@ class LoweringContext(OperationBuilder):
         return [self.literal(a) if type(a) is Literal else values[a] for a in jaxpr.outvars]
 
     def jaxpr_body(self, region: ir.Region, program: ClosedJaxpr) -> None:
-        """Fill `region` with `program`, whose arguments are those of the block, and return its results."""
+        """Fills `region` with `program`, which takes the block's arguments, and returns its results."""
         with self.inside(region, program.in_avals) as operands:
             self.op("stablehlo.return", [], self.inline_closed(program, operands))
 
     def _lower_for_platforms(self, equation: Equation, inputs: Values) -> Values:
-        """Lower an equation once if its rule doesn't ask for the platform, else as a choice between all platforms."""
+        """Lowers an equation once if its rule doesn't read the platform, else once per platform with a selection."""
         tokens, n_updates = self.tokens, len(self.self_updates)
         outer, self.reads_platform = self.reads_platform, False
         trial = self.op("stablehlo.case", [], [self.globals[0]], regions=1)
@@ -504,9 +510,9 @@ class LoweringContext(OperationBuilder):
     def named(
         self, scope: str, operation: str | None = None
     ) -> contextlib.AbstractContextManager[None]:
-        """Name what is built in the block: `scope`, as `while/body/`, goes behind the path of the equation at hand.
+        """Context manager that appends `scope`, such as `while/body/`, to the path of the current equation.
 
-        Operations are called `operation`, by default as the equation's primitive.
+        Operations are named `operation`, by default after the equation's primitive.
         """
         return self._at(self.path + scope, self.leaf if operation is None else operation)
 
@@ -521,9 +527,9 @@ class LoweringContext(OperationBuilder):
             self.path, self.leaf, self.location = outer
 
     def enter(self, equation: Equation) -> None:
-        """Let what is built carry the equation's id, scope, source and metadata into the compiled program.
+        """Makes new operations carry the id, scope, source and metadata of `equation`.
 
-        What a lowering rule defines by other primitives is where its own equation is.
+        Equations that a lowering rule makes keep the location of the rule's own equation.
         """
         if equation.lineage is LOWERED:
             return
@@ -539,10 +545,10 @@ class LoweringContext(OperationBuilder):
         self.location = self._location()
 
     def _location(self) -> ir.Location:
-        """Where operations built now come from: a path as in the reference, the equation's id, and its source.
+        """Location of new operations: path as in JAX, id of the equation, and its source.
 
-        The id becomes the type of the operation in XLA's metadata, `e7`: in names it would split what trace viewers
-        group. XLA loses these types where it partitions programs, so there the last name of a path has the id too.
+        The id becomes the operation's type in XLA's metadata, `e7`: as part of the name it would split groups in trace
+        viewers. XLA drops these types when partitioning, so there the last name of the path has the id, too.
         """
         name = self.path + self.leaf
         is_partitioned = self.sharding_attributes is not None
@@ -551,7 +557,7 @@ class LoweringContext(OperationBuilder):
         return ir.Location.name(name.removesuffix("/"), childLoc=self.source)
 
     def scope_facts(self, scope: ScopeStack | None) -> tuple[str, Attributes]:
-        """(the path in front of names, the attributes that hold the user's metadata) of operations in `scope`."""
+        """(path prefix of names, attributes with the user's metadata) of operations in `scope`."""
         if scope is None:
             return "", {}
         facts = self.scopes.get(id(scope))
@@ -580,5 +586,5 @@ def _listed(results: Any) -> list[Any]:
 
 
 def ordered(effects: Any) -> OrderedEffects:
-    """The ordered effects among `effects`, in a fixed order."""
+    """The ordered effects among `effects`, in deterministic order."""
     return tuple(sorted((e for e in effects if e.ordered), key=repr)) if effects else ()

@@ -1,7 +1,7 @@
-"""Building blocks of lowering rules: types, constants, layouts and operations of the module being built.
+"""Building blocks for lowering rules: types, constants, layouts and operations of the module.
 
-`ctx.avals_in`, `ctx.avals_out` and `ctx.location` belong to the equation at hand; the same object serves
-the whole module, so that lowering an equation allocates nothing but its operation.
+`ctx.avals_in`, `ctx.avals_out` and `ctx.location` refer to the current equation. One object is used for the whole
+module, so that lowering an equation allocates nothing but its operation.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _create = ir.Operation.create
 _I64 = np.dtype(np.int64)
 _ELEMENT_BY_ELEMENT = {f"stablehlo.{op}" for op in ("convert", "reverse", "transpose", "reshape")}
 FRONTEND = "mhlo.frontend_attributes"
-"""The attribute of an operation that holds what the user says of it to XLA."""
+"""Attribute with the user's metadata for XLA."""
 Attributes: TypeAlias = dict[str, Any]
-"""Attributes of an operation by name: MLIR's, or Python values of the types in `_ATTRIBUTE_OF`."""
+"""Attributes of an operation by name: MLIR attributes, or Python values of the types in `_ATTRIBUTE_OF`."""
 Values: TypeAlias = Sequence[ir.Value]
 
 
@@ -64,56 +64,57 @@ class OperationBuilder(RuleContext):
 
     context: ir.Context
     platforms: Names
-    """The platforms that the equation at hand is lowered for; see `platform`."""
+    """Platforms for which the current equation is lowered; see `platform`."""
     reads_platform: bool = False
-    """Whether the rule of the equation at hand has asked for the platform."""
+    """Whether the rule of the current equation has read `platform`."""
     globals: Values = ()
-    """Values that every function of the module takes in front of its own arguments: which one of several platforms the
-    program runs on, and its sizes."""
+    """Leading arguments of every function in the module: the index of the platform, and the values of dimension
+    variables.
+    """
     dimensions: Names = ()
-    """The dimension variables of the program, whose values are the last ones of `globals`."""
+    """Dimension variables of the program, whose values are the last of `globals`."""
     equation: Equation | None = None
-    """The equation at hand."""
+    """The current equation."""
     location: ir.Location = field(default_factory=ir.Location.unknown)
     avals_in: tuple[Any, ...] = ()
     avals_out: tuple[Any, ...] = ()
     tokens: dict[Effect, ir.Value] = field(default_factory=dict[Effect, ir.Value])
     host_callbacks: list[Any] = field(default_factory=list[Any])
-    """Python functions that the compiled program calls, by index."""
+    """Python functions called by the compiled program, by index."""
     host_failures: list[list[BaseException] | None] = field(
         default_factory=list[list[BaseException] | None]
     )
-    """For each of them, where it puts its failures instead of raising them; None where it raises."""
+    """For each of them, where it stores its exceptions instead of raising; None if it raises."""
     keep_alive: list[Any] = field(default_factory=list[Any])
     """Objects that must live as long as the executable."""
     checks: list[Callable[[Any], None]] = field(default_factory=list[Callable[[Any], None]])
     """Checks of the compiled program before it runs."""
     self_updates: list[Any] = field(default_factory=list[Any])
-    """Updates of arrays that read their array, settled when the module is whole."""
+    """Updates of arrays that read the array itself, resolved when the module is complete."""
     largest_contraction: float = 0.0
-    """Most products that one matrix multiplication takes, infinite if one is in a loop; see `note_contraction`."""
+    """Number of products in the largest matrix multiplication, infinite if one is in a loop; see `note_contraction`."""
     loop_depth: int = 0
     sharding_groups: int = 0
-    """Number of groups of values that Shardy gives one sharding."""
+    """Number of groups of values to which Shardy gives the same sharding."""
     is_slow_in_calls: bool = False
-    """Whether XLA has fast kernels for some operation only where the call around it is inlined."""
+    """Whether XLA has a fast kernel for some operation only if the call around it is inlined."""
     is_exact: bool = False
-    """Whether products and quotients are rounded as in eager operations (`exact.py`)."""
+    """Whether to round products and quotients as in eager operations (`exact.py`)."""
     sharding_attributes: Any = None
     frontend_attributes: dict[str, ir.Attribute] = field(default_factory=dict[str, ir.Attribute])
-    """The frontend attributes of the equation at hand: metadata that the user passes to XLA."""
+    """Frontend attributes of the current equation: the user's metadata for XLA."""
     manual: Any = None
-    """The manual region being lowered (`lowering.collectives`), if there is one."""
+    """The current manual region (`lowering.collectives`), if any."""
     _remembered: dict[Any, Any] = field(
         default_factory=lambda: {abstract_token: ir.Type.parse("!stablehlo.token")}
     )
-    """MLIR's types and attributes by what they are made of: an aval, a dtype, a text, or a kind and values."""
+    """Cache of MLIR types and attributes, by aval, dtype, text, or (kind, values)."""
 
     @property
     def platform(self) -> str:
-        """The platform that the equation at hand is lowered for.
+        """The platform for which the current equation is lowered.
 
-        A rule that asks for it is used once for each platform of a module of several, and lowered as a choice.
+        A rule that reads it is lowered once for each platform of a multi-platform module, with a selection at run time.
         """
         self.reads_platform = True
         return self.platforms[0]
@@ -213,7 +214,7 @@ class OperationBuilder(RuleContext):
         return ir.DictAttr.get(self.attributes(attributes))
 
     def attributes(self, attributes: Attributes) -> dict[str, ir.Attribute]:
-        """MLIR attributes for those that a rule states, some as Python values."""
+        """Converts attributes given as Python values to MLIR attributes."""
         converted: dict[str, ir.Attribute] = {}
         for name, x in attributes.items():
             make = _ATTRIBUTE_OF.get(type(x))  # pyright: ignore[reportUnknownArgumentType]  # of any value
@@ -223,7 +224,7 @@ class OperationBuilder(RuleContext):
         return converted
 
     def attribute(self, text: str) -> ir.Attribute:
-        """An attribute by its text, remembered: `#stablehlo<comparison_direction LT>`."""
+        """An attribute parsed from text and cached: `#stablehlo<comparison_direction LT>`."""
         attribute = self._remembered.get(text)
         if attribute is None:
             attribute = self._remembered[text] = ir.Attribute.parse(text, self.context)
@@ -243,7 +244,7 @@ class OperationBuilder(RuleContext):
         attributes: Attributes | None = None,
         regions: int = 0,
     ) -> Any:
-        """A new operation at the insertion point; `.results`, `.regions`."""
+        """Creates an operation at the insertion point, with `.results` and `.regions`."""
         return _create(
             name, results=result_types, operands=operands,
             attributes=self.frontend_attributes | self.attributes(attributes) if attributes else self.frontend_attributes,
@@ -257,7 +258,7 @@ class OperationBuilder(RuleContext):
         operands: Values,
         attributes: Attributes | None = None,
     ) -> ir.Value:
-        """The one result of a new operation; `result` is its aval."""
+        """Creates an operation with one result, of aval `result`, and returns that result."""
         if self.dimensions:
             name, operands, attributes = dynamic_form(
                 self, name, result, operands, attributes or {}
@@ -271,11 +272,11 @@ class OperationBuilder(RuleContext):
     def as_result(
         self, name: str, operands: Values, attributes: Attributes | None = None
     ) -> ir.Value:
-        """The one result of a new operation that gives the one result of the equation at hand."""
+        """Creates an operation whose result has the type of the current equation's only result."""
         return self.op1(name, self.avals_out[0], operands, attributes)
 
     def note_metadata(self, x: ir.Value, texts: dict[str, str]) -> None:
-        """Add metadata to the operation that computes `x`; an argument has none to add it to."""
+        """Adds metadata to the operation that computes `x`; does nothing for an argument."""
         if isinstance(x.owner, ir.Block):
             return
         attributes = x.owner.attributes
@@ -284,18 +285,18 @@ class OperationBuilder(RuleContext):
         attributes[FRONTEND] = self.dictionary(merged | texts)
 
     def constant(self, value: Any, dtype: Any = None) -> ir.Value:
-        """A constant from a NumPy array or scalar, or a symbolic size; `dtype` if it isn't the value's own."""
+        """A constant from a NumPy array or scalar, or from a symbolic size; `dtype` defaults to the value's own."""
         if isinstance(value, Symbol):
             aval = shaped_array((), np.dtype(np.int32 if dtype is None else dtype))
             return self.convert(self.size(value), aval)
         array = np.asarray(value, dtype=dtype)
-        if array.dtype == dtypes.float0:  # a device holds it as bool, see `physical`
+        if array.dtype == dtypes.float0:  # on devices it is an array of bools, see `physical`
             array = np.zeros(array.shape, bool)
         attribute = self.dense(array)
         return self.op("stablehlo.constant", [attribute.type], [], {"value": attribute}).result
 
     def dense(self, array: np.ndarray) -> ir.Attribute:
-        """A dense attribute; extension dtypes travel as bytes of their width."""
+        """A dense attribute; extension dtypes are passed as raw bytes."""
         element = self.element_type(array.dtype)
         if array.dtype.kind == "V" or array.dtype.type.__module__ == "ml_dtypes":
             width = np.uint8 if array.dtype.itemsize == 1 else np.uint16
@@ -312,11 +313,11 @@ class OperationBuilder(RuleContext):
         return self.broadcast(scalar, (), aval) if aval.shape else scalar
 
     def zeros(self, aval: ShapedArray) -> ir.Value:
-        """An array of zero bits that holds values of type `aval`."""
+        """An array of zero bits with the physical type of `aval`."""
         return self.full(physical(aval), 0)
 
     def broadcast(self, x: ir.Value, dims: Ints, result: Any) -> ir.Value:
-        """`x` with its axes at `dims` of the result."""
+        """Broadcasts `x`, whose axes become the axes `dims` of the result."""
         if self.addends is not None and self.has_fault(STRETCHED_ADDENDS):
             shape = ir.RankedTensorType(x.type).shape
             unstretched = [i for i, size in enumerate(shape) if size != 1]
@@ -328,7 +329,7 @@ class OperationBuilder(RuleContext):
         return self.op1("stablehlo.broadcast_in_dim", result, [x], {"broadcast_dimensions": dims})
 
     def broadcast_to(self, x: ir.Value, aval: ShapedArray, shape: Shape) -> ir.Value:
-        """`x` of type `aval` repeated to `shape`: a scalar, or an array whose dimensions of size 1 stretch."""
+        """Broadcasts `x` of type `aval` to `shape`: a scalar, or an array whose dimensions of size 1 are expanded."""
         result = shaped_array(shape, aval.dtype)
         n_words = len(element_shape(aval))
         return self.broadcast(x, range(len(shape) - aval.ndim, len(shape) + n_words), result)
@@ -352,7 +353,7 @@ class OperationBuilder(RuleContext):
     ) -> ir.Value:
         """Elementwise comparison of two values of type `aval`; direction EQ, NE, LT, LE, GT, GE.
 
-        `total_order` gives signed zeros and NaNs a place among the floating numbers.
+        `total_order` orders signed zeros and NaNs among floating-point numbers.
         """
         if dtypes.is_inexact(aval.dtype):
             compare_type = "TOTALORDER" if total_order else "FLOAT"
@@ -382,14 +383,14 @@ class OperationBuilder(RuleContext):
         return reduction.result
 
     def block(self, region: ir.Region, avals: Avals, names: Sequence[str] = ()) -> ir.Block:
-        """A new block in `region` with arguments of types `avals`; the last `len(names)` of them have `names` as locations."""
+        """Creates a block in `region` with arguments of types `avals`; the last `len(names)` have `names` as locations."""
         types = self.types(avals)
         locations = [self.location] * (len(types) - len(names))
         locations += [ir.Location.name(name, context=self.context) for name in names]
         return ir.Block.create_at_start(region, types, locations)
 
     def constrain(self, x: ir.Value, sharding: Any, aval: Any, **options: Any) -> ir.Value:
-        """`x` of type `aval`, which must be laid out as `sharding`; `x` itself in a program of one device.
+        """Annotates `x`, of type `aval`, with `sharding`; returns `x` itself in a program of one device.
 
         Options are those of `sharding.shardy.describe`.
         """
@@ -402,9 +403,10 @@ class OperationBuilder(RuleContext):
         return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
 
     def on_one_device(self, n_results: int, device: Device | None = None) -> Attributes:
-        """Attributes of an operation that one device does for all: it gets whole operands, and all get its results.
+        """Attributes of an operation that one device executes on whole operands, with its results sent to all devices.
 
-        That is `device`, or the first. None are needed in a program of one device, nor in a manual region, where each
+        That is `device`, or the first one. Empty in a program of one device, and in manual regions, where each position
+        executes it. An operation without results counts as having one.
         position does its own; an operation without results counts as one.
         """
         if self.sharding_attributes is None or self.manual is not None:
@@ -412,37 +414,39 @@ class OperationBuilder(RuleContext):
         return {"sdy.sharding": self.sharding_attributes.on_one_device(max(n_results, 1), device)}
 
     def note_contraction(self, products: float) -> None:
-        """Count a matrix multiplication of so many products, or those of a function; it guides which library does them."""
+        """Records a matrix multiplication, or a function with one, of this number of products; used to select the
+        matmul library.
+        """
         if self.dimensions:
-            return  # the module isn't compiled as it is
+            return  # the module isn't compiled in this form
         if products and self.loop_depth:
             products = math.inf
         self.largest_contraction = max(self.largest_contraction, products)
 
     @property
     def is_partitioned(self) -> bool:
-        """Whether XLA's partitioner cuts operations: it doesn't on one device, nor where every mesh axis is manual."""
+        """Whether XLA's partitioner splits operations: not on one device, nor if every mesh axis is manual."""
         return self.sharding_attributes is not None and not (self.manual and self.manual.is_full)
 
     @property
     def may_cut_by_some_axes(self) -> bool:
-        """Whether a value may be cut by some mesh axes, while along others devices hold the same part."""
+        """Whether a value may be sharded over some mesh axes and replicated over others."""
         if not self.is_partitioned:
             return False
         mesh = self.sharding_attributes.mesh
         return mesh is None or sum(n > 1 for n in mesh.axis_sizes) > 1
 
     def everywhere(self, x: ir.Value, aval: Any) -> ir.Value:
-        """`x` of type `aval`, which every device must hold in full.
+        """Annotates `x`, of type `aval`, as replicated on all devices.
 
-        `x` itself in a program of one device, and in a manual region, where each position has a value of its own.
+        Returns `x` itself in a program of one device, and in a manual region, where each position has its own value.
         """
         if self.sharding_attributes is None or self.manual is not None:
             return x
         return self._constrained(x, aval, self.sharding_attributes.everywhere(aval))
 
     def has_fault(self, fault: Fault) -> bool:
-        """Whether the program at hand needs the workaround of `fault`."""
+        """Whether the current program needs the workaround of `fault`."""
         if is_suspended(fault) or (fault.is_of_cpus and self.platform != "cpu"):
             return False
         if fault.scope == "cut operations":
@@ -450,13 +454,13 @@ class OperationBuilder(RuleContext):
         return fault.scope == "all programs" or self.sharding_attributes is not None
 
     def whole_along(self, fault: Fault, x: ir.Value, aval: Any, dims: Ints) -> ir.Value:
-        """`x` of type `aval`, which no device holds a part of along `dims`, if XLA has `fault`; as with `everywhere`."""
+        """Like `everywhere`, but only unshards dimensions `dims` of `x`, and only if XLA has `fault`."""
         if self.sharding_attributes is None or self.manual is not None or not self.has_fault(fault):
             return x
         return self._constrained(x, aval, self.sharding_attributes.whole_along(aval, dims))
 
     def is_surely_whole(self, x: ir.Value) -> bool:
-        """Whether `x` is made, element by element, of a constant or an argument of the program that no axis cuts."""
+        """Whether `x` is computed elementwise from a constant, or from an argument annotated as unsharded."""
         while not isinstance(x.owner, ir.Block) and x.owner.name in _ELEMENT_BY_ELEMENT:
             x = x.owner.operands[0]
         if not isinstance(x.owner, ir.Block):
@@ -465,7 +469,7 @@ class OperationBuilder(RuleContext):
         return stated is not None and '"' not in str(stated.get("sdy.sharding"))
 
     def stated_for_argument(self, x: Any) -> Attributes | None:
-        """The attributes of an argument of `main`; None for other arguments of blocks."""
+        """Attributes of an argument of `main`; None for arguments of other blocks."""
         function: Any = x.owner.owner.operation.attributes
         if "sym_name" not in function or function["sym_name"] != self.string("main"):
             return None
@@ -474,7 +478,7 @@ class OperationBuilder(RuleContext):
         return {a.name: a.attr for a in function["arg_attrs"][ir.BlockArgument(x).arg_number]}
 
     def splits_evenly(self, aval: Any, dims: Iterable[int]) -> bool:
-        """Whether every mesh axis splits dimensions `dims` of a value of type `aval` into parts of one size."""
+        """Whether mesh axes divide dimensions `dims` of a value of type `aval` evenly."""
         attributes = self.sharding_attributes
         return attributes.mesh is not None and not {*dims}.intersection(
             attributes.uneven_dims(aval, any)
@@ -487,9 +491,9 @@ class OperationBuilder(RuleContext):
         aval: Any,
         uneven_along: Callable[[Iterable[bool]], bool] = any,
     ) -> ir.Value:
-        """`x` of type `aval`, whole along dimensions that mesh axes, `all` or `any` of them, split unevenly.
+        """Unshards dimensions of `x` that all mesh axes, or `any`, divide unevenly, if XLA has `fault`.
 
-        As with `whole_along`.
+        See `whole_along`.
         """
         if self.sharding_attributes is None:
             return x
@@ -497,12 +501,12 @@ class OperationBuilder(RuleContext):
         return self.whole_along(fault, x, aval, dims) if dims else x
 
     def as_typed(self, x: ir.Value, aval: Any) -> ir.Value:
-        """`x`, laid out over Explicit mesh axes as its type `aval` says."""
+        """Annotates `x` with the sharding over Explicit mesh axes in its type `aval`."""
         sharding = self.placed_by_type(aval)
         return x if sharding is None else self.constrain(x, sharding, aval, leave_auto_open=True)
 
     def placed_by_type(self, aval: Any) -> Any:
-        """The sharding in the type `aval`, without what it says of axes along which positions are programs."""
+        """The sharding in type `aval`, without its marks for manual axes."""
         sharding = getattr(aval, "shown_sharding", None)
         if sharding is None or self.manual is None:
             return sharding
@@ -512,7 +516,7 @@ class OperationBuilder(RuleContext):
 
     @property
     def addends(self) -> NamedSharding | None:
-        """The sharding of this equation's results if devices hold addends of these, else None."""
+        """The sharding of this equation's results if they are unreduced, else None."""
         for aval in self.avals_out:
             sharding = self.placed_by_type(aval)
             if sharding is not None and sharding.spec.unreduced:
@@ -521,13 +525,13 @@ class OperationBuilder(RuleContext):
 
     @contextlib.contextmanager
     def inside(self, region: ir.Region, avals: Avals) -> Generator[list[ir.Value]]:
-        """Build operations in a new block in `region`, whose arguments are given."""
+        """Context manager that builds a new block in `region`; yields its arguments."""
         block = self.block(region, avals)
         with ir.InsertionPoint(block):
             yield list(block.arguments)
 
     def scalar_body(self, region: ir.Region, op: str, dtype: Any) -> None:
-        """Fill `region` with `(x, y) -> op(x, y)` on scalars of `dtype`, for a reduction."""
+        """Fills `region` with `(x, y) -> op(x, y)` on scalars of `dtype`, the body of a reduction."""
         aval = shaped_array((), dtype)
         with self.inside(region, [aval, aval]) as operands:
             self.op("stablehlo.return", [], [self.op1(op, aval, operands)])
@@ -539,4 +543,4 @@ _ATTRIBUTE_OF: dict[type, Callable[[OperationBuilder, Any], ir.Attribute]] = {
     **dict.fromkeys((str, bytes), OperationBuilder.string),
     **dict.fromkeys((tuple, list, range), OperationBuilder.ints),
 }
-"""How values of Python become attributes; numbers are integers of 64 bits, several of them an array."""
+"""Conversions of Python values to attributes; numbers become 64-bit integers, sequences arrays."""

@@ -1,4 +1,4 @@
-"""Names of the reference for the state of a lowering, in whose words libraries write their rules."""
+"""JAX's names for the lowering context, used by rules of libraries."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TokenSet:
 
 
 class RuleContext:
-    """Base class of `LoweringContext`: what rules of libraries read of the module and of the equation at hand."""
+    """Base class of `LoweringContext`: attributes of the module and the current equation that library rules read."""
 
     __slots__ = ()
     context: ir.Context
@@ -58,12 +58,12 @@ class RuleContext:
 
     @property
     def module_context(self) -> Any:
-        """The context of the whole module, which is this."""
+        """The context of the whole module: this object."""
         return self
 
     @property
     def ip(self) -> ir.InsertionPoint:
-        """The place of the module's functions."""
+        """Insertion point at the end of the module's functions."""
         return ir.InsertionPoint(self.module.body)
 
     @property
@@ -73,41 +73,41 @@ class RuleContext:
 
     @property
     def primitive(self) -> Any:
-        """The primitive of the equation at hand; None outside of equations."""
+        """The primitive of the current equation; None outside of equations."""
         return getattr(self.equation, "primitive", None)
 
     @property
     def name_stack(self) -> Any:
-        """The names in force at the equation at hand; None for none."""
+        """The name stack of the current equation, or None."""
         return getattr(self.equation, "scope", None)
 
     @property
     def traceback(self) -> Any:
-        """Where the equation at hand was made."""
+        """Source of the current equation."""
         return getattr(self.equation, "source", None)
 
     @property
     def keepalives(self) -> list[Any]:
-        """Objects that live as long as the executable."""
+        """Objects that must live as long as the executable."""
         return self.keep_alive
 
     def add_keepalive(self, keepalive: Any) -> None:
-        """Let `keepalive` live as long as the executable."""
+        """Keeps `keepalive` alive as long as the executable."""
         self.keep_alive.append(keepalive)
 
     @property
     def tokens_in(self) -> TokenSet:
-        """The tokens of ordered effects before the equation at hand."""
+        """Tokens of ordered effects before the current equation."""
         return TokenSet(self.tokens)
 
     def set_tokens_out(self, tokens_out: TokenSet) -> None:
-        """Let the next equation with an ordered effect come after `tokens_out`."""
+        """Sets the tokens after which the next equation with an ordered effect runs."""
         self.tokens = self.tokens | dict(tokens_out.items())
 
     def replace(self, **changes: Any) -> Any:
-        """A context of the same module for the rule of another equation, whose `changes` it has.
+        """A context of the same module with `changes`, for running the rule of another equation.
 
-        These are among `avals_in`, `avals_out`, `primitive`, `name_stack` and `traceback`.
+        `changes` may contain `avals_in`, `avals_out`, `primitive`, `name_stack` and `traceback`.
 
         Raises: ArgumentTypeError for other names.
 
@@ -137,7 +137,7 @@ _OF_THE_EQUATION = ("avals_in", "avals_out", "primitive", "name_stack", "traceba
 
 
 class _Replaced:
-    """Mixin of contexts that have some attributes in their class, and all others in the context `whole`."""
+    """Mixin for contexts that override some attributes; all others come from the context `whole`."""
 
     whole: Any
 
@@ -152,5 +152,7 @@ class _Replaced:
         return self.whole.module_context
 
     def inline(self, *program: Any) -> Any:
-        """As `LoweringContext.inline`: each equation of a program has what belongs to it in the context of the module."""
+        """Like `LoweringContext.inline`, in the module's own context, which has the attributes of each inlined
+        equation.
+        """
         return self.whole.inline(*program)

@@ -1,4 +1,4 @@
-"""Where values are: meshes of devices, PartitionSpecs over their axes, and shardings made of both."""
+"""Shardings: meshes of devices, PartitionSpecs over their axes, and their combinations."""
 
 from pellucid._machine.sharding.current_mesh import (
     get_abstract_mesh,

@@ -1,4 +1,4 @@
-"""Setting and asking for the current mesh of a thread."""
+"""The current mesh of a thread: `set_mesh`, `get_mesh` and related functions."""
 
 # What users pass is checked, whatever the annotations say.
 # pyright: reportUnnecessaryIsInstance=false
@@ -16,7 +16,7 @@ from .mesh import AbstractMesh, Mesh, empty_abstract_mesh, empty_mesh
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The AbstractMesh that is current in this thread; empty if none is.
+    """The AbstractMesh that is current in this thread; the empty one by default.
 
     >>> get_abstract_mesh().empty
     True
@@ -25,7 +25,7 @@ def get_abstract_mesh() -> AbstractMesh:
 
 
 def get_mesh() -> Mesh:
-    """The Mesh that `set_mesh` made current in this thread; empty if none is.
+    """The Mesh that `set_mesh` made current in this thread; the empty one by default.
 
     Raises: MeshError while a function is traced, which must not depend on devices.
 
@@ -38,10 +38,10 @@ def get_mesh() -> Mesh:
 
 
 class set_mesh:
-    """Make `mesh` current in this thread at once; as a context manager, until the block ends. None is no mesh.
+    """Makes `mesh` current in this thread, immediately; as a context manager until the block ends. None unsets the
+    mesh.
 
-    Bare PartitionSpecs then refer to it, and types of values show how they are laid out over its
-    Explicit axes.
+    Bare PartitionSpecs then refer to it, and types of values show their sharding over its Explicit axes.
 
     Raises: ShardingArgumentError if `mesh` is no Mesh; MeshError while a function is traced.
 
@@ -62,11 +62,11 @@ class set_mesh:
             )
         _refuse_under_trace("set_mesh", "`with use_abstract_mesh(mesh.abstract_mesh):`")
         self.prev_mesh = mesh_context.concrete.swap_local(None if mesh.empty else mesh)
-        """The Mesh of this thread before."""
+        """The Mesh that was current before."""
         self.prev_abstract_mesh = mesh_context.abstract.swap_local(
             None if mesh.empty else mesh.abstract_mesh
         )
-        """The AbstractMesh of this thread before."""
+        """The AbstractMesh that was current before."""
 
     def __enter__(self) -> None:
         return None

@@ -8,47 +8,47 @@ from pellucid._machine.base import PellucidError, Shape, is_static
 
 
 class ShardingError(PellucidError, ValueError):
-    """A description of placement that can't be right."""
+    """An invalid sharding, mesh or layout."""
 
 
 class MeshError(ShardingError):
-    """Devices, names, sizes and types of mesh axes that do not fit together."""
+    """Devices, names, sizes and types of mesh axes are inconsistent."""
 
 
 class PartitionSpecError(ShardingError):
-    """A PartitionSpec that does not fit its mesh or the value it is applied to."""
+    """A PartitionSpec doesn't fit its mesh or the value it is applied to."""
 
 
 class DuplicateAxisError(PartitionSpecError):
-    """A PartitionSpec that uses one mesh axis twice."""
+    """A PartitionSpec uses a mesh axis twice."""
 
 
 class IndivisibleError(ShardingError):
-    """A dimension that the mesh axes assigned to it do not divide evenly."""
+    """A dimension isn't divisible by the mesh axes that shard it."""
 
 
 class MemoryKindError(ShardingError):
-    """A kind of memory that the devices do not have."""
+    """A memory kind that the devices don't have."""
 
 
 class LayoutError(ShardingError):
-    """A layout that does not fit the value or the devices."""
+    """A layout doesn't fit the value or the devices."""
 
 
 class ShardingArgumentError(ShardingError, TypeError):
-    """An argument that is no mesh, no PartitionSpec, no device or no sharding."""
+    """An argument isn't a mesh, PartitionSpec, device or sharding."""
 
 
 class MissingMeshError(ShardingError, RuntimeError):
-    """A PartitionSpec without a mesh where no mesh is current."""
+    """A PartitionSpec was given without a mesh, and no mesh is current."""
 
 
 class AbstractPlacementError(ShardingError):
-    """A question about devices asked of a sharding over an AbstractMesh, which has none."""
+    """A property of devices was requested from a sharding over an AbstractMesh, which has none."""
 
 
 def updated(caller: str, fields: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """`fields` with `changes`.
+    """`fields` updated with `changes`.
 
     Raises: ShardingArgumentError for a change of something that is no field.
     """
@@ -61,7 +61,7 @@ def updated(caller: str, fields: dict[str, Any], changes: dict[str, Any]) -> dic
 
 
 def indivisible_error(got: str, shape: Shape, dim: int, count: int, over: str) -> IndivisibleError:
-    """The error for dimension `dim` of `shape`, which `count` parts over the mesh axes `over` do not divide."""
+    """The error for dimension `dim` of `shape`, which isn't divisible into `count` parts over the mesh axes `over`."""
     parts = f"{count} parts over {over}" if over else f"{count} parts"
     if is_static((shape[dim],)):
         remedy = f"Pad it to {-(-shape[dim] // count) * count}, or shard another dimension."
@@ -75,8 +75,8 @@ def indivisible_error(got: str, shape: Shape, dim: int, count: int, over: str) -
 
 
 class LayoutAssertionError(ShardingError, AssertionError):
-    """A value that is not laid out as the program says it is."""
+    """A value doesn't have the asserted sharding."""
 
 
 class ShardingTypeError(PellucidError, TypeError):
-    """Explicitly sharded operands whose result has no unambiguous sharding."""
+    """The sharding of a result can't be derived unambiguously from explicitly sharded operands."""

@@ -1,6 +1,6 @@
-"""Sharded types, and layouts of results over Explicit mesh axes, derived from the factors of an operation.
+"""Sharded types, and the derivation of result shardings over Explicit mesh axes from an operation's factors.
 
-A sharded type is a shape whose dimensions say over which Explicit mesh axes they are sharded.
+A sharded type is a shape with, for each dimension, the Explicit mesh axes that shard it.
 
 A factor is one loop of an operation. A rule lists, for each dimension of each operand and result, the factors that
 the dimension is made of; dimensions that share a factor are cut alike. As a text, with dimensions separated by spaces
@@ -49,7 +49,7 @@ from .partition_spec import (
 
 
 class Operand(NamedTuple):
-    """A sharded type as the rules see it: a shape and a spec with one entry for each dimension."""
+    """A sharded type: a shape, and a spec with one entry per dimension."""
 
     shape: Shape
     spec: PartitionSpec
@@ -60,7 +60,7 @@ class Operand(NamedTuple):
 
 
 def operand_of(aval: Any) -> Operand:
-    """The sharded type of `aval`, which has a shape, a dtype and the sharding it shows, or None."""
+    """The sharded type of `aval`."""
     sharding = aval.shown_sharding
     spec = PartitionSpec() if sharding is None else sharding.spec
     return Operand(aval.shape, spec.padded(len(aval.shape)), str(aval.dtype))
@@ -97,7 +97,7 @@ def _names(axes: Sequence[AxisName]) -> str:
 
 
 def in_words(operand: Operand, mesh: AbstractMesh) -> str:
-    """How `operand` is laid out over `mesh`, for messages.
+    """Sharding of `operand` over `mesh` in words, for messages.
 
     >>> in_words(Operand((8, 4), PartitionSpec("x", None)), AbstractMesh((2,), ("x",)))
     "dimension 0 is sharded over 'x' (2 parts)"
@@ -122,7 +122,7 @@ def sorted_axes(axes: Iterable[AxisName]) -> list[AxisName]:
 def sharding_type_error(
     name: str, what: str, operands: Sequence[Operand], mesh: AbstractMesh, do: str | None = None
 ) -> ShardingTypeError:
-    """The error for operation `name` on `operands`, with the layout of each in words."""
+    """The error for operation `name` on `operands`, which lists their shardings."""
     got = [
         f"operand {i}: {operand}: {in_words(operand, mesh)}" for i, operand in enumerate(operands)
     ]
@@ -130,7 +130,7 @@ def sharding_type_error(
 
 
 def check_divisible(shape: Shape, spec: PartitionSpec, mesh: AnyMesh, what: str = "") -> None:
-    """Raise IndivisibleError, which begins its facts with `what`, if the mesh axes of a dimension do not divide its size."""
+    """Raises IndivisibleError, whose facts begin with `what`, if mesh axes don't divide the dimension that they shard."""
     for dim, (size, axes) in enumerate(zip(shape, spec.axes_per_dim, strict=False)):
         count = mesh.parts_of(axes)
         if exact_quotient(size, count) is None:
@@ -141,7 +141,7 @@ def check_divisible(shape: Shape, spec: PartitionSpec, mesh: AnyMesh, what: str 
 def checked_out_spec(
     name: str, out_sharding: NamedSharding, shape: Shape, mesh: AbstractMesh
 ) -> PartitionSpec:
-    """The spec that `out_sharding` asks for, with one entry for each dimension of the result's `shape`.
+    """The spec of `out_sharding`, padded to one entry per dimension of the result's `shape`.
 
     Raises: PartitionSpecError where it does not fit the shape, or names an axis that is not Explicit;
     IndivisibleError where it does not split evenly; ShardingArgumentError where it is over another mesh.
@@ -168,7 +168,7 @@ def checked_out_spec(
 
 
 def explicit_part(spec: PartitionSpec, mesh: AnyMesh, ndim: int) -> PartitionSpec:
-    """The part of `spec` that types show: one entry for each dimension, with the Explicit axes alone.
+    """The part of `spec` that types show: Explicit axes only, one entry per dimension.
 
     >>> mesh = AbstractMesh((2, 2), ("x", "y"), (AxisType.Explicit, AxisType.Auto))
     >>> explicit_part(PartitionSpec(("x", "y")), mesh, 2)
@@ -184,7 +184,7 @@ def explicit_part(spec: PartitionSpec, mesh: AnyMesh, ndim: int) -> PartitionSpe
 
 
 def type_sharding(sharding: Any, ndim: int) -> NamedSharding | None:
-    """The sharding in the type of a value of `ndim` dimensions that is placed by `sharding`.
+    """The sharding in the type of a value with `ndim` dimensions that is placed by `sharding`.
 
     None where the placement is not by a mesh, or uses no Explicit axis.
     """
@@ -195,9 +195,9 @@ def type_sharding(sharding: Any, ndim: int) -> NamedSharding | None:
 
 
 def shown_sharding(mesh: AbstractMesh, spec: PartitionSpec) -> NamedSharding | None:
-    """The sharding in a type that `spec` over `mesh` describes; None for a value that is whole everywhere.
+    """The sharding shown in a type for `spec` over `mesh`; None for an unsharded value.
 
-    So a value without a mesh, and one that every device of a mesh holds in full, have one type.
+    So a value without mesh has the same type as a value replicated over a mesh.
     """
     if not (spec.axis_names or spec.unreduced or spec.reduced):
         return None
@@ -205,9 +205,10 @@ def shown_sharding(mesh: AbstractMesh, spec: PartitionSpec) -> NamedSharding | N
 
 
 def sharding_with_dim(aval: Any, dim: int, like: NamedSharding | None) -> NamedSharding | None:
-    """The sharding of a value of type `aval` repeated along a new dimension `dim`, which is cut as that of `like` is.
+    """The sharding of a value of type `aval` repeated along a new dimension `dim`, which is sharded like that of
+    `like`.
 
-    None where `like` doesn't cut it.
+    None if `like` doesn't shard it.
     """
     if like is None or (entry := like.spec.partitions[dim]) is None:
         return None
@@ -218,7 +219,8 @@ def sharding_with_dim(aval: Any, dim: int, like: NamedSharding | None) -> NamedS
 def cotangent_sharding(
     aval: Any, order: Iterable[int], factors: Iterable[Any]
 ) -> NamedSharding | None:
-    """The sharding of axes `order` of the cotangent of an operand of type `aval`; None without Explicit mesh axes.
+    """The sharding for the cotangent of an operand of type `aval`, with axes permuted by `order`; None without Explicit
+    axes.
 
     It is stated for a product of arrays of types `factors`, so that addends on several devices are summed as needed.
     """
@@ -229,24 +231,24 @@ def cotangent_sharding(
     return NamedSharding(shown[0].mesh, spec.update([spec.partitions[i] for i in order]))
 
 
-# Layouts of results -----------------------------------------------------------------------------------
+# Result shardings --------------------------------------------------------------------------------------
 
 Dims = tuple[Names, ...]
-"""For each dimension of an array its factors, major first."""
+"""For each dimension of an array, its factors, major first."""
 
 _FACTOR = re.compile(r"([^\W\d_]\w*)([!~=^<]*)")
 _RESHARD = "Bring one operand to the other's layout: reshard(operand, PartitionSpec(...))."
 
 
 class FactorRule(NamedTuple):
-    """Which factors the dimensions of operands and results are made of."""
+    """The factors of each dimension of operands and results."""
 
     operands: tuple[Dims, ...]
     results: tuple[Dims, ...]
     marks: Mapping[str, str]
-    """The marks of the factors that have some."""
+    """Marks by factor."""
     sizes: Mapping[str, int]
-    """Sizes of the factors of dimensions with several, unless they are an operand's dimension alone."""
+    """Sizes of factors that share a dimension, unless another operand has them as a dimension of their own."""
 
 
 def rule_of(factors: Sequence[Any]) -> FactorRule:
@@ -284,7 +286,7 @@ def rule_of(factors: Sequence[Any]) -> FactorRule:
 
 
 class ShardedOperation(NamedTuple):
-    """An operation on operands of sharded types: what the derivations and their errors are about."""
+    """An operation on operands of sharded types, as needed for the derivation of shardings and its errors."""
 
     name: str
     rule: FactorRule
@@ -294,18 +296,18 @@ class ShardedOperation(NamedTuple):
     """In which operands it is linear, which decides which of them may be unreduced. `"all"`: jointly in all that are not
     passive; `"each"`: in each of them, the others fixed; positions: jointly in these; None: in none."""
     passive: tuple[int, ...] = ()
-    """Positions of operands that select elements."""
+    """Indices of operands that select elements."""
     contracts: bool = False
-    """Whether it is a product whose operands have loops of their own, so that none passes `reduced` on."""
+    """Whether it is a product whose operands have separate loops, so that none passes `reduced` on."""
     takes_out_sharding: bool = False
-    """Whether its users can state the layout of the result."""
+    """Whether the operation has a parameter `out_sharding`."""
 
-    # The layout of the results, by that of the operands ------------------------------------------
+    # Shardings derived from the operands -------------------------------------------------------
 
     def specs(self, shapes: Sequence[Shape]) -> list[PartitionSpec]:
-        """How results of these shapes are laid out.
+        """Shardings of results of these shapes.
 
-        Raises: ShardingTypeError where that is ambiguous, or would move data behind the user's back.
+        Raises: ShardingTypeError if they are ambiguous, or would need implicit communication.
         """
         unreduced = self.unreduced()
         reduced = self.reduced(unreduced)
@@ -332,9 +334,10 @@ class ShardedOperation(NamedTuple):
         return specs
 
     def axes_of_factors(self) -> dict[str, AxisNames]:
-        """For each factor of the operands the mesh axes that cut it."""
+        """For each factor of the operands, the mesh axes that shard it."""
         axes: dict[str, AxisNames] = {}
-        cut: dict[str, list[tuple[int, int]]] = {}  # the dimensions where some axis cuts a factor
+        # operand dimensions in which a factor is sharded
+        cut: dict[str, list[tuple[int, int]]] = {}
         for place, factor, part in self.shares():
             mark = self.rule.marks.get(factor, "")
             before = axes.setdefault(factor, part)
@@ -368,11 +371,11 @@ class ShardedOperation(NamedTuple):
 
     @property
     def result_factors(self) -> set[str]:
-        """The factors that the results have; the others are reduced."""
+        """The factors of the results; all others are reduced."""
         return {factor for dims in self.rule.results for dim in dims for factor in dim}
 
     def shares(self) -> Iterator[tuple[tuple[int, int], str, AxisNames]]:
-        """((operand, dimension), factor, the mesh axes that cut it there), for all factors of all operands."""
+        """Yields ((operand, dimension), factor, mesh axes) for all factors of all operands."""
         for i, (dims, operand) in enumerate(strict_zip(self.rule.operands, self.operands)):
             for dim, (factors, axes) in enumerate(strict_zip(dims, operand.spec.axes_per_dim)):
                 shares = [axes] if len(factors) == 1 else self.handed_out(factors, axes)
@@ -380,7 +383,7 @@ class ShardedOperation(NamedTuple):
                     yield (i, dim), factor, part
 
     def handed_out(self, factors: Names, axes: AxisNames) -> list[AxisNames]:
-        """The mesh axes of one dimension handed to its factors, major first."""
+        """Distributes the mesh axes of one dimension among its factors, major first."""
         left = list(axes)
         shares: list[AxisNames] = [()] * len(factors)
         for i, size in enumerate(map(self.size, factors)):
@@ -388,17 +391,17 @@ class ShardedOperation(NamedTuple):
                 size //= self.mesh.shape[left[0]]
                 shares[i] += (left.pop(0),)
             if size > 1:
-                break  # partly cut: no axis may follow
+                break  # a factor sharded in part can't be followed by more axes
         if left and factors:
             raise self.ambiguous()
         return shares
 
     def joined(self, factors: Names, axes: Mapping[str, AxisNames], shape: Shape) -> AxisNames:
-        """The mesh axes of a dimension of the result that is made of `factors`.
+        """The mesh axes of a result dimension made of `factors`.
 
-        No data moves if each factor before one that is cut is cut fully. Where dimensions are only merged, and none
-        before the last cut one is whole, the result is cut over the axes of all of them, as in the reference, though data
-        may move.
+        No communication is needed if each factor before a sharded one is sharded completely. If dimensions are only
+        merged, and none before the last sharded one is unsharded, the result is sharded over all their axes, as in JAX,
+        although data may move.
         """
         parts = [axes.get(factor, ()) for factor in factors]
         last = max((i for i, part in enumerate(parts) if part), default=0)
@@ -414,7 +417,7 @@ class ShardedOperation(NamedTuple):
         return tuple(itertools.chain.from_iterable(parts))
 
     def size(self, factor: str) -> int:
-        """The size of `factor`: that of the first dimension that it is alone, or stated."""
+        """The size of `factor`: of a dimension that consists of it alone, or as stated in the rule."""
         if factor in self.rule.sizes:
             return self.rule.sizes[factor]
         return next(
@@ -423,15 +426,15 @@ class ShardedOperation(NamedTuple):
             if (factor,) in dims
         )
 
-    # The layout that the user stated ---------------------------------------------------------------
+    # Shardings stated by the user --------------------------------------------------------------
 
     def spec_as_asked(self, out_sharding: NamedSharding, shape: Shape) -> PartitionSpec:
-        """How a result of `shape` is laid out where the user stated it.
+        """The spec of a result of `shape` for the user's `out_sharding`.
 
-        Devices may be left with addends along axes over which an operand is unreduced, and along those that cut
-        a reduced factor, alike in all operands that have it.
+        The result may be unreduced over axes over which an operand is unreduced, or that shard a reduced factor equally
+        in all operands that have it.
 
-        Raises: those of `checked_out_spec`, and ShardingTypeError for other axes in `unreduced`.
+        Raises: the errors of `checked_out_spec`, and ShardingTypeError for other axes in `unreduced`.
         """
         spec = checked_out_spec(self.name, out_sharding, shape, self.mesh)
         unreduced = self.unreduced()
@@ -450,7 +453,7 @@ class ShardedOperation(NamedTuple):
         return spec.update(reduced=NO_AXES) if self.contracts else spec
 
     def summed_axes(self) -> AxisSet | None:
-        """The mesh axes that cut reduced factors; None where operands cut one of these differently."""
+        """The mesh axes that shard reduced factors; None if operands shard one of them differently."""
         axes: dict[str, AxisNames] = {}
         result_factors = self.result_factors
         for dims, operand in strict_zip(self.rule.operands, self.operands):
@@ -461,12 +464,12 @@ class ShardedOperation(NamedTuple):
                     return None
         return frozenset(itertools.chain.from_iterable(axes.values()))
 
-    # Marks: addends, and axes over which cotangents are addends ----------------------------------------
+    # Unreduced and reduced axes -----------------------------------------------------------------
 
     def unreduced(self) -> AxisSet:
         """The axes over which the results are unreduced, by linearity.
 
-        Raises: ShardingTypeError where an operand is unreduced and the operation doesn't commute with sums.
+        Raises: ShardingTypeError if an operand is unreduced and the operation doesn't commute with sums.
         """
         holders = [i for i, operand in enumerate(self.operands) if operand.spec.unreduced]
         if not holders:
@@ -498,7 +501,7 @@ class ShardedOperation(NamedTuple):
                 "all operands must be unreduced over the same mesh axes, or none.",
                 "Sum the addends of the others first with reshard.",
             )
-        # Addends times a factor that is the same on all of them, which `reduced` states, are addends; scalars are whole.
+        # Addends times a factor that is equal on all devices (marked `reduced`) are addends; scalars are always equal.
         others = [self.operands[i] for i in active if i not in group]
         if any(
             other.spec.reduced != axes and (other.shape or other.spec.reduced) for other in others
@@ -510,10 +513,9 @@ class ShardedOperation(NamedTuple):
         return axes
 
     def reduced(self, unreduced: AxisSet) -> AxisSet:
-        """The axes over which the results are reduced: those of all operands.
+        """The axes over which the results are `reduced`: those of all operands.
 
-        Scalars and operands that are unreduced need not be; an axis over which the results are `unreduced` isn't
-        passed on.
+        Scalars and unreduced operands need no mark. Axes over which the results are `unreduced` are dropped.
         """
         if self.contracts:
             return NO_AXES
@@ -536,7 +538,7 @@ class ShardedOperation(NamedTuple):
         return sharding_type_error(self.name, what, self.operands, self.mesh, do)
 
     def which(self, operand: int, dim: int) -> str:
-        """A dimension in words."""
+        """A dimension of an operand in words."""
         return f"dimension {dim}" + (f" of operand {operand}" if len(self.operands) > 1 else "")
 
     def cut_differently(self, a: tuple[int, int], b: tuple[int, int]) -> ShardingTypeError:
@@ -565,7 +567,7 @@ class ShardedOperation(NamedTuple):
 
 
 def mesh_of(name: str, avals: Sequence[Any]) -> AbstractMesh:
-    """The one mesh over which the types `avals` are sharded; those without a sharding are whole everywhere.
+    """The mesh over which the types `avals` are sharded; types without a sharding are ignored.
 
     Raises: ShardingTypeError if their meshes differ; ValueError if no aval has a sharding.
     """

@@ -1,4 +1,4 @@
-"""Conversion of mesh axes to HLO shardings and back, and the tiles that an HLO sharding makes."""
+"""Conversion between specs over mesh axes and HLO shardings, and the tiles of an HLO sharding."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .partition_spec import AxisName, PartitionSpec, rank_error
 
 @cached(4096)
 def hlo_sharding_of_spec(mesh: AnyMesh, spec: PartitionSpec, ndim: int) -> HloSharding:
-    """The tile assignment that `spec` over `mesh` means for a value of `ndim` dimensions.
+    """The HLO sharding of `spec` over `mesh` for a value of `ndim` dimensions.
 
-    Manual axes become a manual subgroup whatever the spec says about the other axes; unconstrained
-    dimensions count as not sharded.
+    Manual axes become a manual subgroup, whatever the spec says about other axes. Unconstrained dimensions count as
+    unsharded.
 
     Raises: PartitionSpecError if the spec has more than `ndim` entries or names a Manual axis.
     """
@@ -39,7 +39,7 @@ def hlo_sharding_of_spec(mesh: AnyMesh, spec: PartitionSpec, ndim: int) -> HloSh
                 got=str(mesh),
                 do=f"Inside shard_map values are already the parts along {axis!r}: leave it out.",
             )
-    # Axes along which devices hold the same tile, by how they share it, in the order of the compiler.
+    # Axes over which devices share a tile, by kind of sharing, in the compiler's order.
     kinds: dict[OpSharding.Type, list[AxisName]] = {MANUAL: [], UNREDUCED: [], REPLICATED: []}
     for axis, axis_type in mesh.axis_type_by_name.items():
         if axis not in spec.axis_names:
@@ -68,19 +68,19 @@ _ALIKE_ON_ALL_DEVICES = {
 
 
 class Tiles(NamedTuple):
-    """Tiles that an HLO sharding cuts a value of some rank into."""
+    """The tiles into which an HLO sharding divides a value."""
 
     counts: Shape
-    """Into how many tiles each dimension is split."""
+    """Number of tiles along each dimension."""
     positions: np.ndarray
-    """[device, dimension]: which tile along each dimension each device holds."""
+    """[device, dimension]: index of each device's tile along each dimension."""
     addends: np.ndarray
-    """[device]: which addend of its tile each device holds; all 0 where the tiles are whole."""
+    """[device]: index of each device's addend of its tile; all 0 if the value is reduced."""
     programs: np.ndarray
-    """[device]: position of each device along the Manual axes; all 0 where there are none."""
+    """[device]: position of each device along the Manual axes; all 0 without any."""
 
     def indices(self, shape: Shape) -> list[tuple[slice, ...]]:
-        """For each device the slices that it holds of a value of `shape`, which the counts divide."""
+        """For each device, the slices of its part of a value of `shape`, which the counts divide."""
         slices: list[list[slice]] = [
             [slice(i * size // count, (i + 1) * size // count) for i in range(count)]
             if count > 1
@@ -138,7 +138,7 @@ def tiles_of(sharding: HloSharding, ndim: int, num_devices: int) -> Tiles:
 
 @cached(4096)
 def means_the_same(a: HloSharding, b: HloSharding, ndim: int, num_devices: int) -> bool:
-    """Whether two HLO shardings put the same part of a value of `ndim` dimensions on each device."""
+    """Whether two HLO shardings assign the same part of a value of `ndim` dimensions to each device."""
     if a == b:
         return True
     tiles_a, tiles_b = tiles_of(a, ndim, num_devices), tiles_of(b, ndim, num_devices)
@@ -146,14 +146,14 @@ def means_the_same(a: HloSharding, b: HloSharding, ndim: int, num_devices: int) 
 
 
 def spec_of_hlo_sharding(sharding: HloSharding, mesh: AnyMesh, ndim: int) -> PartitionSpec | None:
-    """The PartitionSpec over `mesh` with the meaning of `sharding`, or None if there is none.
+    """The PartitionSpec over `mesh` that is equivalent to `sharding`, or None if there is none.
 
-    There is none where a dimension is sharded by a part of a mesh axis, or in an order of devices that is
-    not the mesh's.
+    There is none if a dimension is sharded over a part of a mesh axis, or over devices in another order than the
+    mesh's.
 
-    Each device's coordinates in the mesh determine its tile. A mesh axis belongs to the dimension in
-    which the tile changes along it, and of the axes of one dimension the one with the longest stride is
-    the major one. Addends and manual programs are treated as two more dimensions.
+    A device's coordinates in the mesh determine its tile. A mesh axis belongs to the dimension whose tile index changes
+    along it; among the axes of a dimension, the one with the longest stride is major. Addends and manual programs are
+    treated as two additional dimensions.
     """
     tiles = tiles_of(sharding, ndim, mesh.size)
     columns = np.column_stack([tiles.positions, tiles.addends, tiles.programs])

@@ -1,4 +1,4 @@
-"""Interning of descriptions: equal ones are one object, kept alive by its users alone."""
+"""Interning of immutable descriptions: equal ones are the same object, held by weak references."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Interned:
 
 
 def made(new: T, **attributes: Any) -> T:
-    """`new`, an object of an `Interned` class, with these attributes."""
+    """Sets the attributes of `new`, an object of an `Interned` class, and returns it."""
     for name, value in attributes.items():
         object.__setattr__(new, name, value)
     return new
 
 
 class InternTable(Generic[T]):
-    """Weak table of interned objects by the key that describes them: equal keys give one object."""
+    """Weak table of interned objects by key."""
 
     def __init__(self) -> None:
         self._objects: weakref.WeakValueDictionary[Hashable, T] = weakref.WeakValueDictionary()
@@ -44,6 +44,6 @@ class InternTable(Generic[T]):
         self.get = self._objects.get
 
     def add(self, key: Hashable, new: T) -> T:
-        """The object for `key`: `new`, unless another thread was first."""
+        """The object for `key`: `new`, unless another thread has added one first."""
         with self._lock:
             return self._objects.setdefault(key, new)

@@ -1,4 +1,4 @@
-"""Layout and Format: the order and tiling of a value's elements in memory."""
+"""`Layout` and `Format`: order and tiling of a value's elements in memory."""
 
 # What users pass is checked, whatever the annotations say; C++ has the layout under a private name.
 # pyright: reportUnnecessaryIsInstance=false, reportPrivateUsage=false
@@ -31,7 +31,7 @@ class AutoLayout:
 
 
 AUTO = AutoLayout()
-"""Stands for the layout that the compiler finds best."""
+"""Lets the compiler choose the layout."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Layout:
         return Layout, (self.major_to_minor, self.tiling, self.sub_byte_element_size_in_bits)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take what pickles of the reference have, which call no function."""
+        """Restores pickles of JAX, which store the state only."""
         self.__init__(**state)
 
     def __post_init__(self) -> None:
@@ -91,7 +91,7 @@ class Layout:
         return Layout(**updated("Layout.update", dataclasses.asdict(self), kwargs))
 
     def check_compatible_aval(self, aval_shape: Shape) -> None:
-        """Raise LayoutError if a value of this shape has another number of dimensions."""
+        """Raises LayoutError if a value of this shape has another number of dimensions."""
         if len(self.major_to_minor) != len(aval_shape):
             raise LayoutError(
                 f"a layout of {len(self.major_to_minor)} dimensions can't be that of a value of "
@@ -107,9 +107,9 @@ class Layout:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Format:
-    """A layout and a sharding together: all there is to say about where a value's elements are.
+    """A layout together with a sharding.
 
-    None leaves a part open; `Layout.AUTO` asks the compiler for the best layout.
+    None leaves either unspecified; `Layout.AUTO` lets the compiler choose the layout.
 
     Raises: LayoutError if a layout is given without devices that could have it; ShardingArgumentError for
     anything that is no layout or no sharding.

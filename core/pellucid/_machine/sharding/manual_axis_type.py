@@ -1,4 +1,4 @@
-"""ManualAxisType: what a type says about mesh axes over which the user's code runs once per position."""
+"""`ManualAxisType`: how a type depends on mesh axes over which the user's code runs once per position."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .partition_spec import NO_AXES, AxisSet, axes_text, checked_axis_set
 
 
 def check_without_addends(what: str, of: ManualAxisType) -> None:
-    """Raise UnsupportedError for a ManualAxisType that says of what `what` describes that positions hold addends."""
+    """Raises UnsupportedError if a ManualAxisType marks unreduced or reduced axes, in a place described by `what`."""
     if of.unreduced or of.reduced:
         raise UnsupportedError(
             f"{what} can't stand for addends.",
@@ -41,7 +41,7 @@ class ManualAxisType:
 
     def __new__(cls, **fields: Any) -> Self:
         made = object.__new__(cls)
-        cls.__init__(made, **fields)  # pickles of the reference call nothing else
+        cls.__init__(made, **fields)  # pickles of JAX call nothing else
         return made
 
     def __post_init__(self) -> None:
@@ -58,7 +58,7 @@ class ManualAxisType:
 
     @property
     def vur(self) -> AxisSet:
-        """All axes mentioned."""
+        """All axes that are mentioned."""
         return self.varying | self.unreduced | self.reduced
 
     @property
@@ -67,7 +67,7 @@ class ManualAxisType:
         return not self.vur
 
     def invarying(self, mesh: AnyMesh) -> AxisSet:
-        """The Manual axes of `mesh` over which the value is the same."""
+        """The Manual axes of `mesh` over which the value is equal."""
         return frozenset(mesh.manual_axes) - self.vur
 
     def update(self, **kwargs: Any) -> ManualAxisType:
@@ -75,5 +75,5 @@ class ManualAxisType:
         return dataclasses.replace(self, **kwargs)
 
     def to_ct_mat(self) -> ManualAxisType:
-        """The type of cotangents: `unreduced` and `reduced` change places."""
+        """The type of cotangents, with `unreduced` and `reduced` swapped."""
         return self.update(unreduced=self.reduced, reduced=self.unreduced)

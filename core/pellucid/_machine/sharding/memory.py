@@ -1,4 +1,4 @@
-"""Kinds of memory that programs speak of, whatever a platform calls its own."""
+"""Memory spaces of programs, independent of platforms' own names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class MemorySpace(enum.Enum):
-    """Where a value lies: in its device's memory, or in memory of the host that the device can reach."""
+    """The memory that holds a value: its device's, or host memory that the device can access."""
 
     Device = "device"
     Host = "pinned_host"
@@ -14,7 +14,7 @@ class MemorySpace(enum.Enum):
 
     @classmethod
     def _missing_(cls, value: object) -> MemorySpace | None:
-        """The member that pickles of the reference name by its number."""
+        """The member for the number stored in pickles of JAX."""
         return {1: cls.Device, 2: cls.Host, 3: cls.Any}.get(value)  # pyright: ignore[reportArgumentType]
 
     def __repr__(self) -> str:
@@ -31,9 +31,9 @@ class MemorySpace(enum.Enum):
 
 
 MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
-"""Kinds of memory that values may be placed in where the devices are not known."""
+"""Memory kinds that are accepted while the devices are unknown."""
 
 
 def space_of_kind(memory_kind: str | None) -> MemorySpace | None:
-    """The space of a memory kind, as types show it; None for the device's own memory."""
+    """The memory space of a memory kind, as shown in types; None for the device's own memory."""
     return MemorySpace.Host if memory_kind in ("pinned_host", "unpinned_host") else None

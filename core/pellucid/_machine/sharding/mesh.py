@@ -24,7 +24,7 @@ from .partition_spec import AxisName, AxisNames
 
 
 class AxisType(enum.Enum):
-    """Who decides how values are laid out over a mesh axis.
+    """Who decides the sharding of values over a mesh axis.
 
     >>> for axis_type in (AxisType.Explicit, AxisType.Auto):
     ...     mesh = pl.make_mesh((2,), ("i",), axis_type)
@@ -34,11 +34,11 @@ class AxisType(enum.Enum):
     """
 
     Auto = enum.auto()
-    """The compiler."""
+    """The compiler decides."""
     Explicit = enum.auto()
-    """The types: each value's type says how it is laid out."""
+    """Types decide: each value's type has its sharding."""
     Manual = enum.auto()
-    """The user's code, which runs once for each position along the axis (`shard_map`)."""
+    """The user's code decides, which runs once for each position along the axis (`shard_map`)."""
 
     def __repr__(self) -> str:
         return self.name
@@ -64,21 +64,21 @@ class AbstractDevice:
 
 
 def _axes_of_type(axis_type: AxisType) -> functools.cached_property[AxisNames]:
-    """Property of a mesh: names of its axes of a type."""
+    """A property with the names of a mesh's axes of one type."""
     return functools.cached_property(
         lambda mesh: tuple(n for n, t in mesh.axis_type_by_name.items() if t is axis_type)
     )
 
 
 def _all_axes_are(axis_type: AxisType) -> functools.cached_property[bool]:
-    """Property of a mesh: whether it has axes, all of a type."""
+    """A property that tells whether a mesh has axes, all of one type."""
     return functools.cached_property(
         lambda mesh: not mesh.empty and all(t is axis_type for t in mesh.axis_types)
     )
 
 
 def _of_devices(attribute: str) -> Any:
-    """Property that an AbstractMesh lacks: it raises AbstractPlacementError."""
+    """A property that raises AbstractPlacementError, for attributes that an AbstractMesh lacks."""
 
     def refuse(mesh: AbstractMesh) -> NoReturn:
         raise AbstractPlacementError(
@@ -101,7 +101,7 @@ class _NamedAxes(Interned):
     axis_sizes: Shape
     """Number of devices along each axis."""
     axis_types: tuple[AxisType, ...]
-    """Who decides layouts over each axis."""
+    """Type of each axis: who decides shardings over it."""
     size: int
     """Number of devices."""
 
@@ -126,7 +126,7 @@ class _NamedAxes(Interned):
         return dict(strict_zip(self.axis_names, self.axis_types))
 
     def parts_of(self, axes: Iterable[AxisName]) -> int:
-        """Into how many parts `axes` together split a dimension."""
+        """Number of parts into which `axes` together divide a dimension."""
         return math.prod(self.shape[axis] for axis in axes)
 
     auto_axes = _axes_of_type(AxisType.Auto)
@@ -136,11 +136,11 @@ class _NamedAxes(Interned):
     manual_axes = _axes_of_type(AxisType.Manual)
     """Names of the axes of type Manual."""
     are_all_axes_auto = _all_axes_are(AxisType.Auto)
-    """Whether the compiler decides over every axis."""
+    """Whether all axes are of type Auto."""
     are_all_axes_explicit = _all_axes_are(AxisType.Explicit)
-    """Whether types decide over every axis."""
+    """Whether all axes are of type Explicit."""
     are_all_axes_manual = _all_axes_are(AxisType.Manual)
-    """Whether the user's code decides over every axis."""
+    """Whether all axes are of type Manual."""
 
     def _axes_text(self) -> str:
         axes = ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple)
@@ -148,9 +148,9 @@ class _NamedAxes(Interned):
 
 
 class AbstractMesh(_NamedAxes):
-    """A mesh of which only names, sizes and types of the axes are known, not the devices.
+    """A mesh without devices: only names, sizes and types of axes.
 
-    Enough for types, tracing and lowering; a program traced under it fits every mesh of that shape.
+    Sufficient for types, tracing and lowering. A program traced under it works on every mesh of that shape.
 
     Raises: MeshError where names, sizes and types do not fit together.
 
@@ -254,11 +254,11 @@ class AbstractMesh(_NamedAxes):
 
 
 class Mesh(_NamedAxes, contextlib.ContextDecorator):
-    """Devices in an array with named axes; programs speak of the axes, the mesh says which devices.
+    """Devices in an array with named axes.
 
-    `devices` is an array (or nested lists) of devices with one dimension for each name, `axis_types`
-    says who decides layouts over each axis (default: the compiler, `AxisType.Auto`). As a context manager
-    a mesh resolves bare PartitionSpecs; `set_mesh` does more and is what new code should use.
+    `devices` is an array (or nested lists) of devices with one dimension per name; `axis_types` tells who decides
+    shardings over each axis (default: the compiler, `AxisType.Auto`). As a context manager, a mesh resolves bare
+    PartitionSpecs; new code should use `set_mesh`, which does more.
 
     Raises: MeshError where devices, names and types do not fit together.
 
@@ -399,7 +399,7 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
 
 
 AnyMesh: TypeAlias = Mesh | AbstractMesh
-"""A mesh of devices, or only its shape."""
+"""A mesh with or without devices."""
 
 _abstract_meshes: InternTable[AbstractMesh] = InternTable()
 _meshes: InternTable[Mesh] = InternTable()
@@ -418,7 +418,7 @@ def _new_mesh(devices: np.ndarray, names: AxisNames, types: tuple[AxisType, ...]
 
 
 def _canonical_axes(caller: str, names: Any, types: Any) -> tuple[AxisNames, tuple[AxisType, ...]]:
-    """Names and types of axes as tuples; by default the compiler decides over each axis."""
+    """Names and types of axes as tuples; types default to Auto."""
     if isinstance(names, str):
         names = (names,)
     if not is_iterable(names):
@@ -457,7 +457,7 @@ def _canonical_axes(caller: str, names: Any, types: Any) -> tuple[AxisNames, tup
 def axis_not_in_mesh_error(
     what: str, axis: AxisName, mesh: AnyMesh, error: type[ShardingError] = MeshError
 ) -> ShardingError:
-    """The error for `what` naming an axis that `mesh` does not have."""
+    """The error for an axis, named in `what`, that `mesh` doesn't have."""
     axes = ", ".join(f"{name!r} ({size})" for name, size in mesh.shape_tuple) or "none"
     return error(
         f"{what} names axis {axis!r}, which the mesh does not have.",
@@ -467,6 +467,6 @@ def axis_not_in_mesh_error(
 
 
 empty_mesh = _new_mesh(np.array(None, dtype=object), (), ())
-"""The mesh without devices: what is current when no mesh is set."""
+"""The mesh without devices, which is current if no mesh is set."""
 empty_abstract_mesh = AbstractMesh((), ())
 """The abstract mesh without devices."""

@@ -1,7 +1,7 @@
-"""The thread-local state that holds the current mesh, and the key it adds to caches.
+"""Thread-local flags with the current mesh, which are part of cache keys.
 
-All three flags are part of the C++ call path's signature and of `flags.trace_context()`, so a function
-is traced again when the current mesh changes. None stands for no mesh.
+All three flags are part of the C++ call path's signature and of `flags.trace_context()`, so that functions are retraced
+when the current mesh changes. None means no mesh.
 """
 
 from __future__ import annotations

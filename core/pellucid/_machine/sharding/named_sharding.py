@@ -28,10 +28,10 @@ from .placement import WHOLE, GSPMDSharding, checked_memory_kind
 
 
 class NamedSharding(GSPMDSharding):
-    """The parts of a value that `spec` makes over the axes of `mesh`, in memory of `memory_kind`.
+    """Sharding of a value by `spec` over the axes of `mesh`, in memory of `memory_kind`.
 
-    The mesh may be an AbstractMesh: then everything but the devices is known. Equal shardings are one
-    object, so they compare and hash by identity; C++ sees a tile assignment over the mesh's devices.
+    With an AbstractMesh everything but the devices is known. Equal shardings are one object, so they compare and hash
+    by identity. To C++ it is a tile assignment over the mesh's devices.
 
     Raises: PartitionSpecError where `spec` does not fit `mesh`; MemoryKindError where the devices have no
     such memory.
@@ -54,7 +54,7 @@ class NamedSharding(GSPMDSharding):
         key = (mesh, spec, memory_kind)
         try:
             sharding = _shardings.get(key)
-        except TypeError:  # a list in place of a spec has no hash
+        except TypeError:  # unhashable, for example a list instead of a spec
             _check_types(mesh, spec)
             raise
         if sharding is not None:
@@ -68,21 +68,22 @@ class NamedSharding(GSPMDSharding):
             sharding = GSPMDSharding.__new__(NamedSharding)
             devices = mesh._internal_device_list
             if devices is not None:
-                # C++ counts the devices here; the parts it asks of `_to_xla_hlo_sharding`, for the rank at hand.
+                # C++ needs the devices here; it requests the tiles through `_to_xla_hlo_sharding`, once the rank is
+                # known.
                 GSPMDSharding.__init__(sharding, devices, WHOLE, memory_kind)
             made(
                 sharding, mesh=mesh, spec=spec, memory_kind=memory_kind, _internal_device_list=devices
             )  # fmt: skip
             sharding = _shardings.add(parts, sharding)
-        # The devices' default kind of memory may be named or left out.
+        # The devices' default memory kind may be given or omitted.
         return _shardings.add(key, sharding)
 
     def __init__(self, mesh: AnyMesh, spec: PartitionSpec, memory_kind: str | None = None) -> None:
-        """Nothing: `__new__` gives finished shardings, perhaps old ones."""
+        """Does nothing: `__new__` returns complete objects, some of them existing ones."""
 
     __eq__ = object.__eq__  # pyright: ignore[reportAssignmentType]
     __hash__ = object.__hash__
-    # Classes from C++ have one base.
+    # Classes from C++ allow only one base.
     __setattr__ = Interned.__setattr__
     __copy__ = Interned.__copy__
     __deepcopy__ = Interned.__deepcopy__
@@ -109,7 +110,7 @@ class NamedSharding(GSPMDSharding):
 
     @property
     def num_devices(self) -> int:
-        """How many devices hold a part of the value."""
+        """Number of devices that hold a part of the value."""
         return self.mesh.size
 
     @property
@@ -128,7 +129,7 @@ class NamedSharding(GSPMDSharding):
 
     @property
     def is_abstract(self) -> bool:
-        """Whether the mesh is an AbstractMesh, so that nothing is known of devices."""
+        """Whether the mesh is an AbstractMesh, so that devices are unknown."""
         return self._internal_device_list is None
 
     def _axes_text(self, dim: int) -> str:
@@ -149,9 +150,9 @@ _shardings: InternTable[NamedSharding] = InternTable()
 def sharding_of_tiles(
     tiles: HloSharding, mesh: Mesh, ndim: int, memory_kind: str | None = None
 ) -> NamedSharding | GSPMDSharding:
-    """The placement that the compiler chose for a value of `ndim` dimensions on the devices of `mesh`.
+    """The sharding that the compiler chose for a value of `ndim` dimensions on the devices of `mesh`.
 
-    Named by the axes of `mesh` where they can say it; else the tiles as they are.
+    A NamedSharding over `mesh` if it can be expressed by its axes; otherwise the tile assignment itself.
     """
     spec = spec_of_hlo_sharding(tiles, mesh, ndim)
     if spec is not None and all(
@@ -185,7 +186,7 @@ def _check_types(mesh: object, spec: object) -> None:
 
 
 def check_spec(mesh: AnyMesh, spec: PartitionSpec) -> None:
-    """Raise PartitionSpecError if `spec` can't be over `mesh`."""
+    """Raises PartitionSpecError if `spec` is invalid for `mesh`."""
     types = mesh.axis_type_by_name
     for axes in (*spec.axes_per_dim, spec.unreduced, spec.reduced):
         for axis in axes:

@@ -1,7 +1,7 @@
-"""Sharding rules of operations that users define: which dimensions of operands and results are cut together.
+"""Sharding rules of user-defined operations: which dimensions of operands and results are sharded together.
 
-A factor names what several dimensions have in common, as an index does in an einsum. Shardy cuts all dimensions of a
-factor alike. Source: Shardy, attribute `sdy.op_sharding_rule`.
+A factor is an index shared by several dimensions, as in einsum. Shardy shards all dimensions of a factor equally.
+Source: Shardy, attribute `sdy.op_sharding_rule`.
 """
 
 # What users pass is checked, whatever the annotations say.
@@ -19,12 +19,12 @@ from pellucid._machine.base import Names, Shape, strict_zip
 from .errors import ShardingArgumentError
 
 BATCHING = "…"
-"""Stands for leading dimensions of which there may be any number; `…1` is another group than `…`."""
+"""Placeholder for any number of leading dimensions; `…1` is a separate group from `…`."""
 
 _FACTOR = re.compile(r"[^\W\d_]\w*")
 _GROUP = re.compile(rf"{BATCHING}\d*")
 _WORD = re.compile(rf"\(([^()]*)\)|({_GROUP.pattern}|\w+|\S)")
-"""Factors in brackets, or one word outside of brackets."""
+"""Factors in brackets, or a single word."""
 _KINDS = ("reduction_factors", "need_replication_factors", "permutation_factors")
 
 
@@ -75,11 +75,11 @@ class ArrayMapping(tuple[Any, ...]):
 
 
 class SdyShardingRule:
-    """Which factors the dimensions of all operands and results are made of, and what becomes of a factor that is cut.
+    """The factors of all operand and result dimensions, and how sharded factors are handled.
 
-    By default each device does its part. `reduction_factors` are summed over the devices; `need_replication_factors`
-    are not cut; devices exchange parts of `permutation_factors`. `factor_sizes` has the size of each factor that is
-    only part of CompoundFactors.
+    By default each device computes its part. `reduction_factors` are summed over devices; `need_replication_factors`
+    stay unsharded; for `permutation_factors` devices exchange parts. `factor_sizes` has the size of each factor that
+    only occurs in CompoundFactors.
 
     Raises: ShardingArgumentError where these contradict the mappings.
 
@@ -167,7 +167,7 @@ class SdyShardingRule:
         )
 
     def _expanded(self, mapping: ArrayMapping, shape: Shape) -> list[Names]:
-        """For each dimension its factors; those of a leading group get names of their own."""
+        """For each dimension, its factors; dimensions of a leading group get factors of their own."""
         dims = [(d,) if isinstance(d, str) else tuple(d) for d in mapping]
         if mapping and isinstance(mapping[0], str) and _GROUP.fullmatch(mapping[0]):
             dims[:1] = [(f"{mapping[0]}.{i}",) for i in range(len(shape) - len(mapping) + 1)]
@@ -178,7 +178,7 @@ class SdyShardingRule:
     def _sizes(
         self, expanded: Sequence[Sequence[Names]], shapes: Sequence[Shape]
     ) -> dict[str, int]:
-        """The size of each factor, in order of appearance; the least where it has several."""
+        """The size of each factor, in order of appearance; the minimum if it has several."""
         dims = [
             pair for mapping, shape in strict_zip(expanded, shapes) for pair in strict_zip(mapping, shape)
         ]  # fmt: skip
@@ -198,9 +198,9 @@ class SdyShardingRule:
 
 
 def parse_rule(rule: str, **options: Any) -> SdyShardingRule:
-    """The rule that a text like `"... i k, k j -> ... i j"` means; options are those of SdyShardingRule.
+    """Parses a rule such as `"... i k, k j -> ... i j"`; options are those of SdyShardingRule.
 
-    Factors are separated by spaces, arrays by commas; `(b c)` is a dimension that two factors share.
+    Factors are separated by spaces, arrays by commas; `(b c)` is a dimension shared by two factors.
 
     Raises: ShardingArgumentError for a text that is no rule.
 

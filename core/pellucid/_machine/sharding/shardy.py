@@ -1,7 +1,7 @@
-"""Shardings in the terms of Shardy: a mesh with named axes, and for each dimension the axes that shard it.
+"""Shardings in Shardy's syntax: a mesh with named axes, and the axes that shard each dimension.
 
-Texts of which compilation makes `sdy` attributes. Equal descriptions of meshes are equal values, so they can key a
-table of symbols.
+Compilation makes `sdy` attributes of these texts. Equal mesh descriptions are equal values, so that they can be keys of
+a symbol table.
 """
 
 # C++ and the sharding classes share attributes with private names.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class MeshDescription(NamedTuple):
-    """A mesh as Shardy has it: `sdy.mesh <["x"=4, "y"=2], device_ids=[…]>`."""
+    """A mesh in Shardy's terms: `sdy.mesh <["x"=4, "y"=2], device_ids=[…]>`."""
 
     axes: tuple[tuple[str, int], ...]
     """(name, size) of each axis, major first."""
@@ -43,9 +43,11 @@ class ShardingDescription(NamedTuple):
 
     mesh: MeshDescription
     dims: list[str]
-    """How each dimension is sharded: `{"x", "y"}`, or `{"x", ?}` where more axes may be added."""
+    """Sharding of each dimension: `{"x", "y"}`, or `{"x", ?}` if axes may be added."""
     axis_sets: str = ""
-    """`, replicated={"y"}`: axes that no open dimension may take; `, unreduced={"z"}`: devices hold addends over these."""
+    """`, replicated={"y"}`: axes that open dimensions may not use; `, unreduced={"z"}`: axes over which devices hold
+    addends.
+    """
 
 
 def describe(
@@ -94,7 +96,7 @@ def describe(
 
 
 def describe_mesh(mesh: AnyMesh, assignment: DeviceList | None = None) -> MeshDescription:
-    """`mesh` for a program that runs on the devices of `assignment`, by default those of `mesh`."""
+    """Description of `mesh` for a program on the devices of `assignment` (default: those of `mesh`)."""
     texts = axis_texts(mesh)
     axes = tuple((texts[name], size) for name, size in mesh.shape_tuple)
     devices = mesh._internal_device_list
@@ -116,9 +118,9 @@ def describe_mesh(mesh: AnyMesh, assignment: DeviceList | None = None) -> MeshDe
 
 
 def axis_texts(mesh: AnyMesh) -> dict[AxisName, str]:
-    """A text for each axis name of `mesh`, different for different names, that needs no escapes.
+    """A unique text without escape characters for each axis name of `mesh`.
 
-    XLA ends the process at some of MLIR's escapes, so special characters are written as in URLs. `name_in` reads them.
+    Some MLIR escapes crash XLA, so special characters are percent-encoded. `name_in` decodes them.
 
     >>> axis_texts(AbstractMesh((2, 2, 2), ("1", 1, "ä")))
     {'1': '1', 'ä': '%C3%A4', 1: '1_'}
@@ -133,7 +135,7 @@ def axis_texts(mesh: AnyMesh) -> dict[AxisName, str]:
 
 
 def name_in(text: str) -> str:
-    """The axis name, as a string, in a text of `axis_texts`.
+    """Decodes a text of `axis_texts` to the axis name, as a string.
 
     >>> name_in("%C3%A4")
     'ä'
@@ -142,9 +144,9 @@ def name_in(text: str) -> str:
 
 
 def _over_mesh(sharding: Sharding, ndim: int, devices: DeviceList) -> NamedSharding:
-    """A tile assignment as a spec over a mesh made for it: one axis for each dimension that is sharded.
+    """A tile assignment as a spec over a new mesh, with one axis for each sharded dimension.
 
-    The mesh lists the devices tile by tile, so any order of devices can be described.
+    The mesh lists the devices tile by tile, so that any device order can be expressed.
     """
     tiles = tiles_of(sharding._to_xla_hlo_sharding(ndim), ndim, len(devices))
     if tiles.programs.any():

@@ -1,4 +1,4 @@
-"""Placements as users state them: a sharding, a format, or a spec over the current mesh."""
+"""Resolution of shardings given by users: a sharding, a format, or a spec over the current mesh."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from .placement import Sharding, make_single_device_sharding
 
 
 def stated_layout(stated: Any) -> Layout | AutoLayout | None:
-    """The order of elements in memory that `stated` asks for; None for the device's own."""
+    """The memory layout requested by `stated`; None for the device's default."""
     return stated.layout if isinstance(stated, Format) else None
 
 
 def stated_sharding(caller: str, stated: Any, *, with_layout: bool = False) -> Any:
-    """The sharding that `stated` means to `caller`: itself, or a spec over the current mesh; None for None.
+    """The sharding given by the user's `stated`: itself, or a spec over the current mesh; None for None.
 
-    A layout over the AbstractMesh of the current Mesh is over that Mesh; one over a mesh without axes is None.
-    `with_layout`: the caller asks for `stated_layout` too.
+    A sharding over the AbstractMesh of the current Mesh is moved to that Mesh; one over a mesh without axes becomes
+    None. `with_layout`: the caller also uses `stated_layout`.
 
     Raises: MissingMeshError for a PartitionSpec where no mesh is current; ShardingArgumentError for anything
     that places no value; UnsupportedError for a format with a layout where it can't be had.
@@ -68,7 +68,7 @@ def _over_devices(sharding: NamedSharding) -> NamedSharding | None:
 
 
 def stated_result(caller: str, stated: Any) -> NamedSharding | None:
-    """The layout over Explicit mesh axes that `stated`, an argument `out_sharding`, means; None for None.
+    """The sharding over Explicit mesh axes given by an argument `out_sharding`; None for None.
 
     Raises: ShardingArgumentError unless it is a NamedSharding over the current mesh, if there is one, or a PartitionSpec
     over it; PartitionSpecError where it names an axis that isn't Explicit.
@@ -104,11 +104,11 @@ def _has_same_axes(mesh: AnyMesh, other: AnyMesh) -> bool:
 
 
 def mesh_in_force(caller: str, spec: PartitionSpec) -> Any:
-    """The mesh that a bare `spec` is over: that of `set_mesh` or `with mesh:`, else the AbstractMesh set.
+    """The mesh for a bare `spec`: that of `set_mesh` or `with mesh:`, or else the current AbstractMesh.
 
     Raises: MissingMeshError if there is none.
     """
-    # Inside shard_map the abstract mesh knows which axes are Manual; the mesh of devices doesn't.
+    # Inside shard_map, only the abstract mesh knows which axes are Manual.
     abstract, concrete = mesh_context.abstract.value, mesh_context.concrete.value
     if abstract is not None and not abstract.empty:
         same = concrete is not None and concrete.abstract_mesh is abstract
@@ -124,7 +124,7 @@ def mesh_in_force(caller: str, spec: PartitionSpec) -> Any:
 
 
 def check_no_manual_axis(caller: str, sharding: Sharding) -> None:
-    """Raise PartitionSpecError if `sharding` cuts a value along axes over which the `shard_map` around it runs."""
+    """Raises PartitionSpecError if `sharding` shards over manual axes of the enclosing `shard_map`."""
     mesh = mesh_context.abstract.value
     if mesh is None or not isinstance(sharding, NamedSharding):
         return
@@ -138,7 +138,7 @@ def check_no_manual_axis(caller: str, sharding: Sharding) -> None:
 
 
 def check_fits(caller: str, what: str, sharding: Sharding, shape: Shape) -> None:
-    """Raise ShardingError, naming `what`, if `sharding` can't place a value of `shape` in even parts."""
+    """Raises ShardingError, naming `what`, if `sharding` can't divide a value of `shape` evenly."""
     try:
         sharding.check_compatible_aval(shape)
         sharding.shard_shape(shape)
@@ -148,7 +148,7 @@ def check_fits(caller: str, what: str, sharding: Sharding, shape: Shape) -> None
 
 
 def placement_text(sharding: object) -> str:
-    """A placement in a message: a spec and its mesh where it has one."""
+    """Text of a sharding in a message: spec and mesh, if it has them."""
     if not isinstance(sharding, NamedSharding):
         return str(sharding)
     kind = sharding.memory_kind
@@ -157,7 +157,7 @@ def placement_text(sharding: object) -> str:
 
 
 def sharding_for(device: Any, caller: str = "device_put") -> Any:
-    """The sharding that `device`, as users state it to `caller`, stands for; None for None."""
+    """The sharding for a user's `device` argument of `caller`; None for None."""
     if isinstance(device, Device):
         return make_single_device_sharding(device)
     if isinstance(device, Format):
@@ -180,7 +180,7 @@ def sharding_for(device: Any, caller: str = "device_put") -> Any:
 
 
 _PLACES = (bool, type(None), Device, Sharding, PartitionSpec, Format, MemorySpace)
-"""Types of a placement that holds for all leaves at once, without a look at the tree."""
+"""Types of a placement that applies to all leaves, checked without traversing it."""
 
 
 def leaves_to_put(

@@ -1,7 +1,7 @@
-"""Orders of devices for a mesh of a given shape, so that mesh axes follow the links between devices.
+"""Device orders for meshes of a given shape, such that mesh axes follow the links between devices.
 
-Communication along a mesh axis is fastest where neighbours are linked. Devices with coordinates form a
-grid whose axes are rings of links, so each mesh axis should take whole axes of the grid.
+Communication along a mesh axis is fastest between linked neighbours. Devices with coordinates form a grid whose axes
+are rings of links, so each mesh axis should consist of whole grid axes.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def make_mesh(
     *,
     devices: Devices | None = None,
 ) -> Mesh:
-    """A mesh of these sizes and names, over the first devices that suffice, in an order that suits them.
+    """A mesh with these sizes and names, over the first devices, in an order that suits the shape.
 
-    `axis_types` defaults to Explicit for every axis: types show how values are laid out.
+    `axis_types` defaults to Explicit for every axis: types show how values are sharded.
 
     Raises: MeshError if there are too few devices, or sizes, names and types do not fit together.
 

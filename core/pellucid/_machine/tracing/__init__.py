@@ -1,4 +1,4 @@
-"""A Python call becomes a program: traces, tracers, staging, replay."""
+"""Tracing turns a Python call into a program: traces, tracers, staging, replay."""
 
 # Imported for other folders.
 # pyright: reportUnusedImport=false

@@ -1,4 +1,4 @@
-"""Operators and methods of arrays and tracers: those of the NumPy API, which loads when one is first used."""
+"""Operators and methods of arrays and tracers, loaded with the NumPy API on first use."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _OTHERS = [
     "round",
 ]
 OPERATORS = [*_BINARY, *[f"r{name}" for name in _BINARY], *_OTHERS]
-"""Python's operators, without underscores: it looks them up in the class, so they must be there beforehand."""
+"""Python's operators, without underscores. Python looks them up in the class, so they must be defined in advance."""
 
 
 def add_late_methods(cls: type) -> None:
-    """Give `cls` operators that load those of the NumPy API, which replace them."""
+    """Gives `cls` placeholder operators. On first use they load the NumPy API, which replaces them."""
     for name in OPERATORS:
         method = f"__{name}__"
         if method not in vars(cls):
@@ -63,9 +63,9 @@ def _late_operator(name: str) -> Function:
 
 
 def late_attribute(x: Any, name: str) -> Any:
-    """The attribute of `x` that the NumPy API, not loaded yet, gives it.
+    """The attribute that the NumPy API defines for `x`; loads the API.
 
-    Raises: AttributeError if there is none, or the API is loaded already.
+    Raises: AttributeError if there is none, or if the API was already loaded.
     """
     if name.startswith("_") or is_loaded("array methods"):
         raise AttributeError(f"{type(x).__name__!r} object has no attribute {name!r}")

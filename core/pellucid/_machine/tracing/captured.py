@@ -1,8 +1,8 @@
-"""Rules that close over traced values: which values these are, and running a rule with others in their place.
+"""Derivative and batching rules that close over traced values.
 
-A derivative or batching rule runs later than the function that it belongs to, when the trace of what it captured may have
-ended. So the captured values become operands of the call, and a rule runs under a trace that puts the operands that
-came of them in their place.
+A rule of a custom derivative or batching runs later than its function, when the trace of the values that it captured
+may have ended. So these values become operands of the call, and the rule runs under a trace that substitutes the
+operands for the captured values.
 """
 
 # Tracers and their traces share attributes with private names.
@@ -24,7 +24,7 @@ from .trace import ExecutionPlan, Trace
 from .tracer import Tracer
 
 _MAX_LOOKED_AT = 10_000
-"""Objects that are looked at for traced values. What isn't found raises where a rule uses it, as its trace has ended."""
+"""Maximum number of objects searched for traced values. Values that aren't found raise when a rule uses them."""
 _HOLD_NOTHING = frozenset(
     (
         bool,
@@ -42,9 +42,10 @@ _HOLD_NOTHING = frozenset(
 
 
 def traced_values_in(*functions: Any) -> list[Tracer]:
-    """The traced arrays that functions refer to, each once: by closures, defaults, bound objects, containers and trees.
+    """The traced arrays that functions refer to through closures, defaults, bound objects, containers and pytrees, each
+    once.
 
-    Those whose trace has ended are left out, unless something stands in their place.
+    Tracers whose trace has ended are left out, unless a value is substituted for them.
     """
     seen: set[int] = set()
     found: list[Tracer] = []
@@ -65,12 +66,12 @@ def traced_values_in(*functions: Any) -> list[Tracer]:
 
 
 def _referred(x: Any, kind: type) -> Iterator[Any]:
-    """What an object holds."""
+    """Objects that an object refers to, which may be of type `kind`."""
     if kind is FunctionType:
         for cell in x.__closure__ or ():
             try:
                 yield cell.cell_contents
-            except ValueError:  # a variable without value yet
+            except ValueError:  # a closure variable without a value yet
                 continue
         yield from x.__defaults__ or ()
         yield from (x.__kwdefaults__ or {}).values()
@@ -94,19 +95,19 @@ def _referred(x: Any, kind: type) -> Iterator[Any]:
 
 
 class SubstitutingTrace(Trace):
-    """The parent trace, to which values of other traces are known by what stands in their place."""
+    """Runs primitives under the parent trace, after substituting values for tracers of other traces."""
 
     __slots__ = ("parent", "used", "values")
 
     def __init__(self, parent: Trace, values: dict[int, Any]) -> None:
         self.parent = parent
         self.values = values
-        """What stands in the place of a traced value, by the value's id."""
+        """Substitutes by the id of the traced value."""
         self.used: set[int] = set()
-        """Ids of the values that something was put in the place of."""
+        """Ids of the values that were substituted."""
 
     def of(self, x: Any) -> Any:
-        """The value that stands in the place of `x`."""
+        """The substitute of `x`, or `x` itself."""
         key = id(x)
         if key not in self.values or not isinstance(x, Tracer):
             return x
@@ -125,7 +126,7 @@ class SubstitutingTrace(Trace):
             return self.parent.run_plan(plan, [*map(self.of, operands)])
 
     def custom_call(self, call: Any, operands: Operands) -> Values:
-        # Its function runs under this trace, as it may use the same values.
+        # The call's function runs under this trace, because it may use the same values.
         return self.parent.custom_call(call, tuple(map(self.of, operands)))
 
     def name_of_argument(self, x: Any) -> str | None:
@@ -133,26 +134,26 @@ class SubstitutingTrace(Trace):
 
 
 class Captured:
-    """The traced values that the rules of one function captured, which become the first operands of its calls."""
+    """The traced values captured by the rules of one function, which become the leading operands of its calls."""
 
     def __init__(self, owner: object, tracers: Sequence[Tracer]) -> None:
         self.owner = owner
-        """What the rules belong to."""
+        """The object to which the rules belong."""
         self.tracers = tuple(tracers)
         self.used: set[int] | None = None
-        """Positions of those that the function itself depends on; None as long as it wasn't run."""
+        """Indices of the captured values that the function itself uses; None until it has run."""
 
     def split(self, values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
-        """(values for what was captured, the others)."""
+        """(operands for the captured values, other operands)."""
         n = len(self.tracers)
         return values[:n], values[n:]
 
     def run(self, rule: Function, values: Operands, *arguments: Any) -> Any:
-        """`rule(*arguments)` with `values` in the place of what was captured."""
+        """`rule(*arguments)` with `values` substituted for the captured values."""
         return self._run(rule, values, arguments)[0]
 
     def in_function(self, function: Function) -> Function:
-        """`function` of flat values with the values for what was captured as first operands."""
+        """Adds the captured values as leading operands to `function`, a function of flat values."""
 
         def converted(*operands: Any) -> Any:
             values, rest = self.split(operands)
@@ -169,12 +170,12 @@ class Captured:
         trace = SubstitutingTrace(context.trace, standing_in)
         with use_trace(trace):
             result = function(*arguments)
-        leaves, tree = flatten(result)  # they may be what was captured
+        leaves, tree = flatten(result)  # a result may be a captured value
         return tree.unflatten([*map(trace.of, leaves)]), trace.used
 
 
 def substituted(x: Any, trace: Any) -> Any:
-    """What stands in the place of `x` under `trace` and those around it; `x` where nothing does."""
+    """Applies the substitutions of `trace` and of the traces around it to `x`."""
     while trace is not None:
         if type(trace) is SubstitutingTrace:
             x = trace.of(x)

@@ -1,4 +1,4 @@
-"""Context of a thread: the current trace, the name stack, the lineage, the named axes."""
+"""Thread-local context: current trace, name stack, lineage, named axes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pellucid._machine.xla import by_name, flags
 
 
 class _LateTrace:
-    """Stands at the bottom until the trace is asked for that compiles and runs primitives."""
+    """Placeholder for the bottom trace, which is made on first use."""
 
     is_eager = True
 
@@ -24,46 +24,46 @@ class _LateTrace:
 
 
 def bottom() -> Any:
-    """The bottom trace: it runs primitives at once, and has the operations that move values to devices."""
+    """The bottom trace: compiles and runs primitives, and moves values to devices."""
     return Context.trace
 
 
 class Context(threading.local):
-    """The state of one thread. `trace` is what `bind` asks; the others are stored on equations."""
+    """Thread-local state. `bind` calls the current `trace`; the other fields are stored on equations."""
 
     trace: Any = _LateTrace()
     scope: ScopeStack | None = None
     lineage: Lineage | None = None
     source: Any = None
-    """Where the equation comes from that is being run again; None while the user's code runs."""
+    """Source of the equation that is being replayed; None while the user's code runs."""
     axes: dict[Any, Any] = {}  # noqa: RUF012  (replaced, never changed)
     """Sizes of the named axes in scope, by name."""
     checked_axes: frozenset[Any] = frozenset()
-    """Those of `axes` that are mesh axes over which types say whether values vary."""
+    """The mesh axes among `axes` for which types record whether values vary (checked axes)."""
     unify: Any = None
-    """Makes the operands of one equation vary over the same mesh axes; None where there is no checked axis."""
+    """Casts the operands of an equation to vary over the same checked axes; None without checked axes."""
 
     def __reduce__(self) -> Any:
         return by_name(self)
 
 
 context = Context()
-"""The one instance; `Context.trace` is the bottom trace of all threads."""
+"""The thread-local instance. `Context.trace` is the bottom trace of all threads."""
 
 _tracing_now = flags.tracing_now
 _named_axes = flags.flag("pellucid_named_axes", None, in_trace_key=True)
-"""The named axes in scope, so that what a function traces to is remembered for them only."""
+"""The named axes in scope, as part of cache keys of traced functions."""
 
 
 computes_known = flags.flag("pellucid_computes_known", None, in_call_key=True, in_trace_key=True)
-"""True where staging computes at once what depends on no traced value; see `ensure_compile_time_eval`."""
+"""Whether staging computes results of known values at once; see `ensure_compile_time_eval`."""
 
 _metadata = flags.flag("pellucid_xla_metadata", None, in_call_key=True, in_trace_key=True)
-"""The metadata in force, so that programs are remembered for it only."""
+"""The user's metadata in scope, as part of cache keys of programs."""
 
 
 class use_trace:
-    """Make `trace` the current one until the block ends.
+    """Context manager that sets the current trace.
 
     >>> with take_current_trace() as trace, use_trace(trace):
     ...     context.trace is trace
@@ -92,7 +92,7 @@ class use_trace:
 
 @contextlib.contextmanager
 def take_current_trace() -> Generator[Any]:
-    """Run primitives at once until the block ends; the block gets the trace that was current.
+    """Context manager in which primitives run at once; yields the trace that was current.
 
     >>> with take_current_trace() as trace:
     ...     trace.is_eager
@@ -104,7 +104,7 @@ def take_current_trace() -> Generator[Any]:
 
 
 class _Override:
-    """Put `value` into `field` of the context until the block ends."""
+    """Context manager that sets a field of the context."""
 
     __slots__ = ("field", "value")
 
@@ -121,36 +121,38 @@ class _Override:
 
 
 def use_lineage(lineage: Lineage | None) -> _Override:
-    """Note `lineage` on the equations made until the block ends."""
+    """Context manager that sets the lineage of new equations."""
     return _Override("lineage", lineage)
 
 
 def plumbing(transformation: str) -> _Override:
-    """Say of the equations made until the block ends that they are the transformation's own work.
+    """Context manager that marks new equations as made by the transformation itself.
 
-    Where something is being transformed right now, that is what they come from.
+    Within the transformation of an equation, they keep that equation as their origin.
     """
     return use_lineage(context.lineage or Lineage(transformation, ()))
 
 
 def use_scope(scope: ScopeStack | None) -> _Override:
-    """Make `scope` the name stack until the block ends."""
+    """Context manager that sets the name stack."""
     return _Override("scope", scope)
 
 
 def use_transformation(name: str, batch: Any = None) -> _Override:
-    """Put a transformation, with the batch of a `vmap`, on the name stack until the block ends: names read `vmap(layer)/mul`."""
+    """Context manager that puts a transformation, and the batch of a `vmap`, on the name stack: names read
+    `vmap(layer)/mul`.
+    """
     return use_scope(ScopeStack(context.scope, name, (), True, batch))
 
 
 def use_no_scope() -> _Override:
-    """Begin a program of its own, whose names don't repeat those of the scopes around it; their metadata hold."""
+    """Context manager for a separate program: clears the names of the name stack, and keeps its metadata."""
     scope = context.scope
     return use_scope(None if scope is None else scope.metadata_only())
 
 
 class use_facts:
-    """Note the facts of equations on those that they turn into, from `enter` on until the block ends."""
+    """Context manager that copies an equation's scope and source to the equations made of it, after `enter`."""
 
     __slots__ = ("outer", "scope", "joined")
 
@@ -160,7 +162,7 @@ class use_facts:
         return self
 
     def enter(self, equation: Equation, lineage: Lineage) -> None:
-        """Note the scope and source of `equation`, and `lineage`, from now on."""
+        """Sets the scope and source of `equation`, and `lineage`, for new equations."""
         scope = equation.scope
         if scope is not self.scope:
             self.scope, outer = scope, self.outer[0]
@@ -173,7 +175,7 @@ class use_facts:
 
 @block
 def named_scope(name: str) -> Iterator[None]:
-    """Put `name` on the name stack: equations made in the block, and their kernels, carry it.
+    """Puts `name` on the name stack: equations made in the block, and their kernels, carry it.
 
     >>> with named_scope("layer1"):
     ...     context.scope.path()
@@ -185,7 +187,7 @@ def named_scope(name: str) -> Iterator[None]:
 
 @block
 def xla_metadata(metadata: dict[str, Any]) -> Iterator[None]:
-    """Give the operations made until the block ends `metadata`, as frontend attributes."""
+    """Adds `metadata` to operations made in the block, as frontend attributes."""
     texts = tuple([(k, None if v is None else attribute_text(v)) for k, v in metadata.items()])
     scope = ScopeStack(context.scope, "", texts)
     metadata_in_force = tuple(scope.all_metadata().items())
@@ -194,12 +196,12 @@ def xla_metadata(metadata: dict[str, Any]) -> Iterator[None]:
 
 
 def attribute_text(value: Any) -> str:
-    """A value as frontend attributes, which are texts, have it."""
+    """Text of a value in frontend attributes."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def named_call(fun: Function, *, name: str | None = None) -> Function:
-    """`fun` under `named_scope(name)`; by default the name is that of `fun`.
+    """`fun` wrapped in `named_scope(name)`, by default the name of `fun`.
 
     Raises: ArgumentTypeError for a name that is no string, and for a function without a name where none is given.
 
@@ -220,10 +222,10 @@ def _checked_name(caller: str, name: object) -> str:
 
 @block
 def ensure_compile_time_eval() -> Iterator[None]:
-    """Compute at once what the block, or the decorated function, computes from known values, also while tracing.
+    """Computes results of known values in the block or decorated function at once, even while tracing.
 
-    What comes out of that are values, which Python can look at; they become constants of the program. What depends
-    on traced values is traced as it would be outside of the block.
+    These results are concrete values, which Python can inspect; they become constants of the program. What depends on
+    traced values is traced as usual.
 
     >>> from pellucid import jit, numpy as jnp
     >>> @jit
@@ -240,7 +242,7 @@ def ensure_compile_time_eval() -> Iterator[None]:
 
 @contextlib.contextmanager
 def unbound_axes() -> Generator[None]:
-    """Let the block run where no axis is named."""
+    """Context manager without named axes in scope."""
     outer = context.axes, context.checked_axes, context.unify
     key = _named_axes.swap_local(None)
     context.axes, context.checked_axes, context.unify = {}, frozenset(), None
@@ -252,10 +254,10 @@ def unbound_axes() -> Generator[None]:
 
 
 class bound_axes:
-    """Bind the named `axes` (name to size) until the block ends.
+    """Context manager that binds named `axes` (name to size).
 
-    `checked` are those that are mesh axes over which types say whether values vary; `unify` makes the operands of
-    one equation vary over the same of them.
+    `checked` are the mesh axes for which types record whether values vary; `unify` casts the operands of an equation to
+    vary over the same of them.
     """
 
     __slots__ = ("axes", "checked", "unify", "previous")

@@ -1,4 +1,4 @@
-"""Programs with references become programs on values: what is written is a value that is passed on."""
+"""Discharge of references: turns programs that read and write references into pure programs on values."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from .tracer import made_at
 
 
 class ReferenceCell:
-    """A reference while its program is discharged: `value` is what it holds at this point of the program.
+    """A reference during discharge: `value` is its content at the current point of the program.
 
-    Reading or writing it raises DeletedArrayError after it was given up.
+    Reading or writing it after it was consumed raises DeletedArrayError.
     """
 
     __slots__ = ("_given_up_by", "last_value")
@@ -53,7 +53,7 @@ class ReferenceCell:
         self.last_value = value
 
     def given_up(self, function: str) -> Any:
-        """The last value; the reference can't be used from now on."""
+        """The last value; the reference can't be used any more."""
         self._check()
         self._given_up_by = function
         return self.last_value
@@ -68,8 +68,8 @@ class ReferenceCell:
 
 
 class Discharged(NamedTuple):
-    """A program on values: it takes (`consts`, the inputs, what they hold for references) and gives (the results, what
-    the references among the inputs that are `written`, by position, hold in the end).
+    """A discharged program. It takes `consts`, the inputs, and contents for references; it returns the results, then
+    the final contents of the input references whose indices are in `written`.
     """
 
     program: ClosedJaxpr
@@ -78,14 +78,14 @@ class Discharged(NamedTuple):
 
 
 def held(operands: Operands) -> Values:
-    """`operands` with what cells hold in place of them."""
+    """`operands` with cells replaced by their contents."""
     return [x.value if type(x) is ReferenceCell else x for x in operands]
 
 
 def discharged(jaxpr: Jaxpr, operands: Operands | None = None) -> Discharged:
-    """`jaxpr`, which has no constants, as a program on values; made once.
+    """`jaxpr`, which has no constants, as a program on values; cached.
 
-    If the `operands` are given, references among them that are no cells stay references.
+    If `operands` are given, references among them that are not cells stay references.
     """
     passed = frozenset(
         i
@@ -96,11 +96,12 @@ def discharged(jaxpr: Jaxpr, operands: Operands | None = None) -> Discharged:
 
 
 def without_references(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
-    """`jaxpr` without the references it makes for itself, and further constants in front of its own."""
+    """(`jaxpr` with the references that it creates itself discharged, additional leading constants)."""
     if not uses_references(jaxpr):
         return jaxpr, []
     closed = constants_as_inputs(jaxpr)
-    # References among the inputs stay references, as `operands` has no cells: only those made within go.
+    # References among the inputs stay references, because `operands` contains no cells: only internal ones are
+    # discharged.
     values = discharged(closed, closed.invars)
     # Inputs before: new constants, constants, arguments. After: the first two are constants again.
     program, n = values.program.jaxpr, len(values.consts) + len(jaxpr.constvars)
@@ -110,11 +111,11 @@ def without_references(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
 
 def _discharged(jaxpr: Jaxpr, passed: frozenset[int]) -> Discharged:
     trace = StagingTrace(jaxpr.debug)
-    # By variable its value or cell; by position of an input that is a reference, the cell and what it held at first.
+    # `values`: value or cell of each variable. `cells`: for each input reference, its cell and initial content.
     values: dict[Any, Any] = {}
     cells: dict[int, tuple[ReferenceCell, Any]] = {}
     for i, var in enumerate(jaxpr.invars):
-        # The input becomes one of what the reference holds; other inputs keep their variables.
+        # A reference input becomes an input for its content; other inputs keep their variables.
         if type(var.aval) is AbstractRef and i not in passed:
             tracer = trace.new_argument(var.aval.inner_aval)
             values[var] = cell = ReferenceCell(tracer)
@@ -126,7 +127,7 @@ def _discharged(jaxpr: Jaxpr, passed: frozenset[int]) -> Discharged:
     with use_trace(trace), use_no_scope():
         history.note(jaxpr.invars, values)
         _run_on_cells(trace, jaxpr, values, keep=True, history=history)
-    # Positions of references that hold another value in the end; their last values are results behind the others.
+    # Indices of references whose content changed; their final contents are returned after the results.
     written = tuple([i for i, (cell, before) in cells.items() if cell.last_value is not before])
     results = values_of(jaxpr.outvars, values)
     if any(type(x) is ReferenceCell for x in results):
@@ -143,9 +144,9 @@ def _discharged(jaxpr: Jaxpr, passed: frozenset[int]) -> Discharged:
 def on_values(
     primitive: Any, operands: Operands, params: Any, identities: Operands | None = None
 ) -> Results:
-    """Results of an equation on values: references among its operands are read before it and written after it.
+    """Results of an equation on values: references among its operands are read before, and written after it.
 
-    `identities` has one object per operand, equal ones where it is one reference; by default the operands.
+    `identities` has one object per operand, equal for the same reference; by default the operands themselves.
     """
     named = {id(k): x for k, x in strict_zip(identities or operands, operands) if is_reference(x)}
     cells = {key: ReferenceCell(x.aval.methods["get"](x)) for key, x in named.items()}
@@ -159,8 +160,8 @@ def on_values(
 
 
 class _History:
-    """What the references of a program hold in its course, and what was read from them, for debuggers; nothing where none has noted
-    its trace.
+    """For debuggers: the contents of a program's references over its course, and the values read from them; empty
+    unless the trace records moments.
     """
 
     def __init__(self, trace: StagingTrace, jaxpr: Jaxpr) -> None:
@@ -170,7 +171,7 @@ class _History:
         self._latest: dict[Any, Any] = {}
 
     def note(self, atoms: Sequence[Any], values: dict[Any, Any]) -> None:
-        """Note what those of `atoms` hold that are references, if that is another value than before."""
+        """Records the contents of the references among `atoms` that have changed."""
         if self._held is None:
             return
         equations = self._trace.equations
@@ -191,16 +192,16 @@ def _run_on_cells(
     keep: bool,
     history: _History | None = None,
 ) -> None:
-    """Write the equations of `jaxpr` into `trace`, and what its variables are into `values`.
+    """Stages the equations of `jaxpr` into `trace`, and stores its variables in `values`.
 
-    With `keep`, equations that don't know of references stay the same, with their facts and variables.
+    With `keep`, equations without references are copied unchanged, with facts and variables.
     """
     with use_facts() as facts:
         for equation in jaxpr.equations:
             operands = values_of(equation.operands, values)
             knows_references = _knows_references(equation, operands)
             if keep and not knows_references:
-                # Operands as they are now: what was read from a reference is another variable than before.
+                # Current operands: a value read from a reference has another variable than before.
                 atoms = [
                     a if type(a) is Literal else trace.atom(x)
                     for a, x in strict_zip(equation.operands, operands)
@@ -230,22 +231,22 @@ def _knows_references(equation: Equation, operands: Operands) -> bool:
 
 
 def inline_on_cells(jaxpr: Jaxpr, operands: Operands) -> Values:
-    """Results of `jaxpr`, without constants, on `operands`, some of which may be cells, in the program being written."""
+    """Results of `jaxpr`, which has no constants, on `operands` (some may be cells), staged into the current program."""
     trace = context.trace
     values: dict[Any, Any] = dict(strict_zip(jaxpr.invars, operands))
     _run_on_cells(trace, jaxpr, values, keep=False)
     return values_of(jaxpr.outvars, values)
 
 
-# Programs that are compiled ------------------------------------------------------------------------------
+# Compiled programs ---------------------------------------------------------------------------------------
 
 
 class ValueProgram:
-    """A traced program as it is compiled: on values, in which references have no place.
+    """A traced program in the form that is compiled: on values, without references.
 
-    `closed` takes the values of the references that the program closes over, `closed_over`, then those of its
-    arguments. It returns its results, then the values of the references that it wrote: `written` are their positions
-    among both. A program without references is its own value program.
+    `closed` takes the contents of the references `closed_over` by the program, then those of its arguments. It returns
+    the results, then the contents of the references that it wrote; `written` are their indices among the inputs. A
+    program without references is used as it is.
     """
 
     __slots__ = ("closed", "closed_over", "takes_references", "written")
@@ -260,48 +261,50 @@ class ValueProgram:
         body = discharged(jaxpr)
         n_more = len(body.consts)
         inputs = body.program.jaxpr.invars
-        # Inputs of the program on values: new constants, what was closed over (`n`), arguments.
+        # Inputs of the program on values: new constants, the `n` closed-over values, arguments.
         captured, arguments = inputs[n_more : n_more + n], inputs[n_more + n :]
-        # Of what was closed over: values of references change, so they become inputs; the others stay constants.
+        # Contents of closed-over references change, so they become inputs; other closed-over values stay constants.
         referred = [i for i in range(n) if is_reference(jaxpr.invars[i])]
         constants = [i for i in range(n) if i not in referred]
         opened = body.program.jaxpr.replace(
             constvars=[*inputs[:n_more], *(captured[i] for i in constants)],
             invars=[*(captured[i] for i in referred), *arguments],
         )
-        # For each input of `closed` its position in `jaxpr`: `written` are counted there, and from now on here.
+        # For each input of `closed`, its index in `jaxpr`, by which `written` are mapped to inputs of `closed`.
         order = [*referred, *range(n, len(jaxpr.invars))]
         self.closed = ClosedJaxpr(opened, [*body.consts, *(consts[i] for i in constants)])
         self.closed_over = [consts[i] for i in referred]
         self.written = tuple([order.index(i) for i in body.written])
 
     def of_inputs(self, arguments: Operands | None) -> tuple[Any, ...] | None:
-        """Settings of the arguments as settings of the inputs of `closed`: None for a reference closed over."""
+        """Extends per-argument settings to the inputs of `closed`: None for closed-over references."""
         return None if arguments is None else (*[None] * len(self.closed_over), *arguments)
 
     def of_results(self, results: Results | None) -> tuple[Any, ...] | None:
-        """Settings of the results as settings of the results of `closed`: None for the value of a reference."""
+        """Extends per-result settings to the results of `closed`: None for contents of references."""
         return None if results is None else (*results, *[None] * len(self.written))
 
     def donated(self, arguments: Mask) -> Mask:
-        """Whether each input of `closed` may give its memory to results, as values of written references do."""
+        """For each input of `closed`, whether its buffer may be reused for results; always for contents of written
+        references.
+        """
         n_arguments = len(self.closed.in_avals) - len(self.closed_over)
         flags = self.of_inputs(arguments or [False] * n_arguments) or ()
         return tuple([bool(d) or i in self.written for i, d in enumerate(flags)])
 
     def operands(self, leaves: Operands) -> Results:
-        """The operands of `closed` for the arguments `leaves`: the values that references hold now."""
+        """The operands of `closed` for the arguments `leaves`, with the current contents of references."""
         if not self.takes_references:
             return leaves
-        # A ShapeDtypeStruct of a reference has the placement of its value.
+        # A ShapeDtypeStruct of a reference has the sharding of its content.
         inputs = (*self.closed_over, *leaves)
         return [getattr(x, "value", x) if is_reference(x) else x for x in inputs]
 
     def settle(self, leaves: Operands, results: Results) -> Results:
-        """The results of the program among those of `closed`; references that it wrote get their new values."""
+        """Separates the program's results from those of `closed`, and assigns the new contents to written references."""
         if not self.written:
             return results
-        # In the order of the inputs of `closed`; `results` end with one value per written reference.
+        # References in the order of the inputs of `closed`; `results` end with one content per written reference.
         references, n = [*self.closed_over, *leaves], len(results) - len(self.written)
         for position, value in strict_zip(self.written, results[n:]):
             references[position].value = value
@@ -309,12 +312,14 @@ class ValueProgram:
 
 
 def is_reference(x: Any) -> bool:
-    """Whether `x` is a reference, or stands for one."""
+    """Whether `x` is a reference, or a tracer of one."""
     return type(getattr(x, "aval", None)) is AbstractRef
 
 
 def check_distinct(caller: str, names: Sequence[str], operands: Operands) -> None:
-    """Raise EffectsError if one reference is given twice: what a write to one does to the other isn't seen."""
+    """Raises EffectsError if the same reference is passed twice, because writes through one operand wouldn't be seen
+    through the other.
+    """
     seen: dict[Any, int] = {}
     for i, x in enumerate(operands):
         if is_reference(x):

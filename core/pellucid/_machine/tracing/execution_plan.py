@@ -1,4 +1,4 @@
-"""Execution plans: how operands and results of a call of several primitives are wired."""
+"""Execution plans: how operands and results of consecutive primitives are connected."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pellucid._machine.ir import (
 
 
 class PlannedEquation(NamedTuple):
-    """One equation; `take` gives its operands from the list of all values so far."""
+    """One equation; `take` selects its operands from the list of all values so far."""
 
     primitive: Primitive
     params: Any
@@ -29,11 +29,11 @@ class PlannedEquation(NamedTuple):
 
 
 class ExecutionPlan(NamedTuple):
-    """The steps of a program. Its values are the operands, then `fixed`, then the results of each step.
+    """The steps of a program. The list of values consists of the operands, then `fixed`, then the results of each step.
 
-    `fixed` are the values of `literals`.
-    `results` are positions among the values, and `take` gives the values there; `container` is the type of a result that
-    holds several. `derived` are programs that transformations made of the plan.
+    `fixed` are the values of `literals`. `results` are indices of the program's results in the list, and `take` selects
+    them; `container` is the type of a result with several values. `derived` are programs that transformations made of
+    the plan.
     """
 
     fixed: Values
@@ -46,7 +46,7 @@ class ExecutionPlan(NamedTuple):
 
 
 def execution_plan(jaxpr: Jaxpr, container: type | None = None) -> ExecutionPlan:
-    """The plan of a program, which takes the values of its constants behind its inputs."""
+    """The plan of a program, which takes its constants after its inputs."""
     equations = jaxpr.equations
     atoms = (*(a for e in equations for a in e.operands), *jaxpr.outvars)
     literals = [*dict.fromkeys(a for a in atoms if isinstance(a, Literal))]
@@ -72,7 +72,7 @@ def execution_plan(jaxpr: Jaxpr, container: type | None = None) -> ExecutionPlan
 
 
 def _taker(positions: Sequence[int]) -> Callable[[Values], Sequence[Any]]:
-    """Gives the elements of a list at `positions`, as a list or a tuple."""
+    """A function that selects the elements of a list at `positions`, as a list or tuple."""
     if len(positions) > 1:
         return operator.itemgetter(*positions)
     [first] = positions or [0]

@@ -1,4 +1,4 @@
-"""A user's function: which of its arguments are static, donated, and what they are called."""
+"""User functions: static and donated arguments, names of arguments and results."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ def name_of(function: Function) -> str:
 
 
 def compares_by_identity(function: object) -> bool:
-    """Whether `function` equals itself alone, so that a weak table finds this very object by it."""
+    """Whether `function` is only equal to itself and weakly referenceable, so that it can be a key of a weak table."""
     kind = type(function)
     return kind.__eq__ is object.__eq__ and kind.__weakrefoffset__ != 0
 
 
 def code_of(function: Function) -> Any:
-    """The code of a function of Python, which may be replaced; None of others."""
+    """The code object of a Python function, which users may replace; None for other callables."""
     return getattr(function, "__code__", None)
 
 
 def signature_of(function: Function) -> inspect.Signature | None:
-    """The signature of `function`; None where Python knows none."""
+    """The signature of `function`; None if it can't be determined."""
     try:
         return inspect.signature(function)
     except (ValueError, TypeError):
@@ -61,7 +61,7 @@ def signature_of(function: Function) -> inspect.Signature | None:
 
 
 def _without_captured(function: Function) -> Function:
-    """A function with the parameters of `function` that keeps neither it nor its captured values and defaults alive."""
+    """A function with the same signature that keeps neither `function` nor its captured values and defaults alive."""
     if type(function) is not FunctionType or hasattr(function, "__signature__"):
         signature = signature_of(function)
         return function if signature is None else _with_parameters(signature)
@@ -73,7 +73,7 @@ def _without_captured(function: Function) -> Function:
 
 
 def _with_parameters(signature: inspect.Signature) -> Function:
-    """A function with these parameters, without their defaults."""
+    """A function with the parameters of `signature`, without defaults."""
 
     def function(*args: Any, **kwargs: Any) -> None:
         raise TypeError("a function with parameters alone was called")
@@ -118,12 +118,12 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 def resolve_arguments(
     function: Function, argnums: Any, argnames: Any, kind: str
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Positions and names of arguments chosen by either; each implies the other where both exist.
+    """Positions and names of the arguments given by either; each is completed from the signature.
 
-    Raises ArgumentValueError for positions and names that the function's signature lacks.
+    Raises: ArgumentValueError for positions and names that the signature lacks.
     """
     if argnums is None and argnames is None:
-        return (), ()  # a signature takes as long as many a call
+        return (), ()  # skip inspecting the signature, which takes as long as many a call
     nums = indices(argnums, f"{kind}_argnums")
     chosen = names(argnames, f"{kind}_argnames")
     signature = signature_of(function)
@@ -171,7 +171,7 @@ NO_STATIC = Static((), ())
 
 
 class FunctionCall(NamedTuple):
-    """One call of a function, taken apart: what is traced and what is static."""
+    """A call of a function, split into traced leaves and static arguments."""
 
     leaves: Values
     tree: Any
@@ -180,7 +180,7 @@ class FunctionCall(NamedTuple):
 
 
 class _Parameters(NamedTuple):
-    """Names of a function's parameters: positional ones, all but `**kwargs`, and those of `*args` and `**kwargs`."""
+    """Parameter names of a function: positional ones, all except `**kwargs`, and those of `*args` and `**kwargs`."""
 
     positional: list[str]
     explicit: set[str]
@@ -209,19 +209,19 @@ class FunctionSpec(NamedTuple):
     donated_names: tuple[str, ...] = ()
 
     def call(self, args: Operands, kwargs: Keywords, hashes: bool = True) -> FunctionCall:
-        """The call `function(*args, **kwargs)`, taken apart; with `hashes`, an error if static arguments have no hash."""
+        """Splits the call `function(*args, **kwargs)`. With `hashes`, raises if static arguments can't be hashed."""
         static, args, kwargs = self._without_static(args, kwargs, hashes)
         return self.call_of_dynamic(args, kwargs, static)
 
     def call_of_dynamic(
         self, args: Operands, kwargs: Keywords, static: Static = NO_STATIC
     ) -> FunctionCall:
-        """A call with the static arguments `static`, of whose other arguments `args` and `kwargs` consist."""
+        """A call with static arguments `static`; `args` and `kwargs` contain only the other arguments."""
         args = tuple(args)
         try:
             leaves, tree = flatten((args, kwargs))
         except SystemError as error:
-            # C++ at the last recursion level: the cause is the RecursionError.
+            # C++ raises at the recursion limit; its cause is the RecursionError.
             raise error.__cause__ or error from None
         if library_types and not library_types.keys().isdisjoint(map(type, leaves)):
             raise LibraryValues
@@ -286,7 +286,7 @@ class FunctionSpec(NamedTuple):
     def not_arrays(
         self, what: str, do: str, args: Operands, kwargs: Keywords, is_bad: Callable[[Any], bool]
     ) -> ArgumentTypeError:
-        """An error about those leaves of the arguments that are no arrays, as `is_bad` says."""
+        """An error that lists the argument leaves for which `is_bad`."""
         paths = self.argument_paths(args, kwargs)
         leaves, _ = flatten((tuple(args), kwargs))
         bad = [(path, x) for path, x in zip(paths, leaves, strict=False) if is_bad(x)]
@@ -294,12 +294,12 @@ class FunctionSpec(NamedTuple):
         return ArgumentTypeError(what, got=got, do=do)
 
     def argument_paths(self, args: Operands, kwargs: Keywords) -> tuple[str, ...]:
-        """A name for each traced leaf, as `params['w']`."""
+        """Paths of the traced leaves, such as `params['w']`."""
         with_paths, _ = flatten_with_path((tuple(args), kwargs))
         return self.names_of_leaves([path for path, _ in with_paths], len(args))
 
     def names_of_leaves(self, paths: Sequence[KeyPath], n_args: int) -> tuple[str, ...]:
-        """A name for each path into (positional arguments without static ones, keywords)."""
+        """Names for paths into (positional arguments without static ones, keyword arguments)."""
         parameters = self._parameters()
         dynamic = self._dynamic(n_args)
         names: list[str] = []
@@ -323,8 +323,8 @@ class FunctionSpec(NamedTuple):
         return self.function(*args, **kwargs)
 
     def debug_info(self, call: FunctionCall, out_trees: Sequence[Any] = ()) -> DebugInfo:
-        """Names for messages about this call; `out_trees` gets the structure of the result when the function has run."""
-        # Programs keep this: neither the call, which refers to its arguments, nor what the function captured.
+        """Names for messages about this call. `out_trees` receives the result's structure when the function has run."""
+        # Programs keep this object, so it must not refer to arguments or to values captured by the function.
         tree, avals = call.tree, call.avals
         spec = self._replace(function=_without_captured(self.function))
 
@@ -346,14 +346,14 @@ class FunctionSpec(NamedTuple):
 
 
 class NamedCall(NamedTuple):
-    """A call of a user's function whose arguments errors name."""
+    """A call of a user function, which lets error messages name its arguments."""
 
     function: Function
     args: Operands
     kwargs: Keywords
 
     def name_of(self, x: Any) -> str | None:
-        """The path of the one argument that is `x`, as `params['w']`; None if there is none or several are."""
+        """The path of the argument `x`, such as `params['w']`; None if no argument or several are `x`."""
         leaves, _ = flatten((tuple(self.args), self.kwargs))
         positions = [i for i, leaf in enumerate(leaves) if leaf is x]
         if len(positions) != 1:
@@ -363,7 +363,7 @@ class NamedCall(NamedTuple):
 
 
 def named_call(function: Function, args: Operands, kwargs: Keywords) -> Any:
-    """`function(*args, **kwargs)` under the current trace, whose errors name the arguments."""
+    """`function(*args, **kwargs)` under the current trace, with its arguments known to error messages."""
     trace = context.trace
     previous = getattr(trace, "call", None)
     trace.call = NamedCall(function, args, kwargs)
@@ -376,9 +376,9 @@ def named_call(function: Function, args: Operands, kwargs: Keywords) -> Any:
 def paths_of_results(
     function: Function, out_trees: Sequence[Any]
 ) -> Callable[[], Sequence[str]] | Sequence[str]:
-    """The names of the results of `function`, as `result['w']`, once `out_trees` has their structure.
+    """Names of the results of `function`, such as `result['w']`, available once `out_trees` contains their structure.
 
-    What a function of the library returns isn't what the user gets of it.
+    Empty for library functions, whose results the user doesn't see directly.
     """
     code = getattr(function, "__code__", None)
     if code is not None and not is_user_file(code.co_filename):
@@ -387,7 +387,7 @@ def paths_of_results(
 
 
 def result_paths(tree: PyTreeDef) -> list[str]:
-    """A name for each result, `result['w']`."""
+    """A path for each result, such as `result['w']`."""
     return [f"result{keystr(path)}" for path in leaf_paths(tree)]
 
 

@@ -1,4 +1,4 @@
-"""Who kept a tracer alive after its trace ended."""
+"""Leak check: finds what keeps tracers alive after their trace has ended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_CHAIN_LENGTH = 3
 
 
 def keepers(value: Any) -> list[str]:
-    """Chains of containers that hold `value`, in words, nearest holder first."""
+    """Texts of reference chains that keep `value` alive, nearest holder first."""
     chains: list[str] = []
     ignored = {id(value)}
 
@@ -53,7 +53,7 @@ def _described(holder: object, target: object) -> str | None:
 
 
 def _tracers_of(trace: object) -> list[Any]:
-    """The tracers of `trace` that exist."""
+    """The existing tracers of `trace`."""
     return [
         x
         for x in gc.get_referrers(trace)
@@ -71,14 +71,14 @@ def _references_of_callers() -> int:
 
 
 _UNUSED = _references_of_callers()
-"""References to a trace that only `check_no_leaks` and its caller hold."""
+"""Number of references to a trace held by `check_no_leaks` and its caller."""
 _GENERATIONS = len(gc.get_count())
 
 
 def check_no_leaks(trace: Any, name: str) -> None:
-    """Raise LeakError if tracers of `trace`, which has ended, are still referenced."""
-    # A search among all objects takes a tenth of a second, a collection of the oldest three times as long; what was
-    # made while tracing is young.
+    """Raises LeakError if tracers of `trace`, which has ended, are still referenced."""
+    # Searching all objects takes 0.1 s, collecting the oldest generation three times as long. Objects made while
+    # tracing are young.
     if sys.getrefcount(trace) == _UNUSED or not _tracers_of(trace):
         return
     for generation in range(_GENERATIONS):

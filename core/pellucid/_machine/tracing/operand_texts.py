@@ -1,4 +1,4 @@
-"""Operands in messages: their names, types and batches."""
+"""Descriptions of operands in error messages: names, types, batches."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class OperandText(NamedTuple):
     """An operand in a message."""
 
     name: str | None
-    """Its name, if it is an argument of a function that is traced or transformed, or is computed from one alone."""
+    """Its argument name, if it is an argument of a traced or transformed function, or was computed from only one."""
     type: str
     batch: str
-    """Of which batches it is one element."""
+    """Text with the sizes of the batches of which it is one element."""
 
 
 def operand_text(x: Any) -> OperandText:
-    """The name, type and batches of the operand `x` of an error."""
+    """Describes the operand `x` for an error message."""
     if isinstance(x, Tracer):
         name, sizes = x.argument_name(), x.batches()
         source = None if name else x.only_argument()
         name = f"from {source}" if source else name
     else:
-        # Equal numbers may be one object.
+        # Small numbers are shared objects, so identity doesn't tell which argument they are.
         is_number = type(x) in DTYPES_OF_NUMBERS
         name, sizes = None if is_number else context.trace.name_of_argument(x), ()
     batch = f", one of {' x '.join(map(str, reversed(sizes)))} in a batch" if sizes else ""
@@ -43,16 +43,16 @@ def operand_text(x: Any) -> OperandText:
 
 
 def operand_lines(operands: Iterable[Any]) -> list[str]:
-    """For each operand of an error its name, if it is an argument of a traced function, its type and its batches."""
+    """One line per operand for an error message: argument name if known, type, batches."""
     texts = map(operand_text, operands)
     return [f"{t.name or f'argument {i}'}: {t.type}{t.batch}" for i, t in enumerate(texts)]
 
 
 def name_operands(error: E, operands: Sequence[Any]) -> E:
-    """`error`, with the names and batches of `operands` in the lines that have their types.
+    """Adds names and batches of `operands` to the lines of `error` that contain their types.
 
-    A line is `label: type`, where more text may follow, or `got type` or `type`. Operands of one type are named only
-    where each of them has a line; lines have the order of the operands.
+    A line is `label: type` with optional further text, `got type`, or `type`. Operands of the same type are only named
+    if each has a line; lines are in the order of operands.
     """
     if error.names_arguments:
         return error
@@ -73,7 +73,7 @@ def name_operands(error: E, operands: Sequence[Any]) -> E:
 
 
 def _named(label: str, more: str, text: OperandText) -> str:
-    """A line that shows the type of an operand, with the operand's name and batches."""
+    """A line with the type of an operand, its name and batches."""
     if not more.startswith(text.batch):
         more = text.batch + more
     if text.name and label != text.name:

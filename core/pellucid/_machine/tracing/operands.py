@@ -1,4 +1,4 @@
-"""Operands: what primitives take, and of which types they are."""
+"""Values that primitives accept as operands, and their types."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DTYPES_OF_NUMBERS = {
     bool: (np.bool_, np.bool_), int: (np.int32, np.int64), float: (np.float32, np.float64),
     complex: (np.complex64, np.complex128),
 }  # fmt: skip
-"""Dtypes of Python numbers, without and with 64-bit types."""
+"""Dtypes of Python numbers: (64-bit types disabled, enabled)."""
 
 _x64 = flags.enable_x64
 
@@ -53,7 +53,7 @@ def _type_of_shape(shape: Shape, dtype: np.dtype, _is_x64: bool) -> AbstractValu
 
 
 def refuse_masked(x: np.ma.MaskedArray) -> NoReturn:
-    """Raise ArgumentValueError for an array of NumPy with a mask, which arrays would lose."""
+    """Raises ArgumentValueError for a NumPy masked array, whose mask would be lost."""
     raise ArgumentValueError(
         "numpy masked arrays are not supported: the mask would be lost.",
         got=f"got {type(x).__name__} of dtype {x.dtype} and shape {x.shape}",
@@ -62,11 +62,11 @@ def refuse_masked(x: np.ma.MaskedArray) -> NoReturn:
 
 
 value_types: set[type] = {*ARRAY_TYPES}
-"""Types of arrays and tracers. Each class of tracers adds itself."""
+"""Types of arrays and tracers. Tracer classes add themselves."""
 
 
 def _number_handler(kind: type) -> Callable[[Any], AbstractValue]:
-    """Handler of Python numbers of type `kind`, and of its subclasses (enumerations of numbers are such)."""
+    """Handler for Python numbers of type `kind` and its subclasses, such as enumerations."""
     narrow, wide = (
         shaped_array((), np.dtype(dtype), kind is not bool) for dtype in DTYPES_OF_NUMBERS[kind]
     )
@@ -80,11 +80,11 @@ type_handlers: dict[type, Callable[[Any], AbstractValue]] = {
     np.ma.MaskedArray: refuse_masked,
     Symbol: _number_handler(int),
 }
-"""For each type of operand, how to get its aval. Extended at import by layers that add types."""
+"""Functions that compute the aval of an operand, by operand type. Other layers add entries at import."""
 
 
 def type_of(x: Any) -> Any:
-    """The aval of `x`, for arrays a `ShapedArray`; raises ArgumentTypeError for values that are no arrays.
+    """The aval of `x`, a `ShapedArray` for arrays; raises ArgumentTypeError for values that are not arrays.
 
     >>> type_of(np.ones(3, np.float32))
     ShapedArray(float32[3])
@@ -100,9 +100,9 @@ def type_of(x: Any) -> Any:
 
 
 def typed(value: Any, aval: AbstractValue) -> Any:
-    """`value`, once read as `aval`, with that type: an array in place of a number of the host that is now read otherwise.
+    """`value` with type `aval`: a host number whose dtype has changed since `aval` was computed becomes an array.
 
-    Which dtype numbers have depends on `enable_x64`, which may have changed meanwhile.
+    Dtypes of host numbers depend on `enable_x64`, which may have been changed.
     """
     if hasattr(value, "aval") or getattr(type_of(value), "dtype", None) == aval.dtype:  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]  # None differs from it
         return value
@@ -110,14 +110,15 @@ def typed(value: Any, aval: AbstractValue) -> Any:
 
 
 def value_of_literal(literal: Literal) -> Any:
-    """The value of a literal, with the type that it has in its program."""
+    """The value of a literal, with its type in the program."""
     return typed(literal.val, literal.aval)
 
 
 def at_full_width(operands: Operands) -> Operands:
-    """`operands`, values of NumPy among them as arrays of 64 bits if another operand is an array of their dtype.
+    """Converts NumPy operands to 64-bit arrays if another operand is an array with that 64-bit dtype.
 
-    While 64-bit types are off, they count as 32 bits wide; beside arrays that have 64 they keep what they hold.
+    With 64-bit types disabled, NumPy values count as 32 bits wide; next to 64-bit arrays they keep their full
+    precision.
     """
     if _x64.value:
         return operands
@@ -137,7 +138,7 @@ def types_of(values: Iterable[Any]) -> list[Any]:
 
 
 def _handler_for(x: object) -> Callable[[Any], AbstractValue]:
-    if is_numpy_scalar(x):  # first, because np.float64 is a Python float too
+    if is_numpy_scalar(x):  # first, because np.float64 is also a Python float
         type_handlers[type(x)] = type_of_numpy
         return type_of_numpy
     for base in type(x).__mro__:
@@ -155,8 +156,8 @@ def _handler_for(x: object) -> Callable[[Any], AbstractValue]:
 
 
 def as_operand(x: Any) -> Any:
-    """`x`, or the array that `x.__jax_array__()` gives; a symbolic size is an operand itself, as integers are."""
-    # Objects that stand for an array may pass `aval` on to it; what has an aval has it by its class.
+    """`x`, or the result of its `__jax_array__()`. A symbolic size is accepted like an integer."""
+    # Checks the class: wrappers of arrays may forward the attribute `aval`.
     if type(x) in type_handlers or hasattr(type(x), "aval") or isinstance(x, Symbol):  # pyright: ignore[reportUnknownArgumentType]  # of any value
         return x
     method = getattr(x, "__jax_array__", None)
@@ -175,12 +176,12 @@ def as_array(x: Any) -> Any:
 
 
 def is_array_like(x: object) -> bool:
-    """Whether `type_of(x)` gives an aval.
+    """Whether `type_of(x)` returns an aval.
 
     >>> is_array_like(1.0), is_array_like("a")
     (True, False)
     """
-    # Objects that pass all attributes on to an array are none themselves.
+    # Checks the class: wrappers that forward all attributes to an array aren't arrays.
     if type(x) in type_handlers or hasattr(type(x), "aval") or isinstance(x, np.generic):
         return True
     return any(base in type_handlers for base in type(x).__mro__) or hasattr(x, "__jax_array__")

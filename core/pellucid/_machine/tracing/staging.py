@@ -1,4 +1,4 @@
-"""Staging, which runs a function on tracers and writes down the equations it makes, and replay, which runs a program."""
+"""Staging runs a function on tracers and records its equations; replay runs a program."""
 
 # Tracers and their traces share attributes with private names.
 # pyright: reportPrivateUsage=false
@@ -56,7 +56,7 @@ _capture = source.capture
 
 
 class StagingTracer(Tracer):
-    """A value that will be known when the program runs; `variable` is its name in the program.
+    """Tracer of a value that is known only when the program runs; `variable` represents it in the program.
 
     >>> _ = pl.make_jaxpr(lambda x: print(isinstance(x, StagingTracer)) or x)(1.0)
     True
@@ -104,7 +104,7 @@ class StagingTracer(Tracer):
         equations = {v: e for e in self._trace.equations for v in e.results}
         variable = self.variable
         while variable in equations:
-            # Back along equations with a single operand, to the argument that the value was computed from.
+            # Follows equations with a single operand back to the argument that the value was computed from.
             operands = {v for v in equations[variable].operands if isinstance(v, Var)}
             if len(operands) != 1:
                 return None
@@ -118,50 +118,52 @@ class StagingTracer(Tracer):
 
 
 _LITERALS = (bool, int, float, complex, np.generic, np.ndarray)
-"""Types of scalars that are literals; an array on a device is a constant, unless it was made while the program was traced."""
+"""Types of scalars that become literals. An array on a device becomes a constant, unless it was made during tracing."""
 
 
 class StagingTrace(Trace):
-    """Writes equations. Everything bound while it is current becomes part of the program."""
+    """Records equations: every primitive bound while it is current becomes part of the program."""
 
     __slots__ = (
         "alive", "constants", "debug", "effects", "equations", "invars", "look", "parent", "superseded",
     )  # fmt: skip
     is_heard = True
-    """Whether its equations are published."""
+    """Whether its equations are published as events."""
 
     def __init__(self, debug: DebugInfo | None = None) -> None:
         self.equations: list[Equation] = []
         self.invars: list[Var] = []
         self.constants: dict[int, tuple[Var | Literal, Any]] = {}
-        """By identity of a value from outside its variable, or the literal of a scalar made meanwhile, and the value."""
+        """For each outside value, by id: its variable (or literal, for a scalar made during tracing) and the value
+        itself.
+        """
         self.effects = no_effects
         self.debug = debug
         self.alive = True
         self.parent = context.trace
-        """The trace that was current when this one began; None once it is closed."""
+        """The trace that was current when this one began; None after `close`."""
         self.look: Any = None
-        """Computes values of the program for who asks for them meanwhile; None where nothing can be computed yet."""
+        """Computes values of the program on request while it is traced; None if that isn't possible yet."""
         self.superseded: set[Equation] = set()
-        """Equations that others have replaced: they are part of the program only where they are used all the same."""
+        """Equations replaced by others. They stay in the program only if their results are still used."""
 
     def new_argument(self, aval: AbstractValue) -> StagingTracer:
-        """A tracer for a new argument of the program."""
+        """Creates an argument of the program, and returns its tracer."""
         var = Var(aval)
         self.invars.append(var)
         return StagingTracer(self, var, None)
 
     def interpret(self, primitive: Primitive, operands: Operands, params: Any) -> Values:
         if isinstance(primitive, Folds):
-            # Results that are known without an equation, such as those of an operation that changes nothing.
+            # Results that need no equation, for example of an operation that changes nothing.
             folded = primitive.fold(operands, params)
             if folded is not None:
                 return folded
-        # Within `ensure_compile_time_eval` what depends on no traced value runs now.
+        # Within `ensure_compile_time_eval`, operations on known values run now.
         if computes_known.value and _all_known(operands):
             with use_trace(bottom()) as trace:
                 return trace.interpret(primitive, operands, params)
-        # One variable or literal per operand, and its type.
+        # The variable or literal of each operand, and its type.
         atoms: list[Any] = []
         avals: list[AbstractValue] = []
         for x in operands:
@@ -171,13 +173,13 @@ class StagingTrace(Trace):
         result_avals, effects = primitive.types(tuple(avals), params)
         results: list[Var] = []
         tracers: list[StagingTracer] = []
-        # While a program is replayed, the equations that come of one keep its source.
+        # Equations made during the replay of an equation keep that equation's source.
         facts = context
         equation = Equation(
             atoms, results, primitive, params, effects,
             facts.source or _capture(), facts.scope, facts.lineage,
         )  # fmt: skip
-        # A variable for each result, and a tracer that knows the equation it comes from.
+        # A variable for each result, and a tracer that refers to this equation.
         for aval in result_avals:
             var = Var(aval)
             results.append(var)
@@ -190,10 +192,10 @@ class StagingTrace(Trace):
         return tracers
 
     def run_plan(self, plan: ExecutionPlan, operands: Values) -> Results:
-        """Write the equations of `plan`, whose types are known; all come from the user's line at hand."""
+        """Records the equations of `plan`, whose types are known, all with the user's current line as source."""
         if computes_known.value:
             return super().run_plan(plan, operands)
-        # Both by position in the plan, growing with each step: `values` are tracers, `atoms` their variables.
+        # Both grow with each step, by index in the plan: `values` are tracers, `atoms` their variables or literals.
         values: Values = [*operands, *plan.fixed]
         atoms: Values = [*map(self.atom, operands), *plan.literals]
         facts = context
@@ -222,15 +224,15 @@ class StagingTrace(Trace):
         return call.staged(self, operands)
 
     def atom(self, x: Any) -> Var | Literal:
-        """The variable or literal of `x` in this program."""
+        """The variable or literal that represents `x` in this program."""
         if type(x) is StagingTracer and x._trace is self:
             return x.variable
-        # One object is one constant. Its entry keeps the object alive, so no other one gets its id.
+        # Equal objects share one constant. The entry keeps the object alive, so that its id isn't reused.
         constant = self.constants.get(id(x))
         if constant is not None:
             return constant[0]
         if isinstance(x, Tracer):
-            # A user's rule may run with other values in place of those that it captured.
+            # A user's rule may run with values substituted for those that it captured.
             value = substituted(x, self.parent)
             if value is not x:
                 return self.atom(value)
@@ -244,7 +246,7 @@ class StagingTrace(Trace):
             if operand is not x:
                 return self.atom(operand)
             aval = type_of(x)
-            # Scalars of the host are written into equations; all else becomes a constant of the program.
+            # Host scalars become literals in equations; other values become constants of the program.
             if getattr(aval, "shape", None) == () and isinstance(x, _LITERALS):
                 return Literal(x, aval)
         var = Var(aval)
@@ -252,11 +254,11 @@ class StagingTrace(Trace):
         return var
 
     def finish(self, results: Results) -> tuple[Jaxpr, Values]:
-        """The program that computes `results`, and the values of its constants."""
+        """(the program that computes `results`, values of its constants)."""
         outvars = [self.atom(x) for x in results]
         if self.superseded:
             self._drop_superseded(outvars)
-        # In order of first use; entries of literals are no constants.
+        # Constants in order of first use, without the entries of literals.
         constants = [(v, x) for v, x in self.constants.values() if type(v) is Var]
         jaxpr = Jaxpr(
             [v for v, _ in constants],
@@ -269,7 +271,7 @@ class StagingTrace(Trace):
         return jaxpr, [typed(x, v.aval) for v, x in constants]
 
     def _drop_superseded(self, outvars: Sequence[Var | Literal]) -> None:
-        # Backwards: a superseded equation stays if a result, or an equation that stays, uses it.
+        # From the last equation to the first: a superseded equation stays if a remaining equation or a result uses it.
         used: set[Any] = {*outvars}
         live: list[Equation] = []
         for equation in reversed(self.equations):
@@ -279,35 +281,34 @@ class StagingTrace(Trace):
         self.equations = live[::-1]
 
     def close(self) -> None:
-        """From now on, this trace's tracers may no longer be used."""
+        """Marks the trace as ended: its tracers may not be used any more."""
         self.alive = False
         self.parent = self.look = None
 
 
 class Draft(StagingTrace):
-    """A trace whose equations are no part of a program."""
+    """A trace whose equations are discarded."""
 
     __slots__ = ()
     is_heard = False
 
 
 def note_scalar(array: Any, *values: Any) -> None:
-    """Make `array`, a scalar that was put on a device for the program traced now, if there is one, a literal of it.
+    """Makes `array`, a scalar put on a device while the current program is traced, a literal of that program.
 
-    The literal's value is the first of `values`, equal numbers of the host, that has the array's type, else the array.
+    The literal's value is the first of `values` (equal host numbers) with the array's type, or else the array.
     """
     if trace := _current_staging():
         aval = array.aval
         value = next((x for x in values if type_of(x) is aval), array)
-        # Found by the array's id; the entry keeps the array alive, so that no other array gets that id.
+        # Stored by the array's id; the entry keeps the array alive, so that its id isn't reused.
         trace.constants.setdefault(id(array), (Literal(value, aval), array))
 
 
 def as_rule_operands(operands: Operands) -> Values:
-    """`operands` of an equation with numbers and NumPy arrays, which literals and constants are, as tracers.
+    """Operands of an equation for a user's rule, with numbers and NumPy arrays converted to tracers.
 
-    Rules of users expect operands that are arrays. Outside of traced programs, and where known values are computed, the
-    operands stay as they are.
+    Users' rules expect arrays. Outside of staging, and where known values are computed, operands stay unchanged.
     """
     trace = _current_staging()
     return [
@@ -319,9 +320,9 @@ def as_rule_operands(operands: Operands) -> Values:
 
 
 def _current_staging() -> StagingTrace | None:
-    """The innermost trace that writes a program; None where known values are computed."""
+    """The innermost staging trace; None where known values are computed."""
     trace = None if computes_known.value else context.trace
-    # Past traces of jvp and vmap, which write no program themselves.
+    # Skips traces of jvp and vmap, which record no program.
     while trace is not None and not isinstance(trace, StagingTrace):
         trace = getattr(trace, "parent", None)
     return trace
@@ -332,7 +333,7 @@ def _all_known(operands: Operands) -> bool:
 
 
 def check_alive(tracer: Tracer) -> None:
-    """Raise UnexpectedTracerError if the trace of `tracer` has ended."""
+    """Raises UnexpectedTracerError if the trace of `tracer` has ended."""
     if getattr(tracer._trace, "alive", True):
         return
     if on.tracer_leaked:
@@ -351,9 +352,9 @@ def stage(
     avals: Sequence[AbstractValue],
     debug: DebugInfo | None = None,
 ) -> tuple[Jaxpr, Values]:
-    """The program of `function`, a function of flat values, and the values of its constants.
+    """(program of `function`, a function of flat values; values of its constants).
 
-    Names of scopes around the call are no part of it: the equation that runs the program carries them.
+    The program's names don't include the scopes around the call, which are on the equation that calls the program.
 
     Raises: ForbiddenError under `no_tracing`.
     """
@@ -376,7 +377,7 @@ def stage(
     if on.trace_finished:
         publish(TraceFinished(name, function, jaxpr, time.perf_counter() - start))
     if config.check_tracer_leaks.value:
-        # Our own references to tracers are no leaks.
+        # Drop our own references to tracers, which would count as leaks.
         del arguments, results
         check_no_leaks(trace, name)
     return jaxpr, consts
@@ -387,7 +388,7 @@ def stage_closed(
     avals: Sequence[AbstractValue],
     debug: DebugInfo | None = None,
 ) -> ClosedJaxpr:
-    """The program of `function` with its constants."""
+    """The program of `function`, with its constants."""
     return ClosedJaxpr(*stage(function, avals, debug))
 
 
@@ -403,9 +404,9 @@ class Pause(NamedTuple):
 
 
 def replay(jaxpr: Jaxpr, consts: Operands, *arguments: Any) -> Values:
-    """Results of `jaxpr` on `arguments` under the current trace.
+    """Runs `jaxpr` on `arguments` under the current trace, and returns its results.
 
-    What an equation turns into carries its source and scope, and has it as lineage.
+    New equations get the source and scope of the equation being replayed, and refer to it as their lineage.
     """
     values = values_of_constants(jaxpr, consts)
     values.update(strict_zip(jaxpr.invars, arguments))
@@ -414,12 +415,12 @@ def replay(jaxpr: Jaxpr, consts: Operands, *arguments: Any) -> Values:
 
 
 def values_of_constants(jaxpr: Jaxpr, consts: Operands) -> dict[Any, Any]:
-    """The values of the constants of `jaxpr`, by their variables."""
+    """The values of the constants of `jaxpr`, by variable."""
     return {v: typed(x, v.aval) for v, x in strict_zip(jaxpr.constvars, consts)}
 
 
 def run_equations(equations: Iterable[Equation], values: dict[Any, Any]) -> None:
-    """Add the results of `equations` under the current trace to `values`, which holds their operands."""
+    """Runs `equations` under the current trace. `values` contains their operands, and receives their results."""
     interpret = context.trace.interpret
     with use_facts() as facts:
         for equation in equations:
@@ -440,7 +441,7 @@ def run_equations(equations: Iterable[Equation], values: dict[Any, Any]) -> None
 def eval_jaxpr(
     jaxpr: Jaxpr, consts: Operands, *args: Any, propagate_source_info: bool = True
 ) -> Values:
-    """Results of a program with the constants `consts` on `args`, as a list; traced if the arguments are.
+    """Results of a program with constants `consts` on `args`, as a list; traced if the arguments are.
 
     >>> program = pl.make_jaxpr(lambda x: x * 2.0)(1.0)
     >>> eval_jaxpr(program.jaxpr, program.consts, 4.0)
@@ -450,7 +451,7 @@ def eval_jaxpr(
 
 
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., Values]:
-    """A function that gives the results of a program, with its constants, as a list; `args` are its first arguments.
+    """A function that runs a program with its constants and returns a list of results; `args` are its first arguments.
 
     >>> program = pl.make_jaxpr(lambda x: x + 1)(np.float32(1))
     >>> jaxpr_as_fun(program)(np.float32(2))
@@ -460,7 +461,7 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., Values]
 
 
 def steps(jaxpr: Jaxpr, consts: Operands, *arguments: Any) -> Generator[Pause, None, Values]:
-    """The same as `replay`, pausing before each equation; its return value is the results."""
+    """Like `replay`, but a generator that pauses before each equation and finally returns the results."""
     values: dict[Any, Any] = dict(strict_zip(jaxpr.constvars, consts))
     values.update(strict_zip(jaxpr.invars, arguments))
     for equation in jaxpr.equations:

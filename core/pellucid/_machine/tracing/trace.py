@@ -1,6 +1,6 @@
 """Traces, which interpret primitives.
 
-One trace is current in each thread; a rule runs under its parent.
+Each thread has one current trace; rules run under its parent.
 """
 
 from __future__ import annotations
@@ -40,32 +40,32 @@ class Trace:
     __slots__ = ("__weakref__", "call")
 
     is_eager = False
-    """Whether results are computed at once; only then may compiled functions skip Python."""
+    """Whether results are computed at once, so that compiled functions may use the C++ call path."""
     evaluates_its_tracers = False
-    """Whether it interprets also what eager code does with its tracers, as traces of libraries do."""
+    """Whether it also interprets what eager code does with its tracers, as traces of libraries do."""
     call: Any
-    """The call of the user's function that is being transformed; None, or not set, where there is none."""
+    """The call of the user function that is being transformed; None or unset if there is none."""
 
     def as_tangent(self, value: Any) -> Any:
         """`value`, a tangent that a rule made of constants, as one to which others may be added later."""
         return value
 
     def name_of_argument(self, x: Any) -> str | None:
-        """The name of `x` as an argument of the user's function that is being transformed; None if it is none."""
+        """Argument name of `x` in the user function that is being transformed; None if it isn't an argument."""
         call = getattr(self, "call", None)
         return None if call is None else call.name_of(x)
 
     @property
     def main(self) -> Any:
-        """The trace itself: libraries compare it with that of a tracer to see whose the tracer is."""
+        """The trace itself, for libraries that compare it with a tracer's trace."""
         return self
 
     def interpret(self, primitive: Primitive, operands: Operands, params: Any) -> Any:
-        """Results of `primitive`, as a list."""
+        """Applies `primitive`; returns its results as a list."""
         raise NotImplementedError(type(self))
 
     def run_plan(self, plan: ExecutionPlan, operands: Values) -> Results:
-        """Results of a program on `operands`, whose types are those that it was made for."""
+        """Runs a plan on `operands`, which have the types that the plan was made for."""
         interpret = self.interpret
         values = [*operands, *plan.fixed]
         for primitive, params, take, _, _ in plan.steps:
@@ -73,16 +73,16 @@ class Trace:
         return plan.take(values)
 
     def custom_call(self, call: Any, operands: Operands) -> Any:
-        """Results of a function with its own derivative, as a list.
+        """Applies a function with a custom derivative; returns its results as a list.
 
         `call` has `function(*operands)`, `rule(primals, tangents)`, `batched(axis, dims)`, `staged(trace, operands)`
-        and `has_forward_mode`, which is False where only reverse mode can compute the rule's tangents.
+        and `has_forward_mode`, which is False if only reverse mode can compute the rule's tangents.
         """
         raise NotImplementedError(type(self))
 
 
 def bind(primitive: Primitive, *operands: Any, params: Any = NO_PARAMS) -> Values:
-    """Results of `primitive` applied to `operands` under the current trace."""
+    """Applies `primitive` to `operands` under the current trace; returns its results as a list."""
     for x in operands:
         if type(x) not in value_types and type(x) not in type_handlers:
             operands = tuple(map(as_operand, operands))
@@ -103,10 +103,10 @@ def bind(primitive: Primitive, *operands: Any, params: Any = NO_PARAMS) -> Value
 def _check_types(
     primitive: Primitive, operands: Operands, params: Any, failure: PellucidError
 ) -> None:
-    """Raise what the type rule raises for the operands as the caller has them, with their names.
+    """Reraises a failure of the type rule for the caller's operands, with their names.
 
-    The rule that raised `failure` under the current trace may have had other operands: whole batches, or values within a
-    program. An error of another class isn't the same failure.
+    The rule that raised `failure` may have seen other operands: whole batches, or values within a program. An error of
+    another class is not the same failure.
     """
     for i, x in enumerate(operands):
         try:
@@ -127,12 +127,12 @@ primitives.binder = bind
 
 
 def bind1(primitive: Primitive, *operands: Any, params: Any = NO_PARAMS) -> Any:
-    """The one result of `primitive` applied to `operands` under the current trace."""
+    """The only result of `primitive` applied to `operands` under the current trace."""
     return bind(primitive, *operands, params=params)[0]
 
 
 def find_top_trace(xs: Any) -> Trace:
-    """The current trace, whatever the values `xs` are.
+    """The current trace; `xs` is ignored.
 
     >>> find_top_trace(()).is_eager
     True
@@ -141,12 +141,12 @@ def find_top_trace(xs: Any) -> Trace:
 
 
 class OpaqueTraceState:
-    """Which trace was current at some moment; equal only to that of the same trace."""
+    """Identifies the trace that was current at some time. Equal for the same trace."""
 
     __slots__ = ("_trace",)
 
     def __init__(self, trace: Trace) -> None:
-        # The bottom trace is made when it is first used, so that two objects may stand for it.
+        # The bottom trace is made on first use, so two objects may represent it.
         self._trace = None if trace.is_eager else weakref.ref(trace)
 
     def __eq__(self, other: object) -> bool:
@@ -156,7 +156,7 @@ class OpaqueTraceState:
 
 
 def get_opaque_trace_state(convention: Any = None) -> OpaqueTraceState:
-    """The trace that is current, to be compared with that of another moment; `convention` does nothing.
+    """The identity of the current trace, to compare with that of another time; `convention` is ignored.
 
     >>> from pellucid import jit
     >>> here = get_opaque_trace_state()

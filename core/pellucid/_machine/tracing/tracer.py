@@ -1,4 +1,4 @@
-"""Tracers, which stand for values of a program that is being traced."""
+"""Tracers, which represent values of a program that is being traced."""
 
 # Tracers and their traces share attributes with private names.
 # pyright: reportPrivateUsage=false
@@ -28,7 +28,7 @@ from .operands import value_types
 
 
 class Tracer(Described):
-    """Stands for a value of type `aval` under `trace`. Its operators and methods are the NumPy API's.
+    """A value of type `aval` under `trace`. Its operators and methods are those of the NumPy API.
 
     >>> def f(x):
     ...     print(isinstance(x, pl.core.Tracer), x)
@@ -52,7 +52,7 @@ class Tracer(Described):
         value_types.add(cls)
 
     def _is_traced_array(self) -> bool:
-        """Asked by the C++ side for `isinstance(tracer, Array)`."""
+        """Called by C++ for `isinstance(tracer, Array)`."""
         return hasattr(self.aval, "shape")
 
     def __getattr__(self, name: str) -> Any:
@@ -74,32 +74,32 @@ class Tracer(Described):
         return self.aval.shape[0]
 
     def concrete(self) -> Any:
-        """The value, where the trace knows it; None otherwise."""
+        """The value, if the trace knows it; else None."""
         return None
 
     def asked_for(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
-        """The value, where it can be computed for Python, which needs it as `use`; None otherwise.
+        """The value, if it can be computed for Python, which needs it as `use`; else None.
 
-        Raises: `kind` for a value that isn't one, because devices have several.
+        Raises: `kind` if it has no single value, because it differs between devices.
         """
         return None
 
     def transformed(self) -> Any:
-        """The value of the enclosing trace that is transformed here, a whole batch for example; None without one."""
+        """The value of the enclosing trace that this one transforms, for example a whole batch; None if there is none."""
         return None
 
     def origin(self) -> str | None:
-        """Where the value was made, for error messages."""
+        """Place where the value was made, for error messages."""
         value = self.transformed()
         return value.origin() if isinstance(value, Tracer) else None
 
     def argument_name(self) -> str | None:
-        """The name of the argument of a traced or transformed function that the value is; None if it is none."""
+        """Name of the value as an argument of a traced or transformed function; None if it isn't one."""
         name, value = self._trace.name_of_argument(self), self.transformed()
         return value.argument_name() if name is None and isinstance(value, Tracer) else name
 
     def only_argument(self) -> str | None:
-        """The name of the one argument of a traced function that the value was computed from; None if there are several."""
+        """Name of the only argument of a traced function that the value was computed from; None if there are several."""
         value = self.transformed()
         return value.only_argument() if isinstance(value, Tracer) else None
 
@@ -112,13 +112,13 @@ class Tracer(Described):
         return f"{type(self).__name__}({self.aval}{self.details()})"
 
     def details(self) -> str:
-        """Text of a tracer of its kind behind the type."""
+        """Additional text of a tracer's `repr`, after the type."""
         return ""
 
-    # Python asks for concrete values --------------------------------------------------------------
+    # Conversions to concrete values ---------------------------------------------------------------
 
     def _known(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
-        """The value, which is needed as `use`; raises an error of `kind` where the trace doesn't know it."""
+        """The concrete value, needed as `use`; raises an error of class `kind` if the trace doesn't know it."""
         value = self.concrete()
         if value is None:
             value = self.asked_for(use, kind, do)
@@ -197,18 +197,18 @@ class Tracer(Described):
 
 
 def made_at(x: Any) -> list[str]:
-    """The line of an error that says where the traced value `x` was made; none where that isn't known."""
+    """Line of an error message with the place where the traced value `x` was made; empty if unknown."""
     origin = x.origin() if isinstance(x, Tracer) else None
     return [f"made at {origin}"] if origin else []
 
 
 def traced_lines(x: Tracer) -> list[str]:
-    """The lines of an error about a traced value: its type, and where it was made."""
+    """Lines of an error message about a traced value: type, and place where it was made."""
     return [f"got {x.aval.text()}", *made_at(x)]
 
 
 def is_concrete(x: Any) -> bool:
-    """Whether the value of `x` is known now; of traced values it is only in eager transformations.
+    """Whether the value of `x` is known now; for traced values only under eager transformations.
 
     >>> is_concrete(3.0)
     True
@@ -217,7 +217,7 @@ def is_concrete(x: Any) -> bool:
 
 
 def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
-    """`force(val)`, or `val` itself where `force` is None; `context` says in the error who needs the value.
+    """`force(val)`, or `val` if `force` is None. `context` tells in the error message what needs the value.
 
     Raises: ConcretizationTypeError for a value that is known only when the program runs.
 
