@@ -1,4 +1,4 @@
-"""Program to program: differentiation and vectorization."""
+"""Transformations of programs: differentiation and vectorization."""
 
 # Imported for other folders.
 # pyright: reportUnusedImport=false

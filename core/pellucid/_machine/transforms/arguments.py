@@ -1,4 +1,4 @@
-"""Argument checks, auxiliary results and wrapping for the transformations that users call."""
+"""Argument checks, auxiliary results and wrapping of the public transformations."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from pellucid._machine.xla import ARRAY_TYPES, flatten, flatten_with_path
 
 
 def check_callable(function: Any, caller: str) -> None:
-    """Raise ArgumentTypeError unless `function` can be called."""
+    """Raises ArgumentTypeError unless `function` is callable."""
     if not callable(function):
         raise ArgumentTypeError(f"{caller} takes a function.", got=f"got {type(function).__name__}")
 
 
 def check_by_argument(caller: str, **values: Any) -> None:
-    """Raise ArgumentTypeError unless all `values`, by name, are tuples or lists."""
+    """Raises ArgumentTypeError unless all `values`, given by name, are tuples or lists."""
     if not all(isinstance(value, (tuple, list)) for value in values.values()):
         raise ArgumentTypeError(
             f"{caller} takes {' and '.join(values)} as tuples or lists, one item for each argument.",
@@ -52,7 +52,8 @@ def wraps(function: Function, what: str) -> Callable[[Function], Any]:
     """Decorator that gives a transformed function the name and signature of `function`."""
 
     def decorate(transformed: Any) -> Any:
-        wrapping(function, updated=())(transformed)  # a jitted function's methods stay its own
+        # with the methods of a jitted function left out
+        wrapping(function, updated=())(transformed)
         documentation = getattr(function, "__doc__", None)
         transformed.__doc__ = f"{what} of `{name_of(function)}`." + (
             f"\n\n{documentation}" if documentation else ""
@@ -63,14 +64,14 @@ def wraps(function: Function, what: str) -> Callable[[Function], Any]:
 
 
 def argument_paths(function: Function, args: Operands, kwargs: Keywords | None = None) -> Names:
-    """A name for each leaf of the arguments, as `params["w"]`."""
+    """Paths of the leaves of the arguments, such as `params["w"]`."""
     return FunctionSpec(function, name_of(function)).argument_paths(args, kwargs or {})
 
 
 def flat_arguments(
     tree: Any, caller: str, function: Function, args: Operands, kwargs: Keywords | None = None
 ) -> tuple[Values, Any]:
-    """(leaves of `tree` as `checked_leaves` gives them, structure of `tree`)."""
+    """(leaves of `tree`, see `checked_leaves`; structure of `tree`)."""
     leaves, structure = flatten(tree)
     return checked_leaves(leaves, caller, function, args, kwargs), structure
 
@@ -83,10 +84,10 @@ def checked_leaves(
     kwargs: Keywords | None = None,
     are_any_objects: Mask = (),
 ) -> Values:
-    """The leaves as traces take them: 64-bit NumPy values are narrowed where the options say so.
+    """The leaves as operands: 64-bit NumPy values are narrowed if 64-bit types are disabled.
 
-    `are_any_objects` marks leaves that may be no arrays, and then stay as they are. Raises ArgumentTypeError that names
-    the others that are no arrays, as leaves of the arguments of `function`.
+    `are_any_objects` marks leaves that may be other objects and stay unchanged. Raises ArgumentTypeError for all other
+    leaves that are not arrays, with their paths in the arguments of `function`.
     """
     checked: Values = []
     are_any_objects = are_any_objects or [False] * len(leaves)
@@ -106,7 +107,7 @@ def checked_leaves(
 
 
 def shaped_leaves(leaves: Operands, caller: str, function: Function, args: Operands) -> list[Any]:
-    """Types of leaves that are arrays, or objects with shape and dtype."""
+    """Types of leaves that are arrays or have a shape and dtype."""
     avals = [type_of(x) if is_array_like(x) else type_of_described(x) for x in leaves]
     if None in avals:
         raise _not_arrays(leaves, caller, function, args)
@@ -114,7 +115,7 @@ def shaped_leaves(leaves: Operands, caller: str, function: Function, args: Opera
 
 
 def type_of_described(x: Any) -> ShapedArray | None:
-    """The type of an array of the shape and dtype of `x`, which is none itself; None for values without them."""
+    """The type of an array with the shape and dtype of `x`, which isn't an array itself; None without these attributes."""
     if not (hasattr(x, "shape") and hasattr(x, "dtype")):
         return None
     return narrowed(ShapedArray(x.shape, x.dtype, bool(getattr(x, "weak_type", False))))
@@ -137,20 +138,20 @@ def _not_arrays(
 def structure_lines(
     name: str, expected: Any, got: Any, leaves: Operands | None = None
 ) -> list[str]:
-    """A line of a message for each of the first places where `got`, the structure of `name`, isn't `expected`.
+    """One message line for each of the first places where the structure `got` of `name` differs from `expected`.
 
-    `leaves` are those of the tree of structure `got`.
+    `leaves` are those of the tree with structure `got`.
     """
     return [d.text(name) for d in structure_differences(expected, got, leaves=leaves)[:3]]
 
 
 def described(x: Any) -> str:
-    """A value in a message: its type, of arrays with the shape."""
+    """Describes a value in a message: its type, and the shape of an array."""
     return type_of(x).text() if is_array_like(x) else type(x).__name__
 
 
 def with_aux(result: Any, function: Function, caller: str) -> tuple[Any, Any]:
-    """The result of a function that gives (result, auxiliary data), taken apart."""
+    """Splits the result of a function that returns (result, auxiliary data)."""
     if not is_list_or_tuple(result) or len(result) != 2:
         length = f" of length {len(result)}" if is_list_or_tuple(result) else ""
         raise ArgumentTypeError(
@@ -171,7 +172,7 @@ def result_leaves(
 
     Raises: ArgumentTypeError for leaves that are no arrays; EffectsError for references, unless `may_be_references`.
     """
-    # Flattened without paths, as arguments are: a class may have other static data where it is asked for them.
+    # Flattened without paths, like arguments: a pytree class may return other static data when paths are requested.
     leaves, tree = flatten(tree_result)
     for i, x in enumerate(leaves):
         if not is_array_like(x):
@@ -192,9 +193,9 @@ def as_results(values: Iterable[Any]) -> Values:
 
 
 class FlatFunction:
-    """A differentiated function of flat values that gives (leaves of the result, leaves of auxiliary data).
+    """A differentiated function on flat values; returns (leaves of the result, leaves of auxiliary data).
 
-    `arguments_of(values)` gives the arguments. A run sets `out_tree` and `aux_tree`.
+    `arguments_of(values)` rebuilds the arguments. Each run sets `out_tree` and `aux_tree`.
     """
 
     def __init__(
@@ -220,7 +221,7 @@ class FlatFunction:
         return leaves
 
     def with_aux(self, results: tuple[Any, ...], aux: Values) -> tuple[Any, ...]:
-        """`results`, and behind them the auxiliary data with the leaves `aux` if the function gives any."""
+        """`results` followed by the auxiliary data with leaves `aux`, if the function returns any."""
         return (*results, self.aux_tree.unflatten(aux)) if self.has_aux else results
 
 
@@ -235,7 +236,7 @@ def is_differentiable(aval: Any) -> bool:
 def input_check(
     caller: str, holomorphic: bool, allow_int: bool, forward: bool = False
 ) -> Callable[[Any, Callable[[], str]], None]:
-    """A function (type, path) that raises DtypeError for an input that can't be differentiated as asked."""
+    """A function (type, path) that raises DtypeError for inputs that this transformation can't differentiate."""
 
     def check(aval: Any, path: Callable[[], str]) -> None:
         is_complex = aval.dtype.kind == "c"
@@ -256,7 +257,7 @@ def input_check(
 
 
 def check_real_output(aval: Any, caller: str, holomorphic: bool) -> None:
-    """Raise DtypeError for an output of reverse mode that has no gradient as asked."""
+    """Raises DtypeError for an output that reverse mode can't differentiate."""
     is_complex = aval.dtype.kind == "c"
     if holomorphic and not is_complex:
         what = f"{caller} with holomorphic=True needs complex outputs."
@@ -273,7 +274,7 @@ def check_real_output(aval: Any, caller: str, holomorphic: bool) -> None:
 
 
 def refuse_reduce_axes(caller: str, reduce_axes: Any) -> None:
-    """Raise RemovedError if the retired argument `reduce_axes` is used."""
+    """Raises RemovedError if the removed argument `reduce_axes` is used."""
     if tuple(reduce_axes):
         raise RemovedError(
             f"{caller}: reduce_axes is no longer supported.",

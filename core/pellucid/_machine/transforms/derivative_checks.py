@@ -1,6 +1,7 @@
-"""Derivatives against central differences, along random directions.
+"""Checks of derivatives against central differences along random directions.
 
-A derivative in a direction costs two more evaluations of the function, however many arguments it has; only where that
+A directional derivative costs two more evaluations of the function, however many arguments it has. Only if one
+disagrees, each argument is perturbed alone, to report which of them is wrong.
 disagrees is each argument moved alone, to say which of them is to blame.
 """
 
@@ -51,11 +52,11 @@ def check_grads(
     rtol: Tolerance = None,
     eps: float | None = None,
 ) -> None:
-    """Check the derivatives of `f` at `args` up to `order` against central differences.
+    """Checks the derivatives of `f` at `args` up to `order` against central differences.
 
-    `modes` are "fwd" (`jvp`), "rev" (`vjp`) and "lin" (`linearize`); higher orders take each of them of each of
-    them. Tolerances are numbers, or numbers by dtype, and grow with the number of elements compared; `eps` is the
-    step of the differences, by default the cube root of the machine epsilon, which balances their two errors.
+    `modes` are "fwd" (`jvp`), "rev" (`vjp`) and "lin" (`linearize`); higher orders check all combinations. Tolerances
+    are numbers, or numbers by dtype, and grow with the number of compared elements. `eps` is the step of the
+    differences; the default, the cube root of machine epsilon, balances truncation and rounding errors.
 
     Raises: DerivativeMismatchError, an AssertionError, that names order, mode, argument and both numbers.
 
@@ -126,7 +127,7 @@ def check_vjp(
 
 
 def _check_orders(check: _Check, order: int, last: int, modes: Sequence[str], what: str) -> None:
-    """Check the derivative of a function, itself a derivative of `order` - 1, and those of its derivatives."""
+    """Checks a derivative of order `order`, and recursively the derivatives of it up to order `last`."""
     for mode in modes:
         derivative = f"{_MODES[mode]} of {what}"
         title = f"order {order}, {derivative}"
@@ -153,7 +154,7 @@ def _linearized(f: Function, primals: Operands, tangents: Operands) -> tuple[Any
 
 
 def _pushed_forward(check: _Check, push: Function, *operands: Any) -> Any:
-    """Results and tangents, for operands that are as many primals as tangents."""
+    """Results and tangents of `push` for operands that consist of primals and as many tangents."""
     n = len(check.moving)
     return check.pushed_forward(push, operands[:n], operands[n:])
 
@@ -167,7 +168,7 @@ class _Settings(NamedTuple):
     eps: float | None
 
     def allowed(self, expected: np.ndarray, dtype: Any) -> np.ndarray:
-        """How far values of `dtype` may be from `expected`."""
+        """Maximum accepted distance of values of `dtype` from `expected`."""
         atol, rtol = _tolerance(self.atol, dtype), _tolerance(self.rtol, dtype)
         return expected.size * (atol + rtol * np.abs(expected))
 
@@ -180,7 +181,7 @@ def _tolerance(tolerance: Tolerance, dtype: Any) -> float:
 
 
 class _Check:
-    """A function at its arguments, seen as one of their floating and complex leaves alone, which can be moved."""
+    """A function at its arguments, as a function of the floating and complex leaves, which can be perturbed."""
 
     def __init__(
         self, f: Function, args: Operands, settings: _Settings, names: list[str] | None = None
@@ -195,7 +196,7 @@ class _Check:
         self.names = [every[i] for i in self.at]
 
     def arguments(self, moving: Operands, others: Operands | None = None) -> Any:
-        """The arguments, or `others` in place of all leaves, with other values of the leaves that move."""
+        """The arguments, or `others`, with the perturbable leaves replaced by `moving`."""
         leaves = list(self.leaves if others is None else others)
         for i, leaf in strict_zip(self.at, moving):
             leaves[i] = leaf
@@ -214,7 +215,7 @@ class _Check:
         return [x for x, _ in floating], [t for _, t in floating]
 
     def pullback(self, f_vjp: Function, moving: Operands) -> tuple[Values, Function]:
-        """Floating results of `f_vjp`, and a function from their cotangents to those of the leaves that move."""
+        """(floating results of `f_vjp`, function from their cotangents to those of the perturbable leaves)."""
         results, pull = f_vjp(*self.arguments(moving))
         leaves, structure = tree_flatten(results)
 
@@ -227,12 +228,12 @@ class _Check:
         return [x for x in leaves if _moves(x)], flat_pull
 
     def pulled_back(self, *moving: Any) -> Values:
-        """The cotangents of the leaves that move, for cotangents equal to the results."""
+        """Cotangents of the perturbable leaves, for cotangents equal to the results."""
         results, pull = self.pullback(functools.partial(vjp, self.f), moving)
         return pull(results)
 
     def differences(self, direction: Operands) -> list[np.ndarray]:
-        """How the results change along `direction`, by central differences."""
+        """Change of the results along `direction`, by central differences."""
         epsilons = [_eps(type_of(x).dtype) for x in self.moving]
         step = self.settings.eps or min(epsilons, default=1.0) ** (1 / 3)
         ahead, behind = (
@@ -242,11 +243,11 @@ class _Check:
             ]
             for h in (step, -step)
         )
-        with np.errstate(invalid="ignore"):  # infinity stays infinity, which is no change
+        with np.errstate(invalid="ignore"):  # a result that stays infinite doesn't change
             return [np.where(a == b, 0, a - b) / (2 * step) for a, b in strict_zip(ahead, behind)]
 
     def compare_jvp(self, f_jvp: Function, what: str) -> None:
-        """Raise DerivativeMismatchError where `f_jvp(arguments, tangents)` is not the derivative."""
+        """Raises DerivativeMismatchError if `f_jvp(arguments, tangents)` is not the derivative."""
 
         def disagreements(direction: Operands) -> list[str]:
             _, tangents = self.pushed_forward(f_jvp, self.moving, direction)
@@ -265,7 +266,7 @@ class _Check:
         self.blame(disagreements, what)
 
     def compare_vjp(self, f_vjp: Function, what: str) -> None:
-        """Raise DerivativeMismatchError where `f_vjp(*arguments)` does not pull cotangents back."""
+        """Raises DerivativeMismatchError if `f_vjp(*arguments)` doesn't compute the right cotangents."""
         values, pull = self.pullback(f_vjp, self.moving)
         self.check_values(values, what)
         cotangents = _random_like(values, 1)
@@ -281,7 +282,7 @@ class _Check:
         self.blame(disagreements, what)
 
     def blame(self, disagreements: Function, what: str) -> None:
-        """Raise DerivativeMismatchError if something disagrees, by argument where one alone does too."""
+        """Raises DerivativeMismatchError if there are disagreements, for a single argument if possible."""
         direction = _random_like(self.moving, 0)
         together = disagreements(direction)
         if not together:
@@ -299,7 +300,7 @@ class _Check:
         )
 
     def check_values(self, values: Operands, what: str) -> None:
-        """Raise DerivativeMismatchError where results aren't those of the function."""
+        """Raises DerivativeMismatchError if results differ from those of the function."""
         words = "its value is", "the function's own"
         for i, (value, expected) in enumerate(strict_zip(values, self.value(self.moving))):
             text = self.disagreement(value, _wide(expected), words=words)
@@ -315,12 +316,12 @@ class _Check:
         dtype: Any = None,
         words: tuple[str, str] = ("the derivative is", "central differences give"),
     ) -> str | None:
-        """Where `actual` is furthest from `expected`, if that is further than allowed."""
+        """The largest distance between `actual` and `expected`, if it exceeds the tolerance."""
         allowed = self.settings.allowed(expected, dtype or type_of(actual).dtype)
         actual = _wide(actual)
         with np.errstate(invalid="ignore"):
             distance = np.where(actual == expected, 0, np.abs(actual - expected))
-        too_far = ~(distance <= allowed)  # NaN is too far from everything but NaN
+        too_far = ~(distance <= allowed)  # NaN only agrees with NaN
         too_far &= ~(np.isnan(actual) & np.isnan(expected))
         if not too_far.any():
             return None
@@ -342,7 +343,7 @@ def _eps(dtype: Any) -> float:
 
 
 def _moves(x: Any) -> bool:
-    """Whether `x` has a tangent."""
+    """Whether `x` has tangents, so that it can be perturbed."""
     return dtypes.is_inexact(type_of(x).dtype)
 
 
@@ -378,7 +379,7 @@ def _random_like(leaves: Operands, seed: int) -> Values:
 
 
 def _product(xs: Operands, ys: Operands) -> np.ndarray:
-    """The real part of the sum of products, which transposition keeps."""
+    """The real part of the sum of products, which is invariant under transposition."""
     return np.asarray(sum(np.sum(_wide(x) * _wide(y)).real for x, y in strict_zip(xs, ys)))
 
 

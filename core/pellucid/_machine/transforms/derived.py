@@ -1,4 +1,4 @@
-"""Programs that a transformation makes of a program within a program: made once, remembered on it."""
+"""Programs derived from inner programs by a transformation, cached on the inner program."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from pellucid._machine.xla import trace_context
 
 
 class Derived(NamedTuple):
-    """A program without constants: the values of what were its constants, `consts`, come in front of its inputs.
+    """A derived program without constants: its leading inputs are the values `consts` of its former constants.
 
-    `mask` says what the transformation has to say about each result.
+    `mask` contains the transformation's flag or batch axis for each result.
     """
 
     program: ClosedJaxpr
@@ -40,8 +40,8 @@ F = TypeVar("F", bound=Function)
 def remembered(jaxpr: Jaxpr, key: tuple[Any, ...], derive: Callable[[], D]) -> D:
     """Result of `derive()`, a program derived from `jaxpr`; cached on `jaxpr` by `key` and the options in force.
 
-    What holds values of a running trace (its `consts`) is not kept. What isn't made of an equation of `jaxpr` is
-    plumbing, whoever asks first. Programs that are derived from a batch's program have that as `memo["batched"]`.
+    Values of a running trace (`consts`) are not cached. Equations that don't come from one of `jaxpr` are marked as
+    plumbing, independent of the caller. Programs derived from a batched program have that program as `memo["batched"]`.
     """
     key = (*key, trace_context())
     derived = jaxpr.memo.get(key)
@@ -64,7 +64,7 @@ def _without_list(setting: Any) -> Any:
 
 
 def derivation(name: str) -> Callable[[F], F]:
-    """Decorator of functions of a program without constants and settings: results are remembered on the program."""
+    """Decorator for functions of a program without constants and static settings: caches results on the program."""
 
     def decorate(derive: F) -> F:
         @functools.wraps(derive)
@@ -81,15 +81,15 @@ def derivation(name: str) -> Callable[[F], F]:
 def stage_open(
     function: Callable[..., Sequence[Any]], avals: Avals, debug: DebugInfo | None
 ) -> tuple[ClosedJaxpr, Values]:
-    """The program of `function` with its constants as first inputs, and their values.
+    """(program of `function` with its constants as leading inputs, values of these).
 
-    Its first results are those that `debug` names.
+    Its leading results are named by `debug`.
     """
     source = debug
     if source is not None:
 
         def names() -> Names:
-            # Those of a program that this one is derived from are others.
+            # names of arguments don't apply to a program with other arguments
             return source.argument_names if len(source.argument_names) == len(avals) else ()
 
         debug = DebugInfo(source.name, names, lambda: source.result_names, source.notes)
@@ -98,10 +98,10 @@ def stage_open(
 
 
 def unnamed(debug: DebugInfo | None) -> DebugInfo | None:
-    """`debug` for a derived program whose arguments are others: residuals, tangents, cotangents."""
+    """`debug` for a derived program with other arguments: residuals, tangents, cotangents."""
     return None if debug is None else DebugInfo(debug.name, notes=debug.notes)
 
 
 def listed(mask: bool | Mask, length: int) -> Mask:
-    """One flag for each of `length` results, where one may stand for all."""
+    """A flag for each of `length` results; a single flag is repeated."""
     return (mask,) * length if isinstance(mask, bool) else tuple(mask)

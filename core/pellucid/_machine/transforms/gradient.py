@@ -1,4 +1,4 @@
-"""Reverse mode as users call it: vjp, grad, value_and_grad, linear_transpose."""
+"""Public reverse mode: vjp, grad, value_and_grad, linear_transpose."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ Argnums = int | Sequence[int]
 
 
 class ChosenArguments:
-    """The positional arguments at `argnums`, an int or a sequence of ints, by which a function is differentiated."""
+    """The positional arguments with respect to which a function is differentiated, given by `argnums` (int or ints)."""
 
     def __init__(self, argnums: Any) -> None:
         self.positions = indices(argnums, "argnums")
         self.is_one = hasattr(argnums, "__index__")
 
     def of(self, function: Function, args: Operands) -> tuple[Any, ...]:
-        """The chosen ones among `args`; raises ArgumentTypeError where there is none."""
+        """The selected arguments among `args`; raises ArgumentTypeError if one is missing."""
         if any(not -len(args) <= n < len(args) for n in self.positions):
             raise ArgumentTypeError(
                 f"argnums={self.unwrapped(self.positions)} chooses an argument that `{name_of(function)}` was not given.",
@@ -88,18 +88,18 @@ class ChosenArguments:
         return tuple([args[n] for n in self.positions])
 
     def put(self, args: Operands, chosen: Operands) -> Values:
-        """`args` with the chosen ones replaced by `chosen`."""
+        """`args` with the selected arguments replaced by `chosen`."""
         replaced = list(args)
         for n, x in strict_zip(self.positions, chosen):
             replaced[n] = x
         return replaced
 
     def unwrapped(self, chosen: tuple[Any, ...]) -> Any:
-        """`chosen`, with an entry for each chosen argument, as the user gets them: the one, or the tuple."""
+        """`chosen` in the form that users get: a single value for an int `argnums`, else a tuple."""
         return chosen[0] if self.is_one else chosen
 
     def path_of_leaf(self, function: Function, args: Operands, index: int) -> str:
-        """Name of the leaf number `index` of the chosen arguments."""
+        """Path of leaf number `index` of the selected arguments."""
         paths = iter(argument_paths(function, args))
         by_argument = [[*islice(paths, flatten(x)[1].num_leaves)] for x in args]
         return [path for n in self.positions for path in by_argument[n]][index]
@@ -107,9 +107,9 @@ class ChosenArguments:
     def flat_call(
         self, flat: FlatFunction, args: Operands, check: Callable[..., None]
     ) -> tuple[Values, Avals, Any]:
-        """The chosen arguments' leaves, types and structure; `flat` becomes the function of these leaves.
+        """(leaves, types, structure) of the selected arguments; turns `flat` into the function of these leaves.
 
-        `check(aval, path)` raises for types by which the function can't be differentiated; `path()` gives the name.
+        `check(aval, path)` raises for types that can't be differentiated; `path()` is the leaf's path.
         """
         fun = flat.fun
         leaves, tree = flat_arguments(self.of(fun, args), flat.caller, fun, args, flat.kwargs)
@@ -135,12 +135,13 @@ def value_and_grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
 ) -> Function:
-    """A function that gives the value of `fun`, a real scalar, and its gradient with respect to some arguments.
+    """Returns a function that computes the value of `fun`, a real scalar, and its gradient with respect to some
+    arguments.
 
-    The gradient has the structure, shapes and dtypes of the arguments at `argnums` (a tuple of them if `argnums`
-    is a sequence); integers have gradients of dtype `float0`. With `has_aux`, `fun` gives `(value, aux)` and so
-    does the result: `((value, aux), gradient)`. `holomorphic` promises a complex-differentiable `fun` with
-    complex arguments and result. Otherwise the gradient by a complex argument z = x + iy is df/dx - i df/dy.
+    The gradient has the structure, shapes and dtypes of the arguments at `argnums` (a tuple of them if `argnums` is a
+    sequence); integers have gradients of dtype `float0`. With `has_aux`, `fun` returns `(value, aux)`, and the result
+    is `((value, aux), gradient)`. `holomorphic` promises that `fun` is complex-differentiable, with complex arguments
+    and result. Otherwise the gradient with respect to a complex argument z = x + iy is df/dx - i df/dy.
 
     Raises: DtypeError for arguments or results that can't be differentiated, ShapeError unless the result is
     a scalar.
@@ -168,9 +169,9 @@ def grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
 ) -> Function:
-    """A function that gives the gradient of `fun`, a real scalar, with respect to some arguments.
+    """Returns a function that computes the gradient of `fun`, a real scalar, with respect to some arguments.
 
-    Everything is as in `value_and_grad`, without the value; with `has_aux` the result is `(gradient, aux)`.
+    Options are those of `value_and_grad`; with `has_aux` the result is `(gradient, aux)`.
 
     >>> grad(lambda x: x * x)(3.0)
     Array(6., dtype=float32, weak_type=True)
@@ -196,7 +197,7 @@ def _differentiated(
     allow_int: bool,
     reduce_axes: Sequence[Any],
 ) -> Function:
-    """A function of (args, kwargs) that gives the value of `fun`, its gradient, and its auxiliary data if any."""
+    """A function of (args, kwargs) that returns the value of `fun`, its gradient, and its auxiliary data if any."""
     check_callable(fun, caller)
     chosen = ChosenArguments(argnums)
     refuse_reduce_axes(caller, reduce_axes)
@@ -222,7 +223,7 @@ def _differentiated(
 
 
 def _one_like(value: Any, aval: Any) -> Any:
-    """The cotangent of the result `value`, of type `aval`; of an array that the user put somewhere, there."""
+    """The cotangent 1 for the result `value` of type `aval`, placed like it if the user has placed it."""
     if context.trace.is_eager and layout_of(value, ()) is not None:
         return full_like(value, 1)
     return ones(aval)
@@ -236,7 +237,7 @@ class _ScalarFunction(FlatFunction):
 
 
 def scalar_result(result: Any, caller: str, function: Function) -> Any:
-    """`result` if it is a scalar array; else raises what says why it has no gradient."""
+    """`result` if it is a scalar array; otherwise raises the error that tells why it has no gradient."""
     try:
         shape = type_of(result).shape
     except ArgumentTypeError:
@@ -259,7 +260,7 @@ def scalar_result(result: Any, caller: str, function: Function) -> Any:
 
 
 def _instantiated(cotangents: Operands, avals: Avals) -> Values:
-    """Cotangents of values of types `avals` as arrays: of reduced ones they are unreduced, also where they are zero."""
+    """Cotangents of values of types `avals` as arrays; those of reduced values become unreduced, even zeros."""
     return [
         instantiate(
             Zero(aval.cotangent()) if type(ct) is Zero and type(aval) is ShapedArray else ct
@@ -272,7 +273,7 @@ def _instantiated(cotangents: Operands, avals: Avals) -> Values:
 
 
 class NotNeeded:
-    """Stands in `VJP.args_res` for an argument that the backward pass doesn't need."""
+    """Placeholder in `VJP.args_res` for an argument that the backward pass doesn't need."""
 
     def __repr__(self) -> str:
         return "NotNeeded()"
@@ -285,30 +286,31 @@ register_pytree_node(NotNeeded, lambda x: ((), None), lambda aux, children: NotN
 class VJP:
     """The backward pass of a function at a point: call it with a cotangent of the result.
 
-    It is a tree whose leaves are the residuals: `args_res` lists, for each argument of the function, those that are
-    leaves of it, in tuples nested as the argument is, and `opaque_residuals` the others. So it can be returned from
-    `jit` and passed to it. An argument may be taken out of `args_res` and set again, as a tree of the argument's structure.
+    It is a pytree whose leaves are the residuals. `args_res` lists, for each argument of the function, the residuals
+    that are leaves of the argument, in nested tuples like it; `opaque_residuals` are the others. So it can be returned
+    from `jit` and passed to it. An argument can be removed from `args_res` and set again, as a tree of the argument's
+    structure.
     """
 
     derivative: Derivative
     sources: tuple[int | None, ...]
-    """For each residual the number of the argument's leaf that it is; None for an opaque one."""
+    """For each residual, the index of the argument leaf that it is; None for an opaque one."""
     args_res: list[Any]
     opaque_residuals: Values
 
     @property
     def jaxpr(self) -> Jaxpr:
-        """The linear program that is reversed; its constants are the residuals."""
+        """The linear program to transpose; its constants are the residuals."""
         return self.derivative.program.jaxpr
 
     @property
     def in_tree(self) -> Any:
-        """Structure of the function's arguments."""
+        """Pytree structure of the function's arguments."""
         return self.derivative.in_tree
 
     @property
     def out_tree(self) -> Any:
-        """Structure of the function's result."""
+        """Pytree structure of the function's result."""
         return self.derivative.out_tree
 
     def __call__(self, out_ct: Any, *more: Any) -> Any:
@@ -344,11 +346,11 @@ class VJP:
         return [next(opaque) if i is None else leaves[i] for i in self.sources]
 
     def with_refs(self, *refs: Any) -> Callable[[Any], Any]:
-        """The backward pass that adds cotangents to references instead of giving them.
+        """The backward pass with cotangents accumulated into references instead of returned.
 
-        There is one entry for each argument: a tree of its structure, whose leaves are references, which get the
-        cotangent added, None for cotangents that aren't needed, or any other object in place of which the backward
-        pass gives the cotangent. It gives None for the first two.
+        `refs` has one entry for each argument: a tree of its structure whose leaves are references, to which the
+        cotangent is added; None for cotangents that aren't needed; or any other object to have the cotangent returned.
+        For the first two, None is returned.
 
         >>> from pellucid import new_ref
         >>> total = new_ref(0.0)
@@ -393,10 +395,10 @@ register_pytree_node(
 def vjp(
     fun: Function, *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()
 ) -> Any:
-    """`(fun(*primals), backward)`, where `backward` maps a cotangent of the result to those of the primals.
+    """`(fun(*primals), backward)`, where `backward` maps a cotangent of the result to cotangents of the primals.
 
-    The cotangent has the structure, shapes and dtypes of the result (`float0` for integers); `backward` gives
-    a tuple with one entry for each primal. With `has_aux`, `fun` gives `(result, aux)`, and `aux` comes last.
+    The cotangent must have the structure, shapes and dtypes of the result (`float0` for integers); `backward` returns a
+    tuple with one entry for each primal. With `has_aux`, `fun` returns `(result, aux)`, and `aux` is the third result.
 
     >>> y, backward = vjp(lambda x: x * x, 3.0)
     >>> backward(1.0)
@@ -417,7 +419,7 @@ def vjp(
 
 
 def checked_cotangents(cotangent: Any, out_tree: Any, out_avals: Avals, name: str) -> Values:
-    """Leaves of a cotangent of a result; raises where structure, shapes or dtypes are not the result's."""
+    """Leaves of a cotangent of a result; raises if its structure, shapes or dtypes differ from the result's."""
     leaves, tree = flatten_tangents(out_tree, cotangent, lambda x: type(x) is Zero)
     if tree != out_tree:
         raise ArgumentValueError(
@@ -445,9 +447,9 @@ def _as_result(result: Any) -> Any:
 
 
 def _check_addends(aval: Any, unreduced: Iterable[Any], path: str, name: str) -> None:
-    """Raise ArgumentValueError if a cotangent of `aval`, `unreduced` over some axes, would count once per position.
+    """Raises ArgumentValueError if a cotangent of type `aval`, unreduced over some axes, would count once per position.
 
-    In `shard_map` each position has its own cotangent of a reduced value, and their sum is the cotangent.
+    In `shard_map`, each position has its own cotangent of a reduced value, and their sum is the cotangent.
     """
     shown = aval.shown_sharding
     missing = [
@@ -467,10 +469,11 @@ def _check_addends(aval: Any, unreduced: Iterable[Any], path: str, name: str) ->
 
 
 def linear_transpose(fun: Function, *primals: Any, reduce_axes: Sequence[Any] = ()) -> Function:
-    """The transpose of `fun`, which must be linear: a function from cotangents of its result to those of `primals`.
+    """The transpose of `fun`, which must be linear: a function from cotangents of its result to cotangents of
+    `primals`.
 
-    Of the primals only shapes and dtypes count; `ShapeDtypeStruct`s will do. All are floating or complex, or all
-    are integers. Raises MissingRule where `fun` is not linear.
+    Only shapes and dtypes of the primals are used, which may be `ShapeDtypeStruct`s. All must be floating or complex,
+    or all integers. Raises MissingRule if `fun` is not linear.
 
     >>> transposed = linear_transpose(lambda x: x + x, 1.0)
     >>> transposed(3.0)

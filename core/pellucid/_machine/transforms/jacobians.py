@@ -1,4 +1,4 @@
-"""Whole derivatives: jacfwd, jacrev, hessian."""
+"""Full derivatives: jacfwd, jacrev, hessian."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ from .vmap import batch_flat, vmap
 def jacfwd(
     fun: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Function:
-    """A function that gives the Jacobian of `fun`, column by column in forward mode.
+    """Returns a function that computes the Jacobian of `fun`, column by column in forward mode.
 
-    For a result of shape R and an argument of shape A it has shape R + A; trees of results and arguments give a
-    tree of blocks, the arguments' within the results'. Cheap where there are fewer inputs than outputs.
+    For a result of shape R and an argument of shape A it has shape R + A. For trees it is a tree of blocks, with the
+    arguments' structure nested in the results'. Efficient if there are fewer inputs than outputs.
 
     >>> jacfwd(lambda x: x * x)(np.arange(3.0))
     Array([[0., 0., 0.],
@@ -72,7 +72,7 @@ def jacfwd(
         with use_transformation("vmap"):
             columns, dims = batch_flat(push, axis, basis, [0] * len(basis))
         n = (len(columns) - n_aux) // 2
-        # Values don't depend on the direction; those that went through references have a batch axis nevertheless.
+        # Values don't depend on the direction, but those that passed through references have a batch axis.
         values = [
             x if d is None else index_in_dim(x, 0, d, keepdims=False)
             for x, d in zip(columns[: n + n_aux], dims, strict=False)
@@ -104,9 +104,9 @@ def jacrev(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Function:
-    """A function that gives the Jacobian of `fun`, row by row in reverse mode.
+    """Returns a function that computes the Jacobian of `fun`, row by row in reverse mode.
 
-    Shapes and trees are as in `jacfwd`. Cheap where there are fewer outputs than inputs.
+    Shapes and trees are as in `jacfwd`. Efficient if there are fewer outputs than inputs.
 
     >>> jacrev(lambda x: x * x)(np.arange(3.0))
     Array([[0., 0., 0.],
@@ -155,7 +155,7 @@ def _jacobian(
     rows: Iterable[Iterable[Any]],
     aux: Values,
 ) -> Any:
-    """The tree of blocks, from those for each result, with the auxiliary data if there are any."""
+    """The tree of blocks assembled from the rows of each result, with the auxiliary data if any."""
     blocks = [chosen.unwrapped(unflatten_tangents(tree, row)) for row in rows]
     jacobian = unflatten_tangents(call.out_tree, blocks)
     return call.with_aux((jacobian,), aux) if call.has_aux else jacobian
@@ -167,7 +167,7 @@ jacobian = renamed(jacrev, "jacobian")
 def hessian(
     fun: Function, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Function:
-    """A function that gives the second derivative of `fun`: forward over reverse mode.
+    """Returns a function that computes the second derivative of `fun`: forward over reverse mode.
 
     For a result of shape R and arguments of shapes A and B a block has shape R + A + B.
 
@@ -183,14 +183,14 @@ def hessian(
 
 
 def _as_entries(part: Any, aval: Any, shape: Shape) -> Any:
-    """Part of a Jacobian in its `shape`, with the dtype and weak type of `aval`; of complex entries the real part."""
+    """A part of a Jacobian with its `shape` and the dtype and weak type of `aval`; real part if `aval` is real."""
     if aval.dtype.kind != "c" and type_of(part).dtype.kind == "c":
         part = real(part)
     return reshape(converted(part, aval.dtype, aval.weak_type), shape)
 
 
 def standard_basis(avals: Avals) -> Values:
-    """For values of the types `avals`, all unit vectors of them together, along a new first axis."""
+    """All unit vectors for values of types `avals` together, along a new leading axis."""
     total = sum(a.size for a in avals)
     ones = eq(*(broadcasted_iota(np.int32, (total, total), i) for i in (0, 1)))
     return [

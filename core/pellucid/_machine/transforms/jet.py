@@ -1,7 +1,7 @@
 """Taylor mode: values together with several derivatives along a curve.
 
-A rule maps the Taylor coefficients of the operands to those of the result by the recurrences of Griewank and Walther,
-Evaluating Derivatives (2nd ed.), table 13.2. What has no recurrence is differentiated by nested forward mode.
+A rule maps the Taylor coefficients of the operands to those of the result, by the recurrences of Griewank and Walther,
+Evaluating Derivatives (2nd ed.), table 13.2. Primitives without a recurrence use nested forward mode.
 """
 
 # Tracers and their traces share attributes with private names.
@@ -72,7 +72,7 @@ from .arguments import (
 from .jvp import jvp_flat
 
 Coefficients = list[Any]
-"""Of t^0, t^1, ...: the value, then the k-th derivative divided by k!; None for what is known to be zero."""
+"""Coefficients of t^0, t^1, ...: the value, then the k-th derivative divided by k!; None for a known zero."""
 
 
 def jet(
@@ -81,11 +81,12 @@ def jet(
     series: Sequence[Sequence[Any]],
     factorial_scaled: bool = True,
 ) -> tuple[Any, Any]:
-    """`fun` along a curve: its value, and for each array of the result the list of its derivatives along the curve.
+    """Evaluates `fun` along a curve: its value and, for each array of the result, the list of derivatives along the
+    curve.
 
-    The curve goes through `primals`, a tuple of arrays; `series` has for each of them the same number of derivatives by
-    the curve's parameter. With `factorial_scaled=False`, the k-th entries on both sides are Taylor coefficients:
-    derivatives divided by k!.
+    The curve passes through `primals`, a tuple of arrays. `series` has, for each of them, the same number of
+    derivatives with respect to the curve's parameter. With `factorial_scaled=False`, the k-th entries of inputs and
+    outputs are Taylor coefficients instead: derivatives divided by k!.
 
     Raises: ArgumentTypeError, ArgumentValueError for arguments of other kinds or series of different lengths.
 
@@ -206,7 +207,7 @@ class JetTrace(Trace):
         return [JetTracer(self, curve) for curve in results]
 
     def custom_call(self, call: Any, operands: Operands) -> Values:
-        if not call.has_forward_mode:  # so the function itself is differentiated
+        if not call.has_forward_mode:  # so the function itself is differentiated instead
             return call.function(*operands)
         curves = [self.coefficients(x) for x in operands]
         with use_trace(self.parent):
@@ -242,7 +243,7 @@ def _sum(terms: Iterable[Any]) -> Any:
 
 
 def _product(x: Coefficients, y: Coefficients, k: int) -> Any:
-    """The coefficient of t^k of a product."""
+    """Coefficient of t^k of a product."""
     return _sum(_times(x[i], y[k - i]) for i in range(k + 1))
 
 
@@ -251,7 +252,7 @@ def _products(x: Coefficients, y: Coefficients) -> Coefficients:
 
 
 def _integral(x: Coefficients, slope: Coefficients, k: int) -> Any:
-    """The coefficient of t^k of z, where z' = `slope` x'; it takes those of `slope` below t^k."""
+    """Coefficient of t^k of z, where z' = `slope` x', from the coefficients of `slope` below t^k."""
     return _scaled(_sum(_scaled(_times(x[i], slope[k - i]), i) for i in range(1, k + 1)), 1.0 / k)
 
 
@@ -259,7 +260,7 @@ def _integral(x: Coefficients, slope: Coefficients, k: int) -> Any:
 
 
 def _multilinear(primitive: Primitive, curves: list[Coefficients], params: Any) -> Coefficients:
-    """The k-th coefficient is the sum of all products of coefficients whose orders add up to k."""
+    """Each coefficient is the sum of all products of coefficients whose orders add up to k."""
     total = len(curves[0])
     passive = primitive.traits.passive_operands(len(curves))
     orders = [range(1 if i in passive else total) for i in range(len(curves))]
@@ -296,9 +297,10 @@ def _integer_power(params: Any, x: Coefficients) -> Coefficients:
 
 
 def _unary(primitive: Primitive, coefficient: Function) -> Function:
-    """The rule of a unary primitive z = f(x): its value, then `coefficient(x, z, slope, k)`, from what z has below t^k.
+    """The rule of a unary primitive z = f(x): its value, then `coefficient(x, z, slope, k)` from coefficients of z
+    below t^k.
 
-    `slope` is a list in which coefficients of dz/dx may be kept.
+    `slope` is a list for coefficients of dz/dx.
     """
 
     def rule(params: Any, x: Coefficients) -> Coefficients:
@@ -322,7 +324,7 @@ def _of_square_root(x: Coefficients, z: Coefficients, _: Any, k: int) -> Any:
 
 
 def _by_slope(slope_of: Callable[[Coefficients, Coefficients, int], Any]) -> Function:
-    """The coefficients of z, where `slope_of(x, z, k)` gives those of dz/dx from the coefficients of z up to t^k."""
+    """The coefficients of z, where `slope_of(x, z, k)` computes the coefficients of dz/dx from those of z up to t^k."""
 
     def coefficient(x: Coefficients, z: Coefficients, slope: Coefficients, k: int) -> Any:
         slope.append(slope_of(x, z, k - 1))
@@ -332,7 +334,7 @@ def _by_slope(slope_of: Callable[[Coefficients, Coefficients, int], Any]) -> Fun
 
 
 def _wave(first: Unary, sign: float) -> Function:
-    """The coefficients of z, whose first derivative is `first` and whose second one is `sign` z."""
+    """The coefficients of z with first derivative `first` and second derivative `sign` z."""
     return _by_slope(lambda x, z, k: _scaled(_integral(x, z, k), sign) if k else first(x[0]))
 
 
@@ -365,11 +367,11 @@ _RULES: dict[Primitive, Function] = {
     integer_pow_p: _integer_power,
     **{primitive: _unary(primitive, coefficient) for primitive, coefficient in _UNARY.items()},
 }
-"""`rule(params, *curves)` of primitives that aren't linear; `Traits.linear` decides for those that are."""
+"""`rule(params, *curves)` of nonlinear primitives; linear ones are handled by `Traits.linear`."""
 
 
 def _linear(primitive: Primitive, curves: list[Coefficients], params: Any) -> list[Coefficients]:
-    """Of a primitive linear in what varies, each coefficient is a tangent."""
+    """For a primitive that is linear in the varying operands: each coefficient is transformed like a tangent."""
     primals = tuple([c[0] for c in curves])
     results: list[Coefficients] = [[y] for y in context.trace.interpret(primitive, primals, params)]
     for k in range(1, len(curves[0])):
@@ -384,14 +386,14 @@ def _linear(primitive: Primitive, curves: list[Coefficients], params: Any) -> li
 
 
 def _moving(curves: list[Coefficients]) -> set[int]:
-    """Positions of the operands that vary along the curve."""
+    """Indices of the operands that vary along the curve."""
     return {i for i, curve in enumerate(curves) if any(c is not None for c in curve[1:])}
 
 
 def _nested(function: Function, curves: list[Coefficients]) -> list[Coefficients]:
-    """The coefficients of any function of flat values, by forward mode of forward mode.
+    """The coefficients of any function of flat values, by nested forward mode.
 
-    A function of a point and its first k derivatives, differentiated along the curve, gives one derivative more.
+    Differentiating a function of a point and its first k derivatives along the curve adds one more derivative.
     """
     order = len(curves[0]) - 1
     moving = sorted(_moving(curves))
@@ -405,7 +407,7 @@ def _nested(function: Function, curves: list[Coefficients]) -> list[Coefficients
     n = len(moving)
 
     def along(k: int, *flat: Any) -> Values:
-        """Results at the point and their first k derivatives, level by level."""
+        """Results at the point and their first k derivatives, by order."""
         if k == 0:
             moved = dict(strict_zip(moving, flat))
             return list(function(*(moved.get(i, curve[0]) for i, curve in enumerate(curves))))

@@ -54,9 +54,9 @@ from .derived import Derived, derivation, listed, stage_open
 def jvp_flat(
     function: Function, primals: Operands, tangents: Operands
 ) -> tuple[Values, Values, Values]:
-    """Results of a function of flat values, their tangents, auxiliary values; a tangent may be `Zero`.
+    """(results, tangents, auxiliary values) of a function of flat values; a tangent may be `Zero`.
 
-    `function` gives (results, auxiliary values); the latter may be anything.
+    `function` returns (results, auxiliary values); the latter may be any objects.
     """
     trace = JVPTrace(context.trace)
     arguments = trace.joined(primals, tangents)
@@ -101,7 +101,7 @@ def jvp(fun: Function, primals: Operands, tangents: Operands, has_aux: bool = Fa
                 do="Tangents have shape and dtype of their primals; those of integers have dtype float0.",
             )
     flat = FlatFunction(fun, "jvp", has_aux, tree.unflatten)
-    # Tangents of integers, of dtype float0, carry nothing: `Zero`.
+    # Tangents of integers have dtype float0 and no information: `Zero`.
     live_tangents = [
         t if is_differentiable(aval) else Zero(aval.tangent())
         for aval, t in strict_zip(avals, tangent_leaves)
@@ -143,7 +143,9 @@ class JVPTracer(Tracer):
 
 
 def _parts(x: JVPTracer) -> tuple[Any, Any]:
-    """(primal, tangent), of the type that `x` has: numbers of Python have that of their time, by `enable_x64`."""
+    """(primal, tangent) with the type of `x`: Python numbers have the dtype they had at the time, according to
+    `enable_x64`.
+    """
     primal, tangent = x.primal, x.tangent
     if type(primal) in _FLOATING:
         primal = typed(primal, x.aval)
@@ -156,7 +158,7 @@ _FLOATING = (float, complex)
 
 
 class JVPTrace(Trace):
-    """Applies jvp rules. A value of another trace has a zero tangent: no perturbation is confused.
+    """Applies jvp rules. A value of another trace has a zero tangent, which prevents perturbation confusion.
 
     >>> from pellucid.core import trace_ctx
     >>> _ = pl.jvp(lambda x: print(type(trace_ctx.trace).__name__) or x, (1.0,), (1.0,))
@@ -181,7 +183,7 @@ class JVPTrace(Trace):
         return x, zero_of(x)
 
     def primal(self, x: Any) -> Any:
-        """The value without its tangent, whatever it is."""
+        """The value of `x` without its tangent."""
         return _parts(x)[0] if type(x) is JVPTracer and x._trace is self else x
 
     def joined(self, primals: Operands, tangents: Operands) -> Values:
@@ -192,7 +194,7 @@ class JVPTrace(Trace):
         ]
 
     def interpret(self, primitive: Primitive, operands: Operands, params: Any) -> Values:
-        # One of each per operand; the tangent is None for a value of another trace, until a zero is needed.
+        # One primal and tangent per operand; a value of another trace has tangent None until a zero is needed.
         primals: Values = []
         tangents: Values = []
         is_zero = True
@@ -231,16 +233,16 @@ class JVPTrace(Trace):
 
 
 def concrete_value(x: Any) -> Any:
-    """The value of `x` where it is known, through tracers of eager transformations; else None."""
+    """The value of `x`, if known, through tracers of eager transformations; else None."""
     return x.concrete() if isinstance(x, Tracer) else x
 
 
 @derivation("jvp")
 def jvp_jaxpr(jaxpr: Jaxpr, nonzero: Mask, instantiate_results: bool | Mask) -> Derived:
-    """The program of values and tangents of `jaxpr`, which has no constants.
+    """The program that computes values and tangents of `jaxpr`, which has no constants.
 
-    Its inputs are the program's, then the tangents of those that are `nonzero`; its results the program's,
-    then the tangents of those that `mask` marks: the nonzero ones, and those in `instantiate_results`.
+    Inputs: those of `jaxpr`, then the tangents of inputs marked in `nonzero`. Results: those of `jaxpr`, then the
+    tangents of results marked in `mask`: nonzero ones, and those in `instantiate_results`.
     """
     want = listed(instantiate_results, len(jaxpr.outvars))
     mask: list[bool] = []

@@ -1,8 +1,8 @@
-"""The linear approximation of a function at a point, in one pass.
+"""Linearization: the linear approximation of a function at a point, in a single run.
 
-A rule runs on primals that belong to the parent trace and tangents that are tracers of a linear staging
-trace. Each primitive that the rule binds goes to the one or the other by its operands, so the primal part
-is computed (or staged) by the parent and the linear part is written down, in one run of the function.
+A jvp rule runs on primals that belong to the parent trace, and tangents that are tracers of a linear staging trace.
+Each primitive bound by the rule goes to one of the two traces, depending on its operands. So the primal part is
+computed (or staged) by the parent, and the linear part is recorded, in one run of the function.
 
 The spine, for `y = sin(x) * x` and the tangent `t` of `x`. Each equation stands in the trace that it goes to:
 
@@ -112,13 +112,13 @@ from .vmap import BatchTrace
 from .zeros import nonzero as nonzero_of, nonzero_mask, spread
 
 MIN_LAYERED_EQUATIONS = 48
-"""Minimum number of a program's equations for which repeated layers are searched for."""
+"""Minimum number of equations of a program in which repeated layers are searched for."""
 
 
 class LinearProgram(NamedTuple):
-    """The linear part of a function at a point: `jaxpr` maps tangents of some inputs to those of some results.
+    """The linear part of a function at a point: `jaxpr` maps tangents of some inputs to tangents of some results.
 
-    `residuals` are the values of its constants; the masks say which inputs' and results' tangents are nonzero.
+    `residuals` are the values of its constants; the masks mark inputs and results with nonzero tangents.
     """
 
     jaxpr: Jaxpr
@@ -130,17 +130,17 @@ class LinearProgram(NamedTuple):
     def without_dead_code(self) -> LinearProgram:
         """This program with only the residuals that its results need."""
         jaxpr, _ = remove_dead_equations(self.jaxpr, keep_inputs=True)
-        # The constants that remain; each residual belongs to the constvar at its position, before and after.
+        # The remaining constants; each residual belongs to the constvar at the same index, before and after.
         live = {*jaxpr.constvars}
         residuals = [r for v, r in strict_zip(self.jaxpr.constvars, self.residuals) if v in live]
         return self._replace(jaxpr=jaxpr, residuals=residuals)
 
     def opened(self) -> tuple[LinearProgram, Values]:
-        """This program without its residuals, which are values of a trace; and these."""
+        """(this program without its residuals, which are values of a trace; the residuals)."""
         return self._replace(residuals=[]), self.residuals
 
     def pulled_back(self, cotangents: Operands, are_unit_vectors: bool = False) -> Values:
-        """Cotangents of the inputs, from one for each result of the function; tangents that are zero get none."""
+        """Cotangents of the inputs with nonzero tangents, from one cotangent per result of the function."""
         # Before: one cotangent per result of the function. After: one per result of `jaxpr`.
         live = [*compress(cotangents, self.nonzero_out)]
 
@@ -153,12 +153,12 @@ class LinearProgram(NamedTuple):
 def linearize_flat(
     function: Function, primals: Operands, nonzero: Mask, instantiate_results: Mask = ()
 ) -> tuple[Values, LinearProgram, Values]:
-    """Results of a function of flat values, the linear program of their tangents, auxiliary values.
+    """(results, linear program of their tangents, auxiliary values) of a function of flat values.
 
     `function` gives (results, auxiliary values); the latter may be anything. `instantiate_results` marks results that get a
     tangent even where it is zero; none if it is empty.
     """
-    # `staged_by` is the trace below any vmap and jvp. Repeated layers are looked for only where it writes a program.
+    # `staged_by`: the trace below any vmap and jvp. Repeated layers are only searched for if it records a program.
     parent = staged_by = context.trace
     while isinstance(staged_by, (BatchTrace, JVPTrace)):
         staged_by = staged_by.parent
@@ -171,7 +171,7 @@ def linearize_flat(
     def logged(*arguments: Any) -> tuple[Values, Values]:
         nonlocal with_calls
         results, aux = function(*arguments)
-        # The operations are known, and the traces still open: the function with repeated layers as calls, or None.
+        # The operations are recorded and traces are still open: the function with repeated layers as calls, or None.
         with_calls = trace.with_layers_called(arguments, results, aux)
         return results, aux
 
@@ -235,10 +235,10 @@ def _leave_scope(equations: Sequence[Equation], outer: ScopeStack) -> None:
 
 
 def linearize(fun: Function, *primals: Any, has_aux: bool = False) -> Any:
-    """`(fun(*primals), derivative)`, where `derivative(*tangents)` is linear and runs `fun` no more.
+    """`(fun(*primals), derivative)`, where `derivative(*tangents)` is linear and doesn't run `fun` again.
 
-    The derivative is a tree whose leaves are what it keeps of the point, so it can be returned from `jit`.
-    With `has_aux`, `fun` gives `(result, aux)`, and `aux` comes last.
+    The derivative is a pytree whose leaves are the residuals, so it can be returned from `jit`. With `has_aux`, `fun`
+    returns `(result, aux)`, and `aux` is the third result.
 
     >>> y, derivative = linearize(lambda x: x * x, 3.0)
     >>> y, derivative(1.0)
@@ -262,7 +262,7 @@ def linearized_call(
 ) -> Any:
     """`(fun(*primals), derivative(...))`, and the auxiliary data if any.
 
-    `derivative` gets the linear function, the leaves of `primals` and the residuals.
+    `derivative` is called with the linear function, the leaves of `primals` and the residuals.
     """
     check_callable(fun, caller)
     leaves, tree = flat_arguments(primals, caller, fun, primals)
@@ -277,7 +277,9 @@ def linearized_call(
 
 
 class Derivative(NamedTuple):
-    """A function linearized at a point, without the residuals; called with them and tangents, its derivative."""
+    """A function linearized at a point, without its residuals: called with residuals and tangents, it returns the
+    derivative.
+    """
 
     name: str
     program: LinearProgram
@@ -285,7 +287,7 @@ class Derivative(NamedTuple):
     in_tree: Any
     out_tree: Any
 
-    # By identity: static data of a tree must hash, and the lists in `program` don't.
+    # Hashed by identity: static data of a pytree must be hashable, and lists in `program` are not.
     __hash__ = object.__hash__
     __eq__ = object.__eq__
 
@@ -313,22 +315,22 @@ class Derivative(NamedTuple):
 
 
 class _Split(NamedTuple):
-    """A plan, linearized."""
+    """An execution plan, linearized."""
 
     primal: ExecutionPlan
-    """From the operands to results and residuals."""
+    """Maps operands to results and residuals."""
     linear: ExecutionPlan
-    """From nonzero tangents and residuals to the nonzero tangents of results."""
+    """Maps nonzero tangents and residuals to the nonzero tangents of results."""
     nonzero_out: Mask
     origins: list[int]
-    """For each step of `linear` the step of `primal` whose tangent it computes; -1 for plumbing."""
+    """For each step of `linear`, the step of `primal` whose tangent it computes; -1 for plumbing."""
 
 
 def _split(plan: ExecutionPlan, nonzero: Mask, avals: Avals) -> _Split | None:
-    """`plan` on operands of the types `avals`, linearized; None where a derivative rule raises."""
+    """Linearizes `plan` for operands of types `avals`; None if a derivative rule raises."""
     if len({*plan.results}.difference(range(len(avals)))) < len(plan.results):
-        return None  # a result that is an operand, or another result, is the same tracer
-    # Two drafts: `trace` stages the primal half, whose operands are its arguments, and the other one the linear half.
+        return None  # if a result is an operand or another result, both are the same tracer
+    # Two drafts: `trace` stages the primal half, with the operands as arguments; the other one stages the linear half.
     trace = Draft()
     linearizing = LinearizeTrace(trace, Draft())
     arguments = [trace.new_argument(aval) for aval in avals]
@@ -340,17 +342,17 @@ def _split(plan: ExecutionPlan, nonzero: Mask, avals: Avals) -> _Split | None:
                 nonzero,
                 linearizing,
             )
-        # The primal half gives results, then residuals; `run_split` cuts them apart.
+        # The primal half returns results, then residuals; `run_split` separates them.
         program = program.without_dead_code()
         primal, consts = trace.finish([*results, *program.residuals])
     except (PellucidError, TypeError, ValueError, IndexError):
-        return None  # the rule will raise it again, about the user's own values
+        return None  # raised again by the rule, for the user's own values
     finally:
         trace.close()
-    # A plan has operands and literals, but no constants.
+    # A plan contains operands and literals, but no constants.
     if consts:
         return None
-    # Position of each equation of the primal half: the linear half refers to these.
+    # Index of each equation of the primal half, to which the linear half refers.
     steps = {e: i for i, e in enumerate(primal.equations)}
     origins = [
         steps.get(e.lineage.origins[0], -1) if e.lineage and e.lineage.origins else -1
@@ -362,7 +364,7 @@ def _split(plan: ExecutionPlan, nonzero: Mask, avals: Avals) -> _Split | None:
 
 
 class LinearizeTrace(JVPTrace):
-    """Runs jvp rules; the linear half of what they bind is staged, the rest goes to the parent."""
+    """Runs jvp rules; stages the linear half of what they bind, and passes the primal half to the parent."""
 
     __slots__ = ("linear",)
     rules: RuleTrace
@@ -372,13 +374,14 @@ class LinearizeTrace(JVPTrace):
         super().__init__(parent, RuleTrace(self, parent))
 
     def stage_linear(self, primitive: Primitive, operands: Operands, params: Any) -> Any:
-        """Write an equation of the linear program, for rules that split programs."""
+        """Stages an equation of the linear program, for rules that split programs."""
         return self.rules.staged(primitive, operands, params)
 
     def joined(self, primals: Operands, tangents: Operands) -> Values:
-        """Tracers of values with their tangents; plain values where the tangent is zero.
+        """Tracers of values with their tangents; plain values for zero tangents.
 
-        A tangent that does not depend on the linear inputs (a rule made it of constants) joins them as a constant.
+        A tangent that doesn't depend on the linear inputs (a rule computed it from constants) becomes a constant of the
+        linear program.
         """
         return [
             p if type(t) is Zero else JVPTracer(self, p, self.linear_value(t))
@@ -386,7 +389,7 @@ class LinearizeTrace(JVPTrace):
         ]
 
     def linear_value(self, t: Any) -> StagingTracer:
-        """`t` as a tracer of the linear program, which makes zeros itself: they are no residuals."""
+        """`t` as a tracer of the linear program, which creates zeros itself, so that they are no residuals."""
         if _belongs(t, self.linear):
             return t
         if type(t) is Zero:
@@ -402,14 +405,14 @@ class LinearizeTrace(JVPTrace):
     def _derivative(
         self, primitive: Primitive, primals: Operands, tangents: Operands, params: Any
     ) -> Any:
-        # Primitives that hold programs (jit, scan, cond) split these into a primal and a linear one.
+        # Primitives that contain programs (jit, scan, cond) split these into a primal and a linear program.
         if isinstance(primitive, Linearized) and primitive.is_linearized:
             with use_trace(self.parent):
                 return primitive.linearize(self, primals, tangents, params)
         return super()._derivative(primitive, primals, tangents, params)
 
     def run_plan(self, plan: ExecutionPlan, operands: Values) -> Results:
-        # Which operands have a tangent. A plan is linearized once for each such mask.
+        # Operands with a tangent. A plan is linearized once for each such mask.
         mask = tuple([type(x) is JVPTracer and x._trace is self for x in operands])
         if True not in mask or computes_known.value:
             return super().run_plan(plan, operands)
@@ -423,10 +426,10 @@ class LinearizeTrace(JVPTrace):
     def run_split(
         self, plan: ExecutionPlan, split: _Split, operands: Operands, mask: Mask
     ) -> Values:
-        """Results of `plan`, of which `split` is the linearized form for operands with tangents by `mask`."""
+        """Runs `plan` in its linearized form `split`, for operands with tangents marked by `mask`."""
         parent, linear = self.parent, self.linear
         written = parent.equations if type(parent) is StagingTrace else []
-        # How many equations there were before, to find those that this plan adds.
+        # Number of equations before, to find those that this plan adds.
         begin, linear_begin = len(written), len(linear.equations)
         with use_trace(parent):
             values = parent.run_plan(split.primal, [*map(self.primal, operands)])
@@ -434,10 +437,10 @@ class LinearizeTrace(JVPTrace):
         n_results = len(split.nonzero_out)
         results, residuals = values[:n_results], values[n_results:]
         tangents = [x.tangent for x in compress(operands, mask)]
-        # `tangents` has one entry per operand in `mask`; `moved` has one per result in `split.nonzero_out`.
+        # `tangents` has one entry per operand in `mask`; `moved` one per result in `split.nonzero_out`.
         moved = linear.run_plan(split.linear, [*tangents, *residuals])
         outer = context.lineage
-        # One entry per equation that the primal half added, and a last one, which -1 finds, for plumbing.
+        # One entry per equation added by the primal half, and a last one for plumbing, which index -1 selects.
         origins = [*[(e,) for e in written[begin:]], () if outer is None else outer.origins]
         lineages = [Lineage("linearize", equations) for equations in origins]
         for equation, step in strict_zip(linear.equations[linear_begin:], split.origins):
@@ -450,10 +453,10 @@ class LinearizeTrace(JVPTrace):
 
 
 class LoggedLinearizeTrace(LinearizeTrace):
-    """A LinearizeTrace whose operations are noted, as a program that can be rewritten before it is differentiated.
+    """A LinearizeTrace that logs operations as a program, which can be rewritten before it is differentiated.
 
-    A function that is differentiated while it is staged leaves no program of its own: its equations are written, by
-    `staged_by`, as the derivative rules run. Where repeated layers should be calls, they must be so before that.
+    A function differentiated while it is staged leaves no program of its own: its equations are recorded by `staged_by`
+    as the derivative rules run. To turn repeated layers into calls, that must happen before differentiation.
     """
 
     __slots__ = ("begin", "effects", "operations", "scope", "staged_by")
@@ -466,9 +469,9 @@ class LoggedLinearizeTrace(LinearizeTrace):
         self.begin = len(staged_by.equations)
         self.effects = staged_by.effects
         self.operations: list[tuple[Primitive | None, Operands, Any, Values, int]] = []
-        """(primitive, operands, params, results, number of the equations staged before it).
+        """(primitive, operands, params, results, number of equations staged before).
 
-        A call of a function with rules of its own has no primitive, and is its params.
+        A call of a function with custom rules has no primitive, and is its params.
         """
 
     def interpret(self, primitive: Primitive, operands: Operands, params: Any) -> Values:
@@ -480,9 +483,9 @@ class LoggedLinearizeTrace(LinearizeTrace):
     def run_split(self, plan: ExecutionPlan, split: Any, operands: Operands, mask: Mask) -> Any:
         at = len(self.staged_by.equations)
         results = super().run_split(plan, split, operands, mask)
-        # By position in the plan its results. The values between were never made here: stand-ins take their places.
+        # Results by index in the plan. Intermediate values were not computed here, so stand-ins replace them.
         result_at = dict(strict_zip(plan.results, results))
-        # All values of the plan by position: operands, fixed values, then the results of each step.
+        # All values of the plan by index: operands, fixed values, then the results of each step.
         values: Values = [*operands, *plan.fixed]
         for primitive, params, take, avals, _ in plan.steps:
             step_results = [
@@ -502,9 +505,10 @@ class LoggedLinearizeTrace(LinearizeTrace):
     def with_layers_called(
         self, arguments: Operands, results: Results, aux: Values
     ) -> Function | None:
-        """The function, which gave `results` and `aux`, with its repeated layers as calls; None without such, or with effects.
+        """The function that computed `results` and `aux`, with its repeated layers as calls; None without layers, or
+        with effects.
 
-        The equations that the function has left are superseded by those of the new one.
+        The equations that the function has staged are superseded by those of the new one.
         """
         written = self.staged_by.equations
         if (
@@ -512,7 +516,7 @@ class LoggedLinearizeTrace(LinearizeTrace):
             or self.staged_by.effects is not self.effects
         ):
             return None
-        # `atoms` has the variable of each value in the new program; `constants` the values that come from outside.
+        # `atoms` has the variable of each value in the new program; `constants` the values from outside.
         invars = [Var(type_of(x)) for x in arguments]
         atoms: dict[Any, Any] = {_key(x): v for x, v in strict_zip(arguments, invars)}
         constants: dict[Var, Any] = {}
@@ -526,7 +530,7 @@ class LoggedLinearizeTrace(LinearizeTrace):
                 constants[atoms[key]] = x
             return atoms[key]
 
-        # Stands in for a trace: gives (primitive, operands, params) instead of binding them.
+        # Replaces a trace: returns (primitive, operands, params) instead of binding them.
         def as_parts(*parts: Any) -> tuple[Any, ...]:
             return parts
 
@@ -534,29 +538,27 @@ class LoggedLinearizeTrace(LinearizeTrace):
         equations: list[Equation] = []
         # One equation for each operation, in the order in which the function ran them.
         for primitive, operands, params, values, at in self.operations:
-            # `params` is the call of a function with its own derivative; the equation that it would stage is used.
+            # `params` is the call of a function with a custom derivative; the equation that it would stage is used.
             if primitive is None:
                 primitive, operands, params = params.staged(parts, operands)
             operand_atoms = [atom(x) for x in operands]
             variables = [Var(type_of(x)) for x in values]
             for x, v in strict_zip(values, variables):
-                if isinstance(
-                    x, (Tracer, ArrayImpl)
-                ):  # other results are known without the equation
+                if isinstance(x, (Tracer, ArrayImpl)):  # other results need no equation
                     atoms.setdefault(_key(x), v)
             source = scope = None
-            if at < len(written):  # the first one that was written for the operation
+            if at < len(written):  # the first equation staged for the operation
                 source, scope = written[at].source, written[at].scope
                 if scope is not None and self.scope is not None:
                     scope = scope.without(self.scope)
             equations.append(
                 Equation(operand_atoms, variables, primitive, params, source=source, scope=scope)
             )
-        # Keys of the results and auxiliary values that the program computes, each once, in the order of its outvars.
+        # Keys of the results and auxiliary values computed by the program, in the order of its outvars, each once.
         computed = dict.fromkeys(key for x in (*results, *aux) if (key := _key(x)) in atoms)
         outvars = [atoms[key] for key in computed]
         jaxpr = Jaxpr([*constants], invars, equations, outvars)
-        if self.staged_by.superseded:  # a gradient within the function has left operations
+        if self.staged_by.superseded:  # a gradient within the function may have left operations
             jaxpr, _ = remove_dead_equations(jaxpr, keep_inputs=True)
         layered = late("with layers called")(jaxpr)
         if layered is jaxpr:
@@ -566,7 +568,7 @@ class LoggedLinearizeTrace(LinearizeTrace):
         def again(*arguments: Any) -> tuple[Values, Values]:
             consts = [constants[v] for v in layered.constvars]
             replayed = replay(layered, consts, *arguments)
-            # Results that the program doesn't compute, such as constants, stay as they were.
+            # Results that the program doesn't compute, such as constants, stay unchanged.
             values = dict(strict_zip(computed, replayed))
             return (
                 [values.get(_key(x), x) for x in results],
@@ -577,12 +579,12 @@ class LoggedLinearizeTrace(LinearizeTrace):
 
 
 def _key(x: Any) -> Any:
-    """Identity of a value: its variable in a program, else that of the object."""
+    """Identity of a value: its variable in a program, or else its object id."""
     return x.variable if type(x) is StagingTracer else id(x)
 
 
 class RuleTrace(Trace):
-    """Current while a jvp rule runs: what touches a linear value is staged, the rest is the parent's."""
+    """Current while a jvp rule runs: stages operations on linear values, and passes all others to the parent."""
 
     __slots__ = ("linear", "owner", "parent", "primal_results")
 
@@ -598,9 +600,9 @@ class RuleTrace(Trace):
                 return self.linear_part(primitive, operands, params)
             return self.staged(primitive, operands, params)
         with use_trace(self.parent):
-            # Only primals: the parent computes or stages it.
+            # Only primals: computed or staged by the parent.
             results = self.parent.interpret(primitive, operands, params)
-        # The first equation that a rule stages for primals is what the tangents say they come from.
+        # The tangents' lineage is the first equation that a rule stages for primals.
         if self.primal_results is None and results and type(results[0]) is StagingTracer:
             self.primal_results = (results[0].equation,)
         return results
@@ -631,9 +633,9 @@ class RuleTrace(Trace):
             context.lineage = outer
 
     def linear_part(self, primitive: Any, operands: Operands, params: Any) -> Any:
-        """A program within the rule of a user, linear in some operands, is split into both parts.
+        """Splits a program within a user's rule, linear in some operands, into primal and linear part.
 
-        A call is made equation by equation. Others are linear, so their derivative at zero is what they are.
+        A call is staged equation by equation. Other programs are linear, so they equal their derivative at zero.
         """
         body = called(primitive, params)
         if body is not None:
@@ -649,7 +651,7 @@ class RuleTrace(Trace):
             results, out_tangents = primitive.linearize(
                 self.owner, tuple(at), tuple(tangents), params
             )
-        # At zero a linear result is its tangent; a result without a tangent depends on the other operands only.
+        # At zero, a linear result is its tangent; a result without tangent depends on other operands only.
         return [p if type(t) is Zero else t for p, t in strict_zip(results, out_tangents)]
 
     def custom_call(self, call: Any, operands: Operands) -> Values:
@@ -661,8 +663,8 @@ class RuleTrace(Trace):
     def touches_linear(self, operands: Operands) -> bool:
         """Whether some operand is a value of the linear program.
 
-        Raises UnexpectedTracerError for values that are being differentiated: a rule gets values and tangents
-        apart, so these come from a closure.
+        Raises UnexpectedTracerError for values of the trace being differentiated: since a rule gets primals and
+        tangents separately, these come from a closure.
         """
         is_any_linear = False
         for x in operands:
@@ -678,19 +680,20 @@ class RuleTrace(Trace):
 
 
 class Source(NamedTuple):
-    """Where a residual is found: `kind` is "input", "result" (of the primal program) or "constant"."""
+    """Origin of a residual: `kind` is "input", "result" (of the primal program) or "constant"."""
 
     kind: str
     index: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.index
 
 
 class LinearizedJaxpr(NamedTuple):
-    """A program split at a point: `primal` gives results, then residuals; `linear` maps (residuals, tangents).
+    """A program split at a point: `primal` returns results, then residuals; `linear` maps (residuals, tangents) to
+    tangents.
 
-    Neither has constants; those that the primal program needs, `consts`, come in front of its inputs.
-    `nonzero_out` says which results have a tangent. `sources` has the place of each residual: only those
-    that are neither inputs nor results nor `constants` are further results of `primal`. `forwarded` holds, for each
-    result that is an input, the number of that input, else None.
+    Neither has constants; those of the primal program, `consts`, are its leading inputs. `nonzero_out` marks results
+    with a tangent. `sources` has the origin of each residual: only those that are neither inputs, results nor
+    `constants` are additional results of `primal`. `forwarded` has, for each result that is an input, the index of that
+    input, else None.
     """
 
     primal: ClosedJaxpr
@@ -702,7 +705,7 @@ class LinearizedJaxpr(NamedTuple):
     forwarded: tuple[int | None, ...]
 
     def residuals(self, primals: Operands, results: Results) -> Values:
-        """Values of the residuals, given the inputs (without `consts`) and all results of the primal program."""
+        """The residuals, selected from the inputs (without `consts`) and all results of the primal program."""
         values = {"input": primals, "result": results, "constant": self.constants}
         return [values[kind][index] for kind, index in self.sources]
 
@@ -714,11 +717,11 @@ def linearize_jaxpr(
     instantiate_results: Mask | bool = False,
     recompute: Worth | None = None,
 ) -> LinearizedJaxpr:
-    """`jaxpr` (without constants) split into its primal and its linear part.
+    """Splits `jaxpr` (without constants) into its primal and its linear part.
 
-    Residuals that the linear part can cheaply compute of others are left out where `recompute` says so.
+    `recompute` tells which residuals the linear part computes from others instead.
     """
-    # `want` marks results that get a tangent even where it is zero. The lists are filled while `primal` is staged.
+    # `want` marks results that get a tangent even if it is zero. The lists are filled while `primal` is staged.
     want = listed(instantiate_results, len(jaxpr.outvars))
     programs: list[LinearProgram] = []
     sources: list[Source] = []
@@ -736,14 +739,14 @@ def linearize_jaxpr(
             program = _with_fewer_residuals(program, trace, results, recompute)
         program, residuals = program.opened()
         programs.append(program)
-        # `places` has, by variable, where a value is found already: inputs first, then results.
+        # `places` maps variables to where their values are available: inputs first, then results.
         inputs = {x.variable: i for i, x in enumerate(arguments)}
         forwarded[:] = [inputs.get(x.variable) if _belongs(x, trace) else None for x in results]
         places = {
             x.variable: Source("result", i) for i, x in enumerate(results) if _belongs(x, trace)
         }
         places |= {variable: Source("input", i) for variable, i in inputs.items()}
-        # Residuals that are no input and no result become further results, behind those of `jaxpr`.
+        # Residuals that are neither inputs nor results become additional results, after those of `jaxpr`.
         extra: Values = []
         for residual in residuals:
             # A value from outside the program, such as an array on a device.
@@ -759,7 +762,7 @@ def linearize_jaxpr(
 
     primal_program, consts = stage_open(primal, jaxpr.in_avals, jaxpr.debug)
     [program] = programs
-    # Its constants, the residuals, become inputs in front: it maps (residuals, nonzero tangents) to nonzero tangents.
+    # Its constants, the residuals, become leading inputs: it maps (residuals, nonzero tangents) to nonzero tangents.
     linear = ClosedJaxpr(constants_as_inputs(program.jaxpr).replace(debug=unnamed(jaxpr.debug)))
     return LinearizedJaxpr(
         primal_program, consts, linear, tuple(program.nonzero_out), tuple(sources), constants,
@@ -770,7 +773,7 @@ def linearize_jaxpr(
 def _with_fewer_residuals(
     program: LinearProgram, trace: StagingTrace, results: Results, worth: Worth
 ) -> LinearProgram:
-    """`program` without the residuals that are cheap to compute again of others of `trace`."""
+    """`program` without the residuals that can be recomputed cheaply from others of `trace`."""
     # Residuals from outside the primal program, by their variable in the linear program.
     constants = {
         v: r
@@ -778,7 +781,7 @@ def _with_fewer_residuals(
         if not _belongs(r, trace)
     }
     residuals = strict_zip(program.jaxpr.constvars, program.residuals)
-    # Each residual as a variable: of the primal program, or of the linear one if it is from outside.
+    # The variable of each residual: of the primal program, or of the linear one if it is from outside.
     jaxpr, variables = with_fewer_residuals(
         program.jaxpr,
         [v if v in constants else r.variable for v, r in residuals],
@@ -786,7 +789,7 @@ def _with_fewer_residuals(
         {x.variable for x in results if _belongs(x, trace)},
         worth,
     )
-    # `variables` give the residuals that remain, and what computing the others again needs; back to values.
+    # `variables` are the remaining residuals and what is needed to recompute the others; mapped back to values.
     values = [constants[v] if v in constants else StagingTracer(trace, v, None) for v in variables]
     return program._replace(jaxpr=jaxpr, residuals=values)
 

@@ -1,12 +1,12 @@
-"""Which elements of a cotangent are structurally zero, and what each primitive makes of that.
+"""Rules of masks: which elements of a cotangent are structurally zero (dead), for each primitive.
 
-An element is dead where no path of the program leads on from it: a `select` took the other case, a slice left it out, it is
-padding, a masked reduction skipped it. It is zero whatever the point and the cotangents of the results are, and so are its
-derivatives. That is a fact about the program's structure: an element that merely happens to be zero is alive.
+An element is dead if the program can't propagate anything to it: a `select` took the other case, a slice left it out,
+it is padding, a masked reduction skipped it. It is zero for any point and any cotangents of the results, and so are its
+derivatives. This is a property of the program's structure: an element that only happens to be zero is live.
 
-A rule takes the operands of an equation of a backward pass with what is known of each, and gives results and what is known of
-these. Rules of movement push the array that says which elements live through the primitive itself, so zeros that it
-fills in are dead. Products and quotients by values of the point give 0 where the cotangent is dead, whatever the values are.
+A rule takes the operands of an equation of a backward pass with the liveness of each, and returns results with their
+liveness. Movement rules apply the primitive to the liveness array itself, so that zeros which it fills in are dead.
+Products and quotients by values of the point are set to 0 where the cotangent is dead, whatever these values are.
 """
 
 from __future__ import annotations
@@ -59,23 +59,24 @@ from pellucid._machine.tracing import (
 
 
 class Known(enum.Enum):
-    """What is known of all elements of a value of a backward pass."""
+    """Liveness shared by all elements of a value in a backward pass."""
 
     LIVE = "live"
     """It depends on cotangents, and no element is known to be dead."""
     DEAD = "dead"
     """It depends on cotangents, and all elements are dead."""
     ZERO = "zero"
-    """It is a constant zero; where it meets cotangents, its elements are dead."""
+    """It is a constant zero; combined with cotangents, its elements are dead."""
 
 
 LIVE, DEAD, ZERO = Known.LIVE, Known.DEAD, Known.ZERO
 
 
 class Elements:
-    """Which elements of a value live, as an array of booleans that is computed when it is first needed.
+    """The live elements of a value, as a boolean array that is computed on first use.
 
-    The array has only the dimensions `dims` of the value, in order, along which elements differ; all of them where that is None.
+    The array only has the dimensions `dims` of the value along which liveness differs, in order; None for all
+    dimensions.
     """
 
     __slots__ = ("_array", "_compute", "_trace", "_whole", "dims", "lines", "moves")
@@ -87,12 +88,12 @@ class Elements:
         self._whole: dict[Any, Any] = {}
         self.dims = None if dims is None else tuple(dims)
         self.lines: dict[Any, Elements] = {}
-        """What is known along some of the dimensions alone, by those that are reduced."""
+        """Cache of the liveness of reductions of this value, by reduced dimensions."""
         self.moves: dict[tuple[int, ...], Elements] = {}
-        """The same with its dimensions elsewhere, by where."""
+        """Cache of this liveness with dimensions moved, by their new places."""
 
     def array(self) -> Any:
-        """True where an element lives, along `dims`."""
+        """True for live elements, with dimensions `dims`."""
         if self._compute is not None:
             with use_trace(self._trace), plumbing("masked"):
                 self._array = self._compute()
@@ -100,11 +101,11 @@ class Elements:
         return self._array
 
     def along(self, ndim: int) -> tuple[int, ...]:
-        """`dims`, of a value with `ndim` dimensions."""
+        """`dims` for a value with `ndim` dimensions."""
         return tuple(range(ndim)) if self.dims is None else self.dims
 
     def whole(self, x: Any) -> Any:
-        """True where an element lives, in the shape and the layout of the value, `x`."""
+        """True for live elements, with the shape and sharding of the value `x`."""
         if self.dims is None or len(self.dims) == type_of(x).ndim:
             return self.array()
         aval = type_of(x)
@@ -116,7 +117,7 @@ class Elements:
 
 
 def _repeated(array: Any, dims: Ints, x: Any) -> Any:
-    """`array`, whose dimensions are those of `x` at `dims`, repeated to the shape and with the layout of `x`."""
+    """Broadcasts `array`, whose dimensions are `dims` of `x`, to the shape and sharding of `x`."""
     aval = type_of(x)
     if len(dims) == aval.ndim:
         return array
@@ -124,29 +125,31 @@ def _repeated(array: Any, dims: Ints, x: Any) -> Any:
 
 
 Liveness: TypeAlias = Known | Elements | None
-"""What is known of a value; None for one that depends on no cotangent."""
+"""Liveness of a value; None for a value that doesn't depend on cotangents."""
 Rule: TypeAlias = Callable[
     [Primitive, Operands, Sequence[Liveness], Any], tuple[Results, Sequence[Liveness]]
 ]
-"""(primitive, operands, what is known of each, params) -> (results, what is known of each)."""
+"""(primitive, operands, their liveness, params) -> (results, their liveness)."""
 ElementwiseRule: TypeAlias = Callable[
     [Primitive, Operands, Sequence[Liveness], Any], tuple[Results, Sequence[Liveness], bool]
 ]
-"""The same, and whether dead elements of the results may be anything: products with values of the point."""
+"""Like `Rule`, and also returns whether dead elements of the results may have any value: products with values of the
+point.
+"""
 
 
 def is_cotangent(live: Liveness) -> bool:
-    """Whether a value depends on cotangents."""
+    """Whether a value with this liveness depends on cotangents."""
     return live is not None and live is not ZERO
 
 
 def is_dead(live: Liveness) -> bool:
-    """Whether all elements of a value are dead, once it meets cotangents."""
+    """Whether all elements of a value with this liveness are dead, once combined with cotangents."""
     return live is DEAD or live is ZERO
 
 
 def known_array(array: Any) -> Elements:
-    """What `array` says: True where an element lives."""
+    """Liveness given by `array`, True for live elements."""
     return Elements(lambda: array)
 
 
@@ -157,14 +160,14 @@ def is_maskable(x: Any) -> bool:
 
 
 def array_of(live: Liveness, x: Any) -> Any:
-    """Which elements of `x`, of which `live` is known, live."""
+    """Boolean array of the live elements of `x` with liveness `live`."""
     if isinstance(live, Elements):
         return live.whole(x)
     return filled(type_of(x).update(dtype=np.dtype(bool), weak_type=False), not is_dead(live))
 
 
 def guarded(live: Liveness, x: Any) -> Any:
-    """`x`, and 0 where it is dead."""
+    """`x` with its dead elements set to 0."""
     if is_dead(live):
         return full_as(x, 0)
     if not isinstance(live, Elements) or not dtypes.is_inexact(type_of(x).dtype):
@@ -173,7 +176,7 @@ def guarded(live: Liveness, x: Any) -> Any:
 
 
 def either(a: Liveness, b: Liveness, x: Any) -> Liveness:
-    """What is known of a sum `x`: an element lives where one of the terms does."""
+    """Liveness of a sum `x`: an element is live if one of the terms is."""
     if is_dead(a):
         return b if is_cotangent(b) or b is None else DEAD
     if is_dead(b):
@@ -184,7 +187,7 @@ def either(a: Liveness, b: Liveness, x: Any) -> Liveness:
 
 
 def both(a: Liveness, b: Liveness, x: Any) -> Liveness:
-    """What is known of a product `x`: an element lives where both factors do."""
+    """Liveness of a product `x`: an element is live if both factors are."""
     if is_dead(a) or is_dead(b):
         return DEAD
     if isinstance(a, Elements) and isinstance(b, Elements):
@@ -211,7 +214,7 @@ def _combined(combine: Callable[[Any, Any], Any], a: Elements, b: Elements, x: A
 
 
 def fitted(live: Liveness, x: Any, result: Any) -> Liveness:
-    """What is known of `x`, as an operand that is stretched to the shape of `result`."""
+    """Liveness of `x` after broadcasting it to the shape of `result`."""
     shape = type_of(result).shape
     if not isinstance(live, Elements) or type_of(x).shape == shape:
         return live
@@ -219,7 +222,7 @@ def fitted(live: Liveness, x: Any, result: Any) -> Liveness:
 
 
 def any_along(live: Elements, axes: Iterable[int], ndim: int) -> Elements:
-    """What is known of the lines of a value of `ndim` dimensions along `axes`; its `dims` are those of the value."""
+    """Liveness of a value of `ndim` dimensions after reducing `axes`: live if any reduced element is."""
     dims, axes = live.along(ndim), {*axes}
     gone = tuple([i for i, d in enumerate(dims) if d in axes])
     if not gone and live.dims is not None:
@@ -233,7 +236,7 @@ def any_along(live: Elements, axes: Iterable[int], ndim: int) -> Elements:
 
 
 def moved_to(live: Elements, place: Mapping[int, int]) -> Elements:
-    """`live` of a value whose dimensions, as far as elements differ along them, are those of another one at `place`."""
+    """`live` with its dimensions moved to `place` of another value."""
     assert live.dims is not None
     at = tuple([place[d] for d in live.dims])
     if at == live.dims:
@@ -258,7 +261,7 @@ def _is_number(x: Any) -> bool:
 
 
 def is_finite(x: Any) -> bool:
-    """Whether the value of the point `x` is known to be finite when the program is made."""
+    """Whether the value of the point `x` is known to be finite while tracing."""
     if _is_number(x):
         return bool(np.isfinite(x))
     if not dtypes.is_inexact(type_of(x).dtype):
@@ -276,14 +279,14 @@ def is_finite(x: Any) -> bool:
 
 
 def unknown(results: Results) -> tuple[Results, Sequence[Liveness]]:
-    """Results that depend on cotangents, of which nothing is known."""
+    """Results that depend on cotangents, without dead elements."""
     return results, [LIVE if is_maskable(x) else None for x in results]
 
 
 def whole(
     operands: Operands, lives: Sequence[Liveness], results: Results
 ) -> tuple[Results, Sequence[Liveness]]:
-    """Results that are linear in all of `operands` together: all elements are dead where those of the operands are."""
+    """Results that are jointly linear in `operands`: all dead if the operands are dead, else live."""
     if all(map(is_dead, lives)):
         return [full_as(x, 0) for x in results], [DEAD] * len(results)
     if any(live is LIVE or live is None for live in lives):
@@ -302,7 +305,7 @@ def whole(
 def same_elements(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness]]:
-    """Each result has the elements of the operand at its position, or of the first one."""
+    """Each result is as live as the operand at its index, or the first one."""
     results = bind(primitive, *operands, params=params)
     return results, [*lives] if len(results) == len(lives) > 1 else [lives[0]] * len(results)
 
@@ -310,7 +313,7 @@ def same_elements(
 def moved(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness]]:
-    """Elements of the first operand, or zeros, in another arrangement, which the others and the params state."""
+    """Elements of the first operand (or zeros), rearranged as the other operands and the params specify."""
     results = bind(primitive, *operands, params=params)
     [live, *others] = lives
     fill = _fill_value(primitive, params)
@@ -322,7 +325,7 @@ def moved(
     if place is not None and isinstance(live, Elements):
         ndim = type_of(operands[0]).ndim
         return results, [moved_to(any_along(live, (), ndim), place)]
-    # All results of one equation share the equation that moves the array.
+    # The liveness of all results of an equation shares one moved array.
     arrays: Any = Elements(
         lambda: bind(primitive, array_of(live, operands[0]), *operands[1:], params=params)
     )
@@ -330,7 +333,7 @@ def moved(
 
 
 def _place(primitive: Primitive, aval: Any, params: Any) -> dict[int, int] | None:
-    """Where the dimensions of an operand are in the result, which may have more; None where that isn't all that happens."""
+    """Maps the dimensions of an operand to those of the result, if the primitive does only that; else None."""
     if aval.shown_sharding is not None:
         return None
     if primitive.name == "transpose":
@@ -344,17 +347,17 @@ def _place(primitive: Primitive, aval: Any, params: Any) -> dict[int, int] | Non
 
 
 def _fill_value(primitive: Primitive, params: Any) -> Any:
-    """What results hold besides elements of the operand; None where they hold nothing else."""
+    """The value of result elements that don't come from an operand; None if there are none."""
     if primitive.name == "gather" and params.mode is GatherScatterMode.FILL_OR_DROP:
         return np.nan if params.fill_value is None else params.fill_value
-    # A position to which nobody sends gets zeros.
+    # A position that receives from nobody gets zeros.
     return 0 if primitive.name == "ppermute" else None
 
 
 def assembled(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness]]:
-    """Elements of several operands: all those that the primitive is linear in, which is to say that it moves them."""
+    """Elements of several operands: all those in which the primitive is linear, since it only moves them."""
     results = bind(primitive, *operands, params=params)
     passive = primitive.traits.passive_operands(len(operands))
     if any(is_cotangent(lives[i]) for i in passive):
@@ -384,7 +387,7 @@ def assembled(
 def counted(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness]]:
-    """Sums of elements of the linear operands, all of which a result has: it lives where some of them do."""
+    """Sums of elements of the linear operands: a result element is live if some of its terms are."""
     results = bind(primitive, *operands, params=params)
     passive = primitive.traits.passive_operands(len(operands))
     if any(is_cotangent(lives[i]) for i in passive):
@@ -396,7 +399,7 @@ def counted(
         return results, [LIVE] * len(results)
     counting = registry["scatter-add"] if primitive.name == "scatter-sub" else primitive
 
-    # Where windows are compared with others, numbers are of their dtype.
+    # For `select_and_gather` and similar, liveness numbers have the dtype of the compared windows.
     compared = [type_of(operands[i]).dtype for i in passive] if "select" in primitive.name else ()
     dtype = compared[0] if compared else np.dtype(np.int32)
 
@@ -427,9 +430,9 @@ def summed(
 def added(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness]]:
-    """Sums of two operands, element by element."""
+    """Elementwise sums of two operands."""
     [result] = bind(primitive, *operands, params=params)
-    # A number that no cotangent reaches makes an element live, unless it is zero.
+    # A number that doesn't depend on cotangents makes elements live, unless it is zero.
     a, b = [
         ZERO if live is None and is_zero(x) else fitted(live, x, result)
         for x, live in strict_zip(operands, lives)
@@ -440,7 +443,7 @@ def added(
 def multiplied(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness], bool]:
-    """Products, of which one factor at least depends on cotangents."""
+    """Products in which at least one factor depends on cotangents."""
     [result] = bind(primitive, *operands, params=params)
     a, b = [fitted(live, x, result) for x, live in strict_zip(operands, lives)]
     live = both(a, b, result)
@@ -452,7 +455,7 @@ def multiplied(
 def _unless_dead(
     result: Any, live: Liveness, is_safe: bool
 ) -> tuple[Results, Sequence[Liveness], bool]:
-    """A product, whose dead elements may be anything unless it `is_safe`."""
+    """A product with its dead elements set to 0, unless `is_safe`."""
     if not isinstance(live, Elements):
         return [guarded(live, result)], [live], False
     return [result], [live], not is_safe
@@ -461,7 +464,7 @@ def _unless_dead(
 def divided(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness], bool]:
-    """Quotients. What is known of the divisor says nothing."""
+    """Quotients: as live as the dividend."""
     [result] = bind(primitive, *operands, params=params)
     if is_cotangent(lives[1]) or not is_cotangent(lives[0]):
         return [result], [LIVE], False
@@ -473,7 +476,7 @@ def divided(
 def selected(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness]]:
-    """The one of several cases that the first operand, elementwise, says."""
+    """Elementwise selection by the first operand, `which`, among several cases."""
     [result] = bind(primitive, *operands, params=params)
     which, *cases = operands
     known = [
@@ -502,7 +505,7 @@ def _is_of(trace: Any, x: Any) -> bool:
 
 
 def _choosing(which: Any) -> Elements:
-    """The booleans `which` as they were before they were repeated, where the program shows it."""
+    """The boolean array `which` before it was broadcast, if the program shows that."""
     if not type_of(which).ndim:
         return Elements(lambda: which, ())
     trace = context.trace
@@ -518,9 +521,11 @@ def _choosing(which: Any) -> Elements:
 def by_factors(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness]]:
-    """Any linear primitive: an element of a result lives where one that it may depend on does, as the factors say.
+    """Any linear primitive: a result element is live if an element that it may depend on, by the factors of the
+    primitive, is.
 
-    Of a product that sums along a dimension, such as that of matrices, what only dead elements meet may be anything.
+    In a product that sums along a dimension, such as a matrix product, elements that only meet dead ones may have any
+    value.
     """
     avals = [type_of(x) for x in operands]
     linear = primitive.traits.linear_for(avals, params)
@@ -534,7 +539,7 @@ def by_factors(
     is_known = linear is not None and not any(
         is_cotangent(live) for i, live in enumerate(lives) if i not in active
     )
-    # A sum is dead where all terms are, a product where some factor is.
+    # A sum is dead if all terms are, a product if one factor is.
     is_product = linear == "each"
     if not is_known or not any(is_dead(x) or isinstance(x, Elements) for x in known):
         results = bind(primitive, *operands, params=params)
@@ -558,13 +563,13 @@ def by_factors(
                 known_of_it = join(known_of_it, places.in_result(live, i, position), result)
         new_lives.append(known_of_it)
     if linear != "all" and not is_product:
-        # A factor that is a value of the point may make anything of zeros.
+        # Multiplication by a value of the point (NaN, infinity) may turn zeros into other values.
         results = [guarded(live, x) for live, x in strict_zip(new_lives, results)]
     return results, new_lives
 
 
 class Places:
-    """Which dimensions of operands and results of an equation are the same loop, whose turns are independent."""
+    """Dimensions of operands and results of an equation that belong to the same loop with independent iterations."""
 
     def __init__(self, primitive: Primitive, avals: Avals, results: Avals, params: Any) -> None:
         self.avals, self.results = avals, results
@@ -575,7 +580,7 @@ class Places:
         self.rule = None if factors is None else rule_of(factors)
 
     def _named(self, dims: Sequence[Sequence[str]], aval: Any) -> dict[str, int]:
-        """The dimensions of an array that are one factor each, of which parts are independent."""
+        """Factors of the dimensions of an array that consist of one factor each and are independent."""
         marks: Any = {} if self.rule is None else self.rule.marks
         return {
             dim[0]: d
@@ -584,11 +589,11 @@ class Places:
         }
 
     def of_operand(self, i: int) -> dict[str, int]:
-        """By factor its dimension in an operand."""
+        """Maps factors to dimensions of an operand."""
         return {} if self.rule is None else self._named(self.rule.operands[i], self.avals[i])
 
     def in_result(self, live: Elements, operand: int, result: int) -> Elements:
-        """Which elements of a result depend on live ones of an operand."""
+        """Elements of a result that depend on live elements of an operand."""
         if self.rule is None:
             ndim = self.avals[operand].ndim
             return any_along(live, range(ndim), ndim)
@@ -596,7 +601,7 @@ class Places:
         return self._along(live, operand, targets, self.results[result])
 
     def in_other(self, live: Elements, operand: int, other: int) -> Elements | None:
-        """Which elements of another operand meet live ones of an operand; None where nothing says so."""
+        """Elements of operand `other` that are combined with live elements of `operand`; None if unknown."""
         targets = self.of_operand(other)
         if not self.of_operand(operand).keys() & targets.keys():
             return None
@@ -612,7 +617,7 @@ class Places:
 
 
 def _without_dead_lines(operands: Operands, lives: Sequence[Liveness], places: Places) -> list[Any]:
-    """The two operands of a product, each with zeros where it meets only dead elements of the other one."""
+    """The two operands of a product, each set to 0 where it only meets dead elements of the other one."""
     operands = [*operands]
     for i, live in enumerate(lives[:2]):
         if isinstance(live, Elements) and not is_finite(operands[1 - i]):
@@ -625,7 +630,7 @@ def _without_dead_lines(operands: Operands, lives: Sequence[Liveness], places: P
 def convolved(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness]]:
-    """Convolutions: an element lives where its window holds a live one."""
+    """Convolutions: an element is live if its window contains a live one."""
     results, out_lives = by_factors(primitive, operands, lives, params)
     live, of_kernel = lives
     is_plain = params.feature_group_count == params.batch_group_count == 1
@@ -635,7 +640,7 @@ def convolved(
     image, kernel = (type_of(x) for x in operands)
 
     def live_windows() -> Any:
-        # As one convolution of one feature: any feature of the image, and all of the kernel's window.
+        # Computed as one convolution with a single feature: any feature of the image, all of the kernel's window.
         feature = numbers.lhs_spec[1]
         array = reduce_or(live.whole(operands[0]), (feature,))
         array = expand_dims(convert_element_type(array, image.dtype), (feature,))
@@ -652,7 +657,7 @@ def convolved(
 def scaled(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness]]:
-    """Elements of the first operand, some of them times values of the point."""
+    """Elements of the first operand, some of them multiplied by values of the point."""
     results = bind(primitive, *operands, params=params)
     live, *others = lives
     if any(map(is_cotangent, others)):
@@ -692,7 +697,9 @@ _rule(scaled, "scatter-mul")
 
 
 def rule_for(primitive: Primitive) -> ElementwiseRule:
-    """The rule of `primitive`, by default what follows from its factors; it also says whether dead elements may be anything."""
+    """The rule of `primitive`, by default derived from its factors; also returns whether dead elements may have any
+    value.
+    """
     if primitive.name in PRODUCTS:
         return PRODUCTS[primitive.name]
     rule = RULES.get(primitive.name, by_factors)
@@ -714,7 +721,7 @@ _ELEMENTWISE = frozenset(
 def keeps_to_elements(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> bool:
-    """Whether each element of a result that lives depends on elements that live alone."""
+    """Whether each live element of a result only depends on live elements."""
     name = primitive.name
     if name not in _ELEMENTWISE or not all(
         dtypes.is_inexact(type_of(x).dtype) for x in operands[-1:]
@@ -725,6 +732,6 @@ def keeps_to_elements(
     if name == "div":
         return not is_cotangent(lives[1])
     if name in ("add_any", "add", "sub"):
-        # A sum lives where one of the terms does, so the other one must be zero there.
+        # A sum is live if one of the terms is, so the other one must be zero there.
         return lives[0] is lives[1]
     return True

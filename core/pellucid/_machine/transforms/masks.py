@@ -1,9 +1,9 @@
-"""Reverse mode in which cotangents carry which of their elements are structurally zero.
+"""Reverse mode with masks: cotangents carry which of their elements are structurally zero.
 
-The masks are one more transformation of programs: a `MaskTrace` is current while a backward pass runs, and each cotangent
-is a tracer of its value with what is known of its elements (`mask_rules.py`). What comes out is an ordinary program, in which
-products and quotients of cotangents by values of the point stand in a `select`. Programs within programs are derived once,
-by `masked_jaxpr`, with further inputs and results for the arrays.
+Masks are another transformation of programs: a `MaskTrace` is current while a backward pass runs, and each cotangent is
+a tracer of its value with its liveness (`mask_rules.py`). The result is an ordinary program, in which products and
+quotients of cotangents by values of the point are wrapped in a `select`. Inner programs are derived once, by
+`masked_jaxpr`, with additional inputs and results for liveness arrays.
 
     plain                           masked
 
@@ -55,12 +55,12 @@ from .mask_rules import (
 )
 
 Kind: TypeAlias = Known | str | None
-"""What is known of a value, without an array: `ARRAY` where there is one."""
+"""Liveness without an array: `ARRAY` if there is one."""
 ARRAY = "array"
 
 
 class MaskTracer(Tracer):
-    """A value of a backward pass with what is known of its elements."""
+    """A value of a backward pass with its liveness."""
 
     __slots__ = ("is_clean", "live", "value")
 
@@ -72,10 +72,10 @@ class MaskTracer(Tracer):
         self.value = value
         self.live = live
         self.is_clean = is_clean
-        """Whether dead elements are zero; behind products they may be anything until someone reads them."""
+        """Whether dead elements are zero. Results of products may have any value there until they are used."""
 
     def cleaned(self) -> Any:
-        """The value, whose dead elements are zero."""
+        """The value with its dead elements set to zero."""
         if not self.is_clean:
             with use_trace(self._trace.parent), plumbing("masked"):
                 self.value = guarded(self.live, self.value)
@@ -94,7 +94,7 @@ class MaskTracer(Tracer):
 
 
 class MaskTrace(Trace):
-    """Applies the rules of masks. A value of another trace is no cotangent."""
+    """Applies the rules of masks. Values of other traces are not cotangents."""
 
     __slots__ = ("parent",)
 
@@ -102,17 +102,17 @@ class MaskTrace(Trace):
         self.parent = parent
 
     def live(self, x: Any) -> Liveness:
-        """What is known of the elements of `x`."""
+        """Liveness of `x`."""
         return x.live if type(x) is MaskTracer and x._trace is self else None
 
     def value(self, x: Any) -> Any:
-        """The value of `x`, whatever it is."""
+        """The value of `x` without its liveness."""
         return x.cleaned() if type(x) is MaskTracer and x._trace is self else x
 
     def joined(
         self, values: Sequence[Any], lives: Sequence[Liveness], *, are_clean: bool = True
     ) -> Values:
-        """Tracers of values with what is known of them; plain values of those that depend on no cotangent."""
+        """Tracers of values with their liveness; plain values for those that don't depend on cotangents."""
         return [
             x if live is None else self._tracer(x, live, are_clean)
             for x, live in strict_zip(values, lives)
@@ -120,7 +120,7 @@ class MaskTrace(Trace):
 
     def _tracer(self, x: Any, live: Liveness, is_clean: bool) -> MaskTracer:
         if isinstance(live, Elements) and marks_of(type_of(x)).unreduced:
-            # Addends of an element that lives may be on any device.
+            # Addends of a live element may be on any device.
             with use_trace(self.parent):
                 return MaskTracer(self, x if is_clean else guarded(live, x), LIVE)
         return MaskTracer(self, x, live, is_clean=is_clean or not isinstance(live, Elements))
@@ -131,12 +131,12 @@ class MaskTrace(Trace):
             values = tuple([self.value(x) for x in operands])
             with use_trace(self.parent):
                 results = self.parent.interpret(primitive, values, params)
-            # Zeros, moved, are zeros.
+            # Movement of zeros results in zeros.
             if primitive.name in _KEEPS_ZEROS and (lives[0] is ZERO or is_zero(values[0])):
                 return self.joined(results, [ZERO] * len(results))
             return results
         if keeps_to_elements(primitive, operands, lives, params):
-            # Dead elements meet no others there, so they may stay what they are.
+            # Dead elements don't mix with others there, so they may keep any value.
             raw = [
                 (x.value, x.is_clean) if self.live(x) is not None else (x, True) for x in operands
             ]
@@ -153,7 +153,8 @@ class MaskTrace(Trace):
         return self.joined(results, lives)
 
     def custom_call(self, call: Any, operands: Operands) -> Values:
-        # The user's rules speak of values: what such a function gives of cotangents is a cotangent of which nothing is known.
+        # User rules work on plain values: a result of such a function of cotangents is a cotangent without known dead
+        # elements.
         is_live = any(is_cotangent(self.live(x)) for x in operands)
         with use_trace(self.parent):
             results = self.parent.custom_call(call, tuple(map(self.value, operands)))
@@ -171,7 +172,7 @@ _KEEPS_ZEROS = frozenset(
 def masked_pass(
     pulled_back: Callable[[Operands], Values], cotangents: Operands, lives: Sequence[Liveness]
 ) -> Values:
-    """`pulled_back(cotangents)` with masks, from `lives` on; some cotangents may be `Zero`."""
+    """`pulled_back(cotangents)` with masks, from the initial liveness `lives`; cotangents may be `Zero`."""
     outer = context.trace
     trace = outer if type(outer) is MaskTrace else MaskTrace(outer)
     tracers = [
@@ -180,16 +181,16 @@ def masked_pass(
     ]
     with use_trace(trace):
         results = pulled_back(tracers)
-    # Within another backward pass with masks the results are its tracers.
+    # Within another backward pass with masks, the results are its tracers.
     return results if trace is outer else [trace.value(x) for x in results]
 
 
 def masked_if_asked(
     pulled_back: Callable[[Operands], Values], cotangents: Operands, are_unit_vectors: bool = False
 ) -> Values:
-    """`pulled_back(cotangents)`, with masks under the option `masked_gradients`.
+    """`pulled_back(cotangents)`, with masks if the option `masked_gradients` is set.
 
-    Of unit vectors, and only of these, an element that is zero is a structural zero.
+    Only for unit vectors, elements that are zero count as structural zeros.
     """
     if not config.masked_gradients.value:
         return pulled_back(cotangents)
@@ -203,16 +204,16 @@ def masked_if_asked(
 
 
 def kind_of_live(live: Liveness) -> Kind:
-    """What is known of a value, without the array."""
+    """Liveness of a value, without the array."""
     return ARRAY if isinstance(live, Elements) else live
 
 
 @derivation("masked")
 def masked_jaxpr(jaxpr: Jaxpr, kinds: Sequence[Kind], as_arrays: Sequence[bool]) -> Derived:
-    """The program of `jaxpr`, part of a backward pass without constants, with masks.
+    """`jaxpr`, part of a backward pass without constants, with masks.
 
-    Its inputs are those of the program, then an array for each of `kinds` that is one; its results those of the program,
-    then an array for each result of which `mask` says so: where one is needed to say what is known, and those in `as_arrays`.
+    Inputs: those of the program, then an array for each of `kinds` that is `ARRAY`. Results: those of the program, then
+    an array for each result that `mask` marks: those whose liveness differs between elements, and those in `as_arrays`.
     """
     out_kinds: list[Kind] = []
 
@@ -229,7 +230,7 @@ def masked_jaxpr(jaxpr: Jaxpr, kinds: Sequence[Kind], as_arrays: Sequence[bool])
                 lives.append(kind)  # type: ignore[arg-type]
         with use_trace(trace):
             results = replay(jaxpr, (), *trace.joined(arguments[:n], lives))
-        # One of each for every result of the program.
+        # Value and liveness of each result.
         split = [(trace.value(x), trace.live(x)) for x in results]
         out_kinds[:] = [
             ARRAY if asked else kind_of_live(live)
@@ -251,7 +252,7 @@ def masked_jaxpr(jaxpr: Jaxpr, kinds: Sequence[Kind], as_arrays: Sequence[bool])
 
 
 def lives_of(jaxpr: Jaxpr, operands: Operands, lives: Sequence[Liveness]) -> list[Liveness]:
-    """What is known of the results of a program without constants, of which only what that takes is run."""
+    """Liveness of the results of a program without constants; runs only what that needs."""
     n = len(jaxpr.outvars)
     kinds = [*map(kind_of_live, lives)]
     program, consts, mask = masked_jaxpr(jaxpr, kinds, [False] * n)
@@ -274,7 +275,7 @@ def lives_of(jaxpr: Jaxpr, operands: Operands, lives: Sequence[Liveness]) -> lis
 
 
 def as_mask(aval: Any) -> Any:
-    """The type of the array that says which elements of a value of type `aval` live."""
+    """The type of the liveness array of a value of type `aval`."""
     return aval.update(dtype=_BOOL, weak_type=False)
 
 

@@ -1,4 +1,4 @@
-"""Trees of arrays as one vector, and back."""
+"""Conversion of a tree of arrays to a vector, and back."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pellucid._machine.xla import flatten
 
 
 class Unravel(NamedTuple):
-    """From a vector to the tree that it was made of; equal for equal structures, so it may be static in `jit`."""
+    """Converts a vector back to the tree it was made from. Equal for equal structures, so it may be static in `jit`."""
 
     tree: Any
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[Any, ...] | None
-    """Dtypes of the leaves; None if they are all that of the vector, whatever that is."""
+    """Dtypes of the leaves; None if all have the vector's dtype."""
     dtype: Any
 
     def __call__(self, vector: Any) -> Any:
@@ -41,9 +41,9 @@ class Unravel(NamedTuple):
 
 
 def ravel_pytree(pytree: Any) -> tuple[Any, Unravel]:
-    """`(vector, unravel)`: the leaves of a tree of arrays as one vector, and the function that goes back.
+    """`(vector, unravel)`: the leaves of a tree of arrays as one vector, and the inverse function.
 
-    The vector's dtype is the one that those of the leaves promote to (float32 if there are no leaves).
+    The vector's dtype is the promotion of the leaves' dtypes (float32 without leaves).
 
     >>> vector, unravel = ravel_pytree({"a": np.float32(1), "b": np.ones((2,), np.float32)})
     >>> vector

@@ -1,8 +1,8 @@
-"""Residuals that are computed again in the linear program, because that takes less memory than keeping them.
+"""Recomputation of residuals in the linear program, where that needs less memory than keeping them.
 
-A program within a program hands its residuals over as results, so XLA can't see that some of them follow from
-others at little cost (a quotient of two that are kept anyway, a 0-or-1 mask made of a comparison). Loops keep
-them for every step. What is cheap and saves memory moves from the primal program into the linear one.
+An inner program returns its residuals as results, so XLA can't see that some of them follow cheaply from others (a
+quotient of two that are kept, a 0-or-1 mask from a comparison). Loops keep them for every step. Equations that are
+cheap and save memory are moved from the primal to the linear program.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from pellucid._machine.base import ScopeStack, known_at_least, strict_zip
 from pellucid._machine.ir import Atom, Equation, Jaxpr, Lineage, Literal, Var, next_id
 
 WORTH_AN_EQUATION = 1024
-"""Bytes kept, in all steps of a loop together, from which on computing a residual again is worth an equation."""
+"""Minimum number of bytes kept, over all steps of a loop, that justify one recomputed equation."""
 
 SMALL_FRACTION_DIVISOR = 16
 """An operand is small if it has this many times fewer elements than the result."""
 
 MAX_RECOMPUTED_EQUATIONS = 16
-"""A residual that takes more equations than this to compute again is kept."""
+"""Maximum number of equations to recompute a residual."""
 
 
 _RECOMPUTED = ScopeStack(None, "rematted_computation")
-"""The scope of equations that are run again, as the reference calls it."""
+"""Scope of recomputed equations, named as in JAX."""
 
 
 class RecomputationPlan(NamedTuple):
-    """How a variable is had in the linear program: from `equation`, or kept if that is None.
+    """How the linear program gets a variable: recomputed by `equation`, or kept if None.
 
-    `extra_bytes` is what must be kept for that besides the residuals, `equations` how many there are to run.
-    `from_memory` says that what is kept lies in memory anyway: inputs and results of costly primitives.
+    `extra_bytes` must be kept for it besides the residuals; `equations` is the number of equations to run.
+    `from_memory` means that all it depends on is in memory anyway: inputs and results of costly primitives.
     """
 
     equation: Equation | None
@@ -41,17 +41,17 @@ class RecomputationPlan(NamedTuple):
 
 
 class Worth(NamedTuple):
-    """When a residual is worth computing again.
+    """Criterion for recomputing a residual.
 
-    If that saves `least_bytes`; and with `by_kernel` also if it takes hardly more bytes than keeping it, but is
-    made of what lies in memory anyway: XLA makes a kernel for each result of a call that isn't inlined.
+    It is recomputed if that saves `least_bytes`. With `by_kernel`, also if it hardly needs more memory than keeping it,
+    and only depends on values in memory: XLA makes a kernel for each result of a call that isn't inlined.
     """
 
     least_bytes: int
     by_kernel: bool
 
     def justifies(self, plan: RecomputationPlan, nbytes: int) -> bool:
-        """Whether a residual of `nbytes` bytes goes."""
+        """Whether a residual of `nbytes` bytes is recomputed."""
         if known_at_least(nbytes - plan.extra_bytes, self.least_bytes):
             return True
         return (
@@ -69,11 +69,11 @@ def with_fewer_residuals(
     settled: set[Var],
     worth: Worth,
 ) -> tuple[Jaxpr, list[Var]]:
-    """`jaxpr` with other constants, and the variables of the primal program that give their values.
+    """(`jaxpr` with fewer constants, variables of the primal program that provide their values).
 
-    `residuals` are the variables behind the constants of `jaxpr`, and `primal_equations` the equations of the primal program.
-    Those in `settled` (results of the program, which are there anyway) stay. A residual goes if computing it
-    again from what else is kept is worth it.
+    `residuals` are the variables for the constants of `jaxpr`, `primal_equations` the equations of the primal program.
+    Those in `settled` (results of the program, available anyway) stay. A residual is dropped if it is worth recomputing
+    from what else is kept.
     """
     distinct = set(residuals)
     plans = _plans(distinct, primal_equations)
@@ -82,15 +82,15 @@ def with_fewer_residuals(
         for v, plan in plans.items()
         if v in distinct and v not in settled and worth.justifies(plan, v.aval.nbytes)  # type: ignore[attr-defined]
     }
-    # A variable that is a residual twice has two constants, of which `renamed` would know one.
+    # A variable that is a residual twice has two constants, of which `renamed` could only map one.
     if not going or len(distinct) < len(residuals):
         return jaxpr, list(residuals)
-    # Residuals that stay; behind them comes what computing the others again needs besides.
+    # Remaining residuals; after them, what is needed additionally to recompute the others.
     residual_vars = [v for v in residuals if v not in going]
-    # From a variable of the primal program to the one that has its value in the linear program.
+    # Maps variables of the primal program to those with the same value in the linear program.
     renamed: dict[Var | Literal, Var] = dict(strict_zip(residuals, jaxpr.constvars))
     needed: set[int] = set()
-    # From the residuals that go back to the equations that they follow from.
+    # From dropped residuals back to the equations that compute them.
     pending = list(going)
     while pending:
         var = pending.pop()
@@ -108,7 +108,7 @@ def with_fewer_residuals(
                 residual_vars.append(atom)
             else:
                 pending.append(atom)
-    # Those equations in the order of the primal program, to run before the linear ones.
+    # These equations in the order of the primal program, to run before the linear ones.
     again = [
         equation.replace(
             id=next_id(),
@@ -131,12 +131,12 @@ def _bytes_of(atom: Atom) -> int:
 def _plans(
     residuals: set[Var], primal_equations: Sequence[Equation]
 ) -> dict[Var, RecomputationPlan]:
-    """For each variable that cheap equations make, the best way to have it in the linear program."""
+    """For each variable computed by cheap equations, the best way to provide it in the linear program."""
     plans: dict[Var, RecomputationPlan] = {}
     for equation in primal_equations:
         if not _is_cheap(equation):
             continue
-        # Summed over this equation and the cheap ones that its operands follow from.
+        # Summed over this equation and the cheap ones that compute its operands.
         extra, equations, from_memory = 0, 1, True
         for atom in set(equation.operands):
             if type(atom) is Literal or atom in residuals:

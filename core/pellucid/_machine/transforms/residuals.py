@@ -1,4 +1,4 @@
-"""Residuals: values that the backward pass of a function keeps, each with its type, its origin and its line."""
+"""Residuals of a function: values kept for its backward pass, with type, origin and line."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .linearize import linearize_flat
 
 
 def saved_residuals(f: Function, *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
-    """(type, origin) of each value that differentiating `f` at such arguments keeps; nothing is computed.
+    """(type, origin) of each value kept when `f` is differentiated at such arguments; computes nothing.
 
-    Raises: ArgumentTypeError if `f` can't be called, or for results that are no arrays.
+    Raises: ArgumentTypeError if `f` isn't callable, or for results that are not arrays.
 
     >>> pl.introspect.saved_residuals(jnp.sin, 1.0)
     [(ShapedArray(float32[], weak_type=True), 'output of cos from ...')]
@@ -50,7 +50,7 @@ def saved_residuals(f: Function, *args: Any, **kwargs: Any) -> list[tuple[Any, s
 
 
 def _described(residual: Any, positions: dict[Any, int], paths: Names) -> tuple[int, Any, str]:
-    """(number of the argument that a residual is, or that behind the last one; type; origin)."""
+    """(sort key: index of the argument that a residual is, or a larger number; type; origin)."""
     is_traced = type(residual) is StagingTracer
     equation = residual.equation if is_traced else None
     place = positions.get(residual.variable, len(paths)) if is_traced else len(paths)
@@ -78,7 +78,7 @@ def _line(equation: Equation) -> str:
 
 
 def print_saved_residuals(f: Function, *args: Any, **kwargs: Any) -> None:
-    """Print the values that differentiating `f` at such arguments keeps, one line each.
+    """Prints the values kept when `f` is differentiated at such arguments, one line each.
 
     Raises: as `saved_residuals`.
 

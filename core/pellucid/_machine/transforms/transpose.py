@@ -1,4 +1,4 @@
-"""Reverse a linear program: from cotangents of its results to cotangents of its inputs."""
+"""Transposition of a linear program: from cotangents of its results to cotangents of its inputs."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from .zeros import as_cotangent_of
 def backward_pass(
     jaxpr: Jaxpr, consts: Operands, cotangents: Operands, operands: Operands | None = None
 ) -> Values:
-    """Cotangents of the inputs given as `LinearOperand` (others get None), under the current trace.
+    """Cotangents of the inputs given as `LinearOperand` (None for others), under the current trace.
 
-    `jaxpr` is linear jointly in those inputs, which are all without `operands`. A cotangent may be `Zero`. Equations that depend on no
-    linear input are evaluated first.
+    `jaxpr` is jointly linear in these inputs (without `operands`, in all inputs). Cotangents may be `Zero`. Equations
+    that depend on no linear input are evaluated first.
     """
     jaxpr, more_consts = without_references(jaxpr)
     consts = [*more_consts, *consts]
@@ -50,7 +50,7 @@ def backward_pass(
         operands = [LinearOperand(v.aval) for v in jaxpr.invars]  # type: ignore[arg-type]
     for var, x in strict_zip(jaxpr.invars, operands):
         (linear if type(x) is LinearOperand else values)[var] = x
-    # Equations with a linear operand are transposed, backwards; the others have known operands and run now.
+    # Equations with a linear operand are transposed, in reverse; the others have known operands and run now.
     scheduled: list[Equation] = []
     nonlinear: list[Equation] = []
     for equation in jaxpr.equations:
@@ -62,11 +62,11 @@ def backward_pass(
             nonlinear.append(equation)
     run_equations(nonlinear, values)
 
-    # By variable the sum of the cotangents that have arrived from its uses so far.
+    # For each variable, the sum of the cotangents received from its uses so far.
     cotangent_of: dict[Any, Any] = {}
     asks_user = any(_asks_user(e) for e in scheduled if isinstance(e.primitive, _ASKING))
     zeros: set[Any] = set()
-    """Values with a cotangent of zero that reach the results: rules of users are asked for these, too."""
+    """Values with a zero cotangent that reach the results: user rules are called for these, too."""
 
     def add(atom: Any, ct: Any) -> None:
         if ct is None or type(ct) is Zero:
@@ -76,16 +76,16 @@ def backward_pass(
                 add_tangents(cotangent_of[atom], ct) if atom in cotangent_of else ct
             )
 
-    # One cotangent per result. A result that is no linear variable has nothing to pass it on to.
+    # One cotangent per result. Results that don't depend on linear inputs are skipped.
     for atom, ct in strict_zip(jaxpr.outvars, cotangents):
         if atom in linear:
             add(atom, ct)
 
     with use_facts() as facts:
-        # Backwards, so all uses of an equation's results come before it, and their cotangents are complete.
+        # In reverse, so that all uses of an equation's results come first, and their cotangents are complete.
         for equation in reversed(scheduled):
             results, operands = equation.results, equation.operands
-            # No result has a nonzero cotangent: skip it, unless a rule of the user is asked for its zeros.
+            # Without a nonzero cotangent, skip the equation, unless a user rule must be called for zeros.
             if cotangent_of.keys().isdisjoint(results):
                 if not asks_user or zeros.isdisjoint(results):
                     continue
@@ -94,10 +94,10 @@ def backward_pass(
                     continue
             result_cotangents: Values = []
             for v in results:
-                # Popped, so that its memory can be freed: no further equation uses it.
+                # Removed, so that its memory can be freed: no further equation uses it.
                 ct = cotangent_of.pop(v) if v in cotangent_of else Zero(v.aval)
                 result_cotangents.append(ct)
-            # What the rule sees of each operand: the value where known, a `LinearOperand` (type only) where linear.
+            # Operands as the rule sees them: known values, or a `LinearOperand` (type only).
             operand_values = [
                 value_of_literal(a)
                 if type(a) is Literal
@@ -112,7 +112,7 @@ def backward_pass(
             operand_cotangents = equation.primitive.transpose(
                 tuple(result_cotangents), tuple(operand_values), equation.params
             )
-            # The rule gives one cotangent per operand, None for those that are not linear.
+            # The rule returns one cotangent per operand, None for those that are not linear.
             for atom, ct in strict_zip(operands, operand_cotangents):
                 if atom in linear:
                     add(atom, as_cotangent_of(atom.aval, ct))
@@ -125,7 +125,7 @@ _ASKING = TransposedByUser, HigherOrderPrimitive
 
 
 def _asks_user(equation: Equation) -> bool:
-    """Whether transposing the equation, or one of a program within it, calls a rule of the user."""
+    """Whether transposing the equation, or an equation of an inner program, calls a user rule."""
     return isinstance(equation.primitive, TransposedByUser) or any(
         map(_any_asks_user, programs_of(equation))
     )
@@ -143,19 +143,19 @@ def transpose_jaxpr(
     instantiate_results: bool | Mask,
     in_avals: Avals | None = None,
 ) -> Derived:
-    """The transposed program of `jaxpr`, which has no constants, for cotangents of some types, None for zeros.
+    """The transpose of `jaxpr`, which has no constants, for cotangents of the given types, None for zeros.
 
-    It maps (inputs that are not linear, nonzero cotangents of the results) to the cotangents of those linear
-    inputs that `mask` marks: the nonzero ones, and those in `instantiate_results`. The rules see linear inputs of the
-    types `in_avals`, by default those of `jaxpr`; only weak types may differ from these.
+    It maps (nonlinear inputs, nonzero cotangents of the results) to the cotangents of the linear inputs marked by
+    `mask`: nonzero ones, and those in `instantiate_results`. Rules see linear inputs with types `in_avals` (default:
+    those of `jaxpr`), which may only differ in weak types.
     """
-    # `want` and `mask` have one flag per linear input; `linear` has one per input, `cotangent_avals` one per result.
+    # `want` and `mask` have one flag per linear input; `linear` one per input, `cotangent_avals` one per result.
     want = listed(instantiate_results, sum(linear))
     rule_avals = in_avals or jaxpr.in_avals
     mask: list[bool] = []
 
     def backward(*arguments: Any) -> Values:
-        # `arguments` are the inputs that are not linear, then the nonzero cotangents; here all get their places back.
+        # `arguments` are the nonlinear inputs, then the nonzero cotangents; here all are put back in their places.
         values = iter(arguments)
         operands = [
             LinearOperand(aval) if is_linear else next(values)  # type: ignore[arg-type]
@@ -166,12 +166,12 @@ def transpose_jaxpr(
             for v, aval in strict_zip(jaxpr.outvars, cotangent_avals)
         ]
         argument_cotangents = backward_pass(jaxpr, (), cotangents, operands)
-        # Before: one per input, None where it is not linear. After: one per linear input.
+        # Before: one per input, None for nonlinear ones. After: one per linear input.
         linear_cotangents = [
             ct for ct, is_linear in strict_zip(argument_cotangents, linear) if is_linear
         ]
         mask[:] = [w or type(ct) is not Zero for w, ct in strict_zip(want, linear_cotangents)]
-        # Of these the program gives those in `mask`, as arrays.
+        # The program returns those marked by `mask`, as arrays.
         return [instantiate(ct) for ct, m in strict_zip(linear_cotangents, mask) if m]
 
     # Types of `arguments`, in their order.

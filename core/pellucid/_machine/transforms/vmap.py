@@ -1,4 +1,4 @@
-"""Batching: one run of a function for a whole axis of inputs."""
+"""Batching: runs a function once for a whole axis of inputs."""
 
 # Tracers and their traces share attributes with private names.
 # pyright: reportPrivateUsage=false
@@ -86,10 +86,10 @@ def batch_flat(
     users: Function | None = None,
     lanes: Lanes | None = None,
 ) -> tuple[Values, list[BatchDim]]:
-    """Results of a function of flat values on a batch of inputs, and where their batch axes are.
+    """(results of a function of flat values on a batch of inputs, their batch axes).
 
-    With `tag`, that of another BatchTrace, batched values of that trace may be captured by the function. `users` is
-    the user's function that `function` calls, if it may keep its batched values. `lanes` takes the batch dimensions.
+    With `tag`, the tag of another BatchTrace, the function may capture batched values of that trace. `users` is the
+    user's function called by `function`, if it may keep its batched values. `lanes` records the batch dimensions.
     """
     trace = BatchTrace(context.trace, axis, tag, lanes)
     arguments = trace.joined(operands, dims)
@@ -102,25 +102,25 @@ def batch_flat(
         trace.alive = False
     split = [trace.split(x) for x in results]
     if users is not None and config.check_tracer_leaks.value:
-        # Our own references to tracers are no leaks.
+        # Drop our own references to tracers, which would count as leaks.
         del arguments, results
         check_no_leaks(trace, name_of(users))
     return [x for x, _ in split], [d for _, d in split]
 
 
 class Lanes:
-    """The batch dimensions of the values that one `vmap` batches, by variable of the program that is staged meanwhile."""
+    """The batch dimensions of values batched by a `vmap`, by variable of the program staged meanwhile."""
 
     __slots__ = ("axis", "dims", "unbatched")
 
     def __init__(self, axis: BatchAxis, unbatched: Jaxpr | None = None) -> None:
         self.axis = axis
         self.dims: dict[Any, int] = {}
-        """Counted without the dimensions of batches around."""
+        """Counted without the dimensions of outer batches."""
         self.unbatched = unbatched
         """The program of one element, if a program is batched."""
 
-    # Equal by axis alone: these stand in name stacks, and repeated layers are found by equal name stacks.
+    # Equal if the axes are: instances are in name stacks, and repeated layers are found by equal name stacks.
     def __eq__(self, other: object) -> bool:
         return type(other) is Lanes and other.axis == self.axis
 
@@ -128,7 +128,7 @@ class Lanes:
         return hash(self.axis)
 
     def note(self, values: Operands, dims: Dims) -> None:
-        """Note the dimensions of values that the program computes, and not those of values that are noted already."""
+        """Records the batch dimensions of values computed by the program, unless already recorded."""
         noted = self.dims
         for x, dim in strict_zip(values, dims):
             if dim is not None:
@@ -140,17 +140,17 @@ class Lanes:
 
 
 def _innermost(x: Any) -> StagingTracer | None:
-    """The value of the program that tracers of transformations stand for; None for a known one."""
+    """The value of the staged program inside tracers of transformations; None for a known value."""
     while type(x) is BatchTracer or type(x) is JVPTracer:
         x = x.value if type(x) is BatchTracer else x.primal
     return x if type(x) is StagingTracer else None
 
 
 class Container:
-    """Base class of tree nodes whose static data have the batch dimensions of their leaves, such as sparse arrays.
+    """Base class of pytree nodes whose static data contain batch dimensions of their leaves, such as sparse arrays.
 
-    `vmap` calls `element` on arguments and `stacked` on results. `dims` is the node with batch axes as leaves: an int
-    as the user gave it, or None. The leaves have no batch axis yet in `element`, and have it again in `stacked`.
+    `vmap` calls `element` on arguments and `stacked` on results. `dims` is the node with batch axes as leaves: ints as
+    given by the user, or None. The leaves have no batch axis yet in `element`, and have it again in `stacked`.
     """
 
     def element(self, dims: Any) -> Any:
@@ -190,14 +190,14 @@ def vmap(
     spmd_axis_name: Any = None,
     sum_match: bool = False,
 ) -> Function:
-    """`fun` applied to each element of a batch, all at once.
+    """Returns a function that applies `fun` to all elements of a batch at once.
 
-    `in_axes` says along which axis each argument is batched: an int for all, or a tuple with one entry for each
-    positional argument, where an entry is an int, None (the same for the whole batch) or a tree of those that
-    is a prefix of the argument. Where it is None, the argument may be any object. Keyword arguments are batched along axis 0. `out_axes` says in the same way
-    where the batch axis of each result goes; None is for results that are the same for the whole batch, or, with
-    `sum_match`, are to be summed over it. `axis_name` names the axis for collectives, `axis_size` its length if no
-    argument shows it; `spmd_axis_name` are mesh axes over which the batch is sharded.
+    `in_axes` gives the batch axis of each argument: an int for all, or a tuple with one entry per positional argument,
+    each an int, None (not batched) or a tree of these that is a prefix of the argument. An argument with None may be
+    any object. Keyword arguments are batched along axis 0. `out_axes` gives the batch axis of each result in the same
+    way; None is for results that are equal for the whole batch or, with `sum_match`, are to be summed over it.
+    `axis_name` names the axis for collectives; `axis_size` is needed if no argument has a batch axis; `spmd_axis_name`
+    are mesh axes over which the batch is sharded.
 
     Raises: ArgumentValueError for axes that don't fit the arguments or whose sizes differ (it names each).
 
@@ -216,9 +216,9 @@ def vmap(
         if vmappable.registered:
             args, kwargs = vmappable.with_leaves((args, kwargs))
         leaves, tree = flatten((args, kwargs))
-        # One entry per leaf of (args, kwargs) in both lists: the axis as the user said it, None where not batched.
+        # One entry per leaf of (args, kwargs) in both lists: the axis as given by the user, None if not batched.
         specs = input_dims("vmap", fun, in_axes, args, kwargs, tree)
-        # A container that `vmap` takes apart (`Whole`) has no axis of its own: its leaves have.
+        # A container that `vmap` unpacks (`Whole`) has no axis itself: its leaves have.
         in_dims = [None if type(x) is Whole else d for x, d in strict_zip(leaves, specs)]
         leaves = checked_leaves(leaves, "vmap", fun, args, kwargs, [d is None for d in in_dims])
         if any(map(is_reference, leaves)):
@@ -258,7 +258,7 @@ def vmap(
         lanes = Lanes(axis)
         with use_transformation("vmap", lanes):
             results, result_dims = batch_flat(flat, axis, leaves, dims, users=fun, lanes=lanes)
-        # `result_dims` say where the batch axis of each result is, `out_dims` where the user wants it.
+        # `result_dims`: current batch axes of the results; `out_dims`: those requested by the user.
         out_dims = dims_of_results()
         with plumbing("vmap"), use_transformation("vmap"):
             placed = [
@@ -273,8 +273,8 @@ def vmap(
 
 
 def _elements(trace: Any, leaves: Operands, specs: Sequence[Any]) -> Values:
-    """`leaves` with one element of the batch in place of each container that `vmap` takes apart."""
-    # Empty, or one value: the index of each element, made when the first container asks for it.
+    """`leaves` with each container that `vmap` unpacks replaced by one element of the batch."""
+    # At most one value: the index of each element, created for the first container that needs it.
     positions: list[BatchTracer] = []
 
     def index() -> Any:
@@ -302,7 +302,7 @@ def _elements(trace: Any, leaves: Operands, specs: Sequence[Any]) -> Values:
 
 
 def _stacked(trace: Any, results: Values, specs: Sequence[Any], place: Function) -> Values:
-    """`results` with containers of the whole batch in place of those of one element."""
+    """`results` with containers of one element replaced by those of the whole batch."""
 
     def container(element: Any, spec: Any, i: int) -> Whole:
         def stacked(axis_size: Any, x: Any, spec: Any) -> Any:
@@ -319,8 +319,8 @@ def _stacked(trace: Any, results: Values, specs: Sequence[Any], place: Function)
 
 
 def _shown_sharding(leaves: Operands, dims: Dims) -> NamedSharding | None:
-    """The sharding of the batch, as one dimension, if the types of all batched arguments show the same."""
-    # Distinct shardings of the batch axis alone among the batched arguments; None for one that is not cut.
+    """The sharding of the batch axis, if it is the same in the types of all batched arguments."""
+    # Distinct shardings of the batch axis among the batched arguments; None for an unsharded one.
     cuts: set[NamedSharding | None] = set()
     for x, dim in strict_zip(leaves, dims):
         if dim is not None:
@@ -352,7 +352,7 @@ def _check_axes(what: str, axes: Any) -> None:
 def input_dims(
     caller: str, fun: Any, in_axes: Any, args: Operands, kwargs: Keywords, tree: Any
 ) -> list[BatchDim]:
-    """For each leaf of the arguments, the axis along which it is batched, as the user said it."""
+    """For each leaf of the arguments, its batch axis as given by the user."""
     if is_tuple(in_axes) and len(in_axes) != len(args):
         raise ArgumentValueError(
             f"{caller} in_axes needs one entry for each positional argument.",
@@ -379,9 +379,9 @@ def batch_size(
     dims: list[BatchDim],
     axis_size: int | None,
 ) -> tuple[int, list[BatchDim]]:
-    """The length of the batch, and the axes counted from the front."""
+    """(size of the batch, batch axes counted from the front)."""
     distinct: set[Any] = set() if axis_size is None else {axis_size}
-    # `distinct` are the sizes seen along batch axes, `canonical` the axes counted from the front.
+    # `distinct`: sizes along the batch axes; `canonical`: axes counted from the front.
     canonical = list(dims)
     for i, (x, dim) in enumerate(strict_zip(leaves, dims)):
         if dim is None:
@@ -426,8 +426,8 @@ def _placed(
     index: int,
     sum_match: bool,
 ) -> Any:
-    """A result with its batch axis where `out_axes` puts it."""
-    # Rank with the batch axis, which an unbatched result gets only now.
+    """A result with its batch axis moved to where `out_axes` specifies."""
+    # Rank including the batch axis, which an unbatched result only gets now.
     ndim = type_of(x).ndim + (dim is None)
     if out_axis is None:
         if dim is None:
@@ -440,7 +440,7 @@ def _placed(
         do = f"Choose an axis from {-ndim} to {ndim - 1}."
     else:
         if dim is None:
-            # Not batched: repeated along a new axis 0, which is then moved to its place.
+            # Not batched: broadcast along a new axis 0, which is then moved to its place.
             x, dim = cut_alike(axis, brought_to(axis, x, None, 0), type_of(x)), 0
         return brought_to(axis, x, dim, out_axis % ndim)
     raise ArgumentValueError(
@@ -451,14 +451,14 @@ def _placed(
 
 
 class BatchTracer(Tracer):
-    """One element of a batch; `value` holds all of them along axis `dim`."""
+    """One element of a batch; `value` contains all elements along axis `dim`."""
 
     __slots__ = ("dim", "value")
     _trace: BatchTrace
 
     def __init__(self, trace: BatchTrace, value: Any, dim: int) -> None:
         self._trace = trace
-        # A function sees the type of one element.
+        # The function sees the type of one element.
         self.aval = type_of(value).without_dim(dim)
         self.value = value
         self.dim = dim
@@ -474,7 +474,7 @@ class BatchTracer(Tracer):
 
 
 class BatchTrace(Trace):
-    """Applies batching rules. Traces with equal tags batch over the same axis: one takes tracers of the other."""
+    """Applies batching rules. Traces with equal tags batch over the same axis, and accept each other's tracers."""
 
     __slots__ = ("alive", "axis", "lanes", "parent", "tag")
 
@@ -492,13 +492,13 @@ class BatchTrace(Trace):
 
     def split(self, x: Any) -> tuple[Any, BatchDim]:
         """(value, batch dim) of `x`."""
-        # Values of other traces are the same for each element of this batch.
+        # Values of other traces are equal for all elements of this batch.
         if type(x) is BatchTracer and (x._trace is self or x._trace.tag is self.tag):
             return x.value, x.dim
         return x, None
 
     def joined(self, values: Operands, dims: Dims) -> Values:
-        """Tracers of values with a batch axis; plain values where there is none."""
+        """Tracers of values with a batch axis; plain values without one."""
         if self.lanes is not None:
             self.lanes.note(values, dims)
         return [v if d is None else BatchTracer(self, v, d) for v, d in strict_zip(values, dims)]
@@ -506,11 +506,11 @@ class BatchTrace(Trace):
     def interpret(self, primitive: Primitive, operands: Operands, params: Any) -> Values:
         values, dims = strict_zip(*map(self.split, operands)) if operands else ((), ())
         with use_trace(self.parent):
-            # `values` hold all elements of the batch, along `dims`; None where all elements share the value.
+            # `values` contain all elements of the batch along `dims`; None for values shared by all elements.
             is_batched = any(d is not None for d in dims) or is_always_transformed(primitive)
             is_batched = is_batched or _adds(primitive, values, params)
             name = self.axis.name
-            # Without a batched operand one evaluation serves all elements, unless a collective names the batch axis.
+            # Without a batched operand one evaluation serves all elements, unless a collective uses the batch axis.
             if not is_batched and (name is None or name not in axis_names(primitive, params)):
                 return self.parent.interpret(primitive, values, params)
             results, out_dims = primitive.batch(self.axis, values, dims, params)
@@ -518,7 +518,7 @@ class BatchTrace(Trace):
 
     def custom_call(self, call: Any, operands: Operands) -> Values:
         values, dims = strict_zip(*map(self.split, operands)) if operands else ((), ())
-        # `out_dims` is still empty: the call fills it when it runs.
+        # `out_dims` is empty until the call runs.
         batched, out_dims = call.batched(self.axis, dims, self.tag)
         with use_trace(self.parent):
             results = self.parent.custom_call(batched, values)
@@ -526,7 +526,7 @@ class BatchTrace(Trace):
 
 
 def _adds(primitive: Primitive, operands: Operands, params: Any) -> bool:
-    """Whether programs of an equation add to a reference, which each element of a batch would do."""
+    """Whether programs of an equation add to a reference, which would happen for each element of the batch."""
     if not isinstance(primitive, HigherOrderPrimitive):
         return False
     return accum_effect in primitive.effects(types_of(operands), params)
@@ -540,13 +540,12 @@ def batch_jaxpr(
     batched_results: bool | Mask = False,
     varying: frozenset[Any] = frozenset(),
 ) -> Derived:
-    """The program of `jaxpr`, which has no constants, on batches, whose parts differ along the mesh axes `varying`.
+    """`jaxpr`, which has no constants, on batches; parts of the batch vary over the mesh axes `varying`.
 
-    `mask` holds where its results' batch axes are: 0, or None where a result has none and is not among
-    `batched_results`.
+    `mask` has the batch axis of each result: 0, or None if it has none and is not marked in `batched_results`.
     """
     want = listed(batched_results, len(jaxpr.outvars))
-    # Set while `run` is staged: 0 for each result that is batched, or that `want` marks, None for the others.
+    # Set while `run` is staged: 0 for each result that is batched or marked by `want`, None for the others.
     out_dims: list[BatchDim] = []
     lanes = Lanes(axis, jaxpr)
 
@@ -557,9 +556,9 @@ def batch_jaxpr(
 
         results, found_dims = batch_flat(one, axis, operands, dims, lanes=lanes)
         out_dims[:] = [0 if w or d is not None else None for w, d in strict_zip(want, found_dims)]
-        # Before: batch axes where the rules left them (`found_dims`). After: all at axis 0 (`out_dims`).
+        # Before: batch axes as the rules left them (`found_dims`). After: all at axis 0 (`out_dims`).
         results = aligned_at(axis, results, found_dims, out_dims)
-        # Over Explicit mesh axes types show shardings: each result gets that of the batch and of its element.
+        # Over Explicit mesh axes, each result gets the sharding of the batch and of its element.
         if axis.explicit is None:
             return results
         return [
@@ -567,7 +566,7 @@ def batch_jaxpr(
             for x, o, v in strict_zip(results, out_dims, jaxpr.outvars)
         ]
 
-    # Types of whole batches: with the batch axis at `d`; unchanged where `d` is None.
+    # Types of whole batches, with the batch axis at `d`; unchanged if `d` is None.
     avals = [batched_aval(v.aval, axis, d) for v, d in strict_zip(jaxpr.invars, dims)]
     if varying:
         avals = [
@@ -580,7 +579,7 @@ def batch_jaxpr(
 
 
 def cut_alike(axis: BatchAxis, x: Any, element: Any) -> Any:
-    """`x`, a batch along axis 0 of values of type `element`, cut over Explicit mesh axes as the whole batch is."""
+    """`x`, a batch along axis 0 of values of type `element`, sharded over Explicit mesh axes like the whole batch."""
     shown = getattr(axis.added_to(element, 0), "shown_sharding", None)
     if shown is None or type_of(x).shown_sharding is shown:
         return x

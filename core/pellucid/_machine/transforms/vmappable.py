@@ -1,4 +1,4 @@
-"""Containers that `vmap` takes apart and puts together by functions of the user, and not as trees of arrays."""
+"""Containers for which the user defines how `vmap` unpacks and repacks them, instead of as pytrees."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class Vmappable(NamedTuple):
     to_elt: Function
     """(element_of, index, container, spec) -> one element of the batch.
 
-    `element_of(array, axis)` is one element of an array, `index()` the position in the batch.
+    `element_of(array, axis)` is one element of an array, `index()` the index in the batch.
     """
     from_elt: Function
-    """(stacked, axis_size, element, spec) -> the container; `stacked(axis_size, element, axis)` is an array of the batch."""
+    """(stacked, axis_size, element, spec) -> container; `stacked(axis_size, element, axis)` is a batched array."""
 
 
 class Whole:
-    """A container as one leaf of a tree, also where its class is a pytree."""
+    """A container as a single leaf, even if its class is a pytree."""
 
     __slots__ = ("value",)
 
@@ -29,11 +29,11 @@ class Whole:
 
 
 registered: dict[type, Vmappable] = {}
-"""By class of container."""
+"""Functions by container class."""
 spec_types: set[type] = set()
-"""Classes of what `in_axes` and `out_axes` may have for such containers."""
+"""Classes of specs that `in_axes` and `out_axes` may have for such containers."""
 iotas: dict[type, Function] = {}
-"""By class of axis size: the function from a size to the positions 0, 1, …"""
+"""For each class of axis sizes, a function from a size to the indices 0, 1, …"""
 
 
 def is_registered(x: Any) -> bool:

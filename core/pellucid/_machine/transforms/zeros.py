@@ -1,4 +1,4 @@
-"""Algebra of tangents and cotangents, some of which are known to be zero."""
+"""Operations on tangents and cotangents that may be symbolic zeros."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from pellucid._machine.tracing import bind1, type_of, types_of
 
 
 def spread(tangents: Operands, nonzero: Mask, avals: Avals) -> Values:
-    """A tangent for each result of the types `avals`: the next of `tangents` where `nonzero`, else `Zero`."""
+    """A tangent for each result of types `avals`: the next of `tangents` if `nonzero`, else `Zero`."""
     values = iter(tangents)
     return [next(values) if nz else Zero(aval.tangent()) for nz, aval in strict_zip(nonzero, avals)]
 
 
 def paired(values: Values, mask: Mask) -> tuple[Values, Values]:
-    """(results, their tangents), from `values`: the results, then the tangents of those that `mask` marks."""
+    """Splits `values` into (results, tangents), where only results marked by `mask` have tangents."""
     results = values[: len(mask)]
     return results, spread(values[len(mask) :], mask, types_of(results))
 
 
 def nonzero_mask(tangents: Operands) -> list[bool]:
-    """Whether each of `tangents` (or cotangents) is a value, and no `Zero`."""
+    """Mask of the tangents (or cotangents) that are not `Zero`."""
     return [type(t) is not Zero for t in tangents]
 
 
@@ -49,16 +49,18 @@ def nonzero(tangents: Operands) -> Values:
 
 
 def linear_parts(operands: Operands, cotangents: Operands) -> tuple[Mask, list[Any], Values]:
-    """Arguments of `transpose_jaxpr`: which `operands` are linear, types of `cotangents` (None for `Zero`), the other operands."""
+    """Arguments of `transpose_jaxpr`: (mask of linear `operands`, types of `cotangents` (None for `Zero`), other
+    operands).
+    """
     linear = [*map(is_linear, operands)]
     avals = [None if type(ct) is Zero else type_of(ct) for ct in cotangents]
     return linear, avals, [x for x in operands if not is_linear(x)]
 
 
 def cotangents_of(operands: Operands, cotangents: Results, mask: Iterable[bool]) -> Values:
-    """The results of a transpose rule: a cotangent for each `LinearOperand`, None for the other operands.
+    """Results of a transpose rule: a cotangent for each `LinearOperand`, None for other operands.
 
-    `mask` has a flag for each linear operand: whether `cotangents` holds its cotangent, which is zero otherwise.
+    `mask` has a flag for each linear operand: whether `cotangents` contains its cotangent, which is zero otherwise.
     """
     values, masked = iter(cotangents), iter(mask)
     return [
@@ -68,7 +70,7 @@ def cotangents_of(operands: Operands, cotangents: Results, mask: Iterable[bool])
 
 
 def as_cotangent_of(aval: Any, ct: Any) -> Any:
-    """`ct` laid out as cotangents of values of type `aval` are, where types show it."""
+    """`ct` with the sharding of cotangents of values of type `aval`, if types show one."""
     if type(ct) is Zero:
         return Zero(aval.cotangent()) if type(aval) is ShapedArray else ct
     expected = getattr(aval, "shown_sharding", None)
@@ -80,7 +82,7 @@ def as_cotangent_of(aval: Any, ct: Any) -> Any:
     if shown is not None and shown.spec is spec:
         return ct
     summed = () if shown is None else (shown.spec.unreduced - spec.unreduced) & {*mesh.manual_axes}
-    if summed:  # a layout places nothing along axes whose positions are programs of their own
+    if summed:  # a sharding doesn't describe axes over which positions are separate programs
         return as_cotangent_of(
             aval, recast(registry["unreduced_psum"], ct, sorted(summed, key=repr))
         )
