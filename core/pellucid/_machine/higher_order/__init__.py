@@ -1,1 +1,1 @@
-"""Primitives whose params hold programs: jit, control flow, custom derivatives."""
+"""Primitives whose params contain programs: jit, control flow, custom derivatives."""

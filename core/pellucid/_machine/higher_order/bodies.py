@@ -1,4 +1,4 @@
-"""Programs of the functions that control flow takes: traced once for each function and types."""
+"""Bodies of control flow: programs of the user's functions, traced once per function and types."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ class TracedBody(NamedTuple):
 
 
 class Adapted(NamedTuple):
-    """A call of a loop's function with other arguments than the loop's: `call(function, *arguments of the loop)`."""
+    """Calls a loop's function with rearranged arguments: `call(function, *arguments of the loop)`."""
 
     call: Function
     places: tuple[tuple[int, ...], ...]
-    """For each parameter of the function where its argument lies among the loop's: indices, the outermost first."""
+    """For each parameter of the function, the index path of its argument among the loop's arguments."""
 
     def __call__(self, *args: Any) -> Any:
         return self.call(*args)
@@ -75,7 +75,7 @@ class Adapted(NamedTuple):
 
 @cached(4096, weakly=True)
 def _known(function: Function, *key) -> list[TracedBody]:
-    """The list that holds the body of `function` for `key`, once it is traced."""
+    """The list that contains the body of `function` for `key`, once it is traced."""
     return []
 
 
@@ -88,10 +88,10 @@ def traced(
     *,
     is_remembered: bool = False,
 ) -> TracedBody:
-    """The program of `function(*args)`, where `args` has the structure `in_tree` and leaves of types `avals`.
+    """The program of `function(*args)`, where `args` has structure `in_tree` and leaves of types `avals`.
 
-    It may be remembered for the function as long as the function lives, unless it captured traced values. With `call`,
-    a function of the module level, or an `Adapted` one, the program is that of `call(function, *args)`.
+    With `is_remembered`, it is cached as long as the function lives, unless it captured traced values. With `call`, a
+    module-level function or an `Adapted`, it is the program of `call(function, *args)`.
     """
 
     def trace() -> TracedBody:
@@ -110,7 +110,7 @@ def traced(
 
 
 def observed(trace: Callable[[], TracedBody]) -> TracedBody:
-    """The body that `trace` returns, which runs a function of the user."""
+    """Runs `trace`, which traces a user function, and returns its body."""
     with interception.tracing():
         return trace()
 
@@ -118,10 +118,9 @@ def observed(trace: Callable[[], TracedBody]) -> TracedBody:
 def known_body(
     function: Function, key: tuple[Any, ...], trace: Callable[[], TracedBody]
 ) -> TracedBody:
-    """The body that `trace` returns, remembered for the function and `key` under the options in force.
+    """The body returned by `trace`, cached for the function and `key` under the current options.
 
-    The reference remembers bodies of loops and branches, and what is rematerialized; what else takes a function traces it at
-    each call.
+    As in JAX, bodies of loops, branches and remat are cached; other functions are traced at each call.
     """
     is_found_again = compares_by_identity(function)
     key = (*key, code_of(function), trace_context())
@@ -141,7 +140,7 @@ def body_of(
     caller: str,
     call: Function | None = None,
 ) -> TracedBody:
-    """As `traced`, but traced at each call, and with any effects."""
+    """Like `traced`, but traced at each call, and allowing any effects."""
     trees: list[Any] = []
 
     def flat(*leaves):
@@ -164,7 +163,7 @@ def body_of(
 def body_of_flat(
     function: Callable[..., tuple[Values, Any]], avals: Avals, debug: DebugInfo
 ) -> TracedBody:
-    """As `traced` for a function of flat values, which gives (flat results, what becomes `out_tree`)."""
+    """Like `traced`, for a function of flat values that returns (flat results, value for `out_tree`)."""
     trees: list[Any] = []
 
     def run(*values: Any) -> Values:
@@ -179,10 +178,11 @@ def body_of_flat(
 def argument_names(
     code: Any, in_tree: Any, places: Sequence[tuple[int, ...]] | None = None
 ) -> list[str]:
-    """A name for each leaf of the arguments, by the parameters of a function's code: a body doesn't keep its function.
+    """Names of the argument leaves, from the parameters in a function's code object. A body doesn't keep its function
+    alive.
 
-    `places`: of each parameter where its argument lies among the arguments, by default its number. What lies elsewhere
-    has an empty name.
+    `places`: for each parameter, the index path of its argument (default: its position). Other arguments have empty
+    names.
     """
     if code is None:
         return []
@@ -203,7 +203,7 @@ def argument_names(
 
 
 def check_batched_effects(caller: str, effects: Effects) -> None:
-    """Raise EffectsError for side effects that can't happen where `vmap` runs branches that an element doesn't choose."""
+    """Raises EffectsError for side effects in branches that `vmap` must run for elements that don't select them."""
     forbidden = [e for e in effects if not e.batched_control_flow_allowed]
     if forbidden:
         raise EffectsError(
@@ -214,11 +214,11 @@ def check_batched_effects(caller: str, effects: Effects) -> None:
 
 
 class UnraisedFailureWarning(UserWarning):
-    """Failures within a branch or a loop aren't raised, since elements of a batch go different ways."""
+    """A failure within a branch or loop is not raised, because elements of a batch diverge there."""
 
 
 def unguarded(caller: str, jaxpr: Jaxpr) -> Jaxpr:
-    """A program of a batch without its guards, of which those of elements that don't choose it would fail; warns if it has some."""
+    """A batched program without its guards, which would fail for elements that don't select it; warns if there are any."""
     if not any(isinstance(e, GuardEffect) for e in jaxpr.effects):
         return jaxpr
     warn_user(
@@ -230,7 +230,7 @@ def unguarded(caller: str, jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _without_guards(jaxpr: Jaxpr) -> Jaxpr:
-    """A program, and those within it, without guards; remembered."""
+    """A program and its inner programs without guards; cached."""
 
     def derive() -> Jaxpr:
         equations = []
@@ -248,7 +248,7 @@ def _without_guards(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def differing_types(avals: Avals, others: Sequence[Any]) -> list[int]:
-    """Positions at which types differ; weak types don't count."""
+    """Indices at which types differ, ignoring weak types."""
     return [
         i
         for i, (a, b) in enumerate(strict_zip(avals, others))
@@ -259,7 +259,7 @@ def differing_types(avals: Avals, others: Sequence[Any]) -> list[int]:
 def type_lines(
     name: str, tree: Any, avals: Avals, others: Avals, sides: tuple[str, str]
 ) -> list[str]:
-    """A line of a message for each of the first leaves of `tree`, called `name`, whose types differ."""
+    """One message line for each of the first leaves of `tree`, called `name`, whose types differ."""
     paths = leaf_paths(tree)
     return [
         f"{name}{keystr(paths[i])}: {sides[0]} {avals[i].text()}, {sides[1]} {others[i].text()}"
@@ -279,7 +279,7 @@ def check_carry(
     out_tree: Any,
     out_avals: Avals,
 ) -> None:
-    """Raise ArgumentTypeError unless a loop's body gives a carry of the type that it takes."""
+    """Raises ArgumentTypeError unless a loop's body returns a carry of the type that it takes."""
     where = f"{caller}: `{name_of(function)}` must return a carry of the type that it takes."
     if in_tree != out_tree:
         differences = structure_differences(in_tree, out_tree)
@@ -301,7 +301,7 @@ def check_carry(
 
 
 def layout_advice(aval: Any, other: Any) -> str | None:
-    """Advice for results of types `aval` and `other` that differ only in how they are cut over the mesh."""
+    """Advice for results of types `aval` and `other` that only differ in their sharding."""
     if isinstance(aval, ShapedArray) and isinstance(other, ShapedArray):
         shown = aval.shown_sharding
         if _bare(aval) == _bare(other.update(shown_sharding=shown)):
@@ -324,9 +324,9 @@ def _advice(expected, returned) -> str:
 def settled(
     values: Values, trace: Callable[[Values], tuple[TracedBody, Any]], tree: Any
 ) -> tuple[Values, TracedBody, Any]:
-    """(initial values of a carry, a loop's body for them, structure of the carry it returns).
+    """(initial values of a carry, loop body for them, structure of the carry it returns).
 
-    `trace` gives the last two for types of the carry. The values are strengthened until the body keeps their types.
+    `trace` returns the last two for given carry types. Weak types are strengthened until the body preserves the types.
     """
     while True:
         avals = types_of(values)
@@ -340,7 +340,7 @@ def settled(
 
 
 def _strengthened(x, aval, out):
-    """An initial value of a carry as the body returns it: of a wider dtype where it is weakly typed, varying."""
+    """An initial carry value with the type that the body returns: wider dtype if weakly typed, varying over more axes."""
     if (
         getattr(aval, "weak_type", False)
         and aval.shape == out.shape
@@ -351,21 +351,21 @@ def _strengthened(x, aval, out):
 
 
 def unchanged(program: ClosedJaxpr, n_consts: int, n_carry: int) -> list[int]:
-    """Positions of the carry that a loop's body, after its `n_consts` constants, returns as it takes them."""
+    """Indices of the carries that a loop body, with `n_consts` constants, returns unchanged."""
     jaxpr = program.jaxpr
     carry = jaxpr.invars[n_consts : n_consts + n_carry]
     return [i for i, var in enumerate(carry) if jaxpr.outvars[i] is var]
 
 
 def as_result(x: Any) -> Any:
-    """`x`, an operand that is a result too: an array also outside of traces."""
+    """`x`, an operand that is also a result, as an array even outside of traces."""
     if hasattr(x, "aval") or not context.trace.is_eager:
         return x
     return bottom().from_host(x, weak_type=type_of(x).weak_type)
 
 
 def widens(weak: Any, dtype: Any) -> bool:
-    """Whether a Python number of dtype `weak` becomes `dtype` where it meets such an array."""
+    """Whether a Python number of dtype `weak` is promoted to `dtype` by an array of that dtype."""
     if weak == dtype or not dtypes.issubdtype(dtype, np.number):
         return False
     if weak.kind == "c":
@@ -374,7 +374,7 @@ def widens(weak: Any, dtype: Any) -> bool:
 
 
 def stand_in(name: str, *parameters: str) -> Function:
-    """A function with a name and parameters alone, by which messages name the arguments of control flow."""
+    """A placeholder function with a name and parameters, after which messages name arguments of control flow."""
 
     def function(*args: Any) -> None:
         raise TypeError(f"{name} was called")

@@ -1,4 +1,4 @@
-"""Primitives that hold one program and call it, and `jit`."""
+"""`jit` and other primitives that call a single program."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from .structured import Structured, with_linear_part
 
 
 def without_calls(jaxpr: Jaxpr, excluded: Primitive | None = None) -> Jaxpr:
-    """The program with calls written out, but for those by the primitive `excluded`; remembered."""
+    """The program with calls inlined, except those by the primitive `excluded`; cached."""
 
     def body_of(equation: Equation) -> ClosedJaxpr | None:
         body = called(equation.primitive, equation.params)
@@ -51,7 +51,7 @@ def without_calls(jaxpr: Jaxpr, excluded: Primitive | None = None) -> Jaxpr:
 
 
 def chosen(which: Any, *cases: Any) -> Any:
-    """One of `cases` for each element along axis 0, as the vector `which` says."""
+    """Selects among `cases` for each element along axis 0, by the vector `which`."""
     shape = type_of(cases[0]).shape
     return select_n(broadcast_in_dim(which, shape, (0,)) if len(shape) > 1 else which, *cases)
 
@@ -63,7 +63,7 @@ _RECOMPUTE = Worth(least_bytes=WORTH_AN_EQUATION, by_kernel=True)
 
 
 class ProgramCall(Linearized, OneProgramPrimitive[P], Structured[P]):
-    """A call of a program; `params.on(program)` calls one derived from it."""
+    """A call of a program. `params.on(program)` are the params for a derived program."""
 
     def with_slots(self, params: Any, slots):
         return params.on(slots.programs[0].program)
@@ -73,7 +73,7 @@ class ProgramCall(Linearized, OneProgramPrimitive[P], Structured[P]):
 
     def jvp(self, primals, tangents, params: Any):
         program, consts, mask = jvp_jaxpr(params.jaxpr.jaxpr, nonzero_mask(tangents), False)
-        # The derived program takes (consts, primals, nonzero tangents), gives (results, tangents in `mask`).
+        # The derived program takes (consts, primals, nonzero tangents), returns (results, tangents marked by `mask`).
         operands = (*consts, *primals, *nonzero(tangents))
         results = bind(self, *operands, params=params.on(program))
         return paired(results, mask)
@@ -81,7 +81,7 @@ class ProgramCall(Linearized, OneProgramPrimitive[P], Structured[P]):
     def linearize(self, trace, primals, tangents, params):
         parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero_mask(tangents), recompute=_RECOMPUTE)
         results = bind(self, *parts.consts, *primals, params=params.on(parts.primal))
-        # `results` are those of the call, then residuals. A result that is an operand becomes that operand.
+        # `results` are those of the call, then residuals. A result that is an operand is replaced by that operand.
         n = len(parts.nonzero_out)
         results = [
             *(
@@ -96,7 +96,7 @@ class ProgramCall(Linearized, OneProgramPrimitive[P], Structured[P]):
 
     def transpose(self, cotangents, operands, params: Any):
         linear, avals, residuals = linear_parts(operands, cotangents)
-        # Takes (consts, operands that aren't linear, nonzero cotangents), gives the cotangents that `mask` marks.
+        # Takes (consts, nonlinear operands, nonzero cotangents), returns the cotangents marked by `mask`.
         program, consts, mask = transpose_jaxpr(params.jaxpr.jaxpr, linear, avals, False)
         results = bind(self, *consts, *residuals, *nonzero(cotangents), params=params.on(program))
         return cotangents_of(operands, results, mask)
@@ -107,7 +107,7 @@ class ProgramCall(Linearized, OneProgramPrimitive[P], Structured[P]):
 
 
 class ClosedCallParams(NamedTuple):
-    """The program, without constants."""
+    """The called program, without constants."""
 
     jaxpr: ClosedJaxpr
 
@@ -117,7 +117,7 @@ class ClosedCallParams(NamedTuple):
 
 
 class ClosedCall(Shown, ProgramCall):
-    """A plain call: no compilation of its own, no rules but those of its program."""
+    """A plain call, without compilation of its own; its rules are those of the program."""
 
     name = "closed_call"
 
@@ -129,12 +129,12 @@ closed_call_p = ClosedCall()
 
 
 class CoreCall(ClosedCall):
-    """A plain call under the name that the reference gives to calls of functions."""
+    """A plain call, under JAX's name for calls of functions."""
 
     name = "call"
 
     def bind(self, *operands: Any, **params: Any) -> Any:
-        """Results of a program, `jaxpr`, or of one function of flat values, `subfuns=(function,)`."""
+        """Results of a program `jaxpr`, or of a function of flat values, `subfuns=(function,)`."""
         if "subfuns" in params:
             return late("call of functions")(*operands, **params)
         return super().bind(*operands, **params)
@@ -147,7 +147,7 @@ call_p = CoreCall()
 
 
 class JitParams(NamedTuple):
-    """`jaxpr` has no constants: what the function closes over are operands in front of its arguments."""
+    """`jaxpr` has no constants: the values that the function closes over are the leading operands."""
 
     name: str
     jaxpr: ClosedJaxpr
@@ -166,7 +166,7 @@ class JitParams(NamedTuple):
 
 
 class Jit(Shown, ProgramCall[JitParams]):
-    """A call of a program that is compiled as a function of its own."""
+    """A call of a program that is compiled as a separate function."""
 
     name = "jit"
     unshown, says_nothing = ("compiler_options",), (None, False, ())
@@ -179,9 +179,10 @@ jit_p = Jit()
 
 
 class Defined(ProgramCall[P]):
-    """A primitive with a definition: `params.as_call()` are params of a `definition`, a call that does the same.
+    """A primitive defined by a call: `params.as_call()` are params of a `definition`, an equivalent call.
 
-    Transformed, it is the transformed call. Compilers and tools that know it expect all of its operands and results.
+    Its transformations are those of the call. Compilers and tools that know the primitive expect all its operands and
+    results.
     """
 
     definition: ProgramCall = jit_p
@@ -191,7 +192,7 @@ class Defined(ProgramCall[P]):
 
     @staticmethod
     def _rule_of_definition(name: str) -> Any:
-        """A rule, whose last argument are the params, by that of the definition."""
+        """Implements a rule, whose last argument are the params, by that of the definition."""
         return lambda self, *args: getattr(self.definition, name)(*args[:-1], args[-1].as_call())
 
     jvp, linearize, transpose, masked, batch, discharge = map(

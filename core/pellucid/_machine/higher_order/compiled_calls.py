@@ -1,4 +1,4 @@
-"""Calls of compiled functions through C++: the Python side of a `Compiled`, and what is wrapped around C++ callables."""
+"""Calls of compiled functions through C++: the Python side of `Compiled`, and wrappers of C++ callables."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from pellucid._machine.xla import ARRAY_TYPES, UNHASHABLE, ArrayImpl, flatten
 
 
 def call_of_compiled(jitted: Any, program: Any, executable: Executable) -> Any:
-    """The C++ callable of an executable, which takes arguments of the types it was compiled for and no others."""
+    """The C++ callable of an executable, which only accepts arguments of the types it was compiled for."""
     spec = jitted.spec
     side = _CompiledCall(jitted, program, executable)
     call = make_call(spec.name, None, side.cache_miss, (), (), ())
     side.callable = weakref.ref(call)
-    # Static arguments aren't passed to a `Compiled`: positions count the others.
+    # Static arguments aren't passed to a `Compiled`, so positions only count the others.
     nums = [n - sum(s < n for s in spec.static_nums) for n in spec.donated_nums]
     if nums or spec.donated_names:
         call = wrapped(call, spec, nums)
@@ -39,9 +39,9 @@ def call_of_compiled(jitted: Any, program: Any, executable: Executable) -> Any:
 
 
 def wrapped(call: Any, spec: FunctionSpec, donated_nums: Sequence[int]) -> Any:
-    """`call`, which marks arguments as donated, and whose error for a static argument without a hash names it.
+    """Wraps `call` to mark donated arguments, and to name an unhashable static argument in the error.
 
-    C++ knows no names. It doesn't mark what it donates, and a later use would fail in XLA, with XLA's message.
+    C++ does neither: a later use of a donated array would fail in XLA with an obscure message.
     """
     name = spec.name
 
@@ -52,7 +52,7 @@ def wrapped(call: Any, spec: FunctionSpec, donated_nums: Sequence[int]) -> Any:
 
     def checked(*args: Any, **kwargs: Any) -> Any:
         try:
-            # Unpacking a dict takes time even where it is empty.
+            # Unpacking even an empty dict takes time.
             results = call(*args, **kwargs) if kwargs else call(*args)
         except ValueError as error:
             if str(error).startswith(UNHASHABLE):
@@ -74,21 +74,21 @@ def wrapped(call: Any, spec: FunctionSpec, donated_nums: Sequence[int]) -> Any:
 
 
 def no_callable() -> None:
-    """A reference to no callable."""
+    """A weak reference to no callable."""
 
 
 @dataclass(eq=False)
 class _CompiledCall:
-    """Python side of the calls of one executable: checks the arguments, runs it, and lets C++ run it from then on."""
+    """Python side of the calls of an executable: checks the arguments, runs it, and lets C++ run it from then on."""
 
     jitted: Any
     program: Any
     executable: Executable
     callable: Function = no_callable
-    """The C++ callable, referred to weakly: it refers to this."""
+    """Weak reference to the C++ callable, which refers to this object."""
 
     def cache_miss(self, *args: Any, **kwargs: Any) -> Any:
-        """Callback of C++ for arguments of types that it hasn't seen: (results, FastPath or None)."""
+        """Called by C++ for argument types that it hasn't seen: returns (results, FastPath or None)."""
         try:
             return self._results(self.jitted.spec.call_of_dynamic(args, kwargs))
         except BaseException:
@@ -110,7 +110,7 @@ class _CompiledCall:
         )
 
     def _check(self, call: FunctionCall) -> None:
-        """Raise for arguments of another structure, type or placement than the program takes, and for tracers."""
+        """Raises if arguments have another structure, type or placement than the program's, or are tracers."""
         spec, expected = self.jitted.spec, self.program.call
         if call.tree != expected.tree:
             raise self._other_structure(expected.tree, call)
@@ -139,7 +139,7 @@ class _CompiledCall:
         self._check_placements(call)
 
     def _other_structure(self, expected, call: FunctionCall) -> ArgumentTypeError:
-        """The error for a call whose arguments aren't structured as those of `expected`, a PyTreeDef."""
+        """The error for a call whose arguments have another structure than `expected`, a PyTreeDef."""
         spec = self.jitted.spec
         static = ", ".join(spec.names_of(self.program.call.static))
         n_positional = call.tree.children()[0].num_leaves
@@ -159,7 +159,7 @@ class _CompiledCall:
         )
 
     def _check_placements(self, call: FunctionCall) -> None:
-        """Raise DeviceError for arrays that the user put elsewhere than this program takes them."""
+        """Raises DeviceError for arrays that the user has placed elsewhere than the program expects them."""
         wrong = [
             (i, x._sharding, sharding)
             for i, (x, sharding) in enumerate(

@@ -39,7 +39,7 @@ _NAME = re.compile(r"[a-zA-Z]\w*([.][\w$]+)+", re.ASCII)
 
 
 class ArrayAttribute(NamedTuple):
-    """The content of a NumPy array among params: it can be hashed and compared."""
+    """A hashable and comparable copy of a NumPy array among params."""
 
     shape: Shape
     dtype: str
@@ -47,7 +47,7 @@ class ArrayAttribute(NamedTuple):
 
     @property
     def array(self) -> np.ndarray:
-        """The array."""
+        """The content as a NumPy array."""
         return np.frombuffer(self.data, self.dtype).reshape(self.shape)
 
     def __repr__(self) -> str:
@@ -73,7 +73,8 @@ class Composite(Defined[CompositeParams]):
     name = "composite"
 
     def lower(self, ctx, operands, params):
-        if ctx.dimensions:  # shapes can't be refined through the reference to the decomposition
+        # with symbolic dimensions: shapes can't be refined through a reference to the decomposition
+        if ctx.dimensions:
             return ctx.call(params.jaxpr.jaxpr, params.name, operands)
         attributes = {}
         for name, leaves, structure in params.attributes:
@@ -99,11 +100,11 @@ composite_p = Composite()
 
 
 def composite(decomposition: Function, name: str, version: int = 0) -> Function:
-    """`decomposition` as one operation called `name`, which a compiler that knows it may compute in its own way.
+    """`decomposition` as a single operation called `name`, which compilers that know it may implement differently.
 
-    Positional arguments of the function that is given back are the operands, trees of arrays; keywords are attributes:
-    numbers, strings, NumPy arrays, and lists, tuples and dictionaries of them. Keywords that are None are left out.
-    Derivatives and batches are those of the decomposition, without the name.
+    Positional arguments of the returned function are the operands, trees of arrays. Keywords are attributes: numbers,
+    strings, NumPy arrays, and lists, tuples and dictionaries of them; None values are omitted. Derivatives and batching
+    are those of the decomposition, without the name.
 
     Raises: ArgumentValueError for another name; ArgumentTypeError for attributes of other types; JAXTypeError for attributes that are traced;
     EffectsError for a decomposition with side effects.
@@ -142,7 +143,7 @@ def composite(decomposition: Function, name: str, version: int = 0) -> Function:
 
 
 def _frozen(name: str, key: str, value) -> tuple[str, tuple[Any, ...], Any]:
-    """An attribute as params keep it."""
+    """An attribute in the form kept by params."""
     leaves, structure = tree_flatten(value)
     for leaf in leaves:
         if isinstance(leaf, Tracer):

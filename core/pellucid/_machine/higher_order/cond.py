@@ -1,7 +1,8 @@
-"""Branches: `cond`, `switch`, `platform_dependent`, and the primitive that they bind, one of several programs.
+"""Branches: `cond`, `switch`, `platform_dependent`, and the primitive that runs one of several programs.
 
-Devices inside `shard_map` may choose differently. What such a branch computes with varies as the choice does, and is made
-to vary before it: the transpose of that cast sums over devices, which they can do only where all of them arrive.
+Devices inside `shard_map` may take different branches. Then the values used in a branch must vary over the same axes as
+the choice, and are cast before the branch: the transpose of the cast sums over devices, which is only possible where
+all devices run it.
 """
 
 from __future__ import annotations
@@ -114,9 +115,9 @@ Platforms = tuple[Names | None, ...]
 
 
 class CondParams(NamedTuple):
-    """Operands are the number of the branch (int32, in range) and what every branch takes.
+    """Operands are the branch index (int32, in range) and the operands of all branches.
 
-    `branches_platforms` names, where the platform chooses, the platforms of each branch; None for the default.
+    If the platform selects the branch, `branches_platforms` has the platforms of each branch; None for the default.
     """
 
     branches: tuple[ClosedJaxpr, ...]
@@ -124,7 +125,7 @@ class CondParams(NamedTuple):
 
 
 class Cond(Linearized, Shown, Structured[CondParams]):
-    """Results of the branch number `index`."""
+    """Results of the branch with number `index`."""
 
     name = "cond"
     says_nothing = (None,)
@@ -136,7 +137,7 @@ class Cond(Linearized, Shown, Structured[CondParams]):
         return frozenset().union(*(b.effects for b in params.branches))
 
     def slots(self, params):
-        # Operand groups: 0 the index, 1 what every branch takes. All branches give the one result group.
+        # Operand groups: 0 the index, 1 the operands of all branches. All branches return the single result group.
         jaxpr = params.branches[0].jaxpr
         return Slots(
             (SlotGroup(Role.INDEX, 1), SlotGroup(Role.CONSTANT, len(jaxpr.invars))),
@@ -150,7 +151,7 @@ class Cond(Linearized, Shown, Structured[CondParams]):
     def bind_derived(
         self, derived: Sequence[Derived], operands: Operands, params: CondParams
     ) -> Values:
-        """Results of a cond whose branches are `derived`, on the index and the operands of all branches."""
+        """Binds a cond with branches `derived` on the index and the operands of all branches."""
         index, *rest = operands
         branches, consts = with_common_consts(derived)
         return bind(self, index, *consts, *rest, params=params._replace(branches=branches))
@@ -158,10 +159,10 @@ class Cond(Linearized, Shown, Structured[CondParams]):
     # Derivatives ----------------------------------------------------------------------------------
 
     def jvp(self, primals, tangents, params):
-        # Without the index, which comes first in `primals` and `tangents`, and is an integer.
+        # Without the index, the first of `primals` and `tangents`, which is an integer.
         flags = nonzero_mask(tangents[1:])
         derived, mask = _agreeing(params, lambda jaxpr, want: jvp_jaxpr(jaxpr, flags, want))
-        # Each derived branch takes (inputs, nonzero tangents) and gives (results, tangents of those in `mask`).
+        # Each derived branch takes (inputs, nonzero tangents) and returns (results, tangents marked by `mask`).
         results = self.bind_derived(derived, (*primals, *nonzero(tangents[1:])), params)
         return paired(results, mask)
 
@@ -171,10 +172,10 @@ class Cond(Linearized, Shown, Structured[CondParams]):
         results = bind(
             self, index, *parts.consts, *inputs, params=params._replace(branches=parts.primal)
         )
-        # `results` goes on behind those of the branches with the residuals that they share.
+        # `results` are those of the branches, then their shared residuals.
         sources = {"input": inputs, "result": results, "constant": parts.constants}
         residuals = [sources[place.kind][place.index] for place in parts.places]
-        # The linear cond chooses by the same index: it runs the linear half of the branch that ran.
+        # The linear cond uses the same index: it runs the linear half of the branch that ran.
         operands = (index, *residuals, *nonzero(tangents[1:]))
         linear = params._replace(branches=parts.linear)
         return with_linear_part(trace, self, results, parts.mask, operands, linear)
@@ -185,14 +186,14 @@ class Cond(Linearized, Shown, Structured[CondParams]):
         derived, mask = _agreeing(
             params, lambda jaxpr, want: transpose_jaxpr(jaxpr, linear[1:], avals, want)
         )
-        # Each transposed branch takes (residuals, nonzero cotangents), gives cotangents of linear operands.
+        # Each transposed branch takes (residuals, nonzero cotangents), returns cotangents of linear operands.
         results = self.bind_derived(derived, (*residuals, *nonzero(cotangents)), params)
         return cotangents_of(operands, results, mask)
 
     # Batches --------------------------------------------------------------------------------------
 
     def batch(self, axis, operands, dims, params):
-        # A batched index: each element chooses. Otherwise one branch runs for the whole batch.
+        # Batched index: each element selects a branch. Otherwise one branch runs for the whole batch.
         if dims[0] is not None:
             return _all_branches(axis, operands, dims, params)
         derived, mask = _agreeing(
@@ -217,7 +218,7 @@ cond_p = Cond()
 
 
 def platform_branch(platform: str, platforms: Platforms) -> int:
-    """The number of the branch for `platform`."""
+    """Index of the branch for `platform`."""
     for i, names in enumerate(platforms):
         if names is None or platform in names:
             return i
@@ -228,12 +229,12 @@ def platform_branch(platform: str, platforms: Platforms) -> int:
 
 
 def _agreeing(params: CondParams, derive: Callable[[Jaxpr, Any], Any]) -> tuple[Values, list[bool]]:
-    """(the program that `derive(branch, results to instantiate)` gives for each branch, the mask that all share)."""
+    """(program returned by `derive(branch, results to instantiate)` for each branch, the common mask)."""
     jaxprs = [b.jaxpr for b in params.branches]
-    # Before: one mask per branch. After: one for all, which marks a result that some branch marks.
+    # Before: one mask per branch. After: one for all, which marks a result that any branch marks.
     masks = [marks(derive(jaxpr, False)) for jaxpr in jaxprs]
     mask = [any(column) for column in strict_zip(*masks)]
-    # The second time a branch gives zeros where only others have a tangent (cotangent, batch axis).
+    # Now branches instantiate zeros where only others have a tangent (cotangent, batch axis).
     return [derive(jaxpr, mask) for jaxpr in jaxprs], mask
 
 
@@ -241,10 +242,10 @@ def _agreeing(params: CondParams, derive: Callable[[Jaxpr, Any], Any]) -> tuple[
 
 
 class SplitBranches(NamedTuple):
-    """Branches split at a point.
+    """Linearized branches.
 
-    `primal` take (`consts`, operands) and give (results, residuals that all branches share); `linear` take (the values
-    at `places`, tangents). These are operands ("input"), results of the primal cond, or `constants`.
+    `primal` take (`consts`, operands) and return (results, residuals shared by all branches); `linear` take (values at
+    `places`, tangents). Places are operands ("input"), results of the primal cond, or `constants`.
     """
 
     primal: tuple[ClosedJaxpr, ...]
@@ -256,14 +257,14 @@ class SplitBranches(NamedTuple):
 
 
 def split_branches(params: CondParams, nonzero: Mask) -> SplitBranches:
-    """The primal and the linear parts of all branches, for operands that have tangents where `nonzero`."""
+    """The primal and linear parts of all branches, for operands with tangents marked by `nonzero`."""
     key = ("split branches", nonzero, tuple([b.jaxpr for b in params.branches[1:]]))
     return remembered(params.branches[0].jaxpr, key, lambda: _split_branches(params, nonzero))
 
 
 def _split_branches(params: CondParams, nonzero: Mask) -> SplitBranches:
     parts, mask = _agreeing(params, lambda jaxpr, want: linearize_jaxpr(jaxpr, nonzero, want))
-    # `parts` has one LinearizedJaxpr per branch. Their residuals differ, their results must have the same types.
+    # `parts` has one LinearizedJaxpr per branch. Their residuals differ, but result types must agree.
     n_results = len(mask)
     shared_avals, shared_of = _shared_residuals(params, parts, n_results)
     primal, consts = with_common_consts(
@@ -274,9 +275,9 @@ def _split_branches(params: CondParams, nonzero: Mask) -> SplitBranches:
         ]
     )
     constants: Values = []
-    places_of: list[list[Any]] = []  # for each branch, those of its residuals
+    places_of: list[list[Any]] = []  # for each branch, the places of its residuals
     for part, shared in strict_zip(parts, shared_of):
-        # From a place within this branch to the same in the whole cond; operands have the same place in both.
+        # Maps places within this branch to those in the whole cond; operands have the same place in both.
         moved: dict[Any, Source] = {
             s: Source("result", n_results + position) for position, s in shared.items()
         }
@@ -286,7 +287,7 @@ def _split_branches(params: CondParams, nonzero: Mask) -> SplitBranches:
         }
         constants += part.constants
         places_of.append([moved.get(source, source) for source in part.sources])
-    # The residuals of all branches, each place once, in order of first use: what the linear cond takes.
+    # Residual places of all branches without duplicates, in order of first use: operands of the linear cond.
     places = [*dict.fromkeys(chain(*places_of))]
     avals_by_kind = {
         "input": params.branches[0].in_avals, "result": primal[0].out_avals, "constant": types_of(constants)
@@ -305,14 +306,14 @@ def _split_branches(params: CondParams, nonzero: Mask) -> SplitBranches:
 def _shared_residuals(
     params: CondParams, parts: Sequence[LinearizedJaxpr], n_results: int
 ) -> tuple[Values, list[dict[int, Source]]]:
-    """(types of the residuals that branches share, for each branch: which of its own are at which position).
+    """(types of the shared residuals, for each branch: which of its own residuals are at which index).
 
-    An operand takes a position that other residuals need anyway, if there is one in each branch that saves it: so
-    loops don't save it for all steps.
+    An operand is assigned an index that other residuals need anyway, if there is one in each branch that saves it, so
+    that loops don't save it for every step.
     """
     avals: Avals = []
     shared_of: list[dict[int, Source]] = [{} for _ in parts]
-    # `shared` has, by position in `avals`, a residual of this branch. First those that the branch computes.
+    # `shared` maps indices in `avals` to residuals of this branch. First those that the branch computes.
     for part, shared in strict_zip(parts, shared_of):
         for source in part.sources:
             if source.kind == "result" and source.index >= n_results:
@@ -322,7 +323,7 @@ def _shared_residuals(
                     position = len(avals)
                     avals.append(aval)
                 shared[position] = source
-    # Then the operands, where every branch that keeps one has a position to spare.
+    # Then the operands, if every branch that keeps one has a free index.
     for i, aval in enumerate(params.branches[0].in_avals):
         source = Source("input", i)
         users = [s for part, s in strict_zip(parts, shared_of) if source in part.sources]
@@ -334,14 +335,14 @@ def _shared_residuals(
 
 
 def _free_position(avals: Avals, aval, occupied: Container[int]) -> int | None:
-    """The first position of type `aval` that is not taken."""
+    """The first index of type `aval` that is not occupied."""
     return next((i for i, a in enumerate(avals) if a is aval and i not in occupied), None)
 
 
 def _with_shared_residuals(
     part: LinearizedJaxpr, shared: dict[int, Source], avals: Avals, n_results: int
 ) -> ClosedJaxpr:
-    """The primal branch that gives its results, then the shared residuals; zeros for those of other branches."""
+    """The primal branch with its results and the shared residuals; zeros for those of other branches."""
     jaxpr = part.primal.jaxpr
 
     def branch(*operands):
@@ -363,9 +364,9 @@ def _with_shared_residuals(
 def _all_branches(
     axis: BatchAxis, operands: Operands, dims: tuple[BatchDim, ...], params: CondParams
 ) -> tuple[Values, list[BatchDim]]:
-    """Results where elements of a batch choose different branches: all are computed, and selected from.
+    """Results if elements of a batch select different branches: all branches are computed, then selected from.
 
-    Where an element doesn't choose a branch, no derivative flows through its operands: NaNs of that branch would.
+    No derivative flows to operands from branches that an element doesn't select: NaNs there would spread.
     """
     if uses_state(cond_p.effects((), params)):
         return batched_on_values(cond_p, axis, operands, dims, params)
@@ -373,19 +374,19 @@ def _all_branches(
     if params.branches_platforms is not None:
         index = bind1(platform_index_p, params=PlatformIndexParams(params.branches_platforms))
         return cond_p.batch(axis, (index, *operands[1:]), (None, *dims[1:]), params)  # type: ignore[return-value]
-    # All operands with the batch at axis 0, repeated where they had none.
+    # All operands with the batch at axis 0, broadcast if they had none.
     index, *inputs = aligned_at(axis, operands, dims)
     dtype = type_of(index).dtype
     results = []
     for i, branch in enumerate(params.branches):
         is_chosen = eq(index, dtype.type(i))
-        # `chosen` takes the second case where true: `x` itself for elements that chose this branch.
+        # `chosen` selects the second case where true: `x` itself for elements that select this branch.
         guarded = [chosen(is_chosen, stop_gradient(x), x) for x in inputs]
         program, consts, _ = batch_jaxpr(
             unguarded("cond", branch.jaxpr), axis, [0] * len(inputs), True
         )
         results.append(replay(program.jaxpr, (), *consts, *guarded))
-    # `results` has one list per branch; `cases` are one result in each branch.
+    # `results` has one list per branch; `cases` are the same result of each branch.
     return [chosen(index, *cases) for cases in strict_zip(*results)], [0] * len(results[0])
 
 
@@ -393,13 +394,13 @@ def _all_branches(
 
 
 class PlatformIndexParams(NamedTuple):
-    """For each branch its platforms; None for the default."""
+    """Platforms of each branch; None for the default."""
 
     platforms: Platforms
 
 
 class PlatformIndex(Primitive[PlatformIndexParams]):
-    """The number of the branch for the platform that a program is compiled for."""
+    """Index of the branch for the platform that a program is compiled for."""
 
     name = "platform_index"
     traits = CONTROL.replace(flops=0.0, returns_list=False)
@@ -430,8 +431,8 @@ def cond(
 ) -> Any:
     """`true_fun(*operands)` if the scalar `pred` is true, else `false_fun(*operands)`; only one of them runs.
 
-    Both give results of one structure and types. Under `vmap` with different `pred`s both run, and results are
-    selected. The older form `cond(pred, true_operand, true_fun, false_operand, false_fun)` is understood, too.
+    Both must return the same structure and types. Under `vmap` with different `pred`s both run, and results are
+    selected. The older form `cond(pred, true_operand, true_fun, false_operand, false_fun)` also works.
 
     Raises: ArgumentTypeError for branches of different types (with the path and both types).
 
@@ -494,9 +495,9 @@ def _index_of_predicate(pred):
 def switch(
     index: ArrayLike, branches: Sequence[Function], *operands: Any, operand: Any = _NO_OPERAND
 ) -> Any:
-    """`branches[index](*operands)`; an index that is out of range is moved into it. Only one branch runs.
+    """`branches[index](*operands)`; `index` is clamped to the valid range. Only one branch runs.
 
-    All branches give results of one structure and types.
+    All branches must return the same structure and types.
 
     Raises: ArgumentTypeError for branches of different types and for an index that is no integer; ArgumentValueError
     without branches.
@@ -530,19 +531,20 @@ def _branch(
     caller: str, index, functions: Sequence[Function], names: Sequence[str], operands: Operands,
     platforms = None,
 ):  # fmt: skip
-    """Results of the function number `index`."""
+    """Results of the function with number `index`."""
     leaves, tree = flat_arguments(operands, caller, functions[0], operands)
-    # Where devices choose different branches, all that a branch computes with varies as the choice does.
+    # If devices take different branches, all values used in a branch vary over the axes of the choice.
     axes = type_of(index).varying
     leaves = [vary(x, axes) for x in leaves]
-    order = -1 if caller == "cond" else 1  # the branch for true is traced first, as users write it
+    # the branch for true is traced first, in the order of arguments
+    order = -1 if caller == "cond" else 1
     avals = types_of(leaves)
     bodies = [traced(f, tree, avals, caller, is_remembered=True) for f in functions[::order]]
     # Back in the order of `functions`.
     bodies = varying_alike(bodies[::order], axes)
     check_branches(caller, functions, names, bodies)
     programs, consts = with_common_consts(bodies)
-    # What the branches close over, each value once, then the operands: all branches take all of it.
+    # Values closed over by the branches without duplicates, then the operands: all branches take all of them.
     inputs = [*consts, *leaves]
     check_distinct(
         caller,
@@ -562,7 +564,7 @@ def check_branches(
     names: Sequence[str],
     bodies: Sequence[TracedBody],
 ) -> None:
-    """Raise ArgumentTypeError unless all branches give results of one type."""
+    """Raises ArgumentTypeError unless all branches return the same types."""
     first = bodies[0]
     for function, name, body in strict_zip(functions[1:], names[1:], bodies[1:]):
         what = f"{caller}: {names[0]} (`{name_of(functions[0])}`) and {name} (`{name_of(function)}`) must return results"
@@ -589,9 +591,9 @@ def check_branches(
 def platform_dependent(
     *args: Any, default: Function | None = None, **per_platform: Function
 ) -> Any:
-    """The result of the function for the platform that the program is compiled for: `cpu=`, `tpu=`, `cuda=`, `rocm=`.
+    """Result of the function for the platform that the program is compiled for: `cpu=`, `tpu=`, `cuda=`, `rocm=`.
 
-    `default` is for the platforms that are not named. All functions give results of one structure and types.
+    `default` is for all other platforms. All functions must return the same structure and types.
 
     Raises: ArgumentValueError without any function; ArgumentTypeError for functions with results of different types.
 
@@ -623,11 +625,11 @@ def platform_dependent(
 
 
 def varying_alike(bodies: list[TracedBody], axes: frozenset[Any]) -> list[TracedBody]:
-    """The bodies made to take constants that vary over `axes`, and to give results that vary alike."""
+    """The bodies, changed to take constants that vary over `axes`, and to return results that vary over the same axes."""
     if not context.checked_axes:
         return bodies
     if axes:
-        # A value that several branches use is made to vary once, so that its cotangents are summed once.
+        # A value used by several branches is cast once, so that its cotangents are summed once.
         used = {id(x): x for body in bodies for x in body.consts}
         varying = {i: vary(x, axes) for i, x in used.items()}
         bodies = [_with_constants(body, [varying[id(x)] for x in body.consts]) for body in bodies]
@@ -640,10 +642,10 @@ def varying_alike(bodies: list[TracedBody], axes: frozenset[Any]) -> list[Traced
 
 
 def _with_constants(body: TracedBody, consts: Values) -> TracedBody:
-    """`body` with its constants exchanged for others, which may vary over more axes."""
+    """`body` with its constants replaced by others, which may vary over more axes."""
     if all(a is b for a, b in strict_zip(consts, body.consts)):
         return body
-    jaxpr = without_calls(body.program.jaxpr)  # the types of a call's own program are fixed
+    jaxpr = without_calls(body.program.jaxpr)  # the types of a called program are fixed
     # Inputs are the constants, whose types change, then the operands.
     avals = [*types_of(consts), *jaxpr.in_avals[len(consts) :]]
     return body._replace(
@@ -652,11 +654,11 @@ def _with_constants(body: TracedBody, consts: Values) -> TracedBody:
 
 
 def _replayed(jaxpr: Jaxpr, operands: Operands) -> Values:
-    """Results of a program without calls on operands that vary over more axes than those it was traced with."""
+    """Replays a program without calls on operands that vary over more axes than it was traced with."""
     values: dict[Any, Any] = dict(strict_zip(jaxpr.invars, operands))
     for equation in jaxpr.equations:
         inputs = values_of(equation.operands, values)
-        # The cast may have to add fewer axes now, or none.
+        # The cast may have fewer axes to add now, or none.
         if equation.primitive is pvary_p:
             results = [vary(inputs[0], equation.params.axes)]
         else:

@@ -1,9 +1,9 @@
-"""`custom_jvp` and `custom_vjp`: functions whose forward or reverse derivative the user defines.
+"""`custom_jvp` and `custom_vjp`: functions with user-defined forward or reverse derivatives.
 
-A call meets each trace through `Trace.custom_call`. Evaluated at once, the Python function runs; when it is
-differentiated, the user's rule runs instead; only a staging trace makes an equation of it, which keeps the rule.
-Where a `custom_vjp` function is differentiated, the user's forward function runs, and the tangents are results of an
-equation `custom_lin`, whose only rule is its transpose: the user's backward function.
+Traces interpret a call through `Trace.custom_call`. Evaluated eagerly, the Python function runs; differentiated, the
+user's rule runs instead; only a staging trace makes an equation of it, which keeps the rule. When a `custom_vjp`
+function is differentiated, the user's forward function runs, and the tangents are results of an equation `custom_lin`,
+which only has a transpose rule: the user's backward function.
 """
 
 from __future__ import annotations
@@ -118,9 +118,9 @@ PrimalsAndTangents = tuple[list[Any], list[Any]]
 
 
 class CustomJvpCall(NamedTuple):
-    """A function of flat values and its derivative: `rule(primals, tangents)` gives (results, tangents).
+    """A function of flat values with its derivative: `rule(primals, tangents)` returns (results, tangents).
 
-    Tangents may be `Zero` on both sides.
+    Input and output tangents may be `Zero`.
     """
 
     name: str
@@ -131,9 +131,9 @@ class CustomJvpCall(NamedTuple):
     has_forward_mode: bool = True
 
     def with_captured(self, captured: Captured) -> CustomJvpCall:
-        """The call whose first operands stand in the place of what the rule captured.
+        """The call with the values captured by the rule as additional leading operands.
 
-        The rule says nothing of these: the results don't depend on them, unless the function uses them too.
+        The rule has no derivatives for these: results must not depend on them, unless the function uses them, too.
         """
         function = captured.in_function(self.function)
 
@@ -141,7 +141,7 @@ class CustomJvpCall(NamedTuple):
             # Both lists have an entry per captured value, then one per operand of the user's function.
             (values, rest), (of_captured, own) = map(captured.split, (primals, tangents))
             refuse_differentiated(captured, function, primals, nonzero_mask(of_captured))
-            # No operand that the rule knows of has a tangent.
+            # Only captured values have a tangent.
             if not any(nonzero_mask(own)):
                 results = context.trace.custom_call(converted, primals)
                 return results, [*map(zero_of, results)]
@@ -151,9 +151,9 @@ class CustomJvpCall(NamedTuple):
         return converted
 
     def staged(self, trace: Any, operands: Operands) -> Values:
-        """Results of an equation of `trace` that calls this."""
+        """Stages an equation that calls this into `trace`, and returns its results."""
         program, consts = stage_open(self.function, types_of(operands), DebugInfo(self.name))
-        # What the function closes over comes in front of the operands; `num_consts` says how many these are.
+        # Values that the function closes over are the leading operands; `num_consts` is their number.
         params = CustomJvpParams(
             program, self.rule, self.rule_name, self.name, len(consts), self.symbolic_zeros
         )
@@ -162,7 +162,7 @@ class CustomJvpCall(NamedTuple):
     def batched(
         self, axis: BatchAxis, dims: Dims, tag: object = None
     ) -> tuple[CustomJvpCall, list[BatchDim]]:
-        """The call on whole batches; the list gets the batch axes of its results when it has run.
+        """(the call on whole batches, list that receives the batch axes of its results when it runs).
 
         `tag` is that of the BatchTrace whose values the function and its rule may capture.
         """
@@ -178,7 +178,7 @@ class CustomJvpCall(NamedTuple):
 
 
 class _BatchedJvp(NamedTuple):
-    """The rule of a call on whole batches, by that of the call on one element."""
+    """The rule of a call on whole batches, from that of the call on one element."""
 
     rule: Callable[[Operands, Operands], PrimalsAndTangents]
     axis: BatchAxis
@@ -186,7 +186,7 @@ class _BatchedJvp(NamedTuple):
     places: ResultPlaces
 
     def results_and_tangents(self, primals: Operands, tangents: Operands) -> PrimalsAndTangents:
-        """Results and their tangents, whose batch axes are where those of the results are."""
+        """Results and their tangents, with the same batch axes."""
 
         def run(*values):
             results, out_tangents = self.rule(values[: len(primals)], values[len(primals) :])
@@ -198,7 +198,7 @@ class _BatchedJvp(NamedTuple):
             run, self.axis, operands, operand_dims, self.places.tag
         )
         n = len(values) // 2  # results, then as many tangents
-        # Results get a batch axis if they, or their tangents, may have one; tangents then get the same.
+        # Results get a batch axis if they or their tangents have one; tangents get the same axis.
         results = self.places.place(values[:n], value_dims[:n], value_dims[n:])
         out_tangents = self.places.moved(values[n:], value_dims[n:])
         return results, [
@@ -207,7 +207,7 @@ class _BatchedJvp(NamedTuple):
 
 
 class CustomJvpParams(NamedTuple):
-    """`call_jaxpr` has no constants: its first `num_consts` inputs are what the function closes over."""
+    """`call_jaxpr` has no constants: its first `num_consts` inputs are values that the function closes over."""
 
     call_jaxpr: ClosedJaxpr
     jvp: Function
@@ -227,7 +227,7 @@ class CustomJvpCallPrimitive(DerivativeCall[CustomJvpParams]):
         n, name, jvp, jaxpr = params.num_consts, params.name, params.jvp, params.call_jaxpr.jaxpr
 
         def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
-            # The first `n` operands are what the function closes over: the rule speaks of the others only.
+            # The first `n` operands are closed over: the rule only handles the others.
             refuse_captured(name, nonzero(tangents[:n]))
             return jvp(primals[n:], tangents[n:])
 
@@ -238,7 +238,7 @@ class CustomJvpCallPrimitive(DerivativeCall[CustomJvpParams]):
     def call_of_functions(self, fun, jvp, symbolic_zeros: bool = False) -> CustomJvpCall:
         def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
             arguments = [as_rule_argument(t, symbolic_zeros) for t in tangents]
-            # The rule gives results, then as many tangents.
+            # The rule returns results, then as many tangents.
             values = jvp.call_wrapped(*primals, *arguments)
             n = len(values) // 2
             out_tangents = [
@@ -254,7 +254,7 @@ class CustomJvpCallPrimitive(DerivativeCall[CustomJvpParams]):
 
     def restricted(self, params: CustomJvpParams, used) -> CustomJvpParams:
         def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
-            # Both lists have one entry per result; those that nobody uses are dropped.
+            # Both lists have one entry per result; unused ones are dropped.
             results, out_tangents = params.jvp(primals, tangents)
             return list(compress(results, used)), list(compress(out_tangents, used))
 
@@ -267,10 +267,10 @@ custom_jvp_call_p = CustomJvpCallPrimitive()
 
 
 class custom_jvp(CustomFunction):
-    """Decorator for a function whose forward derivative you define with `defjvp` or `defjvps`.
+    """Decorator for a function whose forward derivative is defined with `defjvp` or `defjvps`.
 
-    The rule gets tuples of primals and tangents and gives (result, tangent of the result). Arguments at
-    `nondiff_argnums` (or `nondiff_argnames`) are not differentiated: the rule gets them first, as they are.
+    The rule is called with tuples of primals and tangents, and returns (result, tangent of the result). Arguments at
+    `nondiff_argnums` (or `nondiff_argnames`) are not differentiated, and are the rule's first arguments.
 
     Raises: DerivativeRuleError for a call without a rule, and for a rule whose result or tangent has another structure,
     shape or dtype than the function's result.
@@ -291,7 +291,7 @@ class custom_jvp(CustomFunction):
     jvp: Function | None = None
 
     def defjvp(self, jvp: Function, symbolic_zeros: bool = False) -> Function:
-        """Define the derivative: `jvp(primals, tangents)` gives (result, tangent).
+        """Defines the derivative: `jvp(primals, tangents)` returns (result, tangent).
 
         With `symbolic_zeros`, tangents known to be zero are `SymbolicZero`s instead of arrays.
         """
@@ -301,14 +301,14 @@ class custom_jvp(CustomFunction):
         return jvp
 
     def defjvps(self, *jvps: Function | None) -> None:
-        """Define the derivative one argument at a time: `jvps[i](tangent, result, *primals)`, or None for zero."""
+        """Defines the derivative for each argument separately: `jvps[i](tangent, result, *primals)`, or None for zero."""
         if self.nondiff_argnums:
             raise ArgumentTypeError("defjvps can't be used with nondiff_argnums.", do="Use defjvp.")
 
         def rule(primals, tangents):
             result = self(*primals)
             leaves, tree = flatten(result)
-            # One sum per leaf of the result, over the arguments.
+            # One sum over the arguments for each leaf of the result.
             total: Values = [*map(zero_of, leaves)]
             for t, jvp in strict_zip(tangents, jvps):
                 if jvp is not None:
@@ -345,7 +345,7 @@ class custom_jvp(CustomFunction):
 
 
 def _checked_tangents(rule: str, tangent, tree, avals: Avals) -> Values:
-    """Leaves of a tangent that a rule returned; raises DerivativeRuleError where it doesn't fit the result."""
+    """Leaves of a tangent returned by a rule; raises DerivativeRuleError if it doesn't match the result."""
     # One tangent per leaf of the result, in both lists; known zeros become `Zero`.
     leaves, tangent_tree = flatten_tangents(tree, tangent, lambda x: isinstance(x, SymbolicZero))
     if tangent_tree != tree:
@@ -370,7 +370,7 @@ def _checked_tangents(rule: str, tangent, tree, avals: Avals) -> Values:
 
 
 class Forward(NamedTuple):
-    """Results and residuals of the forward function; `form` is passed on to the backward function."""
+    """Results and residuals of a forward function; `form` is passed to the backward function."""
 
     results: Values
     residuals: Values
@@ -378,9 +378,9 @@ class Forward(NamedTuple):
 
 
 class CustomVjpCall(NamedTuple):
-    """A function of flat values and its reverse derivative.
+    """A function of flat values with its reverse derivative.
 
-    `forward(operands, perturbed)` gives a `Forward`; `backward(form, residuals, cotangents)` gives a cotangent, or
+    `forward(operands, perturbed)` returns a `Forward`; `backward(form, residuals, cotangents)` returns a cotangent, or
     `Zero`, for each operand. Cotangents may be `Zero`.
     """
 
@@ -393,12 +393,12 @@ class CustomVjpCall(NamedTuple):
     symbolic_zeros: bool
     has_forward_mode: bool = False
     num_captured: int = 0
-    """How many operands, the first ones, stand in the place of what the rules captured; they have no cotangents."""
+    """Number of leading operands for values captured by the rules; they have no cotangents."""
 
     def with_captured(self, captured: Captured) -> CustomVjpCall:
-        """The call whose first operands stand in the place of what the rules captured; they are residuals, too.
+        """The call with the values captured by the rules as additional leading operands and residuals.
 
-        The rules say nothing of these: the results don't depend on them, unless the function uses them too.
+        The rules have no derivatives for these: results must not depend on them, unless the function uses them, too.
         """
         function = captured.in_function(self.function)
 
@@ -421,9 +421,9 @@ class CustomVjpCall(NamedTuple):
         )  # fmt: skip
 
     def rule(self, primals: Operands, tangents: Operands) -> tuple[Values, Values]:
-        """Results, and tangents that only reverse mode can compute; those of references are what they hold then."""
+        """Results, and tangents that only reverse mode can compute; for references, the tangents of their contents."""
         tangents = [_held(x, t) for x, t in strict_zip(primals, tangents)]
-        # First with captured operands, of which `forward` checks that they aren't differentiated; then without.
+        # First with captured operands, for which `forward` checks that they aren't differentiated; then without.
         perturbed = tuple(nonzero_mask(tangents))
         results, residuals, form = self.forward(primals, perturbed)
         captured = map(zero_of, primals[: self.num_captured])
@@ -433,7 +433,7 @@ class CustomVjpCall(NamedTuple):
         perturbed = tuple(nonzero_mask(tangents))
         avals = types_of(results)
         tangent_avals = [a.tangent() for a in avals]
-        # One flag per result. Integer results have no tangent, so the equation gives none for them.
+        # One flag per result. Integer results have no tangent, so the equation returns none for them.
         differentiable = [a.dtype != dtypes.float0 for a in tangent_avals]
         out_avals = tuple(compress(tangent_avals, differentiable))
         if not out_avals:
@@ -448,7 +448,7 @@ class CustomVjpCall(NamedTuple):
         return results, spread(out_tangents, differentiable, avals)
 
     def staged(self, trace: Any, operands: Operands) -> Values:
-        """Results of an equation of `trace` that calls this."""
+        """Stages an equation that calls this into `trace`, and returns its results."""
         program, consts = stage_open(self.function, types_of(operands), DebugInfo(self.name))
         params = CustomVjpParams(
             self.backward, self.backward_name, program, self.forward, self.forward_name, self.name, len(consts),
@@ -459,7 +459,7 @@ class CustomVjpCall(NamedTuple):
     def batched(
         self, axis: BatchAxis, dims: Dims, tag: object = None
     ) -> tuple[CustomVjpCall, list[BatchDim]]:
-        """The call on whole batches; the list gets the batch axes of its results when it has run.
+        """(the call on whole batches, list that receives the batch axes of its results when it runs).
 
         `tag` is that of the BatchTrace whose values the three functions may capture.
         """
@@ -477,14 +477,14 @@ class CustomVjpCall(NamedTuple):
 
 
 def _held(primal: Any, tangent: Any) -> Any:
-    """The tangent of an operand; of a reference, what its tangent holds."""
+    """The tangent of an operand; for a reference, the content of its tangent."""
     if is_reference(primal) and type(tangent) is not Zero:
         return tangent.aval.methods["get"](tangent)
     return tangent
 
 
 class _BatchedVjp(NamedTuple):
-    """The rules of a call on whole batches, by those of the call on one element."""
+    """The rules of a call on whole batches, from those of the call on one element."""
 
     forward: Callable[[Operands, Mask], Forward]
     backward: Callable[[Any, Operands, Operands], Values]
@@ -493,46 +493,46 @@ class _BatchedVjp(NamedTuple):
     places: ResultPlaces
 
     def run(self, operands: Operands, perturbed: Mask) -> Forward:
-        """Results and residuals; the form is that of one element with the batch axes of the residuals."""
+        """Results and residuals; the form is that of one element, with the batch axes of the residuals."""
         inner: list[Forward] = []
 
         def run(*values):
-            # Results, then residuals; the form is no array, so it is kept beside.
+            # Results, then residuals; the form is no array, so it is kept separately.
             inner.append(self.forward(values, perturbed))
             return [*inner[0].results, *inner[0].residuals]
 
         values, value_dims = batch_flat(run, self.axis, operands, self.dims, self.places.tag)
         n = len(inner[0].results)
         results = self.places.place(values[:n], value_dims[:n])
-        # Residuals keep their batch axes where they are; the form says where.
+        # Residuals keep their batch axes, which are stored in the form.
         return Forward(results, values[n:], (inner[0].form, value_dims[n:]))
 
     def cotangents(self, form: Any, residuals: Operands, cotangents: Operands) -> Values:
         """Cotangents of the operands, summed over the batch for those without a batch axis."""
         places, (inner_form, residual_dims) = self.places, form
-        # `values` are residuals, then cotangents, whose batch axes are where those of the results are.
+        # `values` are residuals, then cotangents with the batch axes of the results.
         n = len(residuals)
         cts, ct_dims = batch_with_zeros(
             lambda *values: self.backward(inner_form, values[:n], values[n:]),
             self.axis, (*residuals, *cotangents), (*residual_dims, *places.dims), places.tag,
         )  # fmt: skip
-        if None in places.dims:  # neither a result nor an operand is batched
+        if None in places.dims:  # neither results nor operands are batched
             places.check_unbatched(ct_dims)
             return cts
         return _of_operands(self.axis, cts, ct_dims, self.dims)
 
 
 def _of_operands(axis: BatchAxis, cotangents: Operands, ct_dims: Dims, dims: Dims) -> Values:
-    """Cotangents of operands with batch axes at `dims`; sums over the batch for operands without one."""
+    """Cotangents of operands with batch axes at `dims`, summed over the batch for operands without one."""
     cts: Values = []
-    # One cotangent per operand: where the operand has its batch axis, or summed if all elements share the operand.
+    # One cotangent per operand: moved to the operand's batch axis, or summed if all elements share the operand.
     for ct, ct_dim, dim in strict_zip(cotangents, ct_dims, dims):
         if type(ct) is Zero:
             cts.append(Zero(batched_aval(ct.aval, axis, dim)))
         elif dim is not None:
             cts.append(brought_to(axis, ct, ct_dim, dim))
         else:
-            # An unbatched cotangent is that of each element, so it is repeated before it is summed.
+            # An unbatched cotangent applies to each element, so it is repeated before it is summed.
             batch = ct_dim or 0
             cts.append(reduce_sum(brought_to(axis, ct, ct_dim, batch), (batch,)))
     return cts
@@ -542,7 +542,7 @@ def _of_operands(axis: BatchAxis, cotangents: Operands, ct_dims: Dims, dims: Dim
 
 
 class CustomVjpParams(NamedTuple):
-    """`call_jaxpr` has no constants: its first `num_consts` inputs are what the function closes over."""
+    """`call_jaxpr` has no constants: its first `num_consts` inputs are values that the function closes over."""
 
     bwd: Function
     bwd_name: str
@@ -553,7 +553,7 @@ class CustomVjpParams(NamedTuple):
     num_consts: int
     symbolic_zeros: bool
     num_captured: int = 0
-    """How many operands behind the constants stand in the place of what the rules captured."""
+    """Number of operands, after the constants, for values captured by the rules."""
 
 
 class CustomVjpCallPrimitive(DerivativeCall[CustomVjpParams]):
@@ -567,12 +567,12 @@ class CustomVjpCallPrimitive(DerivativeCall[CustomVjpParams]):
         fwd, bwd, captured_avals = params.fwd, params.bwd, jaxpr.in_avals[:n]
 
         def forward(operands: Operands, perturbed: Mask) -> Forward:
-            # The first `n` operands are what the function closes over: the rules speak of the others only.
+            # The first `n` operands are closed over: the rules only handle the others.
             refuse_captured(name, list(compress(operands[:n], perturbed)))
             return fwd(operands[n:], perturbed[n:])
 
         def backward(form, residuals, cotangents):
-            # One cotangent per operand: zeros for what the function closes over, then those of the rule.
+            # One cotangent per operand: zeros for closed-over values, then those of the rule.
             captured = [Zero(a.tangent()) for a in captured_avals]
             return [*captured, *bwd(form, residuals, cotangents)]
 
@@ -608,7 +608,7 @@ custom_vjp_call_p = CustomVjpCallPrimitive()
 
 
 class _Backward(NamedTuple):
-    """The backward function of one call, for results of types `out_avals` and the operands that are `perturbed`."""
+    """The backward function of a call, for results of types `out_avals` and the operands marked `perturbed`."""
 
     call: CustomVjpCall
     form: Any
@@ -617,15 +617,15 @@ class _Backward(NamedTuple):
 
     def __call__(self, residuals: Operands, cotangents: Operands) -> Values:
         """Cotangents of the perturbed operands, from those of the differentiable results."""
-        # Cotangents come for results that aren't integers; the user's function gets one per result.
+        # Cotangents are given for non-integer results; the user's function gets one per result.
         differentiable = [a.tangent().dtype != dtypes.float0 for a in self.out_avals]
         full = spread(cotangents, differentiable, self.out_avals)
-        # It gives one per operand; the equation has only perturbed ones as operands.
+        # It returns one per operand; the equation only has perturbed ones as operands.
         return list(compress(self.call.backward(self.form, residuals, full), self.perturbed))
 
 
 class CustomLinParams(NamedTuple):
-    """`perturbed` marks the operands of the function that have tangents, `out_avals` are types of the results' tangents."""
+    """`perturbed` marks operands of the function with tangents; `out_avals` are types of the results' tangents."""
 
     bwd: _Backward
     perturbed: Mask
@@ -649,7 +649,7 @@ class CustomLin(TransposedByUser, OnReferences, Runs, Shown, HigherOrderPrimitiv
         if nonzero(tangents[:n]):
             raise self.not_forward(params)
         results = bind(self, *primals, params=params)
-        # Operands are `n` residuals, then the tangents of perturbed operands, of which `mask` marks the nonzero ones.
+        # Operands are `n` residuals, then the tangents of perturbed operands; `mask` marks nonzero ones.
         mask = iter(nonzero_mask(tangents[n:]))
         perturbed = tuple([p and next(mask) for p in params.perturbed])
         backward = params.bwd._replace(perturbed=perturbed)
@@ -658,7 +658,7 @@ class CustomLin(TransposedByUser, OnReferences, Runs, Shown, HigherOrderPrimitiv
 
     def transpose(self, cotangents, operands, params):
         n = params.num_res
-        # Residuals are no linear operands, so they have no cotangents.
+        # Residuals are not linear operands, so they have no cotangents.
         return [*[None] * n, *params.bwd(operands[:n], cotangents)]
 
     def batch(self, axis, operands, dims, params):
@@ -674,7 +674,7 @@ class CustomLin(TransposedByUser, OnReferences, Runs, Shown, HigherOrderPrimitiv
             )  # fmt: skip
             return _of_operands(axis, cts, ct_dims, dims[n:])
 
-        # `backward` gives cotangents of the perturbed operands alone: there are no others any more.
+        # `backward` only returns cotangents of the perturbed operands, all that are left.
         perturbed = (True,) * (len(operands) - n)
         call = params.bwd.call._replace(backward=backward)
         batched = params._replace(
@@ -716,7 +716,7 @@ custom_lin_p = CustomLin()
 
 @dataclass(slots=True)
 class CustomVJPPrimal:
-    """An argument as a forward function with `symbolic_zeros=True` gets it: its `value`, and whether it is `perturbed`.
+    """An argument of a forward function with `symbolic_zeros=True`: its `value`, and whether it is `perturbed`.
 
     >>> @pl.custom_vjp
     ... def scaled(x, y):
@@ -753,11 +753,11 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
 
 
 class custom_vjp(CustomFunction):
-    """Decorator for a function whose reverse derivative you define with `defvjp(fwd, bwd)`.
+    """Decorator for a function whose reverse derivative is defined with `defvjp(fwd, bwd)`.
 
-    `fwd` takes the function's arguments and gives (result, residuals); `bwd` takes the residuals and a cotangent of
-    the result and gives a tuple of cotangents, one for each argument (None for zero). Arguments at `nondiff_argnums`
-    (or `nondiff_argnames`) are not differentiated: `bwd` gets them first, as they are.
+    `fwd` takes the function's arguments and returns (result, residuals). `bwd` takes the residuals and a cotangent of
+    the result, and returns a tuple of cotangents, one for each argument (None for zero). Arguments at `nondiff_argnums`
+    (or `nondiff_argnames`) are not differentiated, and are the first arguments of `bwd`.
 
     Raises: DerivativeRuleError for a call without rules, for results of `fwd` and cotangents of another structure, shape
     or dtype than the function's results and arguments, and for forward mode.
@@ -784,10 +784,10 @@ class custom_vjp(CustomFunction):
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
     ) -> None:
-        """Define the derivative by a forward and a backward function.
+        """Defines the derivative by a forward and a backward function.
 
-        With `symbolic_zeros`, the leaves of `fwd`'s arguments are `CustomVJPPrimal`s and cotangents known to be zero
-        are `SymbolicZero`s. With `optimize_remat`, a program that runs `fwd` but needs no residuals runs the
+        With `symbolic_zeros`, the leaves of `fwd`'s arguments are `CustomVJPPrimal`s, and cotangents known to be zero
+        are `SymbolicZero`s. With `optimize_remat`, a program that runs `fwd` but doesn't need its residuals runs the
         function instead.
         """
         check_callable(fwd, "defvjp")
@@ -820,7 +820,7 @@ class custom_vjp(CustomFunction):
 
 
 class _Rules(NamedTuple):
-    """The rules of one call of a custom_vjp function, as functions of flat values."""
+    """The rules of a call of a custom_vjp function, as functions of flat values."""
 
     custom: custom_vjp
     call: FlatCall
@@ -828,7 +828,7 @@ class _Rules(NamedTuple):
     bwd: Function
 
     def optimized_forward(self, operands: Operands, perturbed: Mask) -> Forward:
-        """`forward` as one equation, which runs the function where no residuals are needed."""
+        """`forward` as one equation, which only runs the function if no residuals are needed."""
         parts: list[Forward] = []
 
         def flat(*leaves):
@@ -841,7 +841,7 @@ class _Rules(NamedTuple):
         return Forward(values[:n], values[n:], parts[0].form)
 
     def forward(self, operands: Operands, perturbed: Mask) -> Forward:
-        """Results and residuals of the user's forward function; the form is the structures of both."""
+        """Results and residuals of the user's forward function; the form contains their structures."""
         call = self.call
         if self.custom.symbolic_zeros:
             differentiated = unflatten_pairs(call.in_tree, operands, perturbed, CustomVJPPrimal)
@@ -862,7 +862,7 @@ class _Rules(NamedTuple):
         return Forward(results, residuals, (call.out_tree, tree))
 
     def backward(self, form: Any, residuals: Operands, cotangents: Operands) -> Values:
-        """Flat cotangents of the user's backward function, which are checked; `Zero` for None."""
+        """Flat cotangents of the user's backward function, after checking them; `Zero` for None."""
         out_tree, residual_tree = form
         arguments = [as_rule_argument(ct, self.custom.symbolic_zeros) for ct in cotangents]
         saved = residual_tree.unflatten(map(late("typed number"), residuals))
@@ -871,7 +871,7 @@ class _Rules(NamedTuple):
 
 
 def _checked_cotangents(call: FlatCall, rule: str, result) -> Values:
-    """Leaves of what a backward function returned; raises DerivativeRuleError where they don't fit the arguments."""
+    """Leaves of the result of a backward function; raises DerivativeRuleError if they don't match the arguments."""
     children = call.in_tree.children()
     result = tuple(result) if isinstance(result, list) else result
     if not isinstance(result, tuple) or len(result) != len(children):
@@ -897,7 +897,7 @@ def _checked_cotangents(call: FlatCall, rule: str, result) -> Values:
             continue
         ct_aval = type_of(ct)
         if ct_aval.dtype != expected.dtype and _is_rounded(ct_aval.dtype, expected.dtype):
-            # Rules of mixed precision compute in other floating dtypes.
+            # Mixed-precision rules may return another floating dtype.
             ct = convert_element_type(ct, expected.dtype)  # pyright: ignore[reportArgumentType]  # no zero: these were taken above
             ct_aval = type_of(ct)
         differs = not ct_aval.varying <= expected.varying
@@ -915,14 +915,14 @@ def _checked_cotangents(call: FlatCall, rule: str, result) -> Values:
 
 
 def _is_rounded(dtype: Any, expected: Any) -> bool:
-    """Whether values of `dtype` are those of `expected` but for their precision: both real, or both complex."""
+    """Whether values of `dtype` only differ in precision from `expected`: both real, or both complex."""
     return any({dtype, expected} <= {*kind} for kind in (dtypes.FLOATS, dtypes.COMPLEXES))
 
 
 def _leaves_like(rule: str, position: int, part, tree) -> Values:
     """The cotangents in `part`, one for each leaf of `tree`, the structure of the argument.
 
-    In `part`, None may stand for a whole subtree, and an array for a subtree of one leaf.
+    In `part`, None may replace a whole subtree, and an array a subtree of one leaf.
     """
     leaves, part_tree = flatten_tangents(tree, part, is_none)
     if part_tree == tree:
@@ -939,7 +939,7 @@ def _leaves_like(rule: str, position: int, part, tree) -> Values:
             f"{rule} returned a cotangent of another structure than its argument.",
             got=structure_lines(f"cotangents[{position}]", tree, part_tree, leaves),
         )
-    # A None stands for each leaf of the subtree in whose place it is.
+    # None is repeated for each leaf of the subtree that it replaces.
     return [x for x, t in strict_zip(leaves, subtrees) for _ in range(t.num_leaves)]
 
 
@@ -947,7 +947,7 @@ def _leaves_like(rule: str, position: int, part, tree) -> Values:
 
 
 def custom_gradient(fun: Function) -> Function:
-    """A function with its own reverse derivative: `fun` gives (result, function from cotangent to cotangents).
+    """A function with a custom reverse derivative: `fun` returns (result, function from cotangent to cotangents).
 
     Raises: ArgumentTypeError where `fun` returns no pair; DerivativeRuleError for cotangents that don't fit the arguments.
 
@@ -979,9 +979,9 @@ def custom_gradient(fun: Function) -> Function:
 
 
 def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, Values]:
-    """`(converted, values)`: `fun` with the values it captured that may be differentiated as further arguments.
+    """`(converted, values)`: `fun` with captured values that may be differentiated as additional arguments.
 
-    `converted(*args, *values)` is `fun(*args)` for arguments of the types of `example_args`.
+    `converted(*args, *values)` equals `fun(*args)` for arguments of the types of `example_args`.
 
     Raises: DerivativeRuleError where `converted` gets arguments of another structure.
 
@@ -997,7 +997,7 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, Values
         isinstance(c, Tracer) and type_of(c).tangent().dtype != dtypes.float0 for c in consts
     ]
     n = sum(hoisted)
-    # Programs keep `converted`, which must not keep traced values of the outer trace.
+    # Programs keep `converted` alive, so it must not contain traced values of the outer trace.
     others = [None if h else c for c, h in strict_zip(consts, hoisted)]
 
     def converted(*args_and_values: Any) -> Any:
@@ -1009,7 +1009,7 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, Values
                 "a closure-converted function got arguments of another structure than the example's.",
                 got=structure_lines("args", in_tree, tree, inputs),
             )
-        # All constants in their old order: the arguments at their places, the others as they were.
+        # All constants in their old order: arguments in their places, others unchanged.
         captured = filled(hoisted, values, others)
         return out_tree.unflatten(calling(program.jaxpr)(*captured, *inputs))
 
@@ -1020,7 +1020,7 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, Values
 
 
 class RematOptParams(NamedTuple):
-    """`fwd_jaxpr` gives results and residuals, `fun_jaxpr` the first `num_out` of these results alone."""
+    """`fwd_jaxpr` returns results and residuals, `fun_jaxpr` only the results, the first `num_out`."""
 
     fwd_jaxpr: ClosedJaxpr
     fun_jaxpr: ClosedJaxpr
@@ -1032,7 +1032,7 @@ class RematOptParams(NamedTuple):
 
 
 class RematOpt(Defined[RematOptParams]):
-    """A call of the forward pass; when residuals turn out to be dead, of the function."""
+    """A call of the forward pass, or of the function if the residuals turn out to be dead."""
 
     name = "remat_opt"
     definition = closed_call_p
@@ -1054,7 +1054,7 @@ class RematOpt(Defined[RematOptParams]):
 
     def dead_code(self, used, equation):
         n = equation.params.num_out
-        # Some residual is used: the forward pass stays.
+        # A residual is used: keep the forward pass.
         if any(used[n:]):
             return [True] * len(equation.operands), equation
         call = equation.replace(
@@ -1074,13 +1074,13 @@ def optimized(
     operands: Operands,
     name: str,
 ) -> Values:
-    """Results and residuals of `forward`, in whose place `function` runs where no residual is needed.
+    """Results and residuals of `forward`; `function` runs instead if no residual is needed.
 
-    Both are functions of flat values; the results of `function` are the first of those of `forward`.
+    Both are functions of flat values; the results of `function` are the first ones of `forward`.
     """
     avals, debug = types_of(operands), DebugInfo(name)
     opened = [stage_open(f, avals, debug) for f in (function, forward)]
-    # Both programs take what either closes over, each value once, then the operands.
+    # Both programs take the values that either closes over, without duplicates, then the operands.
     (fwd, fun), consts = with_common_consts(opened[::-1])
     params = RematOptParams(fwd, fun, len(fun.out_avals))
     return bind(remat_opt_p, *consts, *operands, params=params)

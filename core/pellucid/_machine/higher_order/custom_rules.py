@@ -1,7 +1,7 @@
-"""The parts that `custom_jvp`, `custom_vjp`, `custom_vmap` and `linear_call` share.
+"""Common parts of `custom_jvp`, `custom_vjp`, `custom_vmap` and `linear_call`.
 
-They call a function of the user whose derivative or batching the user defines, too. Here are the decorated function and
-its signature, one call of it as functions of flat values, its batched form, and the primitive of a staged call.
+Each of them calls a user function with user-defined derivative or batching. This module has the decorated function and
+its signature, a call of it as functions of flat values, its batched form, and the primitive of a staged call.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ from .structured import Structured
 
 
 class SymbolicZero(Described):
-    """A tangent or cotangent known to be zero, as rules with `symbolic_zeros=True` get it; it is no array.
+    """A tangent or cotangent known to be zero, as passed to rules with `symbolic_zeros=True`; not an array.
 
     >>> @pl.custom_jvp
     ... def scaled(x, y):
@@ -122,13 +122,13 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 
 
 def as_rule_argument(tangent: Any, symbolic_zeros: bool) -> Any:
-    """A tangent or cotangent in the form that the user's rule takes."""
+    """Converts a tangent or cotangent to the form that the user's rule expects."""
     if type(tangent) is not Zero:
         return tangent
     if symbolic_zeros:
         return SymbolicZero(tangent.aval)
     value = instantiate(tangent)
-    # A scalar zero of a program is a number, which has none of an array's attributes.
+    # A scalar zero of a program is a Python number, without an array's attributes.
     return (
         bottom().scalar(value, tangent.aval)
         if isinstance(value, (float, complex, np.generic))
@@ -140,7 +140,7 @@ def as_rule_argument(tangent: Any, symbolic_zeros: bool) -> Any:
 
 
 class Signature:
-    """The signature of a function with rules of its own: binds the arguments of a call to positions."""
+    """Signature of a function with custom rules: binds arguments of a call to positions."""
 
     def __init__(
         self, function: Function, nondiff_argnums: Any = (), nondiff_argnames: Any = ()
@@ -155,7 +155,7 @@ class Signature:
         self.nondiff = tuple(sorted({*indices(nondiff_argnums, "nondiff_argnums"), *from_names}))
 
     def positional(self, args: tuple[Any, ...], kwargs: Keywords) -> tuple[Any, ...]:
-        """All arguments by position, defaults included."""
+        """All arguments by position, including defaults."""
         if self.signature is None or (not kwargs and self.is_plain):
             if kwargs:
                 raise ArgumentTypeError(
@@ -179,7 +179,7 @@ class Signature:
         return bound.args
 
     def split(self, args: Operands) -> tuple[Values, Values]:
-        """(arguments that are differentiated, the others)."""
+        """Splits arguments into (differentiated ones, others)."""
         if self.nondiff and self.nondiff[-1] >= len(args):
             raise ArgumentTypeError(
                 f"nondiff_argnums names argument {self.nondiff[-1]} of `{self.name}`, which was not given.",
@@ -189,7 +189,7 @@ class Signature:
         return differentiated, [args[i] for i in self.nondiff]
 
     def joined(self, differentiated: Operands, others: Operands) -> Values:
-        """All arguments in their order: the inverse of `split`."""
+        """All arguments in order: the inverse of `split`."""
         args = list(differentiated)
         for i, x in strict_zip(self.nondiff, others):
             args.insert(i, x)
@@ -197,7 +197,7 @@ class Signature:
 
 
 class ForwardsDefinitions:
-    """A decorated function `fun` whose decorator has definitions of its own (`def…`); those it lacks are `fun`'s.
+    """A decorated function `fun` with methods that define rules (`def…`); missing ones are forwarded to `fun`.
 
     So decorators can be stacked: `custom_vjp(custom_vmap(f)).def_vmap` defines the batching rule.
     """
@@ -217,7 +217,7 @@ class ForwardsDefinitions:
 
 
 class CustomFunction(ForwardsDefinitions):
-    """A function with its own derivative, as users call it."""
+    """A function with a custom derivative, as called by users."""
 
     symbolic_zeros = False
     is_defined = False
@@ -235,14 +235,14 @@ class CustomFunction(ForwardsDefinitions):
         self.nondiff_argnums = self.signature.nondiff
 
     keeps_references_apart = False
-    """Whether its rules may not get one reference under two names."""
+    """Whether its rules must not get the same reference twice."""
 
     def _bound(self, call: FlatCall) -> Any:
-        """The call of flat values that traces interpret, with the rules of the user."""
+        """The call on flat values for traces, with the user's rules."""
         raise NotImplementedError(type(self))
 
     def _rules(self) -> tuple[Function | None, ...]:
-        """The rules of the user."""
+        """The user's rules."""
         raise NotImplementedError(type(self))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -270,7 +270,9 @@ class CustomFunction(ForwardsDefinitions):
 
 
 class UserRule(NamedTuple):
-    """A rule of one call: `function(subject, *arguments)`. Those of equal subjects are equal, so that repeated layers are."""
+    """A rule of a call: `function(subject, *arguments)`. Equal for equal subjects, so that repeated layers are
+    detected.
+    """
 
     function: Function
     subject: Any
@@ -281,10 +283,10 @@ class UserRule(NamedTuple):
 
 @dataclass(eq=False)
 class FlatCall:
-    """One call of a function with its own derivative, as a function of flat values.
+    """A call of a function with custom rules, as a function of flat values.
 
-    `others` are the arguments that are not differentiated, `in_tree` is the structure of the tuple of those that are.
-    Equal for calls of the same object with the same other arguments and arguments of the same types.
+    `others` are the arguments that are not differentiated; `in_tree` is the structure of the tuple of differentiated
+    ones. Equal for calls of the same object with the same other arguments and arguments of the same types.
     """
 
     custom: CustomFunction
@@ -310,7 +312,7 @@ class FlatCall:
         return hash((id(self.custom), *self.in_avals))
 
     def arguments(self, differentiated: Operands) -> Values:
-        """The arguments of the user's function, of those that are differentiated."""
+        """The arguments of the user's function, from the differentiated ones."""
         return self.custom.signature.joined(differentiated, self.others)
 
     def function(self, *leaves: Any) -> Values:
@@ -321,11 +323,11 @@ class FlatCall:
         return results
 
     def rule_name(self, kind: str, rule: Any) -> str:
-        """The user's rule in messages."""
+        """Name of the user's rule in messages."""
         return f"the {kind} rule `{name_of(rule)}` of `{self.name}`"
 
     def rule_results(self, rule: str, value: Any) -> Values:
-        """Flat results that a rule returned; raises DerivativeRuleError where they aren't of the function's type."""
+        """Flat results of a rule; raises DerivativeRuleError if their types differ from the function's."""
         results, tree = result_leaves(value, self.caller, self.custom.fun)
         avals = types_of(results)
         if self.out_avals is not None:
@@ -345,9 +347,9 @@ class FlatCall:
 def refuse_differentiated(
     captured: Captured, function: Function, operands: Operands, differentiated: Mask
 ) -> None:
-    """Raise DerivativeRuleError if the `function` of a call depends on a captured value that is `differentiated`.
+    """Raises DerivativeRuleError if `function` depends on a captured value that is `differentiated`.
 
-    `operands` are those of the function; what it depends on is seen by tracing it, if it wasn't run before.
+    `operands` are those of the function, which is traced to find its dependencies, if it wasn't run before.
     """
     if any(differentiated):
         if captured.used is None:
@@ -360,7 +362,7 @@ def refuse_differentiated(
 def as_pair(
     value: Any, rule: str, contents: str, error: type[PellucidError] = DerivativeRuleError
 ) -> tuple[Any, Any]:
-    """`value`, which a rule returned; raises `error` unless it is a pair of `contents`."""
+    """`value` returned by a rule; raises `error` unless it is a pair of `contents`."""
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise error(
             f"{rule} must return a pair ({contents}).", got=f"it returned {described(value)}"
@@ -380,8 +382,7 @@ def batch_with_zeros(
 ) -> tuple[Values, list[BatchDim]]:
     """`batch_flat` for operands and results that may be `Zero`.
 
-    A `Zero` among `operands` has the type of a batch; one among the results has the type of an element, and no batch
-    axis.
+    A `Zero` operand has the type of a batch; a `Zero` result has the type of an element, and no batch axis.
     """
     mask = nonzero_mask(operands)
     elements: Values = []
@@ -404,10 +405,10 @@ def batch_with_zeros(
 
 
 class ResultPlaces:
-    """Where the results of a batched call have their batch axes: decided when it first runs, kept from then on.
+    """Batch axes of the results of a batched call: determined by the first run, and kept.
 
-    Results have none only if no operand has one and neither does a value that the first run captured. `tag` is that of
-    the BatchTrace whose values the call's functions may capture.
+    Results have none only if no operand is batched and the first run captured no batched value. `tag` is that of the
+    BatchTrace whose values the call's functions may capture.
     """
 
     def __init__(self, name: str, axis: BatchAxis, dims: Dims, tag: object) -> None:
@@ -427,9 +428,9 @@ class ResultPlaces:
         return self.name, self.axis, self.always, self.dims
 
     def place(self, results: Results, dims: Dims, tangent_dims: Dims = ()) -> Values:
-        """`results`, whose batch axes are at `dims`, with their batch axes where they belong.
+        """`results` with batch axes at `dims`, moved to the axes determined by the first run.
 
-        `tangent_dims` are the batch axes of their tangents, where a rule gave these too.
+        `tangent_dims` are the batch axes of their tangents, if a rule computed these, too.
         """
         if not self.dims:
             always = self.always or any(d is not None for d in (*dims, *tangent_dims))
@@ -439,14 +440,14 @@ class ResultPlaces:
         return self.moved(results, dims)
 
     def moved(self, values: Operands, dims: Dims) -> Values:
-        """`values`, one for each result, whose batch axes are at `dims`, with those of the results."""
+        """`values`, one for each result, with their batch axes moved from `dims` to those of the results."""
         return [
             x if place is None or type(x) is Zero else brought_to(self.axis, x, d, place)
             for x, d, place in strict_zip(values, dims, self.dims)
         ]
 
     def check_unbatched(self, dims: Dims) -> None:
-        """Raise DerivativeRuleError for a derivative with a batch axis where the results have none."""
+        """Raises DerivativeRuleError for a derivative with a batch axis if the results have none."""
         if any(d is not None for d in dims):
             raise DerivativeRuleError(
                 f"the derivative of `{self.name}` is batched, but its result isn't.",
@@ -459,9 +460,9 @@ class ResultPlaces:
 
 
 class CustomCall(OneProgramPrimitive[P], Structured[P]):
-    """A staged call of a function whose derivative or batching the user defines.
+    """A staged call of a function with user-defined derivative or batching.
 
-    The program is the field `program_field` of the params; its first inputs, `num_consts` of them, are what the function
+    Its program is the field `program_field` of the params; the first `num_consts` inputs are values that the function
     closes over.
     """
 
@@ -473,36 +474,36 @@ class CustomCall(OneProgramPrimitive[P], Structured[P]):
         return params._replace(**changes, num_consts=params.num_consts + added)
 
     def masked(self, operands, lives, params):
-        # The user's rules stay with the call, of whose linearity nothing is known.
+        # The user's rules stay with the call, whose linear structure is unknown.
         return unknown(bind(self, *operands, params=params))
 
     def discharge(self, operands, params):
-        # Only compilation comes after this, so the user's rules are no longer needed.
+        # Only compilation follows, which doesn't need the user's rules.
         return inline_on_cells(self.program(params).jaxpr, operands)
 
     dead_code = HigherOrderPrimitive.dead_code
 
 
 class DerivativeCall(Shown, CustomCall[P]):
-    """A staged call of a function with its own derivative."""
+    """A staged call of a function with a custom derivative."""
 
     def call_of(self, params: Any) -> Any:
-        """The call that was staged, with the constants as first operands."""
+        """The call that was staged, with the constants as leading operands."""
         raise NotImplementedError(type(self))
 
     def call_of_functions(self, *functions: Any, **params: Any) -> Any:
-        """The call of functions of flat values, as traces of libraries get and pass them."""
+        """The call of functions of flat values, for traces of libraries."""
         raise NotImplementedError(type(self))
 
     def bind(self, *operands: Any, **params: Any) -> Any:
-        """Results under the current trace, of an equation's params or, as traces of libraries do, of `subfuns`."""
+        """Results under the current trace, from an equation's params or, for traces of libraries, from `subfuns`."""
         if "subfuns" not in params:
             return super().bind(*operands, **params)
         call = self.call_of_functions(*params.pop("subfuns"), **params)
         return list(context.trace.custom_call(call, operands))
 
     def restricted(self, params: Any, used: Mask) -> Any:
-        """Params with rules that give only the `used` results."""
+        """Params with rules that only compute the `used` results."""
         raise NotImplementedError(type(self))
 
     def jvp(self, primals, tangents, params):
@@ -537,12 +538,12 @@ class DerivativeCall(Shown, CustomCall[P]):
 
 
 def calling(jaxpr: Jaxpr) -> Callable[..., Values]:
-    """The program `jaxpr` as a function."""
+    """A function that runs the program `jaxpr`."""
     return lambda *operands: replay(jaxpr, (), *operands)
 
 
 def refuse_captured(name: str, values: Operands) -> None:
-    """Raise DerivativeRuleError if `values` that the function `name` captured have tangents: its rule has none for them."""
+    """Raises DerivativeRuleError if `values` captured by the function `name` have tangents, for which it has no rule."""
     if values:
         raise DerivativeRuleError(
             f"`{name}` has its own derivative, but uses a value from outside by which it is differentiated.",

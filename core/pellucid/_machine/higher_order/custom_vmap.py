@@ -1,4 +1,4 @@
-"""`custom_vmap`: a function whose batching the user defines; `sequential_vmap`; the values of `vmap_method`."""
+"""`custom_vmap`: functions with user-defined batching; `sequential_vmap`; values of `vmap_method`."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ from .loop_primitives import transposed_flat
 from .loops import map as sequential_map
 
 FlatResults = tuple[list[Any], list[bool]]
-"""Results, and which of them are batched."""
+"""(results, which of them are batched)."""
 FlatRule = Callable[[int, Sequence[bool], Operands], FlatResults]
-"""A batching rule: takes (length of the batch, which operands are batched, operands)."""
+"""A batching rule: takes (batch size, which operands are batched, operands)."""
 
 
 class CustomVmapParams(NamedTuple):
-    """`call` has no constants: what the function closes over are its first `num_consts` operands."""
+    """`call` has no constants: values that the function closes over are its first `num_consts` operands."""
 
     call: ClosedJaxpr
     num_consts: int
@@ -98,7 +98,7 @@ class CustomVmapParams(NamedTuple):
 
 
 class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
-    """A call with its own batching rule, from which the rules of its derivatives are made."""
+    """A call with a custom batching rule, from which the rules of its derivatives are made."""
 
     name = "custom_vmap_call"
     program_field = "call"
@@ -123,7 +123,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
         return paired(results, derived.mask)
 
     def linearize(self, trace, primals, tangents, params):
-        # The tangents are a call of their own, with their own batching rule, that takes the primals again.
+        # The tangents are a separate call with its own batching rule, which takes the primals again.
         mask = nonzero_mask(tangents)
         results = bind(self, *primals, params=params)
         derived = jvp_jaxpr(params.call.jaxpr, mask, False)
@@ -168,7 +168,7 @@ custom_vmap_call_p = CustomVmapCall()
 
 
 def refuse_batched(rule_name: str, values: Operands) -> None:
-    """Raise BatchingRuleError if there are `values` that are batched, and captured by a function or its rule."""
+    """Raises BatchingRuleError if there are batched `values`, captured by a function or its rule."""
     if values:
         raise BatchingRuleError(
             f"`{rule_name}`: the function, or this batching rule, closes over a value that an outer vmap batches.",
@@ -178,16 +178,16 @@ def refuse_batched(rule_name: str, values: Operands) -> None:
 
 
 def _dims(batched: Mask) -> list[BatchDim]:
-    """The batch axes of values of which those that are `batched` have one in front."""
+    """Batch axes of values: 0 for those that are `batched`, else None."""
     return [0 if b else None for b in batched]
 
 
 def _differentiated(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) -> FlatRule:
     """The batching rule of the function of values and tangents: the derivative of `rule`.
 
-    An operand counts as batched for `rule` if both its primal and its tangent are. Where only one of them is,
-    and no operand counts as batched, `rule` is mapped over these; else the other one is broadcast. `nonzero` is for
-    all operands, the first `n_consts` of which the rule doesn't get.
+    An operand counts as batched for `rule` if both its primal and its tangent are. If only one of them is batched, and
+    no operand counts as batched, `rule` is mapped over these; otherwise the other one is broadcast. `nonzero` has an
+    entry for all operands, of which the rule doesn't get the first `n_consts`.
     """
     if any(nonzero[:n_consts]):
         return _refuse_captured
@@ -200,7 +200,7 @@ def _differentiated(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) ->
         tangent_flags = filled(nonzero, batched[n:], primal_flags)
 
         def both(flags: Mask, values: Operands) -> FlatResults:
-            """Results, then tangents, of `rule` for operands that are batched as `flags` say."""
+            """Results, then tangents, of `rule` for operands batched according to `flags`."""
             tangents = spread(values[n:], nonzero, types_of(values[:n]))
             out_flags: list[bool] = []
 
@@ -236,9 +236,9 @@ def _differentiated(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) ->
 
 
 def _transposed(rule: FlatRule, linear: Sequence[Any], nonzero: Mask) -> FlatRule:
-    """The rule of the transposed function: the transpose of the rule, with every operand batched.
+    """The batching rule of the transposed function: the transpose of the rule, with every operand batched.
 
-    `linear` has the types of the operands in which the function is linear, and None for the others.
+    `linear` has the types of linear operands, and None for others.
     """
 
     def of_cotangents(size: int, batched: Mask, operands: Operands) -> FlatResults:
@@ -267,10 +267,10 @@ def _refuse_captured(size: int, batched: Mask, operands: Operands) -> NoReturn:
 
 
 class custom_vmap(ForwardsDefinitions):
-    """Decorator for a function whose batching you define with `def_vmap`.
+    """Decorator for a function whose batching is defined with `def_vmap`.
 
-    The rule gets (length of the batch, a list with a flag for each leaf of each argument: whether it is batched; the
-    arguments with batch axes in front) and gives (result, whether its leaves are batched).
+    The rule is called with (batch size, flags for each leaf of each argument: whether it is batched, arguments with
+    batch axes in front) and returns (result, whether its leaves are batched).
 
     Raises: BatchingRuleError for a call without a rule, and for a rule that returns no such pair, another structure than
     the function, or a batched result without a batch axis in front.
@@ -292,7 +292,7 @@ class custom_vmap(ForwardsDefinitions):
         self.vmap_rule: Function | None = None
 
     def def_vmap(self, vmap_rule: Function) -> Function:
-        """Define the batching rule; returns it, so that this may be a decorator."""
+        """Defines the batching rule; returns it, so that it can be used as a decorator."""
         check_callable(vmap_rule, "def_vmap")
         self.vmap_rule = vmap_rule
         return vmap_rule
@@ -313,7 +313,7 @@ class custom_vmap(ForwardsDefinitions):
         if tracers:
             rule = _with_captured(rule, Captured(self, tracers), rule_name)
             n_inputs, n_results = len(program.in_avals), len(program.out_avals)
-            # Behind the constants come values that the rule alone uses.
+            # After the constants, values that only the rule uses.
             inputs = [*range(n), *types_of(tracers), *range(n, n_inputs)]
             program = rearranged(program, inputs, range(n_results))
         params = CustomVmapParams(program, n, tree, body.out_tree, rule, rule_name)
@@ -323,7 +323,7 @@ class custom_vmap(ForwardsDefinitions):
 
 
 def _with_captured(rule: FlatRule, captured: Captured, name: str) -> FlatRule:
-    """The rule whose first operands stand in the place of what it captured."""
+    """The rule with the values that it captured as additional leading operands."""
 
     def flat(size: int, batched: Mask, operands: Operands) -> FlatResults:
         (of_captured, own), (values, rest) = map(captured.split, (batched, operands))
@@ -334,7 +334,7 @@ def _with_captured(rule: FlatRule, captured: Captured, name: str) -> FlatRule:
 
 
 def _flat_rule(custom: custom_vmap, rule: Function, in_tree, out_tree) -> FlatRule:
-    """The user's rule on flat values, with its answers checked."""
+    """The user's rule on flat values, with checks of its results."""
     what = f"the batching rule `{name_of(rule)}` of `{custom.signature.name}`"
 
     def flat(size: int, batched: Mask, operands: Operands) -> FlatResults:
@@ -401,7 +401,7 @@ VMAP_METHODS = (
 
 
 def check_vmap_method(caller: str, method: Any) -> None:
-    """Raise ArgumentValueError for a `vmap_method` that doesn't exist."""
+    """Raises ArgumentValueError for an unknown `vmap_method`."""
     if method not in VMAP_METHODS:
         raise ArgumentValueError(
             f"{caller} doesn't know this vmap_method.",
@@ -421,8 +421,8 @@ def batched_call(
 ) -> tuple[Values, Sequence[int]]:
     """Batching rule of a call whose params have `vmap_method`: (results, their dims, which are 0).
 
-    `with_batch(mask)` returns the params of one call for the whole batch, whose results have it as leading axis, and
-    those operands that the mask names. `described` names the call in errors.
+    `with_batch(mask)` returns the params of one call for the whole batch, in which results and the operands marked by
+    the mask have a leading batch axis. `described` names the call in errors.
 
     Raises: CallbackBatchingError where `vmap_method` is None.
     """
@@ -460,7 +460,7 @@ def each_element(
     *,
     unrolled: bool,
 ) -> Values:
-    """Results of the equation for each element of a batch, one after another, stacked along a leading axis."""
+    """Runs the equation for each element of a batch in turn; results are stacked along a leading axis."""
     batched = [move_axis(x, d, 0) for x, d in strict_zip(operands, dims) if d is not None]
 
     def one(elements: Operands) -> Values:

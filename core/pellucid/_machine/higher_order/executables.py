@@ -1,4 +1,4 @@
-"""Finds the executable of a program for arguments that lie somewhere: one that it has, or a new one."""
+"""Finds or compiles the executable of a program for the placement of its arguments."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .traced_program import JitOptions, TracedProgram
 
 
 def executable_of(cache: ProgramCache, program: TracedProgram, leaves: Operands) -> Executable:
-    """The executable of `program`, one of `cache`, where `leaves` lie; compiled unless the program has it."""
+    """The executable of `program`, in `cache`, for the placement of `leaves`; compiled if it isn't cached."""
     options = cache.options
     place = placement_of(options, program, leaves)
     executable = program.executables.get(place)
@@ -58,7 +58,7 @@ def lowered_program(
     *,
     is_portable: bool = False,
 ) -> LoweredProgram:
-    """The StableHLO module for arguments that lie where `leaves` do, with operations of `platforms` or theirs."""
+    """The StableHLO module for arguments placed like `leaves`, for `platforms` or the arguments' own platform."""
     request = request_for(options, program, placement_of(options, program, leaves))
     request = request._replace(is_portable=is_portable)
     if platforms and tuple(platforms) != (request.placement.platform,):
@@ -75,7 +75,7 @@ def lowered_program(
 def placement_of(
     options: JitOptions, program: TracedProgram, leaves: Operands
 ) -> ResolvedPlacement:
-    """Where `program` runs on `leaves`."""
+    """The devices and shardings with which `program` runs on `leaves`."""
     places = placements_in(program.params.jaxpr.jaxpr)
     if program.params.out_shardings is not None:
         places = (*filter(None, program.params.out_shardings), *places)
@@ -88,7 +88,7 @@ def placement_of(
 
 
 def request_for(options: JitOptions, program: TracedProgram, place: ResolvedPlacement) -> Request:
-    """The compilation request for `program` at `place`."""
+    """The compilation request for `program` with placement `place`."""
     values, params = program.values, program.params
     return Request(
         options.spec.name, place.placement, place.shardings, values.of_results(params.out_shardings),
@@ -104,9 +104,9 @@ def request_for(options: JitOptions, program: TracedProgram, place: ResolvedPlac
 
 
 def _layout_of(x, has_effects: bool) -> Layout | None:
-    """The layout of a ShapeDtypeStruct, or of a committed array whose elements aren't in the usual order; else None.
+    """The layout of a ShapeDtypeStruct, or of a committed array with a non-default layout; else None.
 
-    Programs with effects take arrays in the usual order.
+    Programs with effects take arrays in the default layout.
     """
     if type(x) not in ARRAY_TYPES:
         return getattr(x, "layout", None)

@@ -1,4 +1,4 @@
-"""The two halves of reverse mode as functions that are compiled once each."""
+"""Forward and backward pass of reverse mode as functions that are compiled once each."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .jitted import jit
 def fwd_and_bwd(
     fun: Function, argnums: Argnums, has_aux: bool = False, jitted: bool = True
 ) -> tuple[Function, Function]:
-    """The forward and the backward pass of `fun` as two functions, so that each is compiled once.
+    """The forward and the backward pass of `fun` as two functions, each compiled once.
 
-    `forward(*args)` gives what `vjp` does, differentiated by the arguments at `argnums`;
-    `backward(residuals, cotangent)` takes the second of these results and gives the gradient.
+    `forward(*args)` returns the results of `vjp` with respect to the arguments at `argnums`; `backward(residuals,
+    cotangent)` takes the second of these results and returns the gradient.
 
     >>> forward, backward = fwd_and_bwd(lambda x: x * x, 0)
     >>> y, residuals = forward(3.0)

@@ -1,4 +1,4 @@
-"""`in_shardings` and `out_shardings` of jit: from what the user wrote to one placement for each array."""
+"""`in_shardings` and `out_shardings` of jit, resolved to one sharding per array."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from pellucid._machine.tracing import replay, stage_closed
 from pellucid._machine.xla import flatten
 
 Placements = tuple[Any, ...] | None
-"""For each array a sharding, or None where nothing is said; None if nothing is said of any."""
+"""For each array a sharding, or None if unspecified; None if all are unspecified."""
 
 
 Layouts = tuple[Layout | AutoLayout | None, ...] | None
-"""For each array a layout, or None for the device's own; None if that is said of all."""
+"""For each array a layout, or None for the default; None if all are default."""
 
 
 class WholeOverEnteredMesh:
-    """Placement of an array that each device of the mesh of `with mesh:` holds whole; outside of one, nothing is said."""
+    """Placement of an array replicated over the mesh of `with mesh:`; unspecified without one."""
 
     def __repr__(self) -> str:
         return "None"
@@ -36,14 +36,14 @@ WHOLE_OVER_ENTERED_MESH = WholeOverEnteredMesh()
 
 
 class Stated(NamedTuple):
-    """A tree of placements as the user wrote it, in a form that can key caches."""
+    """A tree of placements given by the user, in hashable form."""
 
     leaves: Operands
     tree: Any
 
 
 def stated(placements: Any) -> Stated | None:
-    """The placements that the user stated, hashable; None for None."""
+    """The placements given by the user in hashable form; None for None."""
     if placements is None:
         return None
     leaves, tree = flatten(placements, is_none)
@@ -51,7 +51,7 @@ def stated(placements: Any) -> Stated | None:
 
 
 def for_arguments(what: Stated | None, function: str, call: Any, names: Any) -> Placements:
-    """The placement of each traced argument of a call; `names()` gives what messages call them.
+    """The placement of each traced argument of a call; `names()` returns their names for messages.
 
     Raises: ArgumentValueError for keyword arguments, of which `in_shardings` say nothing; TreeStructureError
     where they are no prefix of the positional arguments; ShardingError where one does not fit its argument.
@@ -84,7 +84,7 @@ def for_results(what: Stated | None, function: str, tree: Any, avals: Avals) -> 
 
 
 def layouts(what: Stated | None, tree: Any, avals: Avals) -> Layouts:
-    """For each array of a tree, of types `avals`, the order of its elements in memory that the user asked for.
+    """The memory layouts requested by the user for the arrays of a tree with types `avals`.
 
     Raises: LayoutError for an order of another number of dimensions.
     """
@@ -135,7 +135,7 @@ def _placements(
 
 
 def typed_by(placements: Placements, avals: Avals) -> Results:
-    """The types of arguments of types `avals` once they are placed: those of Explicit mesh axes show it."""
+    """Types of arguments of types `avals` after placing them, which show Explicit mesh axes."""
     if placements is None:
         return avals
     return [a if s is None else _typed(a, s) for a, s in strict_zip(avals, placements)]
@@ -145,14 +145,14 @@ def _typed(aval, sharding):
     placed = aval_at(aval, sharding)
     if getattr(getattr(sharding, "mesh", None), "explicit_axes", ()):
         return placed
-    # The placement has no say in types, and the argument lies as its type shows.
+    # The placement doesn't affect the type: the argument keeps the sharding in its type.
     return placed.update(shown_sharding=aval.shown_sharding)
 
 
 def with_constraints(
     jaxpr: Jaxpr, avals: Avals, arguments: Placements, results: Placements
 ) -> ClosedJaxpr:
-    """The program for calls with arguments of types `avals` in other programs: placements are constraints inside."""
+    """The program for calls within other programs, with arguments of types `avals`: placements become constraints."""
 
     def body(*operands):
         return _each(results, replay(jaxpr, (), *_each(arguments, operands)))
@@ -167,7 +167,7 @@ def _each(placements: Placements, values: Operands) -> Values:
 
 
 def _at(x, sharding):
-    """`x` placed by `sharding`: over Explicit mesh axes its type changes, over others it is constrained."""
+    """`x` placed by `sharding`: its type changes over Explicit mesh axes; over others it is constrained."""
     if getattr(sharding, "mesh", None) is not None and sharding.mesh.are_all_axes_explicit:
         return reshard(x, sharding)
     return constrained(x, sharding)

@@ -1,4 +1,4 @@
-"""`jit`: trace once for each kind of arguments, compile, and call through C++."""
+"""`jit`: traces once for each kind of arguments, compiles, and calls through C++."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from .program_cache import ProgramCache, is_traced
 from .traced_program import JitOptions, TracedProgram
 
 _lock = threading.RLock()
-"""Held while the list of all jitted functions is looked at or changed."""
+"""Lock of the list of all jitted functions."""
 
 
 def _fits(value: int, dtype) -> bool:
@@ -66,14 +66,14 @@ def _fits(value: int, dtype) -> bool:
 
 @dataclass(eq=False)
 class Jitted:
-    """The Python side of a jitted function: finds the program of a call, then its executable, and runs it.
+    """Python side of a jitted function: finds the program of a call, then its executable, and runs it.
 
-    What goes on besides while it runs is known to `compilation/listeners.py` alone.
+    What observes a launch is registered in `compilation/listeners.py`.
     """
 
     options: JitOptions
     callable: Function = no_callable
-    """The C++ callable, referred to weakly."""
+    """Weak reference to the C++ callable."""
     spec: FunctionSpec = field(init=False)
     cache: ProgramCache = field(init=False)
 
@@ -84,7 +84,7 @@ class Jitted:
             _all_jitted.add(self)
 
     def call_of_jit(self) -> tuple[Function, tuple[Function]]:
-        """(`jit` with the options of this function, (the user's function,)), as which it is pickled."""
+        """(`jit` with this function's options, (the user's function,)), used for pickling."""
         spec = self.spec
         options = {
             "static_argnums": spec.static_nums, "static_argnames": spec.static_names,
@@ -100,7 +100,7 @@ class Jitted:
         return _jitted_of, self.call_of_jit()
 
     def cache_miss(self, *args: Any, **kwargs: Any) -> Any:
-        """Callback of C++ for a call without an executable: (results, fast path that runs without Python, or None)."""
+        """Called by C++ for a call without an executable: returns (results, fast path without Python, or None)."""
         try:
             return self.results(self.spec.call(args, kwargs))
         except LibraryValues:
@@ -111,7 +111,7 @@ class Jitted:
             raise
 
     def results(self, call: FunctionCall) -> tuple[Any, FastPath | None]:
-        """Results of a call, and how C++ gives those of the next one of its kind; None where that needs Python."""
+        """(results of a call, fast path by which C++ runs the next call of its kind, or None if that needs Python)."""
         program = self.program(call)
         if program.values.takes_references:
             self._check_references(program, call)
@@ -120,11 +120,11 @@ class Jitted:
         return self._run(program, self.executable(program, call.leaves), call)
 
     def program(self, call: FunctionCall) -> TracedProgram:
-        """The program for a call's arguments, traced unless it is cached."""
+        """The program for a call's arguments; traced if it isn't cached."""
         return self.cache.find(call)
 
     def executable(self, program: TracedProgram, leaves: Operands) -> Executable:
-        """The executable of `program` where `leaves` lie, compiled unless it is cached."""
+        """The executable of `program` for the placement of `leaves`; compiled if it isn't cached."""
         return executable_of(self.cache, program, leaves)
 
     def lower(
@@ -135,7 +135,7 @@ class Jitted:
         *,
         is_portable: bool = False,
     ) -> LoweredProgram:
-        """The StableHLO module for arguments that lie where `leaves` do."""
+        """The StableHLO module for arguments placed like `leaves`."""
         return lowered_program(self.options, program, leaves, platforms, is_portable=is_portable)
 
     def _run(
@@ -165,7 +165,7 @@ class Jitted:
         check_distinct(f"`{self.spec.name}`", names, [*program.consts, *call.leaves])
 
     def _check_layouts(self, layouts: Sequence[Any], call: FunctionCall) -> None:
-        """Raise LayoutError for arrays that the user put in another order than `in_shardings` state."""
+        """Raises LayoutError for arrays with another layout than `in_shardings` specify."""
         for i, (x, layout) in enumerate(strict_zip(call.leaves, layouts)):
             if type(x) not in ARRAY_TYPES or not x._committed or not isinstance(layout, Layout):
                 continue
@@ -183,7 +183,7 @@ class Jitted:
                 )
 
     def _at_argument(self, error: IntegerRangeError, call: FunctionCall) -> IntegerRangeError:
-        """`error`, with the names of the arguments that are too large."""
+        """`error` with the names of the arguments that are too large."""
         names = self.spec.debug_info(call).argument_names
         paths = [
             name
@@ -202,12 +202,12 @@ class Jitted:
         return bind(jit_p, *program.consts, *leaves, params=params)
 
     def clear_cache(self) -> None:
-        """Forget this function's programs and executables."""
+        """Drops this function's programs and executables."""
         self.cache.programs.clear()
         self.clear_fast_paths()
 
     def clear_fast_paths(self) -> None:
-        """Let the next calls of each kind come through Python; programs and executables stay."""
+        """Makes the next calls of each kind go through Python; keeps programs and executables."""
         clear_entries(self.callable())
 
 
@@ -223,7 +223,7 @@ _all_jitted: weakref.WeakSet[Jitted] = weakref.WeakSet()
 
 
 def all_jitted() -> list[Jitted]:
-    """All jitted functions that are alive, pellucid's own among them, in no order."""
+    """All existing jitted functions, including pellucid's own, unordered."""
     with _lock:
         return list(_all_jitted)
 
@@ -251,13 +251,13 @@ def jit(
 ) -> Any:
     """`fun`, traced and compiled at its first call for each kind of arguments.
 
-    A kind is the structure, shapes, dtypes and places of the arrays, and the values of static arguments.
-    Donated arguments give their memory to the results and can't be used afterwards. A function that is defined again
-    is traced again, and compiled again only if it has become another program.
+    The kind consists of structure, shapes, dtypes and placements of the arrays, and the values of static arguments.
+    Buffers of donated arguments are reused for results; such arguments can't be used afterwards. A redefined function
+    is traced again, but only compiled again if its program differs.
 
-    `in_shardings` place the positional arguments, `out_shardings` the results: a sharding, a PartitionSpec over
-    the current mesh, None where nothing is said, or a tree of these that is a prefix. Arguments that the user
-    has not put anywhere are brought there. `.trace`, `.lower` and `.eval_shape` stop on the way.
+    `in_shardings` place the positional arguments, `out_shardings` the results: a sharding, a PartitionSpec over the
+    current mesh, None for unspecified, or a tree prefix of these. Uncommitted arguments are moved there. `.trace`,
+    `.lower` and `.eval_shape` run only a part of the way.
 
     >>> jit(lambda x: x + x)(np.arange(3))
     Array([0, 2, 4], dtype=int32)
@@ -317,7 +317,7 @@ def _bare_callable(jitted: Jitted) -> Any:
         spec.static_nums,
         spec.static_names,
         jitted.options.key(),
-        # jaxlib ends the process where a function in a shared cache can't be referred to weakly.
+        # jaxlib crashes if a function in a shared cache isn't weakly referenceable.
         shared_entries if compares_by_identity(fun) else None,
     )
     jitted.callable = weakref.ref(call)
@@ -326,7 +326,7 @@ def _bare_callable(jitted: Jitted) -> Any:
 
 
 def with_stages(call: Any, jitted: Jitted) -> Any:
-    """`call`, with the stages of the jitted function as attributes."""
+    """`call` with the stages of the jitted function as attributes."""
     call.jitted = jitted
     call.trace = functools.partial(stages.trace, jitted)
     call.lower = functools.partial(stages.lower, jitted)

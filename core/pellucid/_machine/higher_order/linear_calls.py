@@ -1,4 +1,4 @@
-"""Linear functions whose transpose the user defines, and solutions that are differentiated by the equation they solve."""
+"""Linear functions with user-defined transposes, and solvers differentiated through the equation they solve."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ from .structured import with_common_consts, with_common_inputs
 class LinearCallParams(NamedTuple):
     """`callee` maps (residuals, linear operands) to results, `transpose` (residuals, cotangents) to cotangents.
 
-    Neither has constants; what the functions close over are the first of the `num_res` residuals.
+    Neither has constants; values that the functions close over are the first of the `num_res` residuals.
     """
 
     callee: ClosedJaxpr
@@ -70,7 +70,7 @@ class LinearCallParams(NamedTuple):
 
 
 class LinearCall(CustomCall[LinearCallParams]):
-    """A call that is linear in the operands behind the residuals."""
+    """A call that is linear in the operands after the residuals."""
 
     name = "linear_call"
     program_field = "callee"
@@ -135,10 +135,10 @@ def linear_call(
     residual_args: Any,
     linear_args: Any,
 ) -> Any:
-    """`fun(residual_args, linear_args)`, which is linear in the latter, with a transpose that you define.
+    """`fun(residual_args, linear_args)`, linear in `linear_args`, with a user-defined transpose.
 
-    `fun_transpose(residual_args, cotangent)` maps a cotangent of the result, of its structure and types, to one of
-    `linear_args`. Derivatives by the residuals are those of `fun`.
+    `fun_transpose(residual_args, cotangent)` maps a cotangent of the result to a cotangent of `linear_args`, with their
+    structure and types. Derivatives with respect to the residuals are those of `fun`.
 
     Raises: DerivativeRuleError unless the transpose gives the structure and types of `linear_args`.
 
@@ -182,7 +182,7 @@ def linear_call(
 
 
 class LinearSolveTuple(NamedTuple):
-    """One item for each of the functions that make a linear solve; `vecmat` and `transpose_solve` are of the transpose."""
+    """One item for each function of a linear solve; `vecmat` and `transpose_solve` belong to the transposed system."""
 
     matvec: Any
     vecmat: Any
@@ -195,13 +195,13 @@ class LinearSolveTuple(NamedTuple):
 
 
 class LinearSolveParams(NamedTuple):
-    """Operands are the constants of each program, then the right-hand side; results the solution, then aux."""
+    """Operands are the constants of each program, then the right-hand side; results are the solution, then aux."""
 
     const_lengths: LinearSolveTuple
     jaxprs: LinearSolveTuple
 
     def split(self, values: Operands) -> tuple[LinearSolveTuple, Values]:
-        """`values`, one for each operand: (those for the constants, those for the right-hand side)."""
+        """Splits `values`, one for each operand, into (those for constants, those for the right-hand side)."""
         *consts, b = consecutive(self.const_lengths, values)
         return LinearSolveTuple(*consts), b
 
@@ -211,7 +211,7 @@ class LinearSolveParams(NamedTuple):
 
 
 class LinearSolve(Masked, HigherOrderPrimitive[LinearSolveParams]):
-    """x with A x = b: its tangent solves A dx = db - dA x, its transpose the transposed system."""
+    """Solves A x = b for x. The tangent solves A dx = db - dA x, the transpose the transposed system."""
 
     name = "custom_linear_solve"
     traits = CONTROL.replace(makes_nan=True)
@@ -261,7 +261,7 @@ class LinearSolve(Masked, HigherOrderPrimitive[LinearSolveParams]):
         const_lives, b_lives = params.split(lives)
         if any(map(is_cotangent, chain(*const_lives))):
             return unknown(results)
-        # What the solution's elements depend on, the program that solves says.
+        # Which elements the solution depends on follows from the program of the solver.
         consts, b = params.split(operands)
         operands, lives = [*consts.solve, *b], [*const_lives.solve, *b_lives]
         out = lives_of(params.jaxprs.solve.jaxpr, operands, lives)
@@ -313,10 +313,10 @@ def _program(
     *,
     has_aux: bool = False,
 ) -> TracedBody:
-    """The program of `call`, which takes one or two trees of structure `tree` and gives one of types `avals`.
+    """The program of `call`, which takes one or two trees of structure `tree` and returns one of types `avals`.
 
-    The leaves of the second have types `more_avals`. With `has_aux`, it gives (that tree, auxiliary data), and `out_tree`
-    is the structure of the latter.
+    The leaves of the second tree have types `more_avals`. With `has_aux`, it returns (that tree, auxiliary data), and
+    `out_tree` is the structure of the latter.
     """
     in_tree = treedef_tuple([tree, tree] if more_avals else [tree])
 
@@ -335,7 +335,7 @@ def _program(
 def check_same_type(
     caller: str, what: str, tree: Any, avals: Avals, out_tree: Any, out_avals: Avals
 ) -> None:
-    """Raise ArgumentTypeError unless a result has the structure and types `tree` and `avals`."""
+    """Raises ArgumentTypeError unless a result has structure `tree` and types `avals`."""
     if tree != out_tree:
         raise ArgumentTypeError(
             f"{caller}: {what} must return the structure that it takes.",
@@ -347,7 +347,7 @@ def check_same_type(
 
 
 def _solution(tree, results: Results, solver: TracedBody, has_aux: bool):
-    """The solution of structure `tree`, or (solution, aux), from flat results."""
+    """The solution with structure `tree`, or (solution, aux), from flat results."""
     n = tree.num_leaves
     solution = tree.unflatten(results[:n])
     return (solution, solver.out_tree.unflatten(results[n:])) if has_aux else solution
@@ -364,11 +364,12 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """`solve(matvec, b)`, the solution x of `matvec(x) = b`, differentiated by that equation and not by its steps.
+    """`solve(matvec, b)`, the solution x of `matvec(x) = b`, differentiated through this equation, not the solver's
+    steps.
 
-    `matvec` is linear; `b`, x and `matvec(x)` are trees of one structure and types. Reverse mode needs
-    `transpose_solve(vecmat, b)` for the transposed system, or `symmetric=True`. With `has_aux`, the solvers give
-    (x, aux), whose aux is not differentiated.
+    `matvec` must be linear; `b`, x and `matvec(x)` are trees of the same structure and types. Reverse mode needs
+    `transpose_solve(vecmat, b)` for the transposed system, or `symmetric=True`. With `has_aux`, the solvers return (x,
+    aux), and aux is not differentiated.
 
     Raises: ArgumentTypeError where structures or types don't agree.
 
@@ -419,8 +420,9 @@ def custom_root(
 ) -> Any:
     """`solve(f, initial_guess)`, a root of `f`, differentiated by the implicit function theorem.
 
-    `tangent_solve(g, y)` solves `g(x) = y` for a linear g, the derivative of `f` at the root. The derivative is by the
-    values that `f` captures; `initial_guess` counts as a constant. With `has_aux`, `solve` gives (root, aux).
+    `tangent_solve(g, y)` solves `g(x) = y` for a linear g, the derivative of `f` at the root. The derivative is with
+    respect to values captured by `f`; `initial_guess` counts as a constant. With `has_aux`, `solve` returns (root,
+    aux).
 
     Raises: ArgumentTypeError where `f`, `solve` or `tangent_solve` return another structure or types than they take.
 
@@ -469,6 +471,6 @@ def custom_root(
     call = CustomJvpCall(caller, function, rule, "implicit derivative", False)
     operands = (*(c for part in parts for c in part.consts), *leaves)
     results = context.trace.custom_call(call, operands)
-    # What `solve` returns for constants are numbers of the host.
+    # `solve` may return constants as host numbers.
     results = [x if hasattr(x, "aval") else bottom().number(x, type_of(x)) for x in results]
     return _solution(tree, results, parts[1], has_aux)
