@@ -1,4 +1,4 @@
-"""The primitives `scan` and `while`, with all their rules: loops that carry values along."""
+"""The primitives `scan` and `while` with all their rules."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ from .structured import (
 
 
 class ScanParams(NamedTuple):
-    """Operands are constants, the initial carry and the stacked inputs; `jaxpr` maps one step's to carry and outputs."""
+    """Operands are constants, the initial carry and the stacked inputs; `jaxpr` is the program of one step."""
 
     jaxpr: ClosedJaxpr
     length: int
@@ -99,13 +99,13 @@ class ScanParams(NamedTuple):
     unroll: int
 
     def split(self, values: Operands) -> tuple[Any, Any, Any]:
-        """(constants, carry, stacked inputs) among things given for each operand."""
+        """Splits a list with an entry per operand into (constants, carry, stacked inputs)."""
         n, m = self.num_consts, self.num_consts + self.num_carry
         return values[:n], values[n:m], values[m:]
 
 
 def stacked(aval: Any, length: int) -> Any:
-    """Type of `length` values of type `aval` along a new leading axis."""
+    """Type of `length` values of type `aval`, stacked along a new leading axis."""
     return aval.with_dim(0, length)
 
 
@@ -115,7 +115,7 @@ def unstacked(aval: Any) -> Any:
 
 
 class Scan(Linearized, Structured[ScanParams]):
-    """A loop of static length."""
+    """A loop with a known number of steps."""
 
     name = "scan"
 
@@ -127,7 +127,8 @@ class Scan(Linearized, Structured[ScanParams]):
         return params.jaxpr.effects
 
     def slots(self, params):
-        # Operand groups 0, 1, 2 are consts, carry, xs; result groups 0, 1 are carry, ys. So are the body's.
+        # Operand groups 0, 1, 2 are consts, carry, xs; result groups 0, 1 are carry, ys. Those of the body are the
+        # same.
         jaxpr, n, m = params.jaxpr.jaxpr, params.num_consts, params.num_carry
         carry = SlotGroup(Role.CARRY, m)
         return Slots(
@@ -152,11 +153,11 @@ class Scan(Linearized, Structured[ScanParams]):
         consts, carry, xs = params.split(primals)
         t_consts, t_carry, t_xs = params.split(tangents)
         masks = map(nonzero_mask, (t_consts, t_carry, t_xs))
-        # `carried` marks the carries with a tangent: also those whose tangent becomes nonzero in a later step.
+        # `carried` marks carries with a tangent, including those whose tangent becomes nonzero in a later step.
         body, carried = _jvp_body(params.jaxpr.jaxpr, *masks)
         t_consts = nonzero(t_consts)
         t_carry = map(instantiate, compress(t_carry, carried))
-        # Operands: each group's values, then its tangents; consts of the derived body in front of all.
+        # Operands: each group's values, then its tangents; constants of the derived body come first.
         n_consts = len(body.consts) + len(consts) + len(t_consts)
         n, n_tangents, n_ys = params.num_carry, sum(carried), len(body.mask) - params.num_carry
         results = bind(
@@ -172,7 +173,7 @@ class Scan(Linearized, Structured[ScanParams]):
         parts = split_scan(params, tuple(nonzero_mask(tangents)))
         consts, carry, xs = params.split(primals)
         constants = [*parts.consts, *consts]
-        # Residuals that are the same in each step are computed once, before the loop.
+        # Residuals that are equal in all steps are computed once, before the loop.
         hoisted = replay(parts.hoisted, (), *constants) if parts.hoisted.outvars else []
         results = bind(
             self, *constants, *hoisted, *carry, *xs,
@@ -186,7 +187,7 @@ class Scan(Linearized, Structured[ScanParams]):
         fixed = [sources[place.kind][place.index] for place in parts.fixed]
         per_step = [sources[place.kind][place.index] for place in parts.per_step]
         t_consts, t_carry, t_xs = params.split(tangents)
-        # The linear scan: consts are `fixed` and the tangents of consts, xs are `per_step` and the tangents of xs.
+        # The linear scan's consts are `fixed` and the tangents of consts; its xs are `per_step` and the tangents of xs.
         fixed += nonzero(t_consts)
         t_carry = [*map(trace.linear_value, compress(t_carry, parts.carried))]
         linear = params._replace(jaxpr=parts.linear, num_consts=len(fixed), num_carry=len(t_carry))
@@ -199,7 +200,7 @@ class Scan(Linearized, Structured[ScanParams]):
         linear = _linear_operands(params, is_operand)
         if not all(params.split(linear)[1]):
             return _transposed_by_parts(self, cotangents, operands, params)
-        # The carry's cotangents keep the types that they begin with, weak or not.
+        # The carry's cotangents keep their initial types, weak or not.
         out_avals: Any = params.jaxpr.out_avals
         ct_avals = [
             None if type(ct) is Zero else a.tangent().update(weak_type=type_of(ct).weak_type)
@@ -210,7 +211,7 @@ class Scan(Linearized, Structured[ScanParams]):
         # `mask` has a flag per linear operand (consts, then all carries, then xs): whether it has a cotangent.
         residual_consts, residual_xs = _residuals(consts), _residuals(xs)
         linear_consts = [x for x in consts if is_linear(x)]
-        # Each step adds its cotangent of a const to a sum, which the reversed loop carries from zeros on.
+        # Each step adds its cotangent of a const to a sum, which the reversed loop carries, starting from zeros.
         sums = [zeros(x.aval) for x in compress(linear_consts, mask)]
         n = params.num_carry
         carry_cts = compress(cotangents[:n], mask[len(linear_consts) :])
@@ -224,7 +225,7 @@ class Scan(Linearized, Structured[ScanParams]):
             ),
         )  # fmt: skip
         # `results` are sums, cotangents of the carry, cotangents of xs: one for each flag set in `mask`.
-        # Carries that begin with a constant have cotangents, too, which are left out.
+        # Carries that start with a constant also have cotangents, which are dropped.
         as_operands = [
             LinearOperand(type_of(x)) if m and not i else x
             for x, i, m in strict_zip(operands, is_operand, linear)
@@ -237,7 +238,7 @@ class Scan(Linearized, Structured[ScanParams]):
     def batch(self, axis, operands, dims, params):
         consts, carry, xs = params.split(operands)
         const_dims, carry_dims, xs_dims = params.split(dims)
-        # Axis 0 of xs is that of the steps, which the body doesn't see; a batch there is moved to axis 1 below.
+        # Axis 0 of xs is that of steps, which the body doesn't see; a batch there is moved to axis 1 below.
         inner_xs_dims = [None if d is None else max(d - 1, 0) for d in xs_dims]
         n = params.num_carry
         n_ys = len(params.jaxpr.jaxpr.outvars) - n
@@ -245,7 +246,7 @@ class Scan(Linearized, Structured[ScanParams]):
             lambda batched: batch_jaxpr(
                 params.jaxpr.jaxpr,
                 axis,
-                # Consts, carry, xs. The carry must leave a step batched as it came in.
+                # Consts, carry, xs. The carry must have the same batching before and after a step.
                 [*const_dims, *(0 if b else None for b in batched), *inner_xs_dims],
                 [*batched, *[False] * n_ys],
             ),
@@ -257,7 +258,7 @@ class Scan(Linearized, Structured[ScanParams]):
             self, *more, *consts, *carry, *xs,
             params=params._replace(jaxpr=program, num_consts=len(more) + params.num_consts),
         )  # fmt: skip
-        # The body gives ys with the batch at axis 0; stacked, they have the steps there and the batch behind.
+        # The body returns ys with the batch at axis 0; stacked, axis 0 is that of steps, and the batch follows.
         return results, [*out_dims[:n], *(None if d is None else 1 for d in out_dims[n:])]
 
     # Running --------------------------------------------------------------------------------------
@@ -275,7 +276,7 @@ class Scan(Linearized, Structured[ScanParams]):
                 return ctx.op1("stablehlo.add", counter, [i, ctx.constant(dtype.type(by))])
 
         def steps(first: Any, values: Operands, count: int) -> Values:
-            """Carry and outputs after `count` steps from the step `first` on."""
+            """Carry and outputs after `count` steps, starting with step `first`."""
             # `values` are the carry, then all of ys, of which each step writes one element.
             carry, ys = values[:n], values[n:]
             for k in range(count):
@@ -284,7 +285,7 @@ class Scan(Linearized, Structured[ScanParams]):
                     last = ctx.constant(length - 1, dtype)
                     with ctx.named("", "sub"):
                         i = ctx.op1("stablehlo.subtract", counter, [last, i])
-                # The body takes one element of each of xs, and gives (carry, one element for each of ys).
+                # The body takes one element of each of xs, and returns (carry, one element for each of ys).
                 elements = [
                     element_at(ctx, x, a, i, unstacked(a)) for x, a in strict_zip(xs, xs_avals)
                 ]
@@ -298,10 +299,10 @@ class Scan(Linearized, Structured[ScanParams]):
             return [*carry, *ys]
 
         with ctx.named("", "broadcast_in_dim"):
-            # Ys begin as zeros and are filled, one element in each step.
+            # Ys are initialized with zeros, and filled with one element per step.
             values = [*carry, *map(ctx.zeros, ys_avals)]
         unroll = _steps_per_trip(params)
-        # `trips` runs of a while loop, of `unroll` steps each, then `rest` steps behind it.
+        # `trips` iterations of a while loop with `unroll` steps each, then `rest` steps after it.
         trips, rest = divmod(length, unroll) if unroll else (0, 0)
         zero = dtype.type(0)
         if trips == 1:
@@ -318,7 +319,7 @@ class Scan(Linearized, Structured[ScanParams]):
                 after = steps(i, before, unroll)
                 return [advanced(i, unroll), *after]
 
-            # What the while loop carries: the counter, the carry, ys.
+            # Values carried by the while loop: the counter, the carry, ys.
             avals = [counter, *params.split(jaxpr.in_avals)[1], *ys_avals]
             initial = [ctx.constant(zero), *values]
             values = while_loop(ctx, avals, initial, condition, body, ordered(jaxpr.effects))[1:]
@@ -331,7 +332,9 @@ scan_p = Scan()
 
 
 def _steps_per_trip(params: ScanParams) -> int:
-    """Steps in one trip of the loop; one where their number, a symbol, may be no multiple of `params.unroll`."""
+    """Steps per iteration of the compiled loop; 1 if their total number is symbolic, and may be no multiple of
+    `params.unroll`.
+    """
     unroll, length = params.unroll, params.length
     if isinstance(length, Symbol):
         return unroll if unroll and exact_quotient(length, unroll) is not None else 1
@@ -346,7 +349,7 @@ def _residuals(operands: Operands) -> Values:
 
 
 def _jvp_body(jaxpr: Jaxpr, consts: Mask, carry: list[bool], xs: Mask = ()) -> tuple[Derived, Mask]:
-    """(the body of values and tangents, the carries that have tangents).
+    """(body of values and tangents, mask of carries with tangents).
 
     Its inputs and results are (values, tangents) within each of their groups.
     """
@@ -367,12 +370,13 @@ def _jvp_body(jaxpr: Jaxpr, consts: Mask, carry: list[bool], xs: Mask = ()) -> t
 
 
 def _interleaved(start: int, *masks: Mask) -> list[int]:
-    """For each group the positions of its values, then of its tangents, in a list of all values, from `start` on, then all tangents.
+    """For each group, the indices of its values, then of its tangents, in a list of all values (from `start`), then all
+    tangents.
 
-    A mask for each group marks the values that have tangents.
+    The mask of a group marks the values with tangents.
     """
     order = []
-    # Where the next group begins, among the values and among the tangents.
+    # Start of the next group, among values and among tangents.
     value, tangent = start, start + sum(map(len, masks))
     for mask in masks:
         n, n_tangents = len(mask), sum(mask)
@@ -385,12 +389,13 @@ def _interleaved(start: int, *masks: Mask) -> list[int]:
 
 
 class ScanParts(NamedTuple):
-    """A scan split at a point.
+    """A linearized scan.
 
-    `primal` takes (`consts`, the loop's constants, `hoisted` values, carry, inputs) and gives (carry, outputs,
-    residuals of each step); `hoisted` computes, once, from (`consts`, the loop's constants) the residuals that are
-    the same in each step. `linear` takes (residuals `fixed` for the loop, tangents of constants, tangents of the
-    carry, residuals `per_step`, tangents of inputs). Residuals are of kind "const", "hoisted", "xs", "result", "constant". `mask` marks the results with tangents, `carried` the carries.
+    `primal` takes (`consts`, the loop's constants, `hoisted` values, carry, inputs) and returns (carry, outputs,
+    residuals of each step). `hoisted` computes once, from (`consts`, the loop's constants), the residuals that are
+    equal in all steps. `linear` takes (residuals `fixed` for the loop, tangents of constants, tangents of the carry,
+    residuals `per_step`, tangents of inputs). Residuals are of kind "const", "hoisted", "xs", "result" or "constant".
+    `mask` marks results with tangents, `carried` carries with tangents.
     """
 
     primal: ClosedJaxpr
@@ -406,14 +411,14 @@ class ScanParts(NamedTuple):
 
 @remembered_on_program
 def split_scan(params: ScanParams, nonzero: Mask) -> ScanParts:
-    """The primal and the linear part of a scan whose operands have tangents where `nonzero`."""
-    # What is saved is saved in each step.
+    """The primal and linear part of a scan whose operands have tangents marked by `nonzero`."""
+    # What is saved is saved for each step.
     length = params.length if is_static((params.length,)) else 1
     worth = Worth(-(-WORTH_AN_EQUATION // max(length, 1)), by_kernel=False)
     consts_nz, carried, xs_nz = params.split([*nonzero])
     n_carry = params.num_carry
     n_ys = len(params.jaxpr.jaxpr.outvars) - n_carry
-    # A carry's tangent must have the same mask before and after a step: derive until `carried` stays.
+    # The mask of the carry's tangents must be equal before and after a step: repeat until `carried` is stable.
     parts, carried = with_settled_carry(
         lambda carried: linearize_jaxpr(
             params.jaxpr.jaxpr,
@@ -424,17 +429,18 @@ def split_scan(params: ScanParams, nonzero: Mask) -> ScanParts:
         carried,
     )
     body = parts.primal.jaxpr
-    # `body` takes (`parts.consts`, consts, carry, xs) and gives (carry, ys, residuals that are no inputs or results).
+    # `body` takes (`parts.consts`, consts, carry, xs), returns (carry, ys, residuals that are neither inputs nor
+    # results).
     n_consts, n_results = len(parts.consts) + params.num_consts, n_carry + n_ys
     invariant = _invariant_atoms(body, n_consts)
     inputs: dict[Any, int] = {v: i for i, v in enumerate(body.invars)}
     outputs = body.outvars[n_carry:n_results]
-    # Variables of `body` that `place` finds to be needed: computed before the loop, and stacked as further ys.
+    # Variables of `body` that `place` finds to be needed: computed before the loop, and stacked as additional ys.
     hoisted: Values = []
     stacked_atoms: Values = []
 
     def place(source: Source) -> Source:
-        """Where a residual is found; notes in the lists what must be hoisted or stacked for it."""
+        """Where a residual is available; records what must be hoisted or stacked for it."""
         if source.kind == "constant":
             return source
         is_input = source.kind == "input"
@@ -447,10 +453,10 @@ def split_scan(params: ScanParams, nonzero: Mask) -> ScanParts:
             if atom in inputs:
                 return Source("const", inputs[atom])
             return Source("hoisted", _index_of(atom, hoisted))
-        # An element of xs: the linear loop takes that array too.
+        # An element of xs: the linear loop takes that array, too.
         if inputs.get(atom, -1) >= n_consts + n_carry:
             return Source("xs", inputs[atom] - n_consts - n_carry)
-        # An element of ys: it is stacked already. All others (the carry, intermediate values) are stacked for it.
+        # An element of ys is stacked already. Others (the carry, intermediate values) are stacked additionally.
         if atom in outputs:
             return Source("result", n_carry + outputs.index(atom))
         return Source("result", n_results + _index_of(atom, stacked_atoms))
@@ -459,7 +465,7 @@ def split_scan(params: ScanParams, nonzero: Mask) -> ScanParts:
     primal, hoist = _with_hoisted(
         body, n_consts, [*body.outvars[:n_results], *stacked_atoms], hoisted
     )
-    # Positions among the residuals: those that are the same in each step, and those that each step has its own of.
+    # Residual indices: those that are equal in all steps, and those that differ between steps.
     is_fixed = [p.kind in ("const", "hoisted", "constant") for p in places]
     fixed = [i for i, f in enumerate(is_fixed) if f]
     per_step = [i for i, f in enumerate(is_fixed) if not f]
@@ -475,8 +481,8 @@ def split_scan(params: ScanParams, nonzero: Mask) -> ScanParts:
 
 
 def _invariant_atoms(body: Jaxpr, n_consts: int) -> set[Any]:
-    """The variables of `body` that depend on nothing but its first `n_consts` inputs."""
-    # Grows in the order of equations, so an equation's operands are decided before it.
+    """The variables of `body` that only depend on its first `n_consts` inputs."""
+    # Built in the order of equations, so that the operands of an equation come first.
     invariant: set[Any] = set(body.invars[:n_consts])
     for equation in body.equations:
         if not equation.effects and all(
@@ -487,7 +493,7 @@ def _invariant_atoms(body: Jaxpr, n_consts: int) -> set[Any]:
 
 
 def _index_of(atom, atoms: Values) -> int:
-    """The position of `atom` in `atoms`, to which it is added if it is not there."""
+    """The index of `atom` in `atoms`, to which it is added if it is missing."""
     if atom not in atoms:
         atoms.append(atom)
     return atoms.index(atom)
@@ -496,14 +502,14 @@ def _index_of(atom, atoms: Values) -> int:
 def _with_hoisted(
     body: Jaxpr, n_consts: int, results: Results, hoisted: Operands
 ) -> tuple[ClosedJaxpr, Jaxpr]:
-    """(the body with `results` and with `hoisted` as further constants, the program that computes these)."""
+    """(body with `results` and with `hoisted` as additional constants, program that computes these)."""
     consts, n = body.invars[:n_consts], len(body.invars)
     pure = [e for e in body.equations if not e.effects]
     hoist, _ = remove_dead_equations(
         Jaxpr((), consts, pure, hoisted, debug=unnamed(body.debug)), keep_inputs=True
     )
     primal = with_known(body, hoisted, results)
-    # `with_known` has the hoisted values behind all inputs; they are constants of the loop, so behind its consts.
+    # `with_known` has the hoisted values after all inputs; as constants of the loop, they move after its consts.
     order = [*range(n_consts), *range(n, len(primal.invars)), *range(n_consts, n)]
     return rearranged(ClosedJaxpr(primal), order), hoist
 
@@ -514,7 +520,7 @@ def _with_hoisted(
 def _linear_operands(params: ScanParams, is_operand: Mask) -> Mask:
     """The operands in which the loop is linear: those marked as linear operands, and carries that depend on them.
 
-    Such a carry begins with a constant, which is zero because the loop is linear.
+    Such a carry starts with a constant, which is zero because the loop is linear.
     """
     jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
     consts, carry, xs = params.split(list(is_operand))
@@ -525,7 +531,7 @@ def _linear_operands(params: ScanParams, is_operand: Mask) -> Mask:
             if any(a in reached for a in equation.operands if type(a) is not Literal):
                 reached.update(equation.results)
         out = jaxpr.outvars[:n_carry]
-        # A carry whose next value is reached is linear from now on; repeated until there is no further one.
+        # A carry whose next value depends on a linear input is linear; repeated until there is no further one.
         more = [m or (type(a) is not Literal and a in reached) for m, a in strict_zip(carry, out)]
         if more == carry:
             return (*consts, *carry, *xs)
@@ -534,17 +540,17 @@ def _linear_operands(params: ScanParams, is_operand: Mask) -> Mask:
 
 @remembered_on_program
 def transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> Derived:
-    """The body of the reversed loop for operands that are `linear`; `ct_avals` are types of cotangents, None for zeros.
+    """The body of the reversed loop, for operands marked `linear`; `ct_avals` are types of cotangents, None for zeros.
 
-    It takes (`consts`, residual constants, sums of cotangents of the linear constants, cotangents of the carry,
-    those of the outputs, residual inputs) and gives (sums, cotangents of the carry, those of the linear inputs). Its mask
-    says which of the linear operands' cotangents there are.
+    It takes (`consts`, residual constants, sums of cotangents of the linear constants, cotangents of the carry and of
+    the outputs, residual inputs) and returns (sums, cotangents of the carry and of the linear inputs). Its mask marks
+    the linear operands that have a cotangent.
     """
     jaxpr, n_carry = params.jaxpr.jaxpr, params.num_carry
     # Flags of consts, carry, xs; all carries are linear here.
     consts_linear, _, xs_linear = params.split(linear)
     n_consts, n_xs = sum(consts_linear), sum(xs_linear)
-    # Which carries have a nonzero cotangent: `ct_avals` are types for (carry, ys), None for zero.
+    # Carries with a nonzero cotangent: `ct_avals` are types for (carry, ys), None for zero.
     carry_mask = tuple([a is not None for a in ct_avals[:n_carry]])
     ys_avals = ct_avals[n_carry:]
     carry_avals = [
@@ -573,7 +579,7 @@ def transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> Derive
 
     def body(*arguments):
         consts, residual_consts, sums, cts, residual_xs = consecutive(map(len, groups), arguments)
-        # `transposed` takes all residuals together, then cotangents, and gives cotangents of consts, carry, xs.
+        # `transposed` takes all residuals together, then cotangents, and returns cotangents of consts, carry, xs.
         cts = replay(transposed.jaxpr, (), *consts, *residual_consts, *residual_xs, *cts)
         return [*map(add_tangents, sums, cts[:n_sums]), *cts[n_sums:]]
 
@@ -585,10 +591,10 @@ def transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> Derive
 def _transposed_by_parts(
     scan: Scan, cotangents: Operands, operands: Operands, params: ScanParams
 ) -> Results:
-    """Transpose a loop that also carries what is not linear, such as a counter."""
+    """Transposes a loop that also carries nonlinear values, such as a counter."""
 
     def run(*linear):
-        # Linear operands from the arguments, the others as they are.
+        # Linear operands from the arguments, the others unchanged.
         return bind(scan, *filled(map(is_linear, operands), linear, operands), params=params)
 
     avals = [x.aval for x in operands if is_linear(x)]
@@ -597,7 +603,9 @@ def _transposed_by_parts(
 
 
 def transposed_flat(function: Callable[..., Results], avals: Avals, cotangents: Operands) -> Values:
-    """Cotangents of the arguments, of types `avals`, of a linear function of flat values: its derivative at zero, transposed."""
+    """Cotangents of the arguments, of types `avals`, of a linear function of flat values: the transpose of its
+    derivative at zero.
+    """
     at_zero = [*map(zeros, avals)]
     _, program, _ = linearize_flat(lambda *xs: (function(*xs), ()), at_zero, [True] * len(at_zero))
     return program.pulled_back(cotangents)
@@ -615,7 +623,7 @@ class WhileParams(NamedTuple):
     cond_nconsts: int
 
     def split(self, values: Operands) -> tuple[Any, Any, Any]:
-        """(constants of the condition, constants of the body, carry) among things given for each operand."""
+        """Splits a list with an entry per operand into (constants of the condition, constants of the body, carry)."""
         n, m = self.cond_nconsts, self.cond_nconsts + self.body_nconsts
         return values[:n], values[n:m], values[m:]
 
@@ -661,8 +669,8 @@ class While(Linearized, Structured[WhileParams]):
                 do="Use `scan`, or `fori_loop` with bounds that are Python ints; forward mode (jvp) works as it is.",
             )
         results = bind(self, *primals, params=params)
-        # The number of steps is not known, so residuals have no size: the linear loop computes all again.
-        # `both` carries values and tangents; only the tangents of its results are linear, so the values are cut off.
+        # The number of steps is unknown, so residuals can't be stored: the linear loop recomputes everything.
+        # `both` carries values and tangents; only the tangents of its results are linear, so the values are dropped.
         operands, both, carried = _differentiated(params, primals, tangents, trace.linear_value)
         out_tangents: Results = ()
         if any(carried):
@@ -681,13 +689,13 @@ class While(Linearized, Structured[WhileParams]):
     def batch(self, axis, operands, dims, params):
         cond_dims, body_dims, carry_dims = params.split(dims)
         cond_consts, body_consts, carry = params.split(operands)
-        # One flag per carry: batched at the start, by the body, or because elements end apart; repeated until it stays.
+        # One flag per carry: batched initially, by the body, or because elements end separately; repeated until stable.
         carry_batched = [d is not None for d in carry_dims]
         while True:
             inner = [0 if b else None for b in carry_batched]
             condition = batch_jaxpr(params.cond_jaxpr.jaxpr, axis, [*cond_dims, *inner])
             body = batch_jaxpr(params.body_jaxpr.jaxpr, axis, [*body_dims, *inner], carry_batched)
-            # The condition differs between elements: some go on while others have ended.
+            # The condition differs between elements: some continue while others have ended.
             ends_apart = condition.mask[0] is not None
             out_batched = [ends_apart or d is not None for d in body.mask]
             if out_batched == carry_batched:
@@ -698,7 +706,7 @@ class While(Linearized, Structured[WhileParams]):
         carry = aligned_at(axis, carry, carry_dims, inner)
         if ends_apart:
             cond_consts = [*condition.consts, *cond_consts]
-            # The body tests, too, which elements go on, so it takes what the condition takes in front.
+            # The body also tests which elements continue, so it takes the operands of the condition first.
             body_consts = [*cond_consts, *body.consts, *body_consts]
             condition, body = _ending_apart(params, condition, body)
         cond_consts = [*condition.consts, *cond_consts]
@@ -723,11 +731,11 @@ class While(Linearized, Structured[WhileParams]):
 
         if not ordered(cond_jaxpr.effects):
             return while_loop(ctx, avals, carry, condition, body, effects)
-        # A condition gives no tokens on, so one with ordered effects is computed in the body, for the next step.
+        # A condition can't return tokens, so one with ordered effects is computed in the body, for the next step.
         go_on = condition(list(carry))
 
         def step(values):
-            # `values` are whether to go on, then the carry.
+            # `values` are whether to continue, then the carry.
             new = body(values[1:])
             return [condition(new), *new]
 
@@ -743,11 +751,11 @@ _BOOL = shaped_array((), np.dtype(bool))
 def _differentiated(
     params: WhileParams, primals: Operands, tangents: Operands, as_value: Unary
 ) -> tuple[Values, WhileParams, Mask]:
-    """(operands and params of the loop over values and tangents, the carries that have tangents).
+    """(operands and params of the loop over values and tangents, mask of carries with tangents).
 
-    Constants and carries are followed by their tangents; `as_value` makes an array of one that the loop carries.
+    Constants and carries are followed by their tangents; `as_value` converts a carried tangent to an array.
     """
-    # `tested` are consts of the condition, which decides by values alone, so their tangents are dropped.
+    # `tested` are consts of the condition, which only depends on values, so their tangents are dropped.
     tested, consts, carry = params.split(primals)
     _, t_consts, t_carry = params.split(tangents)
     body, carried = _jvp_body(
@@ -756,7 +764,7 @@ def _differentiated(
     t_carry = map(as_value, compress(t_carry, carried))
     constants = [*body.consts, *consts, *nonzero(t_consts)]
     tangent_avals = [a.tangent() for a in compress(params.body_jaxpr.out_avals, carried)]
-    # Inputs before: its consts, the carry. After: the same, then the carried tangents, which it doesn't use.
+    # Inputs before: its consts, the carry. After: the same, then the carried tangents, which it ignores.
     condition = rearranged(
         params.cond_jaxpr, [*range(len(params.cond_jaxpr.jaxpr.invars)), *tangent_avals]
     )
@@ -767,10 +775,10 @@ def _differentiated(
 def _ending_apart(
     params: WhileParams, condition: Derived, body: Derived
 ) -> tuple[Derived, Derived]:
-    """Condition and body of a loop over a batch whose elements end at different steps.
+    """Condition and body of a loop over a batch whose elements end after different numbers of steps.
 
-    It continues while one of them does; elements that have ended keep their values. The body takes the constants of
-    the condition, then its own.
+    It continues while any element does; ended elements keep their values. The body takes the constants of the
+    condition, then its own.
     """
     check_batched_effects("while_loop", while_p.effects((), params))
     tested = unguarded("while_loop", condition.program.jaxpr)
@@ -789,7 +797,7 @@ def _ending_apart(
             carry = values[len(values) - n_carry :]
             [goes_on] = replay(tested, (), *values[:n_tested], *carry)
             new = replay(jaxpr, (), *values[n_tested:])
-            # False takes the first case: elements that have ended keep their carry.
+            # False selects the first case: ended elements keep their carry.
             return [chosen(goes_on, x, y) for x, y in strict_zip(carry, new)]
 
         avals = [*tested.in_avals[:n_tested], *jaxpr.in_avals]

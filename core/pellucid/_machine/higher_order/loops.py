@@ -1,4 +1,4 @@
-"""Loops as users call them: `scan`, `map`, `while_loop`, `fori_loop`."""
+"""Public loops: `scan`, `map`, `while_loop`, `fori_loop`."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ from .loop_primitives import ScanParams, WhileParams, scan_p, stacked, unstacked
 
 T = TypeVar("T")
 
-# What messages call the arguments.
+# Names of the arguments in messages.
 _SCAN = stand_in("scan", "init", "xs")
 _WHILE_LOOP = stand_in("while_loop", "init_val")
 _FORI_LOOP = stand_in("fori_loop", "init_val")
@@ -95,9 +95,10 @@ def scan(
 ) -> tuple[Any, Any]:
     """`(carry, ys)` after `carry, y = f(carry, x)` for each `x` along the leading axes of the arrays in `xs`.
 
-    `carry` begins as `init` and keeps its structure, shapes and dtypes; `ys` are the outputs `y`, stacked along new
-    leading axes. For a reference in `xs`, `x` is `ref.at[i]`, which `f` may write. `length` is needed only where `xs` has no arrays. `reverse` begins at the end. `unroll` steps
-    become one step of the compiled loop (True or 0: no loop at all). `f` is traced once.
+    `carry` starts as `init` and keeps its structure, shapes and dtypes; `ys` are the outputs `y`, stacked along new
+    leading axes. For a reference in `xs`, `x` is `ref.at[i]`, which `f` may write. `length` is only needed if `xs` has
+    no arrays. `reverse` starts at the end. `unroll` is the number of steps per iteration of the compiled loop (True or
+    0: no loop). `f` is traced once.
 
     Raises: ArgumentTypeError for a carry that changes its type (with its path and both types), ArgumentValueError
     for leading axes of different sizes.
@@ -127,7 +128,9 @@ def scan(
 def _with_parts_of_references(
     f: Function, tree, leaves: Operands, length: int
 ) -> tuple[Function, Values]:
-    """(`f`, inputs of its steps) with the number of the step in place of each reference, whose part `f` gets."""
+    """(`f` adapted, inputs of its steps): each reference is replaced by the step number, from which `f` gets the
+    reference's part.
+    """
     references = [x if is_reference(x) else None for x in leaves]
 
     @wrapping(f)
@@ -144,7 +147,7 @@ def _scan(
     f: Function, call: Function | None, init: tuple[Any, Any], xs: tuple[Any, Any],
     length: int, reverse: bool, unroll: int,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """`scan` of checked, flattened arguments; with `call`, each step is `call(f, carry, x)`."""
+    """`scan` with checked, flattened arguments; with `call`, each step is `call(f, carry, x)`."""
     (leaves, init_tree), (xs_leaves, xs_tree) = init, xs
     in_tree = treedef_tuple([init_tree, xs_tree])
     x_avals = [unstacked(a) for a in types_of(xs_leaves)]
@@ -177,7 +180,7 @@ def _scan(
 def _run_scan(
     body: TracedBody, carry: Operands, xs: Operands, length: int, reverse: bool, unroll: int
 ) -> Values:
-    """Carry and outputs of the loop: what no step changes is no carry, and outputs that are inputs aren't stacked anew."""
+    """Runs the loop. Carries that no step changes become constants, and outputs that are inputs aren't stacked again."""
     jaxpr, n_consts, n = body.program.jaxpr, len(body.consts), len(carry)
     fixed = unchanged(body.program, n_consts, n)
     moving = [i for i in range(n) if i not in fixed]
@@ -199,7 +202,7 @@ def _run_scan(
 def _reordered(
     body: TracedBody, n_carry: int, carried: Ints, results: Ints | None = None
 ) -> ClosedJaxpr:
-    """A loop's program that gives some of its results, and takes some of its carries, in this order."""
+    """A loop body with its results and carries selected and reordered."""
     n = len(body.consts)
     rest = range(n + n_carry, len(body.program.jaxpr.invars))
     return rearranged(body.program, [*range(n), *(n + i for i in carried), *rest], results)
@@ -212,14 +215,14 @@ def _check_carry(
     expected: tuple[Any, Any],
     returned: tuple[Any, Any],
 ) -> None:
-    """Raise unless a loop's body gives a carry of the (structure, types) that it takes."""
+    """Raises unless a loop's body returns a carry of the (structure, types) that it takes."""
     if is_counted:
         caller, expected, returned = "fori_loop", _of_user(*expected), _of_user(*returned)
     check_carry(caller, f, *expected, *returned)
 
 
 def _of_user(tree, avals: Avals) -> tuple[Any, Avals]:
-    """Of a carry of `fori_loop`, the (structure, types) of what the user gave: it comes last, behind counters."""
+    """From the carry of `fori_loop`, the (structure, types) of the user's value, which follows the counters."""
     inner = tree.children()[-1]
     return inner, avals[len(avals) - inner.num_leaves :]
 
@@ -291,7 +294,7 @@ def _unroll(unroll, length: int) -> int:
 
 
 def _immutable(carry: Any) -> Any:
-    """`carry` with arrays in place of NumPy's, which `+=` in a body would change, also for the caller."""
+    """`carry` with NumPy arrays converted to arrays, because `+=` in a body would change them in the caller."""
     return tree_map(lambda x: bottom().from_host(x) if isinstance(x, np.ndarray) else x, carry)
 
 
@@ -308,10 +311,10 @@ def _scanned_by_python(f: Function, carry, xs, length: int, reverse: bool) -> tu
 
 
 def while_loop(cond_fun: Unary, body_fun: Unary, init_val: T) -> T:
-    """The value after `while cond_fun(value): value = body_fun(value)`, which begins as `init_val`.
+    """The value after `while cond_fun(value): value = body_fun(value)`, starting with `init_val`.
 
-    The value keeps its structure, shapes and dtypes. `cond_fun` gives a scalar boolean. Forward mode and `vmap` go
-    through the loop; reverse mode can't, because the number of steps is not known (use `scan` or `fori_loop`).
+    The value keeps its structure, shapes and dtypes. `cond_fun` must return a scalar boolean. Forward mode and `vmap`
+    are supported; reverse mode is not, because the number of steps is unknown (use `scan` or `fori_loop`).
 
     Raises: ArgumentTypeError for a value that changes its type (with its path and both types) and for conditions
     that are no scalar booleans.
@@ -328,7 +331,7 @@ def while_loop(cond_fun: Unary, body_fun: Unary, init_val: T) -> T:
         while True:
             try:
                 goes_on = bool(cond_fun(value))
-            except TracerBoolConversionError:  # a trace around it doesn't know how often it runs
+            except TracerBoolConversionError:  # an outer trace doesn't know how often it runs
                 break
             if not goes_on:
                 return value
@@ -341,7 +344,9 @@ def _while(
     cond_fun: Function, test: Function | None, body_fun: Function,
     turn: Function | None, leaves: Values, tree,
 ):  # fmt: skip
-    """`while_loop` of a checked, flattened value; with `turn`, the body is `turn(body_fun, value)`, and so with `test`."""
+    """`while_loop` with a checked, flattened value; with `turn`, the body is `turn(body_fun, value)`; likewise for
+    `test`.
+    """
     in_tree = treedef_tuple([tree])
 
     condition: Any = None
@@ -366,7 +371,7 @@ def _while(
 
 
 def _run_while(condition: TracedBody, body: TracedBody, carry: Operands) -> Values:
-    """The value after the loop, which carries what a step changes or the condition reads."""
+    """The value after the loop, which only carries what a step changes or the condition reads."""
     n, tests = len(carry), condition.program.jaxpr
     is_read = {atom for e in tests.equations for atom in e.operands if type(atom) is not Literal}
     is_read.update(tests.outvars)
@@ -388,7 +393,7 @@ def _run_while(condition: TracedBody, body: TracedBody, carry: Operands) -> Valu
 
 
 def check_predicate(caller: str, function: Function, tree: Any, avals: Any) -> None:
-    """Raise ArgumentTypeError unless a condition gives a scalar boolean."""
+    """Raises ArgumentTypeError unless a condition returns a scalar boolean."""
     if (
         tree.num_nodes == 1
         and tree.num_leaves == 1
@@ -410,10 +415,11 @@ def fori_loop(
     *,
     unroll: int | bool | None = None,
 ) -> Any:
-    """The value after `value = body_fun(i, value)` for `i` from `lower` to `upper - 1`, which begins as `init_val`.
+    """The value after `value = body_fun(i, value)` for `i` from `lower` to `upper - 1`, starting with `init_val`.
 
-    Where both bounds are Python ints this is a `scan`, so that reverse mode goes through it, and `unroll` may be
-    given; otherwise it is a `while_loop`. Bounds may be floating: both, of one dtype. The value keeps its structure, shapes and dtypes.
+    If both bounds are Python ints, this is a `scan`, which supports reverse mode and `unroll`; otherwise it is a
+    `while_loop`. Bounds may be floating-point, if both have the same dtype. The value keeps its structure, shapes and
+    dtypes.
 
     Raises: ArgumentTypeError for bounds that are not of one type, integer or floating, for a `body_fun` that cannot be
     called and for a value that changes its structure, shape or dtype.
@@ -486,7 +492,7 @@ def _next(i):
 
 
 def _counter(bounds: Values):
-    """The dtype of the counter: that of the bounds, which must agree unless one is a Python int beside an integer."""
+    """The dtype of the counter: that of the bounds, which must agree unless one is a Python int."""
     strong = {a.dtype for a in bounds if not a.weak_type}
     are_integers = {kind_of(a.dtype) in INTEGER for a in bounds}
     if len(strong) > 1 or len(are_integers) > 1:
@@ -498,15 +504,15 @@ def _counter(bounds: Values):
 
 
 def _as_counter(bound, dtype):
-    """A bound as the counter begins with it."""
+    """A bound as the counter's initial value."""
     return bound if type_of(bound).dtype == dtype else convert_element_type(bound, dtype)
 
 
 def map(f: Unary, xs: Any, *, batch_size: int | None = None) -> Any:
     """`f(x)` for each `x` along the leading axes of the arrays in `xs`, one after another, stacked.
 
-    With `batch_size`, so many are computed at once, as by `vmap`, and the rest in the end. Where memory allows,
-    `vmap` is faster.
+    `batch_size` elements are computed at once, as by `vmap`; the remainder at the end. If memory allows, `vmap` is
+    faster.
 
     Results are trees like those of `f`, whose shapes have the leading size `n` of `xs` before them; dtypes stay.
     Raises: ArgumentTypeError for an `f` that cannot be called and for leaves that are no arrays, ArgumentValueError

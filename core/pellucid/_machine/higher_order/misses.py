@@ -1,4 +1,4 @@
-"""Cache misses of jitted functions: the parts of the key that differ from the most similar one."""
+"""Cache misses of jitted functions: how the key differs from the most similar earlier one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pellucid._machine.xla.flags import trace_context_names
 
 
 class MissReason(NamedTuple):
-    """One part of a call that differs from the most similar call seen before."""
+    """One part of a call that differs from the most similar earlier call."""
 
     kind: Literal[
         "first call", "shape", "dtype", "weak type", "sharding", "tree", "static", "option", "device", "function", "closure"
@@ -49,24 +49,24 @@ class MissReason(NamedTuple):
 
 @dataclass(slots=True)
 class Miss:
-    """A cache miss of a jitted function, and what it cost."""
+    """A cache miss of a jitted function, with its cost."""
 
     name: str
     reasons: tuple[MissReason, ...]
     source: Any
     trace_seconds: float = 0.0
     compile_seconds: float = 0.0
-    """Seconds of lowering and compiling; 0 while nobody needed an executable."""
+    """Seconds of lowering and compiling; 0 while no executable was needed."""
     lower_seconds: float = 0.0
-    """Of `compile_seconds`: of lowering to StableHLO."""
+    """The part of `compile_seconds` spent lowering to StableHLO."""
     executable_from: Literal["disk", "memory"] | None = None
     """Where the executable was found, if it wasn't compiled."""
     entry_count: int = 1
-    """Programs of the function, this one included."""
+    """Number of programs of the function, this one included."""
     time_ns: int = field(default_factory=time.monotonic_ns)
-    """When it was noted, by a clock that never goes back."""
+    """Time of the miss, on a monotonic clock."""
     is_by_tool: bool = field(default_factory=is_by_tool.get)
-    """Whether a viewer caused it: then it is no miss of the user's program."""
+    """Whether a viewer caused it, rather than the user's program."""
 
 
 _KEEP_SHARDING = "Keep its sharding the same between calls."
@@ -95,7 +95,7 @@ def reasons_for(
 
 
 class _Definition(NamedTuple):
-    """What a line defined last: a function's code, and texts of the values that it refers to, by what they are."""
+    """The last definition at a source line: the function's code, and texts of the values that it refers to."""
 
     code: CodeType
     values: dict[str, str]
@@ -104,17 +104,17 @@ class _Definition(NamedTuple):
 
 _MAX_DEFINITIONS = 1024
 _definitions: dict[Any, _Definition] = {}
-"""By place in the source, the latest definition that was jitted."""
+"""The latest jitted definition at each source line."""
 clearing(_definitions.clear)
 
 
 def reasons_for_function(function: Function | None) -> tuple[MissReason, ...]:
-    """Why `function`, which was never called before, isn't the one that the same line defined before.
+    """Why `function`, which was never called before, differs from the last function defined at the same line.
 
-    None stands for one that a viewer asks for. These are texts for people: nothing is found by them.
+    None stands for a function requested by a viewer. These texts are only for people.
     """
     maker: Any = function
-    # Attributes of users' objects aren't asked for, as `__getattr__` may do anything.
+    # Attributes of user objects aren't read, because `__getattr__` may have side effects.
     while isinstance(maker, (MethodType, functools.partial)):
         maker = maker.func if isinstance(maker, functools.partial) else maker.__func__
     if not isinstance(maker, FunctionType):
@@ -145,13 +145,13 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 def _values_of(function: FunctionType) -> dict[str, str]:
-    """Texts of a function's captured values, defaults, and of the numbers and texts among the globals that it names."""
+    """Texts of a function's captured values and defaults, and of numbers and strings among the globals that it uses."""
     code = function.__code__
     texts: dict[str, str] = {}
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
         try:
             texts[f"`{name}` in the closure"] = _value_text(cell.cell_contents)
-        except ValueError:  # a variable without value yet
+        except ValueError:  # a closure variable without a value yet
             continue
     defaults = function.__defaults__ or ()
     names = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
@@ -165,7 +165,7 @@ def _values_of(function: FunctionType) -> dict[str, str]:
 
 
 def _value_text(x: Any) -> str:
-    """A short text of a value: a number or text itself, of others what they are."""
+    """Short text of a value: numbers and strings themselves, the type of other values."""
     kind = type(x)
     if kind in _PLAIN or (kind is tuple and all(type(y) in _PLAIN for y in x)):
         return f"{x!r:.60}"
@@ -213,7 +213,7 @@ def _typed(aval) -> str:
 
 
 def _argument_reason(path: str, old, new) -> MissReason:
-    """Why an argument of type `new` doesn't fit a program for type `old`."""
+    """Why an argument of type `new` doesn't match a program for type `old`."""
     differing = [a for a in _ASPECTS if getattr(old, a[1], None) != getattr(new, a[1], None)]
     kind, _, advice = [*differing, ("sharding", "", _KEEP_SHARDING)][0]
     return MissReason(kind, path, _typed(old), _typed(new), advice)
@@ -224,13 +224,13 @@ _ASPECTS: Sequence[tuple[Any, str, str]] = (
     ("dtype", "dtype", "Convert it before the call."),
     ("weak type", "weak_type", "Pass `jnp.asarray(value, dtype)` instead of a Python number."),
 )
-"""By kind of difference between types of arguments: the attribute that differs, and advice."""
+"""For each kind of difference between argument types, the attribute that differs, and advice."""
 
 
 def reasons_for_place(
     place: ResolvedPlacement, earlier: Iterable[ResolvedPlacement], paths: Sequence[str]
 ) -> tuple[MissReason, ...]:
-    """Why a program that was traced before is compiled for `place`, by the most similar of the `known` places."""
+    """Why a traced program is compiled again for `place`, compared with the most similar of the `earlier` placements."""
     on_its_devices = [w for w in earlier if w.placement == place.placement and w != place]
     if not on_its_devices:
         where = devices_text(place.placement.devices)
@@ -255,7 +255,7 @@ _VERBS = {None: "compiled", "disk": "loaded from disk", "memory": "found compile
 
 
 def explanation(miss: Miss) -> str:
-    """One miss in words."""
+    """Text of a cache miss."""
     costs = [("traced", miss.trace_seconds), (_VERBS[miss.executable_from], miss.compile_seconds)]
     what = " and ".join(f"{step} ({seconds * 1e3:.1f} ms)" for step, seconds in costs if seconds)
     where = describe(miss.source)
@@ -264,10 +264,9 @@ def explanation(miss: Miss) -> str:
 
 
 def explain_misses(n: int = 20, *, caches: bool = False) -> None:
-    """Print the latest `n` misses of jitted functions: what was compiled again, why, and what it cost.
+    """Prints the latest `n` cache misses of jitted functions: what was recompiled, why, and the cost.
 
-    With `caches`, also how each cache of the process is used: its entries and the number that it may have, calls
-    that found a result, and calls that made one.
+    With `caches`, also the use of each cache of the process: number of entries, capacity, hits and misses.
 
     >>> explain_misses(0)
     no jitted function was traced or compiled yet

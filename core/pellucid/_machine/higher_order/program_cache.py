@@ -1,4 +1,4 @@
-"""Finds the program of a call of a jitted function: one that was traced for the same kind of arguments, or a new one."""
+"""Finds the traced program for a call of a jitted function, or traces a new one."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from .misses import Miss, ProgramKey, reasons_for, reasons_for_function
 from .traced_program import JitOptions, TracedProgram
 
 _MAX_FUNCTIONS = 4096
-"""Functions whose programs are found again when they are jitted again."""
+"""Maximum number of functions whose programs are kept for when they are jitted again."""
 _lock = threading.Lock()
-"""Held while the list of the users' programs is looked at or changed."""
+"""Lock of the list of user programs."""
 
 
 @cached(_MAX_FUNCTIONS, weakly=True)
 def _programs_of(function: Function, options: tuple[Any, ...]) -> dict[ProgramKey, TracedProgram]:
-    """The programs of all forms of one function object that are jitted with these options."""
+    """The programs of a function jitted with these options, shared by all its jitted forms."""
     return {}
 
 
@@ -54,7 +54,7 @@ def is_traced(x: Any) -> bool:
 
 
 class ProgramCache:
-    """The programs of a jitted function, by the structure, types and static values of a call's arguments."""
+    """The programs of a jitted function, by structure, types and static values of the arguments."""
 
     def __init__(self, options: JitOptions) -> None:
         self.options = options
@@ -65,7 +65,7 @@ class ProgramCache:
         )
 
     def find(self, call: FunctionCall) -> TracedProgram:
-        """The program for a call's arguments, traced unless it is cached."""
+        """The program for a call's arguments, traced if it isn't cached."""
         key = ProgramKey(call.tree, call.avals, call.static, trace_context())
         program = self.programs.get(key)
         if program is not None:
@@ -81,7 +81,7 @@ class ProgramCache:
         self._note_miss(program, key, call, time.perf_counter() - start)
         if any(map(is_traced, program.consts)):
             return program
-        # Another thread may have traced the function meanwhile: all take the same program, compiled once.
+        # Another thread may have traced the function meanwhile: all use the same program, so that it is compiled once.
         program = self.programs.setdefault(key, program)
         if self.options.share:
             with _lock:
@@ -107,7 +107,7 @@ class ProgramCache:
         self.publish_miss(miss, key)
 
     def publish_miss(self, miss: Miss, key: ProgramKey | None) -> None:
-        """Tell who listens why the function was traced or compiled; `key` is that of a new program."""
+        """Publishes the reason for tracing or compiling the function; `key` is that of a new program."""
         if not miss.is_by_tool:
             misses.recent.append(miss)
         if on.cache_looked:
@@ -115,10 +115,10 @@ class ProgramCache:
             publish(CacheLooked(spec.name, spec.function, False, miss, key))
 
     def trace(self, call: FunctionCall) -> TracedProgram:
-        """Trace the function for a call's arguments."""
+        """Traces the function for a call's arguments."""
         options, spec = self.options, self.options.spec
         trees: list[Any] = []
-        # What refers to the call outlives it where tracing fails, and must not keep its arrays.
+        # If tracing fails, references to the call survive in the traceback, and must not keep its arrays alive.
         call = call._replace(leaves=[])
 
         def flat(*leaves):
@@ -153,6 +153,6 @@ _users_programs: weakref.WeakSet[TracedProgram] = weakref.WeakSet()
 
 
 def users_programs() -> list[TracedProgram]:
-    """The programs of users' functions that are alive, in no order; their jitted forms may be gone."""
+    """The existing programs of user functions, unordered; their jitted forms may be gone."""
     with _lock:
         return list(_users_programs)

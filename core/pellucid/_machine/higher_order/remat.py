@@ -1,4 +1,4 @@
-"""`checkpoint` (`remat`): the backward pass computes again what the forward pass would have kept, as policies choose."""
+"""`checkpoint` (`remat`): the backward pass recomputes intermediate values, instead of the forward pass saving them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ from .structured import remembered_on_program, uses_state, with_forwarded
 
 
 class RematParams(NamedTuple):
-    """`differentiated` marks the linear half, which computes again; `policy` chooses what is kept for it."""
+    """`differentiated` marks the linear half, which recomputes; `policy` selects what is saved for it."""
 
     differentiated: bool
     jaxpr: ClosedJaxpr
@@ -81,7 +81,7 @@ class RematParams(NamedTuple):
 
 
 class Remat(ProgramCall[RematParams]):
-    """A call whose linearization keeps its arguments (and what the policy allows) instead of all residuals."""
+    """A call whose linearization saves its arguments (and what the policy selects) instead of all residuals."""
 
     name = "remat2"
     rule_params = ("policy",)
@@ -102,19 +102,19 @@ class Remat(ProgramCall[RematParams]):
                 do="Call `io_callback` outside of the checkpoint, or `debug.callback`, which may be called any number of times.",
             )
         parts = split_remat(params, mask)
-        # Inputs of the primal program: first what it closes over.
+        # Inputs of the primal program: closed-over values first.
         operands = (*parts.consts, *primals)
-        # Eager, the forward pass is one compiled call; under a trace its equations go into the program at hand.
+        # Eagerly, the forward pass is one compiled call; under a trace, its equations are added to the current program.
         if context.trace.is_eager:
             values = bind(closed_call_p, *operands, params=ClosedCallParams(parts.primal))
         else:
             values = replay(parts.primal.jaxpr, (), *operands)
         n = len(parts.mask)
-        # `values` are the results, then the values that the policy keeps.
+        # `values` are the results, then the values saved by the policy.
         results, saved = values[:n], values[n:]
         out: Operands = ()
         if any(parts.mask):
-            # Kept for the backward pass: the operands that it needs, and `saved`; the rest it computes again.
+            # Saved for the backward pass: the operands that it needs, and `saved`; it recomputes the rest.
             residuals = [x for x, u in strict_zip(operands, parts.needed) if u]
             inputs = (*residuals, *saved, *parts.constants, *nonzero(tangents))
             linear = params._replace(jaxpr=parts.linear, differentiated=True)
@@ -123,9 +123,9 @@ class Remat(ProgramCall[RematParams]):
 
     def lower(self, ctx, operands, params):
         if params.differentiated and params.prevent_cse is not False:
-            # Without a barrier the compiler would find that all this was computed before, and keep it.
+            # Without a barrier, the compiler would reuse the values of the first computation, and keep them.
             flags = params.prevent_cse
-            # One flag per operand; the marked ones go through the barrier, the order of operands stays.
+            # One flag per operand; marked ones pass through the barrier, and the order of operands stays.
             flags = flags if isinstance(flags, tuple) else (True,) * len(operands)
             behind = [i for i, prevented in enumerate(flags[: len(operands)]) if prevented]
             if behind:
@@ -144,10 +144,10 @@ remat_p = Remat()
 
 
 class RematParts(NamedTuple):
-    """A rematerialized program split at a point.
+    """A rematerialized program, linearized.
 
-    `primal` takes (`consts`, operands) and gives (results, saved values). `linear` takes (those of these operands
-    that are `needed`, saved values, `constants`, tangents): it computes the residuals again.
+    `primal` takes (`consts`, operands) and returns (results, saved values). `linear` takes (the operands that are
+    `needed`, saved values, `constants`, tangents), and recomputes the residuals.
     """
 
     primal: ClosedJaxpr
@@ -160,32 +160,32 @@ class RematParts(NamedTuple):
 
 @remembered_on_program
 def split_remat(params: RematParams, nonzero: Mask) -> RematParts:
-    """The parts of a rematerialized program whose operands have tangents where `nonzero`."""
-    # First split as if all residuals were kept, then decide which of them are.
+    """The parts of a rematerialized program whose operands have tangents marked by `nonzero`."""
+    # First linearized as if all residuals were saved; then decide which ones are.
     parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero)
     n_results = len(parts.nonzero_out)
-    # `body` takes (`parts.consts`, operands) and gives (results, residuals that are neither inputs nor results).
+    # `body` takes (`parts.consts`, operands), returns (results, residuals that are neither inputs nor results).
     body = parts.primal.jaxpr
     if params.policy is not None and params.policy is not nothing_saveable:
-        # A policy decides by equation, so it must see those within calls; inner checkpoints have their own.
+        # A policy decides for each equation, so calls are inlined; inner checkpoints have their own policy.
         body = without_calls(body, remat_p)
     saved = _saved(body, params.policy)
-    # The residuals as variables of `body`, in the order of `parts.sources`, without those that are constants.
+    # The residuals as variables of `body`, in the order of `parts.sources`, without constants.
     first = len(parts.consts)
     residuals = [
         body.invars[first + s.index] if s.kind == "input" else body.outvars[s.index]
         for s in parts.sources
         if s.kind != "constant"
     ]
-    # Takes (inputs of `body`, saved values) and gives the residuals; `pruned` takes only the inputs that it uses.
+    # Takes (inputs of `body`, saved values), returns the residuals; `pruned` only takes the inputs that it uses.
     recompute = with_known(body, list(saved), residuals)
     pruned, used = remove_dead_equations(recompute)
     n_inputs = len(body.invars)
-    # `used` has a flag per input of `body`, then one per saved value. A saved value that nobody uses is not kept.
+    # `used` has a flag per input of `body`, then one per saved value. Unused values are not saved.
     needed, used_saved = used[:n_inputs], used[n_inputs:]
     saved_and_used = {v: how for (v, how), u in strict_zip(saved.items(), used_saved) if u}
     primal = _primal_program(body, n_results, saved_and_used)
-    # One flag per residual: constants are passed on as they are, the others are computed again.
+    # One flag per residual: constants are passed on, the others are recomputed.
     constant = [s.kind == "constant" for s in parts.sources]
     linear = _linear_program(parts, pruned, constant, list(saved_and_used.values()), sum(needed))
     constants = [parts.constants[s.index] for s in parts.sources if s.kind == "constant"]
@@ -193,7 +193,7 @@ def split_remat(params: RematParams, nonzero: Mask) -> RematParts:
 
 
 def _saved(body: Jaxpr, policy: Policy | None) -> dict[Var, bool | Offloadable]:
-    """The variables that the policy keeps, and how; of primitives with a rule `saved`, those that it answers with."""
+    """The variables saved by the policy, and how. Primitives with a rule `saved` decide themselves."""
     saved: dict[Var, bool | Offloadable] = {}
     for equation in body.equations:
         rule = getattr(equation.primitive, "saved", None)
@@ -210,8 +210,8 @@ def _saved(body: Jaxpr, policy: Policy | None) -> dict[Var, bool | Offloadable]:
 def _primal_program(
     body: Jaxpr, n_results: int, saved: dict[Var, bool | Offloadable]
 ) -> ClosedJaxpr:
-    """Results, and the values that are kept, in the memory where they are kept."""
-    # `body` gives (results, residuals), `pruned` gives (results, saved values).
+    """Results and saved values, in the memory where they are saved."""
+    # `body` returns (results, residuals), `pruned` returns (results, saved values).
     pruned, _ = remove_dead_equations(
         body.replace(outvars=[*body.outvars[:n_results], *saved]), keep_inputs=True
     )
@@ -220,7 +220,7 @@ def _primal_program(
 
     def primal(*operands):
         values = replay(pruned, (), *operands)
-        # Offloaded values go to their memory at the end of the forward pass, and come back in the linear program.
+        # Offloaded values are moved at the end of the forward pass, and moved back in the linear program.
         away = [
             device_put(x, space_of_kind(how.dst)) if isinstance(how, Offloadable) else x
             for x, how in strict_zip(values[n_results:], saved.values())
@@ -237,7 +237,7 @@ def _linear_program(
     saved: Sequence[bool | Offloadable],
     n_needed: int,
 ) -> ClosedJaxpr:
-    """From (needed operands, kept values, constants, tangents) to tangents of the results."""
+    """Maps (needed operands, saved values, constants, tangents) to tangents of the results."""
     linear = parts.linear.jaxpr
     n_known, n_constants = len(recompute.invars), sum(constant)
     # Types of the inputs: needed operands, saved values (`recompute` takes both), then constants, then tangents.
@@ -245,7 +245,7 @@ def _linear_program(
     for i, how in enumerate(saved):
         if isinstance(how, Offloadable):
             avals[n_needed + i] = avals[n_needed + i].update(memory_space=space_of_kind(how.dst))  # type: ignore[attr-defined]
-    # `linear` takes all residuals, of which only the constants are inputs here, then the tangents.
+    # `linear` takes all residuals, of which only constants are inputs here, then the tangents.
     residual_avals = linear.in_avals[: len(constant)]
     avals += [a for a, c in strict_zip(residual_avals, constant) if c]
     avals += linear.in_avals[len(constant) :]
@@ -256,10 +256,10 @@ def _linear_program(
             if isinstance(how, Offloadable):
                 inputs[n_needed + i] = device_put(inputs[n_needed + i], space_of_kind(how.src))
         with named_scope("rematted_computation"):
-            # The residuals that are no constants, in their order.
+            # Residuals that are not constants, in order.
             computed = iter(replay(recompute, (), *inputs))
         constants = iter(operands[n_known : n_known + n_constants])
-        # Both kinds interleaved again, as `linear` takes them.
+        # Interleaves both kinds, as `linear` expects them.
         residuals = [next(constants) if c else next(computed) for c in constant]
         return replay(linear, (), *residuals, *operands[n_known + n_constants :])
 
@@ -278,11 +278,11 @@ def checkpoint(
     static_argnames: str | Sequence[str] = (),
     concrete: bool = False,
 ) -> Any:
-    """`fun`, whose intermediate values are computed again for its derivative instead of being kept.
+    """`fun` with its intermediate values recomputed for derivatives instead of saved.
 
-    `policy`, one of `checkpoint_policies`, chooses values that are kept nevertheless. `prevent_cse=False` lets the compiler
-    share the two computations; it is safe within `scan`. Arguments at `static_argnums` (or `static_argnames`) stay
-    Python values.
+    `policy`, one of `checkpoint_policies`, selects values that are saved nevertheless. `prevent_cse=False` lets the
+    compiler merge both computations; it is safe within `scan`. Arguments at `static_argnums` (or `static_argnames`)
+    stay Python values.
 
     >>> from pellucid import grad
     >>> grad(checkpoint(lambda x: x * x))(3.0)
@@ -304,18 +304,19 @@ def checkpoint(
 
     @wraps(fun, "Rematerialized form")
     def rematerialized(*args: Any, **kwargs: Any) -> Any:
-        call = spec.call(args, kwargs, hashes=False)  # without, it is traced at each call
+        # unhashable ones are allowed: the function is traced at each call
+        call = spec.call(args, kwargs, hashes=False)
         body = known_body(
             fun, ("checkpoint", call.tree, call.avals, call.static), lambda: _traced(spec, call)
         )
         params = RematParams(False, body.program, policy, prevent_cse)
-        # First what the function closes over, then its arguments.
+        # Closed-over values first, then the arguments.
         operands = [*body.consts, *call.leaves]
         if any(map(is_reference, operands)) and not _has_rules_with_references(body.program.jaxpr):
             return body.out_tree.unflatten(_on_values(params, operands))
         if not context.trace.is_eager:
             return body.out_tree.unflatten(bind(remat_p, *operands, params=params))
-        # Eager, a result that is an operand is returned as that object, not as a copy by the compiled call.
+        # Eagerly, a result that is an operand is returned as that object, not as a copy by the compiled call.
         [program], forwarded = without_forwarded((body.program,))
         results = bind(remat_p, *operands, params=params.on(program))
         results = with_forwarded(results, forwarded, operands)
@@ -327,14 +328,13 @@ def checkpoint(
 def _on_values(params: RematParams, operands: Operands) -> Values:
     """Results of a rematerialized program with references, which are read before it and written after it.
 
-    So what the backward pass computes again begins with the values that the forward pass began with, and writes
-    nothing a second time.
+    So the backward pass recomputes from the initial contents, and writes nothing a second time.
     """
     check_distinct("checkpoint", (), operands)
     body = discharged(params.jaxpr.jaxpr)
     values = [x.aval.methods["get"](x) if is_reference(x) else x for x in operands]
     results = bind(remat_p, *body.consts, *values, params=params.on(body.program))
-    # `results` are those of the function, then the last value of each reference that it wrote.
+    # `results` are those of the function, then the final content of each reference that it wrote.
     n = len(params.jaxpr.out_avals)
     for position, value in strict_zip(body.written, results[n:]):
         reference = operands[position]
@@ -343,7 +343,7 @@ def _on_values(params: RematParams, operands: Operands) -> Values:
 
 
 def _has_rules_with_references(jaxpr: Jaxpr) -> bool:
-    """Whether a function with a derivative of its own uses references, which it would lose on values."""
+    """Whether a function with a custom derivative uses references; discharging would drop its rules."""
     return any(
         (isinstance(e.primitive, CustomCall) and any(map(is_reference, e.operands)))
         or any(map(_has_rules_with_references, subjaxprs(e.params)))

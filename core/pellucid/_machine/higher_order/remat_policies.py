@@ -1,4 +1,4 @@
-"""Policies of `checkpoint`: which values the forward pass keeps."""
+"""Policies of `checkpoint`: which values the forward pass saves."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from pellucid._machine.tracing import (
 )
 
 Policy = Callable[..., Any]
-"""`policy(primitive, *types of operands, **params)`: True or `Saveable` to keep the results, False or `Recompute`
-to compute them again, `Offloadable` to keep them in another memory."""
+"""`policy(primitive, *types of operands, **params)`: True or `Saveable` to save the results, False or `Recompute` to
+recompute them, `Offloadable` to save them in another memory.
+"""
 
 
 class NameParams(NamedTuple):
@@ -32,7 +33,7 @@ class NameParams(NamedTuple):
 
 
 class Name(IdentityOfValues[NameParams]):
-    """The identity; it gives a value a name."""
+    """The identity, which names a value."""
 
     name = "name"
 
@@ -41,7 +42,7 @@ name_p = Name()
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
-    """The tree `x` of arrays, whose values policies of `checkpoint` then know by `name`.
+    """Names the values of the tree `x` of arrays for policies of `checkpoint`.
 
     >>> checkpoint_name(np.float32(1), "activations")
     Array(1., dtype=float32)
@@ -66,7 +67,7 @@ Recompute = _Answer("Recompute")
 
 
 class Offloadable(NamedTuple):
-    """Keep a value in memory `dst` (as "pinned_host") and bring it back to `src` (as "device") when it is needed.
+    """Decision to save a value in memory `dst` (such as "pinned_host") and move it back to `src` (such as "device").
 
     >>> Offloadable(src="device", dst="pinned_host").dst
     'pinned_host'
@@ -77,7 +78,7 @@ class Offloadable(NamedTuple):
 
 
 def decision(answer: Any) -> bool | Offloadable:
-    """The answer of a policy as a bool or Offloadable; raises ArgumentTypeError for other answers."""
+    """The result of a policy as a bool or Offloadable; raises ArgumentTypeError for other results."""
     if isinstance(answer, Offloadable):
         return answer
     if answer is Saveable or answer is Recompute:
@@ -91,22 +92,22 @@ def decision(answer: Any) -> bool | Offloadable:
 
 
 def everything_saveable(*_: Any, **__: Any) -> bool:
-    """Keep everything, as without `checkpoint`."""
+    """Saves all values, as without `checkpoint`."""
     return True
 
 
 def nothing_saveable(*_: Any, **__: Any) -> bool:
-    """Keep nothing but the arguments, as without a policy."""
+    """Saves only the arguments, as without a policy."""
     return False
 
 
 def dots_saveable(primitive: Primitive, *_: Any, **__: Any) -> bool:
-    """Keep results of matrix products (and convolutions), which are dear to compute again."""
+    """Saves results of matrix products and convolutions, which are expensive to recompute."""
     return primitive.name in ("dot_general", "conv_general_dilated")
 
 
 def dots_with_no_batch_dims_saveable(primitive: Primitive, *_: Any, **params: Any) -> bool:
-    """Keep results of matrix products without batch dimensions."""
+    """Saves results of matrix products without batch dimensions."""
     if primitive.name != "dot_general":
         return False
     _, (lhs_batch, rhs_batch) = params["dimension_numbers"]
@@ -114,7 +115,7 @@ def dots_with_no_batch_dims_saveable(primitive: Primitive, *_: Any, **params: An
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
-    """Keep results of matrix products without batch dimensions in memory `offload_dst`.
+    """Saves results of matrix products without batch dimensions in memory `offload_dst`.
 
     >>> from pellucid import checkpoint, grad
     >>> f = checkpoint(lambda x: checkpoint_name(x * x, "square") ** 2, policy=offload_dot_with_no_batch_dims("device", "pinned_host"))
@@ -131,7 +132,7 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
 
 @dataclass(frozen=True)  # not a tuple: policies of different classes differ
 class NamesSaveable:
-    """Keep values with certain names, or with any names but these, and perhaps `others`, which have no name."""
+    """Saves values with certain names, or with all other names; `others` are values without a name."""
 
     names: frozenset[str]
     are_kept: bool
@@ -144,7 +145,7 @@ class NamesSaveable:
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
-    """Keep values named by `checkpoint_name`, and only with these names.
+    """Saves values named by `checkpoint_name` with one of these names.
 
     >>> from pellucid import checkpoint, grad
     >>> f = checkpoint(lambda x: checkpoint_name(x * x, "square") ** 2, policy=save_only_these_names("square"))
@@ -155,7 +156,7 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
-    """Keep values named by `checkpoint_name`, but not with these names.
+    """Saves values named by `checkpoint_name` with any other name.
 
     >>> from pellucid import checkpoint, grad
     >>> f = checkpoint(lambda x: checkpoint_name(x * x, "square") ** 2, policy=save_any_names_but_these("square"))
@@ -166,7 +167,7 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
 
 
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
-    """Keep everything but values with these names.
+    """Saves all values except those with these names.
 
     >>> from pellucid import checkpoint, grad
     >>> f = checkpoint(lambda x: checkpoint_name(x * x, "square") ** 2, policy=save_anything_except_these_names("square"))
@@ -183,7 +184,7 @@ def save_and_offload_only_these_names(
     offload_src: str,
     offload_dst: str,
 ) -> Policy:
-    """Keep values with some names, and those with others in memory `offload_dst`.
+    """Saves values with some names, and offloads values with others to memory `offload_dst`.
 
     Raises: ArgumentValueError for a name in both lists.
 
@@ -213,7 +214,7 @@ def save_and_offload_only_these_names(
 
 
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
-    """Keep what either policy keeps; both must answer with bools.
+    """Saves what either policy saves; both must return bools.
 
     Raises: ArgumentValueError for other answers.
 
@@ -249,4 +250,4 @@ checkpoint_policies = types.SimpleNamespace(
     save_from_both_policies=save_from_both_policies,
     save_and_offload_only_these_names=save_and_offload_only_these_names,
 )
-"""The policies, under the names of the reference."""
+"""The policies, under JAX's names."""

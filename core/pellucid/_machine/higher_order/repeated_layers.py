@@ -1,7 +1,7 @@
-"""Repeated layers as calls: equal runs of equations become calls of one program.
+"""Detection of repeated layers: equal runs of equations become calls of one program.
 
-A model written as a Python loop over layers is traced to one run of equations for each layer. As calls of one program
-the layers are differentiated, lowered and, where the backend keeps calls, compiled once (decision 0002).
+A model written as a Python loop over layers is traced to one run of equations per layer. As calls of one program, the
+layers are differentiated, lowered and, if the backend keeps calls, compiled once (decision 0002).
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ from pellucid._machine.transforms.linearize import MIN_LAYERED_EQUATIONS
 from .calls import JitParams, jit_p
 
 MIN_LAYERS = 4
-"""Minimum number of layers: with fewer, nothing is gained."""
+"""Minimum number of layers to combine."""
 MIN_LAYER_EQUATIONS = 12
-"""Minimum number of equations of a layer: of smaller ones, XLA's CPU compiler shares most kernels without calls."""
+"""Minimum number of equations of a layer: XLA's CPU compiler shares most kernels of smaller ones without calls."""
 MIN_SHARE = 0.5
-"""Minimum share of a program's equations that lie in repeated layers."""
+"""Minimum share of a program's equations that belong to repeated layers."""
 _MAX_RESULTS = 4
 """Maximum number of results of a layer. Halves of a differentiated layer have many more: as calls they gain nothing."""
 _MAX_OCCURRENCES = 8
-"""Maximum number of equal equations in a layer among which it is looked for how far layers are apart."""
+"""Maximum number of equal equations in a layer that are considered in finding the distance between layers."""
 _MAX_PERIODS = 16
-"""Number of the most frequent distances between equal equations that are tried as lengths of a layer."""
+"""Number of the most frequent distances between equal equations that are tried as layer lengths."""
 
 
 class _Copy(NamedTuple):
-    """One run of equations: where it begins, the operands that come from outside, and what is read of it."""
+    """One run of equations: its start, outside operands, and results used outside."""
 
     start: int
     outside: tuple[Atom, ...]
-    """Each operand that no equation of the copy makes, in the order of the equations."""
+    """Operands that no equation of the copy defines, in the order of equations."""
     results: frozenset[tuple[int, int]]
-    """(position of the equation within the copy, position of its result)."""
+    """(index of the equation within the copy, index of its result)."""
 
 
 def with_layers_called(jaxpr: Jaxpr, *, is_final: bool = False) -> Jaxpr:
-    """`jaxpr` with each of its stacks of repeated layers as calls of one program.
+    """`jaxpr` with each stack of repeated layers replaced by calls of one program.
 
-    `jaxpr` itself where there are none, or the option is off.
+    `jaxpr` itself if there are none, or if the option is off.
     """
     equations = jaxpr.equations
     n = len(equations)
@@ -71,7 +71,7 @@ def with_layers_called(jaxpr: Jaxpr, *, is_final: bool = False) -> Jaxpr:
     numbers = np.array([*map(_Numbers(is_final).of, equations)])
     stacks = []
     ranges = [(0, n)]
-    for start, stop in ranges:  # each adds those before and behind its longest stack
+    for start, stop in ranges:  # each also adds the ranges before and after its longest stack
         if repeats := _tandem_repeats(numbers[start:stop]):
             begin, period, length = repeats
             copies = _equal_copies(equations, last_use, start + begin, period, length)
@@ -93,9 +93,10 @@ def with_layers_called(jaxpr: Jaxpr, *, is_final: bool = False) -> Jaxpr:
 
 
 class _Numbers(dict[Any, int]):
-    """Numbers by key, a new one for a new key.
+    """Numbers keys consecutively in order of first use.
 
-    Of a program that `is_final`, which nothing will transform, rules for transformations don't count.
+    With `is_final`, for a program that won't be transformed any more, differentiation and batching rules are ignored in
+    comparisons.
     """
 
     def __init__(self, is_final: bool) -> None:
@@ -106,7 +107,7 @@ class _Numbers(dict[Any, int]):
         return number
 
     def of(self, equation: Equation) -> int:
-        """Equal numbers where primitive, params and types are; its own for an equation with effects."""
+        """Equal for equations with equal primitive, params and types; unique for an equation with effects."""
         operands = tuple([(type(a) is Literal, a.aval) for a in equation.operands])
         primitive, params = equation.primitive, equation.params
         try:
@@ -121,12 +122,12 @@ class _Numbers(dict[Any, int]):
                     self.of_param(params) if isinstance(primitive, OneProgramPrimitive) else params
                 )
                 return self[primitive, params, operands, *[v.aval for v in equation.results]]
-        except TypeError:  # params that can't be hashed
+        except TypeError:  # unhashable params
             pass
         return self[equation]
 
     def of_param(self, value: Any) -> Any:
-        """`value` with numbers in place of programs."""
+        """`value` with programs replaced by their numbers."""
         if type(value) is ClosedJaxpr:
             return self[value.jaxpr], *map(id, value.consts)
         if isinstance(value, tuple):
@@ -134,7 +135,7 @@ class _Numbers(dict[Any, int]):
         return self[value] if type(value) is Jaxpr else value
 
     def content(self, jaxpr: Jaxpr) -> Any:
-        """Everything of a program but the names of its variables."""
+        """The content of a program, independent of its variables' names."""
         inputs = (*jaxpr.constvars, *jaxpr.invars)
         atoms = [*inputs, *jaxpr.outvars]
         for equation in jaxpr.equations:
@@ -151,14 +152,14 @@ class _Numbers(dict[Any, int]):
 
 
 def _results(copies: Sequence[_Copy]) -> list[tuple[int, int]]:
-    """The places, within a copy, of the values that are read of any copy."""
+    """The places within a copy of values that are used outside of any copy."""
     return sorted(frozenset().union(*(copy.results for copy in copies)))
 
 
 def _tandem_repeats(numbers: np.ndarray) -> tuple[int, int, int] | None:
-    """(start, period, length) of the longest stretch of `numbers` that repeats itself; None without one."""
+    """(start, period, length) of the longest stretch of `numbers` that consists of repetitions; None if there is none."""
     order = np.argsort(numbers, kind="stable")
-    # An equation that occurs m times in a layer comes again in the next one as the m-th that equals it.
+    # The m-th occurrence of an equation in a layer corresponds to its m-th occurrence in the next layer.
     distances = np.concatenate(
         [
             (order[m:] - order[:-m])[numbers[order[m:]] == numbers[order[:-m]]]
@@ -181,8 +182,8 @@ def _tandem_repeats(numbers: np.ndarray) -> tuple[int, int, int] | None:
 def _equal_copies(
     equations: Sequence[Equation], last_use: dict[Atom, int], start: int, period: int, length: int
 ) -> list[_Copy]:
-    """The copies of equal wiring in a stretch that repeats, cut where the fewest values are read across the cuts."""
-    # Entry i: the number of values of the stretch that are read across a cut before its equation i.
+    """The copies with equal data flow in a repeated stretch, cut where the fewest values cross."""
+    # Entry i: number of the stretch's values that are used across a cut before its equation i.
     crossing = np.zeros(length + 1, np.int64)
     for i in range(length):
         for v in equations[start + i].results:
@@ -203,7 +204,7 @@ def _equal_copies(
 def _wiring(
     equations: Sequence[Equation], start: int, last_use: dict[Atom, int]
 ) -> tuple[Any, _Copy]:
-    """Where each operand of a copy comes from, with the scopes of its equations, and the copy."""
+    """(origin of each operand of a copy and the scopes of its equations, the copy)."""
     places: dict[Atom, tuple[int, int]] = {}
     outside: list[Atom] = []
     wiring: Values = []
@@ -229,13 +230,13 @@ def _wiring(
 def _calls(
     equations: Sequence[Equation], copies: Sequence[_Copy], period: int
 ) -> Iterator[Equation]:
-    """For each copy a call of the program of the first one."""
+    """For each copy, a call of the first copy's program."""
     results = _results(copies)
     stretches = [equations[copy.start : copy.start + period] for copy in copies]
     before, behind = copies[0].start, copies[-1].start + period
     others = (*equations[max(before - 4, 0) : before], *equations[behind : behind + 4])
     name = _name_of(stretches[0], others)
-    # Operands from outside are one input where they are the same in every copy; equal literals stay literals.
+    # Outside operands that are equal in every copy share an input; equal literals stay literals.
     operands_by_key: dict[Any, Sequence[Atom]] = {}
     replacements: dict[Any, Atom] = {}
     keys = []
@@ -270,9 +271,9 @@ def _value_key(atom: Atom) -> Any:
 def _body_of(
     equations: Sequence[Equation], outside: Iterator[Atom], results: Sequence[tuple[int, int]]
 ) -> tuple[list[Equation], list[Var]]:
-    """The equations of a copy, with variables of their own and scopes relative to the copy's, and its results.
+    """(the equations of a copy with new variables and scopes relative to the copy's, its results).
 
-    `outside` are the operands that come from outside, in their order.
+    `outside` are the outside operands, in order.
     """
     outer = _common_scope(equations)
     variables: dict[Atom, Var] = {}
@@ -295,7 +296,7 @@ def _names(scope: ScopeStack | None) -> tuple[Any, ...]:
 
 
 def _common_scope(equations: Sequence[Equation]) -> list[ScopeStack]:
-    """The entries of the name stack that all `equations` share, outermost first."""
+    """The entries of the name stack shared by all `equations`, outermost first."""
     scopes = {equation.scope for equation in equations}
     if None in scopes:
         return []
@@ -317,11 +318,12 @@ def _stacked(entries: Sequence[ScopeStack], outer: ScopeStack | None = None) -> 
 
 
 def _name_of(layer: Sequence[Equation], others: Sequence[Equation]) -> str:
-    """The name of the user's function that makes `layer` and none of the `others`; `F_layer` for a loop within F."""
+    """Name of the user function that makes `layer` but none of the `others`; `F_layer` for a loop within F."""
     stacks = [user_places(equation.source)[::-1] for equation in layer]
     depth = sum(1 for _ in _common(stacks))
     functions = {_function_at(stack, depth) for stack in stacks}
-    if len(functions) > 1 or None in functions:  # in the loop's function and in what it calls
+    # stacks end both in the loop's function and in functions called by it
+    if len(functions) > 1 or None in functions:
         depth -= 1
         functions = {_function_at(stack, depth) for stack in stacks}
     function = functions.pop()

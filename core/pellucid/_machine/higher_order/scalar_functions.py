@@ -1,4 +1,4 @@
-"""Functions of scalars that the user gives, on arrays: `reduce`, `reduce_window`, `scatter_apply`."""
+"""`reduce`, `reduce_window`, `scatter_apply`: user-defined scalar functions applied to arrays."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def combination(caller: str, computation: Binary, tree: Any, avals: Avals) -> Tr
 
 
 def _monoid(combined: TracedBody, avals: Avals, initial: Operands) -> str | None:
-    """The name of the monoid that a combination is, if the initial value is its identity."""
+    """Name of the monoid that a combination implements, if the initial value is its identity; else None."""
     jaxpr = combined.program.jaxpr
     value = concrete_value(initial[0]) if len(initial) == 1 else None
     if len(jaxpr.equations) != 1 or value is None or combined.consts:
@@ -131,7 +131,7 @@ def _monoid(combined: TracedBody, avals: Avals, initial: Operands) -> str | None
 
 
 class Arguments(NamedTuple):
-    """The arguments of a reduction: flat arrays, their types, initial values of their dtypes, and the combination."""
+    """Arguments of a reduction: flat arrays, their types, initial values of their dtypes, and the combination."""
 
     tree: Any
     arrays: Values
@@ -142,7 +142,7 @@ class Arguments(NamedTuple):
 
 
 def _arguments(caller: str, names: Sequence[str], operands, init_values, computation) -> Arguments:
-    """The arguments of a reduction, which messages call by `names`.
+    """The checked arguments of a reduction, which messages call by `names`.
 
     Raises: ShapeError for trees and arrays that don't fit each other; ArgumentTypeError for no arrays, or a computation
     that changes types.
@@ -186,21 +186,21 @@ def _arguments(caller: str, names: Sequence[str], operands, init_values, computa
 
 
 class CombiningReduction(HigherOrderPrimitive[P]):
-    """A reduction of operands, which are followed by their initial values; it has one result for each operand."""
+    """A reduction of operands, followed by their initial values; has one result per operand."""
 
     varies_jointly = True
     types = derived_types
 
     def shape(self, shape: Shape, params: P) -> Shape:
-        """The shape of the result for an operand of shape `shape`."""
+        """Shape of the result for an operand of shape `shape`."""
         raise NotImplementedError(type(self))
 
     def decomposed(self, values: Operands, params: P, consts: Operands = ()) -> Values:
-        """The results by operations that can be differentiated and batched; the program takes `consts` first."""
+        """The results, expressed in differentiable and batchable operations; the program takes `consts` first."""
         raise NotImplementedError(type(self))
 
     def results(self, arguments: Arguments, params: P) -> Any:
-        """The results, in the structure of the operands; by other operations if the program takes values from outside."""
+        """The results in the structure of the operands; decomposed if the program closes over values."""
         tree, arrays, _, initial, (_, consts, _), _ = arguments
         values = [*arrays, *initial]
         return tree.unflatten(
@@ -210,7 +210,7 @@ class CombiningReduction(HigherOrderPrimitive[P]):
         )
 
     def batched(self, params: P) -> P:
-        """Params for operands with a batch axis in front."""
+        """Params for operands with a leading batch axis."""
         raise NotImplementedError(type(self))
 
     def abstract_eval(self, avals, params):
@@ -236,7 +236,7 @@ class CombiningReduction(HigherOrderPrimitive[P]):
 
 
 class ScalarReduceParams(NamedTuple):
-    """`computation` is what the user gave, for the program's text; `jaxpr` combines scalars."""
+    """`computation` is the user's function, for the program's text; `jaxpr` combines scalars."""
 
     computation: Any
     dimensions: Axes
@@ -271,7 +271,7 @@ reduce_p = Reduce()
 
 
 def _halved(jaxpr: ClosedJaxpr, values: Operands, dimensions: Ints, consts: Operands) -> Values:
-    """The reduction written as combinations of halves, so that it can be differentiated and batched."""
+    """The reduction as repeated combination of halves, which can be differentiated and batched."""
     n = len(values) // 2
     shape = type_of(values[0]).shape
     rest = tuple([size for i, size in enumerate(shape) if i not in dimensions])
@@ -284,7 +284,7 @@ def _halved(jaxpr: ClosedJaxpr, values: Operands, dimensions: Ints, consts: Oper
 
 
 def _on_arrays(function: Callable[..., Results], a: Operands, b: Operands) -> Values:
-    """A function of scalars applied to each pair of elements of arrays of one shape."""
+    """A function of scalars applied elementwise to arrays of equal shape."""
     shape = type_of(a[0]).shape
     size = math.prod(shape)
     flat = [reshape(x, (size,)) for x in (*a, *b)]
@@ -299,11 +299,11 @@ def reduce(
     dimensions: Ints,
     out_sharding: Sharding | PartitionSpec | None = None,
 ) -> Any:
-    """The elements of the arrays in `operands` along `dimensions`, combined by `computation`.
+    """Combines the elements of the arrays in `operands` along `dimensions` by `computation`.
 
-    `computation` is associative; it takes two trees of scalars like `operands` and gives one. `init_values`, a tree
-    of scalars, is combined with the elements, any number of times: it should change nothing. The order of
-    combination is not defined. Known operations (add, mul, max, min, and, or, xor) become their own primitives.
+    `computation` must be associative; it takes two trees of scalars like `operands` and returns one. `init_values`, a
+    tree of scalars, is combined with the elements any number of times, so it should be the identity. The order of
+    combination is undefined. Known operations (add, mul, max, min, and, or, xor) become their own primitives.
 
     Raises: ArgumentTypeError where types don't agree, ShapeError for arrays of different shapes.
 
@@ -331,7 +331,7 @@ _BY_MONOID: dict[str, Function] = {
 
 
 class ReduceWindowParams(NamedTuple):
-    """The windows, and `jaxpr`, which combines scalars; `consts` is kept for the reference's text."""
+    """The windows, and `jaxpr`, which combines scalars; `consts` only appears in printed programs, as in JAX."""
 
     base_dilation: Shape
     consts: tuple[()]
@@ -353,12 +353,12 @@ class ReduceWindowParams(NamedTuple):
         )
 
     def with_window(self, window: WindowParams) -> ReduceWindowParams:
-        """The same with other windows."""
+        """The same params with other windows."""
         return self._replace(**window._asdict())
 
 
 class ScalarReduceWindow(CombiningReduction[ReduceWindowParams]):
-    """A reduction of each of many windows."""
+    """A reduction over windows."""
 
     name = "reduce_window"
     traits = Traits(kind="reduction", flops=window_pairs, makes_nan=True, returns_list=True)
@@ -367,7 +367,7 @@ class ScalarReduceWindow(CombiningReduction[ReduceWindowParams]):
         return window_shape(shape, params.window, "reduce_window")
 
     def decomposed(self, values, params, consts=()):
-        # The elements of each window lie along a new leading axis.
+        # The elements of each window along a new leading axis.
         n = len(values) // 2
         windows = [
             _windows(x, start, params.window) for x, start in strict_zip(values[:n], values[n:])
@@ -388,7 +388,9 @@ reduce_window_p = ScalarReduceWindow()
 
 
 def _windows(operand, initial, window: WindowParams):
-    """The elements of the windows of `operand`: one axis for those of one window, then one for each of its axes."""
+    """The elements of the windows of `operand`: an axis for the elements of a window, then the axes of window
+    positions.
+    """
     aval = type_of(operand)
     counts = window_shape(aval.shape, window, "reduce_window")
     holes = [dilation - 1 for dilation in window.base_dilation]
@@ -412,11 +414,11 @@ def reduce_window(
     base_dilation: Ints | None = None,
     window_dilation: Ints | None = None,
 ) -> Any:
-    """The elements of the arrays in `operand` in each of many windows, combined by `computation` as in `reduce`.
+    """Combines the elements of the arrays in `operands` within sliding windows by `computation`, as in `reduce`.
 
-    Windows have shape `window_dimensions`; they move by `window_strides` over the array, which is padded with
-    `init_value`: 'VALID', 'SAME', 'SAME_LOWER', or (low, high) for each dimension. Dilations spread array or window.
-    Known operations (add, max, min) become their own primitives.
+    Windows have shape `window_dimensions` and move by `window_strides` over the array, which is padded with
+    `init_value`: 'VALID', 'SAME', 'SAME_LOWER', or (low, high) for each dimension. Dilations expand the array or the
+    windows. Known operations (add, max, min) become their own primitives.
 
     Raises: ArgumentTypeError for a computation that changes types, ShapeError for arrays of different shapes.
 
@@ -440,7 +442,7 @@ def reduce_window(
 
 
 class ScatterApplyParams(NamedTuple):
-    """`update_jaxpr` takes the element that is there and a scalar that it does not use."""
+    """`update_jaxpr` takes the current element and a scalar that it ignores."""
 
     dimension_numbers: ScatterDimensionNumbers
     indices_are_sorted: bool
@@ -450,7 +452,7 @@ class ScatterApplyParams(NamedTuple):
 
 
 class ScatterApply(HigherOrderPrimitive[ScatterApplyParams], Scatter):  # pyright: ignore[reportGeneralTypeIssues]  # other params
-    """A scatter whose updates are computed from what is there; the updates given only have their shape."""
+    """A scatter whose updates are computed from the current elements; the given updates only provide a shape."""
 
     name = "scatter_apply"
     traits = Scatter.traits.replace(returns_list=True)
@@ -507,11 +509,11 @@ def scatter_apply(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Array:
-    """`operand` with `func` applied to the elements of the windows that begin at the index vectors.
+    """Applies `func` to the elements of `operand` in the windows that start at the index vectors.
 
-    `func` takes a scalar and gives one of the same dtype. Where windows overlap it is applied several times, once
-    for each. `update_shape` is the shape that an array of updates would have; it determines the size of the windows.
-    Its derivative needs `unique_indices=True`.
+    `func` maps a scalar to one of the same dtype. Where windows overlap, it is applied once for each. `update_shape` is
+    the shape that an array of updates would have; it determines the size of the windows. Its derivative needs
+    `unique_indices=True`.
 
     The result has the shape and dtype of `operand`.
     Raises: ShapeError for dimension numbers or shapes that do not fit, DtypeError for indices that are no integers,

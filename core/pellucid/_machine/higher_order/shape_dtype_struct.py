@@ -1,4 +1,4 @@
-"""`ShapeDtypeStruct`: the type of an array that isn't there."""
+"""`ShapeDtypeStruct`: the type of an array, used in place of an array."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from pellucid._machine.xla import ARRAY_TYPES
 
 
 class ShapeDtypeStruct(Described):
-    """Shape and dtype of an array, in place of one where only they matter.
+    """Shape and dtype of an array, in place of an array where only these matter.
 
-    `sharding` may also be a PartitionSpec over the current mesh, or a Format. `manual_axis_type` states over which Manual
-    mesh axes the value varies, inside `shard_map`. With `is_ref` it describes a reference to such an array.
+    `sharding` may also be a PartitionSpec over the current mesh, or a Format. `manual_axis_type` gives the Manual mesh
+    axes over which the value varies inside `shard_map`. With `is_ref`, it describes a reference to such an array.
 
     Raises: ArgumentValueError without a dtype; ArgumentTypeError for a `manual_axis_type` of another kind;
     MissingMeshError for a PartitionSpec where no mesh is current; ShardingError for a sharding that doesn't fit;
@@ -97,7 +97,7 @@ class ShapeDtypeStruct(Described):
 
     @property
     def aval(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The type of an array made of it now: 64-bit dtypes are narrowed while they are off."""
+        """The aval; 64-bit dtypes are narrowed while they are disabled."""
         stated = self._stated
         if hasattr(stated, "inner_aval"):
             return abstract_ref(narrowed(stated.inner_aval))
@@ -105,7 +105,7 @@ class ShapeDtypeStruct(Described):
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
-        """The ShapeDtypeStruct of `x`, an array, a number or a ShapeDtypeStruct; with the placement of a committed array.
+        """The ShapeDtypeStruct of `x`, an array, number or ShapeDtypeStruct, with the placement of a committed array.
 
         >>> ShapeDtypeStruct.like(np.zeros(3, np.int8))
         ShapeDtypeStruct(shape=(3,), dtype=int8)
@@ -129,7 +129,7 @@ class ShapeDtypeStruct(Described):
 
     @property
     def format(self) -> Format:
-        """Layout and sharding, each None where it isn't stated."""
+        """Layout and sharding, each None if unspecified."""
         return Format(self.layout, self.sharding)
 
     def __reduce__(self) -> Any:
@@ -143,7 +143,7 @@ class ShapeDtypeStruct(Described):
         return make, (shape, dtype)
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        """Take what pickles of the reference have, which call no function."""
+        """Restores pickles of JAX, which store the state only."""
         fields = {name.lstrip("_"): value for name, value in state[1].items()}
         layout = fields.pop("dll")
         if layout is not None:
@@ -161,7 +161,7 @@ class ShapeDtypeStruct(Described):
         }  # fmt: skip
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """This struct with some fields changed."""
+        """This struct with some fields replaced."""
         fields = self._fields()
         if fields.pop("format") is not None:
             fields["sharding"] = self.format

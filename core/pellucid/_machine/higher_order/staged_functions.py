@@ -1,4 +1,6 @@
-"""Stages of library functions: `trace`, `lower`, `eval_shape` and `clear_cache` on functions that run as Python calls."""
+"""Stages of library functions: `trace`, `lower`, `eval_shape`, `clear_cache` for functions that run as plain Python
+calls.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,17 @@ from .jitted import jit
 
 STAGES = ("trace", "lower", "eval_shape", "clear_cache")
 _KNOWN = ("Ints", "StaticScalar", "str", "slice")
-"""Words of annotations beside that of arrays: such an argument may be known when tracing."""
+"""Annotations, besides arrays, of arguments that may be known while tracing."""
 _PLAIN = ("bool", "int", "str", "None", "Shape", "tuple[int, ...]", "DType", "ufunc")
-"""Annotations of results of functions that have no stages."""
+"""Annotations of results of functions without stages."""
 
 
 def give_stages(names: Mapping[str, Any]) -> None:
-    """Give each public Python function of arrays among `names`, the globals of a module, the stages of its jitted form.
+    """Gives each public Python function on arrays among `names`, a module's globals, the stages of its jitted form.
 
-    Arguments that are annotated as arrays, or as anything, are traced, all others are static. Those that may be known
-    when tracing, too, as `ArrayLike | Ints`, are static unless there are arrays in them. Nothing is jitted before a stage
-    is called.
+    Arguments annotated as arrays or `Any` are traced, all others are static. Arguments such as `ArrayLike | Ints`,
+    which may also be known while tracing, are static unless they contain arrays. Functions are only jitted when a stage
+    is used.
 
     >>> def scaled(x: "Any", factor: int) -> "Array":
     ...     return x * factor
@@ -53,7 +55,7 @@ def _run_stage(function: Function, stage: str, *args: Any, **kwargs: Any) -> Any
             jitted.clear_cache()
         return None
     positional, by_name, var_keyword = _parameters(function)
-    # Of more arguments than parameters, the rest are those of the last one, `*args`.
+    # Arguments beyond the parameters belong to the last one, `*args`.
     places = [
         positional[min(i, len(positional) - 1)] for i in range(len(args) if positional else 0)
     ]
@@ -71,7 +73,7 @@ def _run_stage(function: Function, stage: str, *args: Any, **kwargs: Any) -> Any
 
 @functools.cache
 def _forms(function: Function) -> dict[tuple[tuple[int, ...], tuple[str, ...]], Any]:
-    """The jitted forms of `function`, by the places and the names of its static arguments."""
+    """The jitted forms of `function`, by (positions, names) of static arguments."""
     return {}
 
 
@@ -82,7 +84,7 @@ Parameter = inspect.Parameter
 def _parameters(
     function: Function,
 ) -> tuple[list[Parameter], dict[str, Parameter], Parameter | None]:
-    """The parameters that are given by position, those that are given by name, and the one that takes other names."""
+    """(positional parameters, keyword parameters, the `**kwargs` parameter)."""
     parameters = inspect.signature(function).parameters.values()
     positional = [p for p in parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
     by_name = {p.name: p for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
@@ -100,14 +102,14 @@ def _is_static(parameter: Parameter | None, value: Any) -> bool:
 
 
 def _is_of_arrays(leaf: Any) -> bool:
-    """Whether `leaf` is an array, or stands for one; NumPy's arrays of integers are sizes and positions."""
+    """Whether `leaf` is an array or represents one; NumPy integer arrays count as sizes and indices."""
     if isinstance(leaf, np.ndarray):
         return leaf.dtype.kind not in "iu"
     return hasattr(leaf, "shape") and hasattr(leaf, "dtype") and not isinstance(leaf, np.generic)
 
 
 def _hashable(value: Any) -> Any:
-    """A static argument as what can be compared: tuples for lists, and for NumPy's arrays of integers."""
+    """A static argument in hashable form: tuples instead of lists and NumPy integer arrays."""
     if isinstance(value, np.ndarray):
         return _hashable(value.tolist())
     return tuple([_hashable(x) for x in value]) if isinstance(value, (list, tuple)) else value

@@ -1,4 +1,4 @@
-"""The stages on the way from a call to its result: described arguments, traced, lowered, compiled."""
+"""Stages between a call and its result: traced, lowered, compiled."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from .shape_dtype_struct import ShapeDtypeStruct
 
 
 class ArgInfo(NamedTuple):
-    """Type of one argument, and whether it is donated.
+    """Type of an argument, and whether it is donated.
 
     >>> pl.jit(lambda x: x + 1, donate_argnums=0).trace(1.0).args_info
     ((ArgInfo(aval=ShapedArray(float32[], weak_type=True), donated=True),), {})
@@ -74,12 +74,12 @@ class ArgInfo(NamedTuple):
 
 
 CompilerOptions: TypeAlias = Mapping[str, Any]
-"""XLA's options for one compilation, by name."""
+"""XLA options of a compilation, by name."""
 
 
 @runtime_checkable
 class Wrapped(Protocol):
-    """A jitted function: called, or taken through the stages one by one.
+    """A jitted function: can be called, or run stage by stage.
 
     >>> isinstance(pl.jit(jnp.sin), pl.stages.Wrapped)
     True
@@ -88,17 +88,17 @@ class Wrapped(Protocol):
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
-        """The program for arguments like these."""
+        """Traces the function for arguments like these."""
         ...
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """Its StableHLO module."""
+        """Lowers the function to StableHLO for arguments like these."""
         ...
 
 
 @dataclass(eq=False, repr=False)
 class Stage:
-    """Base class of the stages: the structure of arguments and results."""
+    """Base class of stages: structure and types of arguments and results."""
 
     _jitted: Any
     _program: Any
@@ -110,34 +110,34 @@ class Stage:
 
     @property
     def in_tree(self) -> Any:
-        """Structure of the arguments: a pair of positional and keyword arguments."""
+        """Pytree structure of (positional arguments, keyword arguments)."""
         return self._program.call.tree
 
     @property
     def out_tree(self) -> Any:
-        """Structure of the results."""
+        """Pytree structure of the results."""
         return self._program.out_tree
 
     @property
     def in_avals(self) -> Any:
-        """Types of the arguments, in their structure."""
+        """Types of the arguments, in their pytree structure."""
         return self.in_tree.unflatten(self._program.call.avals)
 
     @property
     def args_info(self) -> Any:
-        """Type and donation of each argument, in their structure."""
+        """Type and donation of each argument, in their pytree structure."""
         avals = self._program.call.avals
         donated = self._jitted.spec.donated(self._program.call) or (False,) * len(avals)
         return self.in_tree.unflatten([ArgInfo(a, d) for a, d in strict_zip(avals, donated)])
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
-        """Positions, among the flat arguments, of those that are donated."""
+        """Positions of donated arguments among the flat arguments."""
         return tuple(i for i, d in enumerate(self._jitted.spec.donated(self._program.call)) if d)
 
     @property
     def out_info(self) -> Any:
-        """Shapes and dtypes of the results, in their structure, with their stated shardings and layouts."""
+        """Shapes and dtypes of the results, with specified shardings and layouts, in their pytree structure."""
         avals = self._program.params.jaxpr.out_avals
         nothing = [None] * len(avals)
         shardings, layouts = self._places_of_results()
@@ -145,14 +145,14 @@ class Stage:
         return self.out_tree.unflatten([struct_of(*place) for place in places])
 
     def _places_of_results(self) -> tuple[Sequence[Any] | None, Sequence[Any] | None]:
-        """(shardings, layouts) of the results, as the user stated them; None where nothing is stated."""
+        """(shardings, layouts) of the results given by the user; None if unspecified."""
         return self._program.params.out_shardings, self._program.out_layouts
 
 
 def struct_of(aval: Any, sharding: Any = None, layout: Any = None) -> Any:
-    """The ShapeDtypeStruct of an aval, placed as stated, or over Explicit mesh axes as its type shows.
+    """The ShapeDtypeStruct of an aval, with the given sharding, or that of its type over Explicit mesh axes.
 
-    A type without shape, that of tokens, is its own description.
+    A type without shape, such as that of tokens, is returned itself.
     """
     if not hasattr(aval, "shape"):
         return aval
@@ -177,7 +177,7 @@ class Traced(Stage):
 
     @property
     def out_avals(self) -> Any:
-        """Types of the results, in their structure."""
+        """Types of the results, in their pytree structure."""
         return self.out_tree.unflatten(self.flat_out_avals)
 
     @property
@@ -201,14 +201,14 @@ class Traced(Stage):
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
-        """The program, with what the function closes over as constants."""
+        """The program, with closed-over values as constants."""
         return self._program.values.closed
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
-        """The program as StableHLO, for the platform of its arguments or those named.
+        """Lowers the program to StableHLO, for the platform of its arguments or for the given platforms.
 
-        A module for several platforms takes the position of the one that it runs on as its first argument. A module
-        for platforms that its arguments aren't on can be read, not compiled.
+        A module for several platforms takes the index of the current one as its first argument. A module for other
+        platforms than that of its arguments can be read, but not compiled.
         """
         names = platforms.canonical_names(lowering_platforms or ())
         return Lowered(
@@ -216,7 +216,7 @@ class Traced(Stage):
         )
 
     def lower_portably(self, lowering_platforms: Sequence[str]) -> LoweredProgram:
-        """The program as StableHLO that holds nothing of this process, for export."""
+        """Lowers the program to StableHLO without references to this process, for export."""
         return self._jitted.lower(self._program, self._leaves, lowering_platforms, is_portable=True)
 
 
@@ -238,13 +238,13 @@ class Lowered(Stage):
     _module: Any = None
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The module's text, as StableHLO (default) or HLO; with locations if `debug_info`."""
+        """Text of the module, as StableHLO (default) or HLO; with locations if `debug_info`."""
         if _dialect(dialect) == "hlo":
             return hlo.text(self.compiler_ir("hlo").get_hlo_module(), metadata=debug_info)
         return self._lowered.module.module.operation.get_asm(enable_debug_info=debug_info)  # pyright: ignore[reportReturnType]
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The module itself: an MLIR module, which stays in memory, or an XLA computation for "hlo"."""
+        """The module itself: an MLIR module (kept in memory until the process ends), or an XLA computation for "hlo"."""
         module = self._lowered.module.module
         if _dialect(dialect) == "hlo":
             return to_hlo(module)
@@ -253,11 +253,11 @@ class Lowered(Stage):
         return self._module
 
     def cost_analysis(self) -> dict[str, float]:
-        """Estimated flops, bytes and more of the program before optimization, by XLA."""
+        """XLA's estimates of flops, bytes and more for the unoptimized program."""
         return hlo_cost(self._lowered.request.placement.client, self.compiler_ir("hlo"))
 
     def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
-        """The program compiled for its devices; `compiler_options` are added to jit's."""
+        """Compiles the program for its devices; `compiler_options` are added to jit's."""
         lowered = self._lowered
         if compiler_options:
             merged = dict(lowered.request.compiler_options) | dict(compiler_options)
@@ -276,7 +276,7 @@ def _dialect(dialect: str | None) -> str:
 
 @dataclass(eq=False, repr=False)
 class Compiled(Stage):
-    """A function compiled for certain arguments; calling it runs it on arguments of just those types.
+    """A function compiled for certain arguments, which can be called with arguments of exactly these types.
 
     Raises: ArgumentTypeError for arguments of other types.
 
@@ -304,20 +304,20 @@ class Compiled(Stage):
         )
 
     def cost_analysis(self) -> dict[str, float] | None:
-        """Estimated flops, bytes and more of the optimized program, by XLA."""
+        """XLA's estimates of flops, bytes and more for the optimized program."""
         costs = cost_analysis(self._executable.loaded)
         return costs[0] if isinstance(costs, (list, tuple)) else costs
 
     def memory_analysis(self) -> Any:
-        """Bytes of arguments, results, temporaries and code, by XLA."""
+        """XLA's figures for bytes of arguments, results, temporaries and code."""
         return self._executable.loaded.get_compiled_memory_stats()
 
     def runtime_executable(self) -> Any:
-        """XLA's own executable."""
+        """XLA's executable."""
         return self._executable.loaded
 
     def _places_of_results(self):
-        n = self.out_tree.num_leaves  # what is written to references comes after
+        n = self.out_tree.num_leaves  # contents written to references follow
         layouts = self._executable.result_layouts[:n]
         return self._executable.out_shardings[:n], [
             None if x is None else layout_of(x) for x in layouts
@@ -325,17 +325,17 @@ class Compiled(Stage):
 
     @property
     def input_shardings(self) -> Any:
-        """Where arguments must lie, in their structure."""
+        """Required shardings of the arguments, in their pytree structure."""
         return self.in_tree.unflatten(self._executable.argument_shardings)
 
     @property
     def output_shardings(self) -> Any:
-        """Where results lie, in their structure."""
+        """Shardings of the results, in their pytree structure."""
         return self.out_tree.unflatten(self._executable.out_shardings)
 
     @property
     def input_formats(self) -> Any:
-        """Where arguments must lie, and in which order in memory, in their structure; None where they aren't used."""
+        """Required shardings and layouts of the arguments, in their pytree structure; None for unused arguments."""
         executable = self._executable
         layouts = iter(executable.kept_layouts)
         formats = [
@@ -346,13 +346,13 @@ class Compiled(Stage):
 
     @property
     def output_formats(self) -> Any:
-        """Where results lie, and in which order in memory, in their structure."""
+        """Shardings and layouts of the results, in their pytree structure."""
         pairs = strict_zip(self._executable.result_layouts, self._executable.out_shardings)
         return self.out_tree.unflatten([Format(layout_of(x), s) for x, s in pairs])
 
 
 def _call(spec: FunctionSpec, args: Operands, kwargs: Keywords) -> FunctionCall:
-    """A call whose arguments may be anything that has a shape and a dtype."""
+    """A call whose arguments may be any objects with a shape and a dtype."""
     try:
         call = spec.call(args, kwargs)
     except ArgumentTypeError:
@@ -374,24 +374,24 @@ def _as_struct(x: Any) -> Any:
 
 
 def trace(jitted: Any, /, *args: Any, **kwargs: Any) -> Traced:
-    """The function traced for these arguments, which may be `ShapeDtypeStruct`s."""
+    """Traces the function for these arguments, which may be `ShapeDtypeStruct`s."""
     call = _call(jitted.spec, args, kwargs)
     return Traced(jitted, jitted.program(call), call.leaves)
 
 
 def lower(jitted: Any, /, *args: Any, **kwargs: Any) -> Lowered:
-    """The function lowered to StableHLO for these arguments, which may be `ShapeDtypeStruct`s."""
+    """Lowers the function to StableHLO for these arguments, which may be `ShapeDtypeStruct`s."""
     lowering_platforms = kwargs.pop("lowering_platforms", None)
     return trace(jitted, *args, **kwargs).lower(lowering_platforms=lowering_platforms)
 
 
 def shapes(jitted: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """Shapes and dtypes of the function's results for these arguments, without computing them."""
+    """Shapes and dtypes of the function's results for these arguments, without running it."""
     return trace(jitted, *args, **kwargs).out_info
 
 
 def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:
-    """Shapes and dtypes of `fun(*args, **kwargs)`, without computing it.
+    """Shapes and dtypes of `fun(*args, **kwargs)`, without running it.
 
     >>> eval_shape(lambda x: x @ x, ShapeDtypeStruct((2, 2), np.float32))
     ShapeDtypeStruct(shape=(2, 2), dtype=float32)
@@ -425,7 +425,7 @@ def make_jaxpr(
     return_shape: bool = False,
     abstracted_axes: Any = None,
 ) -> Function:
-    """A function that gives the program of `fun` for its arguments, instead of running it.
+    """Returns a function that returns the program of `fun` for its arguments, instead of running it.
 
     >>> print(make_jaxpr(lambda x: -x)(1.0))
     { lambda ; a:f32[]. let b:f32[] = neg a in (b,) }

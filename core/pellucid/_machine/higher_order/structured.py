@@ -1,4 +1,4 @@
-"""Rules of primitives that hold programs, as they follow from their slots."""
+"""Rules of higher-order primitives that follow from their slots."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ from pellucid._machine.transforms import (
 
 
 class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
-    """A primitive that declares `slots` and their inverse, `with_slots`.
+    """A primitive that declares `slots` and the inverse, `with_slots`.
 
-    Each program takes a group of constants first.
+    The inputs of each program begin with a group of constants.
     """
 
     traits = CONTROL
@@ -78,9 +78,9 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
         return params
 
     def discharge(self, operands, params):
-        # References that a loop writes are carried, in front; those that a branch writes are further results.
+        # References written by a loop become leading carries; those written by a branch become additional results.
         slots = self.slots(params)
-        # Operands by group (consts, carry, xs, …); `inputs` has for each program what it takes of them.
+        # Operands by group (consts, carry, xs, …); `inputs` has, for each program, its inputs among them.
         groups = slots.split(operands)
         inputs = [slots.gathered(slot, groups) for slot in slots.programs]
         with self.scope(params):
@@ -91,9 +91,9 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
         # Cells that some program writes, each once, in the order of operands; `ids` are their identities.
         ids = {id(x[i]) for body, x in strict_zip(bodies, inputs) for i in body.written}
         cells: list[ReferenceCell] = [*{id(x): x for x in operands if id(x) in ids}.values()]
-        # An input's key: the id of a written cell, or minus the position of another operand.
+        # Key of an input: the id of a written cell, or minus the index of another operand.
         keys = slots.split([id(x) if id(x) in ids else -i for i, x in enumerate(operands)])
-        # By key the operand: for a cell the value that it holds.
+        # Operand for each key: for a cell, its content.
         values = dict(strict_zip(chain(*keys), held(operands)))
         # Before: written cells where operands had them. After, in a loop: in front of the carry, and nowhere else.
         new_keys = keys
@@ -108,9 +108,10 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
                     got=", ".join(slot.program.in_avals[i].text() for i in body.written),
                     do="Write to it in the body.",
                 )
-            # `body.program` takes (`n` constants, its inputs) and gives (`m` results, last values of cells that it wrote).
+            # `body.program` takes (`n` constants, its inputs), returns (`m` results, final contents of cells that it
+            # wrote).
             own_keys, n = slots.gathered(slot, keys), len(body.consts)
-            # By key its input; `finals`, by key of a cell that it wrote, the result with the last value.
+            # Input for each key; `finals` maps the key of a cell that it wrote to the result with the final content.
             positions = {key: n + i for i, key in enumerate(own_keys)}
             m = len(body.program.out_avals) - len(body.written)
             finals = {own_keys[i]: m + j for j, i in enumerate(body.written)}
@@ -121,17 +122,17 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
                     *range(n),
                     *(
                         positions[k] if k in positions else type_of(values[k])
-                        # A type stands for an input that only other programs use.
+                        # A type is a placeholder for an input that only other programs use.
                         for k in slots.gathered(slot, new_keys)
                     ),
                 ],
-                # Results after: each cell's last value (`~`: its input, if not written here), then its own.
+                # Results after: each cell's final content (`~`: its input, if not written here), then its own.
                 [*(finals[k] if k in finals else ~positions[k] for k in written), *range(m)],
             )
             opened.append((program, body.consts))
         new_groups = [[values[k] for k in group] for group in new_keys]
         results = bind_programs(self, params, slots, new_groups, opened)
-        # `results` begin with one value per cell.
+        # `results` start with one value per cell.
         for cell, value in zip(cells, results, strict=False):
             cell.value = value
         return results[len(cells) :]
@@ -141,7 +142,7 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
         lives = [live if is_maskable(x) else None for x, live in strict_zip(operands, lives)]
         groups, group_lives = slots.split(operands), slots.split(lives)
         programs, kinds, result_kinds = _masked_programs(slots, group_lives)
-        # Each group of operands is followed by the arrays of those that have some.
+        # Each group of operands is followed by the liveness arrays of those that have one.
         for i, (group, own) in enumerate(strict_zip(groups, kinds)):
             arrays = [
                 array_of(live, x)
@@ -154,7 +155,7 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
             results=_resized(slots.results, [len(k) + k.count(ARRAY) for k in result_kinds]),
         )
         results = bind_programs(self, params, new, groups, programs)
-        # Results by group: those of the equation, then the arrays of those that have some.
+        # Results by group: those of the equation, then the liveness arrays of those that have one.
         values: Values = []
         out_lives: list[Any] = []
         for part, own in strict_zip(new.split_results(results), result_kinds):
@@ -166,7 +167,7 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
     def dead_code(self, used, equation):
         slots = self.slots(equation.params)
         first, *others = [slot.program.jaxpr for slot in slots.programs]
-        # Masks for operands and results of the equation; `programs` is None where nothing goes.
+        # Masks of operands and results of the equation; `programs` is None if nothing is removed.
         key = ("dead code", tuple(used), slots.operands, tuple(others))
         programs, used_operands, used_results = first.remembered(key, lambda: _pruned(slots, used))
         if programs is None:
@@ -190,16 +191,16 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
 def batched_on_values(
     primitive: Structured[P], axis: Any, operands: Operands, dims: Sequence[Any], params: P
 ) -> tuple[Values, list[Any]]:
-    """(results, batch axes) of an equation on references whose elements go different ways.
+    """(results, batch axes) of an equation on references whose batch elements diverge.
 
-    It becomes one on values: what an element doesn't write is chosen as results are.
+    It is converted to an equation on values, so that contents are selected like results.
     """
     one = lambda *elements: on_values(primitive, elements, params, operands)
     return batch_flat(one, axis, operands, dims)
 
 
 def uses_state(effects: Effects) -> bool:
-    """Whether some of `effects` are uses of references."""
+    """Whether `effects` include reads or writes of references."""
     return any(isinstance(effect, StateEffect) for effect in effects)
 
 
@@ -214,20 +215,20 @@ def _with_programs(slots: Slots, programs: Iterable[ClosedJaxpr]) -> tuple[Slot,
 
 
 def _pruned(slots: Slots, used: Mask) -> tuple[list[ClosedJaxpr] | None, list[bool], list[bool]]:
-    """(programs for the `used` results, which operands they take, which results they give).
+    """(programs that compute the `used` results, mask of remaining operands, mask of remaining results).
 
-    Carries that a program needs for the next run are among the results. None stands for unchanged programs.
+    Results include carries that a program needs for the next run. None if the programs are unchanged.
     """
     results = slots.split_results(used)
     # Flags by group, of operands and of results. The index of a cond is always needed.
     needed = [[group.role is Role.INDEX] * group.size for group in slots.operands]
     pruned: list[Jaxpr] = []
     is_settled = False
-    # A carry that a program takes must be given by the run before, which may need more operands: repeat.
+    # A carry used by a program must be computed by the previous run, which may need more operands: repeat.
     while not is_settled:
         is_settled, pruned = True, []
         for slot in slots.programs:
-            # The results that this program has to give; None for all.
+            # Mask of the results that this program must compute; None for all.
             mask = None if slot.is_predicate else [u for g in slot.gives for u in results[g]]
             jaxpr, inputs = remove_dead_equations(slot.program.jaxpr, mask)
             pruned.append(jaxpr)
@@ -253,16 +254,16 @@ def _pruned(slots: Slots, used: Mask) -> tuple[list[ClosedJaxpr] | None, list[bo
 def _masked_programs(
     slots: Slots, lives: Sequence[Sequence[Liveness]]
 ) -> tuple[list[Opened], list[list[Kind]], list[list[Kind]]]:
-    """The programs with masks, what is known of the operands of each group, and of the results of each group.
+    """(programs with masks, liveness of the operands of each group, liveness of the results of each group).
 
-    Of a carry the same is known before and after each run, so the programs are derived until it stays.
+    A carry must have the same liveness before and after each run, so the programs are derived until it is stable.
     """
     kinds = [[*map(kind_of_live, group)] for group in lives]
     choosing = slots.choosing
     for i in choosing:
         kinds[i] = [None] * len(kinds[i])
     while True:
-        # By result group: what some program knows of each result, before all agree.
+        # For each result group, the liveness of each result in each program, before they are combined.
         found: list[list[list[Kind]]] = [[] for _ in slots.results]
         for slot in slots.programs:
             if not slot.is_predicate:
@@ -295,7 +296,7 @@ def _masked_programs(
         places = iter(range(n + n_in, n + n_in + inputs.count(ARRAY)))
         extra = {i: next(places) for i, kind in enumerate(inputs) if kind == ARRAY}
         order = _behind_groups(slots, slot.takes, kinds, extra, n)
-        # Results before: results, arrays of all that the mask says. After: by group, the arrays behind.
+        # Results before: results, all arrays marked by the mask. After: by group, with arrays at the end.
         places = iter(range(n_out, n_out + mask.count(ARRAY)))
         arrays = {i: next(places) for i, kind in enumerate(mask) if kind == ARRAY}
         results = _behind_groups(slots, slot.gives, result_kinds, arrays)
@@ -310,7 +311,7 @@ def _behind_groups(
     places: dict[int, Any],
     first: int = 0,
 ) -> list[Any]:
-    """Positions from `first` on of the values of `groups`, group by group, each followed by the `places` of its arrays."""
+    """Indices from `first` on of the values of `groups`, each group followed by the `places` of its arrays."""
     order: list[Any] = []
     at = 0
     for group in groups:
@@ -322,7 +323,7 @@ def _behind_groups(
 
 
 def _common_kind(kinds: Sequence[Kind]) -> Kind:
-    """What is known of a result that several programs give, of each of which something is known."""
+    """Common liveness of a result returned by several programs."""
     distinct = {*kinds}
     if len(distinct) == 1:
         return kinds[0]
@@ -332,7 +333,7 @@ def _common_kind(kinds: Sequence[Kind]) -> Kind:
 
 
 def _carried_kind(before: Kind, after: Kind) -> Kind:
-    """What is known of a carry that begins as `before` and is `after` when a run has begun so."""
+    """Liveness of a carry with initial liveness `before`, if a run that starts like this returns `after`."""
     if before is after or before == ARRAY:
         return before
     if before is ZERO:
@@ -349,12 +350,12 @@ def bind_programs(
     groups: Sequence[Operands],
     opened: Sequence[Opened],
 ) -> Results:
-    """Results of an equation with the programs `opened` in the slots, and the operands `groups`.
+    """Binds an equation with the programs `opened` in the slots, and the operands `groups`; returns its results.
 
-    The constants of a program become operands in front of the first group that it takes.
+    The constants of a program become leading operands of the first group that it takes.
     """
     new_groups, programs = [*groups], [program for program, *_ in opened]
-    # Programs that take the same first group, such as branches, have their constants in common.
+    # Programs that take the same first group, such as branches, share their constants.
     for home in {slot.takes[0] for slot in slots.programs}:
         here = [i for i, slot in enumerate(slots.programs) if slot.takes[0] == home]
         shared, values = with_common_consts([opened[i] for i in here])
@@ -369,13 +370,14 @@ def bind_programs(
 
 
 Opened: TypeAlias = tuple[Any, ...]
-"""A program without constants, the values of its first inputs, which were its constants, and perhaps more: a `Derived`,
-a `Body`, the result of `stage_open`."""
+"""A program without constants, the values for its leading inputs (its former constants), and possibly more: a
+`Derived`, a `Body`, or the result of `stage_open`.
+"""
 
 
 def with_common_consts(opened: Sequence[Opened]) -> tuple[tuple[ClosedJaxpr, ...], Values]:
-    """The programs with all their constants, equal objects once, in front of their common inputs; and these constants."""
-    # Each object once, in order of first use, with its position in front of the common inputs.
+    """(programs with all their constants, without duplicates, as common leading inputs; these constants)."""
+    # Each object once, in order of first use, with its index among the leading inputs.
     values = {id(x): x for _, consts, *_ in opened for x in consts}
     positions = {key: i for i, key in enumerate(values)}
     avals = [type_of(x) for x in values.values()]
@@ -388,8 +390,8 @@ def with_common_consts(opened: Sequence[Opened]) -> tuple[tuple[ClosedJaxpr, ...
 
 
 def with_common_inputs(program: ClosedJaxpr, positions: Ints, avals: Avals) -> ClosedJaxpr:
-    """The program with inputs of types `avals` in front, of which its first inputs are those at `positions`."""
-    # Inputs before: own first inputs, rest. After: all of `avals` (a type where the program has no such input), rest.
+    """The program with leading inputs of types `avals`, whose own first inputs are those at `positions`."""
+    # Inputs before: own first inputs, rest. After: all of `avals` (a type if the program has no such input), rest.
     front: Values = [*avals]
     for i, position in enumerate(positions):
         front[position] = i
@@ -403,7 +405,7 @@ def marks(derived: Any) -> list[bool]:
 
 
 def remembered_on_program(derive: Callable[..., D]) -> Callable[..., D]:
-    """Decorator of a function of params and further facts, whose result is cached on the program of the params."""
+    """Decorator for a function of params and more: caches its result on the program of the params."""
 
     @functools.wraps(derive)
     def found_or_derived(params: Any, *facts: Any) -> D:
@@ -416,10 +418,10 @@ def remembered_on_program(derive: Callable[..., D]) -> Callable[..., D]:
 def with_settled_carry(
     derive: Callable[[list[bool]], D], carried: list[bool]
 ) -> tuple[D, list[bool]]:
-    """(`derive(mask)`, mask) for the first mask of carries, from `carried` on, that a step gives back as it takes it."""
+    """(`derive(mask)`, mask) for the first mask of carries, starting with `carried`, that a step preserves."""
     while True:
         derived = derive(carried)
-        # A program gives back at least the marks of the carries that it takes, so the mask only grows.
+        # A program returns at least the marks of the carries that it takes, so the mask only grows.
         returned = marks(derived)[: len(carried)]
         if returned == carried:
             return derived, returned
@@ -429,9 +431,9 @@ def with_settled_carry(
 def with_linear_part(
     trace: Any, primitive: Primitive[P], results: Values, mask: Mask, operands: Operands, params: P
 ) -> tuple[Values, Values]:
-    """(results, their tangents): an equation of the linear program gives those that `mask` marks, if there are any.
+    """(results, tangents): an equation of the linear program computes the tangents marked by `mask`, if there are any.
 
-    `results` may go on with residuals.
+    `results` may be followed by residuals.
     """
     tangents: Results = ()
     if any(mask) or primitive.effects((), params):
@@ -440,6 +442,6 @@ def with_linear_part(
 
 
 def with_forwarded(results: Results, forwarded: Sequence[int | None], operands: Operands) -> Values:
-    """All results of a program, from those without results that are inputs: `forwarded` has the operand of each, or None."""
+    """All results of a program, given those that are not inputs: `forwarded` has the operand index of each, or None."""
     rest = iter(results)
     return [next(rest) if i is None else operands[i] for i in forwarded]

@@ -1,4 +1,4 @@
-"""What a jitted function is made of: its options, and a program for each kind of arguments."""
+"""`TracedProgram`: a jitted function traced for one kind of arguments; `JitOptions`: the options of `jit`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .misses import Miss
 
 @dataclass(frozen=True, eq=False)
 class JitOptions:
-    """A function with what `jit` was told about it."""
+    """A function with its options given to `jit`."""
 
     spec: FunctionSpec
     _: KW_ONLY
@@ -33,7 +33,7 @@ class JitOptions:
     """False for pellucid's own functions."""
 
     def key(self) -> tuple[Any, ...]:
-        """The part of the cache key that depends on neither function nor arguments."""
+        """The part of cache keys that depends on neither function nor arguments."""
         spec = self.spec
         return (
             code_of(spec.function), spec.static_nums, spec.static_names, spec.donated_nums, spec.donated_names, self.inline,
@@ -43,26 +43,26 @@ class JitOptions:
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class TracedProgram:
-    """A traced function: its program, what it closes over, its executables by where they run."""
+    """A traced function: its program, closed-over values, and executables by placement."""
 
     params: JitParams
     consts: Values
     out_tree: Any
     call: FunctionCall
     debug_info: DebugInfo
-    """Names of the call's arguments, which are worked out once."""
+    """Names of the call's arguments, computed on first use."""
     in_layouts: Layouts = None
     out_layouts: Layouts = None
     is_exact: bool = field(default_factory=lambda: config.exact_arithmetic.value)
-    """What the option `exact_arithmetic` was when it was traced."""
+    """Value of the option `exact_arithmetic` when it was traced."""
     executables: dict[ResolvedPlacement, Executable] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)  # pyright: ignore[reportGeneralTypeIssues]
-    """Held while an executable is compiled: threads that need the same one wait for it."""
+    """Held while an executable is compiled, so that threads which need the same one wait."""
     miss: Miss | None = None
     nested: JitParams | None = None
     in_shardings: Any = field(init=False)
     values: ValueProgram = field(init=False)
-    """The program that is compiled."""
+    """The program without references, as it is compiled."""
 
     def __post_init__(self) -> None:
         placements = self.params.in_shardings
@@ -75,7 +75,7 @@ class TracedProgram:
         return self.miss is not None and self.miss.is_by_tool
 
     def params_of_call(self) -> JitParams:
-        """The params of a call from another program: there, placements are constraints inside."""
+        """The params of a call from another program, where placements become constraints."""
         params = self.params
         if params.in_shardings is None and params.out_shardings is None:
             return params

@@ -1,7 +1,7 @@
-"""The one room that imports jaxlib; it irons out the differences between jaxlib's releases.
+"""The only package that imports jaxlib; it hides differences between jaxlib's releases.
 
-Nothing here knows a program, a trace or a user's function. Features are detected, never version numbers. The names below
-come from modules that every other one needs; what loads MLIR is imported by its module's name.
+Nothing here depends on programs, traces or user functions. Features are detected, never version numbers. The names
+below come from modules that all other packages need; modules that load MLIR are imported by their own names.
 """
 
 from . import bootstrap as _bootstrap  # isort: skip

@@ -1,4 +1,4 @@
-"""jaxlib's array class, transfers and guards, the same for every supported release."""
+"""jaxlib's array class, transfers and guards, with one interface for every supported release."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .shardings import Device, DeviceLayout, DeviceList
 if TYPE_CHECKING:
 
     class Array:  # noqa: PLW1641  (arrays compare by element)
-        """An array or a tracer, with the operators of NumPy's arrays."""
+        """An array or a tracer, with the operators of NumPy arrays."""
 
         shape: tuple[int, ...]
         dtype: np.dtype
@@ -54,23 +54,23 @@ if TYPE_CHECKING:
         __rdivmod__ = __divmod__
 
     class ArrayImpl(Array):
-        """An array on devices; higher layers give it its other attributes."""
+        """An array on devices. Other packages add its remaining attributes."""
 
         aval: Any
-        """Its type, a ShapedArray."""
+        """Type of the array, a ShapedArray."""
         _sharding: Any
-        """Its Sharding, a class of C++ whose methods `pellucid.sharding` supplies."""
+        """Its Sharding, a C++ class whose methods are added by `pellucid.sharding`."""
         _committed: bool
         _arrays: list[ArrayImpl]
         _npy_value: np.ndarray | None
-        """Its contents on the host, once they were read."""
+        """Contents on the host, cached after the first read."""
         _pjrt_layout: DeviceLayout
         traceback: Any
         weak_type: bool
         _taken_by: Any
-        """What took its memory, if it was donated."""
+        """What its buffer was donated to."""
         _memory: Any
-        """Facts about its memory, once somebody asks for them."""
+        """Cached facts about its memory."""
 
         def is_deleted(self) -> bool: ...
         def is_ready(self) -> bool: ...
@@ -95,10 +95,10 @@ set_tracer_class: Callable[[type], None] = _jax.set_tracer_class
 
 
 class ExtendedArray(_jax.Array):
-    """An array of an extended dtype: the elements of `words`, an array of its base dtype, read as `aval` says.
+    """An array of an extended dtype: the elements of `words`, an array of its base dtype, interpreted by `aval`.
 
-    A class of its own, because the C++ call path compares arrays by shape and base dtype alone. Its attributes are
-    in `runtime.extended`. `uses` are the records of keys that `debug_key_reuse` follows, where there are any.
+    It is a separate class because the C++ call path only compares arrays by shape and base dtype. Its attributes are in
+    `runtime.extended`. `uses` are the records of keys followed by `debug_key_reuse`.
 
     >>> isinstance(pl.random.key(0), ExtendedArray)
     True
@@ -125,11 +125,11 @@ def put(
     *,
     may_alias: bool = False,
 ) -> ArrayImpl:
-    """An array made of one host or device shard for each device; host data is copied, unless it `may_alias`.
+    """An array made of one host or device shard per device; host data is copied, unless it `may_alias`.
 
-    jaxlib would alias a host array that happens to be aligned, and later writes to it would show. When told to copy
-    always, it fails (bad_function_call) where shards share memory. So of several shards those that it could alias are
-    copied here, to memory that it then aliases; the other large ones it copies itself, in threads, and is waited for.
+    jaxlib would alias an aligned host array, so that later writes to it would show. With its option to always copy, it
+    fails (bad_function_call) if shards share memory. So if there are several shards, those that it could alias are
+    copied here to memory that it then aliases; it copies other large ones in threads, which this function waits for.
     """
     if len(shards) > 1:
         copies = shards if may_alias else _own_copies(shards)
@@ -149,21 +149,21 @@ put_one: Any = functools.partial(
     host_buffer_semantics=HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL,
     enable_x64=True,
 )
-"""`put` of a single shard, without a Python frame: (aval, sharding, [shard], [device], committed)."""
+"""`put` for a single shard, without a Python frame: (aval, sharding, [shard], [device], committed)."""
 
 
 _ALIGNMENT = 64
-"""Bytes to whose multiples the memory of a host array must be aligned, so that a device takes it as it is."""
+"""Alignment in bytes of host memory that a device can use directly."""
 
 LARGE = 1 << 16
-"""Bytes from which on copying once more takes longer than what is done to avoid it."""
+"""Minimum number of bytes for which an additional copy costs more than avoiding it."""
 
 _WORTH_THREADS = 1 << 22
-"""Bytes from which on copying in several threads is worth starting them."""
+"""Minimum number of bytes to copy in several threads."""
 
 
 def _own_copies(shards: Sequence[Any]) -> list[Any]:
-    """`shards` with those of NumPy copied, but for those that jaxlib copies."""
+    """`shards` with NumPy arrays copied, except those that jaxlib copies itself."""
     if sum(x.nbytes for x in shards if not _is_copied_anyway(x)) < _WORTH_THREADS:
         return list(map(_own_copy, shards))
     with ThreadPoolExecutor(min(len(shards), os.cpu_count() or 1)) as threads:
@@ -171,7 +171,7 @@ def _own_copies(shards: Sequence[Any]) -> list[Any]:
 
 
 def _is_copied_anyway(x: Any) -> bool:
-    """Whether `x` is no host array, or a large one that jaxlib can't alias: with gaps, or not aligned."""
+    """Whether `x` is no host array, or a large one that jaxlib can't alias: strided or unaligned."""
     return not isinstance(x, np.ndarray) or (
         x.nbytes >= LARGE and bool(not x.flags.forc or x.ctypes.data % _ALIGNMENT)
     )
@@ -195,7 +195,7 @@ def assemble(aval: Any, sharding: Any, shards: Sequence[ArrayImpl], committed: b
 
 
 def rewrap(array: ArrayImpl, aval: Any, sharding: Any) -> ArrayImpl:
-    """The same buffers as `array` under another aval and sharding."""
+    """The same buffers as `array` with another aval and sharding."""
     return array._rewrap_with_aval_and_sharding(aval, sharding)
 
 
@@ -205,10 +205,10 @@ def shards_of(array: ArrayImpl) -> list[ArrayImpl]:
 
 
 def copy_to_devices(array: ArrayImpl, devices: DeviceList, sharding: Any) -> ArrayImpl:
-    """A copy of `array` laid out shard for shard on other devices or memories.
+    """A copy of `array` on other devices or memories, shard by shard.
 
-    jaxlib's donating variant leaves the source poisoned (reading it ends the process), so this copies;
-    a caller that donates deletes the source afterwards.
+    jaxlib's donating variant leaves the source in a state in which reading it crashes, so this copies; a caller that
+    donates deletes the source afterwards.
     """
     [copied] = _jax.batched_copy_array_to_devices_with_sharding(
         [array], [devices], [sharding], [_jax.ArrayCopySemantics.ALWAYS_COPY]
@@ -227,23 +227,21 @@ _SMALL_BYTES = 1024
 def single_device_to_numpy(array: ArrayImpl) -> np.ndarray:
     """A read-only NumPy view or copy of a single-device array, which doesn't keep the array itself alive.
 
-    A small one is copied: jaxlib's function looks for `jax` in each call (14 us).
+    A small one is copied: jaxlib's own function tries to import `jax` in each call (14 us).
     """
     if array.nbytes <= _SMALL_BYTES:
-        with contextlib.suppress(
-            BufferError
-        ):  # of another device, or of a dtype that NumPy doesn't have
+        with contextlib.suppress(BufferError):  # on another device, or of a dtype that NumPy lacks
             return np.array(memoryview(array))  # type: ignore[arg-type]
     return _to_numpy(array)[0]
 
 
 def wait_for(arrays: Sequence[ArrayImpl]) -> None:
-    """Wait until several arrays are computed; JaxRuntimeError for deleted ones."""
+    """Waits until several arrays are computed; raises JaxRuntimeError for deleted ones."""
     _jax.batched_block_until_ready(arrays)
 
 
 def copy_to_host_async(array: ArrayImpl) -> None:
-    """Start copying the shards of `array` to the host."""
+    """Starts copying the shards of `array` to the host."""
     for shard in shards_of(array):
         shard._copy_single_device_array_to_host_async()
 
@@ -263,10 +261,10 @@ else:
     def to_dlpack(
         array: ArrayImpl, stream: Any, *, max_version: tuple[int, int] | None, copied: bool
     ) -> Any:
-        """A DLPack capsule that shares the buffer of a single-device array; it states no version."""
+        """A DLPack capsule, without version, that shares the buffer of a single-device array."""
         return _jax.buffer_to_dlpack_managed_tensor(array, stream)
 
 
 def from_dlpack(capsule: Any, device: Device, stream: Any, copy: bool | None) -> ArrayImpl:
-    """An array over the memory of a DLPack capsule."""
+    """An array that uses the memory of a DLPack capsule."""
     return _jax.dlpack_managed_tensor_to_buffer(capsule, device, stream, copy=copy)

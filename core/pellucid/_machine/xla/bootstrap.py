@@ -1,8 +1,8 @@
-"""Set-up before and just after jaxlib is imported.
+"""Set-up before and right after jaxlib is imported.
 
-jaxlib's C++ side is process-global: it looks up modules of `jax` by name, holds one table of array
-operators, and reads its environment when the first client starts. So pellucid and `jax` can't share a
-process, and this module says so in both directions.
+jaxlib's C++ side is global to the process: it looks up modules of `jax` by name, has one table of array operators, and
+reads its environment when the first client starts. So pellucid and `jax` can't be used in one process; this module
+raises an error in either order of imports.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def _refuse_if_jax_is_loaded() -> None:
 
 
 _refuse_if_jax_is_loaded()
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # else the C++ side logs INFO lines to stderr
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # otherwise C++ logs INFO lines to stderr
 
-# `set_typed_ndarray_type` dereferences a type that only this module registers.
+# `set_typed_ndarray_type` dereferences a type that is only registered by this module.
 from jaxlib import (  # noqa: E402
     _jax,
     weakref_lru_cache as _weakref_lru_cache,  # noqa: F401
@@ -41,10 +41,10 @@ from jaxlib import (  # noqa: E402
 
 
 class _JaxRefuser:
-    """Answers `import jax` with a clear error, and jaxlib's own look-ups with a quick one.
+    """Makes `import jax` raise a clear error, and answers jaxlib's own look-ups quickly.
 
-    Without it, jaxlib would import an installed `jax` behind the user's back and let it replace the
-    operators of our arrays. Whoever only asks whether `jax` is installed gets the usual answer.
+    Without it, jaxlib would import an installed `jax` unnoticed, and let it replace the operators of our arrays. Code
+    that only checks whether `jax` is installed gets the usual answer.
     """
 
     def find_spec(
@@ -56,21 +56,21 @@ class _JaxRefuser:
 
 
 def _is_a_question(caller: types.FrameType) -> bool:
-    """Whether a module's finders are asked by `importlib.util.find_spec`, not by an import."""
+    """Whether the module finders are called by `importlib.util.find_spec`, and not by an import."""
     return caller.f_code is importlib.util.find_spec.__code__
 
 
 def install_refuser() -> None:
-    """Refuse `import jax` from now on, unless pellucid is to answer for it as soon as it is asked for."""
+    """Makes `import jax` raise from now on, unless pellucid is set up to answer it."""
     if not any(hasattr(finder, "answers_for_jax_later") for finder in sys.meta_path):
         sys.meta_path.insert(0, _JaxRefuser())
 
 
 def with_lookups_answered(names: dict[str, dict[str, Any]], trigger: Callable[[], None]) -> None:
-    """Run `trigger` while modules `names` exist, so that C++ caches what it looks up in them.
+    """Runs `trigger` while stand-in modules `names` exist, so that C++ caches what it looks up in them.
 
-    `names` maps a module name to its attributes. The stand-ins are removed afterwards: a lasting fake
-    `jax` would confuse libraries that test for it.
+    `names` maps a module name to its attributes. The stand-ins are removed afterwards: a lasting fake `jax` would
+    confuse libraries that test for it.
     """
     saved = {name: sys.modules.get(name) for name in names}
     for name, attributes in names.items():
@@ -97,7 +97,7 @@ install_refuser()
 if TYPE_CHECKING:
 
     class Flag:
-        """A state with a global and a thread-local value, which overrides it."""
+        """A state with a global value, which a thread-local value overrides."""
 
         name: str
         value: Any
@@ -119,7 +119,7 @@ if TYPE_CHECKING:
 else:
     Flag = _jax.config.Config
 
-# The C++ call path reads these three states; they must exist before the first call.
+# The C++ call path reads these three states, which must exist before the first call.
 enable_x64_state = Flag("enable_x64", False, include_in_jit_key=True, include_in_trace_context=True)
 disable_jit_state = Flag("disable_jit", False)
 post_hook_state = Flag("post_hook", None)

@@ -1,4 +1,4 @@
-"""jaxlib's cache of results by an object that it doesn't keep alive, and further arguments."""
+"""jaxlib's cache of function results, keyed by a weakly referenced object and further arguments."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from jaxlib import weakref_lru_cache
 
 
 def by_weak_first_argument(function: Callable[..., Any], size: int) -> Any:
-    """`function`, remembering `size` results; those for a first argument that has gone are dropped.
+    """Caches `size` results of `function`; entries are dropped when their first argument is deleted.
 
-    Calls raise TypeError where the first argument can't be referred to weakly or another one can't be hashed.
+    Calls raise TypeError if the first argument isn't weakly referenceable, or another one isn't hashable.
     """
     return weakref_lru_cache.weakref_lru_cache(lambda: None, function, size)

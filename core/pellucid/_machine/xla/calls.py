@@ -16,22 +16,22 @@ PjitFunction = _jax.PjitFunction
 
 
 def _reduced(function: Any) -> Any:
-    """The name of a function that is found under it, else how it was made."""
+    """Pickles a function by its global name if it has one, else by value."""
     name = name_in_pickles(function)
     if name is None and hasattr(function, "made_by"):
         return function.made_by()
-    return name or function.__qualname__  # which pickle then says is another object
+    return name or function.__qualname__  # pickle then raises because that name is another object
 
 
-# As Python's functions, they are copied as themselves and pickled by name; those that have no name, by value.
+# Like Python functions, they are copied as themselves and pickled by name; those without a name by value.
 copyreg.pickle(PjitFunction, _reduced)
 
 COPIED_BY_PYTHON = object()
-"""In place of an argument's layout: hand the argument to `shard_argument` if it is no array."""
+"""Used as an argument's layout: pass the argument to `shard_argument` if it isn't an array."""
 
 
 class FastPath(NamedTuple):
-    """The record by which C++ runs an executable without Python; the names are jaxlib's, but for the last."""
+    """Data with which C++ runs an executable without Python; the names are jaxlib's, except the last."""
 
     xla_executable: Any
     out_pytree_def: Any
@@ -43,7 +43,7 @@ class FastPath(NamedTuple):
     in_device_local_layouts: Sequence[Any]
     const_args: Sequence[Any]
     has_run: bool
-    """Whether the program has run when a call returns of which all arguments were ready."""
+    """Whether the program has finished when a call with ready arguments returns."""
 
 
 def make_call(
@@ -56,9 +56,9 @@ def make_call(
     shard_argument: Callable[..., Any],
     cache: Any = None,
 ) -> Any:
-    """A C++ callable; `cache_miss(*args, **kwargs)` gives (results, FastPath or None).
+    """A C++ callable; `cache_miss(*args, **kwargs)` returns (results, FastPath or None).
 
-    Where jit is disabled, `function` runs; without one, `cache_miss` does, each time.
+    If jit is disabled, `function` runs instead; without `function`, `cache_miss` runs each time.
     """
     python = function  # pyright: ignore[reportAssignmentType]
     if python is None:
@@ -70,9 +70,9 @@ def make_call(
         name, python, cache_miss, list(static_argnums), list(static_argnames), key,
         default_registry, shard_argument, cache or CallCache(4096),
     )  # fmt: skip
-    call.python_side = python  # C++ refers to it weakly
+    call.python_side = python  # C++ only holds a weak reference to it
     return call
 
 
 UNHASHABLE = "Non-hashable static arguments"
-"""How C++ begins its complaint about a static argument."""
+"""Prefix of C++'s error message about an unhashable static argument."""

@@ -1,4 +1,4 @@
-"""Clients: the CPU's with virtual devices here, those of accelerators through `plugins`."""
+"""Clients of platforms: the CPU's, with virtual devices; those of accelerators are in `plugins`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .traceback import JaxRuntimeError
 if TYPE_CHECKING:
 
     class Client:
-        """The devices of a platform, and what compiles for them."""
+        """The devices of a platform, with their compiler."""
 
         platform: str
         platform_version: str
@@ -49,7 +49,7 @@ _FLAG = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 
 
 def cpu_device_count(requested: int) -> int:
-    """Virtual CPU devices to make: as asked (if positive), else as XLA_FLAGS says, else one."""
+    """Number of virtual CPU devices: `requested` if positive, else from XLA_FLAGS, else one."""
     if requested > 0:
         return requested
     counts = _FLAG.findall(os.environ.get("XLA_FLAGS", ""))
@@ -59,9 +59,8 @@ def cpu_device_count(requested: int) -> int:
 def make_cpu_client(n_devices: int, *, asynchronous: bool = True, **distributed: Any) -> Client:
     """A CPU client with `n_devices` virtual devices.
 
-    With more devices than threads, collectives of programs in flight starve each other: they hang, or end the
-    process. The number of threads is read from the environment when a client starts; one that the user chose
-    is kept.
+    If there are more devices than threads, collectives of running programs block each other: they hang, or crash the
+    process. The number of threads is read from the environment when a client starts; a user's setting is kept.
     """
     chosen = "PJRT_NPROC" in os.environ or "NPROC" in os.environ
     if not chosen:
@@ -80,11 +79,10 @@ def answer_lookups(
     aval_of: Callable[..., Any],
     sharding_of: Callable[..., Any],
 ) -> None:
-    """Make C++ remember our aval class where it would import `jax` to find one.
+    """Makes C++ cache our aval class, for which it would otherwise import `jax`.
 
-    `aval_of(shape, dtype, weak_type)` and `sharding_of(device, memory_kind=None)` answer for `jax`. C++
-    looks the class up once in a process, when it first makes an array that Python gave no aval: here, one
-    that comes back from DLPack.
+    `aval_of(shape, dtype, weak_type)` and `sharding_of(device, memory_kind=None)` replace functions of `jax`. C++ looks
+    the class up once per process, when it first makes an array without an aval from Python: here, by DLPack.
     """
 
     class ShapedArray:
@@ -99,7 +97,7 @@ def answer_lookups(
             put = _jax.batched_device_put(
                 aval, sharding_of(device), [np.zeros(1, np.float32)], [device]
             )
-        with contextlib.suppress(JaxRuntimeError):  # a platform without DLPack makes no such arrays
+        with contextlib.suppress(JaxRuntimeError):  # platforms without DLPack make no such arrays
             capsule = _jax.buffer_to_dlpack_managed_tensor(put, None)
             _jax.dlpack_managed_tensor_to_buffer(capsule, device, None)
 

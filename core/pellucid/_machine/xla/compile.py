@@ -23,13 +23,13 @@ CompileOptions = _jax.CompileOptions
 if TYPE_CHECKING:
 
     class RunResults:
-        """Results of one run, before they are arrays of Python."""
+        """Results of a run, before they become Python arrays."""
 
         def consume_with_handlers(self, handlers: Sequence[Callable[[Any], Any]]) -> list[Any]: ...
         def consume_token(self) -> Any: ...
 
     class LoadedExecutable:
-        """A compiled program on its devices."""
+        """A compiled program loaded on its devices."""
 
         client: Client
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 else:
     LoadedExecutable = _jax.LoadedExecutable
 approx_top_k_sizes = _jax.approx_top_k_reduction_output_size
-"""(what the partial reduction of ApproxTopK leaves, log2 of how much it reduces), decided by XLA."""
+"""XLA's (size after the partial reduction of ApproxTopK, log2 of the reduction)."""
 
 
 def compile_options(
@@ -59,9 +59,9 @@ def compile_options(
     *,
     is_partitioned: bool = False,
 ) -> CompileOptions:
-    """Options for a program over `devices`, with XLA flags `overrides` of exactly the right types.
+    """Compile options for a program on `devices`, with XLA flags `overrides` of exactly matching types.
 
-    A program that speaks of a mesh is partitioned, also if the mesh has one device.
+    A program that refers to a mesh is partitioned, even if the mesh has one device.
     """
     options = CompileOptions()
     build = options.executable_build_options
@@ -80,7 +80,7 @@ def compile_options(
 
 
 FDO_PROFILE = "fdo_profile"
-"""Compiler option whose value is no flag: costs of a recorded run, as bytes, by which XLA orders operations."""
+"""Compiler option that is no flag: costs from a recorded run, as bytes, by which XLA schedules operations."""
 
 
 def compile_module(
@@ -90,27 +90,27 @@ def compile_module(
     options: CompileOptions,
     host_callbacks: Sequence[Any],
 ) -> LoadedExecutable:
-    """Compile and load a StableHLO module. The interpreter lock is free meanwhile."""
+    """Compiles and loads a StableHLO module, releasing the GIL."""
     return client.compile_and_load(
         module, _jax.DeviceList(tuple(devices)), options, list(host_callbacks)
     )
 
 
 def compile_only(module: Any, devices: Sequence[Device], options: CompileOptions) -> Any:
-    """Compile a StableHLO module for devices that nothing runs on; the executable isn't loaded."""
+    """Compiles a StableHLO module for devices that can't run programs; doesn't load the executable."""
     return devices[0].client.compile(module, _jax.DeviceList(tuple(devices)), options)
 
 
 _A_FLAG = b"xla_cpu_enable_fast_math"
 _FLAGS_AROUND = 1 << 17
-"""Bytes to both sides of one flag's name in which the names of all flags lie (they are about 30 kB)."""
+"""Number of bytes before and after a flag's name within which the names of all flags are found (about 30 kB)."""
 
 
 @functools.cache
 def flag_names() -> frozenset[str]:
-    """Names of XLA's flags, which compiler options are.
+    """Names of XLA's flags, which are valid compiler options.
 
-    XLA has no list of them, so they are read off the description of its options in the library's file (0.2 s).
+    XLA has no list of them, so they are read from the protobuf descriptor in the library file (0.2 s).
     """
     library = pathlib.Path(_jax.__file__).with_name("libjax_common.so")
     try:
@@ -136,7 +136,7 @@ def deserialize(
     options: CompileOptions,
     host_callbacks: Sequence[Any],
 ) -> LoadedExecutable:
-    """Load an executable from bytes. Loading runs code: the bytes must be trusted."""
+    """Loads a serialized executable. Loading executes code: the bytes must be trusted."""
     return client.deserialize_executable(
         data, _jax.DeviceList(tuple(devices)), options, host_callbacks=list(host_callbacks)
     )
@@ -149,13 +149,13 @@ def _handler_takes_skip_checks() -> bool:
 if _handler_takes_skip_checks():
 
     def result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
-        """Makes an array of each result's shards."""
+        """A handler that makes an array of each result's shards."""
         return _jax.array_result_handler(aval, sharding, committed, _skip_checks=True)
 
 else:
 
     def result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
-        """Makes an array of each result's shards."""
+        """A handler that makes an array of each result's shards."""
         return _jax.array_result_handler(aval, sharding, committed)
 
 
@@ -163,9 +163,9 @@ _MAX_FLOPS_IN_CALL = 500
 
 
 def runs_in_call(loaded: LoadedExecutable) -> bool:
-    """Whether a program whose arguments are ready has run when its call returns.
+    """Whether a program with ready arguments has finished when its call returns.
 
-    XLA's client of CPUs runs a program of one device and less than 1000 flops in the thread that calls it.
+    XLA's CPU client runs a program of one device and fewer than 1000 flops in the calling thread.
     """
     if loaded.client.platform != "cpu" or len(loaded.local_devices()) > 1:
         return False
@@ -173,7 +173,7 @@ def runs_in_call(loaded: LoadedExecutable) -> bool:
 
 
 def allocated_bytes(loaded: LoadedExecutable) -> int:
-    """Bytes that one run of a program allocates on each device; 0 where the platform doesn't say."""
+    """Bytes that a run of a program allocates on each device; 0 if the platform doesn't report it."""
     try:
         stats = loaded.get_compiled_memory_stats()
     except JaxRuntimeError:
@@ -182,10 +182,10 @@ def allocated_bytes(loaded: LoadedExecutable) -> int:
 
 
 def peak_bytes(stats: Any) -> int:
-    """Bytes of device memory that one run of an executable holds: arguments, results, temporaries.
+    """Bytes of device memory that a run needs: arguments, results, temporaries.
 
-    This is the sum of XLA's buffer assignment without constants. Temporaries are one allocation, sized for the
-    buffers that are live at once. `stats.peak_memory_in_bytes` leaves them out on CPU.
+    The sum of XLA's buffer assignment without constants. Temporaries are one allocation with the size of the buffers
+    that are live at the same time. On CPU, `stats.peak_memory_in_bytes` omits them.
     """
     return (
         stats.argument_size_in_bytes

@@ -1,4 +1,4 @@
-"""jaxlib's coordination service, and what CPU devices of several processes exchange data with."""
+"""jaxlib's coordination service, and collectives between CPU devices of several processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Service = _jax.DistributedRuntimeService
 
 _NO_PROXY = "no_grpc_proxy"
 _NEVER = 10_000_000
-"""Seconds. jaxlib ends the process where it finds that another one is late, so it never may: we watch them."""
+"""Heartbeat timeout in seconds, practically infinite: jaxlib would end the process, so pellucid watches peers itself."""
 
 
 def start_service(address: str, num_processes: int, *, shutdown_timeout: int) -> Service:
@@ -29,9 +29,9 @@ def start_service(address: str, num_processes: int, *, shutdown_timeout: int) ->
 
 
 def make_client(address: str, process_id: int, *, shutdown_timeout: int) -> RuntimeClient:
-    """A client of the service at `address` of this machine, which isn't connected yet.
+    """A client of the service at `address`, not connected yet.
 
-    The way is past any proxy that the environment names: it is read when the client is made.
+    Proxies from the environment, which is read when the client is made, are bypassed.
     """
     inherited = os.environ.get(_NO_PROXY)
     os.environ[_NO_PROXY] = address.partition(":")[0]
@@ -53,34 +53,34 @@ def make_client(address: str, process_id: int, *, shutdown_timeout: int) -> Runt
 
 
 def make_gloo_collectives(client: RuntimeClient, hostname: str) -> Any:
-    """Collectives over TCP, between interfaces of which this process's has the address `hostname`."""
+    """Collectives over TCP; `hostname` is the address of this process's network interface."""
     return _jax.make_gloo_tcp_collectives(distributed_client=client, hostname=hostname)
 
 
 def make_mpi_collectives() -> tuple[Any, Callable[[], None]]:
-    """Collectives over MPI, through the library that MPITRAMPOLINE_LIB names; and what ends them."""
+    """(collectives over MPI through the library given by MPITRAMPOLINE_LIB, function that shuts them down)."""
     collectives = _jax.make_mpi_collectives()
     collectives.Init()
     return collectives, collectives.Finalize
 
 
 def start_preemption_watch(client: RuntimeClient) -> Any:
-    """Manager that agrees on the step at which all processes stop after one of them got SIGTERM."""
+    """Manager by which processes agree on the step at which all stop after one of them received SIGTERM."""
     manager = _jax.create_preemption_sync_manager()
     manager.initialize(client)
     return manager
 
 
 def keep_for_ever(*objects: Any) -> None:
-    """Let none of jaxlib's objects be destroyed, not even when Python ends.
+    """Prevents the destruction of jaxlib objects, even at Python's exit.
 
-    A client whose service goes away ends the process, and so does one that is destroyed while others are not.
+    A client ends the process if its service goes away, or if it is destroyed while others are not.
     """
     for owned in objects:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(owned))
 
 
 start_transfer_server: Any = getattr(_jax, "start_transfer_server", None)
-"""Starts a server from which other processes pull arrays; None where jaxlib was built without."""
+"""Starts a server from which other processes pull arrays; None if jaxlib was built without."""
 make_error_array: Any = getattr(_jax, "_make_error_array", None)
-"""Makes an array whose use raises an error; None where jaxlib was built without."""
+"""Makes an array whose use raises an error; None if jaxlib was built without."""

@@ -1,4 +1,4 @@
-"""Native functions that programs call by name, for CPUs and, once their plugin is loaded, for CUDA GPUs."""
+"""Native functions called by name, for CPUs and, once their plugin is loaded, for CUDA GPUs."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ ExecutionContext = _jax.ffi.ExecutionContext
 ExecutionStage = _jax.ffi.ExecutionStage
 CPU, CUDA = "Host", "CUDA"
 PLATFORMS = {"cpu": CPU, "Host": CPU, "gpu": CUDA, "cuda": CUDA, "CUDA": CUDA}
-"""XLA's platform by the names that users give it."""
+"""XLA's platform for each name used by users."""
 _Registration = Callable[[Any, Any], None]
 _for_cuda: list[_Registration] = []
-"""Registrations, as functions of the plugin's extension module and its C interface."""
+"""Registrations to make when the CUDA plugin is loaded, as functions of its extension module and C interface."""
 _cuda: list[tuple[Any, Any]] = []
-"""That module and that interface, once the plugin is loaded."""
+"""The CUDA plugin's (extension module, C interface), once it is loaded."""
 
 
 def register_target(name: str, target: Any, platform: str, api_version: int, traits: int) -> None:
-    """Make a native function known to the compiler of `platform`, one of `PLATFORMS`.
+    """Registers a native function with the compiler of `platform`, one of `PLATFORMS`.
 
-    `target` is a capsule of its address, or of one address for each stage by name; `api_version` is 1 for handlers of
-    the typed interface and 0 for functions of the older one.
+    `target` is a capsule with its address, or with one address for each stage by name; `api_version` is 1 for handlers
+    of the typed interface and 0 for functions of the older one.
     """
     if PLATFORMS[platform] == CPU:
         _jax.register_custom_call_target(name, target, CPU, api_version, traits)
@@ -40,7 +40,7 @@ def register_target(name: str, target: Any, platform: str, api_version: int, tra
 
 
 def register_type(name: str, registration: dict[str, Any], platform: str) -> None:
-    """Make a type of handlers' states known to the runtime of `platform`, one of `PLATFORMS`."""
+    """Registers a type of handler state with the runtime of `platform`, one of `PLATFORMS`."""
     if PLATFORMS[platform] == CPU:
         _jax.register_custom_type(name, registration)
     else:
@@ -52,7 +52,7 @@ def register_type(name: str, registration: dict[str, Any], platform: str) -> Non
 
 
 def register_as_batch_partitionable(name: str) -> None:
-    """Let XLA cut calls of `name` along their leading axes, as many as `num_batch_dims` among their metadata says."""
+    """Lets XLA shard calls of `name` along the leading axes counted by `num_batch_dims` in their metadata."""
     _jax.register_custom_call_as_batch_partitionable(name)
     _on_cuda(
         lambda _, interface: _jax.register_custom_call_as_batch_partitionable(name, c_api=interface)
@@ -66,7 +66,7 @@ def _on_cuda(registration: _Registration) -> None:
 
 
 def cuda_loaded(extension: Any, interface: Any) -> None:
-    """Note that the CUDA plugin is there, and register with it what waited for it."""
+    """Registers pending functions with the CUDA plugin, which was loaded."""
     _cuda.append((extension, interface))
     for registration in _for_cuda:
         registration(extension, interface)

@@ -1,4 +1,4 @@
-"""Thread-local flags that the C++ call path can put into its cache key."""
+"""Thread-local flags that can be part of the C++ call path's cache key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Flag = bootstrap.Flag
 unset: Any = _jax.config.unset
 
 trace_context: Callable[[], tuple[Any, ...]] = _jax.config.trace_context
-"""The values of all flags that change what a function traces to; a key for caches (40 ns)."""
+"""The values of all flags that affect tracing; used as a cache key (40 ns)."""
 
 
 def flag(name: str, value: Any, *, in_call_key: bool = False, in_trace_key: bool = False) -> Flag:
@@ -25,9 +25,9 @@ def flag(name: str, value: Any, *, in_call_key: bool = False, in_trace_key: bool
 
 
 class RareFlag(Flag):
-    """A flag in the call key that few programs change. All of them together are two entries of that key.
+    """A flag in the call key that few programs change. All rare flags together take two entries of that key.
 
-    C++ reads, hashes and compares each entry at each call (10 ns). A change takes 1 us.
+    C++ reads, hashes and compares each entry at each call (10 ns). Changing a rare flag takes 1 us.
     """
 
     def __init__(self, name: str, value: Any, *, in_trace_key: bool = False) -> None:
@@ -62,13 +62,13 @@ def _with(entry: Any, flag: RareFlag, value: Any, absent: Any) -> frozenset[tupl
 _globals = flag("pellucid_rare_globals", frozenset(), in_call_key=True)
 """Global values of rare flags that differ from their defaults, as pairs."""
 _locals = flag("pellucid_rare_locals", frozenset(), in_call_key=True)
-"""Values of rare flags that this thread overrides, as pairs."""
+"""Values of rare flags overridden by this thread, as pairs."""
 _lock = threading.Lock()
 
 
 @contextlib.contextmanager
 def overridden(state: Flag, value: Any) -> Generator[None]:
-    """Give a flag `value` in this thread until the block ends."""
+    """Context manager that sets a flag in this thread."""
     previous = state.swap_local(value)
     try:
         yield
@@ -80,10 +80,10 @@ enable_x64 = bootstrap.enable_x64_state
 disable_jit = bootstrap.disable_jit_state
 
 tracing_now = flag("pellucid_tracing_now", None, in_call_key=True)
-"""None outside any trace. Under a trace every compiled function must ask Python, which stages it."""
+"""None outside of traces. Under a trace, every call of a compiled function must go through Python to be staged."""
 
 transfers_watched = flag("pellucid_transfers_watched", False, in_call_key=True)
-"""Whether somebody observes transfers, of which C++ publishes none."""
+"""Whether transfers are observed, of which C++ publishes none."""
 
 trace_context_names: Callable[[], Sequence[str]] = _jax.config.trace_context_names
 """Names of the flags in `trace_context()`, in order."""

@@ -1,6 +1,6 @@
-"""GPUs that one can compile for without having one: what XLA must know of them.
+"""Descriptions of GPUs, from which XLA can compile for them without having one.
 
-The figures are those of NVIDIA's data sheets and of its tables of compute capabilities 8.0 and 9.0.
+The figures are from NVIDIA's data sheets and its tables of compute capabilities 8.0 and 9.0.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class GpuTarget(NamedTuple):
-    """Properties by which the compiler distinguishes kinds of GPUs."""
+    """Properties of a GPU that affect compilation."""
 
     description: str
     compute_capability: int
@@ -24,7 +24,7 @@ class GpuTarget(NamedTuple):
     @property
     def text(self) -> str:
         """XLA's target configuration, as text."""
-        # A block may use all of a core's shared memory but 1 KiB, which the system keeps.
+        # A block may use all of a core's shared memory except 1 KiB reserved by the system.
         return f"""gpu_device_info {{
   cuda_compute_capability {{ major: {self.compute_capability} }}
   threads_per_block_limit: 1024
@@ -61,11 +61,11 @@ GPU_TARGETS = {
     ),
     "H200": GpuTarget("NVIDIA H200", 9, 132, 128, 233472, 1.98, 50 * _MIB, 4800 * _GB, 141 * _GB),
 }
-"""By the word in a device kind that names them."""
+"""Targets by a word in their device kind."""
 
 
 def gpu_target(device_kind: str) -> GpuTarget | None:
-    """The GPU that a device kind names; None for one that isn't in the table.
+    """The GPU target of a device kind; None if it isn't in the table.
 
     >>> gpu_target("NVIDIA H100 80GB HBM3").cores
     132

@@ -1,7 +1,7 @@
-"""Guards: flags that the C++ side respects.
+"""Guard flags that the C++ side respects.
 
-It knows more levels of transfers than are passed here: any level but "allow" sends transfers to Python, which
-decides, logs and raises in one place (`runtime.guards`).
+C++ knows more transfer levels than are passed to it: for every level except "allow" it calls Python, which decides,
+logs and raises in one place (`runtime.guards`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COLLECTION_LEVELS = {
 
 
 class GuardFlag:
-    """A flag with a global and a thread-local level, kept in the attribute of that name of the C++ state too."""
+    """A flag with a global and a thread-local level, mirrored in the attribute of that name of the C++ state."""
 
     default: Any = "allow"
 
@@ -36,7 +36,7 @@ class GuardFlag:
         return by_name(self)
 
     def known_to_cpp(self, level: Any) -> Any:
-        """The level that C++ checks."""
+        """The level checked by C++."""
         if level is flags.unset:
             return None
         return _ALLOW if level == "allow" else _DISALLOW
@@ -60,7 +60,7 @@ class GuardFlag:
 
 
 class CollectionGuardFlag(GuardFlag):
-    """The level of the guard of arrays that Python's garbage collector frees."""
+    """Level of the guard for arrays freed by Python's garbage collector."""
 
     default = None
 
@@ -69,7 +69,7 @@ class CollectionGuardFlag(GuardFlag):
 
 
 class ThreadGuardFlag:
-    """Whether programs over several processes may be started by the thread alone that said so; C++ knows which."""
+    """Whether only the thread that requested it may start programs over several processes; checked by C++."""
 
     def __init__(self) -> None:
         self.value = False
@@ -88,7 +88,7 @@ class ThreadGuardFlag:
 
 @contextlib.contextmanager
 def let_through() -> Iterator[None]:
-    """Let the transfers of this block pass C++: Python has decided."""
+    """Context manager in which C++ allows transfers, because Python has decided."""
     state = _guards.thread_local_state()
     previous = state.explicit_device_put, state.explicit_device_get
     state.explicit_device_put = state.explicit_device_get = True
@@ -99,7 +99,7 @@ def let_through() -> Iterator[None]:
 
 
 class AllDirections:
-    """The guards of several directions as one flag: its value is theirs where they agree, else None."""
+    """The guards of several directions as one flag: their common value, or None if they differ."""
 
     def __init__(self, *guards: GuardFlag) -> None:
         self._guards = guards
@@ -114,7 +114,7 @@ class AllDirections:
             guard.set_global(level)
 
     def set_local(self, level: Any) -> None:
-        """Set one level for all, or the tuple of levels that `swap_local` gave."""
+        """Sets one level for all, or the tuple of levels returned by `swap_local`."""
         levels = level if isinstance(level, tuple) else (level,) * len(self._guards)
         for guard, each in zip(self._guards, levels, strict=True):
             guard.set_local(each)

@@ -1,4 +1,4 @@
-"""Optimized programs as XLA prints them, and what the core reads in the text."""
+"""Optimized programs as HLO text, and facts that core reads from it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from .compile import LoadedExecutable
 from .hlo_text import Instruction, instructions_of
 
 encode_inspection = _jax.encode_inspect_sharding_callback
-"""The configuration by which the operation `InspectSharding` finds a function of an HLO sharding, kept alive elsewhere."""
+"""Configuration by which the operation `InspectSharding` finds a Python function of an HLO sharding, which is kept
+alive elsewhere.
+"""
 
 
 def text(module: Any, *, metadata: bool) -> str:
-    """The text of an HLO module, which can be parsed again."""
+    """Text of an HLO module, which can be parsed again."""
     options = _hlo.HloPrintOptions.short_parsable()
     options.print_metadata = metadata
     return module.to_string(options)
 
 
 def program_text(module: Any) -> str:
-    """The text of an HLO module without metadata and backend configuration, for readers."""
+    """Text of an HLO module without metadata and backend configuration, for readers."""
     options = _hlo.HloPrintOptions()
     options.print_metadata = False
     options.print_backend_config = False
@@ -30,7 +32,7 @@ def program_text(module: Any) -> str:
 
 
 def full_text(module: Any) -> str:
-    """The text of an HLO module with metadata, for parsing; large constants are left out."""
+    """Text of an HLO module with metadata, for parsing; large constants are omitted."""
     options = _hlo.HloPrintOptions()
     options.print_metadata = True
     options.print_large_constants = False
@@ -39,7 +41,7 @@ def full_text(module: Any) -> str:
 
 
 def module_from_text(text: str) -> Any:
-    """The HLO module of its text, as XLA writes it between passes."""
+    """Parses the text of an HLO module, as written by XLA between passes."""
     return _hlo.hlo_module_from_text(text)
 
 

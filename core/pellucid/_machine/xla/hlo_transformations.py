@@ -1,4 +1,4 @@
-"""Transformations of HLO modules by Python functions, which run while XLA compiles."""
+"""Transformations of HLO modules by Python functions, which run during XLA's compilation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ except ImportError:  # jaxlib before 0.10.2
     _interface: Any = None
 
 _version = flags.RareFlag("pellucid_hlo_transformations", 0, in_trace_key=True)
-"""Number of changes to the registered transformations, in the keys of all compiled programs."""
+"""Number of changes to the registered transformations, which is part of the keys of all compiled programs."""
 
 
 class Transformation(NamedTuple):
@@ -27,7 +27,7 @@ class Transformation(NamedTuple):
 
 _registered: list[Transformation] = []
 is_supported = _interface is not None
-"""Whether this jaxlib has transformations."""
+"""Whether this jaxlib supports transformations."""
 
 
 def any_for(platform: str) -> bool:
@@ -36,9 +36,9 @@ def any_for(platform: str) -> bool:
 
 
 def register(transformation: Transformation, clients: Mapping[str, Any]) -> None:
-    """Register a transformation with the running `clients`, by platform, and with those that start later.
+    """Registers a transformation with the running `clients`, by platform, and with clients started later.
 
-    Raises: RuntimeError for a client whose plugin has no transformations.
+    Raises: RuntimeError for a client whose plugin doesn't support transformations.
     """
     name, stage, callback, platforms = transformation
     for platform in platforms & clients.keys() - {"cpu"}:
@@ -50,14 +50,14 @@ def register(transformation: Transformation, clients: Mapping[str, Any]) -> None
 
 
 def register_with_client(platform: str, client: Any) -> None:
-    """Register the transformations for `platform` with its client, which was started."""
+    """Registers the transformations for `platform` with its newly started client."""
     for name, stage, callback, platforms in _registered:
         if platform in platforms - {"cpu"}:
             _interface.register_xla_transform_c_api(client, name, stage, callback)
 
 
 def clear(name: str, stage: int, platforms: frozenset[str], clients: Mapping[str, Any]) -> bool:
-    """Remove the transformations called `name` at `stage` from `platforms`; whether there were any."""
+    """Removes the transformations called `name` at `stage` from `platforms`. Returns whether there were any."""
     matches = [t for t in _registered if (t.name, t.stage) == (name, stage)]
     registered = platforms & frozenset().union(*[t.platforms for t in matches])
     for platform in registered & clients.keys() - {"cpu"}:

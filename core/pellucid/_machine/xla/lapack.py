@@ -1,4 +1,4 @@
-"""LAPACK's routines, which programs for CPUs call by name, and the batch axes of calls of solvers."""
+"""LAPACK routines called by programs for CPUs, and batch axes of GPU solver calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxlib import _jax
 
 @functools.cache
 def register() -> None:
-    """Make jaxlib's LAPACK routines known to the CPU's compiler, and load the library behind them, SciPy's."""
+    """Registers jaxlib's LAPACK routines with the CPU compiler, and loads SciPy's LAPACK library for them."""
     lapack = importlib.import_module("jaxlib.lapack")
     for name, function, api_version in lapack.registrations()["cpu"]:
         _jax.register_custom_call_target(name, function, "cpu", api_version, 0)
@@ -21,7 +21,7 @@ def register() -> None:
 
 
 def register_gpu_batches(interface: Any) -> None:
-    """Let the XLA of the plugin with this C interface cut calls of GPU solvers along their batch axes."""
+    """Lets the XLA of the plugin with this C interface shard calls of GPU solvers along their batch axes."""
     for module in ("gpu_solver", "gpu_linalg", "gpu_sparse"):
         targets = importlib.import_module(f"jaxlib.{module}").batch_partitionable_targets()
         for name in targets:

@@ -1,4 +1,4 @@
-"""MLIR: contexts with the dialects programs use, types of elements, locations from captured stacks."""
+"""MLIR contexts with the dialects of programs, element types, locations from captured stacks."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ sdy = _sdy
 stablehlo = _stablehlo
 
 dialects = ir.DialectRegistry()
-"""The dialects that contexts may load."""
+"""Dialects that contexts may load."""
 _jax_mlir_ext.register_dialects(dialects)
 
 
 def new_context() -> ir.Context:
-    """A fresh context: one for each lowering, so that nothing interned is kept for ever.
+    """A new context for each lowering, so that interned objects are not kept forever.
 
-    It takes 1 ms of processor time, and would take 4.5 ms with all dialects: others than ours are loaded where a text
-    that is parsed names them.
+    Takes 1 ms, instead of 4.5 ms with all dialects: others are only loaded when parsed text uses them.
 
     >>> with new_context():
     ...     print(ir.Type.parse("tensor<2xf32>"))
@@ -47,7 +46,7 @@ def new_context() -> ir.Context:
 
 
 def operation_classes(dialect: str) -> ModuleType:
-    """The classes of operations of `dialect`, such as "func"; operations are instances of these once they are loaded."""
+    """The operation classes of `dialect`, such as "func"; once loaded, operations are instances of them."""
     return importlib.import_module(f"jaxlib.mlir.dialects.{dialect}")
 
 
@@ -68,10 +67,10 @@ _lasting_modules: list[ir.Module] = []
 
 
 def lasting_copy(module: ir.Module) -> ir.Module:
-    """A copy of `module` that stays for as long as the process, for users who may keep its operations.
+    """A copy of `module` that lives as long as the process, for users who may keep its operations.
 
-    Reading an operation after its module has gone ends the process, and an operation doesn't keep its
-    module. All copies share one context, so that only their operations take memory.
+    Reading an operation after its module was destroyed crashes the process, and an operation doesn't keep its module
+    alive. All copies share one context, so that only their operations need memory.
     """
     if not _lasting_context:
         _lasting_context.append(new_context())
@@ -81,9 +80,9 @@ def lasting_copy(module: ir.Module) -> ir.Module:
 
 
 def run_passes(module: ir.Module, passes: str) -> None:
-    """Run passes, as MLIR's own command line writes them, over `module`, which they change.
+    """Runs passes, given in the syntax of MLIR's command line, which modify `module`.
 
-    Between passes the module isn't verified: what Shardy notes for debugging wouldn't pass.
+    The module isn't verified between passes: Shardy's debugging annotations wouldn't pass.
 
     Raises: RuntimeError for a pass that fails or that there isn't.
     """
@@ -109,14 +108,14 @@ refine_shapes = _jax.mlir.refine_polymorphic_shapes
 
 
 def portable_artifact(module: ir.Module) -> bytes:
-    """The module in the StableHLO of four weeks before this release, which earlier and later releases read.
+    """The module in the StableHLO version of four weeks before this release, readable by earlier and later releases.
 
     Raises: RuntimeError where it has operations that StableHLO can't keep stable.
     """
     stablehlo.register_stablehlo_passes()
     with module.context:
         copy = ir.Module.parse(bytecode(module))
-        # Where sizes are dynamic, the first pass computes with shapes in a dialect of their own.
+        # If sizes are dynamic, the first pass computes with shapes in a separate dialect.
         passes = "chlo-legalize-to-stablehlo,shape-legalize-to-stablehlo"
         run_passes(copy, f"func.func({passes})")
     version = stablehlo.get_version_from_compatibility_requirement(
@@ -126,9 +125,9 @@ def portable_artifact(module: ir.Module) -> bytes:
 
 
 def module_of_artifact(data: bytes, context: ir.Context) -> ir.Module:
-    """The module that a portable artifact holds.
+    """Deserializes a portable artifact.
 
-    Raises: RuntimeError for what is none, or is of a newer version than this release reads.
+    Raises: RuntimeError for other bytes, or for a newer version than this release can read.
     """
     try:
         return _jax.mlir.deserialize_portable_artifact(data, context)
@@ -137,9 +136,9 @@ def module_of_artifact(data: bytes, context: ir.Context) -> ir.Module:
 
 
 def with_static_shapes(module: ir.Module, argument_types: Sequence[ir.Type]) -> ir.Module:
-    """The module, whose `main` takes arrays of dynamic shapes, refined to arguments of static ones.
+    """Refines a module whose `main` takes arrays of dynamic shapes to the static shapes of `argument_types`.
 
-    Raises: RuntimeError where these don't have the shapes that the module states, and where it can't be refined.
+    Raises: RuntimeError if these don't match the module's shapes, or if it can't be refined.
     """
     stablehlo.register_stablehlo_passes()
     with module.context:
@@ -167,7 +166,7 @@ element_types: dict[np.dtype, Callable[[], ir.Type]] = {
     np.dtype(np.complex64): lambda: ir.ComplexType.get(ir.F32Type.get()),
     np.dtype(np.complex128): lambda: ir.ComplexType.get(ir.F64Type.get()),
 }
-"""For each NumPy dtype, how to make the MLIR type of an element (in the current context)."""
+"""For each NumPy dtype, a function that makes the MLIR element type (in the current context)."""
 
 for _width in (2, 4, 8, 16, 32, 64):
     for _prefix, _signed in (("int", True), ("uint", False)):
@@ -196,5 +195,5 @@ for _name, _mlir_name in {
 def location_cache(
     code_to_file: Callable[[Any], str | None], frame_limit: int, context: ir.Context
 ) -> Any:
-    """`.get(traceback)` gives an MLIR location with the frames for which `code_to_file` names a file."""
+    """`.get(traceback)` returns an MLIR location with the frames for which `code_to_file` returns a file."""
     return _jax_mlir_ext.TracebackToLocationCache(code_to_file, frame_limit, context)

@@ -1,4 +1,4 @@
-"""XLA's partitioner asking Python how an operation is done in parts."""
+"""Callbacks by which XLA's partitioner asks Python how to partition a custom operation."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from jaxlib import _hlo, _jax
 from .shardings import HloSharding
 
 TARGET = "CustomSPMDPartitioning"
-"""The custom call whose `backend_config` is the key of a Partition."""
+"""Target of the custom call whose `backend_config` is the key of a Partition."""
 
 
 class PartitionedValue(NamedTuple):
-    """An operand or a result as the partitioner has it: the whole value's type, and how it is cut."""
+    """An operand or result as seen by the partitioner: the global type, and its sharding."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     sharding: HloSharding
 
     def part(self) -> tuple[int, ...]:
-        """The shape of one device's part. Uneven parts are padded to one size."""
+        """The shape of one device's part. Uneven parts are padded to equal size."""
         whole = _hlo.Shape.array_shape(self.dtype, self.shape)
         return tuple(self.sharding.tile(whole).dimensions())
 
 
 class Partition(Protocol):
-    """Says how one operation is done in parts."""
+    """Callback that partitions an operation."""
 
     def __call__(
         self, operands: Sequence[PartitionedValue], results: Sequence[PartitionedValue]
     ) -> tuple[bytes, list[HloSharding], list[HloSharding]]:
-        """(MLIR bytecode of the program of one part, how its operands are cut, how its results are)."""
+        """(MLIR bytecode of the program of one part, shardings of the operands, sharding of the results)."""
         ...
 
 
@@ -52,7 +52,7 @@ def key_of(partition: Partition) -> str:
 
 @functools.cache
 def register(interface: Any = None) -> None:
-    """Let XLA ask here, or the XLA of a plugin with this C interface."""
+    """Registers the callbacks with XLA, or with the XLA of the plugin with this C interface."""
     _jax.register_custom_call_partitioner(
         TARGET, _never, _partition, _never, can_side_effecting_have_replicated_sharding=True,
         c_api=interface,

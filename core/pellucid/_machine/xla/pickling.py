@@ -1,6 +1,6 @@
-"""Pickling of objects that exist once in each process: as the global of pellucid's that they are.
+"""Pickling of singletons as references to globals of pellucid.
 
-Functions that transformations give are pickled by value, with the globals that they read.
+Functions returned by transformations are pickled by value, with the globals that they use.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ def global_of(module: str, name: str) -> Any:
 
 
 def by_name(value: Any) -> tuple[Any, tuple[str, str]]:
-    """How a global of pellucid is pickled.
+    """Reduces a global of pellucid to a reference for pickle.
 
-    Raises: PicklingError if `value` is none.
+    Raises: PicklingError if `value` is not a global.
     """
     for module_name, module in list(sys.modules.items()):
         if module_name.startswith("pellucid."):
@@ -34,9 +34,9 @@ def by_name(value: Any) -> tuple[Any, tuple[str, str]]:
 
 
 def name_in_pickles(value: Any) -> str | None:
-    """The name of a function's kind of object, within its module, if it is to be pickled by that, else None.
+    """The name under which a function is pickled within its module; None to pickle it by value.
 
-    It is called by a reducer. Picklers as cloudpickle's have what `__main__` defines by value.
+    Called by a reducer. Picklers such as cloudpickle pickle definitions of `__main__` by value.
     """
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
     found: Any = sys.modules.get(module or "")

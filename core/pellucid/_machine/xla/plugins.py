@@ -1,6 +1,7 @@
-"""PJRT plugins: GPUs and TPUs through the libraries of installed wheels.
+"""PJRT plugins: GPUs and TPUs through the libraries in installed wheels.
 
-The Python side of these wheels imports `jax`, so it is never run: the library is found by the wheel's list
+The Python side of these wheels imports `jax`, so it is never run: the library is found through the wheel's list of
+files, and loaded here.
 of files and loaded here.
 """
 
@@ -27,7 +28,7 @@ from .gpu_targets import GpuTarget
 from .profiling import register_plugin_profiler
 
 _CUDA_VERSIONS = ("13", "12")
-# In the order in which they depend on each other.
+# In the order of their dependencies.
 _NVIDIA_LIBRARIES = (
     "libcudart", "libnvrtc", "libnvJitLink", "libcublasLt", "libcublas", "libcupti", "libcusparse",
     "libcusolver", "libcufft", "libnccl", "libcudnn", "libnvshmem_host",
@@ -61,7 +62,7 @@ def tpu_library() -> pathlib.Path | None:
 
 
 class NamedPlugin(NamedTuple):
-    """A plugin that was registered: its library, or the capsule of its C interface, and options of its client."""
+    """A registered plugin: its library or the capsule of its C interface, and options of its client."""
 
     library: pathlib.Path | None
     options: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None
@@ -69,26 +70,26 @@ class NamedPlugin(NamedTuple):
 
 
 PRIORITIES = {"tpu": 300, "cuda": 200, "cpu": 0}
-"""The platforms that start first, and are the default, have the highest numbers; others come before the CPU."""
+"""Priorities of platforms: the highest one starts first and is the default. Others come before the CPU."""
 _registered: dict[str, NamedPlugin] = {}
 
 
 def rank(platform: str) -> int:
-    """The position of a platform among those that can be started: the lowest is the first."""
+    """Sort key of a platform: the platform with the lowest value comes first."""
     return -PRIORITIES.get(platform, 100)
 
 
 def register(name: str, plugin: NamedPlugin, priority: int) -> None:
-    """Add a plugin for the platform `name`; an earlier one of that name stays."""
+    """Registers a plugin for the platform `name`, unless that platform already has one."""
     if name not in _registered:
         _registered[name] = plugin
         PRIORITIES[name] = priority
 
 
 def named_plugins(report: Callable[..., None] | None = None) -> dict[str, NamedPlugin]:
-    """Plugins that were registered, and those that PJRT_NAMES_AND_LIBRARY_PATHS names, as `name:path,name:path`.
+    """Registered plugins, and those in PJRT_NAMES_AND_LIBRARY_PATHS, as `name:path,name:path`.
 
-    With `report`, installed ones are discovered first.
+    With `report`, installed plugins are discovered first.
     """
     if report is not None:
         discover(report)
@@ -122,7 +123,7 @@ _GPUS_OF_A_HOST = 8
 
 
 def compile_only_gpus(target: GpuTarget, count: int) -> list[Any]:
-    """Devices that stand for `count` GPUs of one kind: one can compile for them, nothing runs.
+    """Placeholder devices for `count` GPUs of one kind, for which programs can be compiled but not run.
 
     Raises: PluginMissingError if no plugin is installed.
     """
@@ -134,7 +135,7 @@ def compile_only_gpus(target: GpuTarget, count: int) -> list[Any]:
 
 
 def topology_devices(platform: str, name: str, options: dict[str, Any]) -> list[Any]:
-    """Devices of a topology of a plug-in: one can compile for them, nothing runs.
+    """Devices of a plugin's topology, for which programs can be compiled but not run.
 
     Raises: PluginMissingError if no plug-in of the platform that has topologies is installed; JaxRuntimeError for a topology
     that it doesn't know.
@@ -149,7 +150,7 @@ def topology_devices(platform: str, name: str, options: dict[str, Any]) -> list[
 
 
 def triton_compiler() -> Any:
-    """The module that compiles Triton's programs without a GPU; None where the installed CUDA plugin has none."""
+    """The module that compiles Triton programs without a GPU; None if the installed CUDA plugin has none."""
     plugin = cuda_plugin()
     if plugin is None:
         return None
@@ -163,14 +164,14 @@ def triton_compiler() -> Any:
 
 
 class Assembly(NamedTuple):
-    """A program of a GPU as PTX, and the shared memory that one block of threads takes."""
+    """A GPU program as PTX, and the shared memory needed by a block of threads."""
 
     text: str
     shared_bytes: int
 
 
 def triton_assembly(module: bytes, architecture: str, num_warps: int, num_stages: int) -> Assembly:
-    """The program of a module in Triton's dialect, given as bytecode, for an architecture such as "9.0".
+    """Compiles a module in Triton's dialect, given as bytecode, for an architecture such as "9.0".
 
     Raises: PluginMissingError if nothing installed compiles it; JaxRuntimeError if it can't be compiled.
     """
@@ -199,7 +200,7 @@ def make_tpu_client(options: dict[str, Any] | None = None) -> Client:
 
 
 def make_named_client(platform: str, options: dict[str, Any] | None = None) -> Client:
-    """A client of a platform that was registered, or that PJRT_NAMES_AND_LIBRARY_PATHS names.
+    """A client of a platform that was registered, or is listed in PJRT_NAMES_AND_LIBRARY_PATHS.
 
     Raises: PluginMissingError if its library isn't there.
     """
@@ -215,7 +216,7 @@ _loaded: dict[str, Any] = {}
 
 
 def load_plugin(platform: str, library: pathlib.Path | None, interface: Any = None) -> Any:
-    """Load a PJRT plugin from a file, or by its C interface; the capsule of that, the same for every call."""
+    """Loads a PJRT plugin from a file, or by its C interface; returns the capsule of that, the same for every call."""
     if platform not in _loaded:
         path = None if library is None else str(library)
         _loaded[platform] = _jax.load_pjrt_plugin(platform, path, interface)
@@ -227,9 +228,9 @@ def load_plugin(platform: str, library: pathlib.Path | None, interface: Any = No
 
 @functools.cache
 def _metadata_folders(_paths: tuple[str, ...]) -> dict[str, str]:
-    """The folder of metadata of each distribution that is installed in a folder of `sys.path`, by its name in file names.
+    """Metadata folder of each distribution installed in a folder of `sys.path`, by its name in file names.
 
-    This takes a tenth of the time of importing `importlib.metadata`.
+    Takes a tenth of the time of importing `importlib.metadata`.
     """
     folders: dict[str, str] = {}
     for path in _paths:
@@ -247,14 +248,14 @@ def _metadata_folders(_paths: tuple[str, ...]) -> dict[str, str]:
 
 _GROUP = "jax_plugins"
 _OWN = ("xla_cuda",)
-"""Beginnings of the names of modules whose libraries are loaded without them."""
+"""Name prefixes of plugin modules that are skipped: their libraries are loaded directly."""
 _discovered: list[str] = []
 
 
 def discover(report: Callable[..., None]) -> None:
-    """Initialize the installed plug-ins, once; `report(text, *values)` is called for each that fails.
+    """Initializes the installed plugins, once; calls `report(text, *values)` for each that fails.
 
-    They are the modules of a namespace package, and the targets of the entry points of a group.
+    They are the modules of a namespace package, and the entry points of a group.
     """
     if _discovered:
         return
@@ -264,7 +265,7 @@ def discover(report: Callable[..., None]) -> None:
             continue
         try:
             load().initialize()
-        except Exception as error:  # whatever a plug-in does, other platforms work
+        except Exception as error:  # other platforms work, whatever a plugin raises
             report(
                 "the plug-in %s could not be initialized, so its platform is missing (%s: %s)",
                 name, type(error).__name__, error,
@@ -272,7 +273,7 @@ def discover(report: Callable[..., None]) -> None:
 
 
 def _modules() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The modules of the namespace package, by name, each with what imports it."""
+    """Yields (name, function that imports it) for the modules of the namespace package."""
     spec = importlib.util.find_spec(_GROUP)
     paths = None if spec is None else spec.submodule_search_locations
     for module in pkgutil.iter_modules([*(paths or ())]):
@@ -281,7 +282,7 @@ def _modules() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def _entry_points() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The entry points of the group, of all installed distributions, each with what imports it."""
+    """Yields (name, function that loads it) for the entry points of the group, in all installed distributions."""
     for folder in _metadata_folders(tuple(sys.path)).values():
         with contextlib.suppress(OSError), open(f"{folder}/entry_points.txt", "rb") as file:
             if b"[%s]" % _GROUP.encode() in file.read():
@@ -308,9 +309,9 @@ def _file_of(distribution: str, suffix: str) -> pathlib.Path | None:
 
 
 def _load_nvidia_libraries() -> None:
-    """Load the CUDA libraries of the `nvidia-*` wheels, so that the plugin finds them.
+    """Loads the CUDA libraries of the `nvidia-*` wheels, so that the plugin finds them.
 
-    Those that aren't installed, or don't load, are left to the system's own search.
+    Those that are missing or fail to load are left to the system's search path.
     """
     folders = [
         folder
@@ -325,7 +326,7 @@ def _load_nvidia_libraries() -> None:
 
 
 def _memory_options() -> dict[str, Any]:
-    """How the GPU's allocator works, by the environment variables that XLA's users know."""
+    """Options of the GPU allocator, from XLA's environment variables."""
     options: dict[str, Any] = {}
     allocator = os.environ.get("XLA_PYTHON_CLIENT_ALLOCATOR", "default").lower()
     options["allocator"] = allocator
@@ -341,9 +342,9 @@ def _memory_options() -> dict[str, Any]:
 
 
 def _register_cuda_targets(version: str, interface: Any) -> None:
-    """Make the CUDA wheels' custom calls (solvers, random bits, kernels) known to the plugin.
+    """Registers the CUDA wheels' custom calls (solvers, random bits, kernels) with the plugin.
 
-    The wheel that holds them, `jax-cuda*-plugin`, is optional: without it those calls are unknown.
+    The wheel that contains them, `jax-cuda*-plugin`, is optional: without it those calls are unknown.
     """
     try:
         extension = importlib.import_module(f"jax_cuda{version}_plugin.cuda_plugin_extension")

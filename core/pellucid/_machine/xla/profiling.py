@@ -1,4 +1,4 @@
-"""XLA's recorder of what its runtime and compiler do, its trace server, and the number that recordings have for a program."""
+"""XLA's profiler and its server, and the ids of programs in recordings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxlib import _profile_data, _profiler
 if TYPE_CHECKING:
 
     class ProfileEvent:
-        """One event of a line; times in nanoseconds."""
+        """An event of a line; times in nanoseconds."""
 
         name: str
         start_ns: float
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
         stats: Iterable[tuple[str, Any]]
 
     class ProfileLine:
-        """The events of one thread or stream."""
+        """The events of a thread or stream."""
 
         name: str
         events: Iterable[ProfileEvent]
 
     class ProfilePlane:
-        """The lines of a host or of a device."""
+        """The lines of a host or device."""
 
         name: str
         lines: Iterable[ProfileLine]
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         def find_plane_with_name(self, name: str) -> ProfilePlane | None: ...
 
     class ProfileOptions:
-        """What a session records: levels of detail by source, and options of single recorders."""
+        """Options of a session: levels of detail by source, and options of individual recorders."""
 
         python_tracer_level: int
         host_tracer_level: int
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         advanced_configuration: dict[str, Any]
 
     class Annotation:
-        """A context that names a span of the thread's time."""
+        """Context manager that records a named span of the thread's time."""
 
         def __init__(self, name: str, **details: Any) -> None: ...
         def __enter__(self) -> Self: ...
@@ -78,33 +78,35 @@ else:
 
 start_server: Callable[[int], Any] = _profiler.start_server
 guided_profile: Callable[[bytes], bytes] = _profiler.get_fdo_profile
-"""The costs in a serialized XSpace that XLA's compiler takes as `fdo_profile`; empty where the platform has none."""
+"""Extracts from a serialized XSpace the costs that XLA's compiler takes as `fdo_profile`; empty if the platform has
+none.
+"""
 profiled_instructions: Callable[..., bytes] = _profiler.get_profiled_instructions_proto
-"""The same costs, of the profiles in a folder."""
+"""Extracts the same costs from profiles in a folder."""
 register_plugin_profiler: Callable[[Any], None] = _profiler.register_plugin_profiler
-"""Adds the recorder of a PJRT plugin, without which its devices leave no events, to sessions."""
+"""Adds the recorder of a PJRT plugin, without which its devices record no events, to sessions."""
 register_subprocess: Callable[[int, int], Callable[[], None]] = _profiler.register_subprocess
 
 _M_MXFAST = 1
-"""Parameter of `mallopt`: largest request in bytes that the GNU C library serves from its fast bins."""
+"""Parameter of `mallopt`: largest request in bytes that glibc serves from its fast bins."""
 _DEFAULT_MXFAST_BYTES = 64 * ctypes.sizeof(ctypes.c_size_t) // 4
 
 
 class XlaRecording(_ProfilerSession):
-    """XLA's recorder from its creation to `stop`; a process has one at a time."""
+    """XLA's recorder from its creation until `stop`; a process has one at a time."""
 
     def stop(self) -> bytes:
-        """Ends the session and collects its events, 3 to 4 us each, as a serialized XSpace."""
+        """Ends the session and collects its events as a serialized XSpace; takes 3 to 4 us per event."""
         with _without_fast_bins():
             return super().stop()
 
 
 @contextlib.contextmanager
 def _without_fast_bins() -> Generator[None]:
-    """Context in which the GNU C library merges small chunks as they are freed, in all threads.
+    """Context manager in which glibc merges small chunks as they are freed, in all threads.
 
-    XLA frees a text and makes some ten small messages for each event. Fast bins keep the texts' chunks until a larger one is
-    freed, and then merge all of them: without fast bins collecting takes a fifth less processor time.
+    XLA frees a string and allocates some ten small messages for each event. Fast bins keep the strings' chunks until a
+    larger one is freed, and then merge all of them: without fast bins, collecting takes 20 % less CPU time.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is None:
@@ -122,12 +124,12 @@ _ID_FIELD = 5
 
 
 def module_id(module: Any) -> int:
-    """The id of an HLO module, which recordings call `program_id`: unique in this process."""
+    """The id of an HLO module, called `program_id` in recordings; unique in this process."""
     return _varint_field(module.as_serialized_hlo_module_proto(), _ID_FIELD)
 
 
 def _varint_field(message: bytes, number: int) -> int:
-    """The varint of the first field `number` of a protobuf message; 0, the default, where it is absent."""
+    """The varint in the first field `number` of a protobuf message; 0, the default, if it is absent."""
     i, end = 0, len(message)
     while i < end:
         tag, i = _varint(message, i)
@@ -145,7 +147,7 @@ def _varint_field(message: bytes, number: int) -> int:
 
 
 def _varint(message: bytes, i: int) -> tuple[int, int]:
-    """(the number encoded at `i`, the position behind it)."""
+    """Decodes the varint at `i`: (value, position after it)."""
     value = shift = 0
     while True:
         byte = message[i]

@@ -1,7 +1,6 @@
-"""Pytrees: nested Python containers taken apart and rebuilt in C++.
+"""Pytrees: flattening and unflattening nested Python containers, in C++.
 
-`default_registry` is pellucid's own. The process-wide registry of jaxlib is left alone, so
-that types registered here are seen here only.
+`default_registry` is pellucid's own. Types registered here don't appear in the process-wide registry of jaxlib.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ IsLeafWithPath: TypeAlias = Callable[[tuple[Any, ...], Any], bool]
 if TYPE_CHECKING:
 
     class PyTreeDef:
-        """The structure of a tree; hashable, equal by content."""
+        """The structure of a tree; hashable, compared by content."""
 
         num_leaves: int
         num_nodes: int
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
         ) -> Any: ...
 
     class DictKey:
-        """The step to one item of a mapping."""
+        """Path entry of an item of a mapping."""
 
         __match_args__ = ("key",)
         key: Any
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
         def __init__(self, key: Any) -> None: ...
 
     class SequenceKey:
-        """The step to one item of a sequence."""
+        """Path entry of an item of a sequence."""
 
         __match_args__ = ("idx",)
         idx: int
@@ -65,7 +64,7 @@ if TYPE_CHECKING:
         def __init__(self, idx: int) -> None: ...
 
     class GetAttrKey:
-        """The step to an attribute."""
+        """Path entry of an attribute."""
 
         __match_args__ = ("name",)
         name: str
@@ -73,7 +72,7 @@ if TYPE_CHECKING:
         def __init__(self, name: str) -> None: ...
 
     class FlattenedIndexKey:
-        """The step to a child that has no name, by its number."""
+        """Path entry of a child without a name, by its index."""
 
         __match_args__ = ("key",)
         key: int
@@ -81,7 +80,7 @@ if TYPE_CHECKING:
         def __init__(self, key: int) -> None: ...
 
     class PyTreeRegistry:
-        """Which classes are nodes of trees, and how they are taken apart."""
+        """Registry of the classes that are nodes of trees, with their flattening functions."""
 
         __name__: str
 
@@ -117,12 +116,12 @@ else:
     FlattenedIndexKey = _jax.pytree.FlattenedIndexKey
 
 default_registry = PyTreeRegistry()
-# A registry pickles by reference, as a global of the module it names; a treedef pickles with
+# A registry is pickled by reference, as a global of this module; a treedef is pickled with a reference to its registry.
 # a reference to its registry.
 default_registry.__module__ = __name__
 default_registry.__name__ = "default_registry"
 
-# The bare C++ calls, for paths where an explained error is worth less than 25 ns.
+# The bare C++ functions, for paths where 25 ns matter more than a detailed error message.
 flatten = default_registry.flatten
 flatten_with_path = default_registry.flatten_with_path
 flatten_one_level = default_registry.flatten_one_level
@@ -132,9 +131,9 @@ register_dataclass_node = default_registry.register_dataclass_node
 
 
 class TangentForm(NamedTuple):
-    """How a tangent of an opaque value is made of the tangents of its leaves, and these of it.
+    """Conversion between a tangent of an opaque value and the tangents of its leaves.
 
-    Both functions take the node's static data first.
+    The first argument of both functions is the node's static data.
     """
 
     joined: Callable[[Any, list[Any]], Any]
@@ -142,17 +141,17 @@ class TangentForm(NamedTuple):
 
 
 opaque_types: dict[type, TangentForm] = {}
-"""Node classes whose instances public functions of trees take for leaves, and the form of tangents of these."""
+"""Node classes that public tree functions treat as leaves, with the form of their tangents."""
 library_types: dict[type, Callable[[Any], Any]] = {}
-"""For each class of values of libraries that consist of arrays, how to get their type; see `experimental.hijax`."""
+"""For library classes of values that consist of arrays, the function that returns their type; see `experimental.hijax`."""
 
 
 class LibraryValues(Exception):
-    """Raised for arguments that consist of arrays and change in place: `experimental.hijax` makes another call of it."""
+    """Raised for arguments that consist of mutable arrays: `experimental.hijax` converts the call."""
 
 
 def stopping(is_leaf: Callable[..., bool] | None) -> Callable[..., bool]:
-    """`is_leaf(node)` or `is_leaf(path, node)`, which is true also of instances of opaque types."""
+    """`is_leaf(node)` or `is_leaf(path, node)` that is also true for instances of opaque types."""
     return lambda *node: type(node[-1]) in opaque_types or (is_leaf is not None and is_leaf(*node))
 
 
@@ -161,23 +160,23 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], A
     flattened = default_registry.flatten_one_level_with_keys(tree)
     if flattened is None or not hasattr(tree, "_fields"):
         return flattened
-    # Some releases of jaxlib give every item of a named tuple the name of the first one.
+    # Some jaxlib releases give every item of a named tuple the name of the first one.
     pairs, _ = flatten_with_path(tree, lambda path, _: len(path) == 1)
     return [(path[0], child) for path, child in pairs], flattened[1]
 
 
 def all_leaves(values: Iterable[Any]) -> bool:
-    """Whether every one of `values` is a leaf. None is not."""
+    """Whether all `values` are leaves. None is not a leaf."""
     return _jax.pytree.all_leaves(default_registry, values)
 
 
 def treedef_tuple(treedefs: Sequence[PyTreeDef]) -> PyTreeDef:
-    """Structure of the tuple whose items have the structures `treedefs`."""
+    """Structure of a tuple with items of structures `treedefs`."""
     return _jax.pytree.treedef_tuple(default_registry, treedefs)
 
 
 def treedef_of_node(node_type: type, static_data: Any, children: Sequence[PyTreeDef]) -> PyTreeDef:
-    """Structure of a node of `node_type` with `static_data`, whose children have the structures `children`."""
+    """Structure of a node of `node_type` with `static_data` and children of structures `children`."""
     return PyTreeDef.from_node_data_and_children(
         default_registry, (node_type, static_data), children
     )
@@ -188,7 +187,7 @@ treedef_of_leaf = flatten(0)[1]
 
 
 def unflatten_bare(tree: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """The leaves nested as in `tree`, with a tuple for every node, so that no class of the user is made."""
+    """The leaves nested as in `tree`, with a tuple for every node, so that no user class is instantiated."""
     if tree.node_data() is None and tree.num_leaves == 1:
         [leaf] = leaves
         return leaf
@@ -200,7 +199,7 @@ def unflatten_bare(tree: PyTreeDef, leaves: Iterable[Any]) -> Any:
 
 
 def _opened(tree: PyTreeDef) -> tuple[PyTreeDef, list[tuple[Any, int]]]:
-    """`tree` with a leaf for each opaque value, and for each leaf (node data of the opaque value or None, its leaves)."""
+    """(`tree` with a leaf for each opaque value, (node data or None, number of leaves) for each of these leaves)."""
     node = tree.node_data()
     if node is None:
         return tree, [(None, 1)]
@@ -213,7 +212,7 @@ def _opened(tree: PyTreeDef) -> tuple[PyTreeDef, list[tuple[Any, int]]]:
 
 
 def _joined(tree: PyTreeDef, leaves: Iterable[Any], value: Callable[[Any, list[Any]], Any]) -> Any:
-    """`tree.unflatten(leaves)`, but for each opaque value `value(node data, its leaves)`."""
+    """`tree.unflatten(leaves)`, with `value(node data, its leaves)` for each opaque value."""
     if not opaque_types:
         return tree.unflatten(leaves)
     structure, places = _opened(tree)
@@ -224,16 +223,17 @@ def _joined(tree: PyTreeDef, leaves: Iterable[Any], value: Callable[[Any, list[A
 
 
 def unflatten_tangents(tree: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """The tangent, or cotangent, of a value of structure `tree`, of those of the value's leaves."""
+    """The tangent or cotangent of a value of structure `tree`, from those of the value's leaves."""
     return _joined(tree, leaves, lambda node, xs: opaque_types[node[0]].joined(node[1], xs))
 
 
 def flatten_tangents(
     tree: PyTreeDef, tangents: Any, is_leaf: IsLeaf | None = None
 ) -> tuple[list[Any], PyTreeDef]:
-    """Tangents of the leaves of a value of structure `tree`, and `tree`, of what `unflatten_tangents` gives.
+    """(tangents of the leaves of a value of structure `tree`, `tree`), from the result of `unflatten_tangents`.
 
-    Of other values, their leaves and structure. None that `is_leaf` makes a leaf stands for all leaves of an opaque value.
+    For other values, their leaves and structure. A None that `is_leaf` accepts stands for all leaves of an opaque
+    value.
     """
     if not opaque_types:
         return flatten(tangents, is_leaf)
@@ -251,19 +251,19 @@ def flatten_tangents(
 
 
 class _Apart(list[Any]):
-    """The leaves of an opaque value, in its place."""
+    """List of the leaves of an opaque value, in its place."""
 
 
 register_node(_Apart, lambda xs: (xs, None), lambda _, xs: _Apart(xs))
 
 
 def unflatten_apart(tree: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """`tree.unflatten(leaves)` for leaves of which opaque values can't be made: lists of leaves are in their places."""
+    """`tree.unflatten(leaves)` for leaves from which opaque values can't be made; lists of leaves replace these."""
     return _joined(tree, leaves, lambda _, xs: _Apart(xs))
 
 
 def leaves_outside(tree: PyTreeDef) -> Sequence[int]:
-    """Positions of the leaves of `tree` that belong to no opaque value."""
+    """Indices of the leaves of `tree` that don't belong to an opaque value."""
     if not opaque_types:
         return range(tree.num_leaves)
     positions = unflatten_apart(tree, range(tree.num_leaves))
@@ -273,7 +273,9 @@ def leaves_outside(tree: PyTreeDef) -> Sequence[int]:
 def unflatten_pairs(
     tree: PyTreeDef, leaves: Iterable[Any], marks: Iterable[bool], pair: Callable[[Any, bool], Any]
 ) -> Any:
-    """The tree of `pair(x, mark)`; of an opaque value, `x` is the value, and the mark whether one of its leaves has it."""
+    """The tree of `pair(x, mark)`; for an opaque value, `x` is the value, and `mark` tells whether any of its leaves is
+    marked.
+    """
 
     def of_opaque(node: Any, pairs: list[Any]) -> Any:
         structure = treedef_of_node(node[0], node[1], [treedef_of_leaf] * len(pairs))

@@ -1,9 +1,9 @@
-"""Recursion levels that jaxlib's flattening doesn't give back when Python code in it fails.
+"""Repair of recursion levels that jaxlib's flattening loses when Python code in it fails.
 
-A flattening that ends in an error from Python code (a predicate, a class's own flattening, a
-comparison of dict keys) keeps one level of Python's recursion limit for each node around the
-place of the error. The loss adds up in a thread that lives long; a tree that contains itself
-takes all levels at once, and with them everything that the thread could still do.
+If a flattening ends with an error of Python code (a predicate, a class's flattening function, a comparison of dict
+keys), it doesn't give back one level of Python's recursion limit for each node around the place of the error. The
+losses add up in a long-lived thread; a tree that contains itself uses all levels at once, so that the thread can't do
+anything any more.
 
     try:
         return guarded(pytree.flatten)(tree)
@@ -22,31 +22,31 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 SPARE_LEVELS = range(64)
-"""Levels that handling an error needs, given before they are known to be missing."""
+"""Number of levels needed to handle an error, given back before the loss is known."""
 
-# No argument types: converting an argument to a declared type takes levels itself.
+# No argument types: converting an argument to a declared type uses recursion levels itself.
 _enter = ctypes.pythonapi.Py_EnterRecursiveCall
 leave_level = ctypes.pythonapi.Py_LeaveRecursiveCall
-"""Give this thread one recursion level."""
+"""Gives this thread one recursion level back."""
 leave_level.restype = None
 
 
 def guarded(function: F) -> F:
-    """`function`, called with one level kept aside, which its error leaves to `leave_level`.
+    """`function`, called with one level in reserve, which is available to `leave_level` after an error.
 
-    A `staticmethod` object is the quickest callable that enters a level for its call.
+    A `staticmethod` object is the fastest callable that enters a recursion level.
     """
     return staticmethod(function)  # type: ignore[return-value]
 
 
 def give_levels(count: int) -> None:
-    """Give this thread `count` recursion levels."""
+    """Gives this thread `count` recursion levels."""
     for _ in range(count):
         leave_level()
 
 
 def take_levels(count: int) -> None:
-    """Take `count` recursion levels from this thread, but not more than it has."""
+    """Takes `count` recursion levels from this thread, at most as many as it has."""
     try:
         for _ in range(count):
             _enter(b"")
@@ -55,7 +55,7 @@ def take_levels(count: int) -> None:
 
 
 def restore_levels() -> None:
-    """Give this thread as many levels as a new one has, less one for each of its frames."""
+    """Sets this thread's levels to those of a new one, minus one for each of its frames."""
     of_a_new_thread: list[int] = []
     thread = threading.Thread(target=lambda: of_a_new_thread.append(levels_left()))
     thread.start()
@@ -66,7 +66,7 @@ def restore_levels() -> None:
 
 
 def levels_left() -> int:
-    """How many more levels this thread may enter in C, counted by entering them."""
+    """Number of levels that this thread can still enter in C, counted by entering them."""
     count = 0
     try:
         while True:

@@ -1,8 +1,8 @@
-"""Serialized executables of CPUs, and the part of their optimized program that only readers need.
+"""Serialized CPU executables, split into the part needed to run and the part only needed by readers.
 
-Loading an executable builds its whole optimized program, of which it looks at buffers alone. Fusions are machine code
-already, and metadata is for readers; they take two thirds of that time. So they are taken out, and the whole program is
-contents beside, for tools.
+Loading an executable parses its whole optimized program, of which only buffers are used. Fusions are already machine
+code, and metadata is for readers; they take two thirds of the time. So they are removed, and the whole program is
+stored separately, for tools.
 
 Sources: `xla/service/hlo.proto` for programs and buffers; the messages around them by their numbers in jaxlib 0.10 to 0.12.
 """
@@ -15,24 +15,24 @@ from typing import NamedTuple
 _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
 """Wire types of protocol buffers."""
 _MODULE, _ASSIGNMENT = 1, 2
-"""Fields of an executable: its program, and which values lie where in memory."""
+"""Fields of an executable: its program, and its buffer assignment."""
 _TO_MODULE = (1, 1, _MODULE)
-"""From the executable with its options to the program: fields, each within the one before."""
+"""Path of nested fields from the executable with its options to the program."""
 _COMPUTATIONS, _ENTRY_ID = 3, 6
 _COMPUTATION_INSTRUCTIONS, _COMPUTATION_ID = 2, 5
 _OPCODE, _METADATA, _FUSION_KIND, _TARGET, _ID, _CALLED, _CONFIG = 2, 7, 11, 28, 35, 38, 43
 _LOGICAL_BUFFERS, _ALIASES, _ALLOCATIONS, _PEAKS = 1, 2, 3, 5
 _BUFFER_IDS = {_LOGICAL_BUFFERS: 1, _ALIASES: 1, _PEAKS: 2}
-"""Where the parts of a buffer assignment name the logical buffers that they describe."""
+"""Fields in which parts of a buffer assignment have the ids of their logical buffers."""
 _BUFFER_ID, _PLACE, _PLACE_INSTRUCTION, _ASSIGNED = 1, 3, 4, 9
 
 
 class UnknownFormatError(ValueError):
-    """Bytes that aren't what this jaxlib was expected to write."""
+    """Bytes in another format than this jaxlib is expected to write."""
 
 
 class Field(NamedTuple):
-    """A field of a message: its number, its value (an integer, or bytes), and all its bytes."""
+    """A field of a message: its number, its value (an integer or bytes), and its raw bytes."""
 
     number: int
     value: int | bytes
@@ -40,7 +40,7 @@ class Field(NamedTuple):
 
 
 def without_fusions(payload: bytes) -> tuple[bytes, bytes]:
-    """A serialized executable whose program lacks fusions and metadata, and what `with_program` puts in their place.
+    """(serialized executable without fusions and metadata, bytes from which `with_program` restores them).
 
     Raises: UnknownFormatError for bytes of another format.
     """
@@ -54,7 +54,7 @@ def without_fusions(payload: bytes) -> tuple[bytes, bytes]:
 
 
 def with_program(payload: bytes, program: bytes) -> bytes:
-    """The serialized executable that `without_fusions` took apart.
+    """Restores the serialized executable that `without_fusions` split.
 
     Raises: UnknownFormatError for bytes of another format.
     """
@@ -65,12 +65,12 @@ def with_program(payload: bytes, program: bytes) -> bytes:
 
 
 def module_of(program: bytes) -> bytes:
-    """The serialized HLO module in the second part that `without_fusions` gives."""
+    """The serialized HLO module in the second part returned by `without_fusions`."""
     return next(_fields(program)).value  # type: ignore[return-value]
 
 
 def _taken_apart(payload: bytes) -> tuple[bytes, bytes, list[bytes]]:
-    """The description in front, the program, and what comes after it in each message, outermost first."""
+    """(description before the program, the program, what follows it in each enclosing message, outermost first)."""
     size, start = _varint(payload, 0)
     content, rests = payload[start + size :], []
     for number in _TO_MODULE:
@@ -94,9 +94,9 @@ def _put_together(head: bytes, module: bytes, rests: list[bytes]) -> bytes:
 
 
 def _slim(module: bytes) -> tuple[bytes, set[int]]:
-    """A program in which each compiled fusion is an opaque call, and the ids of its instructions.
+    """(program in which each compiled fusion is an opaque call, ids of its instructions).
 
-    Custom fusions stay whole: the libraries that run them are given their bodies when the executable is loaded.
+    Custom fusions are kept: the libraries that run them need their bodies when the executable is loaded.
     """
     fields = list(_fields(module))
     computations = [list(_fields(f.value)) for f in fields if f.number == _COMPUTATIONS]
@@ -123,7 +123,7 @@ def _slim(module: bytes) -> tuple[bytes, set[int]]:
 
 
 def _without_fusion(instruction: Field) -> list[Field]:
-    """The fields of an instruction without metadata: of a compiled fusion, those of an opaque call."""
+    """The fields of an instruction without metadata; for a compiled fusion, those of an opaque call."""
     fields = [field for field in _fields(instruction.value) if field.number != _METADATA]
     values = {field.number: field.value for field in fields}
     if values.get(_OPCODE) != b"fusion" or values.get(_FUSION_KIND) == b"kCustom":
@@ -134,9 +134,9 @@ def _without_fusion(instruction: Field) -> list[Field]:
 
 
 def _buffers_of(ids: set[int], assignment: int | bytes) -> bytes:
-    """A buffer assignment without the values of instructions whose ids aren't among `ids`.
+    """A buffer assignment without the values of instructions whose ids aren't in `ids`.
 
-    The allocations of such values stay: machine code refers to allocations by position.
+    The allocations of such values are kept: machine code refers to allocations by index.
     """
     dropped: set[int] = set()
     contents = []
@@ -164,7 +164,7 @@ def _instruction_of(buffer: Iterable[Field]) -> int:
 
 
 def _integers(fields: Iterable[Field], number: int) -> Iterator[int]:
-    """The integers of a repeated field, packed or not."""
+    """The integers of a repeated field, packed or unpacked."""
     for field in fields:
         if field.number != number:
             continue
@@ -209,7 +209,7 @@ def _fields(message: int | bytes) -> Iterator[Field]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """An integer of variable length, and where it ends."""
+    """Decodes a varint: (value, end position)."""
     value = shift = 0
     while True:
         if at >= len(data):

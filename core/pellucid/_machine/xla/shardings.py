@@ -1,8 +1,7 @@
-"""jaxlib's side of placement: ordered devices, HLO shardings, layouts and the C++ sharding classes.
+"""jaxlib's side of shardings: device lists, HLO shardings, layouts and the C++ sharding classes.
 
-What the compiler calls an HLO sharding is a tile assignment: an array of logical device numbers whose
-leading dimensions cut the dimensions of the value, and whose trailing ones (subgroups) hold devices with
-the same tile.
+An HLO sharding is a tile assignment: an array of logical device numbers whose leading dimensions divide the dimensions
+of the value, and whose trailing ones (subgroups) contain devices with the same tile.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ if TYPE_CHECKING:
     from enum import Enum
 
     class Memory:
-        """One memory that a device can address."""
+        """A memory that a device can access."""
 
         kind: str
 
     class Device:
-        """One device of a client."""
+        """A device of a client."""
 
         id: int
         process_index: int
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
         def default_memory(self) -> Memory: ...
 
     class DeviceList(Sequence[Device]):
-        """Devices in order; hashable, equal by content."""
+        """An ordered list of devices; hashable, compared by content."""
 
         memory_kinds: tuple[str, ...]
         default_memory_kind: str | None
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
         def __getitem__(self, i: Any) -> Any: ...
 
     class OpSharding:
-        """An HLO sharding as the compiler's message."""
+        """An HLO sharding as a protobuf message."""
 
         class Type(Enum):
             """How the devices of a subgroup share a tile."""
@@ -66,7 +65,7 @@ if TYPE_CHECKING:
         def ParseFromString(self, data: bytes) -> None: ...
 
     class HloSharding:
-        """A tile assignment; hashable, equal by content."""
+        """A tile assignment; hashable, compared by content."""
 
         @staticmethod
         def replicate() -> HloSharding: ...
@@ -95,7 +94,7 @@ if TYPE_CHECKING:
         def to_proto(self) -> OpSharding: ...
 
     class Sharding:
-        """Root of all placements, known to C++."""
+        """Base class of all shardings, known to C++."""
 
         _memory_kind: str | None
 
@@ -119,7 +118,7 @@ if TYPE_CHECKING:
         ) -> None: ...
 
     class XlaLayout:
-        """Order and tiling of elements, as XLA writes it."""
+        """Order and tiling of elements, in XLA's representation."""
 
         def __init__(
             self,
@@ -133,7 +132,7 @@ if TYPE_CHECKING:
         def to_string(self) -> str: ...
 
     class DeviceLayout:
-        """The layout of a value on a device, as an executable reports it."""
+        """The layout of a value on a device, as reported by an executable."""
 
         def _xla_layout(self) -> XlaLayout: ...
 
@@ -155,26 +154,26 @@ UNREDUCED = OpSharding.Type.UNREDUCED
 
 
 def op_sharding_of_bytes(message: bytes) -> OpSharding:
-    """The compiler's message from its serialized form."""
+    """Parses a serialized HLO sharding to a protobuf message."""
     op_sharding = OpSharding()
     op_sharding.ParseFromString(message)
     return op_sharding
 
 
 def hlo_sharding_of_bytes(message: bytes) -> HloSharding:
-    """A tile assignment from its serialized form."""
+    """Parses a serialized tile assignment."""
     return HloSharding.from_proto(op_sharding_of_bytes(message))
 
 
 def bytes_of_hlo_sharding(sharding: HloSharding) -> bytes:
-    """The serialized form of a tile assignment."""
+    """Serializes a tile assignment."""
     return sharding.to_proto().SerializeToString()
 
 
 def extend(cls: type, source: type) -> None:
-    """Give the C++ class `cls` the methods and properties that the Python class `source` defines.
+    """Adds the methods and properties defined by the Python class `source` to the C++ class `cls`.
 
-    Instances of C++ classes made by C++ itself get them too, which a Python subclass would not reach.
+    They are also available on instances made by C++ itself, unlike those of a Python subclass.
     """
     for name, attribute in vars(source).items():
         if name not in ("__module__", "__dict__", "__weakref__", "__doc__", "__qualname__"):
@@ -182,7 +181,9 @@ def extend(cls: type, source: type) -> None:
 
 
 def extending(cls: Any) -> Callable[[type[T]], type[T]]:
-    """Decorator that adds the methods of a Python class to the C++ class `cls` (see `extend`), and gives `cls` its name and docstring."""
+    """Decorator that adds the methods of a Python class to the C++ class `cls` (see `extend`), with its name and
+    docstring.
+    """
 
     def extended(source: type[T]) -> type[T]:
         extend(cls, source)
