@@ -7,7 +7,7 @@ from .rules import rule_table
 
 
 def main() -> None:
-    """Print the table that was asked for."""
+    """Print the table that the command line names."""
     arguments = argparse.ArgumentParser(prog="python -m pellucid.introspect", description=__doc__)
     arguments.add_argument("table", choices=["rules"], help="what to print")
     arguments.parse_args()

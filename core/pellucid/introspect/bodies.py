@@ -1,4 +1,4 @@
-"""The programs that equations run."""
+"""The programs among the params of equations, such as the branches of a `cond`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pellucid._machine.ir import ClosedJaxpr, Equation, HigherOrderPrimitive, Ja
 
 
 class EquationBody(NamedTuple):
-    """A program that an equation runs."""
+    """A program in a param of an equation."""
 
     jaxpr: Jaxpr
     role: str
-    """The param that holds it, for example `jaxpr` or `branches[1]`."""
+    """The param that contains it, for example `jaxpr` or `branches[1]`."""
     trips: int | None
-    """How often one run of the equation runs it: 0 if it serves transformations alone; None where that is not known."""
+    """Number of runs of the program per run of the equation: 0 if only transformations use it; None if unknown."""
     is_branch: bool
-    """Whether the equation runs one of several programs, of which this is one."""
+    """Whether it is one of several programs of which the equation runs one."""
 
 
 def bodies_of(equation: Equation) -> list[EquationBody]:
@@ -66,7 +66,7 @@ def programs_within(
     """A program and every program within it, once each, callers first; `bodies` gives those of an equation."""
     programs = {jaxpr: None}
     waiting = [jaxpr]
-    for program in waiting:  # grows meanwhile
+    for program in waiting:  # grows during the loop
         yield program
         for equation in program.equations:
             for body in bodies(equation):

@@ -16,7 +16,7 @@ _TEXT_LIMIT = 160
 
 
 class ProgramColumns:
-    """The tables of one program. Texts, types, meshes and shardings are kept once."""
+    """The tables of one program. Each text, type, mesh and sharding is stored once and referred to by index."""
 
     def __init__(self, key: str, name: str, dialect: Literal["jaxpr", "stablehlo", "hlo"]) -> None:
         self.key = key
@@ -51,7 +51,7 @@ class ProgramColumns:
         return self._strings.setdefault(text, len(self._strings))
 
     def aval_type(self, aval: AbstractValue) -> int:
-        """The index of the type `aval`, which is interned."""
+        """The index of the type `aval`. Avals are interned, so equal types are the same object."""
         index = self._types.get(aval)
         if index is None:
             index = self._types[aval] = self._add_type(self._record_of(aval))
@@ -60,7 +60,7 @@ class ProgramColumns:
     def array_type(
         self, text: str, dtype: str, shape: Sequence[int] | None, bits: int | None
     ) -> int:
-        """The index of a type that another printer wrote as `text`; `bits` are those of an element."""
+        """The index of a type whose text another printer wrote; `bits` is the width of one element."""
         index = self._types.get(text)
         if index is None:
             n_bytes = (
@@ -102,7 +102,7 @@ class ProgramColumns:
         )
 
     def bytes_of(self, type_index: int) -> int:
-        """Bytes of a type's values, 0 where they are not known."""
+        """Number of bytes of a value of the type; 0 if unknown."""
         return self._type_records[type_index].bytes or 0
 
     # Placement ------------------------------------------------------------------------------------
@@ -128,17 +128,19 @@ class ProgramColumns:
     # Parts of equations ---------------------------------------------------------------------------
 
     def scope(self, path: Sequence[str]) -> int:
-        """The index of the scope with these names, outermost first; -1 for none."""
+        """The index of the scope whose path of names this is, outermost first; -1 for an empty path."""
         index = -1
         for name in path:
             index = self._scopes.setdefault((self.string(name), index), len(self._scopes))
         return index
 
     def scope_of(self, stack: Any) -> int:
-        """The index of the scope of a name stack, which the program keeps alive; -1 for None."""
+        """The index of the scope of a name stack; -1 for None. The program keeps the stack alive, so its `id` stays
+        unique.
+        """
         if stack is None:
             return -1
-        index = self._stacks.get(id(stack))  # stacks are long to hash
+        index = self._stacks.get(id(stack))  # hashing a stack is slow
         if index is None:
             index = self._stacks[id(stack)] = self.scope(stack.scopes())
         return index
@@ -152,7 +154,7 @@ class ProgramColumns:
         return len(values.name) - 1
 
     def literal(self, text: str, type_index: int) -> int:
-        """The negative number that stands for a literal among operands."""
+        """The negative number that represents a literal in the columns of operands."""
         return -1 - self._literals.setdefault((shortened(text), type_index), len(self._literals))
 
     def equation(
@@ -170,7 +172,7 @@ class ProgramColumns:
         transformation: str = "",
         origins: Sequence[int] = (),
     ) -> int:
-        """Add an equation; its stable id, which is `id` unless another equation has that.
+        """Adds an equation and returns its stable id, which is `id` unless another equation has that.
 
         `bodies` are (index, role, trips). An equation that was copied into the program twice keeps its id
         once; the second copy gets a new one and has the first as its origin.
@@ -206,7 +208,7 @@ class ProgramColumns:
         return id
 
     def reserve_ids(self, highest: int) -> None:
-        """Give new ids only above `highest`, so that ids of equations still to come are free."""
+        """Make new ids larger than `highest`, so that equations added later can have ids up to it."""
         self._highest_id = max(self._highest_id, highest)
 
     @property
@@ -216,7 +218,7 @@ class ProgramColumns:
     def end_body(
         self, name: str, first: int, constants: list[int], inputs: list[int], outputs: list[int]
     ) -> None:
-        """The equations from number `first` on are those of the next body."""
+        """End a body: it consists of the equations from number `first` on."""
         self.bodies.append(
             schema.BodyRecord(
                 name=name, first_equation=first, equation_count=self.equation_count - first,
@@ -233,7 +235,7 @@ class ProgramColumns:
         costs: list[schema.CostColumn],
         listing: schema.ListingRecord | None,
     ) -> schema.ProgramRecord:
-        """The finished record."""
+        """The finished record of the program."""
         literals = schema.LiteralColumns(
             text=[self.string(text) for text, _ in self._literals],
             type=[type_index for _, type_index in self._literals],

@@ -1,4 +1,4 @@
-"""Programs compiled in threads, while somebody looks at what came before them."""
+"""Compilation in background threads of the programs that a debugger probably runs next."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from pellucid._machine.sharding import mesh_context
 from .mesh_positions import MeshPositions
 
 _threads = ThreadPoolExecutor(2, "pellucid-compiling-ahead")
-"""Two threads: a large program that may be stepped over doesn't delay the small ones that are stepped into."""
+"""Two threads, so that a large program that may be stepped over doesn't delay the small ones that are stepped into."""
 _queue: list[Future[list[Planned]]] = []
-"""Compilations that were submitted last."""
+"""The compilations of the last call of `compile_in_threads`."""
 
 
 class ChainStep(NamedTuple):
-    """A program of a chain, with the keys of its operands and results among the chain's values."""
+    """A program of a chain. Operands and results are keys of the dictionary of the chain's values."""
 
     program: ClosedJaxpr
     inputs: Sequence[Any]
     results: Sequence[Any]
     positions: MeshPositions | None = None
-    """Within a `shard_map` the positions at which the program runs."""
+    """The mesh positions at which the program runs, if it is within a `shard_map`."""
 
 
 class Chain(NamedTuple):
-    """Programs that run one after another, each on `values` and on results of those before it."""
+    """Programs that run one after another. Operands are among `values` or results of earlier programs."""
 
     steps: Sequence[ChainStep]
     values: dict[Any, Any]
-    """Arrays and numbers, by variable or another key."""
+    """Arrays and numbers; the key is a variable or any other hashable value."""
 
     def placements(self) -> tuple[Any, ...]:
-        """Where the values lie that the programs take, None for one that isn't committed or not known."""
+        """The placement of each value that the programs read; None where it is uncommitted or unknown."""
         inputs = [self.values.get(key) for step in self.steps for key in step.inputs]
         is_committed = [getattr(x, "_committed", True) for x in inputs]
         return tuple(
@@ -52,7 +52,7 @@ class Chain(NamedTuple):
 def steps_of(
     programs: Sequence[ClosedJaxpr], positions: MeshPositions | None, keys: Mapping[Any, Any] = {}
 ) -> list[ChainStep]:
-    """Steps of programs whose values are known by their variables, or by what `keys` has in place of a variable."""
+    """Steps whose values have their variables as keys, unless `keys` maps a variable to another key."""
     return [
         ChainStep(
             program,
@@ -65,7 +65,9 @@ def steps_of(
 
 
 def compile_in_threads(chains: Sequence[Chain]) -> None:
-    """Begin to compile programs that run next, in their order. Those of an earlier call that have not begun are left out."""
+    """Begin to compile the programs of chains, in order. Compilations of earlier calls that haven't begun are
+    cancelled.
+    """
     for compilation in _queue:
         compilation.cancel()
     _queue.clear()
@@ -82,7 +84,7 @@ def compile_in_threads(chains: Sequence[Chain]) -> None:
 
 
 def wait_for_compilation(program: ClosedJaxpr) -> None:
-    """Return when no thread compiles a program; it is then compiled, or was not begun."""
+    """Wait until no thread compiles a program: it is compiled then, or its compilation hadn't begun."""
     compilations = program.jaxpr.memo.get("compilations ahead", {}).values()
     wait([each for each in compilations if not each.cancel()])
 
@@ -97,7 +99,7 @@ def _compile(
     before: Sequence[tuple[ChainStep, Future[list[Planned]]]],
     meshes: Operands,
 ) -> list[Planned]:
-    """The planned results of a program of a chain, of which `before` are those before it."""
+    """Compiles a program of a chain and returns its planned results; `before` are the steps before it."""
     for state, mesh in zip(_MESHES, meshes, strict=True):
         state.set_local(mesh)
     values = {**chain.values}

@@ -1,4 +1,4 @@
-"""Names of cotangents: `d(logits)` is the derivative of a result by the value that the user calls `logits`."""
+"""Names of cotangents: `d(logits)` is the derivative with respect to the value that the user calls `logits`."""
 
 from __future__ import annotations
 
@@ -11,28 +11,30 @@ from .bodies import bodies_of, programs_within
 from .lineage import origins_of, transformation_of
 
 _PASSED_ON = {"add": (0, 1), "add_any": (0, 1), "sub": (0,), "copy": (0,), "jit": ()}
-"""Operands whose cotangent is the result's, without an equation of its own."""
+"""Indices of operands whose cotangent is that of the result, so that no equation computes it."""
 
 
 class Backward(NamedTuple):
-    """A program that was transposed from another one, as the body of a call."""
+    """The backward pass of a call: its program was transposed from another one."""
 
     forward: Jaxpr
-    """The program whose equations it transposes."""
+    """The program that was transposed."""
     incoming: tuple[Var, ...]
-    """Its inputs that are cotangents."""
+    """Inputs of the backward program that are cotangents."""
 
 
 def cotangent_names(
     jaxpr: Jaxpr, names: Mapping[Var, str], backward: Backward | None = None
 ) -> dict[Var, str]:
-    """A name for each whole cotangent of a value in `names`, `d(name)`; a summand of one has none.
+    """A name `d(name)` for the cotangent of each value in `names`. Summands of a cotangent have no name.
 
-    Reverse mode transposes the equations of the forward pass, last one first. This follows it: each equation's transposes
-    give a summand for each of its operands, which an `add_any` adds to the summands of later uses. Where it isn't certain
-    which of several results is a value's summand, that value and its cotangent stay without a name.
+    Reverse mode transposes the equations of the forward pass from last to first. This search does the same: the
+    transposes
+    of an equation compute a summand for each operand, and an `add_any` adds it to the summands of later uses. If
+    several
+    results may be the summand, neither the value nor its cotangent is named.
 
-    The forward pass is in front of the transposes, or in the program that `backward` names.
+    The forward pass is at the start of the program, or in the program `backward.forward`.
     """
     forward = _forward(jaxpr) if backward is None else backward.forward.equations
     transposes = _transposes(jaxpr, forward)
@@ -49,7 +51,7 @@ def cotangent_names(
 
 
 def transposed_bodies(jaxpr: Jaxpr) -> Iterator[tuple[Jaxpr, Backward]]:
-    """The bodies of transposed calls in a program, each with the body that it was transposed from."""
+    """The bodies of transposed calls in a program, each with the program from which it was transposed."""
     transposes = _transposes(jaxpr, _forward(jaxpr))
     backward = {v for group in transposes.values() for e in group for v in e.results}
     for origin, group in transposes.items():
@@ -63,7 +65,7 @@ def transposed_bodies(jaxpr: Jaxpr) -> Iterator[tuple[Jaxpr, Backward]]:
 
 
 class _Search:
-    """Cotangents of the values of a forward pass, from the last equation to the first."""
+    """A search for the cotangents of the forward pass's values, from the last equation to the first."""
 
     def __init__(
         self,
@@ -73,14 +75,14 @@ class _Search:
     ) -> None:
         self.transposes = transposes
         self.cotangents: dict[Var, Var] = {}
-        """By primal value the sum of the summands so far."""
+        """Maps a primal value to the sum of the summands found so far."""
         self.uncertain: set[Var] = set()
-        """Primal values of which a summand wasn't found."""
+        """Primal values with a summand that wasn't found."""
         self._backward = {v for e in jaxpr.equations if _is_transpose(e) for v in e.results} | {
             *incoming
         }
         self._sums: dict[Var, list[tuple[Var, Var]]] = {}
-        """By summand of an `add_any` the other one and the sum."""
+        """Maps a summand to the (other summand, sum) of each `add_any` that reads it."""
         self._outputs = {v for v in jaxpr.outvars if type(v) is Var}
         self._users: dict[Var, list[Equation]] = {}
         for equation in jaxpr.equations:
@@ -98,7 +100,7 @@ class _Search:
                 self._sums.setdefault(b, []).append((a, total))
 
     def transpose(self, equation: Equation) -> None:
-        """Finds the summands that an equation gives the cotangents of its operands."""
+        """Finds the summands that the transposes of an equation compute for its operands."""
         group = self.transposes.get(equation, ())
         inside = dict.fromkeys(v for e in group for v in e.results)
         self._find_incoming(equation, group, inside)
@@ -134,7 +136,9 @@ class _Search:
     def _find_incoming(
         self, equation: Equation, group: Sequence[Equation], inside: Collection[Var]
     ) -> None:
-        """Takes what the transposes of an equation read of those of later ones for the cotangent of its one result."""
+        """Finds the cotangent of an equation's only result: the one value that its transposes read from those of later
+        equations.
+        """
         [result, *others] = equation.results or (None,)
         if result is not None and not others and (
             result not in self.cotangents or result in self.uncertain
@@ -144,13 +148,13 @@ class _Search:
                 if isinstance(v, Var) and v in self._backward and v not in inside
                 and _type(v) == _type(result)
             }  # fmt: skip
-            # A sum of an operand's summands reads the earlier ones too.
+            # The `add_any` of an operand also reads the summands of later uses.
             read -= {
                 v
                 for v in read
                 if all(u.primitive.name == "add_any" for u in self._users[v] if u in group)
             }
-            if len(read) == 1:  # all summands are added by then
+            if len(read) == 1:  # all its summands are added by then
                 self.cotangents[result] = read.pop()
                 self.uncertain.discard(result)
 
@@ -168,7 +172,7 @@ class _Search:
     def _add(
         self, v: Var, uses: int, inside: Collection[Var], passed: Var | None, claimed: set[Var]
     ) -> None:
-        """Adds the summands of a value that is used later too."""
+        """Adds the summand of one use to those of later uses."""
         fitting = [c for c in inside if _type(c) == _type(v)] + ([] if passed is None else [passed])
         for _ in range(uses):
             pairs = [
@@ -185,7 +189,7 @@ class _Search:
     def _add_twice(
         self, v: Var, inside: Collection[Var], passed: Var | None, claimed: set[Var]
     ) -> None:
-        """The sum of both summands of a value that an equation takes twice."""
+        """Adds both summands of a value that is two operands of one equation."""
         fitting = [c for c in inside if _type(c) == _type(v)] + ([] if passed is None else [passed])
         sums = {
             total for c in fitting for other, total in self._sums.get(c, ()) if other in fitting
@@ -203,7 +207,7 @@ class _Search:
         inside: Collection[Var],
         claimed: set[Var],
     ) -> None:
-        """Gives each value that isn't used later the one result left that has its type."""
+        """Assigns each remaining value the only unclaimed result of its type."""
         leaving = [
             c for c in inside
             if c not in claimed
@@ -219,10 +223,11 @@ class _Search:
 
 
 def _summands_in_order(operands: Sequence[Var], group: Sequence[Equation]) -> dict[Var, Var]:
-    """The summand of each operand of a call or loop, where the order of its transpose's results leaves one possibility.
+    """Maps operands of a call or loop to their summands, if the order of the transpose's results is unambiguous.
 
-    They have the order of the operands; those that aren't differentiated have none. An operand that is taken twice
-    isn't among the keys.
+    Summands are in the order of the operands; operands that aren't differentiated have none. A value that is two
+    operands
+    isn't a key.
     """
     calls = [e for e in group if bodies_of(e)]
     if len(calls) != 1:
@@ -241,7 +246,7 @@ def _summands_in_order(operands: Sequence[Var], group: Sequence[Equation]) -> di
 
 
 def _embedded(values: Sequence[Var], operands: Sequence[Var]) -> list[int] | None:
-    """For each value the position of the first operand of its type behind those of the values before it; None if one has none."""
+    """Greedily matches values to operands by type, in order: indices of operands, or None if one has no match."""
     positions: list[int] = []
     for v in values:
         start = positions[-1] + 1 if positions else 0
@@ -253,7 +258,7 @@ def _embedded(values: Sequence[Var], operands: Sequence[Var]) -> list[int] | Non
 
 
 def _forward(jaxpr: Jaxpr) -> Sequence[Equation]:
-    """The equations in front of the first transpose."""
+    """The equations before the first transposed one."""
     backward = (i for i, e in enumerate(jaxpr.equations) if _is_transpose(e))
     return jaxpr.equations[: next(backward, len(jaxpr.equations))]
 
@@ -263,7 +268,7 @@ def _is_transpose(equation: Equation) -> bool:
 
 
 def _transposes(jaxpr: Jaxpr, forward: Sequence[Equation]) -> dict[Equation, list[Equation]]:
-    """For each equation of the forward pass its transposes in a program."""
+    """Maps each equation of the forward pass to its transposes in the program."""
     if not any(map(_is_transpose, jaxpr.equations)):
         return {}
     by_id = {number: e for e in forward for number in _ids(e)}
@@ -280,7 +285,7 @@ def _transposes(jaxpr: Jaxpr, forward: Sequence[Equation]) -> dict[Equation, lis
         origins = (
             _origins([equation], ids, by_id)
             or _origins(inside, inner_ids, owners)
-            or _origins(inside, ids, by_id)  # of a call that the forward pass has inlined
+            or _origins(inside, ids, by_id)  # the forward pass has inlined the call
         )
         if len(origins) == 1:
             transposes.setdefault(origins.pop(), []).append(equation)
@@ -290,12 +295,12 @@ def _transposes(jaxpr: Jaxpr, forward: Sequence[Equation]) -> dict[Equation, lis
 def _origins(
     equations: Sequence[Equation], ids: frozenset[int], by_id: Mapping[int, Equation]
 ) -> set[Equation]:
-    """The equations of `by_id`, which has `ids`, that others were made from."""
+    """The equations in `by_id` from which others were made; `ids` are its keys."""
     return {by_id[e.id] for each in equations for e in origins_of(each, ids)} if ids else set()
 
 
 def _ids(equation: Equation) -> Iterator[int]:
-    """The id of an equation, and those of the equations that it is a copy of."""
+    """The id of an equation, and the ids of the equations that it is a copy of."""
     yield equation.id
     lineage = equation.lineage
     while lineage is not None and lineage.transformation == "replay" and len(lineage.origins) == 1:

@@ -1,4 +1,4 @@
-"""How many virtual CPU devices there are to be."""
+"""The number of virtual CPU devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The errors that tools raise as core does: what, got, where, do."""
+"""Errors for tools, in the same form as core's: what, got, where, do."""
 
 from pellucid._machine.base import (
     ArgumentTypeError,

@@ -1,4 +1,4 @@
-"""All values of a program on certain operands: what comparisons of runs, and of cotangents, read."""
+"""All values of a program for given operands, to compare runs or check cotangents."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from .traps import untrapped
 
 
 class Evaluation(NamedTuple):
-    """The values of a program whose calls are part of it; those of loops and branches are the results alone."""
+    """The values of a program with its calls inlined. Loops and branches only have their results."""
 
     jaxpr: Jaxpr
     values: dict[Any, Any]
-    """For each variable its value."""
+    """The value of each variable."""
 
     def read(self, atom: Atom) -> Any:
         """The value of an operand or a result."""
         return atom.val if type(atom) is Literal else self.values[atom]
 
     def results(self, equation: Equation) -> Values:
-        """The results of an equation that are used."""
+        """The values of those results of an equation that are used."""
         return [self.values[v] for v in equation.results if v in self.values]
 
 
@@ -52,9 +52,10 @@ def evaluated(
     compiler_options: Mapping[str, Any] | None = None,
     calls_host: bool = False,
 ) -> Evaluation:
-    """All values of a program, run compiled as one, or equation by equation; prints and other effects don't happen.
+    """All values of a program that is compiled as one, or run equation by equation. Effects such as prints are left
+    out.
 
-    Raises: EffectsError for a program that calls Python for values, unless `calls_host`.
+    Raises: EffectsError for a program that calls Python for results, unless `calls_host`.
     """
     frame = frame_of(program, *operands)
     if not calls_host:
@@ -91,10 +92,10 @@ def compiled_without_others(evaluation: Evaluation, variables: Sequence[Any]) ->
 def where_rounding_begins(
     program: Evaluation, expected: Evaluation, distance: Callable[[Any, Any], float]
 ) -> tuple[int, float] | None:
-    """From which equation on the compiled program rounds otherwise than `expected`, its run by equations: its number, the distance.
+    """(number of the first equation whose rounding in the compiled program differs from `expected`, distance).
 
-    Here each value is compiled without the others: what is kept is rounded. None if no result of the program differs.
-    The place is found by halving the equations that a result depends on.
+    `expected` is a run equation by equation. Each value is compiled without keeping the others, because keeping a value
+    rounds it. None if no result differs. The equation is found by bisecting those that a result depends on.
     """
     equations = program.jaxpr.equations
     values = {

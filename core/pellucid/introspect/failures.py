@@ -1,4 +1,4 @@
-"""Errors as records: what went wrong, and the user's frames that led there."""
+"""Records of exceptions: what went wrong, and the user's frames that led to it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _SIDE = r"got|expected|returned|taken|\S+ gives"
 _DIFFERENCE = re.compile(
     rf"(?P<path>[^:]+): (?P<left_title>{_SIDE}) (?P<left>.+), (?P<right_title>{_SIDE}) (?P<right>.+)"
 )
-"""How errors about trees say what stands on either side of a path."""
+"""Labels of the two sides in errors that compare trees."""
 
 
 def error(raised: BaseException) -> schema.ErrorRecord | None:
-    """The record of an exception that passed through core: its own, or one of the user's traced function. None for others.
+    """The record of an exception raised by core, or by a user's function while it was traced. None for others.
 
     >>> try:
     ...     jnp.ones((2, 3)) @ jnp.ones((4, 5))
@@ -57,7 +57,7 @@ def error(raised: BaseException) -> schema.ErrorRecord | None:
 
 
 def _from_user(held: TracebackType | None) -> TracebackType | None:
-    """The traceback without the shell's frames that lead to the user's first."""
+    """The traceback without the shell's frames before the user's first one."""
     first = held
     while first is not None and not source.is_user_file(first.tb_frame.f_code.co_filename):
         first = first.tb_next

@@ -1,4 +1,4 @@
-"""The first place of a program, in the order in which it runs, whose result meets a condition."""
+"""The first equation of a program, in execution order, whose result satisfies a condition."""
 
 from __future__ import annotations
 
@@ -36,28 +36,29 @@ from .stepping import (
 MAX_OPERATIONS = 100_000
 """Maximum number of operations of the runs of a program that are searched one by one: each takes some 50 us beyond its work."""
 VALUES_AT_ONCE = 256
-"""Values of which is read together whether a condition holds, as reading waits for the device."""
+"""Number of values whose conditions are read in one transfer, because reading waits for the device."""
 GROUP = 16
-"""Values of one type that one program looks at."""
+"""Number of values of one type that one compiled program tests."""
 
 
 class Match(NamedTuple):
-    """A place: the frames that lead there, each at the position of its equation, and the turns that they are."""
+    """An equation that satisfies the condition: the frames that lead to it, and the turns that these run."""
 
     frames: list[SteppedFrame]
     calls: list[EquationRuns]
-    """For each frame but the first the call that it is a turn of."""
+    """For each frame but the first, the runs of the equation that it is a turn of."""
     turns: list[Turn]
 
     @property
     def equation(self) -> Equation:
-        """The equation whose result meets the condition."""
+        """The equation whose result satisfies the condition."""
         frame = self.frames[-1]
         return frame.jaxpr.equations[frame.position]
 
 
 def first_match(frame: SteppedFrame, condition: Callable[[Any], Any]) -> Match | None:
-    """The first equation of a program, or of programs within it, with a result for which `condition` has a true element.
+    """The first equation, in a program or the programs within it, with a result for which `condition` has a true
+    element.
 
     `condition` is a traceable function of one array that gives booleans. A program that runs few operations is searched
     operation by operation, as each kind of them is compiled once, and as a session steps through it. Others, and one that was
@@ -73,7 +74,7 @@ def first_match(frame: SteppedFrame, condition: Callable[[Any], Any]) -> Match |
         if levels is None:
             return None
         match = Match(*map(list, zip(*levels, strict=True)))
-        # A result of a loop or call that no operation in it has comes from how these were compiled as one.
+        # Rounding differs where a loop or call is compiled as one: no operation within it may satisfy the condition.
         if not can_enter(match.equation):
             return match
     return first_failure(frame, frozenset({watch}))
@@ -87,9 +88,9 @@ def _count_operations(jaxpr: Jaxpr, watch: Watch) -> float:
 
 
 def n_operations(jaxpr: Jaxpr) -> float:
-    """Number of operations that a run of a program runs; infinite where it isn't known, or one of them has an effect.
+    """Number of operations that a program runs; infinite if it is unknown or an operation has an effect.
 
-    A loop whose test ends it counts as one of many runs.
+    A while loop counts as infinitely many.
     """
     total = 0.0
     for equation in jaxpr.equations:
@@ -105,7 +106,7 @@ def n_operations(jaxpr: Jaxpr) -> float:
 
 
 class _ByOperation:
-    """A search that runs each operation alone, up to the place that it finds."""
+    """A search that runs each operation by itself, until one satisfies the condition."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -113,12 +114,14 @@ class _ByOperation:
     def levels(
         self, frame: SteppedFrame
     ) -> list[tuple[SteppedFrame, EquationRuns | None, Turn]] | None:
-        """The levels from `frame` to the first match, or None, in which case it has come to its end."""
+        """The levels from `frame` to the first match; None if the frame ran to its end without one."""
         here: list[tuple[SteppedFrame, EquationRuns | None, Turn]] = [(frame, None, (0, 0))]
         waiting: list[tuple[int, Any]] = []
 
         def is_found() -> bool:
-            """Whether one of the equations since the last call meets the condition; the frame then stands before the first."""
+            """Whether a result since the last call satisfies the condition; if so, the frame moves to the first such
+            equation.
+            """
             first = self._first(waiting)
             waiting.clear()
             frame.position = frame.position if first is None else first
@@ -145,7 +148,7 @@ class _ByOperation:
         return None
 
     def _first(self, values: Sequence[tuple[int, Any]]) -> int | None:
-        """The least number of a value that meets the condition, of (number, value); None where none does."""
+        """The smallest number among (number, value) pairs whose value satisfies the condition; None if none does."""
         by_type: dict[Any, list[tuple[int, Any]]] = {}
         for number, value in values:
             by_type.setdefault(type_of(value), []).append((number, value))
@@ -186,9 +189,9 @@ def _flags_program(watch: Watch, aval: Any) -> tuple[ClosedJaxpr, Values] | None
 
 
 def first_failure(frame: SteppedFrame, errors: Errors | None) -> Match | None:
-    """The first equation of a program, or of programs within it, that fails a check of the categories `errors`.
+    """The first equation, in a program or the programs within it, that fails a check of the categories `errors`.
 
-    None: that fails a check which `checkify` has made part of the program.
+    `errors` is None for checks that `checkify` has already made part of the program.
     """
     with silence():
         levels = _search(frame, frozenset({FirstNote()}) if errors is None else errors)
@@ -201,7 +204,7 @@ def first_failure(frame: SteppedFrame, errors: Errors | None) -> Match | None:
 
 
 def _move_to_copy(frame: SteppedFrame, checked: Equation) -> None:
-    """Move a frame that stands at the note of a failure back to the first equation that was made from the checked one."""
+    """Move a frame from the equation that records a failure back to the first one made from the checked equation."""
     copies = (
         position
         for position, equation in enumerate(frame.jaxpr.equations[: frame.position])
@@ -211,7 +214,7 @@ def _move_to_copy(frame: SteppedFrame, checked: Equation) -> None:
 
 
 def check_effects(frame: SteppedFrame) -> None:
-    """Raise EffectsError for a program that calls Python for values."""
+    """Raise EffectsError if a program calls Python for results."""
     for jaxpr in programs_within(frame.jaxpr):
         for equation in jaxpr.equations:
             if equation.effects and equation.results and not bodies_of(equation):
@@ -225,7 +228,7 @@ def check_effects(frame: SteppedFrame) -> None:
 def _search(
     frame: SteppedFrame, errors: Errors
 ) -> list[tuple[SteppedFrame, EquationRuns | None, Turn]] | None:
-    """The levels from `frame` to the first match, or None."""
+    """The levels from `frame` to the first match; None if there is none."""
     with scope_of(frame.positions):
         checked = checked_program(frame.jaxpr, errors)
     if not checked.sites:
@@ -249,11 +252,13 @@ def _search(
             if inner is not None:
                 _, *rest = inner
                 return [*here, (call.frame(turn), call, turn), *rest]
-    return here  # compiled apart, a value at the bound of the condition may round to the other side
+    return here  # compiled by itself, a value close to the threshold may round to the other side
 
 
 def _turns(call: EquationRuns, errors: Errors) -> Iterator[Turn]:
-    """The turns of a call in which a result may meet the condition, in their order: of a loop those found by one program."""
+    """The turns of a call in which a result may satisfy the condition, in order. One program searches all runs of a
+    loop.
+    """
     turn = call.first()
     if not call.is_loop or call.equation.effects:
         while turn is not None:
@@ -270,17 +275,17 @@ def _turns(call: EquationRuns, errors: Errors) -> Iterator[Turn]:
         yield from call.turns_of(number)
         number = call.meeting(search, number + 1)
     if (last := call.last()) is not None:
-        yield last  # the test that ends the loop
+        yield last  # the predicate after the last run
 
 
 def _check_of(frame: SteppedFrame, site: CheckSite) -> Equation:
-    """The equation of a `check` of the user."""
+    """The equation of a `check` that the user wrote."""
     equations = [e for program in programs_within(frame.jaxpr) for e in program.equations]
     return next(e for e in equations if e.primitive is check_p and site in e.params.sites)
 
 
 def _holds(equation: Equation, other: Equation) -> bool:
-    """Whether an equation is the other one, or runs a program that it lies in."""
+    """Whether `equation` is `other`, or runs a program that contains it."""
     return equation is other or any(
         other in program.equations
         for body in bodies_of(equation)

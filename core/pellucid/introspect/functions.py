@@ -1,4 +1,4 @@
-"""The user's jitted functions and what is in their caches, as records."""
+"""Records of the user's jitted functions and of their caches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .spans import source_record
 
 
 def functions() -> schema.FunctionsRecord:
-    """The jitted functions of the user that are alive and were called, the one traced last first.
+    """The user's jitted functions that are alive and were called, the most recently traced first.
 
     >>> f = pl.jit(lambda x: x + 1)
     >>> _ = f(2.0), f(2)
@@ -35,7 +35,7 @@ def functions() -> schema.FunctionsRecord:
 
 
 def function(f: Any) -> schema.FunctionRecord | None:
-    """The record of one jitted function, called or not; None for pellucid's own and for what isn't jitted.
+    """The record of one jitted function, called or not; None for pellucid's own and for functions that aren't jitted.
 
     >>> f = pl.jit(lambda x, n=2: x**n, static_argnames="n")
     >>> function(f).signature
@@ -46,9 +46,10 @@ def function(f: Any) -> schema.FunctionRecord | None:
 
 
 def function_entry(entry_id: int) -> Traced:
-    """The entry that `functions` called `entry_id`, traced, to be lowered for arguments placed as at its last compilation.
+    """The traced program that `functions` lists under this id, ready to be lowered with the placements of its last
+    compilation.
 
-    Raises: ArgumentValueError if no jitted function has it any more.
+    Raises: ArgumentValueError if no function's cache has it any more.
     """
     for jitted in all_jitted():
         for program in list(jitted.cache.programs.values()):
@@ -61,7 +62,7 @@ def function_entry(entry_id: int) -> Traced:
 
 
 def _stand_ins(program: TracedProgram) -> list[Any]:
-    """Abstract arguments of a program: their types, placed as at its last compilation."""
+    """Abstract arguments with the types of a program, and with the placements of its last compilation."""
     avals = program.call.avals
     places = list(program.executables)
     closed_over = len(program.values.closed_over)
@@ -80,7 +81,7 @@ def _last_traced(jitted: Jitted) -> int:
 
 
 def _programs_of(jitted: Jitted) -> list[tuple[ProgramKey, TracedProgram]]:
-    """The programs in a function's cache, without those that only a viewer has looked at."""
+    """The programs in a function's cache that a call has used; views also trace programs to show them."""
     return [(key, each) for key, each in list(jitted.cache.programs.items()) if not each.is_of_tool]
 
 
@@ -100,7 +101,7 @@ def _signature(jitted: Jitted) -> str:
     spec = jitted.spec
     try:
         parts = [str(inspect.signature(spec.function))]
-    except (TypeError, ValueError):  # of a built-in function
+    except (TypeError, ValueError):  # builtin functions have no signature
         parts = ["(…)"]
     for word, names, positions in (
         ("static", spec.static_names, spec.static_nums),

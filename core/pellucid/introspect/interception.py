@@ -1,4 +1,4 @@
-"""Users' programs run by somebody else than their executables: how a debugger stops in jitted functions."""
+"""Lets a debugger run users' programs in place of their executables, so that it can stop in jitted functions."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _lock = threading.Lock()
 
 
 def run_programs_by(runner: Runner | None) -> None:
-    """Give `runner` each call of a jitted function of the user, and each loop, branch or call that runs as an operation.
+    """Make `runner` run each call of a jitted function of the user, and each loop, branch or call that is run eagerly.
 
-    None ends it. Nothing is compiled again.
+    None removes the runner. Nothing is compiled again.
 
-    Calls that it leaves alone go through C++ again, which asks nobody: to be called again when it chooses others.
+    Calls that it declines return to the C++ path, which doesn't ask again: call this again when it would accept others.
     """
     with _lock:
         interception.runner = runner
@@ -42,7 +42,7 @@ def run_programs_by(runner: Runner | None) -> None:
 
 
 def keep_calls() -> None:
-    """Let errors of checks know the call of a jitted function that gave them, from the next call on, which takes 20 us more."""
+    """From the next call on, errors of checks know the call of a jitted function that raised them, at 20 us per call."""
     with _lock:
         if not interception.keeps_calls:
             interception.keeps_calls = True
@@ -50,6 +50,6 @@ def keep_calls() -> None:
 
 
 def users_programs() -> Iterator[Jaxpr]:
-    """The programs of all functions of the user that were jitted and are alive, as they are stepped through."""
+    """The programs of the user's jitted functions that are alive, in the form in which the debugger steps through them."""
     for program in traced_programs():
         yield opened(program.values.closed)[0]

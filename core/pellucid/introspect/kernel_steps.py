@@ -1,4 +1,4 @@
-"""Kernels as debuggers step through them: program by program, each a call of the body that was written."""
+"""Kernels in the form in which debuggers step through them: a call of the kernel's body for each program of the grid."""
 
 from __future__ import annotations
 
@@ -32,11 +32,13 @@ __all__ = [
 ]
 
 _COPIED = ("lanes", "batched")
-"""What is remembered of a program that was made from another, by which its lines are found."""
+"""Attributes that a program made from another copies from it, so that its lines are found."""
 
 
 def with_kernels_in_steps(jaxpr: Jaxpr) -> Jaxpr:
-    """The program whose kernels, and those of programs within it, run one program of their grid after another; remembered."""
+    """The program with each kernel replaced by a loop over the programs of its grid, also in programs within it;
+    cached.
+    """
     if "kernels in steps" not in jaxpr.memo:
         has_kernels = any(
             e.primitive is pallas_call_p for p in programs_within(jaxpr) for e in p.equations
@@ -71,15 +73,15 @@ def is_kernel(equation: Equation) -> bool:
 
 
 def kernel_of(jaxpr: Jaxpr) -> GridKernel | None:
-    """The kernel whose body a program calls, for one program of the grid in each of its runs; None for other programs."""
+    """The kernel whose body a program runs, with one run per program of the grid; None for other programs."""
     return jaxpr.memo.get("kernel")
 
 
 def block_names(kernel: GridKernel) -> list[str]:
-    """Names of the inputs, then of the results: those of the body's arguments, else those of their block specs."""
+    """Names of the inputs, then of the results: the names of the body's arguments, or of their block specs."""
     debug = kernel.body.jaxpr.debug
     names = () if debug is None else debug.argument_names
-    # Names, where there are some, are those of the references: scalars, inputs, results, scratch.
+    # The body's arguments are references, in the order scalars, inputs, results, scratch.
     mappings = (*kernel.inputs, *kernel.results)
     first = kernel.n_front - len(kernel.consts) + len(kernel.scalars)
     chosen = names[first : first + len(mappings)]
@@ -89,5 +91,7 @@ def block_names(kernel: GridKernel) -> list[str]:
 
 
 def block_places(kernel: GridKernel, number: int) -> Sequence[tuple[str, BlockPlace | None]]:
-    """By the name of the body's argument where the block lies that program `number` sees; None where data choose."""
+    """The position of the block that program `number` accesses, by name of the body's argument; None if it depends on
+    data.
+    """
     return [*zip(block_names(kernel), places_of(kernel, number), strict=True)]

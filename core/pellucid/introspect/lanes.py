@@ -1,4 +1,4 @@
-"""Lanes: the elements of the batches of `vmap`, as dimensions of the values of a batched program."""
+"""Lanes: the elements of a `vmap`'s batch, located along the dimensions of the values of a batched program."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ T = TypeVar("T")
 
 
 BatchesOf: TypeAlias = "Callable[[Equation, Var], list[Batch]]"
-"""The batches among the dimensions of a result of an equation."""
+"""Returns the batches among the dimensions of a result of an equation."""
 
 
 class Batch(NamedTuple):
-    """A batch as a dimension of a value."""
+    """A batch that is a dimension of a value."""
 
     size: int
     dim: int
     depth: int
-    """Its number among the batches in which the value is computed, from the outermost on, 0."""
+    """Its number among the batches around the value, 0 for the outermost."""
 
 
 class Lane(NamedTuple):
@@ -39,18 +39,18 @@ class Lane(NamedTuple):
 def lanes_at(
     jaxpr: Jaxpr, equation: Equation, result: Var, index: Sequence[int]
 ) -> tuple[Lane, ...]:
-    """The lanes of an element of a result of an equation, by batches from the outermost on, as far as they are known."""
+    """The lanes that an element of an equation's result belongs to, outermost batch first; unknown ones are missing."""
     batches = batches_of(jaxpr, equation, result) if len(index) == len(_shape(result)) else ()
     return tuple([Lane(int(index[dim]), size) for size, dim, _ in batches])
 
 
 def batch_sizes(jaxpr: Jaxpr, equation: Equation) -> list[int]:
-    """The sizes of the batches in which an equation of a program is computed, outermost first."""
+    """The sizes of the batches that an equation of a program is part of, outermost first."""
     return [*program_batch_sizes(jaxpr), *[lanes.axis.size for lanes in _around(equation)]]
 
 
 def program_batch_sizes(jaxpr: Jaxpr) -> list[int]:
-    """The sizes of the batches in which a program was batched as a whole, outermost first."""
+    """The sizes of the batches over which the whole program was batched, outermost first."""
     sizes: list[int] = []
     program = _batched(jaxpr)
     while program is not None and (lanes := program.memo.get("lanes")) is not None:
@@ -60,10 +60,9 @@ def program_batch_sizes(jaxpr: Jaxpr) -> list[int]:
 
 
 def batches_of(jaxpr: Jaxpr, equation: Equation, result: Var) -> list[Batch]:
-    """The batches among the dimensions of a result of an equation, outermost first; empty where they aren't known.
+    """The batches among the dimensions of an equation's result, outermost first; empty if unknown.
 
-    A cotangent has those of the value that it belongs to. Those of values that a batching rule computes on the way to
-    its result aren't known.
+    A cotangent has the batches of its primal value. They are unknown for intermediate values of a batching rule.
     """
     batched = _batched(jaxpr)
     is_cotangent = transformation_of(equation) == "transpose"
@@ -87,9 +86,10 @@ def batches_of(jaxpr: Jaxpr, equation: Equation, result: Var) -> list[Batch]:
 
 
 def batches_before(jaxpr: Jaxpr, equation: Equation, variable: Var) -> list[Batch]:
-    """The batches, of those in which an equation is computed, among the dimensions of a variable that is known before it.
+    """The batches among the dimensions of a variable that is available before an equation, out of those around the
+    equation.
 
-    Empty where they aren't known.
+    Empty if they are unknown.
     """
     maker = _makers(jaxpr).get(variable)
     if (batched := _batched(jaxpr)) is not None:
@@ -103,7 +103,7 @@ def batches_before(jaxpr: Jaxpr, equation: Equation, variable: Var) -> list[Batc
 
 
 def _makers(jaxpr: Jaxpr) -> dict[Var, Equation]:
-    """By variable the equation of which it is a result; remembered."""
+    """Maps each variable to the equation that computes it; cached."""
     if "makers" not in jaxpr.memo:
         jaxpr.memo["makers"] = {v: e for e in jaxpr.equations for v in e.results}
     return jaxpr.memo["makers"]
@@ -112,7 +112,7 @@ def _makers(jaxpr: Jaxpr) -> dict[Var, Equation]:
 def lane_index(
     batches: Sequence[Batch], lane: Sequence[int | None], ndim: int, n_leading: int = 0
 ) -> tuple[Any, ...]:
-    """The index of one lane of a value with `ndim` dimensions, and `n_leading` more in front; by batch, None for all lanes.
+    """The index of one lane (None for all lanes of a batch) in a value with `ndim` dimensions after `n_leading` others.
 
     >>> lane_index([Batch(3, 1, 0)], [2], 2)
     (slice(None, None, None), 2)
@@ -127,12 +127,12 @@ def lane_index(
 
 
 def _batched(jaxpr: Jaxpr) -> Jaxpr | None:
-    """The program of a batch that a program is, or is derived from; None for others."""
+    """The batched program that a program is, or was derived from; None if there is none."""
     return jaxpr if "lanes" in jaxpr.memo else jaxpr.memo.get("batched")
 
 
 def _in_batched(jaxpr: Jaxpr, equation: Equation, variable: Var) -> list[Batch]:
-    """The batches of a variable of a batch's program, a result of an equation or an operand."""
+    """The batches of a variable (result or operand of an equation) of a batched program."""
     lanes: Lanes = jaxpr.memo["lanes"]
     dim = lanes.dims.get(variable)
     if dim is None:
@@ -151,7 +151,7 @@ def _in_batched(jaxpr: Jaxpr, equation: Equation, variable: Var) -> list[Batch]:
 
 
 def _around(equation: Equation) -> list[Lanes]:
-    """Those of each `vmap` around an equation in its program, outermost first."""
+    """The lanes of each `vmap` around an equation, outermost first."""
     entries = () if equation.scope is None else equation.scope.entries()
     return [entry.batch for entry in entries if entry.batch is not None]
 
@@ -170,7 +170,7 @@ def _dims_in(around: Sequence[Lanes], variable: Var) -> list[Batch]:
 def _of_primal(
     batches: Callable[[Equation, Var], list[Batch]], forward: Equation, cotangent: Var
 ) -> list[Batch]:
-    """The batches of a cotangent: of values with its dimensions, in any order, its forward equation must have one kind only."""
+    """The batches of a cotangent, if all values of its forward equation that have its dimensions, in any order, agree."""
     alike = {
         (_shape(v), tuple(batches(forward, v)))
         for v in (*forward.operands, *forward.results)

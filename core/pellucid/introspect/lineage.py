@@ -1,4 +1,4 @@
-"""Which equations an equation was made from, through transformations and mere copies."""
+"""The equations from which transformations and copies made an equation."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from .bodies import programs_within
 _EQUATION_ID = re.compile(r"e(\d+):?")
 
 _COPY = "replay"
-"""Lineage of equations that were made by running a program again."""
+"""The transformation name of equations that are copies, made by replaying a program."""
 
 
 class Made(NamedTuple):
     """How a program was made from another one."""
 
     by: str = ""
-    """The transformation."""
+    """Name of the transformation."""
     base: frozenset[int] = frozenset()
-    """Ids of the equations of the program it all began with."""
+    """Ids of the equations of the original program, before any transformation."""
 
 
 def transformation_of(equation: Equation) -> str:
-    """The transformation that made `equation`; a copy has that of what it is a copy of. Empty for none."""
+    """The transformation that made `equation`; for a copy, the one that made the original. Empty for none."""
     lineage = equation.lineage
     while lineage is not None and lineage.transformation == _COPY:
         lineage = lineage.origins[0].lineage if lineage.origins else None
@@ -34,9 +34,9 @@ def transformation_of(equation: Equation) -> str:
 
 
 def origins_of(equation: Equation, base: frozenset[int] = frozenset()) -> list[Equation]:
-    """The equations that `equation` was made from: its own lineage, or, if `base` is given, those in `base`.
+    """The equations from which `equation` was made: its direct origins, or, with `base`, its ancestors in `base`.
 
-    The latter may be any number of steps away.
+    Ancestors may be any number of transformations away.
     """
     lineage = equation.lineage
     if lineage is None:
@@ -46,7 +46,7 @@ def origins_of(equation: Equation, base: frozenset[int] = frozenset()) -> list[E
     origins: dict[int, Equation] = {}
     seen: set[int] = set()
     waiting = list(lineage.origins)
-    for origin in waiting:  # grows meanwhile
+    for origin in waiting:  # grows during the loop
         if origin.id in seen:
             continue
         seen.add(origin.id)
@@ -69,7 +69,7 @@ def ancestors_of(equation: Equation) -> Iterator[Equation]:
 
 
 def equations_by_id(jaxpr: Jaxpr) -> dict[int, Equation]:
-    """All equations of a program and of those within it."""
+    """All equations of a program and of the programs within it, by id."""
     return {e.id: e for program in programs_within(jaxpr) for e in program.equations}
 
 

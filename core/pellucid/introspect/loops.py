@@ -1,4 +1,6 @@
-"""Compiled programs that run a loop in part: to the carry of one run, to the number of runs, to runs that meet a condition."""
+"""Compiled programs for parts of a loop: run to the carry of a given run, count the runs, or search runs for a
+condition.
+"""
 
 from __future__ import annotations
 
@@ -26,24 +28,24 @@ from .mesh_positions import MeshPositions
 __all__ = ["WINDOW_RUNS", "Conditions", "PartialLoop", "LoopSearch"]
 
 WINDOW_RUNS = 1024
-"""Number of runs of a loop that one program searches for a condition."""
+"""Number of runs of a loop that one call of a compiled program searches for a condition."""
 
 
 class LoopSearch(NamedTuple):
-    """Conditions on values of a loop, which its runs are searched for."""
+    """Conditions on the values of a loop for which its runs are searched."""
 
     key: Hashable
-    """Key under which its programs are remembered."""
+    """Cache key of the compiled programs."""
     errors: Callable[[Operands], Errors]
-    """The conditions as categories of errors, from the traced `values`."""
+    """Function from the traced `values` to the conditions, as categories of errors."""
     values: Operands = ()
-    """Values from outside the loop that the conditions read, as its frames hold them."""
+    """Values from outside the loop that the conditions read, in the frames' form."""
     avals: Avals = ()
-    """Their types."""
+    """Types of `values`."""
 
 
 class PartialLoop(NamedTuple):
-    """The programs of a loop, at all positions of a `shard_map` if it is within one."""
+    """The compiled programs for parts of a loop; within a `shard_map`, they run at all positions."""
 
     slots: Slots
     avals: tuple[Any, ...]
@@ -52,7 +54,7 @@ class PartialLoop(NamedTuple):
 
     @property
     def body(self) -> Slot:
-        """The program that runs any number of times."""
+        """The program that the loop repeats."""
         return next(slot for slot in self.slots.programs if not slot.is_predicate)
 
     @property
@@ -61,7 +63,7 @@ class PartialLoop(NamedTuple):
         return next((slot for slot in self.slots.programs if slot.is_predicate), None)
 
     def jumping(self) -> Derived:
-        """The program of (one run, another, operands with the carry before the one) to the carry before the other."""
+        """The program from (run `a`, run `b`, operands with the carry before `a`) to the carry before `b`."""
 
         def jump(lower: Any, upper: Any, *operands: Any) -> Values:
             groups = self.slots.split(operands)
@@ -74,7 +76,7 @@ class PartialLoop(NamedTuple):
         return self._remembered("jump", jump, 2)
 
     def counting(self) -> Derived:
-        """The program of the operands of a loop to the number of its runs."""
+        """The program from the operands of a loop to the number of its runs."""
         predicate = self.predicate
         assert predicate is not None
 
@@ -97,9 +99,11 @@ class PartialLoop(NamedTuple):
         return self._remembered("count", count, 0)
 
     def searching(self, search: LoopSearch) -> Derived:
-        """The program of (one run, another, values of the search, operands with the carry before the one).
+        """The program from (run `a`, run `b`, values of the search, operands with the carry before `a`) to flags and a
+        carry.
 
-        It gives booleans `[WINDOW_RUNS]`, whether a condition holds in each run up to the other, and the carry there.
+        The flags are booleans `[WINDOW_RUNS]`: whether a condition holds in each run from `a` to `b`. The carry is that
+        before `b`.
         """
         n_values = len(search.avals)
 
@@ -142,7 +146,7 @@ class PartialLoop(NamedTuple):
         return self._remembered(("search", search.key), run, 2, search.avals)
 
     def element(self) -> Derived:
-        """The program of (one run, stacked operands) to the elements that the run takes of them."""
+        """The program from (run, stacked operands) to the elements of these that the run reads."""
         types = (type_of(np.int32(0)), *self.stacked(self.slots.split(self.avals)))
 
         def run(number: Any, *stacked: Any) -> Values:
@@ -151,12 +155,12 @@ class PartialLoop(NamedTuple):
         return self._derived("element", run, types)
 
     def stacked(self, groups: Sequence[Operands]) -> Values:
-        """The operands of which each run takes an element."""
+        """The operands of which each run reads one element."""
         pairs = zip(self.slots.operands, groups, strict=True)
         return [x for group, xs in pairs if group.role is Role.STACKED for x in xs]
 
     def with_elements(self, groups: Sequence[Operands], elements: Operands) -> list[Values]:
-        """Groups of operands with elements in place of stacked operands."""
+        """Groups of operands in which stacked operands are replaced by their elements for one run."""
         rest = iter(elements)
         return [
             [next(rest) for _ in xs] if group.role is Role.STACKED else [*xs]
@@ -169,7 +173,7 @@ class PartialLoop(NamedTuple):
         return [x for i, xs in groups if self.slots.results[i].role is Role.CARRY for x in xs]
 
     def elements(self, values: Operands, number: Any, axis: int) -> Values:
-        """The elements along an axis that run `number` takes of stacked values."""
+        """The elements along `axis` of stacked values that run `number` reads."""
         index = (self.slots.runs or 0) - 1 - number if self.slots.is_reversed else number
         return [dynamic_index_in_dim(x, index, axis, False) for x in values]
 
@@ -194,7 +198,7 @@ class PartialLoop(NamedTuple):
     def _inputs_of(
         self, slot: Slot, groups: Sequence[Values], number: Any, carry: Operands
     ) -> Values:
-        """The inputs of one run of a program, traced."""
+        """The inputs of one run of the body or the predicate, traced."""
         inputs = [*groups]
         for i, group in enumerate(self.slots.operands):
             if group.role is Role.CARRY:

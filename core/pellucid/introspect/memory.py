@@ -1,4 +1,4 @@
-"""Live arrays and devices, as records."""
+"""Records of live arrays and of devices."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def memory(namespace: Mapping[str, Any] | None = None) -> schema.MemoryRecord:
 
 
 def _distinct(live: list[LiveArray], held: set[int]) -> list[LiveArray]:
-    """Each piece of memory once, by an array that is `held`: looking at shards makes further arrays of it."""
+    """One array for each buffer, preferably one that is `held`: looking at shards makes further arrays of the same
+    buffer.
+    """
     by_memory: dict[Any, LiveArray] = {}
     parts = {
         shard.unsafe_buffer_pointer()
@@ -102,7 +104,7 @@ def _array_record(
 
 
 def _owners(namespace: Mapping[str, Any]) -> dict[int, list[str]]:
-    """For each array, by identity, the variables that hold it."""
+    """Maps the `id` of each array to the variables that hold it."""
     owners: dict[int, list[str]] = {}
     for name, value in list(namespace.items()):
         if not name.startswith("_") and name not in ("In", "Out"):
@@ -111,7 +113,7 @@ def _owners(namespace: Mapping[str, Any]) -> dict[int, list[str]]:
 
 
 def _holders(namespace: Mapping[str, Any]) -> dict[int, list[str]]:
-    """For each array what else holds it: outputs of cells, the frames of the last error."""
+    """Maps the `id` of each array to holders that aren't variables: outputs of cells, frames of the last error."""
     holders: dict[int, list[str]] = {}
     for count, value in dict(namespace.get("Out") or {}).items():
         _find(f"Out[{count}]", value, holders)
@@ -120,7 +122,7 @@ def _holders(namespace: Mapping[str, Any]) -> dict[int, list[str]]:
             frame = held.tb_frame
             is_shown = source.is_user_file(frame.f_code.co_filename)
             for name, value in frame.f_locals.items() if is_shown else ():
-                # Frames of cells have the namespace itself as their variables.
+                # The variables of a cell's frame are the namespace itself.
                 if namespace.get(name, holders) is not value and value is not namespace:
                     _find(f"{place}: {name} in {frame.f_code.co_name}", value, holders)
             held = held.tb_next
@@ -128,7 +130,7 @@ def _holders(namespace: Mapping[str, Any]) -> dict[int, list[str]]:
 
 
 def _tracebacks() -> Iterator[tuple[str, TracebackType]]:
-    """Frames of the last uncaught error and of its causes, which the interpreter keeps."""
+    """Tracebacks of the last uncaught error and of its causes, which the interpreter keeps."""
     seen: set[int] = set()
     for name in _HOLDERS:
         held = getattr(sys, name, None)
@@ -143,9 +145,9 @@ def _tracebacks() -> Iterator[tuple[str, TracebackType]]:
 
 
 def clear_failed_frames() -> None:
-    """Let go of what the frames of the last error hold, which a debugger could otherwise still show.
+    """Clear the frames of the last error, which keep the arrays of a failed cell alive until the next error.
 
-    Arrays of a failed cell live as long as its frames, that is until the next error.
+    A debugger can't show their variables afterwards.
 
     >>> clear_failed_frames()
     """
@@ -154,9 +156,9 @@ def clear_failed_frames() -> None:
 
 
 def delete_array(array_id: int) -> int:
-    """Free the memory of the live array that `memory` called `array_id`; its bytes.
+    """Free the memory of the live array that `memory` lists under `array_id`, and return the number of freed bytes.
 
-    Variables that hold it stay; using one of them afterwards raises DeletedArrayError.
+    Variables still refer to the array; using one of them raises DeletedArrayError.
 
     Raises: ArgumentValueError if there is no such array.
 
@@ -180,7 +182,7 @@ def _find(name: str, value: Any, names_by_array: dict[int, list[str]]) -> None:
             leaves, _ = flatten_with_path(value)
         except (
             Exception
-        ):  # a container that is no tree, or one of the user's whose flattening fails
+        ):  # a container that isn't a pytree, or a user's pytree whose flattening fails
             return
         for path, leaf in leaves:
             if type(leaf) in ARRAY_TYPES and path:

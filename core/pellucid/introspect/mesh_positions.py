@@ -1,4 +1,4 @@
-"""Positions along mesh axes: the values that a program of `shard_map` has at all of them, and programs on such values."""
+"""Positions along the mesh axes of a `shard_map`: values at all positions, and programs on such values."""
 
 from __future__ import annotations
 
@@ -28,14 +28,16 @@ from pellucid._machine.transforms import Derived, remembered, stage_open
 
 
 class MeshPosition(NamedTuple):
-    """One position along the axes of a `shard_map`."""
+    """One position along the mesh axes of a `shard_map`."""
 
     index: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.index
-    """Among all positions, the last axis changing fastest."""
+    """Its index among all positions in row-major order."""
     coordinates: tuple[tuple[Any, int], ...]
-    """(axis, index along it) of each axis."""
+    """An (axis, index along it) pair for each axis."""
     devices: tuple[int, ...]
-    """Ids of its devices: several where the mesh has axes over which the program doesn't run; none of an abstract mesh."""
+    """Ids of the devices there. Several if the mesh has axes over which the program doesn't run; none for an abstract
+    mesh.
+    """
 
     def __str__(self) -> str:
         axes = ", ".join(f"{axis}={i}" for axis, i in self.coordinates)
@@ -45,18 +47,18 @@ class MeshPosition(NamedTuple):
 
 
 class MeshPositions:
-    """All positions at which the program of a `shard_map` runs, together, so that collectives are those of the program.
+    """All positions at which the program of a `shard_map` runs together, so that its collectives work as in the
+    program.
 
-    A value at the positions is one array `[n, *shape]`: its axis 0 has the parts of the positions along those axes over
-    which its type says that it varies (all, where types don't say so), and is sharded over them. Addends of a sum that is
-    still to be taken are such parts. Of a `shard_map` within the program of another, whose positions are `outer`, it is
-    `[n of outer, n, *shape]`.
+    A value at the positions is one array `[n, *shape]`. Axis 0 is sharded and contains the value's parts along the axes
+    over which its type varies (all axes if types don't record it). Unreduced summands are such parts too. If this
+    `shard_map` is within another, at positions `outer`, the array is `[n of outer, n, *shape]`.
     """
 
     def __init__(self, params: ShardMapParams, outer: MeshPositions | None = None) -> None:
         self.params = params
         self.levels: tuple[MeshPositions, ...] = (*(outer.levels if outer else ()), self)
-        """Those of each `shard_map` around the program, outermost first."""
+        """The positions of each `shard_map` around the program, outermost first."""
         self.own_axes = tuple([a for a in params.mesh.axis_names if a in params.newly_manual_axes])
         self.axes = tuple([axis for level in self.levels for axis in level.own_axes])
 
@@ -65,7 +67,7 @@ class MeshPositions:
 
     @property
     def n_axes(self) -> int:
-        """The number of leading axes of a value that lie over positions."""
+        """Number of leading axes that index positions."""
         return len(self.levels)
 
     def scope(self) -> contextlib.AbstractContextManager[Any]:
@@ -95,7 +97,7 @@ class MeshPositions:
     # Values ---------------------------------------------------------------------------------------------------
 
     def part(self, aval: Any, value: Any, position: int | None) -> Any:
-        """The part of a value of type `aval` at one position; for None those at all, as held, where it varies."""
+        """The part at one position of a value of type `aval`; for None the whole array over positions, if it varies."""
         if position is None and self.varying(aval):
             return value
         plain = of_auto_axes(value)
@@ -106,13 +108,13 @@ class MeshPositions:
         return device_put(part, NamedSharding(value.sharding.mesh, spec))
 
     def replaced(self, aval: Any, value: Any, part: Any, position: int | None) -> Any:
-        """A value with another part at one position, or, for None and where it doesn't vary, at all."""
+        """A value with its part at one position replaced; all parts if `position` is None or the type doesn't vary."""
         if position is None or not self.varying(aval):
             return broadcast(part, value.shape[: self.n_axes])
         return of_auto_axes(value).at[self._index(aval, position)].set(np.asarray(part))
 
     def _index(self, aval: Any, position: int) -> tuple[int, ...]:
-        """The index along the leading axes, of a value of type `aval`, of the part at a position."""
+        """The index along the leading axes of the part at a position, for a value of type `aval`."""
         where = dict(self.all()[position].coordinates)
         index: list[int] = []
         for level in self.levels:
@@ -122,15 +124,15 @@ class MeshPositions:
         return tuple(index)
 
     def spread(self, value: Any) -> Any:
-        """A constant as a value at the positions."""
+        """Broadcast a constant to the positions."""
         return np.asarray(value)[(None,) * self.n_axes]
 
     def varying(self, aval: Any) -> list[Any]:
-        """The axes over which a value of a type has parts."""
+        """The axes over which a value of the type varies."""
         return [axis for level in self.levels for axis in level._varying(aval)]
 
     def _varying(self, aval: Any) -> list[Any]:
-        """Those of them that this `shard_map` runs over itself."""
+        """Those of the varying axes over which this `shard_map` itself is manual."""
         axes = aval.varying | marks_of(aval).unreduced
         return [a for a in self.own_axes if not self.params.check_vma or a in axes]
 
@@ -140,7 +142,9 @@ class MeshPositions:
     # Programs -------------------------------------------------------------------------------------------------
 
     def obstacle(self, jaxpr: Jaxpr) -> str:
-        """Why arrays can't hold all values of a program: it has tokens, or addends over other axes; empty if they can."""
+        """Why arrays can't represent all values of a program, such as tokens or sums over other axes; empty if they
+        can.
+        """
         for variable in [*jaxpr.invars, *[v for e in jaxpr.equations for v in e.results]]:
             aval: Any = variable.aval
             if not hasattr(aval, "shape"):
@@ -152,19 +156,19 @@ class MeshPositions:
         return ""
 
     def on_all(self, program: ClosedJaxpr) -> ClosedJaxpr:
-        """The form of a program of one position that takes and gives values at all of them; neither has constants."""
+        """The program that applies `program`, written for one position, at all positions. Neither may have constants."""
         return self._remembered(program.jaxpr, "at positions", True, True)
 
     def cut(self) -> ClosedJaxpr:
-        """The program from operands of the `shard_map`, as they are around it, to the inputs of its program."""
+        """The program from global operands of the `shard_map` to the inputs of its body at the positions."""
         return self._remembered(self._identity("in_avals"), "cut", False, True)
 
     def joined(self) -> ClosedJaxpr:
-        """The program from the results of its program, at all positions, to results of the `shard_map` around it."""
+        """The program from results of the body at the positions to global results of the `shard_map`."""
         return self._remembered(self._identity("out_avals"), "joined", True, False)
 
     def _identity(self, avals: str) -> Jaxpr:
-        """The program that gives its inputs, of the types of the inputs or results of the `shard_map`'s; remembered with it."""
+        """The identity on values with the types of the `shard_map`'s inputs or results; cached with it."""
         jaxpr = self.params.jaxpr.jaxpr
         key = "identity", avals
         if key not in jaxpr.memo:
@@ -180,7 +184,7 @@ class MeshPositions:
         return outer[-1].on_all(program) if outer else program
 
     def _mapped(self, jaxpr: Jaxpr, takes: bool, gives: bool) -> Derived:
-        """`jaxpr` in a `shard_map` whose operands, or results, are values at the positions where flags say so."""
+        """`jaxpr` in a `shard_map`; flags say whether operands and results are values at the positions."""
         params, mesh = self.params, self.params.mesh
         in_avals: list[Any] = [*jaxpr.in_avals]
         out_avals: list[Any] = [*jaxpr.out_avals]
@@ -214,7 +218,7 @@ class MeshPositions:
 
 
 def of_auto_axes(value: Any) -> Any:
-    """A value whose type shows no axes of a mesh, so that it can be indexed anywhere; nothing moves."""
+    """A value as seen with all mesh axes automatic, so that any index is allowed; no data moves."""
     sharding = getattr(value, "sharding", None)
     if not isinstance(sharding, NamedSharding) or AxisType.Explicit not in sharding.mesh.axis_types:
         return value
@@ -223,7 +227,9 @@ def of_auto_axes(value: Any) -> Any:
 
 
 def _held(aval: Any) -> Any:
-    """The type `[1, *shape]` of one position's part of a value of type `aval`, as it is held: addends are parts."""
+    """The type `[1, *shape]` that stores one position's part of a value of type `aval`; unreduced summands are stored
+    as parts.
+    """
     marks, shown = marks_of(aval), aval.shown_sharding
     if shown is not None:
         spec = PartitionSpec(None, *shown.spec.padded(aval.ndim).partitions)
@@ -233,12 +239,12 @@ def _held(aval: Any) -> Any:
 
 
 def _recast(x: Any, aval: Any) -> Any:
-    """A value as it is held, as one of type `aval`."""
+    """Convert a value from its stored type to the type `aval`."""
     unreduced, reduced = marks_of(aval)
     return recast(reduced_p, recast(vary_unreduced_cast_p, x, unreduced), reduced)
 
 
 def _plain(x: Any, aval: Any) -> Any:
-    """A value of type `aval`, as it is held."""
+    """Convert a value of type `aval` to its stored type."""
     unreduced, reduced = marks_of(aval)
     return recast(reduced_same_cast_p, recast(unreduced_vary_cast_p, x, unreduced), reduced)

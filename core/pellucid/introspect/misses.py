@@ -1,4 +1,4 @@
-"""Why functions were traced or compiled again, as records."""
+"""Records of cache misses: why functions were traced or compiled again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PARTS: dict[str, Any] = {
 
 
 def misses(n: int | None = None) -> list[schema.MissRecord]:
-    """The latest `n` misses of jitted functions, oldest first; all that are known by default.
+    """The latest `n` cache misses of jitted functions, oldest first; all recorded ones by default.
 
     >>> _ = pl.jit(lambda x: x + 1)(2.0)
     >>> [cause.part for cause in misses(1)[0].causes]
@@ -32,7 +32,7 @@ def misses(n: int | None = None) -> list[schema.MissRecord]:
 
 
 def misses_since(time_ns: int) -> list[schema.MissRecord]:
-    """The misses of jitted functions since `time_ns`, by `time.monotonic_ns`, oldest first.
+    """The cache misses of jitted functions since `time_ns`, on the clock `time.monotonic_ns`, oldest first.
 
     >>> import time
     >>> begin = time.monotonic_ns()
@@ -44,7 +44,7 @@ def misses_since(time_ns: int) -> list[schema.MissRecord]:
 
 
 def joined_misses(misses: Sequence[Miss]) -> schema.MissRecord:
-    """One record of several misses of a function: the last one, with the seconds of all."""
+    """One record for several misses of a function: the last one, with the seconds of all added up."""
     records = [miss_record(each) for each in misses]
     seconds = sum(each.seconds for each in records)
     return dataclasses.replace(records[-1], seconds=seconds, count=len(records))

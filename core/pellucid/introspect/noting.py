@@ -1,7 +1,7 @@
-"""The user's lines in the order in which Python ran them while a program was traced, with what each name held there.
+"""Records the user's lines in the order in which Python ran them during a trace, with the values of variables at each.
 
-Python says so itself, to a trace function that is set while a debugger traces a function, as pdb sets one. Nothing is
-noted, and nothing costs, in other traces.
+Lines are observed with a trace function (`sys.settrace`), which is set only while a debugger traces a function. Other
+traces record nothing and have no overhead.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ __all__ = [
 ]
 
 MAX_LEAVES = 512
-"""Maximum number of values in a container of the user that are noted."""
+"""Maximum number of recorded values of one container."""
 MAX_DEPTH = 8
-"""Maximum depth of containers within each other that are looked into."""
+"""Maximum depth of nested containers whose values are recorded."""
 MAX_COPIED_BYTES = 1 << 20
-"""Maximum size of NumPy arrays, which may change later, of which copies are noted."""
+"""Maximum size of NumPy arrays that are recorded; they are copied because they may change later."""
 
 _is_noting = RareFlag("pellucid_is_noting", False, in_trace_key=True)
-"""Programs that are traced with notes are others than those without: a function is traced anew for them, once."""
+"""Part of the trace key: a function that was traced without notes is traced once more with notes."""
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
 _numbers = itertools.count()
 
@@ -58,51 +58,52 @@ class Activation(NamedTuple):
     number: int
     code: CodeType
     n_batches: int
-    """How many `vmap` are around it in its program."""
+    """Number of `vmap` transformations around it in its program."""
 
 
 Held = Mapping[str, Any]
-"""By path, as `state['sum']`, what a function's names hold: a variable of a program, or a value that is known."""
+"""Maps a path such as `state['sum']` to what it refers to: a variable of the program, or a known value."""
 
 
 class TracedMoment(NamedTuple):
     """A moment in a trace: a line of the user is about to run, or a function of the user has returned."""
 
     count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.count
-    """How many equations of the program were staged before."""
+    """Number of equations staged before."""
     activations: tuple[Activation, ...]
-    """The runs of functions that began in this program, outermost first."""
+    """The active function runs that began in this program, outermost first."""
     lines: tuple[int, ...]
-    """Where each of them stands."""
+    """The current line of each activation."""
     held: tuple[Held, ...]
-    """What the names of each hold."""
+    """The values of the variables of each activation."""
     is_line: bool
 
 
 class TraceNotes:
-    """What was noted while one program was staged."""
+    """The lines and values that were recorded while one program was staged."""
 
     def __init__(self, trace: StagingTrace, n_around: int) -> None:
         self.n_around = n_around
-        """How many frames of the user were around where it began."""
+        """Number of the user's frames that were active where the program begins."""
         self.events: list[TracedMoment] = []
         self.debug = trace.debug
         self.inputs: Sequence[Var] = trace.invars
         self.equations: Sequence[Equation] = trace.equations
-        """All that were staged, also those that others have replaced since."""
+        """All staged equations, including those that were replaced later."""
 
 
 def is_noting() -> bool:
-    """Whether lines are noted in this thread."""
+    """Whether this thread records lines."""
     return _is_noting.value
 
 
 @contextlib.contextmanager
 def noting() -> Generator[None]:
-    """Note the user's lines of what is traced in this thread meanwhile, in functions that it calls.
+    """Record the user's lines in what this thread traces within the block.
 
-    Functions are traced anew unless they were traced with notes before. Layers that repeat stay where the function calls
-    them, so that one can stop in each.
+    Functions that were traced without notes are traced again. Repeated layers are called in place, not outlined, so
+    that
+    one can stop in each.
     """
     with overridden(_is_noting, True), config.call_repeated_layers(False), watching():
         yield
@@ -110,7 +111,7 @@ def noting() -> Generator[None]:
 
 @contextlib.contextmanager
 def watching() -> Generator[None]:
-    """As `noting`, for what is traced anyway: programs that were traced before have no notes. May be nested."""
+    """Like `noting`, but nothing is traced again: programs traced before have no notes. May be nested."""
     previous = sys.gettrace()
     if isinstance(getattr(previous, "__self__", None), _Watcher):
         yield
@@ -121,14 +122,14 @@ def watching() -> Generator[None]:
     try:
         yield
     finally:
-        # A debugger that the function itself has started stays.
+        # Keep a trace function that the traced function itself has set, as `breakpoint()` does.
         if sys.gettrace() == watch:
             set_trace(previous)
         watcher.finish()
 
 
 def _set_trace() -> Any:
-    """Python's own `sys.settrace`, for which pydevd puts one that warns."""
+    """Python's own `sys.settrace`; pydevd replaces it by one that warns."""
     holder = getattr(sys.modules.get("pydevd_tracing"), "TracingFunctionHolder", None)
     return getattr(holder, "_original_tracing", None) or sys.settrace
 
@@ -138,7 +139,7 @@ class _Watcher:
 
     def __init__(self) -> None:
         self._stack: list[tuple[FrameType, Activation, StagingTrace | None]] = []
-        """The user's frames, each with the program in whose trace it began."""
+        """The user's frames, each with its activation and the trace in which it began."""
         self._generators: dict[FrameType, Activation] = {}
         self._notes: dict[StagingTrace, TraceNotes] = {}
         self._n_around = _n_user_frames(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]  # public by use
@@ -149,7 +150,7 @@ class _Watcher:
         self._generators.clear()
 
     def called(self, frame: FrameType, event: str, argument: Any) -> Any:
-        """Takes the start of any Python function; gives what takes the lines of one of the user's."""
+        """Called when a Python function starts; returns the trace function for its lines if it is the user's."""
         code = frame.f_code
         if event != "call" or not is_user_file(code.co_filename) or _is_no_function(frame):
             return None
@@ -191,11 +192,11 @@ class _Watcher:
 
 
 _GENERATOR = 0x20 | 0x80 | 0x200
-"""Flags of the code of generators and coroutines, whose frames go on after they were left."""
+"""Code flags of generators and coroutines, whose frames are resumed."""
 
 
 def _staging() -> tuple[StagingTrace | None, int]:
-    """The innermost trace that writes a program which runs, and the number of `vmap` within it."""
+    """The innermost staging trace whose program will run, and the number of `vmap` within it."""
     trace: Any = context.trace
     n_batches = 0
     while trace is not None and (not isinstance(trace, StagingTrace) or isinstance(trace, Draft)):
@@ -205,7 +206,7 @@ def _staging() -> tuple[StagingTrace | None, int]:
 
 
 def _is_no_function(frame: FrameType) -> bool:
-    """Whether code is no function of the user's: a module that is imported, or what makes a NamedTuple."""
+    """Whether a frame is that of a module or class body rather than of a function."""
     code = frame.f_code
     is_method = code.co_name.startswith("__") or "namedtuple_" in frame.f_globals.get(
         "__name__", ""
@@ -225,7 +226,7 @@ def _n_user_frames(frame: FrameType | None) -> int:
 
 
 def held_by(frame: FrameType) -> Held:
-    """What the names of a function hold, as far as that can be shown later; what may change is copied."""
+    """The recordable values of a function's variables; mutable ones are copied."""
     held: dict[str, Any] = {}
     if frame.f_code.co_name != "<module>":
         for name, value in frame.f_locals.items():
@@ -238,7 +239,7 @@ def held_by(frame: FrameType) -> Held:
 
 
 def _collect(path: str, value: Any, leaves: dict[str, Any], depth: int) -> None:
-    """Add what `value` consists of by the expressions that give it; nothing of objects whose attributes may be computed."""
+    """Add the leaves of `value`, keyed by their expressions. Attributes that may be computed aren't read."""
     kind = type(value)  # pyright: ignore[reportUnknownVariableType]  # of any value
     if len(leaves) > MAX_LEAVES:
         return
@@ -271,7 +272,7 @@ def _collect(path: str, value: Any, leaves: dict[str, Any], depth: int) -> None:
 
 
 def _variable(value: Any) -> Any:
-    """The variable whose value a tracer stands for, or a value that is known; None for neither."""
+    """The variable that a tracer represents, or a known value; None for anything else."""
     while True:
         if type(value) is BatchTracer:
             value = value.value
@@ -287,19 +288,19 @@ def _variable(value: Any) -> Any:
 
 
 class Images(NamedTuple):
-    """A program beside the notes of the one that it is, or was made from."""
+    """The notes of a program, or of the one it was made from, matched to the program's equations and variables."""
 
     notes: TraceNotes
     order: list[int]
-    """Of each equation the number, among those that were noted, of the one that it is or was made from, ascending."""
+    """For each equation, the index of the recorded equation that it is or was made from, ascending."""
     variables: Mapping[Var, Var]
-    """By variable that was noted the one of this program that has its value; those of which this is certain."""
+    """Maps recorded variables to variables of this program with the same value; only certain matches."""
 
 
 def images_of(jaxpr: Jaxpr) -> Images | None:
-    """The notes of a program, with its equations and variables; None for one without.
+    """The notes of a program, matched to its equations and variables; None if it has none.
 
-    A program that a transformation has made from another has its lines in the same order, but for backward passes.
+    A transformed program has its lines in the same order as the original, except in backward passes.
     """
     if "images" not in jaxpr.memo:
         jaxpr.memo["images"] = _images_of(jaxpr)
@@ -335,7 +336,7 @@ def _made(
     jaxpr: Jaxpr,
     lanes: Lanes | None,
 ) -> Images | None:
-    """A program beside the inputs and equations that it consists of, or was made from."""
+    """Match a program to the recorded inputs and equations that it consists of, or was made from."""
     index = {e.id: i for i, e in enumerate(equations)}
     ids, order = frozenset(index), list[int]()
     copies: dict[int, list[Equation]] = {}
@@ -369,8 +370,8 @@ def _made(
 def _passed(
     debug: DebugInfo | None, inputs: Sequence[Var], jaxpr: Jaxpr, lanes: Lanes | None
 ) -> Iterator[tuple[Var, Var]]:
-    """Inputs, and those of a program that was made from theirs which stand for them: by their places in a batch, or names."""
-    if lanes is not None:  # what it captures comes in front
+    """Maps recorded inputs to inputs of a program made from theirs: by position if it was batched, else by name."""
+    if lanes is not None:  # captured values come first
         yield from zip(inputs, jaxpr.invars[len(jaxpr.invars) - len(inputs) :], strict=False)
         return
     named, own = _by_name(debug, inputs), _by_name(jaxpr.debug, jaxpr.invars)
@@ -378,7 +379,7 @@ def _passed(
 
 
 def _by_name(debug: DebugInfo | None, inputs: Sequence[Var]) -> dict[str, Var]:
-    """The inputs of a program by their names, constants come in front; none where two have one name."""
+    """Maps names to inputs, with constants first; empty if two have the same name."""
     names = () if debug is None else debug.argument_names
     if len(names) > len(inputs):
         return {}
@@ -388,7 +389,7 @@ def _by_name(debug: DebugInfo | None, inputs: Sequence[Var]) -> dict[str, Var]:
 
 
 def _is_mixed(jaxpr: Jaxpr, ids: frozenset[int]) -> bool:
-    """Whether a program has equations of its own, beside those of a backward pass."""
+    """Whether a program has equations of its own besides those of a backward pass."""
     return any(e.id in ids for e in jaxpr.equations)
 
 
@@ -398,9 +399,9 @@ def _results_among(
     variables: Mapping[Var, Var],
     lanes: Lanes | None,
 ) -> dict[Var, Var]:
-    """The variables of the results of an equation in a program that was made from its own; none where it isn't certain.
+    """Maps results of a recorded equation to variables of the program; empty if it is uncertain.
 
-    An operation on the same values has the same results; a batched one has those whose batch dimension was noted.
+    An operation on the same values has the same results. A batched result must have the recorded batch dimension.
     """
     results = equation.results
     if lanes is not None:
@@ -430,7 +431,7 @@ def _is_batch_in(lanes: Lanes) -> Callable[[Var, Var], bool]:
 
 
 def _is_alike(variable: Var, copy: Var, lanes: Lanes | None) -> bool:
-    """Whether a copy of a variable has its type, with a batch dimension where one was noted."""
+    """Whether `copy` has the type of `variable`, with a batch dimension where one was recorded."""
     dim = None if lanes is None else lanes.dims.get(copy)
     if dim is None:
         return variable.aval == copy.aval
@@ -442,5 +443,5 @@ def _is_alike(variable: Var, copy: Var, lanes: Lanes | None) -> bool:
 def _is_same(params: Any, other: Any) -> bool:
     try:
         return bool(params == other)
-    except Exception:  # params of users, or arrays, which don't compare
+    except Exception:  # params that can't be compared, such as arrays
         return False

@@ -1,4 +1,4 @@
-"""Meshes and shardings as records."""
+"""Records of meshes and shardings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jaxprs as records."""
+"""Records of jaxprs."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from .spans import Naming, SourceSpans
 
 
 class JaxprReading(NamedTuple):
-    """A jaxpr with its record, which has no costs."""
+    """A jaxpr and its record, without costs."""
 
     record: schema.ProgramRecord
     bodies: dict[Jaxpr, int]
-    """For each program, which body of the record it is."""
+    """Maps each program to its index among the record's bodies."""
     values: dict[Var, int]
-    """For each variable, which value of the record it is."""
+    """Maps each variable to its index among the record's values."""
 
 
 def read_jaxpr(
@@ -57,11 +57,11 @@ def read_jaxpr(
     value_names: bool = True,
     origin: Made | None = None,
 ) -> JaxprReading:
-    """The record of a jaxpr, with the place of each program in it.
+    """The record of a jaxpr, and the index in it of each program and variable.
 
-    `key` names the program in links; `listing` and `source_lines` say whether its text and the text of the user's
-    lines come along; `value_names` whether values have the names of that text, which must be written for them; `origin`
-    says from which program and by which transformation it was made.
+    `key` identifies the program in links. `listing` and `source_lines` include its text and the text of the user's
+    lines.
+    `value_names` names values as that text does. `origin` is the program it was made from, with the transformation.
     """
     name = name or name_of(jaxpr)
     writer = _JaxprWriter(ProgramColumns(key or f"{name}:jaxpr", name, "jaxpr"), origin or Made())
@@ -72,15 +72,15 @@ def read_jaxpr(
 
 
 class ValueName(NamedTuple):
-    """The user's name for a value."""
+    """A name of a value in the user's code."""
 
     name: str
     function: str
-    """The function whose variable it is; empty for arguments, cotangents and paths of results."""
+    """The function whose local variable it is; empty for arguments, cotangents and paths of results."""
 
 
 def value_names(jaxpr: Jaxpr) -> dict[Var, ValueName]:
-    """The user's names for the values of a program, but not for those of programs within; remembered."""
+    """The user's names for the values of a program, without those of programs within it; cached."""
     if "value names" not in jaxpr.memo:
         writer = _JaxprWriter(ProgramColumns("", name_of(jaxpr), "jaxpr"), Made())
         writer.spans.calls.update(
@@ -97,7 +97,7 @@ def value_names(jaxpr: Jaxpr) -> dict[Var, ValueName]:
 
 
 def argument_names(jaxpr: Jaxpr) -> dict[Var, str]:
-    """The user's names for the inputs of a program; empty for constants, which come in front of arguments."""
+    """The user's names for the inputs of a program. Constants come before arguments and have empty names."""
     names = jaxpr.debug.argument_names if jaxpr.debug is not None else ()
     unnamed = len(jaxpr.invars) - len(names)
     padded = [*[""] * unnamed, *names] if unnamed >= 0 else [""] * len(jaxpr.invars)
@@ -105,11 +105,11 @@ def argument_names(jaxpr: Jaxpr) -> dict[Var, str]:
 
 
 def _derived_names(jaxpr: Jaxpr, names: dict[Var, str]) -> dict[Var, str]:
-    """Names for cotangents of named values, and for results that have no other name: their path, `result[0]`."""
+    """Names for cotangents of named values, and for unnamed results: their path, `result[0]`."""
     derived = cotangent_names(jaxpr, names)
     paths = jaxpr.debug.result_names if jaxpr.debug is not None else ()
     if len(jaxpr.outvars) > 1:
-        for v, path in zip(jaxpr.outvars, paths, strict=False):  # residuals come behind
+        for v, path in zip(jaxpr.outvars, paths, strict=False):  # residuals come after the results
             if type(v) is Var and v not in names and path and path != "result":
                 derived.setdefault(v, path)
     return derived
@@ -121,7 +121,7 @@ def name_of(jaxpr: Jaxpr) -> str:
 
 
 def _slots_of(equation: Equation) -> Iterator[tuple[Slots, Slot]]:
-    """The programs that an equation runs, with what each takes and gives; none where that isn't known."""
+    """The programs that an equation runs, with the roles of their operands and results; none if these are unknown."""
     if isinstance(equation.primitive, HigherOrderPrimitive) and subjaxprs(equation.params):
         slots = equation.primitive.slots(equation.params)
         if slots is not None:
@@ -129,7 +129,7 @@ def _slots_of(equation: Equation) -> Iterator[tuple[Slots, Slot]]:
 
 
 class _JaxprWriter:
-    """Writes one jaxpr with everything inside into columns."""
+    """Writes a jaxpr, with the programs within it, into columns."""
 
     def __init__(self, columns: ProgramColumns, origin: Made) -> None:
         self.columns = columns
@@ -144,9 +144,11 @@ class _JaxprWriter:
         self.backward: dict[Jaxpr, Backward] = {}
         """Bodies of transposed calls."""
         self.named: dict[Jaxpr, dict[Var, str]] = {}
-        """Names of arguments and values, by program."""
+        """The names of the arguments and values of each program."""
         self.passed: dict[Var, str] = {}
-        """Names of what programs within are given, for inputs that have no name of their own; empty where calls give several."""
+        """Names of operands, for unnamed inputs of the programs they are passed to; empty if several calls pass
+        different ones.
+        """
 
     def write(
         self, main: Jaxpr, *, listing: bool, source_lines: bool, value_names: bool
@@ -230,7 +232,7 @@ class _JaxprWriter:
         return own or origins_of(equation, self.origin.base)
 
     def user_names(self, jaxpr: Jaxpr) -> dict[Var, str]:
-        """The user's names for results of equations, and those derived from them."""
+        """The user's names for results of equations, and names derived from them."""
         arguments = {v: name for v, name in argument_names(jaxpr).items() if name}
         names = {v: name for v, name in self.own_names(jaxpr).items() if v not in arguments}
         backward = self.backward.get(jaxpr)
@@ -240,7 +242,7 @@ class _JaxprWriter:
         return cotangent_names(jaxpr, primal, backward) | names
 
     def own_names(self, jaxpr: Jaxpr) -> dict[Var, str]:
-        """The user's names for arguments and results of equations; remembered."""
+        """The user's names for arguments and results of equations; cached."""
         if jaxpr not in self.named:
             names = {v: name for v, name in argument_names(jaxpr).items() if name}
             for _, _, assigned in self.namings(jaxpr):
@@ -249,13 +251,13 @@ class _JaxprWriter:
         return self.named[jaxpr]
 
     def residual_names(self, jaxpr: Jaxpr, named: Collection[Var]) -> dict[Var, str]:
-        """Names for results that a derivative added to calls and loops: those of the values within that they keep."""
+        """Names for results that differentiation added to calls and loops: the names of the values that they save."""
         names: dict[Var, str] = {}
         self.spans.calls.update(self.spans.span(e.source) for e in jaxpr.equations if bodies_of(e))
         for equation in jaxpr.equations:
             for slots, slot in _slots_of(equation):
                 body = slot.program.jaxpr
-                # Those that the function itself returns have paths.
+                # Results of the function itself are named by their paths.
                 paths = body.debug.result_names if body.debug is not None else ()
                 padded = itertools.zip_longest(body.outvars, paths, fillvalue="")
                 added = {v for v, path in padded if not path} if any(paths) else ()
@@ -270,7 +272,7 @@ class _JaxprWriter:
     def pass_names(
         self, jaxpr: Jaxpr, names: Mapping[Var, str], residuals: Mapping[Var, str]
     ) -> None:
-        """Note the names of operands for the inputs of the programs that equations run."""
+        """Record the names of operands as names of the inputs of the programs that equations run."""
         all_names = {**names, **residuals}
         for equation in jaxpr.equations:
             for slots, slot in _slots_of(equation):
@@ -278,24 +280,29 @@ class _JaxprWriter:
                 groups = slots.split(equation.operands)
                 for group, inputs in slots.taken(slot, body.invars).items():
                     role = slots.operands[group].role
-                    # What a loop carries is named as its first value by derivatives alone.
+                    # Only in backward passes does a carry have the name of its initial value.
                     if role is Role.CARRY and body not in self.backward:
                         continue
-                    # A slice isn't the array, but what a derivative keeps is that of its name in each run.
+                    # A slice isn't named as its array, but a residual has the name of the value that each run saves.
                     known = residuals if role is Role.STACKED else all_names
                     for v, operand in zip(inputs, groups[group], strict=True):
                         name = known.get(operand, "") if type(operand) is Var else ""
                         self.passed[v] = name if self.passed.get(v, name) == name else ""
 
     def namings(self, jaxpr: Jaxpr) -> Iterator[tuple[Equation, Naming, dict[Var, str]]]:
-        """Equations with the assignments that name their results, and the names.
+        """Equations whose results an assignment names, with the names.
 
-        A line such as `y = f(x)` becomes many equations, of which the first whose result another line, or the
-        caller, uses gives `y`: those after it are of derivatives. A loop runs the line again, so each equation that
-        comes from the very same place gives a `y`; and as the first call of an operation takes another way through
-        the library than later ones, so does the first one of the same kind whenever the line comes again. Of what a transformation made of an equation, only the equation of
-        the same kind keeps the name; cotangents have none, and of a call of a library that calls the user's functions
-        only programs that it runs as one equation, as a loop.
+        A line such as `y = f(x)` becomes many equations. `y` is the first of them whose result another line, or the
+        caller,
+        uses; later ones belong to derivatives. A loop runs the line several times, so each equation from the same place
+        is a
+        `y`. The first call of an operation may take another path through the library than later calls, so the first
+        equation
+        of the same kind in each repetition is a `y` too. If a transformation made several equations from one, only that
+        of the
+        same kind keeps the name. Cotangents have none. In a call of a library function that calls the user's functions,
+        only
+        programs that run as one equation, such as loops, have names.
         """
         all_namings = [self.spans.naming(self.spans.span(e.source)) for e in jaxpr.equations]
         users: dict[Any, set[Naming | None]] = {v: {None} for v in jaxpr.outvars if type(v) is Var}
@@ -344,7 +351,7 @@ class _JaxprWriter:
     def listing(self, shown: Listing) -> schema.ListingRecord:
         rows: list[int] = []
         for equation in shown.line_equations:
-            # A program that is only shown, because a param implies it, belongs to the equation that shows it.
+            # A program that is shown only because a param implies it belongs to the first equation that shows it.
             row = (
                 -1
                 if equation is None
@@ -355,10 +362,11 @@ class _JaxprWriter:
 
 
 def _assigned_names(equation: Equation, variables: Sequence[str]) -> dict[Var, str]:
-    """Names for the results of an equation whose value is assigned to `variables`, unpacked if they are several.
+    """Names for the results of an equation whose value is assigned to `variables`, unpacked if there are several.
 
-    Where the equation runs a program that knows the paths of its results, they are `carry['h']` and `ys[0]`;
-    residuals, which come behind, have no name. Other results need a variable each.
+    If the equation runs a program with known result paths, the names are such as `carry['h']` and `ys[0]`. Residuals
+    come
+    last and have no name. Other results need one variable each.
     """
     n = len(equation.results)
     bodies = [b.jaxpr.debug for b in bodies_of(equation) if len(b.jaxpr.outvars) == n]
@@ -379,7 +387,7 @@ def _assigned_names(equation: Equation, variables: Sequence[str]) -> dict[Var, s
 
 
 def shown_params(equation: Equation) -> list[tuple[str, str]]:
-    """Names and texts of the params that the program's text shows, but for programs."""
+    """Names and texts of the params in the program's listing, without programs."""
     shown = printed_params(equation)
     return [(name, param_text(value)) for name, value in shown.items() if not _holds_program(value)]
 

@@ -1,4 +1,6 @@
-"""Recordings of runs for tools: XLA's sessions and annotations, and the modules that recordings name by number."""
+"""Support for recording runs: XLA's profiler sessions and annotations, and the modules that recordings identify by
+number.
+"""
 
 from __future__ import annotations
 
@@ -37,15 +39,15 @@ from pellucid._machine.xla.profiling import (
 
 
 def is_tracing() -> bool:
-    """Whether what runs now is being traced or transformed, so that a tool has to leave it alone."""
+    """Whether the current code is being traced or transformed, so that tools must not interfere."""
     return not context.trace.is_eager
 
 
 @by_tool
 def wait_for_devices() -> list[Any]:
-    """Wait until all programs that were started have run, and give the devices on which some may still run.
+    """Wait until all launched programs have run, and return the devices that may still be busy.
 
-    Raises: what a program raised whose results are alive.
+    Raises: the error of a program whose results are alive.
     """
     for array in live_arrays():
         if not array.is_deleted():
@@ -58,18 +60,18 @@ def wait_for_devices() -> list[Any]:
 
 
 DRAINING = "pellucid_draining"
-"""Name of the function that `wait_for_devices` calls, and of the span in which it does so."""
+"""Name of the function that `wait_for_devices` calls, and of the span during which it waits."""
 _MAX_PROGRAMS_IN_FLIGHT = 32
-"""Programs that XLA's client for CPUs starts on a device before a call waits for one of them to end."""
+"""Number of programs that XLA's CPU client launches on a device before a launch waits for one of them to end."""
 _FIRST_STEPS, _MAX_STEPS = 200, 1_000_000
-"""Iterations of the program that runs while a device's free places are counted, at first and at most."""
+"""Loop iterations of the probe program that runs while free launch slots are counted, at first and at most."""
 
 
 def _drain(device: Any) -> bool:
-    """Wait until a device has run all programs, those among them whose results nobody holds; whether it has for sure.
+    """Wait until a device has run all programs, even those whose results were deleted; whether that is certain.
 
-    Platforms with streams run one program after the other. A CPU runs them side by side, up to a limit: if as many fit
-    as there are places, all but one of them waiting for that one, then no other program is left.
+    Platforms with streams run programs in order. The CPU runs up to a limit of programs concurrently: if one running
+    probe and others that wait for it fill all slots, no other program is left.
     """
     gate = device_put(np.float32(0), device)
     if device.platform != "cpu":
@@ -91,7 +93,7 @@ def _drain(device: Any) -> bool:
 @functools.cache
 def _draining_function() -> Any:
     def pellucid_draining(steps: Any, gate: Any) -> Any:
-        # A product of matrices, because small programs run at once on the caller's thread.
+        # A matrix product, because small programs run synchronously on the caller's thread.
         matrix = numpy.full((64, 64), 1 / 64)
         return fori_loop(0, steps, lambda _, x: x @ matrix, numpy.full((64, 64), gate))[0, 0]
 
@@ -103,7 +105,7 @@ def _draining(steps: int, gate: Any) -> Any:
 
 
 class LoadedModule(NamedTuple):
-    """The optimized HLO of an executable of this process."""
+    """The optimized HLO of a loaded executable of this process."""
 
     program_id: int
     """Its number in recordings."""
@@ -117,12 +119,12 @@ class LoadedModule(NamedTuple):
         return self.module.as_serialized_hlo_module_proto()
 
     def buffer_assignment(self) -> bytes:
-        """Where the program's buffers lie, a serialized BufferAssignmentProto; empty where the platform keeps none."""
+        """The program's buffers as a serialized BufferAssignmentProto; empty on platforms without one."""
         stats = self.executable.get_compiled_memory_stats()
         return stats.serialized_buffer_assignment_proto or b""
 
     def allocated_bytes(self) -> int:
-        """Bytes that one run holds on each device: arguments, results, temporaries."""
+        """Bytes that a run allocates on each device: arguments, results and temporaries."""
         return peak_bytes(self.executable.get_compiled_memory_stats())
 
     def text(self) -> str:
@@ -130,7 +132,7 @@ class LoadedModule(NamedTuple):
         return xla_hlo.full_text(self.module)
 
     def origins(self) -> Mapping[int, Any] | None:
-        """This process's equations for those of a program that another process compiled; None for others."""
+        """If another process compiled the program, its equations in this process; None for programs compiled here."""
         facts = precompiled(self.executable)
         return facts and facts.origins
 
@@ -141,7 +143,7 @@ def hlo_text(proto: bytes) -> str:
 
 
 def heap_profile(platform: str | None = None) -> bytes:
-    """The arrays of a platform (by default that of the default device) by the Python lines that made them, as pprof."""
+    """The arrays of a platform (by default the default device's) by the Python line that created them, in pprof format."""
     return platforms.client(platform).heap_profile()
 
 
@@ -159,30 +161,30 @@ def live_array_bytes() -> tuple[int, int]:
     """(bytes on all devices, count) of the arrays that are alive, of all started platforms."""
     sizes: list[int] = []
     for array in live_arrays():
-        with contextlib.suppress(RuntimeError):  # deleted meanwhile
+        with contextlib.suppress(RuntimeError):  # deleted in the meantime
             sizes.append(array.on_device_size_in_bytes())
     return sum(sizes), len(sizes)
 
 
 def live_meshes() -> list[dict[str, int]]:
-    """Sizes of axes by name, of each mesh over which an array is laid out."""
+    """For each mesh over which an array is sharded, the sizes of its axes by name."""
     shardings = [array.sharding for array in live_arrays() if not array.is_deleted()]
     meshes = dict.fromkeys(each.mesh for each in shardings if isinstance(each, NamedSharding))
     return [{str(axis): size for axis, size in mesh.shape.items()} for mesh in meshes]
 
 
 def start_platforms() -> None:
-    """Start the platforms that programs would run on."""
+    """Start the platforms of the default and of all configured devices."""
     platforms.client(None)
 
 
 def live_executables() -> list[Any]:
-    """The executables of all started platforms that are alive; holding the list keeps them so."""
+    """The live executables of all started platforms; the list keeps them alive."""
     return [each for client in platforms.started_clients() for each in client.live_executables()]
 
 
 def modules_of(executable: Any, names: frozenset[str] | None = None) -> list[LoadedModule]:
-    """The modules of an executable; of those whose names are among `names`, if these are given."""
+    """The modules of an executable; if `names` is given, only those with such a name."""
     facts = precompiled(executable)
     if names is not None and names.isdisjoint(m.name for m in executable.hlo_modules()):
         return []
@@ -200,10 +202,10 @@ def modules_of(executable: Any, names: frozenset[str] | None = None) -> list[Loa
 def loaded_modules(
     executables: list[Any], names: Mapping[int, Collection[str]]
 ) -> dict[int, LoadedModule]:
-    """Modules of `executables` by their number in recordings, of those that have the one name in `names[number]`.
+    """Maps numbers in recordings to modules of `executables` whose name is the only one in `names[number]`.
 
-    Programs that other processes compiled have those processes' numbers. Where that makes a program ambiguous, it is
-    left out.
+    Programs compiled by other processes have those processes' numbers. If that makes a number ambiguous, it is left
+    out.
     """
     names_to_find = frozenset(itertools.chain.from_iterable(names.values()))
     candidates: dict[int, list[LoadedModule]] = {}

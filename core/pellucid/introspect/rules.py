@@ -1,4 +1,4 @@
-"""Which primitive has which rule, as a table."""
+"""A table of primitives and the rules that they define."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PACKAGES = (
     "random",
     "kernels",
 )
-"""Packages whose modules define primitives; those that do not exist yet define none."""
+"""Packages whose modules define primitives; those that don't exist are skipped."""
 
 
 def load_all_primitives() -> None:
@@ -46,7 +46,7 @@ def has_rule(primitive: Primitive[Any], rule: str) -> bool:
 
 
 def rule_table() -> str:
-    """All primitives of pellucid with a `yes` under each rule that they have."""
+    """A table with a row per primitive and a `yes` in the column of each rule that it has."""
     load_all_primitives()
     matrix = {
         name: {rule: has_rule(primitive, rule) for rule in RULES}

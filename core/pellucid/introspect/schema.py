@@ -1,7 +1,7 @@
-"""Records that tools receive from core: plain data with a version, JSON all the way down.
+"""The records that core passes to tools: versioned plain data that converts to JSON.
 
-A record holds the types of JSON and other records. Ids are integers below 2**53; NaN and infinity are absent. Sizes
-carry their unit in the name. TypeScript types are generated from this file.
+Fields are JSON types or other records. Ids are integers below 2**53. NaN and infinity don't occur. Names of sizes
+contain their unit. TypeScript types are generated from this file.
 
 A program can have 100,000 equations, so its tables are stored by column: entry `i` of every list of `EquationColumns`
 describes equation `i`. Texts are indices into `ProgramRecord.strings`, whose entry 0 is the empty text and means
@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pellucid._machine.base.narrowing import is_dict, is_list
 
 SCHEMA_VERSION = 1
-"""Rises when a field is renamed or removed; readers accept the last two versions."""
+"""Incremented when a field is renamed or removed; readers accept the last two versions."""
 
 
 class Record:
@@ -27,7 +27,7 @@ class Record:
     def to_dict(self) -> dict[str, Any]:
         """This record as dictionaries and lists, ready for `json.dumps`.
 
-        Lists of plain data are shared with the record, not copied: columns can be long.
+        Lists of plain data aren't copied but shared with the record, as columns can be long.
 
         >>> PhaseRecord(name="trace", seconds=0.25).to_dict()
         {'name': 'trace', 'seconds': 0.25}
@@ -36,7 +36,7 @@ class Record:
 
 
 class ViewRecord(Record):
-    """Base of the records that are shown by themselves, each kind by a view of its own. The front end's list of them is generated."""
+    """Base of the records that have a view of their own. The front end's list of these records is generated."""
 
     __slots__ = ()
 
@@ -66,23 +66,23 @@ class MeshRecord(Record):
     process_indices: list[int]
     """Process that owns each device; empty for an abstract mesh."""
     device_coordinates: list[list[int]]
-    """Position of each device in the machine's own network; empty where it is not known."""
+    """Coordinates of each device in the hardware's network; empty if unknown."""
     platform: str
     device_kind: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecRecord(Record):
-    """How one type is laid over a mesh."""
+    """How a value of some type is partitioned over a mesh."""
 
     text: str
-    """As the user would write it, for example `P('data', None)`."""
+    """The spec in the user's notation, for example `P('data', None)`."""
     mesh: int
-    """Index into the list of meshes beside it; -1 where there is no mesh (one device)."""
+    """Index into the list of meshes next to it; -1 if there is no mesh (one device)."""
     dim_axes: list[list[str]]
-    """For each dimension the mesh axes that divide it, the major one first."""
+    """The mesh axes that partition each dimension, major axis first."""
     unreduced_axes: list[str]
-    """Axes along which devices hold summands that are not added up yet."""
+    """Mesh axes over which the value is unreduced: each device holds a summand of it."""
     memory_kind: str | None
 
 
@@ -91,42 +91,42 @@ class SpecRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeRecord(Record):
-    """Type of values; many values share one."""
+    """A type of values, stored once for all values that have it."""
 
     text: str
-    """As programs print it, for example `f32[8,128]`."""
+    """The type in the notation of printed programs, for example `f32[8,128]`."""
     dtype: str
-    """Empty for what is no array, such as a token."""
+    """Empty for types that aren't arrays, such as tokens."""
     shape: list[int | str] | None
-    """A symbolic dimension is its text; None for what is no array."""
+    """A symbolic dimension is represented by its text; None for types that aren't arrays."""
     weak_type: bool
     bytes: int | None
-    """Bytes of the whole array; None with symbolic dimensions or without a fixed width."""
+    """Number of bytes of the whole array; None with symbolic dimensions or if the width isn't fixed."""
     sharding: int
-    """Index into `ProgramRecord.shardings`; -1 where none is known."""
+    """Index into `ProgramRecord.shardings`; -1 if unknown."""
     memory_space: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRecord(Record):
-    """A file or a notebook cell that equations come from."""
+    """A file or notebook cell that contains the user's lines of equations."""
 
     name: str
-    """Name for the user: `In[4]`, or the shortest path."""
+    """The displayed name: `In[4]`, or the shortest unambiguous path."""
     path: str
     cell_id: str | None
-    """Id of the notebook cell, where the front end sent one."""
+    """Id of the notebook cell, if the front end sends ids."""
     execution_count: int | None
-    """How many cells had run with this one, when the cell last ran."""
+    """The cell's number in the order of execution, as in `In[4]`, from its last execution."""
     first_line: int
-    """Number of the first entry of `lines`, counted from 1."""
+    """Line number of the first entry of `lines`, from 1."""
     lines: list[str] | None
-    """Text of the lines; None where the record was asked to leave it out."""
+    """The text of the lines; None if it wasn't requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanColumns(Record):
-    """Places in the user's source. Lines count from 1, columns from 0."""
+    """Spans of the user's source. Lines are counted from 1, columns from 0."""
 
     source: list[int]
     """Index into `ProgramRecord.sources`."""
@@ -135,37 +135,37 @@ class SpanColumns(Record):
     column: list[int]
     end_column: list[int]
     function: list[int]
-    """Text: the Python function that holds the span."""
+    """Index into `strings`: the Python function that contains the span."""
     variable: list[int]
-    """Text: the variable that the statement assigns; 0 where there is none."""
+    """Index into `strings`: the variable that the statement assigns; 0 if there is none."""
     caller: list[int]
-    """Span of the call that led here; -1 at the outermost frame of the user."""
+    """Index of the span of the call that led here; -1 for the user's outermost frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeColumns(Record):
-    """Tree of named scopes. A parent comes before its children."""
+    """The tree of named scopes. Parents come before their children."""
 
     name: list[int]
     parent: list[int]
-    """-1 for an outermost scope."""
+    """Index of the parent scope; -1 for an outermost scope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueColumns(Record):
-    """Variables of a program: inputs, constants and results of equations."""
+    """The variables of a program: inputs, constants and results of equations."""
 
     name: list[int]
-    """Text: the name in the printed program."""
+    """Index into `strings`: the name in the printed program."""
     user_name: list[int]
-    """Text: the user's name for it; 0 where none is known."""
+    """Index into `strings`: the user's name; 0 if unknown."""
     type: list[int]
     """Index into `ProgramRecord.types`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiteralColumns(Record):
-    """Constants written into the program text."""
+    """Constants that are written into the text of the program."""
 
     text: list[int]
     type: list[int]
@@ -173,77 +173,77 @@ class LiteralColumns(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EquationColumns(Record):
-    """Equations, body after body: those of one body are neighbours, in program order."""
+    """Equations, grouped by body, in program order within each body."""
 
     id: list[int]
-    """Stable id, the same in every record of the same program, unique in this one."""
+    """Stable id: unique in this record, and the same in every record of the program."""
     primitive: list[int]
-    """Text: name of the primitive or of the operation."""
+    """Index into `strings`: name of the primitive, or of the HLO operation."""
     scope: list[int]
-    """Index into `ProgramRecord.scopes`; -1 outside every scope."""
+    """Index into `ProgramRecord.scopes`; -1 for equations outside of all scopes."""
     span: list[int]
-    """Index into `ProgramRecord.spans`; -1 where the source is not known."""
+    """Index into `ProgramRecord.spans`; -1 if the source is unknown."""
     effects: list[int]
-    """Text: effects of the equation; 0 without any."""
+    """Index into `strings`: the equation's effects; 0 if there are none."""
     operand_counts: list[int]
     operands: list[int]
-    """A value's index, or -1 - i for literal i. Values that a body captures from outside are among them."""
+    """Index of a value, or -1 - i for literal i. Includes values that a body captures from outside."""
     result_counts: list[int]
     results: list[int]
     """Indices of values."""
     param_counts: list[int]
     param_names: list[int]
-    """Text. Params that hold programs are in `bodies` and are absent here."""
+    """Index into `strings`. Params that contain programs are in `bodies` instead."""
     param_texts: list[int]
-    """Text of the param's value, short."""
+    """Index into `strings`: a short text of the param's value."""
     body_counts: list[int]
     bodies: list[int]
-    """Indices into `ProgramRecord.bodies`. Several equations may run one body."""
+    """Indices into `ProgramRecord.bodies`. Several equations may run the same body."""
     body_roles: list[int]
-    """Text: the param that holds the body, for example `cond_jaxpr` or `branches[1]`."""
+    """Index into `strings`: the param that contains the body, for example `cond_jaxpr` or `branches[1]`."""
     body_trips: list[int | None]
-    """How often one run of the equation runs the body: 0 if it serves transformations alone; None where nobody can know."""
+    """Number of runs of the body per run of the equation: 0 if only transformations use it; None if unknown."""
     transformation: list[int]
-    """Text: the transformation that made this equation from others; 0 for the user's own."""
+    """Index into `strings`: the transformation that made this equation from others; 0 for equations of the user's code."""
     origin_counts: list[int]
     origins: list[int]
-    """Stable ids of the equations it was made from, which may lie in another program."""
+    """Stable ids of the equations from which it was made, which may be in another program."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyRecord(Record):
-    """A program or a program within a program: inputs, equations, outputs."""
+    """A program, or a program within another: its inputs, equations and outputs."""
 
     name: str
     first_equation: int
     equation_count: int
     constants: list[int]
-    """Values bound outside the body's inputs."""
+    """Values that the body captures from outside."""
     inputs: list[int]
     outputs: list[int]
-    """A value's index, or -1 - i for literal i."""
+    """Index of a value, or -1 - i for literal i."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostColumn(Record):
-    """One quantity for each equation, for one run of it with everything inside."""
+    """One quantity, such as FLOPs, of one run of each equation, including the programs that it runs."""
 
     name: str
-    """`flops`, `transcendentals` and `bytes` are known to all views; others are shown as named."""
+    """All views know `flops`, `transcendentals` and `bytes`; other names are displayed as they are."""
     unit: str
-    """`flop`, `op`, `B`, `us`, or empty for a plain number."""
+    """`flop`, `op`, `B`, `us`, or empty for a number without unit."""
     basis: Literal["estimate", "compiler", "measured"]
     values: list[float | None]
-    """None where nobody knows."""
+    """None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListingRecord(Record):
-    """Text of a program as its own printer writes it."""
+    """The text of a program as printed by its own printer."""
 
     text: str
     line_equations: list[int]
-    """For each line of `text` the index of its equation; -1 for a line without one."""
+    """For each line of `text`, the index of its equation; -1 for lines without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +251,7 @@ class ProgramRecord(ViewRecord):
     """A jaxpr, a StableHLO module or an optimized HLO module."""
 
     key: str
-    """Names this program in links and in other records."""
+    """Identifies this program in links and in other records."""
     name: str
     dialect: Literal["jaxpr", "stablehlo", "hlo"]
     strings: list[str]
@@ -265,12 +265,12 @@ class ProgramRecord(ViewRecord):
     literals: LiteralColumns
     equations: EquationColumns
     kinds: dict[str, str]
-    """Kind of work of each primitive or operation that occurs: `contraction`, `movement`, `control`, …"""
+    """The kind of each primitive or operation of the program: `contraction`, `movement`, `control`, …"""
     bodies: list[BodyRecord]
-    """The first is the program itself."""
+    """The first body is the program itself."""
     costs: list[CostColumn]
     listing: ListingRecord | None
-    """None where views should write the text themselves, from the columns."""
+    """None if views should format the text themselves, from the columns."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["program"] = "program"
 
@@ -280,7 +280,7 @@ class ProgramRecord(ViewRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkRecord(Record):
-    """Which equations of two programs belong together, as pairs of stable ids."""
+    """Corresponding equations of two programs, as pairs of stable ids."""
 
     source: str
     """Key of a program."""
@@ -293,7 +293,7 @@ class LinkRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LensRecord(ViewRecord):
-    """One function at its stages, from the user's lines to the optimized program."""
+    """One function at each stage, from the user's lines to the optimized program."""
 
     name: str
     programs: list[ProgramRecord]
@@ -304,13 +304,13 @@ class LensRecord(ViewRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LadderRecord(ViewRecord):
-    """One function after each of several transformations, or after each of the compiler's passes."""
+    """One function after each of several transformations, or after each compiler pass."""
 
     name: str
     transformations: list[str]
-    """For each program what made it; empty for the first."""
+    """For each program, the transformation or pass that made it; empty for the first."""
     sources: list[int]
-    """For each program the one that it was made from; -1 for the first."""
+    """For each program, the index of the one it was made from; -1 for the first."""
     programs: list[ProgramRecord]
     links: list[LinkRecord]
     schema_version: int = SCHEMA_VERSION
@@ -324,7 +324,7 @@ class DiffRecord(ViewRecord):
     before: ProgramRecord
     after: ProgramRecord
     matches: LinkRecord | None
-    """Equations known to correspond; None leaves the matching to the view."""
+    """Pairs of equations that are known to correspond; None if the view should match them."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["diff"] = "diff"
 
@@ -334,13 +334,15 @@ class DiffRecord(ViewRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledCostRecord(Record):
-    """Estimated cost of one run of an executable on one device: loops count as often as they run, of branches the dearest."""
+    """Estimated cost of one run of an executable on one device. Loops count with their iterations, conditionals as
+    their most expensive branch.
+    """
 
     flops: float | None
     transcendentals: float | None
     bytes_accessed: float | None
     is_least: bool = False
-    """Whether the cost may be more: loops of unknown length count once, and native code nothing."""
+    """Whether it is a lower bound: loops of unknown length count once, and native code not at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,20 +352,20 @@ class CompiledMemoryRecord(Record):
     argument_bytes: int
     output_bytes: int
     alias_bytes: int
-    """Part of the outputs that reuses donated arguments."""
+    """The part of the outputs that reuses buffers of donated arguments."""
     temporary_bytes: int
     code_bytes: int
     peak_bytes: int
-    """Arguments, results and temporaries together, aliased bytes once."""
+    """Sum of arguments, results and temporaries; aliased bytes count once."""
     basis: Literal["estimate", "compiler", "measured"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineShareRecord(Record):
-    """A part of a kernel, which belongs to one line."""
+    """The share of a kernel's work that belongs to one source line."""
 
     equation: int
-    """Stable id in the optimized program of an equation that has the line; -1 for what is no line's."""
+    """Stable id, in the optimized program, of an equation of that line; -1 for the share that belongs to no line."""
     share: float
     """Estimated share of the kernel's work; the shares of a kernel add up to 1."""
 
@@ -375,26 +377,26 @@ class KernelRecord(Record):
     name: str
     category: Literal["fusion", "library", "custom", "copy", "collective", "other"]
     hlo_equation: int
-    """Stable id in the optimized program; -1 where it is not known."""
+    """Stable id in the optimized program; -1 if unknown."""
     equations: list[int]
     """Stable ids of the user's equations that it computes."""
     flops: float | None
-    """In one run of the executable, all executions together."""
+    """Total over all executions in one run of the executable."""
     bytes_accessed: float | None
-    """In one run of the executable, all executions together."""
+    """Total over all executions in one run of the executable."""
     executions: int | None = 1
-    """In one run; None where it isn't known, in branches and loops of unknown length: these count once."""
+    """Number of executions in one run; None if unknown, in branches and loops of unknown length, which count as one."""
     lines: list[LineShareRecord] = field(default_factory=list[LineShareRecord])
-    """The lines that it computes, if it is not on one itself; empty where no line is known."""
+    """The source lines that it computes, if there are several; empty if no line is known."""
     is_line_inferred: bool = False
-    """Whether the line is that of kernels beside it."""
+    """Whether its line is unknown and taken from neighbouring kernels."""
     seconds: float | None = None
-    """In one run of the executable on one device, all of its executions together; None where nobody measured it."""
+    """Total time of all its executions in one run on one device; None if it wasn't measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseRecord(Record):
-    """Time of one step between a Python call and an executable."""
+    """Duration of one phase between a Python call and its executable."""
 
     name: str
     seconds: float
@@ -402,7 +404,7 @@ class PhaseRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledRecord(ViewRecord):
-    """One executable: what it costs, what it holds, which kernels it runs."""
+    """One executable: its cost, memory and kernels."""
 
     key: str
     name: str
@@ -421,7 +423,7 @@ class CompiledRecord(ViewRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissCauseRecord(Record):
-    """One part of a cache key that no earlier call had."""
+    """One part of a cache key that differs from all earlier calls."""
 
     part: Literal[
         "shape",
@@ -438,12 +440,12 @@ class MissCauseRecord(Record):
         "first_call",
     ]
     path: str
-    """Path of the argument, for example `batch['x']`; empty where the cause is no argument."""
+    """Path of the argument, for example `batch['x']`; empty if the cause isn't an argument."""
     before: str
     """Empty for a first call."""
     after: str
     advice: str
-    """One concrete change that avoids it; empty where there is none."""
+    """One concrete change that avoids the miss; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -456,12 +458,12 @@ class MissRecord(ViewRecord):
     cell: str | None
     """The cell that made the call."""
     entry_count: int
-    """Entries of the function's cache, this one included."""
+    """Number of entries in the function's cache, including this one."""
     seconds: float
     phases: list[PhaseRecord]
     causes: list[MissCauseRecord]
     count: int = 1
-    """Number of misses whose seconds are added up here; the rest of the record is of the last one."""
+    """Number of misses whose seconds are added up; the other fields describe the last one."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["miss"] = "miss"
 
@@ -472,7 +474,7 @@ class MissesRecord(ViewRecord):
 
     misses: list[MissRecord]
     is_note: bool = False
-    """Whether this is a kernel's note on the functions that a cell compiled again, one record for each."""
+    """Whether the kernel sent it after a cell, to list the functions that the cell compiled again, one record for each."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["misses"] = "misses"
 
@@ -482,36 +484,36 @@ class FunctionEntryRecord(Record):
     """One program in the cache of a jitted function."""
 
     id: int
-    """Names the program as long as it is in the cache."""
+    """Identifies the program while it is in the cache."""
     arguments: list[str]
-    """Path and type of each argument, in order, for example `params['w']: f32[8]`; of a static argument its value."""
+    """Path and type of each argument, for example `params['w']: f32[8]`; for a static argument its value."""
     equation_count: int
     executable_count: int
-    """For how many placements it is compiled; 0 while it is only traced."""
+    """Number of argument placements for which it is compiled; 0 if it is only traced."""
     miss: MissRecord | None
-    """Why it was made, and what it cost; None for one taken over from another function."""
+    """Why it was traced, and how long that took; None for a program taken over from another function."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionRecord(ViewRecord):
-    """One jitted function that is alive, with its cache."""
+    """One live jitted function, with its cache."""
 
     id: int
     name: str
     source: SourceRecord | None
-    """Where it is defined, without its lines."""
+    """The file or cell that defines it, without the text of its lines."""
     line: int | None
     entries: list[FunctionEntryRecord]
-    """The oldest first."""
+    """Oldest first."""
     signature: str = ""
-    """Its parameters with their defaults, and which are static or donated: `(x, n=2), static n, donated x`."""
+    """Its parameters with defaults, and which are static or donated: `(x, n=2), static n, donated x`."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["function"] = "function"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionsRecord(Record):
-    """The user's jitted functions, the one that was compiled last first."""
+    """The user's jitted functions, most recently compiled first."""
 
     functions: list[FunctionRecord]
     schema_version: int = SCHEMA_VERSION
@@ -523,21 +525,21 @@ class FunctionsRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorFrameRecord(Record):
-    """One frame of the user's on the way to an error."""
+    """One of the user's frames that led to an error."""
 
     source: SourceRecord
-    """With some lines around the frame's."""
+    """Includes some lines around the current one."""
     line: int
     end_line: int
     column: int
     end_column: int
-    """Columns count from 0; both are -1 where they aren't known."""
+    """Columns are counted from 0; both are -1 if unknown."""
     function: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferenceRecord(Record):
-    """Where two trees, or the types of their leaves, differ."""
+    """A difference between two trees, or between the types of their leaves."""
 
     path: str
     left_title: str
@@ -549,20 +551,20 @@ class DifferenceRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorRecord(ViewRecord):
-    """An error of core in its four parts, with the user's frames only."""
+    """An error of core in its four parts, with only the user's frames."""
 
     name: str
     what: str
     got: list[str]
     """One line for each argument: its path, then its type."""
     differences: list[DifferenceRecord]
-    """Those lines of `got` that say of one path what stands on either side."""
+    """The lines of `got` that compare two sides of a path, in parts."""
     where: str | None
     do: str | None
     page: str | None
-    """Address of the class's entry in the documentation; None for errors that aren't pellucid's."""
+    """URL of the documentation of the error class; None for errors that aren't pellucid's."""
     frames: list[ErrorFrameRecord]
-    """Outermost first, as Python shows them."""
+    """Outermost first, as in Python's tracebacks."""
     traceback: str
     """The whole traceback as Python prints it."""
     schema_version: int = SCHEMA_VERSION
@@ -571,21 +573,21 @@ class ErrorRecord(ViewRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRecord(Record):
-    """Something that core did, as it happened."""
+    """An event of core, such as a cache look-up or a compilation."""
 
     event: Literal["trace", "pass", "lookup", "compilation", "transfer", "callback", "leak"]
     name: str
-    """The function, the pass, or the direction of a transfer."""
+    """Name of the function or pass, or direction of a transfer."""
     time_us: int
-    """When it ended, by a clock of its process that never goes back."""
+    """Time of its end, on the process's monotonic clock."""
     thread: int
     seconds: float | None
     bytes: int | None
-    """Bytes that a transfer moved."""
+    """Number of transferred bytes."""
     cache: Literal["hit", "miss", "disk"] | None
-    """For a look-up or a compilation, where the program was found."""
+    """For a cache look-up or a compilation: where the program was found."""
     miss: MissRecord | None
-    """For a look-up that missed, why."""
+    """For a cache miss: its cause."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["event"] = "event"
 
@@ -595,14 +597,14 @@ class EventRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceMemoryRecord(Record):
-    """Memory of one device at one moment."""
+    """Memory of one device at one time."""
 
     device_id: int
     process_index: int
     platform: str
     device_kind: str
     in_use_bytes: int
-    """From the allocator where it reports, else the sum over live arrays."""
+    """From the allocator if it reports usage, else the sum over live arrays."""
     peak_bytes: int | None
     limit_bytes: int | None
     basis: Literal["estimate", "compiler", "measured"]
@@ -610,48 +612,48 @@ class DeviceMemoryRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveArrayRecord(Record):
-    """One array that holds device memory."""
+    """An array that occupies device memory."""
 
     id: int
     type: str
     sharding: str
     device_ids: list[int]
     bytes_per_device: int
-    """Of its largest shard."""
+    """Bytes of its largest shard."""
     total_bytes: int
     owners: list[str]
-    """Variables that hold it, with their path, for example `params['layer3'].w`."""
+    """Variables that hold it, with the path, for example `params['layer3'].w`."""
     holders: list[str]
-    """Other owners, for example `sys.last_traceback`."""
+    """Holders other than variables, for example `sys.last_traceback`."""
     source: str | None
-    """Cell or file that made it."""
+    """Cell or file that created it."""
     line: int | None
     age_s: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayPartColumns(Record):
-    """Distinct parts of an array."""
+    """The distinct parts of a sharded array."""
 
     device: list[int]
-    """Id of a device that holds it."""
+    """Id of one of the devices that hold the part."""
     index: list[str]
-    """Where it lies in the array: `0:2, 0:8`."""
+    """The part's index range in the array: `0:2, 0:8`."""
     low: list[float | None]
-    """Of its finite elements."""
+    """Smallest finite element of each part."""
     high: list[float | None]
     nan_count: list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayValuesRecord(ViewRecord):
-    """Values of an array at a glance."""
+    """A summary of an array's values."""
 
     type: str
     dtype: str
     shape: list[int]
     is_absolute: bool
-    """Whether the figures are those of absolute values, as of complex numbers."""
+    """Whether the figures are those of absolute values, as for complex arrays."""
     nan_count: int
     infinite_count: int
     zero_count: int
@@ -659,33 +661,33 @@ class ArrayValuesRecord(ViewRecord):
     """The smallest finite element."""
     high: float | None
     mean: float | None
-    """Of the finite elements."""
+    """Mean of the finite elements."""
     bins: list[int]
-    """Numbers of sampled elements in equal parts of the range."""
+    """Histogram: number of sampled elements in each of several equal intervals."""
     sample_count: int
-    """Elements that `bins` counts; all where that is the size."""
+    """Number of sampled elements; the array's size if all are counted."""
     index: list[int]
-    """Indices along the dimensions before the last two at which `cells` are."""
+    """Indices along all but the last two dimensions, at which `cells` are taken."""
     steps: list[int]
-    """Along the last two dimensions, `cells` are of every so many elements."""
+    """Strides along the last two dimensions at which `cells` are taken."""
     cells: list[list[float | None]]
-    """Means of the finite elements of blocks of the last two dimensions, by rows; None where a block has none."""
+    """Means of the finite elements of blocks along the last two dimensions, by row; None for blocks without any."""
     parts: ArrayPartColumns
     numbers: str
-    """The array as Python prints it; the middle of a large one is left out."""
+    """The array as Python prints it; the middle of a large array is left out."""
     note: str
-    """Why there are no values; empty where there are."""
+    """Why there are no values; empty if there are."""
     array: str = ""
-    """Name under which its kernel finds the array while it lives; empty where it can't be asked for."""
+    """Key under which the kernel finds the array while it is alive; empty if there is none."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["array_values"] = "array_values"
     bin_width: int | None = None
-    """Whole numbers that each of `bins` counts, from `low` on; None where they are equal parts of the range."""
+    """Width, in integers, of each bin, counted from `low`; None if bins divide the range evenly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRecord(ViewRecord):
-    """Devices and the arrays that live on them."""
+    """Devices and the arrays in their memory."""
 
     devices: list[DeviceMemoryRecord]
     arrays: list[LiveArrayRecord]
@@ -695,118 +697,118 @@ class MemoryRecord(ViewRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardingRecord(ViewRecord):
-    """Which device holds which part of one array."""
+    """The partition of one array over devices."""
 
     name: str
-    """The user's name for the array; empty where there is none."""
+    """The user's name for the array; empty if unknown."""
     type: str
     """`mesh` for a mesh itself, whose devices are the parts; empty for a sharding without a shape."""
     dtype: str
     shape: list[int]
     item_bytes: float
-    """Bytes of one element; below 1 for types that share a byte."""
+    """Bytes per element; less than 1 for types smaller than a byte."""
     mesh: MeshRecord
     spec: SpecRecord
     """`spec.mesh` is 0."""
     tile_starts: list[int]
-    """First index along each dimension for each distinct part, one part after the other."""
+    """Index of the first element along each dimension, for each distinct part in turn."""
     tile_stops: list[int]
     device_tiles: list[int]
-    """For each device in mesh order the part that it holds; -1 for none."""
+    """For each device, in mesh order, the index of its part; -1 for none."""
     array: str = ""
-    """`ArrayValuesRecord.array`."""
+    """Same as `ArrayValuesRecord.array`."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["sharding"] = "sharding"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OriginRecord(Record):
-    """Where a program says how something is laid out."""
+    """A place where the program specifies a sharding."""
 
     text: str
     """`argument x`, `in_shardings of x`, `with_sharding_constraint`, `out_shardings of result 0`, …"""
     value: int
-    """Number of the value that it lays out; -1 where it is no value of the program."""
+    """Number of the value to which it applies; -1 if it isn't a value of the program."""
     equation: int
-    """Index of the equation that says it; -1 for none."""
+    """Index of the equation that specifies it; -1 for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteColumns(Record):
-    """Where programs run: the whole program first, then each body at each equation that runs it, wherever that is.
+    """Sites at which bodies run: first the whole program, then each body at each equation that runs it, in any nesting.
 
-    The values of a program are numbered anew at each site, site after site: its constants, its inputs, then the results
-    of its equations, which is their order among the values of the program's record too.
+    Values are numbered anew at each site, in the order constants, inputs, results of equations. The numbers of one site
+    follow those of the site before.
     """
 
     body: list[int]
-    """Index of the body that runs there."""
+    """Index of the body that runs at the site."""
     parent: list[int]
-    """Index of the site that its equation is at, which comes before it; -1 for the whole program."""
+    """Index of the site that contains its equation, which comes earlier; -1 for the whole program."""
     equation: list[int]
-    """Index of the equation that runs it; -1 for the whole program."""
+    """Index of the equation that runs the body; -1 for the whole program."""
     manual_axes: list[list[str]]
-    """Mesh axes along which each device computes with a part of its own, as types there say."""
+    """Manual mesh axes, along which each device computes on its own part, according to types."""
     mesh: list[int]
-    """Index of the mesh that has these axes; that of the program's own where there are none."""
+    """Index of the mesh that has these axes; the program's own mesh if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutColumns(Record):
-    """Where values at sites lie, by their numbers."""
+    """The sharding of each value at each site, by the value's number."""
 
     sharding: list[int]
-    """Index into `FunctionShardingRecord.shardings`; -1 where it is not known."""
+    """Index into `FunctionShardingRecord.shardings`; -1 if unknown."""
     device_bytes: list[int]
-    """Bytes of the value that one device holds."""
+    """Bytes of the value's part on one device."""
     count: list[int]
-    """How many layouts the value has: more than 1 for a constant that is made anew for each use."""
+    """Number of shardings of the value: more than 1 for a constant that is recreated for each use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhyColumns(Record):
-    """How mesh axes came to values. The chain continues at `value`, with the same axis, and ends at an origin."""
+    """Where each value's mesh axes came from. A chain continues at `value` with the same axis, and ends at an origin."""
 
     counts: list[int]
-    """For each value at a site, by its number, how many of the entries are its: one for each axis."""
+    """For each value at a site, the number of entries that belong to it: one per axis."""
     axis: list[int]
     """Index into `FunctionShardingRecord.axes`."""
     value: list[int]
-    """Number of the value that it came from; -1 where the chain ends."""
+    """Number of the value from which the axis was propagated; -1 at the end of the chain."""
     dimension: list[int]
-    """The dimension of that value which it divides; -1 for none."""
+    """The dimension of that value which the axis partitions; -1 for none."""
     equation: list[int]
-    """Index of the equation that carried it; -1 for none."""
+    """Index of the equation that propagated it; -1 for none."""
     origin: list[int]
-    """Index into `FunctionShardingRecord.origins`: where the chain ends; -1 where it isn't known."""
+    """Index into `FunctionShardingRecord.origins`, at the end of the chain; -1 if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveRecord(Record):
-    """One exchange between devices."""
+    """One collective operation between devices."""
 
     operation: str
     """`all-gather`, `all-reduce`, `reduce-scatter`, `all-to-all`, `collective-permute`, …
 
-    `reshard` is a change to another mesh, of which only the partitioner knows by which exchanges it is done.
+    `reshard` is a change to another mesh; only the partitioner knows the collectives that implement it.
     """
     axes: list[str]
-    """Mesh axes along which devices exchange; `x:(2)4` is a part of the axis `x`. Empty where they are not known."""
+    """Mesh axes along which devices communicate; `x:(2)4` is a part of the axis `x`. Empty if unknown."""
     mesh: int
     """Index of the mesh that has the axes."""
     group_count: int
     group_size: int
     bytes_per_device: int
-    """Bytes that one device sends in one run of the equation, with algorithms on a ring."""
+    """Bytes that one device sends per run of the equation, with ring algorithms."""
     runs: int | None
-    """How often the program runs it; None where nobody can know."""
+    """Number of runs of the equation per run of the program; None if unknown."""
     equation: int
-    """Index of the equation that caused it; -1 where it is not known."""
+    """Index of the equation that caused it; -1 if unknown."""
     site: int
-    """Index of the site of that equation; of several that can't be told apart the first. -1 where it is not known."""
+    """Index of that equation's site; the first of several that can't be distinguished; -1 if unknown."""
     reason: Literal["written", "contraction", "reshard", "full_replication", "unknown"]
     note: str
-    """One clause on what it is for; empty where that is not known."""
+    """The purpose of the collective, in one clause; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -828,30 +830,30 @@ class UnevenCutRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionShardingRecord(ViewRecord):
-    """Layout of every intermediate of a function, why it is so, and what it costs to move."""
+    """The sharding of every intermediate of a function, its cause, and the cost of the communication."""
 
     name: str
     program: ProgramRecord
     meshes: list[MeshRecord]
-    """The program's own first; then others of the same devices over which some of its values lie."""
+    """The program's own mesh first, then other meshes of the same devices that some of its values have."""
     sites: SiteColumns
     shardings: list[SpecRecord]
-    """`mesh` of each is an index into `meshes`."""
+    """The field `mesh` of each is an index into `meshes`."""
     layouts: LayoutColumns
     axes: list[str]
-    """Axes of the meshes, and parts of them, that divide some value."""
+    """Mesh axes, and parts of them, that partition some value."""
     why: WhyColumns
     origins: list[OriginRecord]
     planned: list[CollectiveRecord]
-    """Exchanges that Shardy inserts, with their reasons."""
+    """Collectives that Shardy inserts, with their reasons."""
     collectives: list[CollectiveRecord]
-    """Exchanges of the optimized program; the planned ones where it can't be compiled."""
+    """Collectives of the optimized program; the planned ones if it can't be compiled."""
     differences: list[str]
-    """In which kinds of exchange the two differ."""
+    """The kinds of collectives in which the two lists differ."""
     device_peak_bytes: list[int]
-    """For each device in mesh order; empty where it is not known."""
+    """Peak memory of each device, in mesh order; empty if unknown."""
     basis: Literal["estimate", "compiler", "measured"]
-    """Source of `collectives` and `device_peak_bytes`: the compiled program, or an estimate."""
+    """Source of `collectives` and `device_peak_bytes`: the compiled program, a measurement or an estimate."""
     not_compiled: str
     """Why there is only an estimate; empty where the program was compiled."""
     uneven: list[UnevenCutRecord]
@@ -862,87 +864,89 @@ class FunctionShardingRecord(ViewRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementRecord(Record):
-    """One way to place a function's arguments over a mesh, with estimates of what a run then costs."""
+    """One placement of a function's arguments over a mesh, with estimated costs of a run."""
 
     axis_names: list[str]
     axis_sizes: list[int]
     dim_axes: list[list[list[str]]]
-    """For each of `WhatIfRecord.arguments` and each dimension the mesh axes that divide it, major first."""
+    """The mesh axes, major first, that partition each dimension of each of `WhatIfRecord.arguments`."""
     argument_bytes: int
     """Bytes of the arguments on one device; exact."""
     peak_bytes: int
-    """Most bytes alive at once on one device, by lifetimes of values: fusion makes it smaller."""
+    """Peak memory on one device, estimated from lifetimes of values; fusion makes it smaller."""
     sent_bytes: int
-    """Bytes that one device sends in a run, with algorithms on a ring."""
+    """Bytes that one device sends per run, with ring algorithms."""
     exchange_count: int
-    """Collectives in a run; loops count each time."""
+    """Number of collectives per run; those in loops count for each iteration."""
     compute_seconds: float
     """Time of arithmetic and memory traffic on one device, by the roofline of its kind."""
     exchange_seconds: float
-    """Time of the exchanges, by the bandwidth of the links that their axes span."""
+    """Time of the collectives, by the bandwidth of the links that their axes span."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedArgumentRecord(Record):
-    """Arguments whose paths differ in indices alone, with one type and one placement."""
+    """Arguments of one type and placement, whose paths differ only in indices."""
 
     name: str
-    """Path with `*` for the indices in which they differ, for example `params['layers'][*]['up']`."""
+    """Path with `*` for the indices that differ, for example `params['layers'][*]['up']`."""
     count: int
     type: str
     dim_sizes: list[int]
     device_bytes: int
-    """Bytes of all of them on one device."""
+    """Total bytes of these arguments on one device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeCostRecord(Record):
-    """Exchanges of one kind along the same axes for one line of the user."""
+    """The collectives of one kind, along the same axes, that one source line causes."""
 
     operation: str
     axes: list[str]
     reason: Literal["written", "contraction", "reshard", "full_replication", "unknown"]
     count: int
-    """In a run; loops count each time."""
+    """Number of collectives per run; those in loops count for each iteration."""
     sent_bytes: int
-    """Bytes that one device sends for them in a run."""
+    """Bytes that one device sends for them per run."""
     seconds: float
     source: SourceRecord | None
-    """File or cell of the line; None where it is not known."""
+    """File or cell of the line; None if unknown."""
     line: int
     primitive: str
-    """Operation of the first of the equations that they are for; empty where it is not known."""
+    """Name of the first operation that causes them; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfRecord(ViewRecord):
-    """A function over a mesh that need not exist, beside how its arguments lie today. Estimates, but for bytes."""
+    """Estimates for a function's arguments placed on a mesh that needn't exist, next to their current placement. Bytes
+    are exact.
+    """
 
     name: str
     device_kind: str
-    """Kind of device that times are estimated for."""
+    """Kind of device whose speed the times assume."""
     memory_limit_bytes: int
-    """Memory of one device that placements are searched under."""
+    """Memory per device that the search allows."""
     arguments: list[PlacedArgumentRecord]
-    """As placed by `placement`."""
+    """The arguments, with the placement in `placement`."""
     today: PlacementRecord
     placement: PlacementRecord
     exchanges: list[ExchangeCostRecord]
-    """Of `placement`, those that take longest first."""
+    """The collectives of `placement`, those that take longest first."""
     best: list[PlacementRecord]
-    """The fastest that a search found, the best first; empty where none was made."""
+    """The fastest placements that a search found, best first; empty without a search."""
     examined_count: int
-    """Placements that the search estimated."""
+    """Number of placements that the search estimated."""
     excluded_count: int
-    """Placements whose arguments alone exceed the limit, or that don't divide dimensions evenly."""
+    """Number of placements whose arguments alone exceed the limit, or that don't divide dimensions evenly."""
     remaining_count: int
-    """Placements that there was no time for."""
+    """Number of placements that the search had no time for."""
     remarks: list[str]
-    """Sentences on what the estimates leave out."""
+    """Sentences about what the estimates leave out."""
     refusal: str
-    """Why the placement that was asked for last can't be; empty where it is the one shown."""
+    """Why the last requested placement is impossible; empty if it is the one shown."""
     figure: str = ""
-    """Name under which its kernel finds the figure, to estimate other placements; empty where none does."""
+    """Key under which the kernel finds the figure, to estimate other placements; empty if there is none."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["what_if"] = "what_if"
 
@@ -952,10 +956,12 @@ class WhatIfRecord(ViewRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridNumberRecord(Record):
-    """A whole number for each program of a grid, in the shortest form that is exact where `step` is 1.
+    """An integer for each program of a grid, in the shortest form; exact if `step` is 1.
 
-    Without `values` it is `offset` plus the sum of `coefficients` times the position. With them it is the value at the
-    position along `axes`, row by row; without `axes` too, that of every `step`-th program.
+    Without `values`, it is `offset` plus the sum of `coefficients` times the program's position. With `values`, it is
+    the
+    entry at the position along `axes`, in row-major order; without `axes`, `values` has an entry for every `step`-th
+    program.
     """
 
     offset: int
@@ -967,43 +973,45 @@ class GridNumberRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridDimensionRecord(Record):
-    """A dimension of an operand, and where the programs' blocks lie along it."""
+    """A dimension of an operand, with the positions of the programs' blocks along it."""
 
     size: int
-    """Elements of the array."""
+    """Size of the array along the dimension."""
     block: int
-    """Elements of a block."""
+    """Size of a block along the dimension."""
     rule: Literal["blocked", "squeezed", "element", "bounded", "accessed"]
-    """What the block spec says; `accessed` where it gives the whole array, and the body reads or writes a part."""
+    """Kind of block in the block spec; `accessed` if the spec selects the whole array and the body accesses a part of
+    it.
+    """
     start: GridNumberRecord
-    """First element, which may lie before the array."""
+    """Index of the first element, which may be negative."""
     length: GridNumberRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridRasterRecord(Record):
-    """Counts over the parts of an operand, as a matrix: dimensions before the last one are rows, one below the other."""
+    """Counts over regions of an operand, as a matrix: all dimensions but the last are flattened into rows."""
 
     row_edges: list[int]
-    """First row of each cell, then the number of rows."""
+    """First row of each cell, then the total number of rows."""
     column_edges: list[int]
     visits: list[int]
-    """By cell, row by row, the largest number of programs that see one of its elements."""
+    """For each cell, in row-major order, the largest number of programs that access one of its elements."""
     moves: list[int]
-    """Likewise how often it is moved."""
+    """For each cell, in row-major order, the largest number of transfers of one of its elements."""
     marks: list[int]
-    """Sums of 1 for elements that no program sees, and 2 for elements that parallel programs write."""
+    """Flags of each cell: 1 if no program accesses some element, plus 2 if parallel programs write the same element."""
     is_exact: bool
-    """Whether cells are not cut by any boundary of blocks."""
+    """Whether no block boundary lies within a cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridOperandRecord(Record):
-    """An input or result of a kernel, and what its programs see of it."""
+    """An input or result of a kernel, and its programs' accesses to it."""
 
     name: str
     spec: str
-    """Which of the block specs it has, for example `in_specs[0]`."""
+    """Its block spec, for example `in_specs[0]`."""
     role: Literal["input", "result"]
     type: str
     dims: list[GridDimensionRecord]
@@ -1012,39 +1020,41 @@ class GridOperandRecord(Record):
     is_read: bool
     is_written: bool
     aliased: str
-    """Name of the input that a result begins as; empty where it begins without values."""
+    """Name of the input whose buffer a result reuses; empty if it starts uninitialized."""
     block_bytes: int
     block_count: int
-    """Number of distinct blocks that programs see."""
+    """Number of distinct blocks that programs access."""
     fetch_count: int
-    """How often a block is fetched, as it stays while it doesn't change."""
+    """Number of block transfers; a block isn't transferred again while it stays the same."""
     write_count: int
     moved_bytes: int
     least_bytes: int | None
-    """Each element that some program sees, moved once; None where that isn't known."""
+    """Bytes of all accessed elements, each transferred once; None if unknown."""
     beyond_share: float
     """Share of the elements of all programs' blocks that lie outside of the array."""
     masked_share: float | None
-    """Share of the elements of loads and stores that masks leave out; None without loads and stores."""
+    """Share of elements of loads and stores that masks disable; None without loads and stores."""
     is_masked_exactly: bool
-    """Whether all branches and masks follow from the position; otherwise what data choose counts as used."""
+    """Whether all branches and masks depend only on the position; otherwise data-dependent accesses count as made."""
     unseen_elements: int | None
-    """Of a result: elements that no program sees and that have no value; None where it isn't known."""
+    """For a result: number of elements that no program accesses and that stay uninitialized; None if unknown."""
     shared_elements: int | None
-    """Of a result: elements that parallel programs write."""
+    """For a result: number of elements that several parallel programs write."""
     outside_count: int
-    """Programs whose block lies outside of the array."""
+    """Number of programs whose block lies entirely outside of the array."""
     raster: GridRasterRecord | None
     source: SourceRecord | None
     line: int
-    """Of the block spec."""
+    """Line of the block spec."""
     note: str
-    """Why nothing is known of its blocks; empty where it is."""
+    """Why nothing is known about its blocks; empty if it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridCellColumns(Record):
-    """Programs as a matrix of cells: the program of number `p` is at (`p` // `width` // `row_step`, `p` % `width` // `column_step`)."""
+    """Programs as a matrix of cells: program `p` is in cell (`p` // `width` // `row_step`, `p` % `width` //
+    `column_step`).
+    """
 
     rows: int
     columns: int
@@ -1052,60 +1062,60 @@ class GridCellColumns(Record):
     row_step: int
     column_step: int
     programs: list[int]
-    """By cell, row by row, the number of its programs."""
+    """For each cell, in row-major order, the number of its programs."""
     moved_bytes: list[int]
-    """Bytes that they move together."""
+    """Total bytes that the cell's programs transfer."""
     idle: list[int]
-    """Number of its idle programs."""
+    """Number of the cell's idle programs."""
     marks: list[int]
-    """Sums of 2 for programs that write what others write at the same time, and 4 for blocks outside of arrays."""
+    """Flags of each cell: 2 if programs write elements that parallel ones write, plus 4 for blocks outside of arrays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridKernelRecord(Record):
-    """A kernel over a grid: which program sees which block, and what that costs."""
+    """A kernel over a grid: the blocks that each program accesses, and their cost."""
 
     name: str
     grid: list[int]
-    """Empty where sizes are known only when it runs, too; `note` says so."""
+    """Empty if sizes are known only at run time, as `note` says."""
     parallel_axes: list[int]
     program_count: int
     operands: list[GridOperandRecord]
     cells: GridCellColumns | None
-    """None where nothing is known of any block."""
+    """None if nothing is known about any block."""
     flops: float | None
-    """Estimated, of all programs; idle ones count as others."""
+    """Estimated total of all programs; idle ones count as much as others."""
     transcendentals: float | None
     is_least: bool
-    """Whether loops of unknown length counted once."""
+    """Whether it is a lower bound, because loops of unknown length count once."""
     stated_flops: float | None
-    """What the user's `cost_estimate` says; None without one."""
+    """The FLOPs of the user's `cost_estimate`; None without one."""
     stated_bytes: float | None
     moved_bytes: int
     least_bytes: int | None
     idle_count: int
-    """Programs that write nothing."""
+    """Number of programs that write nothing."""
     sharing_count: int
-    """Programs that write what a parallel one writes."""
+    """Number of programs that write elements that parallel programs write."""
     outside_count: int
     refusal: str
-    """Why the kernel was refused; empty where it wasn't."""
+    """Why the kernel was rejected; empty if it wasn't."""
     note: str
-    """What should be known of the figures."""
+    """A remark on the figures."""
     source: SourceRecord | None
     line: int
-    """Of the call."""
+    """Line of the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelGridsRecord(ViewRecord):
-    """The kernels that a function calls, in the order of its program."""
+    """The kernels that a function calls, in program order."""
 
     name: str
     kernels: list[GridKernelRecord]
     hidden_count: int
-    """Kernels that are left out."""
+    """Number of kernels that are left out."""
     program: int = -1
-    """Number of the program of the first kernel that is shown at first; -1 for the first one."""
+    """Number of the program that is selected first in the first kernel; -1 for the first one."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["kernel_grids"] = "kernel_grids"

@@ -1,4 +1,4 @@
-"""Which device holds which part of an array, as a record."""
+"""The record of an array's partition over devices."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from . import schema
 from .placement import mesh_record, spec_record
 
 Tiles = tuple[list[int], list[int], list[int]]
-"""Starts and stops of the distinct parts, and the part of each device."""
+"""(Starts and stops of the distinct parts, the part of each device)."""
 
 
 def sharding(
     x: Any, *, shape: Sequence[int] | None = None, name: str = ""
 ) -> schema.ShardingRecord:
-    """The record of where an array lies, or where a sharding or a mesh would put one.
+    """The record of an array's partition, or of the one that a sharding or mesh would create.
 
-    A sharding needs a `shape`; without one, the smallest array that it divides is taken. A mesh is shown
-    as an array with one element on each device. Nothing is copied from a device. `analysis.sharding` shows
-    where the intermediates of a function lie.
+    A sharding needs a `shape`; by default it is the smallest shape that it divides. A mesh is shown as an array with
+    one
+    element per device. Nothing is copied from a device. `analysis.sharding` shows the intermediates of a function.
 
     Raises: ArgumentTypeError for what has no sharding.
 
@@ -57,7 +57,7 @@ def sharding(
 
 
 def _smallest_shape(placed: Sharding) -> tuple[int, ...]:
-    """The shape of the smallest array of which each device gets its own part."""
+    """The smallest shape for which each device has a part of its own."""
     if not isinstance(placed, NamedSharding):
         return (placed.num_devices,)
     sizes = placed.mesh.shape
@@ -89,7 +89,7 @@ def _record(
 
 
 def _named_tiles(placed: NamedSharding, shape: Sequence[int]) -> Tiles:
-    """Parts in row-major order, worked out from the spec, so that an abstract mesh will do."""
+    """The parts in row-major order, computed from the spec, which also works for an abstract mesh."""
     sizes = placed.mesh.shape
     axes = [*placed.spec.axes_per_dim, *[()] * len(shape)][: len(shape)]
     counts = [math.prod(sizes[a] for a in names) for names in axes]
@@ -100,7 +100,7 @@ def _named_tiles(placed: NamedSharding, shape: Sequence[int]) -> Tiles:
         for index, size, extent in zip(place, shape, extents, strict=True):
             starts.append(min(size, index * extent))
             stops.append(min(size, (index + 1) * extent))
-    # The place of each device along each mesh axis, then along each dimension, then among the parts.
+    # Indices of each device along each mesh axis, then along each dimension, then among the parts.
     grid = dict(zip(sizes, np.indices(tuple(sizes.values())), strict=True))
     tile = np.zeros(tuple(sizes.values()), np.int64)
     for names, count in zip(axes, counts, strict=True):
@@ -112,7 +112,7 @@ def _named_tiles(placed: NamedSharding, shape: Sequence[int]) -> Tiles:
 
 
 def _mapped_tiles(placed: Any, shape: Sequence[int]) -> Tiles:
-    """Parts in the order of the devices that hold them first."""
+    """The parts, ordered by the first device that holds each."""
     starts: list[int] = []
     stops: list[int] = []
     device_tiles: list[int] = []

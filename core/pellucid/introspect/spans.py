@@ -1,4 +1,4 @@
-"""Places in the user's source: spans with their callers, and the names that values get there."""
+"""Spans of the user's source with their callers, and the variable names that they assign."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Naming(NamedTuple):
     """The assignment that gives a value its name."""
 
     place: int
-    """The span of the expression that is assigned."""
+    """The span of the assigned expression."""
     names: tuple[str, ...]
 
 
 class SourceSpans:
-    """Collects the spans of one program; `function` is what the function is called that it is of, for names of values."""
+    """Collects the spans of one program; `function` is the qualified name of its function, to name values."""
 
     def __init__(self, string: Callable[[str], int], function: str = "") -> None:
         self._string = string
@@ -38,15 +38,17 @@ class SourceSpans:
         self._namings: dict[int, Naming | None] = {}
         self._functions: list[str] = []
         self.calls: set[int] = set()
-        """Spans of equations that run other programs: what those return is not what the caller assigns."""
+        """Spans of equations that run other programs: their results aren't the value that the caller assigns."""
         self.calling_back: set[int] = set()
-        """Spans of calls of a library that calls functions of the user, as `value_and_grad` does: it needn't return
-        what they return."""
+        """Spans of calls of library functions that call the user's functions, as `value_and_grad` does: their result
+        may differ
+        from that of the user's function.
+        """
         self._outermost: set[int] = set()
-        """Spans in the function itself: what its caller assigns is no part of the program."""
+        """Spans in the function itself; assignments of its caller aren't part of the program."""
 
     def span(self, captured: Traceback | None) -> int:
-        """The span of a captured source; -1 where no frame is the user's."""
+        """The index of the span of a captured traceback; -1 if no frame is the user's."""
         index = self._by_source.get(captured)
         if index is None:
             index, is_direct = -1, True
@@ -102,11 +104,13 @@ class SourceSpans:
         return len(self._columns) - 1
 
     def function(self, span: int) -> str:
-        """The qualified name of the function that a span lies in."""
+        """The qualified name of the function that contains a span."""
         return self._functions[span]
 
     def naming(self, span: int) -> Naming | None:
-        """The assignment of the value of the whole expression at `span`, also through `return`."""
+        """The assignment of the value of the whole expression at `span`, directly or as a `return` value of a function
+        called there.
+        """
         if span not in self._namings:
             self._namings[span] = self._find_naming(span)
         return self._namings[span]
@@ -146,7 +150,7 @@ class SourceSpans:
         return schema.SpanColumns(**dict(zip(names, columns, strict=True)))
 
     def sources(self, *, with_lines: bool) -> list[schema.SourceRecord]:
-        """The files and cells that spans lie in; of a file the lines from the first span to the last."""
+        """The files and cells that contain the spans; for a file, the lines from the first span to the last."""
         first = [10**9] * len(self._files)
         last = [0] * len(self._files)
         for file, line, end_line, *_ in self._columns:
@@ -159,7 +163,9 @@ class SourceSpans:
 
 
 def source_record(path: str, lines: tuple[int, int] | None) -> schema.SourceRecord:
-    """The record of a file or cell; with `lines`, its text (of a file only those, first and last)."""
+    """The record of a file or cell. `lines` are the (first, last) line of a file whose text to include; a cell's is
+    complete.
+    """
     cell = source.cell_of(path)
     text: list[str] | None = None
     first_line = 1

@@ -11,18 +11,18 @@ from typing import NamedTuple
 from pellucid._machine.base import cached
 
 Range = tuple[int, int, int, int]
-"""Line, column, end line, end column, as Python gives them for a frame."""
+"""(Line, column, end line, end column), the form in which Python gives the position of a frame."""
 
 
 class Assigned(NamedTuple):
-    """An expression whose value a statement assigns."""
+    """An expression whose value is assigned by a statement."""
 
     names: tuple[str, ...]
-    """Several where the value is unpacked."""
+    """The assigned variables; several if the value is unpacked."""
 
 
 class Returned(NamedTuple):
-    """An expression whose value a function returns, or one item of the tuple that it returns."""
+    """An expression whose value a function returns, or one item of a returned tuple."""
 
     item: int | None
 
@@ -35,13 +35,13 @@ class Loop(NamedTuple):
 
 
 class Statements:
-    """The statements of one file, by place."""
+    """The statements of one file, by position."""
 
     def __init__(self, text: str) -> None:
         self.values: dict[Range, Assigned | Returned] = {}
-        """The variables that an expression's value is assigned to, where that is certain."""
+        """Maps the position of an expression to the variables it is assigned to, if that is certain."""
         self.loops: list[Loop] = []
-        """Statements and comprehensions that run a part of the text again and again, in no order."""
+        """Loops and comprehensions of the file, in no particular order."""
         self._starts: list[tuple[int, int]] = []
         self._ends: list[tuple[int, int]] = []
         self._variables: list[str] = []
@@ -88,7 +88,7 @@ class Statements:
                     self._assign(target, value)
                     variable = ast.unparse(target)
                 case ast.AugAssign(target=target):
-                    # Python places the operation of `x += y` at the whole statement.
+                    # Python gives the operation of `x += y` the position of the whole statement.
                     self.values[_range(node)] = Assigned((ast.unparse(target),))
                     variable = ast.unparse(target)
                 case ast.NamedExpr(target=target, value=value):
@@ -130,7 +130,7 @@ def _names(target: ast.expr) -> tuple[str, ...]:
 
 
 def statements_of(file: str) -> Statements:
-    """The statements of `file` as it is read for tracebacks; none where it can't be read."""
+    """The statements of `file`, read through `linecache`; none if it can't be read."""
     return _parsed("".join(linecache.getlines(file)))
 
 

@@ -1,7 +1,7 @@
-"""Programs that stop between two equations, and go forwards and backwards: what a debugger drives.
+"""Programs that can stop between any two equations, and be stepped forwards and backwards by a debugger.
 
-Values never change, so to go back is to move a position. What lies between two stops runs as one compiled program, and
-what it didn't keep is computed from what is known when somebody looks. Effects happen once, however often one goes back.
+Values are immutable, so stepping back only changes the position. Equations between two stops run as one compiled
+program; intermediate values that it doesn't return are recomputed when they are read. Effects happen only once.
 """
 
 from __future__ import annotations
@@ -70,62 +70,67 @@ __all__ = [
 ]  # fmt: skip
 
 Turn = tuple[int, int]
-"""(which program of an equation, which of its runs)."""
+"""(index of a program of an equation, number of its run)."""
 
 STRETCH_LENGTH = 16
-"""Maximum number of equations that run as one program when somebody steps over the first, or looks at its values."""
+"""Maximum number of equations that run as one program when the user steps over the first or reads its values."""
 STRETCHES_AHEAD = 2
-"""Maximum number of stretches of a program that are compiled while somebody looks at a stop."""
+"""Maximum number of stretches of a program that are compiled while the program is stopped."""
 MAX_STRETCH_BYTES = 1 << 25
-"""Maximum bytes of values that are computed only because somebody may look at them."""
+"""Maximum bytes of values that are computed only in case the user reads them."""
 REMEMBERED_RUNS = 64
-"""Runs of a loop whose values, or carries, are kept; others are computed again."""
+"""Number of runs of a loop whose values or carries are cached; others are recomputed."""
 
 
 class SteppedFrame:
-    """A program on certain inputs, stopped before the equation at `position`; at the end if that is their number."""
+    """A program with given inputs, stopped before the equation at `position` (at its end if that is the number of
+    equations).
+    """
 
     def __init__(
         self, jaxpr: Jaxpr, inputs: Operands, positions: MeshPositions | None = None
     ) -> None:
         self.jaxpr = jaxpr
         self.positions = positions
-        """Within a `shard_map` the positions at which it runs: its values are those at all of them."""
+        """The mesh positions at which it runs if it is within a `shard_map`; its values contain the parts at all of
+        them.
+        """
         self.values: dict[Any, Any] = dict(strict_zip(jaxpr.invars, inputs))
-        """Values that are known; those of other variables follow from them."""
+        """The values computed so far; others are computed from them."""
         self.position = 0
         self.calls: dict[int, EquationRuns] = {}
-        """The runs of programs that somebody looked into, by position of the equation."""
+        """The runs of equations that were entered, by position of the equation."""
         self._obstacles: dict[int, str] = {}
-        """Why equations weren't entered, by their positions: positions of a `shard_map` run them in different ways, …"""
+        """Why equations couldn't be entered, by position, such as mesh positions that take different branches."""
         self._original: SteppedFrame | None = None  # as it was before the last edit
         self._base = 0  # position of the last edit; what lies before it was computed without
         self._edited: frozenset[Var] = frozenset()
-        self._ran = 0  # the effects of the equations before this one have happened
-        self._filled = 0  # all values of the equations from `_ran` up to this one are known
+        self._ran = 0  # equations before this one have run, with their effects
+        self._filled = 0  # all values of the equations from `_ran` to here are computed
         if "last uses" not in jaxpr.memo:
             jaxpr.memo["last uses"] = _last_uses(jaxpr)
 
     @property
     def equation(self) -> Equation | None:
-        """The next equation; None at the end."""
+        """The next equation; None at the end of the program."""
         equations = self.jaxpr.equations
         return equations[self.position] if self.position < len(equations) else None
 
     def value(self, atom: Atom) -> Any:
-        """The value of an operand, a result or a variable before this position."""
+        """The value of an operand, a result or any other variable that is computed before this position."""
         return self.read([atom])[0]
 
     def read(self, atoms: Sequence[Atom]) -> Values:
-        """Values of several atoms, those that aren't known computed together."""
+        """The values of several atoms; those that aren't cached are computed together."""
         self._know([a for a in atoms if type(a) is not Literal], self._ran)
         return [self._constant(a) if type(a) is Literal else self.values[a] for a in atoms]
 
     @untrapped
     def shown(self, atoms: Sequence[Atom], position: int | None = None) -> Values:
-        """Values as the user's code has them: within a `shard_map` those at one position, or, for None, at all.
+        """The values in the form of the user's code: within a `shard_map`, the parts at one position, or at all for
+        None.
 
-        At all positions a value that varies has an axis 0 for the positions, see `MeshPositions`.
+        At all positions, axis 0 of a varying value indexes the positions, see `MeshPositions`.
         """
         values = self.read(atoms)
         if self.positions is None:
@@ -137,24 +142,27 @@ class SteppedFrame:
         ]
 
     def obstacle(self, position: int) -> str:
-        """Why an equation, of which `call` gave None, can't be entered at the positions of a `shard_map`; empty if it can."""
+        """Why an equation for which `call` returned None can't be entered at the positions of a `shard_map`; empty if
+        it can.
+        """
         return self._obstacles.get(position, "")
 
     def _constant(self, literal: Literal) -> Any:
         return literal.val if self.positions is None else self.positions.spread(literal.val)
 
     def results(self) -> Values:
-        """The results of the program, which has come to its end."""
+        """The results of the program, which must be at its end."""
         return self.read(self.jaxpr.outvars)
 
     def move(self, position: int) -> None:
-        """Stop before another equation: run those up to it, or go back.
+        """Go to the position before another equation, forwards or backwards.
 
-        An equation with effects that somebody looked into gives its results from its runs, so that none happens twice; and
-        so does one in whose programs a value was edited. To go back over an edit takes it back.
+        If an equation with effects, or with an edited value within it, was entered, its results are taken from these
+        runs, so
+        that no effect happens twice. Going back over an edit undoes it.
         """
         self.undo(position)
-        # Equations on the way that somebody looked into: their runs give the results, in order of position.
+        # Equations before the new position that were entered: their runs give the results.
         for index in sorted(self.calls):
             call = self.calls[index]
             if self._ran <= index < position and (call.equation.effects or call.n_edits):
@@ -165,7 +173,7 @@ class SteppedFrame:
         self.position = position
 
     def run_next(self) -> None:
-        """Run the next equation alone, to know all of its results, and stop behind it."""
+        """Run only the next equation, so that all of its results are available, and stop after it."""
         equation, position = self.jaxpr.equations[self.position], self.position
         # A DropVar is a result that nothing uses: it has no value to know.
         targets = [v for v in equation.results if type(v) is not DropVar]
@@ -175,10 +183,11 @@ class SteppedFrame:
         self._ran, self.position = max(self._ran, position + 1), position + 1
 
     def call(self) -> EquationRuns | None:
-        """The programs that the next equation runs, to be looked into; None if it has none that can be stopped in.
+        """The runs of the next equation's programs, to step into; None if it has none in which one can stop.
 
-        One whose effects have happened as a whole can't be looked into: they would happen again. Nor can a branch or a
-        loop of which the positions of a `shard_map` run different branches, or different numbers of runs.
+        An equation whose effects have already happened can't be entered, because they would happen again. Nor can
+        branches
+        and loops for which the positions of a `shard_map` take different branches or different numbers of runs.
         """
         equation, index = self.equation, self.position
         if equation is None or not can_enter(equation) or index in self._obstacles:
@@ -201,13 +210,13 @@ class SteppedFrame:
         return self.calls[index]
 
     def forget(self, call: EquationRuns) -> None:
-        """Drop what is known within a call that had no effects, and in which nothing was edited."""
+        """Discard the values within a call that had no effects and no edits."""
         if not call.equation.effects and not call.n_edits:
             self.calls = {i: c for i, c in self.calls.items() if c is not call}
 
     def drop(self) -> None:
-        """Forget values before this position that can be computed again."""
-        # Kept: values made before and used from here on, inputs, results of effects and edited calls, edits.
+        """Discard values before this position that can be recomputed."""
+        # Values used later, inputs, edits, and results of effects or edited calls are kept.
         lasting = {v for v, (origin, used) in self._uses() if origin < self.position <= used}
         lasting.update(self.jaxpr.invars)
         calls = {c.equation for c in self.calls.values() if c.n_edits}
@@ -220,7 +229,9 @@ class SteppedFrame:
         self._filled = 0
 
     def replaced(self, variable: Var, value: Any, position: int | None = None) -> Any:
-        """The value that an edit gives a variable: within a `shard_map` its part at one position, or, for None, at all."""
+        """The new value of an edited variable; within a `shard_map` its part at one position is replaced, or all parts
+        for None.
+        """
         previous = self.value(variable)
         if self.positions is not None:
             value = self.positions.replaced(variable.aval, previous, value, position)
@@ -230,18 +241,18 @@ class SteppedFrame:
 
     @property
     def n_edits(self) -> int:
-        """How many values were edited here and in the programs within."""
+        """Number of edited values in this program and those within it."""
         edits, frame = sum(call.n_edits for call in self.calls.values()), self
         while frame._original is not None:
             edits, frame = edits + 1, frame._original
         return edits
 
     def edit(self, variable: Var, value: Any) -> None:
-        """Give a variable another value from this position on. What was computed before, from the old one, stays."""
+        """Set a variable to another value from this position on. Values computed earlier keep the old one."""
         position = self.position
-        # Values made before and used from here on are computed first, from the old value.
+        # Compute values that are used later from the old value first.
         self.read([v for v, (origin, used) in self._uses() if origin < position <= used])
-        # A shallow copy will do: `cut` makes new dicts, so those of the copy stay as they are.
+        # A shallow copy suffices, because `cut` makes new dicts.
         self._original = copy.copy(self)
         self._base = position
         self._edited |= {variable}
@@ -249,7 +260,9 @@ class SteppedFrame:
         self.values[variable] = value
 
     def cut(self, call: EquationRuns | None = None) -> None:
-        """Forget what was computed from this position on, but for `call`: a value before, or within it, has changed."""
+        """Discard the values computed from this position on, except those of `call`, because an earlier or inner value
+        has changed.
+        """
         later = {v for e in self.jaxpr.equations[self.position :] for v in e.results}
         self.values = {v: x for v, x in self.values.items() if v not in later}
         self.calls = {i: c for i, c in self.calls.items() if i < self.position or c is call}
@@ -257,9 +270,9 @@ class SteppedFrame:
         self._ran, self._filled = min(self._ran, self.position), 0
 
     def undo(self, position: int) -> None:
-        """Take back the edits that were made behind a position."""
+        """Undo the edits made after a position."""
         while self._original is not None and position < self._base:
-            # The frame as it was before its last edit; its `_original` leads to the edit before.
+            # Restore the frame from before its last edit; its `_original` in turn is the one before the previous edit.
             vars(self).update(vars(self._original))
         edited = [i for i, call in self.calls.items() if i >= position and call.n_edits]
         if edited:
@@ -267,7 +280,7 @@ class SteppedFrame:
             self.cut()
 
     def chains_ahead(self, next_stop: int) -> list[Chain]:
-        """The programs that run when one steps on from here, into an equation, or to `next_stop`."""
+        """The programs that run if the user steps on from here: into an equation, or to `next_stop`."""
         # Equations before `start` have run, or all of their results are computed.
         start = max(self._ran, self._filled)
         chains: list[Chain] = []
@@ -281,14 +294,14 @@ class SteppedFrame:
         return chains
 
     def chain_behind(self) -> Chain:
-        """The program of the next equation, one whose programs somebody steps through, to be run when they end."""
+        """The program of the next equation, which the user is stepping through, to run the rest of it at once."""
         return self._chain(_stretches_from(self.jaxpr, self.position)[:1])
 
     def _chain(self, programs: Sequence[ClosedJaxpr]) -> Chain:
         return Chain(steps_of(programs, self.positions), self.values)
 
     def _advance(self, position: int) -> None:
-        """Run the equations before `position` that didn't run, for what is used from there on."""
+        """Run the equations before `position` that haven't run, and keep the values that are used later."""
         if position > self._ran:
             if position - self._ran <= STRETCH_LENGTH:
                 self._fill(position)
@@ -296,18 +309,18 @@ class SteppedFrame:
             self._ran = position
 
     def _shown(self, position: int) -> list[Var]:
-        """Variables used from a position on, and the last with each name that is computed anew, if these are small."""
-        # Made before `position` and used from there on.
+        """Variables that are used after a position, and the latest value of each recomputable name, if they are small."""
+        # Values computed before `position` and used after it.
         live = [v for v, (origin, used) in self._uses() if origin < position <= used]
         names = value_names(self.jaxpr)
         equations = self.jaxpr.equations[self._ran : position]
-        # By the user's name the variable that was assigned last.
+        # The last assigned variable for each of the user's names.
         values = {names[v]: v for e in equations for v in e.results if v in names}
         is_small = sum(n_bytes(v.aval) for v in values.values()) <= MAX_STRETCH_BYTES
         return [*live, *values.values()] if is_small else live
 
     def _fill(self, position: int) -> None:
-        """Compute all values of the stretches of equations up to `position`, as far as there are stretches."""
+        """Compute all values of the stretches of equations up to `position`, until one is no stretch."""
         start = max(self._ran, self._filled)
         while start < position and (stretch := _stretch(self.jaxpr, start)) is not None:
             jaxpr = stretch.program.jaxpr
@@ -319,20 +332,22 @@ class SteppedFrame:
         return self.jaxpr.memo["last uses"].items()
 
     def _know(self, variables: Sequence[Any], end: int) -> None:
-        """Compute `variables`, and what has effects before `end` and didn't run, from what is known."""
+        """Compute `variables` from known values, and run the equations before `end` with effects that haven't run."""
         chosen, targets = self._needed(variables, end)
         if chosen:
             self.values.update(strict_zip(targets, self._run(chosen, targets)))
 
     def _needed(self, variables: Sequence[Any], end: int) -> tuple[list[Equation], list[Var]]:
-        """The equations that compute `variables`, and have effects before `end` and didn't run, and their results."""
+        """The equations that compute `variables` or have pending effects before `end`, and those results of theirs to
+        keep.
+        """
         # `needed`: variables still to be computed; `targets`: results to be kept; `chosen`: equations, last one first.
         needed = {v for v in variables if v not in self.values}
         targets = [v for v in dict.fromkeys(variables) if v in needed]
         chosen: list[Equation] = []
-        # Backwards: equations that need an operand come before the one that gives it.
+        # From last to first: an equation that uses an operand is visited before the one that computes it.
         for index in range(end - 1, self._base - 1, -1):
-            # Effects from `_ran` on have still to happen; before it an equation runs only if its result is needed.
+            # Effects from `_ran` on are pending; before it, an equation runs only if its result is needed.
             if index < self._ran and not needed:
                 break
             equation = self.jaxpr.equations[index]
@@ -346,7 +361,7 @@ class SteppedFrame:
                 a for a in equation.operands if type(a) is not Literal and a not in self.values
             )
         if self._original is not None:
-            # What no equation behind the edit gives was computed before it: the frame before the edit has it.
+            # Values that no equation after the edit computes are taken from the frame before the edit.
             before = [v for v in needed if v not in self.values]
             self.values.update(strict_zip(before, self._original.read(before)))
             targets = [v for v in targets if v not in before]
@@ -354,14 +369,14 @@ class SteppedFrame:
 
     @untrapped
     def _run(self, equations: Sequence[Equation], targets: Sequence[Var]) -> Values:
-        """The `targets` results of some equations, run as one compiled program."""
+        """The values of `targets` after running some equations as one compiled program."""
         if any(CHECKS & e.effects for e in equations):
             return self._run_checked(equations, targets)
         is_one = len(equations) == 1 and not isinstance(
             equations[0].primitive, HigherOrderPrimitive
         )
         if is_one and self.positions is None:
-            # One primitive without programs runs as an eager call, which is compiled once for all places.
+            # A single primitive without programs runs eagerly, which compiles it once for all its uses.
             [equation] = equations
             if is_silent() and is_note(equation):
                 return []
@@ -377,25 +392,25 @@ class SteppedFrame:
         return run_at(self.positions, program, operands)
 
     def _run_checked(self, equations: Sequence[Equation], targets: Sequence[Var]) -> Values:
-        """The same, where there are checks of the user. Raises: CheckError for one that fails."""
+        """Like `_run`, for equations that include the user's checks. Raises: CheckError if one fails."""
         program = self._program(equations, targets)
         with scope_of(self.positions):
             checked = checked_program(program.jaxpr, user_checks)
         operands = [self.values[v] for v in program.jaxpr.invars]
         results = run_at(self.positions, checked.program, operands, checked.consts)
-        # `results` are a code (one per position, 0 for no failure), what messages show, then the targets.
+        # `results` are error codes (0 for no failure), values for messages, then the targets.
         codes, *notes = results[: checked.n_notes]
         failed = np.flatnonzero(codes)
         if failed.size:
             avals = [aval for site in checked.sites for aval in site.avals]
-            # One row per position where the check's values differ between positions, else a single one.
+            # One row per mesh position if the check's values vary, else a single one.
             rows = [np.reshape(x, (-1, *a.shape)) for x, a in strict_zip(notes, avals)]
             values = [x[min(failed[0], len(x) - 1)] for x in rows]
             error_of(np.ravel(codes)[failed[0]], values, checked.sites).throw()
         return results[checked.n_notes :]
 
     def _program(self, equations: Sequence[Equation], targets: Sequence[Var]) -> ClosedJaxpr:
-        """The program of some equations; remembered."""
+        """The program that consists of some equations; cached."""
         key = ("steps", tuple([id(e) for e in equations]), tuple(targets))
         memo = self.jaxpr.memo
         if key not in memo:
@@ -404,17 +419,17 @@ class SteppedFrame:
 
 
 class _Stretch(NamedTuple):
-    """The program of some equations in a row, which gives the results of them all."""
+    """The program of consecutive equations, which returns all of their results."""
 
     program: ClosedJaxpr
     end: int
-    """The position behind the last one."""
+    """The position after the last equation."""
 
 
 def _stretch(jaxpr: Jaxpr, start: int) -> _Stretch | None:
-    """The stretch from an equation on, which runs when one steps over the first of it; remembered.
+    """The stretch that starts at an equation and runs when the user steps over it; cached.
 
-    An equation with programs is one of its own. None where Python is called or there is another effect, and for large values.
+    An equation with programs is a stretch by itself. None for effects, calls of Python and large values.
     """
     key = "stretch", start
     if key not in jaxpr.memo:
@@ -438,7 +453,7 @@ def _stretch(jaxpr: Jaxpr, start: int) -> _Stretch | None:
 
 
 def _stretches_from(jaxpr: Jaxpr, start: int) -> list[ClosedJaxpr]:
-    """The programs of the stretches that come next."""
+    """The programs of the next stretches."""
     programs: list[ClosedJaxpr] = []
     while len(programs) < STRETCHES_AHEAD and (stretch := _stretch(jaxpr, start)) is not None:
         programs.append(stretch.program)
@@ -449,10 +464,10 @@ def _stretches_from(jaxpr: Jaxpr, start: int) -> list[ClosedJaxpr]:
 def _chains_within(
     equation: Equation, values: dict[Any, Any], positions: MeshPositions | None
 ) -> list[Chain]:
-    """The first stretches of each program of an equation, behind what cuts its operands into those of one run."""
+    """The first stretches of each program of an equation, after the steps that slice its operands for one run."""
     slots: Slots = slots_of(equation)
     constant: Unary = (lambda x: x) if positions is None else positions.spread
-    # Values by key: the position of an operand, or "run" for the number of the run.
+    # The values by key: the position of an operand, or "run" for the number of the run.
     operands: dict[Any, Any] = {
         i: constant(a.val) if type(a) is Literal else values.get(a)
         for i, a in enumerate(equation.operands)
@@ -460,9 +475,9 @@ def _chains_within(
     if any(x is None for x in operands.values()):
         return []
     steps: list[ChainStep] = []
-    # Keys of the operands by group; a step that cuts operands puts keys of its results in their places.
+    # Keys of the operands by group; a step that slices operands replaces their keys by those of its results.
     groups: list[list[Any]] = slots.split([*operands])
-    # The first step of a `shard_map`: whole operands to parts at the positions.
+    # The first step of a `shard_map`: from whole operands to their parts at the positions.
     if equation.primitive is shard_map_p:
         inner = MeshPositions(equation.params, positions)
         parts = [("part", i) for i in operands]
@@ -473,7 +488,7 @@ def _chains_within(
         )
     avals = [a.aval for a in equation.operands] if positions else map(type_of, operands.values())
     loop = PartialLoop(slots, tuple(avals), positions)
-    # Of a scan the next step: from stacked operands to their elements for one run.
+    # The next step of a scan: from stacked operands to their elements for one run.
     if stacked := loop.stacked(groups):
         program = loop.element().program
         elements = [("element", key) for key in stacked]
@@ -483,7 +498,7 @@ def _chains_within(
     chains: list[Chain] = []
     for slot in slots.programs:
         jaxpr = slot.program.jaxpr
-        # Each input of the program by the key of its value.
+        # The key of the value of each of the program's inputs.
         keys = dict(strict_zip(jaxpr.invars, slots.gathered(slot, groups)))
         stretches = steps_of(_stretches_from(jaxpr, 0), positions, keys)
         chains.append(Chain([*steps, *stretches], operands))
@@ -491,9 +506,9 @@ def _chains_within(
 
 
 def _segment(jaxpr: Jaxpr, equations: Sequence[Equation], results: Sequence[Var]) -> ClosedJaxpr:
-    """A program of some equations of another one, which takes what they don't compute."""
+    """A program that consists of some equations of another one; values that they don't compute are its inputs."""
     computed = {v for e in equations for v in e.results}
-    # What the equations use and don't compute, each variable once, in order of first use.
+    # Each variable that the equations use and don't compute, in order of first use.
     inputs: Any = dict.fromkeys(
         a for e in equations for a in e.operands if type(a) is not Literal and a not in computed
     )
@@ -501,7 +516,7 @@ def _segment(jaxpr: Jaxpr, equations: Sequence[Equation], results: Sequence[Var]
 
 
 class EquationRuns:
-    """The runs of an equation's programs, each a frame. A turn is (which program, which run)."""
+    """The runs of an equation's programs, with a frame for each. A turn is (index of the program, number of the run)."""
 
     def __init__(
         self, equation: Equation, operands: Operands, positions: MeshPositions | None = None
@@ -509,14 +524,14 @@ class EquationRuns:
         self.equation = equation
         self.slots: Slots = slots_of(equation)
         self.positions = positions
-        """Of a `shard_map`, and of what runs within one, the positions of the runs."""
+        """The mesh positions of the runs, for a `shard_map` and the programs within it."""
         if self.is_shard_map:
             self.positions = MeshPositions(equation.params, positions)
             operands = run(self.positions.cut(), operands)
-        # Operands by group; of a `shard_map` their parts at all positions.
+        # Operands by group; those of a `shard_map` are split into their parts at all positions.
         self.groups = self.slots.split(operands)
         self.frames: dict[Turn, SteppedFrame] = {}
-        # By number of a run the carry before it; `groups` has that of run 0.
+        # The carry before each run, by number of the run; that of run 0 is in `groups` too.
         self._carries: dict[int, Values] = {}
         if self.slots.carries:
             [(position, _)] = self.slots.carries
@@ -524,8 +539,8 @@ class EquationRuns:
         avals = [a.aval for a in equation.operands] if self.positions else map(type_of, operands)
         self._loop = PartialLoop(self.slots, tuple(avals), self.positions)
         self._flags: dict[Any, Any] = {}
-        """By key of a search, and first run of a window, whether its conditions hold in each run."""
-        # Positions of programs: the conditions of a loop, and the body; of a cond the branch that is chosen.
+        """The flags of a search by (key of the search, first run of a window): whether its conditions hold in each run."""
+        # Indices of programs: the conditions of a loop, and the body; for a cond, the branch that is taken.
         self._predicates = [i for i, slot in enumerate(self.slots.programs) if slot.is_predicate]
         self._body = next(i for i, slot in enumerate(self.slots.programs) if not slot.is_predicate)
         if self.slots.choosing:
@@ -541,11 +556,11 @@ class EquationRuns:
 
     @property
     def is_loop(self) -> bool:
-        """Whether its body runs any number of times."""
+        """Whether its body may run several times."""
         return is_loop(self.equation)
 
     def is_common(self) -> bool:
-        """Whether all positions of a `shard_map` run the same programs, equally often."""
+        """Whether all positions of a `shard_map` take the same branches and numbers of runs."""
         if self.slots.choosing:
             [position] = self.slots.choosing
             return _is_common(self.groups[position][0])
@@ -561,23 +576,23 @@ class EquationRuns:
         return turn[0] in self._predicates
 
     def frame(self, turn: Turn) -> SteppedFrame:
-        """The program of a turn on its inputs, at the position at which it was left.
+        """The frame of a turn, at the position where it was left.
 
-        Raises: ArgumentValueError for a run that doesn't happen.
+        Raises: ArgumentValueError if the run doesn't occur.
         """
         if turn not in self.frames:
             slot, number = self.slots.programs[turn[0]], turn[1]
             groups = self.groups
-            # Of stacked operands the body takes one element for this run.
+            # The body reads one element of each stacked operand per run.
             if stacked := self._loop.stacked(groups):
                 elements = self._run(self._loop.element(), [np.int32(number)], stacked)
                 groups = self._loop.with_elements(groups, elements)
             groups = [*groups]
             for i, _ in self.slots.carries:
-                # A condition that ends a loop comes after the body, so it tests the next run's carry.
+                # A condition at the end of a loop runs after the body, so it tests the next run's carry.
                 groups[i] = self.carry(number + (slot.is_predicate and self.slots.ends))
             if len(self.frames) >= REMEMBERED_RUNS and not self.equation.effects:
-                # The oldest one without an edit is forgotten: it can be computed again.
+                # The oldest frame without an edit is discarded, because it can be recomputed.
                 self.frames.pop(
                     next((t for t, f in self.frames.items() if not f.n_edits), turn), None
                 )
@@ -592,7 +607,7 @@ class EquationRuns:
         return None if self.slots.runs == 0 else (self._body, 0)
 
     def after(self, turn: Turn) -> Turn | None:
-        """The turn after another one, which is computed to its end; None after the last."""
+        """The turn after another one, which is completed first; None after the last."""
         which, number = turn
         if not self.is_loop:
             return None
@@ -623,16 +638,16 @@ class EquationRuns:
         runs = self.runs()
         if not self._predicates:
             return (self._body, runs - 1) if runs else None
-        # A condition before the body is tested once more than the body runs.
+        # A condition before the body runs once more than the body.
         return (self._predicates[0], runs - 1 if self.slots.ends else runs)
 
     def turns_of(self, number: int) -> list[Turn]:
-        """The turns of a loop's run, in their order."""
+        """The turns that belong to one run of a loop, in order."""
         turns = [*[(i, number) for i in self._predicates], (self._body, number)]
         return turns[::-1] if self.slots.ends else turns
 
     def runs(self) -> int:
-        """The number of runs of the body; computed, where the equation doesn't state it."""
+        """The number of runs of the body, computed if the equation doesn't state it."""
         if self.slots.runs is None:
             if self.equation.effects or self.n_edits:
                 turn, number = self.first(), 0
@@ -644,11 +659,11 @@ class EquationRuns:
         return self.slots.runs  # type: ignore[return-value]
 
     def _count(self) -> Any:
-        """The number of runs, computed; within a `shard_map` that at the positions."""
+        """The computed number of runs; within a `shard_map`, at each position."""
         return self._run(self._loop.counting(), [], self._inputs(self._carries[0]))[0]
 
     def jump(self, number: int) -> Turn:
-        """The turn of the body's run `number`, from 0.
+        """The turn of the body in run `number`, counted from 0.
 
         Raises: ArgumentValueError if there is no such run.
         """
@@ -662,7 +677,7 @@ class EquationRuns:
     def carry(self, number: int) -> Values:
         """The carry before run `number` of the body."""
         if number not in self._carries:
-            # `near` is the last run before `number` whose carry is known, or follows from an edited run.
+            # `near` is the last run before `number` whose carry is known, or computable from an edited run.
             near, body = max(n for n in self._carries if n <= number), self._body
             edited = [
                 n for (which, n), frame in self.frames.items()
@@ -671,7 +686,7 @@ class EquationRuns:
             if edited and not self.equation.effects:
                 near = max(edited) + 1
                 self._carries[near] = self._loop.carried(self._ended((body, near - 1)))
-            # Runs with effects, and one that was looked into, give their results; others run as one program.
+            # Runs that have effects or were entered give their results; the others run as one program.
             if self.equation.effects or (number == near + 1 and (body, near) in self.frames):
                 for each in range(near, number):
                     self._keep_carry(each + 1, self._loop.carried(self._ended((body, each))))
@@ -684,18 +699,20 @@ class EquationRuns:
     def _keep_carry(self, number: int, carry: Values) -> None:
         self._carries[number] = carry
         if len(self._carries) > REMEMBERED_RUNS:
-            # The oldest goes, but not the first entry: the carry before run 0 can't be computed.
+            # The oldest carry is discarded, but not the first entry: the carry before run 0 can't be recomputed.
             del self._carries[[*self._carries][1]]
 
     def meeting(self, search: LoopSearch, number: int, *, is_forward: bool = True) -> int | None:
-        """The first run from `number` on, or the last before it, in which a condition holds; None where there is none.
+        """The first run from `number` on (backwards: the last run before it) in which a condition holds; None if there
+        is none.
 
-        The runs of a window are searched by one compiled program, which is run once. The test that ends a loop
-        belongs to no run. Raises: what the conditions raise; they are traced.
+        One compiled program, which runs once per window, searches the runs. The predicate that ends a loop belongs to
+        no run.
+        Raises: errors of the conditions, which are traced.
         """
         runs = self.runs()
         while 0 <= number - (not is_forward) < runs:
-            # The window's first run. Backwards the search begins with the run before `number`.
+            # The window's first run. A backward search starts with the run before `number`.
             lower = (number - (not is_forward)) // WINDOW_RUNS * WINDOW_RUNS
             flags = self._searched(search, lower, min(lower + WINDOW_RUNS, runs))
             numbers = lower + np.flatnonzero(flags)
@@ -706,15 +723,15 @@ class EquationRuns:
         return None
 
     def _searched(self, search: LoopSearch, lower: int, upper: int) -> Any:
-        """Whether a condition of a search holds in each run of a window, at any position of a `shard_map`."""
+        """For each run of a window, whether a condition holds at any position of a `shard_map`."""
         key = search.key, lower
         if key not in self._flags:
             bounds = [np.int32(lower), np.int32(upper)]
             carry = self.carry(lower) if self.slots.carries else []
             inputs = [*search.values, *self._inputs(carry)]
-            # The program gives a flag per run of the window, and the carry behind the window.
+            # The program returns a flag per run of the window, then the carry after the window.
             flags, *carry = self._run(self._loop.searching(search), bounds, inputs)
-            # One row per position of a `shard_map`; the last window has flags for runs that there aren't.
+            # One row per position of a `shard_map`. The last window has flags for runs that don't occur.
             rows: Any = np.reshape(np.asarray(flags), (-1, WINDOW_RUNS))
             self._flags[key] = np.any(rows[:, : upper - lower], axis=0)
             if self.slots.carries and upper not in self._carries:
@@ -723,11 +740,11 @@ class EquationRuns:
 
     @property
     def n_edits(self) -> int:
-        """How many values were edited in its runs."""
+        """Number of edited values in its runs."""
         return sum(frame.n_edits for frame in self.frames.values())
 
     def cut(self, turn: Turn) -> None:
-        """Forget the turns after one in which a value has changed."""
+        """Discard the turns after one in which a value has changed."""
         order = self._order(turn)
         self.frames = {t: f for t, f in self.frames.items() if self._order(t) <= order}
         last = turn[1] + (self.is_predicate(turn) and self.slots.ends)
@@ -736,7 +753,7 @@ class EquationRuns:
         self.slots = slots_of(self.equation)
 
     def undo(self, turn: Turn) -> bool:
-        """Take back the edits that were made after a turn; whether there were any."""
+        """Undo the edits made after a turn; returns whether there were any."""
         order = self._order(turn)
         if not any(f.n_edits and self._order(t) > order for t, f in self.frames.items()):
             return False
@@ -744,7 +761,7 @@ class EquationRuns:
         return True
 
     def _order(self, turn: Turn) -> tuple[int, bool]:
-        """Sort key of turns: the turn of a predicate comes first in its run, or last where it ends the loop."""
+        """Sort key of turns: the predicate comes first in its run, or last if it ends the loop."""
         return turn[1], self.is_predicate(turn) == self.slots.ends
 
     @untrapped
@@ -755,21 +772,21 @@ class EquationRuns:
             return run(self.positions.joined(), results) if self.is_shard_map else results  # type: ignore[union-attr]
         runs, body = self.runs(), self.slots.programs[self._body]
         carries = self.carry(runs) if self.slots.carries else []
-        # Per run, what it gives by result group.
+        # The outputs of each run, by result group.
         outputs = [dict(self.slots.given(body, self._ended((self._body, i)))) for i in range(runs)]
         results: Values = []
         for i, group in enumerate(self.slots.results):
             if group.role is Role.CARRY:
                 results += carries
             else:
-                # `rows` has a list per run, in order of elements; a `column` is one result in all runs.
+                # `rows` has a list per run, in order of elements; a `column` is one result over all runs.
                 rows = [each[i] for each in (outputs[::-1] if self.slots.is_reversed else outputs)]
                 results += [stack(list(column), self._axis) for column in strict_zip(*rows)]
         return results
 
     def _ended(self, turn: Turn) -> Values:
         frame = self.frame(turn)
-        # The frame runs to its end for the results, and then stands where it stood.
+        # The frame is run to its end for the results and then moved back.
         position = frame.position
         frame.move(len(frame.jaxpr.equations))
         results = frame.results()
@@ -782,12 +799,12 @@ class EquationRuns:
     # Programs that run a loop in part -----------------------------------------------------------------------
 
     def _run(self, derived: Derived, bounds: Operands, operands: Operands) -> Values:
-        """The results of a program that runs the loop in part, on constants and values of the frames."""
+        """The results of a program that runs a part of the loop, given constants and values of the frames."""
         return run_at(self.positions, derived.program, operands, [*derived.consts, *bounds])
 
     @property
     def _axis(self) -> int:
-        """The axis of stacked values along which the runs lie."""
+        """The axis of stacked values that indexes the runs."""
         return 0 if self.positions is None else self.positions.n_axes
 
     def _inputs(self, carry: Operands) -> Values:
@@ -798,7 +815,7 @@ class EquationRuns:
 
 
 def slots_of(equation: Equation) -> Any:
-    """The programs of an equation with the roles of its operands; None where it has none."""
+    """The programs of an equation with the roles of its operands; None if it has none."""
     primitive = equation.primitive
     return primitive.slots(equation.params) if isinstance(primitive, HigherOrderPrimitive) else None
 
@@ -809,7 +826,7 @@ def calls_host(equation: Equation) -> bool:
 
 
 def is_loop(equation: Equation) -> bool:
-    """Whether an equation runs a program any number of times, in which a debugger can stop."""
+    """Whether an equation repeats a program in which a debugger can stop."""
     slots = slots_of(equation) if can_enter(equation) else None
     return slots is not None and (slots.runs != 1 or bool(slots.carries))
 
@@ -820,7 +837,7 @@ def can_enter(equation: Equation) -> bool:
 
 
 def _obstacle(positions: MeshPositions | None, equation: Equation) -> str:
-    """Why values at positions can't be those of the programs of an equation; empty if they can."""
+    """Why values at mesh positions can't be represented in the programs of an equation; empty if they can."""
     if equation.primitive is shard_map_p:
         positions = MeshPositions(equation.params, positions)
     programs = [slot.program.jaxpr for slot in slots_of(equation).programs]
@@ -829,7 +846,7 @@ def _obstacle(positions: MeshPositions | None, equation: Equation) -> str:
 
 
 def _is_common(value: Any) -> bool:
-    """Whether a scalar is the same at all positions."""
+    """Whether a scalar has the same value at all positions."""
     elements = np.ravel(np.asarray(value))
     return bool((elements == elements[0]).all())
 
@@ -840,9 +857,9 @@ def run_at(
     operands: Operands,
     constants: Operands = (),
 ) -> Values:
-    """The results of a compiled program on `constants`, then `operands`, values of frames.
+    """The results of a compiled program for `constants` followed by `operands`, which are values of frames.
 
-    With `positions` it runs at all of them, and constants are spread over them first.
+    With `positions`, it runs at all of them, and constants are broadcast to them first.
     """
     program = heard(program)
     if positions is None:
@@ -852,7 +869,7 @@ def run_at(
 
 
 def scope_of(positions: MeshPositions | None) -> contextlib.AbstractContextManager[None]:
-    """The context in which programs that run at positions are traced."""
+    """The context in which programs that run at mesh positions are traced."""
     return contextlib.nullcontext() if positions is None else positions.scope()
 
 
@@ -866,7 +883,7 @@ def run(program: ClosedJaxpr, operands: Operands) -> Values:
 
 
 def breakpoints_of(jaxpr: Jaxpr) -> list[Equation]:
-    """Equations of `debug.breakpoint` in a program and the programs within it; remembered."""
+    """The equations of `debug.breakpoint` in a program and the programs within it; cached."""
     if "breakpoint equations" not in jaxpr.memo:
         jaxpr.memo["breakpoint equations"] = [
             e for program in programs_within(jaxpr) for e in program.equations if is_breakpoint(e)
@@ -875,7 +892,7 @@ def breakpoints_of(jaxpr: Jaxpr) -> list[Equation]:
 
 
 def past_breakpoints(call: Callable[[], Any]) -> Any:
-    """The results of `call()`, which runs a program, when the program has ended without a prompt."""
+    """The result of `call()` with breakpoints disabled, once the program it runs has ended."""
     with muted():
         results = block_until_ready(call())
         effects_barrier()
@@ -883,9 +900,9 @@ def past_breakpoints(call: Callable[[], Any]) -> Any:
 
 
 def frame_of(program: ClosedJaxpr, *operands: Any) -> SteppedFrame:
-    """The frame of a whole program, on values in place of references.
+    """The frame of a whole program; references are replaced by their values.
 
-    Raises: ArgumentTypeError for another number of operands than the program takes.
+    Raises: ArgumentTypeError for a wrong number of operands.
     """
     jaxpr, consts = opened(program)
     inputs = [*consts, *program.consts, *operands]
@@ -898,9 +915,9 @@ def frame_of(program: ClosedJaxpr, *operands: Any) -> SteppedFrame:
 
 
 def opened(program: ClosedJaxpr) -> tuple[Jaxpr, Values]:
-    """The program that is stepped, of values in place of references, and its first inputs; remembered.
+    """The program to step through, with values in place of references, and its leading inputs; cached.
 
-    After these it takes the constants of `program`, then its arguments.
+    These are followed by the constants of `program`, then by its arguments.
     """
     memo = program.jaxpr.memo
     if "opened" not in memo:
@@ -910,12 +927,12 @@ def opened(program: ClosedJaxpr) -> tuple[Jaxpr, Values]:
 
 
 def n_bytes(x: Any) -> int:
-    """The bytes of a value's elements; 0 for what is no array."""
+    """The bytes of a value's elements; 0 for values that aren't arrays."""
     return int(getattr(x, "nbytes", 0))
 
 
 def _last_uses(jaxpr: Jaxpr) -> dict[Var, tuple[int, int]]:
-    """For each result of an equation that is used: (position of the equation, position of its last use)."""
+    """For each used result of an equation: (position of the equation, position of its last use)."""
     origins = {v: i for i, e in enumerate(jaxpr.equations) for v in e.results}
     last: dict[Any, int] = {}
     for i, equation in enumerate(jaxpr.equations):
@@ -935,14 +952,15 @@ def user_codes(equation: Equation) -> list[CodeType]:
 
 
 def line_text(equation: Equation) -> str:
-    """The user's innermost line of an equation, with its function; empty for none."""
+    """The innermost user line of an equation, with its function; empty for none."""
     return "" if equation.source is None else source.describe(equation.source) or ""
 
 
 def latest_variables(jaxpr: Jaxpr, position: int, function: str | None = None) -> dict[str, Var]:
-    """Variables before a position of a program by the user's names, of one name the latest.
+    """The variables computed before a position, by the user's names; the latest for each name.
 
-    With `function`, those that a function of that qualified name assigns, and the arguments of the program if it is its.
+    With `function`, only variables that the function of this qualified name assigns, and the arguments if the program
+    is its.
     """
     names = value_names(jaxpr)
     has_arguments = function is None or function.rpartition(".")[2] == name_of(jaxpr)
@@ -959,14 +977,15 @@ def latest_variables(jaxpr: Jaxpr, position: int, function: str | None = None) -
 
 
 def is_variable(held: Any) -> bool:
-    """Whether what a name holds is a variable of a program rather than a value."""
+    """Whether the recorded value of a name is a variable of a program rather than a known value."""
     return isinstance(held, Var)
 
 
 def known_variable(frame: SteppedFrame, noted: Var) -> Var | None:
-    """The variable of a frame's program that has the value of one that was noted in its trace.
+    """The variable of a frame's program that corresponds to one recorded in its trace.
 
-    None where it has none that is known for certain, or only behind the frame's position. Of a reference, that of what it holds there.
+    None if it is uncertain or computed only after the frame's position. For a reference, the variable of its current
+    content.
     """
     debug = frame.jaxpr.debug
     if isinstance(noted.aval, AbstractRef) or (debug is not None and noted in debug.references):
@@ -980,7 +999,7 @@ def known_variable(frame: SteppedFrame, noted: Var) -> Var | None:
 
 
 def _held_by(frame: SteppedFrame, reference: Var) -> Var | None:
-    """The variable of what a reference holds, or of what was read, at the frame's position; None where that isn't known."""
+    """The variable whose value a reference contains at the frame's position; None if unknown."""
     debug, equations = frame.jaxpr.debug, frame.jaxpr.equations
     history = () if debug is None else debug.references.get(reference, ())
     if "positions" not in frame.jaxpr.memo:
@@ -990,7 +1009,7 @@ def _held_by(frame: SteppedFrame, reference: Var) -> Var | None:
     for atom, place in history:
         position = -1 if place is None else positions.get(place)
         if position is None or position >= frame.position:
-            # Within the programs of an equation that somebody looked into the reference may hold another value.
+            # Programs of an entered equation may have written another value to the reference.
             if position == frame.position and position in frame.calls:
                 return None
             break
@@ -1000,7 +1019,7 @@ def _held_by(frame: SteppedFrame, reference: Var) -> Var | None:
 
 
 def _origins(jaxpr: Jaxpr) -> dict[Var, int]:
-    """By variable the position of the equation of which it is a result; remembered."""
+    """Maps each variable to the position of the equation that computes it; cached."""
     if "origins" not in jaxpr.memo:
         jaxpr.memo["origins"] = {v: i for i, e in enumerate(jaxpr.equations) for v in e.results}
     return jaxpr.memo["origins"]

@@ -1,4 +1,4 @@
-"""Core's events as a stream of records, for a kernel or a file."""
+"""A stream of records of core's events, for a kernel or a file."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Kind = Literal["trace", "pass", "lookup", "compilation", "transfer", "callback",
 
 @contextlib.contextmanager
 def stream(sink: Sink, *, hits: bool = False) -> Generator[None]:
-    """Hand a record of each event to `sink` until the block ends, in the thread in which it happens.
+    """Pass a record of each event to `sink` until the block ends, in the thread of the event.
 
-    Look-ups that hit are left out unless `hits`. Equations being staged are too many to be records.
+    Cache hits are left out unless `hits`. Staged equations have no records, because there are too many.
 
     >>> seen = []
     >>> with stream(seen.append):
@@ -55,7 +55,7 @@ def stream_to_file(path: str, *, hits: bool = False) -> Generator[None]:
 
 
 class _Recorder(events.Observer):
-    """Turns events into records."""
+    """Converts events to records."""
 
     def __init__(self, sink: Sink, *, hits: bool) -> None:
         self.sink = sink

@@ -1,4 +1,4 @@
-"""Transfers between host and devices as they begin, with the user's line that asks for each."""
+"""Transfers between host and devices when they begin, each with the user's line that causes it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pellucid._machine.base import Observer, SourceFrame, TransferStarted, frame
 
 
 class Transfer(NamedTuple):
-    """Data that went from the host to devices, back, or between devices."""
+    """A transfer of data from the host to devices, back, or between devices."""
 
     time_ns: int
-    """When it began, by `time.monotonic_ns`."""
+    """Time of its start on the clock `time.monotonic_ns`."""
     direction: str
     """`host_to_device`, `device_to_host` or `device_to_device`."""
     n_bytes: int
     frame: SourceFrame | None
-    """The user's line that was running; None where there is none, as in callbacks."""
+    """The user's line that was running; None if there is none, as in callbacks."""
 
 
 class TransferLog(Observer):
-    """An observer that keeps the transfers which begin while it observes.
+    """An observer that collects the transfers that begin while it is active.
 
     >>> from pellucid._machine.base.events import observe
     >>> log = TransferLog()

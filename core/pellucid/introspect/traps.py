@@ -1,4 +1,4 @@
-"""The options that raise at NaN and infinity, off while a tool runs what it looks at."""
+"""Disables the options that raise at NaN and infinity while a tool runs the user's operations."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _nans, _infs = config.debug_nans.state, config.debug_infs.state
 
 @contextlib.contextmanager
 def without_traps() -> Generator[None]:
-    """Let operations give NaN and infinity meanwhile; a block, or a decorator."""
+    """A context manager and decorator in which operations may return NaN and infinity."""
     with config.debug_nans(False), config.debug_infs(False):
         yield
 
 
 def untrapped(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """The same function, whose operations may give NaN and infinity; it costs nothing where the options are off."""
+    """A function that calls `function` with the options off; there is no overhead if they are off already."""
 
     @functools.wraps(function)
     def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:

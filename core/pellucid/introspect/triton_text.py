@@ -1,4 +1,4 @@
-"""Kernels of a program as text in Triton's dialect, which needs no GPU."""
+"""The kernels of a program as text in Triton's MLIR dialect; no GPU is needed."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ __all__ = ["TritonText", "triton_texts"]
 
 
 class TritonText(NamedTuple):
-    """A kernel in Triton's dialect, and how it is launched."""
+    """A kernel in Triton's MLIR dialect, with its launch parameters."""
 
     name: str
     text: str
     grid: tuple[int, int, int]
-    """Programs along the axes of the device."""
+    """Number of programs along each of the device's three grid axes."""
     num_warps: int
     num_stages: int
     bytecode: bytes
-    """The module as MLIR bytecode, which the same release of jaxlib reads."""
+    """The module as MLIR bytecode, readable by the same release of jaxlib."""
 
     def assembly(self, architecture: str = "9.0") -> Assembly:
-        """The kernel as PTX for an architecture, with the bytes of shared memory of a program; it needs no GPU.
+        """The kernel as PTX for an architecture, with the shared memory in bytes per program; no GPU is needed.
 
-        Raises: UnsupportedError where no compiler is installed; CompilationError for a kernel that it can't compile.
+        Raises: UnsupportedError if no compiler is installed; CompilationError if it can't compile the kernel.
         """
         try:
             return triton_assembly(self.bytecode, architecture, self.num_warps, self.num_stages)
@@ -49,9 +49,9 @@ class TritonText(NamedTuple):
 
 
 def triton_texts(function: Function, *args: Any) -> list[TritonText]:
-    """The kernels that `function` calls for arguments of these types, in the order of the program.
+    """The kernels that `function` calls for arguments of these types, in program order.
 
-    Raises: UnsupportedError for a kernel that can't be lowered to Triton, and for derivatives and batches of kernels.
+    Raises: UnsupportedError for kernels that can't be lowered to Triton, and for derivatives and batches of kernels.
 
     >>> from pellucid.experimental import pallas
     >>> def double(x_ref, o_ref):

@@ -1,4 +1,6 @@
-"""Programs that are traced or compiled now: their size, where they were called, and unrolled Python loops in them."""
+"""Functions that are being traced or compiled: the size of the program, the calling line, and unrolled Python loops in
+it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from .statements import statements_of
 
 MIN_ITERATIONS = 16
 _MAX_EQUATIONS = 20_000
-"""Maximum number of equations that are compared: the first ones are enough."""
+"""Maximum number of equations that are compared; the first ones suffice."""
 
 
 class UnrolledLoop(NamedTuple):
@@ -25,13 +27,13 @@ class UnrolledLoop(NamedTuple):
 
     file: str
     line: int
-    """Of the `for`, `while` or comprehension."""
+    """Line of the `for`, `while` or comprehension."""
     iterations: int
-    """How often the most frequent of its operations was traced so far."""
+    """How often the most frequent of its operations has been traced so far."""
 
 
 class UserLine(NamedTuple):
-    """A line of the user."""
+    """A line of the user's code."""
 
     source: str
     """Name of the cell or file."""
@@ -39,24 +41,24 @@ class UserLine(NamedTuple):
 
 
 def calling_line() -> UserLine | None:
-    """The innermost line of the user that led here; None where there is none."""
+    """The innermost user line of the current call stack; None if there is none."""
     frame = source.user_frame(source.capture())
     return None if frame is None else user_line(frame.file, frame.line)
 
 
 def user_line(file: str, line: int) -> UserLine:
-    """A line of a file, or of the cell whose code the file has."""
+    """The record of a line of a file, or of the cell that was compiled from it."""
     return UserLine(source.cell_name(file) or os.path.basename(file), line)
 
 
 def equation_count(program: Any) -> int:
-    """Equations of a jaxpr and of those within it; of a trace those so far."""
+    """Number of equations of a jaxpr and of those within it; for a trace, those staged so far."""
     programs = programs_within(program) if isinstance(program, Jaxpr) else [program]
     return sum(len(each.equations) for each in programs)
 
 
 def _places_within_trace(traceback: Any) -> list[tuple[CodeType, int]]:
-    """Where the user's frames stand in their code, innermost first, up to the outermost trace."""
+    """Code and current instruction of the user's frames, innermost first, up to the outermost trace."""
     codes, offsets = traceback.raw_frames()
     ends = [i for i, code in enumerate(codes) if code is stage.__code__]
     inner = list(zip(codes, offsets, strict=True))[: ends[-1] if ends else None]
@@ -64,10 +66,11 @@ def _places_within_trace(traceback: Any) -> list[tuple[CodeType, int]]:
 
 
 def unrolled_loop(equations: Sequence[Equation]) -> UnrolledLoop | None:
-    """The loop that most of the repeated equations come from; None where none ran 16 times or more.
+    """The loop to which most of the repeated equations belong; None if none has 16 iterations or more.
 
-    Equations are repeated if they have the same primitive and come from the same places of all the user's frames, from
-    the outermost trace on: a loop around that traces again and again.
+    Equations are repetitions of each other if they have the same primitive and the same stack of the user's frames, up
+    to
+    the outermost trace: a loop around that would trace each iteration by itself.
     """
     repeated = Counter(
         [

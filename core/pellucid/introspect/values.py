@@ -1,4 +1,4 @@
-"""Short descriptions of values that don't read their elements."""
+"""Short descriptions of values, computed without reading their elements."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pellucid._machine.xla.arrays import ARRAY_TYPES
 from pellucid._machine.xla.pytree import flatten
 
 MAX_LEAVES = 10_000
-"""Number of elements and leaves of a container up to which its arrays are counted."""
+"""Maximum number of elements and leaves of a container in which arrays are counted."""
 
 
 def short_text(x: Any) -> str | None:
-    """Type and placement of an array, or those of a tree of arrays together; None for anything else.
+    """Type and placement of an array, or a summary of a tree of arrays; None for anything else.
 
-    Nothing is copied from a device, and nothing is waited for.
+    It copies nothing from a device and waits for nothing.
 
     >>> short_text(jnp.ones((8, 128)))
     'f32[8,128]'
@@ -53,7 +53,7 @@ _shown: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
 
 
 def array_key(x: Any) -> str:
-    """Name for a figure of an array, under which `array_of` finds it while somebody else holds it.
+    """A key under which `array_of` finds an array while something else holds it.
 
     >>> array_key(jnp.ones(3)) == array_key(jnp.ones(3))
     False
@@ -64,9 +64,9 @@ def array_key(x: Any) -> str:
 
 
 def array_of(key: str) -> Any:
-    """The array of a name that `array_key` has made.
+    """The array for which `array_key` made the key.
 
-    Raises: ArgumentValueError if nobody holds it any more.
+    Raises: ArgumentValueError if the array no longer exists.
 
     >>> x = jnp.ones(3)
     >>> array_of(array_key(x)) is x

@@ -1,4 +1,4 @@
-"""What Python waits for, and which devices still compute what it stopped waiting for, in words."""
+"""Texts on what Python waits for, and on the devices that are still busy after an interrupted wait."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MAX_NAMED = 3
 
 
 def awaited_text(several: Sequence[Any]) -> str:
-    """Arrays that are waited for, by their types: `f32[8,128]`, or `f32[8,128], f32[8] and 5 more`."""
+    """The types of arrays that are waited for: `f32[8,128]`, or `f32[8,128], f32[8] and 5 more`."""
     return _shortened([x.aval.text() for x in several])
 
 
@@ -21,7 +21,7 @@ def devices_text(several: Sequence[Any]) -> str:
 
 
 def busy_text() -> str:
-    """The devices that still compute what a wait for them was interrupted for; empty where none does."""
+    """The devices that are still busy after an interrupted wait; empty if none is."""
     return _named(waiting.busy_devices())
 
 

@@ -1,6 +1,6 @@
 // Generated from pellucid.introspect.schema by tools/generate_types.py. Do not edit.
 
-/** Rises when a field is renamed or removed; readers accept the last two versions. */
+/** Incremented when a field is renamed or removed; readers accept the last two versions. */
 export const SCHEMA_VERSION = 1;
 
 /** Devices arranged along named axes. Lists over devices are in row-major mesh order. */
@@ -12,57 +12,59 @@ export interface MeshRecord {
   readonly device_ids: readonly number[];
   /** Process that owns each device; empty for an abstract mesh. */
   readonly process_indices: readonly number[];
-  /** Position of each device in the machine's own network; empty where it is not known. */
+  /** Coordinates of each device in the hardware's network; empty if unknown. */
   readonly device_coordinates: readonly (readonly number[])[];
   readonly platform: string;
   readonly device_kind: string;
 }
 
-/** How one type is laid over a mesh. */
+/** How a value of some type is partitioned over a mesh. */
 export interface SpecRecord {
-  /** As the user would write it, for example `P('data', None)`. */
+  /** The spec in the user's notation, for example `P('data', None)`. */
   readonly text: string;
-  /** Index into the list of meshes beside it; -1 where there is no mesh (one device). */
+  /** Index into the list of meshes next to it; -1 if there is no mesh (one device). */
   readonly mesh: number;
-  /** For each dimension the mesh axes that divide it, the major one first. */
+  /** The mesh axes that partition each dimension, major axis first. */
   readonly dim_axes: readonly (readonly string[])[];
-  /** Axes along which devices hold summands that are not added up yet. */
+  /** Mesh axes over which the value is unreduced: each device holds a summand of it. */
   readonly unreduced_axes: readonly string[];
   readonly memory_kind: string | null;
 }
 
-/** Type of values; many values share one. */
+/** A type of values, stored once for all values that have it. */
 export interface TypeRecord {
-  /** As programs print it, for example `f32[8,128]`. */
+  /** The type in the notation of printed programs, for example `f32[8,128]`. */
   readonly text: string;
-  /** Empty for what is no array, such as a token. */
+  /** Empty for types that aren't arrays, such as tokens. */
   readonly dtype: string;
-  /** A symbolic dimension is its text; None for what is no array. */
+  /** A symbolic dimension is represented by its text; None for types that aren't arrays. */
   readonly shape: readonly (number | string)[] | null;
   readonly weak_type: boolean;
-  /** Bytes of the whole array; None with symbolic dimensions or without a fixed width. */
+  /**
+   * Number of bytes of the whole array; None with symbolic dimensions or if the width isn't fixed.
+   */
   readonly bytes: number | null;
-  /** Index into `ProgramRecord.shardings`; -1 where none is known. */
+  /** Index into `ProgramRecord.shardings`; -1 if unknown. */
   readonly sharding: number;
   readonly memory_space: string | null;
 }
 
-/** A file or a notebook cell that equations come from. */
+/** A file or notebook cell that contains the user's lines of equations. */
 export interface SourceRecord {
-  /** Name for the user: `In[4]`, or the shortest path. */
+  /** The displayed name: `In[4]`, or the shortest unambiguous path. */
   readonly name: string;
   readonly path: string;
-  /** Id of the notebook cell, where the front end sent one. */
+  /** Id of the notebook cell, if the front end sends ids. */
   readonly cell_id: string | null;
-  /** How many cells had run with this one, when the cell last ran. */
+  /** The cell's number in the order of execution, as in `In[4]`, from its last execution. */
   readonly execution_count: number | null;
-  /** Number of the first entry of `lines`, counted from 1. */
+  /** Line number of the first entry of `lines`, from 1. */
   readonly first_line: number;
-  /** Text of the lines; None where the record was asked to leave it out. */
+  /** The text of the lines; None if it wasn't requested. */
   readonly lines: readonly string[] | null;
 }
 
-/** Places in the user's source. Lines count from 1, columns from 0. */
+/** Spans of the user's source. Lines are counted from 1, columns from 0. */
 export interface SpanColumns {
   /** Index into `ProgramRecord.sources`. */
   readonly source: readonly number[];
@@ -70,111 +72,119 @@ export interface SpanColumns {
   readonly end_line: readonly number[];
   readonly column: readonly number[];
   readonly end_column: readonly number[];
-  /** Text: the Python function that holds the span. */
+  /** Index into `strings`: the Python function that contains the span. */
   readonly function: readonly number[];
-  /** Text: the variable that the statement assigns; 0 where there is none. */
+  /** Index into `strings`: the variable that the statement assigns; 0 if there is none. */
   readonly variable: readonly number[];
-  /** Span of the call that led here; -1 at the outermost frame of the user. */
+  /** Index of the span of the call that led here; -1 for the user's outermost frame. */
   readonly caller: readonly number[];
 }
 
-/** Tree of named scopes. A parent comes before its children. */
+/** The tree of named scopes. Parents come before their children. */
 export interface ScopeColumns {
   readonly name: readonly number[];
-  /** -1 for an outermost scope. */
+  /** Index of the parent scope; -1 for an outermost scope. */
   readonly parent: readonly number[];
 }
 
-/** Variables of a program: inputs, constants and results of equations. */
+/** The variables of a program: inputs, constants and results of equations. */
 export interface ValueColumns {
-  /** Text: the name in the printed program. */
+  /** Index into `strings`: the name in the printed program. */
   readonly name: readonly number[];
-  /** Text: the user's name for it; 0 where none is known. */
+  /** Index into `strings`: the user's name; 0 if unknown. */
   readonly user_name: readonly number[];
   /** Index into `ProgramRecord.types`. */
   readonly type: readonly number[];
 }
 
-/** Constants written into the program text. */
+/** Constants that are written into the text of the program. */
 export interface LiteralColumns {
   readonly text: readonly number[];
   readonly type: readonly number[];
 }
 
-/** Equations, body after body: those of one body are neighbours, in program order. */
+/** Equations, grouped by body, in program order within each body. */
 export interface EquationColumns {
-  /** Stable id, the same in every record of the same program, unique in this one. */
+  /** Stable id: unique in this record, and the same in every record of the program. */
   readonly id: readonly number[];
-  /** Text: name of the primitive or of the operation. */
+  /** Index into `strings`: name of the primitive, or of the HLO operation. */
   readonly primitive: readonly number[];
-  /** Index into `ProgramRecord.scopes`; -1 outside every scope. */
+  /** Index into `ProgramRecord.scopes`; -1 for equations outside of all scopes. */
   readonly scope: readonly number[];
-  /** Index into `ProgramRecord.spans`; -1 where the source is not known. */
+  /** Index into `ProgramRecord.spans`; -1 if the source is unknown. */
   readonly span: readonly number[];
-  /** Text: effects of the equation; 0 without any. */
+  /** Index into `strings`: the equation's effects; 0 if there are none. */
   readonly effects: readonly number[];
   readonly operand_counts: readonly number[];
   /**
-   * A value's index, or -1 - i for literal i. Values that a body captures from outside are among them.
+   * Index of a value, or -1 - i for literal i. Includes values that a body captures from outside.
    */
   readonly operands: readonly number[];
   readonly result_counts: readonly number[];
   /** Indices of values. */
   readonly results: readonly number[];
   readonly param_counts: readonly number[];
-  /** Text. Params that hold programs are in `bodies` and are absent here. */
+  /** Index into `strings`. Params that contain programs are in `bodies` instead. */
   readonly param_names: readonly number[];
-  /** Text of the param's value, short. */
+  /** Index into `strings`: a short text of the param's value. */
   readonly param_texts: readonly number[];
   readonly body_counts: readonly number[];
-  /** Indices into `ProgramRecord.bodies`. Several equations may run one body. */
+  /** Indices into `ProgramRecord.bodies`. Several equations may run the same body. */
   readonly bodies: readonly number[];
-  /** Text: the param that holds the body, for example `cond_jaxpr` or `branches[1]`. */
+  /**
+   * Index into `strings`: the param that contains the body, for example `cond_jaxpr` or `branches[1]`.
+   */
   readonly body_roles: readonly number[];
   /**
-   * How often one run of the equation runs the body: 0 if it serves transformations alone; None where nobody can know.
+   * Number of runs of the body per run of the equation: 0 if only transformations use it; None if unknown.
    */
   readonly body_trips: readonly (number | null)[];
-  /** Text: the transformation that made this equation from others; 0 for the user's own. */
+  /**
+   * Index into `strings`: the transformation that made this equation from others; 0 for equations of the user's code.
+   */
   readonly transformation: readonly number[];
   readonly origin_counts: readonly number[];
-  /** Stable ids of the equations it was made from, which may lie in another program. */
+  /** Stable ids of the equations from which it was made, which may be in another program. */
   readonly origins: readonly number[];
 }
 
-/** A program or a program within a program: inputs, equations, outputs. */
+/** A program, or a program within another: its inputs, equations and outputs. */
 export interface BodyRecord {
   readonly name: string;
   readonly first_equation: number;
   readonly equation_count: number;
-  /** Values bound outside the body's inputs. */
+  /** Values that the body captures from outside. */
   readonly constants: readonly number[];
   readonly inputs: readonly number[];
-  /** A value's index, or -1 - i for literal i. */
+  /** Index of a value, or -1 - i for literal i. */
   readonly outputs: readonly number[];
 }
 
-/** One quantity for each equation, for one run of it with everything inside. */
+/**
+ * One quantity, such as FLOPs, of one run of each equation, including the programs that it runs.
+ */
 export interface CostColumn {
-  /** `flops`, `transcendentals` and `bytes` are known to all views; others are shown as named. */
+  /**
+   * All views know `flops`, `transcendentals` and `bytes`; other names are displayed as they are.
+   */
   readonly name: string;
-  /** `flop`, `op`, `B`, `us`, or empty for a plain number. */
+  /** `flop`, `op`, `B`, `us`, or empty for a number without unit. */
   readonly unit: string;
   readonly basis: "estimate" | "compiler" | "measured";
-  /** None where nobody knows. */
+  /** None if unknown. */
   readonly values: readonly (number | null)[];
 }
 
-/** Text of a program as its own printer writes it. */
+/** The text of a program as printed by its own printer. */
 export interface ListingRecord {
   readonly text: string;
-  /** For each line of `text` the index of its equation; -1 for a line without one. */
+  /** For each line of `text`, the index of its equation; -1 for lines without one. */
   readonly line_equations: readonly number[];
 }
 
 /** A jaxpr, a StableHLO module or an optimized HLO module. */
 export interface ProgramRecord {
-  /** Names this program in links and in other records. */
+  /** Identifies this program in links and in other records. */
   readonly key: string;
   readonly name: string;
   readonly dialect: "jaxpr" | "stablehlo" | "hlo";
@@ -189,19 +199,19 @@ export interface ProgramRecord {
   readonly literals: LiteralColumns;
   readonly equations: EquationColumns;
   /**
-   * Kind of work of each primitive or operation that occurs: `contraction`, `movement`, `control`, …
+   * The kind of each primitive or operation of the program: `contraction`, `movement`, `control`, …
    */
   readonly kinds: Readonly<Record<string, string>>;
-  /** The first is the program itself. */
+  /** The first body is the program itself. */
   readonly bodies: readonly BodyRecord[];
   readonly costs: readonly CostColumn[];
-  /** None where views should write the text themselves, from the columns. */
+  /** None if views should format the text themselves, from the columns. */
   readonly listing: ListingRecord | null;
   readonly schema_version: number;
   readonly kind: "program";
 }
 
-/** Which equations of two programs belong together, as pairs of stable ids. */
+/** Corresponding equations of two programs, as pairs of stable ids. */
 export interface LinkRecord {
   /** Key of a program. */
   readonly source: string;
@@ -212,7 +222,7 @@ export interface LinkRecord {
   readonly target_ids: readonly number[];
 }
 
-/** One function at its stages, from the user's lines to the optimized program. */
+/** One function at each stage, from the user's lines to the optimized program. */
 export interface LensRecord {
   readonly name: string;
   readonly programs: readonly ProgramRecord[];
@@ -221,12 +231,12 @@ export interface LensRecord {
   readonly kind: "lens";
 }
 
-/** One function after each of several transformations, or after each of the compiler's passes. */
+/** One function after each of several transformations, or after each compiler pass. */
 export interface LadderRecord {
   readonly name: string;
-  /** For each program what made it; empty for the first. */
+  /** For each program, the transformation or pass that made it; empty for the first. */
   readonly transformations: readonly string[];
-  /** For each program the one that it was made from; -1 for the first. */
+  /** For each program, the index of the one it was made from; -1 for the first. */
   readonly sources: readonly number[];
   readonly programs: readonly ProgramRecord[];
   readonly links: readonly LinkRecord[];
@@ -238,20 +248,23 @@ export interface LadderRecord {
 export interface DiffRecord {
   readonly before: ProgramRecord;
   readonly after: ProgramRecord;
-  /** Equations known to correspond; None leaves the matching to the view. */
+  /** Pairs of equations that are known to correspond; None if the view should match them. */
   readonly matches: LinkRecord | null;
   readonly schema_version: number;
   readonly kind: "diff";
 }
 
 /**
- * Estimated cost of one run of an executable on one device: loops count as often as they run, of branches the dearest.
+ * Estimated cost of one run of an executable on one device. Loops count with their iterations, conditionals as
+ * their most expensive branch.
  */
 export interface CompiledCostRecord {
   readonly flops: number | null;
   readonly transcendentals: number | null;
   readonly bytes_accessed: number | null;
-  /** Whether the cost may be more: loops of unknown length count once, and native code nothing. */
+  /**
+   * Whether it is a lower bound: loops of unknown length count once, and native code not at all.
+   */
   readonly is_least: boolean;
 }
 
@@ -259,19 +272,19 @@ export interface CompiledCostRecord {
 export interface CompiledMemoryRecord {
   readonly argument_bytes: number;
   readonly output_bytes: number;
-  /** Part of the outputs that reuses donated arguments. */
+  /** The part of the outputs that reuses buffers of donated arguments. */
   readonly alias_bytes: number;
   readonly temporary_bytes: number;
   readonly code_bytes: number;
-  /** Arguments, results and temporaries together, aliased bytes once. */
+  /** Sum of arguments, results and temporaries; aliased bytes count once. */
   readonly peak_bytes: number;
   readonly basis: "estimate" | "compiler" | "measured";
 }
 
-/** A part of a kernel, which belongs to one line. */
+/** The share of a kernel's work that belongs to one source line. */
 export interface LineShareRecord {
   /**
-   * Stable id in the optimized program of an equation that has the line; -1 for what is no line's.
+   * Stable id, in the optimized program, of an equation of that line; -1 for the share that belongs to no line.
    */
   readonly equation: number;
   /** Estimated share of the kernel's work; the shares of a kernel add up to 1. */
@@ -282,35 +295,33 @@ export interface LineShareRecord {
 export interface KernelRecord {
   readonly name: string;
   readonly category: "fusion" | "library" | "custom" | "copy" | "collective" | "other";
-  /** Stable id in the optimized program; -1 where it is not known. */
+  /** Stable id in the optimized program; -1 if unknown. */
   readonly hlo_equation: number;
   /** Stable ids of the user's equations that it computes. */
   readonly equations: readonly number[];
-  /** In one run of the executable, all executions together. */
+  /** Total over all executions in one run of the executable. */
   readonly flops: number | null;
-  /** In one run of the executable, all executions together. */
+  /** Total over all executions in one run of the executable. */
   readonly bytes_accessed: number | null;
   /**
-   * In one run; None where it isn't known, in branches and loops of unknown length: these count once.
+   * Number of executions in one run; None if unknown, in branches and loops of unknown length, which count as one.
    */
   readonly executions: number | null;
-  /** The lines that it computes, if it is not on one itself; empty where no line is known. */
+  /** The source lines that it computes, if there are several; empty if no line is known. */
   readonly lines: readonly LineShareRecord[];
-  /** Whether the line is that of kernels beside it. */
+  /** Whether its line is unknown and taken from neighbouring kernels. */
   readonly is_line_inferred: boolean;
-  /**
-   * In one run of the executable on one device, all of its executions together; None where nobody measured it.
-   */
+  /** Total time of all its executions in one run on one device; None if it wasn't measured. */
   readonly seconds: number | null;
 }
 
-/** Time of one step between a Python call and an executable. */
+/** Duration of one phase between a Python call and its executable. */
 export interface PhaseRecord {
   readonly name: string;
   readonly seconds: number;
 }
 
-/** One executable: what it costs, what it holds, which kernels it runs. */
+/** One executable: its cost, memory and kernels. */
 export interface CompiledRecord {
   readonly key: string;
   readonly name: string;
@@ -327,15 +338,15 @@ export interface CompiledRecord {
   readonly kind: "compiled";
 }
 
-/** One part of a cache key that no earlier call had. */
+/** One part of a cache key that differs from all earlier calls. */
 export interface MissCauseRecord {
   readonly part: "shape" | "dtype" | "weak_type" | "sharding" | "tree" | "static_argument" | "function" | "closure" | "configuration" | "donation" | "device" | "first_call";
-  /** Path of the argument, for example `batch['x']`; empty where the cause is no argument. */
+  /** Path of the argument, for example `batch['x']`; empty if the cause isn't an argument. */
   readonly path: string;
   /** Empty for a first call. */
   readonly before: string;
   readonly after: string;
-  /** One concrete change that avoids it; empty where there is none. */
+  /** One concrete change that avoids the miss; empty if there is none. */
   readonly advice: string;
 }
 
@@ -346,14 +357,12 @@ export interface MissRecord {
   readonly line: number | null;
   /** The cell that made the call. */
   readonly cell: string | null;
-  /** Entries of the function's cache, this one included. */
+  /** Number of entries in the function's cache, including this one. */
   readonly entry_count: number;
   readonly seconds: number;
   readonly phases: readonly PhaseRecord[];
   readonly causes: readonly MissCauseRecord[];
-  /**
-   * Number of misses whose seconds are added up here; the rest of the record is of the last one.
-   */
+  /** Number of misses whose seconds are added up; the other fields describe the last one. */
   readonly count: number;
   readonly schema_version: number;
   readonly kind: "miss";
@@ -363,7 +372,7 @@ export interface MissRecord {
 export interface MissesRecord {
   readonly misses: readonly MissRecord[];
   /**
-   * Whether this is a kernel's note on the functions that a cell compiled again, one record for each.
+   * Whether the kernel sent it after a cell, to list the functions that the cell compiled again, one record for each.
    */
   readonly is_note: boolean;
   readonly schema_version: number;
@@ -372,56 +381,58 @@ export interface MissesRecord {
 
 /** One program in the cache of a jitted function. */
 export interface FunctionEntryRecord {
-  /** Names the program as long as it is in the cache. */
+  /** Identifies the program while it is in the cache. */
   readonly id: number;
   /**
-   * Path and type of each argument, in order, for example `params['w']: f32[8]`; of a static argument its value.
+   * Path and type of each argument, for example `params['w']: f32[8]`; for a static argument its value.
    */
   readonly arguments: readonly string[];
   readonly equation_count: number;
-  /** For how many placements it is compiled; 0 while it is only traced. */
+  /** Number of argument placements for which it is compiled; 0 if it is only traced. */
   readonly executable_count: number;
-  /** Why it was made, and what it cost; None for one taken over from another function. */
+  /**
+   * Why it was traced, and how long that took; None for a program taken over from another function.
+   */
   readonly miss: MissRecord | null;
 }
 
-/** One jitted function that is alive, with its cache. */
+/** One live jitted function, with its cache. */
 export interface FunctionRecord {
   readonly id: number;
   readonly name: string;
-  /** Where it is defined, without its lines. */
+  /** The file or cell that defines it, without the text of its lines. */
   readonly source: SourceRecord | null;
   readonly line: number | null;
-  /** The oldest first. */
+  /** Oldest first. */
   readonly entries: readonly FunctionEntryRecord[];
   /**
-   * Its parameters with their defaults, and which are static or donated: `(x, n=2), static n, donated x`.
+   * Its parameters with defaults, and which are static or donated: `(x, n=2), static n, donated x`.
    */
   readonly signature: string;
   readonly schema_version: number;
   readonly kind: "function";
 }
 
-/** The user's jitted functions, the one that was compiled last first. */
+/** The user's jitted functions, most recently compiled first. */
 export interface FunctionsRecord {
   readonly functions: readonly FunctionRecord[];
   readonly schema_version: number;
   readonly kind: "functions";
 }
 
-/** One frame of the user's on the way to an error. */
+/** One of the user's frames that led to an error. */
 export interface ErrorFrameRecord {
-  /** With some lines around the frame's. */
+  /** Includes some lines around the current one. */
   readonly source: SourceRecord;
   readonly line: number;
   readonly end_line: number;
   readonly column: number;
-  /** Columns count from 0; both are -1 where they aren't known. */
+  /** Columns are counted from 0; both are -1 if unknown. */
   readonly end_column: number;
   readonly function: string;
 }
 
-/** Where two trees, or the types of their leaves, differ. */
+/** A difference between two trees, or between the types of their leaves. */
 export interface DifferenceRecord {
   readonly path: string;
   /** Label of the left side, for example `got`. */
@@ -431,19 +442,19 @@ export interface DifferenceRecord {
   readonly right: string;
 }
 
-/** An error of core in its four parts, with the user's frames only. */
+/** An error of core in its four parts, with only the user's frames. */
 export interface ErrorRecord {
   readonly name: string;
   readonly what: string;
   /** One line for each argument: its path, then its type. */
   readonly got: readonly string[];
-  /** Those lines of `got` that say of one path what stands on either side. */
+  /** The lines of `got` that compare two sides of a path, in parts. */
   readonly differences: readonly DifferenceRecord[];
   readonly where: string | null;
   readonly do: string | null;
-  /** Address of the class's entry in the documentation; None for errors that aren't pellucid's. */
+  /** URL of the documentation of the error class; None for errors that aren't pellucid's. */
   readonly page: string | null;
-  /** Outermost first, as Python shows them. */
+  /** Outermost first, as in Python's tracebacks. */
   readonly frames: readonly ErrorFrameRecord[];
   /** The whole traceback as Python prints it. */
   readonly traceback: string;
@@ -451,75 +462,75 @@ export interface ErrorRecord {
   readonly kind: "error";
 }
 
-/** Something that core did, as it happened. */
+/** An event of core, such as a cache look-up or a compilation. */
 export interface EventRecord {
   readonly event: "trace" | "pass" | "lookup" | "compilation" | "transfer" | "callback" | "leak";
-  /** The function, the pass, or the direction of a transfer. */
+  /** Name of the function or pass, or direction of a transfer. */
   readonly name: string;
-  /** When it ended, by a clock of its process that never goes back. */
+  /** Time of its end, on the process's monotonic clock. */
   readonly time_us: number;
   readonly thread: number;
   readonly seconds: number | null;
-  /** Bytes that a transfer moved. */
+  /** Number of transferred bytes. */
   readonly bytes: number | null;
-  /** For a look-up or a compilation, where the program was found. */
+  /** For a cache look-up or a compilation: where the program was found. */
   readonly cache: "hit" | "miss" | "disk" | null;
-  /** For a look-up that missed, why. */
+  /** For a cache miss: its cause. */
   readonly miss: MissRecord | null;
   readonly schema_version: number;
   readonly kind: "event";
 }
 
-/** Memory of one device at one moment. */
+/** Memory of one device at one time. */
 export interface DeviceMemoryRecord {
   readonly device_id: number;
   readonly process_index: number;
   readonly platform: string;
   readonly device_kind: string;
-  /** From the allocator where it reports, else the sum over live arrays. */
+  /** From the allocator if it reports usage, else the sum over live arrays. */
   readonly in_use_bytes: number;
   readonly peak_bytes: number | null;
   readonly limit_bytes: number | null;
   readonly basis: "estimate" | "compiler" | "measured";
 }
 
-/** One array that holds device memory. */
+/** An array that occupies device memory. */
 export interface LiveArrayRecord {
   readonly id: number;
   readonly type: string;
   readonly sharding: string;
   readonly device_ids: readonly number[];
-  /** Of its largest shard. */
+  /** Bytes of its largest shard. */
   readonly bytes_per_device: number;
   readonly total_bytes: number;
-  /** Variables that hold it, with their path, for example `params['layer3'].w`. */
+  /** Variables that hold it, with the path, for example `params['layer3'].w`. */
   readonly owners: readonly string[];
-  /** Other owners, for example `sys.last_traceback`. */
+  /** Holders other than variables, for example `sys.last_traceback`. */
   readonly holders: readonly string[];
-  /** Cell or file that made it. */
+  /** Cell or file that created it. */
   readonly source: string | null;
   readonly line: number | null;
   readonly age_s: number | null;
 }
 
-/** Distinct parts of an array. */
+/** The distinct parts of a sharded array. */
 export interface ArrayPartColumns {
-  /** Id of a device that holds it. */
+  /** Id of one of the devices that hold the part. */
   readonly device: readonly number[];
-  /** Where it lies in the array: `0:2, 0:8`. */
+  /** The part's index range in the array: `0:2, 0:8`. */
   readonly index: readonly string[];
-  /** Of its finite elements. */
+  /** Smallest finite element of each part. */
   readonly low: readonly (number | null)[];
   readonly high: readonly (number | null)[];
   readonly nan_count: readonly number[];
 }
 
-/** Values of an array at a glance. */
+/** A summary of an array's values. */
 export interface ArrayValuesRecord {
   readonly type: string;
   readonly dtype: string;
   readonly shape: readonly number[];
-  /** Whether the figures are those of absolute values, as of complex numbers. */
+  /** Whether the figures are those of absolute values, as for complex arrays. */
   readonly is_absolute: boolean;
   readonly nan_count: number;
   readonly infinite_count: number;
@@ -527,38 +538,34 @@ export interface ArrayValuesRecord {
   /** The smallest finite element. */
   readonly low: number | null;
   readonly high: number | null;
-  /** Of the finite elements. */
+  /** Mean of the finite elements. */
   readonly mean: number | null;
-  /** Numbers of sampled elements in equal parts of the range. */
+  /** Histogram: number of sampled elements in each of several equal intervals. */
   readonly bins: readonly number[];
-  /** Elements that `bins` counts; all where that is the size. */
+  /** Number of sampled elements; the array's size if all are counted. */
   readonly sample_count: number;
-  /** Indices along the dimensions before the last two at which `cells` are. */
+  /** Indices along all but the last two dimensions, at which `cells` are taken. */
   readonly index: readonly number[];
-  /** Along the last two dimensions, `cells` are of every so many elements. */
+  /** Strides along the last two dimensions at which `cells` are taken. */
   readonly steps: readonly number[];
   /**
-   * Means of the finite elements of blocks of the last two dimensions, by rows; None where a block has none.
+   * Means of the finite elements of blocks along the last two dimensions, by row; None for blocks without any.
    */
   readonly cells: readonly (readonly (number | null)[])[];
   readonly parts: ArrayPartColumns;
-  /** The array as Python prints it; the middle of a large one is left out. */
+  /** The array as Python prints it; the middle of a large array is left out. */
   readonly numbers: string;
-  /** Why there are no values; empty where there are. */
+  /** Why there are no values; empty if there are. */
   readonly note: string;
-  /**
-   * Name under which its kernel finds the array while it lives; empty where it can't be asked for.
-   */
+  /** Key under which the kernel finds the array while it is alive; empty if there is none. */
   readonly array: string;
   readonly schema_version: number;
   readonly kind: "array_values";
-  /**
-   * Whole numbers that each of `bins` counts, from `low` on; None where they are equal parts of the range.
-   */
+  /** Width, in integers, of each bin, counted from `low`; None if bins divide the range evenly. */
   readonly bin_width: number | null;
 }
 
-/** Devices and the arrays that live on them. */
+/** Devices and the arrays in their memory. */
 export interface MemoryRecord {
   readonly devices: readonly DeviceMemoryRecord[];
   readonly arrays: readonly LiveArrayRecord[];
@@ -566,9 +573,9 @@ export interface MemoryRecord {
   readonly kind: "memory";
 }
 
-/** Which device holds which part of one array. */
+/** The partition of one array over devices. */
 export interface ShardingRecord {
-  /** The user's name for the array; empty where there is none. */
+  /** The user's name for the array; empty if unknown. */
   readonly name: string;
   /**
    * `mesh` for a mesh itself, whose devices are the parts; empty for a sharding without a shape.
@@ -576,111 +583,113 @@ export interface ShardingRecord {
   readonly type: string;
   readonly dtype: string;
   readonly shape: readonly number[];
-  /** Bytes of one element; below 1 for types that share a byte. */
+  /** Bytes per element; less than 1 for types smaller than a byte. */
   readonly item_bytes: number;
   readonly mesh: MeshRecord;
   /** `spec.mesh` is 0. */
   readonly spec: SpecRecord;
-  /** First index along each dimension for each distinct part, one part after the other. */
+  /** Index of the first element along each dimension, for each distinct part in turn. */
   readonly tile_starts: readonly number[];
   readonly tile_stops: readonly number[];
-  /** For each device in mesh order the part that it holds; -1 for none. */
+  /** For each device, in mesh order, the index of its part; -1 for none. */
   readonly device_tiles: readonly number[];
-  /** `ArrayValuesRecord.array`. */
+  /** Same as `ArrayValuesRecord.array`. */
   readonly array: string;
   readonly schema_version: number;
   readonly kind: "sharding";
 }
 
-/** Where a program says how something is laid out. */
+/** A place where the program specifies a sharding. */
 export interface OriginRecord {
   /**
    * `argument x`, `in_shardings of x`, `with_sharding_constraint`, `out_shardings of result 0`, …
    */
   readonly text: string;
-  /** Number of the value that it lays out; -1 where it is no value of the program. */
+  /** Number of the value to which it applies; -1 if it isn't a value of the program. */
   readonly value: number;
-  /** Index of the equation that says it; -1 for none. */
+  /** Index of the equation that specifies it; -1 for none. */
   readonly equation: number;
 }
 
 /**
- * Where programs run: the whole program first, then each body at each equation that runs it, wherever that is.
+ * Sites at which bodies run: first the whole program, then each body at each equation that runs it, in any nesting.
  *
- * The values of a program are numbered anew at each site, site after site: its constants, its inputs, then the results
- * of its equations, which is their order among the values of the program's record too.
+ * Values are numbered anew at each site, in the order constants, inputs, results of equations. The numbers of one site
+ * follow those of the site before.
  */
 export interface SiteColumns {
-  /** Index of the body that runs there. */
+  /** Index of the body that runs at the site. */
   readonly body: readonly number[];
-  /** Index of the site that its equation is at, which comes before it; -1 for the whole program. */
+  /**
+   * Index of the site that contains its equation, which comes earlier; -1 for the whole program.
+   */
   readonly parent: readonly number[];
-  /** Index of the equation that runs it; -1 for the whole program. */
+  /** Index of the equation that runs the body; -1 for the whole program. */
   readonly equation: readonly number[];
-  /** Mesh axes along which each device computes with a part of its own, as types there say. */
+  /** Manual mesh axes, along which each device computes on its own part, according to types. */
   readonly manual_axes: readonly (readonly string[])[];
-  /** Index of the mesh that has these axes; that of the program's own where there are none. */
+  /** Index of the mesh that has these axes; the program's own mesh if there are none. */
   readonly mesh: readonly number[];
 }
 
-/** Where values at sites lie, by their numbers. */
+/** The sharding of each value at each site, by the value's number. */
 export interface LayoutColumns {
-  /** Index into `FunctionShardingRecord.shardings`; -1 where it is not known. */
+  /** Index into `FunctionShardingRecord.shardings`; -1 if unknown. */
   readonly sharding: readonly number[];
-  /** Bytes of the value that one device holds. */
+  /** Bytes of the value's part on one device. */
   readonly device_bytes: readonly number[];
-  /** How many layouts the value has: more than 1 for a constant that is made anew for each use. */
+  /**
+   * Number of shardings of the value: more than 1 for a constant that is recreated for each use.
+   */
   readonly count: readonly number[];
 }
 
 /**
- * How mesh axes came to values. The chain continues at `value`, with the same axis, and ends at an origin.
+ * Where each value's mesh axes came from. A chain continues at `value` with the same axis, and ends at an origin.
  */
 export interface WhyColumns {
-  /**
-   * For each value at a site, by its number, how many of the entries are its: one for each axis.
-   */
+  /** For each value at a site, the number of entries that belong to it: one per axis. */
   readonly counts: readonly number[];
   /** Index into `FunctionShardingRecord.axes`. */
   readonly axis: readonly number[];
-  /** Number of the value that it came from; -1 where the chain ends. */
+  /** Number of the value from which the axis was propagated; -1 at the end of the chain. */
   readonly value: readonly number[];
-  /** The dimension of that value which it divides; -1 for none. */
+  /** The dimension of that value which the axis partitions; -1 for none. */
   readonly dimension: readonly number[];
-  /** Index of the equation that carried it; -1 for none. */
+  /** Index of the equation that propagated it; -1 for none. */
   readonly equation: readonly number[];
-  /** Index into `FunctionShardingRecord.origins`: where the chain ends; -1 where it isn't known. */
+  /** Index into `FunctionShardingRecord.origins`, at the end of the chain; -1 if unknown. */
   readonly origin: readonly number[];
 }
 
-/** One exchange between devices. */
+/** One collective operation between devices. */
 export interface CollectiveRecord {
   /**
    * `all-gather`, `all-reduce`, `reduce-scatter`, `all-to-all`, `collective-permute`, …
    *
-   * `reshard` is a change to another mesh, of which only the partitioner knows by which exchanges it is done.
+   * `reshard` is a change to another mesh; only the partitioner knows the collectives that implement it.
    */
   readonly operation: string;
   /**
-   * Mesh axes along which devices exchange; `x:(2)4` is a part of the axis `x`. Empty where they are not known.
+   * Mesh axes along which devices communicate; `x:(2)4` is a part of the axis `x`. Empty if unknown.
    */
   readonly axes: readonly string[];
   /** Index of the mesh that has the axes. */
   readonly mesh: number;
   readonly group_count: number;
   readonly group_size: number;
-  /** Bytes that one device sends in one run of the equation, with algorithms on a ring. */
+  /** Bytes that one device sends per run of the equation, with ring algorithms. */
   readonly bytes_per_device: number;
-  /** How often the program runs it; None where nobody can know. */
+  /** Number of runs of the equation per run of the program; None if unknown. */
   readonly runs: number | null;
-  /** Index of the equation that caused it; -1 where it is not known. */
+  /** Index of the equation that caused it; -1 if unknown. */
   readonly equation: number;
   /**
-   * Index of the site of that equation; of several that can't be told apart the first. -1 where it is not known.
+   * Index of that equation's site; the first of several that can't be distinguished; -1 if unknown.
    */
   readonly site: number;
   readonly reason: "written" | "contraction" | "reshard" | "full_replication" | "unknown";
-  /** One clause on what it is for; empty where that is not known. */
+  /** The purpose of the collective, in one clause; empty if unknown. */
   readonly note: string;
 }
 
@@ -699,29 +708,35 @@ export interface UnevenCutRecord {
   readonly note: string;
 }
 
-/** Layout of every intermediate of a function, why it is so, and what it costs to move. */
+/**
+ * The sharding of every intermediate of a function, its cause, and the cost of the communication.
+ */
 export interface FunctionShardingRecord {
   readonly name: string;
   readonly program: ProgramRecord;
-  /** The program's own first; then others of the same devices over which some of its values lie. */
+  /**
+   * The program's own mesh first, then other meshes of the same devices that some of its values have.
+   */
   readonly meshes: readonly MeshRecord[];
   readonly sites: SiteColumns;
-  /** `mesh` of each is an index into `meshes`. */
+  /** The field `mesh` of each is an index into `meshes`. */
   readonly shardings: readonly SpecRecord[];
   readonly layouts: LayoutColumns;
-  /** Axes of the meshes, and parts of them, that divide some value. */
+  /** Mesh axes, and parts of them, that partition some value. */
   readonly axes: readonly string[];
   readonly why: WhyColumns;
   readonly origins: readonly OriginRecord[];
-  /** Exchanges that Shardy inserts, with their reasons. */
+  /** Collectives that Shardy inserts, with their reasons. */
   readonly planned: readonly CollectiveRecord[];
-  /** Exchanges of the optimized program; the planned ones where it can't be compiled. */
+  /** Collectives of the optimized program; the planned ones if it can't be compiled. */
   readonly collectives: readonly CollectiveRecord[];
-  /** In which kinds of exchange the two differ. */
+  /** The kinds of collectives in which the two lists differ. */
   readonly differences: readonly string[];
-  /** For each device in mesh order; empty where it is not known. */
+  /** Peak memory of each device, in mesh order; empty if unknown. */
   readonly device_peak_bytes: readonly number[];
-  /** Source of `collectives` and `device_peak_bytes`: the compiled program, or an estimate. */
+  /**
+   * Source of `collectives` and `device_peak_bytes`: the compiled program, a measurement or an estimate.
+   */
   readonly basis: "estimate" | "compiler" | "measured";
   /** Why there is only an estimate; empty where the program was compiled. */
   readonly not_compiled: string;
@@ -731,87 +746,88 @@ export interface FunctionShardingRecord {
   readonly kind: "function_sharding";
 }
 
-/** One way to place a function's arguments over a mesh, with estimates of what a run then costs. */
+/** One placement of a function's arguments over a mesh, with estimated costs of a run. */
 export interface PlacementRecord {
   readonly axis_names: readonly string[];
   readonly axis_sizes: readonly number[];
   /**
-   * For each of `WhatIfRecord.arguments` and each dimension the mesh axes that divide it, major first.
+   * The mesh axes, major first, that partition each dimension of each of `WhatIfRecord.arguments`.
    */
   readonly dim_axes: readonly (readonly (readonly string[])[])[];
   /** Bytes of the arguments on one device; exact. */
   readonly argument_bytes: number;
-  /** Most bytes alive at once on one device, by lifetimes of values: fusion makes it smaller. */
+  /** Peak memory on one device, estimated from lifetimes of values; fusion makes it smaller. */
   readonly peak_bytes: number;
-  /** Bytes that one device sends in a run, with algorithms on a ring. */
+  /** Bytes that one device sends per run, with ring algorithms. */
   readonly sent_bytes: number;
-  /** Collectives in a run; loops count each time. */
+  /** Number of collectives per run; those in loops count for each iteration. */
   readonly exchange_count: number;
   /** Time of arithmetic and memory traffic on one device, by the roofline of its kind. */
   readonly compute_seconds: number;
-  /** Time of the exchanges, by the bandwidth of the links that their axes span. */
+  /** Time of the collectives, by the bandwidth of the links that their axes span. */
   readonly exchange_seconds: number;
 }
 
-/** Arguments whose paths differ in indices alone, with one type and one placement. */
+/** Arguments of one type and placement, whose paths differ only in indices. */
 export interface PlacedArgumentRecord {
-  /**
-   * Path with `*` for the indices in which they differ, for example `params['layers'][*]['up']`.
-   */
+  /** Path with `*` for the indices that differ, for example `params['layers'][*]['up']`. */
   readonly name: string;
   readonly count: number;
   readonly type: string;
   readonly dim_sizes: readonly number[];
-  /** Bytes of all of them on one device. */
+  /** Total bytes of these arguments on one device. */
   readonly device_bytes: number;
 }
 
-/** Exchanges of one kind along the same axes for one line of the user. */
+/** The collectives of one kind, along the same axes, that one source line causes. */
 export interface ExchangeCostRecord {
   readonly operation: string;
   readonly axes: readonly string[];
   readonly reason: "written" | "contraction" | "reshard" | "full_replication" | "unknown";
-  /** In a run; loops count each time. */
+  /** Number of collectives per run; those in loops count for each iteration. */
   readonly count: number;
-  /** Bytes that one device sends for them in a run. */
+  /** Bytes that one device sends for them per run. */
   readonly sent_bytes: number;
   readonly seconds: number;
-  /** File or cell of the line; None where it is not known. */
+  /** File or cell of the line; None if unknown. */
   readonly source: SourceRecord | null;
   readonly line: number;
-  /** Operation of the first of the equations that they are for; empty where it is not known. */
+  /** Name of the first operation that causes them; empty if unknown. */
   readonly primitive: string;
 }
 
 /**
- * A function over a mesh that need not exist, beside how its arguments lie today. Estimates, but for bytes.
+ * Estimates for a function's arguments placed on a mesh that needn't exist, next to their current placement. Bytes
+ * are exact.
  */
 export interface WhatIfRecord {
   readonly name: string;
-  /** Kind of device that times are estimated for. */
+  /** Kind of device whose speed the times assume. */
   readonly device_kind: string;
-  /** Memory of one device that placements are searched under. */
+  /** Memory per device that the search allows. */
   readonly memory_limit_bytes: number;
-  /** As placed by `placement`. */
+  /** The arguments, with the placement in `placement`. */
   readonly arguments: readonly PlacedArgumentRecord[];
   readonly today: PlacementRecord;
   readonly placement: PlacementRecord;
-  /** Of `placement`, those that take longest first. */
+  /** The collectives of `placement`, those that take longest first. */
   readonly exchanges: readonly ExchangeCostRecord[];
-  /** The fastest that a search found, the best first; empty where none was made. */
+  /** The fastest placements that a search found, best first; empty without a search. */
   readonly best: readonly PlacementRecord[];
-  /** Placements that the search estimated. */
+  /** Number of placements that the search estimated. */
   readonly examined_count: number;
-  /** Placements whose arguments alone exceed the limit, or that don't divide dimensions evenly. */
+  /**
+   * Number of placements whose arguments alone exceed the limit, or that don't divide dimensions evenly.
+   */
   readonly excluded_count: number;
-  /** Placements that there was no time for. */
+  /** Number of placements that the search had no time for. */
   readonly remaining_count: number;
-  /** Sentences on what the estimates leave out. */
+  /** Sentences about what the estimates leave out. */
   readonly remarks: readonly string[];
-  /** Why the placement that was asked for last can't be; empty where it is the one shown. */
+  /** Why the last requested placement is impossible; empty if it is the one shown. */
   readonly refusal: string;
   /**
-   * Name under which its kernel finds the figure, to estimate other placements; empty where none does.
+   * Key under which the kernel finds the figure, to estimate other placements; empty if there is none.
    */
   readonly figure: string;
   readonly schema_version: number;
@@ -819,10 +835,12 @@ export interface WhatIfRecord {
 }
 
 /**
- * A whole number for each program of a grid, in the shortest form that is exact where `step` is 1.
+ * An integer for each program of a grid, in the shortest form; exact if `step` is 1.
  *
- * Without `values` it is `offset` plus the sum of `coefficients` times the position. With them it is the value at the
- * position along `axes`, row by row; without `axes` too, that of every `step`-th program.
+ * Without `values`, it is `offset` plus the sum of `coefficients` times the program's position. With `values`, it is
+ * the
+ * entry at the position along `axes`, in row-major order; without `axes`, `values` has an entry for every `step`-th
+ * program.
  */
 export interface GridNumberRecord {
   readonly offset: number;
@@ -832,44 +850,47 @@ export interface GridNumberRecord {
   readonly step: number;
 }
 
-/** A dimension of an operand, and where the programs' blocks lie along it. */
+/** A dimension of an operand, with the positions of the programs' blocks along it. */
 export interface GridDimensionRecord {
-  /** Elements of the array. */
+  /** Size of the array along the dimension. */
   readonly size: number;
-  /** Elements of a block. */
+  /** Size of a block along the dimension. */
   readonly block: number;
   /**
-   * What the block spec says; `accessed` where it gives the whole array, and the body reads or writes a part.
+   * Kind of block in the block spec; `accessed` if the spec selects the whole array and the body accesses a part of
+   * it.
    */
   readonly rule: "blocked" | "squeezed" | "element" | "bounded" | "accessed";
-  /** First element, which may lie before the array. */
+  /** Index of the first element, which may be negative. */
   readonly start: GridNumberRecord;
   readonly length: GridNumberRecord;
 }
 
 /**
- * Counts over the parts of an operand, as a matrix: dimensions before the last one are rows, one below the other.
+ * Counts over regions of an operand, as a matrix: all dimensions but the last are flattened into rows.
  */
 export interface GridRasterRecord {
-  /** First row of each cell, then the number of rows. */
+  /** First row of each cell, then the total number of rows. */
   readonly row_edges: readonly number[];
   readonly column_edges: readonly number[];
-  /** By cell, row by row, the largest number of programs that see one of its elements. */
+  /**
+   * For each cell, in row-major order, the largest number of programs that access one of its elements.
+   */
   readonly visits: readonly number[];
-  /** Likewise how often it is moved. */
+  /** For each cell, in row-major order, the largest number of transfers of one of its elements. */
   readonly moves: readonly number[];
   /**
-   * Sums of 1 for elements that no program sees, and 2 for elements that parallel programs write.
+   * Flags of each cell: 1 if no program accesses some element, plus 2 if parallel programs write the same element.
    */
   readonly marks: readonly number[];
-  /** Whether cells are not cut by any boundary of blocks. */
+  /** Whether no block boundary lies within a cell. */
   readonly is_exact: boolean;
 }
 
-/** An input or result of a kernel, and what its programs see of it. */
+/** An input or result of a kernel, and its programs' accesses to it. */
 export interface GridOperandRecord {
   readonly name: string;
-  /** Which of the block specs it has, for example `in_specs[0]`. */
+  /** Its block spec, for example `in_specs[0]`. */
   readonly spec: string;
   readonly role: "input" | "result";
   readonly type: string;
@@ -878,45 +899,44 @@ export interface GridOperandRecord {
   readonly activity: GridNumberRecord;
   readonly is_read: boolean;
   readonly is_written: boolean;
-  /** Name of the input that a result begins as; empty where it begins without values. */
+  /** Name of the input whose buffer a result reuses; empty if it starts uninitialized. */
   readonly aliased: string;
   readonly block_bytes: number;
-  /** Number of distinct blocks that programs see. */
+  /** Number of distinct blocks that programs access. */
   readonly block_count: number;
-  /** How often a block is fetched, as it stays while it doesn't change. */
+  /** Number of block transfers; a block isn't transferred again while it stays the same. */
   readonly fetch_count: number;
   readonly write_count: number;
   readonly moved_bytes: number;
-  /** Each element that some program sees, moved once; None where that isn't known. */
+  /** Bytes of all accessed elements, each transferred once; None if unknown. */
   readonly least_bytes: number | null;
   /** Share of the elements of all programs' blocks that lie outside of the array. */
   readonly beyond_share: number;
-  /**
-   * Share of the elements of loads and stores that masks leave out; None without loads and stores.
-   */
+  /** Share of elements of loads and stores that masks disable; None without loads and stores. */
   readonly masked_share: number | null;
   /**
-   * Whether all branches and masks follow from the position; otherwise what data choose counts as used.
+   * Whether all branches and masks depend only on the position; otherwise data-dependent accesses count as made.
    */
   readonly is_masked_exactly: boolean;
   /**
-   * Of a result: elements that no program sees and that have no value; None where it isn't known.
+   * For a result: number of elements that no program accesses and that stay uninitialized; None if unknown.
    */
   readonly unseen_elements: number | null;
-  /** Of a result: elements that parallel programs write. */
+  /** For a result: number of elements that several parallel programs write. */
   readonly shared_elements: number | null;
-  /** Programs whose block lies outside of the array. */
+  /** Number of programs whose block lies entirely outside of the array. */
   readonly outside_count: number;
   readonly raster: GridRasterRecord | null;
   readonly source: SourceRecord | null;
-  /** Of the block spec. */
+  /** Line of the block spec. */
   readonly line: number;
-  /** Why nothing is known of its blocks; empty where it is. */
+  /** Why nothing is known about its blocks; empty if it is. */
   readonly note: string;
 }
 
 /**
- * Programs as a matrix of cells: the program of number `p` is at (`p` // `width` // `row_step`, `p` % `width` // `column_step`).
+ * Programs as a matrix of cells: program `p` is in cell (`p` // `width` // `row_step`, `p` % `width` //
+ * `column_step`).
  */
 export interface GridCellColumns {
   readonly rows: number;
@@ -924,59 +944,59 @@ export interface GridCellColumns {
   readonly width: number;
   readonly row_step: number;
   readonly column_step: number;
-  /** By cell, row by row, the number of its programs. */
+  /** For each cell, in row-major order, the number of its programs. */
   readonly programs: readonly number[];
-  /** Bytes that they move together. */
+  /** Total bytes that the cell's programs transfer. */
   readonly moved_bytes: readonly number[];
-  /** Number of its idle programs. */
+  /** Number of the cell's idle programs. */
   readonly idle: readonly number[];
   /**
-   * Sums of 2 for programs that write what others write at the same time, and 4 for blocks outside of arrays.
+   * Flags of each cell: 2 if programs write elements that parallel ones write, plus 4 for blocks outside of arrays.
    */
   readonly marks: readonly number[];
 }
 
-/** A kernel over a grid: which program sees which block, and what that costs. */
+/** A kernel over a grid: the blocks that each program accesses, and their cost. */
 export interface GridKernelRecord {
   readonly name: string;
-  /** Empty where sizes are known only when it runs, too; `note` says so. */
+  /** Empty if sizes are known only at run time, as `note` says. */
   readonly grid: readonly number[];
   readonly parallel_axes: readonly number[];
   readonly program_count: number;
   readonly operands: readonly GridOperandRecord[];
-  /** None where nothing is known of any block. */
+  /** None if nothing is known about any block. */
   readonly cells: GridCellColumns | null;
-  /** Estimated, of all programs; idle ones count as others. */
+  /** Estimated total of all programs; idle ones count as much as others. */
   readonly flops: number | null;
   readonly transcendentals: number | null;
-  /** Whether loops of unknown length counted once. */
+  /** Whether it is a lower bound, because loops of unknown length count once. */
   readonly is_least: boolean;
-  /** What the user's `cost_estimate` says; None without one. */
+  /** The FLOPs of the user's `cost_estimate`; None without one. */
   readonly stated_flops: number | null;
   readonly stated_bytes: number | null;
   readonly moved_bytes: number;
   readonly least_bytes: number | null;
-  /** Programs that write nothing. */
+  /** Number of programs that write nothing. */
   readonly idle_count: number;
-  /** Programs that write what a parallel one writes. */
+  /** Number of programs that write elements that parallel programs write. */
   readonly sharing_count: number;
   readonly outside_count: number;
-  /** Why the kernel was refused; empty where it wasn't. */
+  /** Why the kernel was rejected; empty if it wasn't. */
   readonly refusal: string;
-  /** What should be known of the figures. */
+  /** A remark on the figures. */
   readonly note: string;
   readonly source: SourceRecord | null;
-  /** Of the call. */
+  /** Line of the call. */
   readonly line: number;
 }
 
-/** The kernels that a function calls, in the order of its program. */
+/** The kernels that a function calls, in program order. */
 export interface KernelGridsRecord {
   readonly name: string;
   readonly kernels: readonly GridKernelRecord[];
-  /** Kernels that are left out. */
+  /** Number of kernels that are left out. */
   readonly hidden_count: number;
-  /** Number of the program of the first kernel that is shown at first; -1 for the first one. */
+  /** Number of the program that is selected first in the first kernel; -1 for the first one. */
   readonly program: number;
   readonly schema_version: number;
   readonly kind: "kernel_grids";
