@@ -1,4 +1,4 @@
-"""Estimates of programs and readings of their compiled form, as records: costs, exchanges, memory, layouts."""
+"""Records of estimates for programs, and of facts read from their compiled form: costs, collectives, memory, shardings."""
 
 from pellucid.analysis.array_values import array_slice, array_values
 from pellucid.analysis.comparisons import diff, ladder, lens

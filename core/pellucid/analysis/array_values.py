@@ -1,4 +1,4 @@
-"""Values of an array at a glance: counts, range, a histogram and a heat map, computed where its parts lie."""
+"""Summaries of array values: counts, range, histogram and heat map, computed on the devices that hold the parts."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from pellucid.introspect.values import short_text
 
 BINS = 40
 MAX_CELLS = 64
-"""Cells of a heat map along each dimension."""
+"""Maximum number of cells of a heat map along each dimension."""
 MAX_SAMPLES = 1 << 16
-"""Elements that a histogram counts; of larger parts every k-th."""
+"""Maximum number of elements in a histogram; larger parts are sampled at equal distances."""
 _MAX_READ = 512
-"""Rows, and columns, that are read for a heat map."""
+"""Maximum number of rows, and of columns, that are read for a heat map."""
 _MAX_FETCHED = 1 << 20
-"""Elements of an array up to which all are fetched, where a program would take longer to compile."""
+"""Maximum size of arrays that are fetched whole, because that takes less time than compiling a program."""
 _CHUNK_LENGTH = 256
-"""Elements that are added in the array's own precision; the sums of chunks are added in float64."""
+"""Number of elements summed in the array's own precision; the sums of chunks are added in float64."""
 _SCALE = 2.0**-64
-"""Of sums, which could overflow."""
+"""Factor applied to sums, which could overflow without it."""
 
 
 class _Part(NamedTuple):
@@ -47,16 +47,16 @@ class _Part(NamedTuple):
 
 
 class ArraySlice(NamedTuple):
-    """Two dimensions of an array at an index along the others, as a heat map reads them."""
+    """A two-dimensional slice of an array at an index along the other dimensions, as read for a heat map."""
 
     index: list[int]  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.index
-    """One for each dimension; those along `dims` say nothing."""
+    """One index per dimension; entries along `dims` are ignored."""
     dims: list[int]
-    """The dimension drawn down and the one drawn across; a vector has one, a scalar none."""
+    """The dimension of the rows and that of the columns. A vector has one, a scalar none."""
     steps: list[int]
-    """Along `dims` every so many elements are read."""
+    """Strides along `dims`."""
     cells: list[list[float | None]]
-    """Means of the finite elements of blocks, by rows; None where a block has none."""
+    """Means of the finite elements of blocks, by row; None for blocks without any."""
 
 
 class _Statistics(NamedTuple):
@@ -64,19 +64,20 @@ class _Statistics(NamedTuple):
     infinite: float = 0.0
     zero: float = 0.0
     total: float = 0.0
-    """Of the finite elements, times `_SCALE`."""
+    """Sum of the finite elements, times `_SCALE`."""
     low: float = math.inf
     high: float = -math.inf
 
 
 @by_tool
 def array_values(x: Any, index: Sequence[int] = ()) -> schema.ArrayValuesRecord:
-    """Counts, range, histogram and heat map of an array, with those of each of its parts.
+    """Counts, range, histogram and heat map of an array, and counts and range of each of its parts.
 
-    The heat map is of the last two dimensions, at `index` along those before, by default at their first elements. Of
-    complex numbers the absolute values count. Where a device takes subnormal numbers for zero, they are counted as such.
+    The heat map shows the last two dimensions, at `index` along the others (by default 0). Complex numbers are
+    represented
+    by their absolute values. Subnormal numbers count as zeros on devices that flush them to zero.
 
-    Raises: ArgumentValueError for an `index` that there isn't.
+    Raises: ArgumentValueError for an `index` out of range.
 
     >>> record = array_values(jnp.arange(6.0).reshape(2, 3))
     >>> record.low, record.high, record.mean, record.zero_count
@@ -130,11 +131,11 @@ def array_values(x: Any, index: Sequence[int] = ()) -> schema.ArrayValuesRecord:
 
 @by_tool
 def array_slice(x: Any, index: Sequence[int], dims: Sequence[int]) -> ArraySlice:
-    """The slice of an array over `dims`, down and across, at `index` along the other dimensions.
+    """The slice of an array over the two dimensions `dims`, at `index` along the others.
 
-    It costs what it reads: of an array on one device nothing else is looked at.
+    For an array on one device, only the slice is read.
 
-    Raises: ArgumentValueError for an `index` or `dims` that there aren't, and for an array without values.
+    Raises: ArgumentValueError for an invalid `index` or `dims`, and for an array without values.
 
     >>> array_slice(jnp.arange(8.0).reshape(2, 2, 2), [0, 1, 0], [2, 0]).cells
     [[2.0, 6.0], [3.0, 7.0]]
@@ -172,7 +173,7 @@ def _mean(statistics: Sequence[_Statistics], n_finite: float) -> float | None:
     if not statistics or not n_finite:
         return None
     mean = sum(s.total for s in statistics) / n_finite / _SCALE
-    # Sums of float32 may lie beside the range.
+    # The rounding of float32 sums may move the mean outside of the range.
     return float(np.clip(mean, min(s.low for s in statistics), max(s.high for s in statistics)))
 
 
@@ -187,7 +188,7 @@ def _reason_not_to_read(x: Any, aval: Any) -> str:
 
 
 def _parts(x: Any) -> list[_Part]:
-    """Each distinct part."""
+    """The distinct parts, one of each group of copies."""
     shards = {
         tuple(part.start or 0 for part in shard.index): shard for shard in x.addressable_shards
     }
@@ -199,7 +200,7 @@ def _parts(x: Any) -> list[_Part]:
 
 
 def _fetched(x: Any) -> np.ndarray[Any, Any]:
-    """The elements as float64, of complex numbers the absolute values."""
+    """The elements as float64; absolute values for complex numbers."""
     elements = np.asarray(x)
     return (np.abs(elements) if elements.dtype.kind == "c" else elements).astype(np.float64)
 
@@ -224,7 +225,9 @@ def _statistics(data: Any) -> _Statistics:
 
 @jit
 def _chunk_statistics(data: Any) -> Any:
-    """Columns of `_Statistics`: an entry for each chunk, and for the rest, in one pass over the array; totals are scaled."""
+    """Columns of `_Statistics`, with an entry per chunk and one for the rest, in one pass over the array; sums are
+    scaled.
+    """
     flat = data.reshape(-1)
     n_chunks = flat.size // _CHUNK_LENGTH
     parts = [flat[: n_chunks * _CHUNK_LENGTH].reshape(n_chunks, _CHUNK_LENGTH)]
@@ -235,12 +238,12 @@ def _chunk_statistics(data: Any) -> Any:
 
 
 def _row_statistics(rows: Any) -> Any:
-    """Columns of `_Statistics`, an entry for each row; its total is divided by `_CHUNK_LENGTH`."""
+    """Columns of `_Statistics`, with an entry per row; sums are divided by `_CHUNK_LENGTH`."""
     numbers = _as_numbers(rows)
     one, zero = (numbers.dtype.type(n) for n in (1, 0))
     is_finite, is_nan = numpy.isfinite(numbers), numpy.isnan(numbers)
     is_integer = np.issubdtype(rows.dtype, np.integer)
-    exact = rows if is_integer else numbers  # float32 doesn't hold all integers
+    exact = rows if is_integer else numbers  # float32 can't represent all integers
     info: Any = np.iinfo(exact.dtype) if is_integer else None
     lowest, highest = (info.min, info.max) if is_integer else (-np.inf, np.inf)
     lowest, highest = exact.dtype.type(lowest), exact.dtype.type(highest)
@@ -261,7 +264,7 @@ def _row_statistics(rows: Any) -> Any:
 
 
 def _as_numbers(x: Any) -> Any:
-    """The elements as float32 or float64: of complex numbers the absolute values."""
+    """The elements as float32 or float64; absolute values for complex numbers."""
     x = numpy.abs(x) if np.issubdtype(x.dtype, np.complexfloating) else x
     return x if x.dtype == np.float64 else x.astype(np.float32)
 
@@ -286,7 +289,7 @@ def _strided_slice(
     firsts: tuple[int, ...],
     steps: tuple[int, ...],
 ) -> Any:
-    """Every `steps`-th element along `dims`, from `firsts` on, at an index along the other dimensions."""
+    """The elements at strides `steps` along `dims`, from `firsts` on, at an index along the other dimensions."""
     places = [*index]
     for dim, first, step in zip(dims, firsts, steps, strict=True):
         places[dim] = slice(first, None, step)
@@ -297,7 +300,9 @@ _slice_on_device = jit(_strided_slice, static_argnums=(2, 3, 4))
 
 
 def _bin_width(low: float | None, high: float | None) -> int | None:
-    """The least number of whole numbers in a bin with which `BINS` reach; None where floats can't tell neighbours apart."""
+    """The smallest integer width with which `BINS` bins cover the range; None if floats can't distinguish consecutive
+    integers.
+    """
     if low is None or high is None or max(abs(low), abs(high)) > 2**53:
         return None
     return math.ceil((high - low + 1) / BINS)
@@ -306,16 +311,17 @@ def _bin_width(low: float | None, high: float | None) -> int | None:
 def _histogram(
     samples: Any, low: float | None, high: float | None, bin_width: int | None
 ) -> list[int]:
-    """Numbers of finite elements in bins of so many whole numbers, or in `BINS` parts of the range; empty where there are none."""
+    """Counts of finite elements in bins of `bin_width` integers, or in `BINS` equal intervals; empty if there are none."""
     if low is None or high is None:
         return []
     if bin_width is not None:
         bins = (samples - low).astype(np.int64) // bin_width
         return np.bincount(bins, minlength=math.ceil((high - low + 1) / bin_width)).tolist()
     finite = samples[np.isfinite(samples)]
-    if math.isinf(high - low):  # of large float64
+    if math.isinf(high - low):  # large float64 numbers
         finite, low, high = finite / 2, low / 2, high / 2
-    if high - low < (BINS + 1) * np.spacing(max(abs(low), abs(high))):  # no numbers between
+    # no representable numbers between
+    if high - low < (BINS + 1) * np.spacing(max(abs(low), abs(high))):
         middle = (
             np.where(finite == low, 0, BINS - 1) if low < high else np.full(len(finite), BINS // 2)
         )
@@ -324,7 +330,7 @@ def _histogram(
 
 
 def _heat_map(read: np.ndarray[Any, Any]) -> list[list[float | None]]:
-    """Means of the finite elements of blocks; None for a block that has none."""
+    """Means of the finite elements of each block; None for blocks without any."""
     rows = read.reshape(1, -1) if read.ndim == 1 else read
     is_finite = np.isfinite(rows)
     sums, counts = np.where(is_finite, rows, 0.0), is_finite.astype(np.float64)
@@ -344,7 +350,7 @@ def _plane(
     dims: Sequence[int],
     steps: Sequence[int],
 ) -> np.ndarray[Any, Any]:
-    """The elements that a heat map reads, in the order of `dims`."""
+    """The elements that the heat map reads, in the order of `dims`."""
     ordered = sorted(zip(dims, steps, strict=True))
     plane = np.zeros([math.ceil(shape[dim] / step) for dim, step in ordered])
     for part in parts:

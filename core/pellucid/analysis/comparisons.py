@@ -1,4 +1,4 @@
-"""Several programs at once: one function at its stages, after transformations, before and after a change."""
+"""Records of related programs: a function at each stage, after transformations, or before and after a change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .programs import jaxpr_program, program
 
 @by_tool
 def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
-    """The function at its stages for these arguments: jaxpr, StableHLO, optimized HLO, and what came of what.
+    """A function at each stage for these arguments: jaxpr, StableHLO and optimized HLO, with links between equations.
 
     Compiles the function if it isn't compiled yet.
 
@@ -60,11 +60,13 @@ def ladder(
     transformations: Sequence[str] = TRANSFORMATIONS,
     batch_size: int = 8,
 ) -> LadderRecord:
-    """The program of a function, then after each of several transformations, and what came of what.
+    """The program of a function, and that after each of several transformations, with links between equations.
 
-    `jvp` has values and tangents; `linearize` the linear program of the tangents at a point, with residuals as its
-    first inputs; `transpose` the same reversed, which is the backward pass, and is tied to the linear program where that
-    comes before it; `vmap` the program on `batch_size` arguments at once.
+    `jvp` computes values and tangents. `linearize` is the linear program from tangents to tangents at a point; its
+    first
+    inputs are residuals. `transpose` is its transpose, the backward pass, and is linked to the linear program if that
+    comes
+    before it. `vmap` applies the program to `batch_size` arguments at once.
 
     >>> record = ladder(lambda x: x * 2.0, 1.0, transformations=("jvp", "transpose"))
     >>> record.transformations, [len(p.equations.id) for p in record.programs]
@@ -119,10 +121,11 @@ def transformed(jaxpr: Jaxpr, transformation: str, batch_size: int = 8) -> Jaxpr
 
 @by_tool
 def diff(before: Any, after: Any, *args: Any) -> DiffRecord:
-    """Two programs to compare: anything that `program` takes; functions both get `args`.
+    """A comparison of two programs: anything that `program` accepts. If they are functions, both are applied to `args`.
 
-    Equations that are the very same, or that one program's transformation took from the other, are matched;
-    the viewer matches the others by what they do.
+    Identical equations are matched, and those that a transformation of one program took from the other. The view
+    matches
+    the remaining ones by their operations.
 
     >>> jaxpr = pl.make_jaxpr(lambda x: jnp.sin(x) + 1)(1.0)
     >>> record = diff(jaxpr, pl.make_jaxpr(lambda x: jnp.cos(x))(1.0))

@@ -1,4 +1,4 @@
-"""Executables as records: what they cost, what they hold, which kernels they run."""
+"""Records of executables: cost, memory and kernels."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ from .opcodes import is_free
 
 @by_tool
 def compiled(x: Any, *args: Any, with_program: bool = True) -> schema.CompiledRecord:
-    """The record of an executable: a `Compiled` stage, or a function that is compiled for `args` now.
+    """The record of an executable: of a `Compiled` stage, or of a function, which is compiled for `args`.
 
-    Times of the steps are known for what is compiled now. Raises ArgumentTypeError for anything else.
+    Durations of phases are included if the function is compiled by this call. Raises ArgumentTypeError for anything
+    else.
 
     >>> record = compiled(lambda x: x * 2.0, 1.0)
     >>> record.platform, len(record.kernels)
@@ -52,7 +53,7 @@ def compiled(x: Any, *args: Any, with_program: bool = True) -> schema.CompiledRe
 
 
 class _Phases(Observer):
-    """Notes the steps of one compilation, and of the traces before them the outermost."""
+    """Records the phases of one compilation, including the outermost of the traces before it."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -66,7 +67,7 @@ class _Phases(Observer):
         self.depth -= 1
 
     def trace_finished(self, event: TraceFinished, /) -> None:
-        if self.depth == 0 and not self.phases:  # lowering traces too: that is part of its pass
+        if self.depth == 0 and not self.phases:  # traces within lowering are part of its phase
             self.phases.append(schema.PhaseRecord(name="trace", seconds=event.seconds))
 
     def pass_finished(self, event: PassFinished, /) -> None:
@@ -83,7 +84,7 @@ def compiled_record(
     *,
     with_program: bool = True,
 ) -> schema.CompiledRecord:
-    """The record of a `Compiled` stage whose history is known."""
+    """The record of a `Compiled` stage, given where it was found and the phases of its compilation."""
     executable = stage.runtime_executable()
     reading = read_hlo(stage, listing=with_program, source_lines=with_program)
     devices = executable.local_devices()
@@ -104,7 +105,7 @@ def compiled_record(
 
 
 def _cost(table: CostTable) -> schema.CompiledCostRecord:
-    """What one run costs; where that isn't known, what is known of it."""
+    """The cost of one run, or a lower bound of it if parts are unknown."""
     total, least = table.total, table.least_total
     return schema.CompiledCostRecord(
         flops=least.flops,
@@ -127,7 +128,7 @@ def _memory(stats: Any) -> schema.CompiledMemoryRecord:
 
 
 def _kernels(reading: HloReading) -> Iterator[schema.KernelRecord]:
-    """The kernels in the order of the program, those of loops and branches among them."""
+    """The kernels in program order, including those of loops and branches."""
     record, module = reading.record, reading.module
     costs = costs_of(module)
     instructions = [
@@ -144,7 +145,7 @@ def _kernels(reading: HloReading) -> Iterator[schema.KernelRecord]:
         count = costs.table.runs[costs.rows[instruction.name]]
         times = 1 if count is None else count
         shares: dict[int, float] = {}
-        # A fusion's own line is that of its last instruction.
+        # The line in a fusion's metadata is that of its last instruction.
         if kernel.category == "fusion" or record.equations.span[row] < 0:
             for member in kernel.members:
                 by_frame = row_of_frame.get(member.frame, -1)
@@ -173,7 +174,7 @@ def _kernels(reading: HloReading) -> Iterator[schema.KernelRecord]:
 
 
 def _rows_with_lines(reading: HloReading) -> tuple[dict[int | None, int], dict[int, int]]:
-    """By user's equation, and by frame, a row of the optimized program that has its line."""
+    """Maps each user equation, and each frame, to a row of the optimized program with its line."""
     by_equation: dict[int | None, int] = {}
     by_frame: dict[int, int] = {}
     for computation in reading.module.computations:
@@ -189,7 +190,7 @@ def _rows_with_lines(reading: HloReading) -> tuple[dict[int | None, int], dict[i
 
 
 def _equations(module: Module, instruction: Instruction) -> list[int]:
-    """The user's equations that an instruction computes, by itself or inside."""
+    """The user's equations that an instruction computes, itself or within the computations it calls."""
     within = (each for each, _ in instructions_within(module, instruction))
     equations = (each.equation for each in (instruction, *within))
     return list(dict.fromkeys(each for each in equations if each is not None))

@@ -1,8 +1,8 @@
-"""Costs of programs, estimated from types and traits: operations, transcendentals, bytes.
+"""Costs of programs, estimated from types and traits of primitives: FLOPs, transcendentals, bytes.
 
-Counted as XLA counts: one operation for each element of a result, two for each product that is summed, and
-functions such as `exp` apart, as transcendentals. Bytes are those of operands and results, each read or written
-once; fusion makes the true figure smaller. What nobody can know is None: the trips of a `while`, native code.
+Counts follow XLA: one operation per element of a result, two per product that is summed; functions such as `exp` are
+counted separately, as transcendentals. Bytes are those of operands and results, each read or written once; with fusion
+the actual number is smaller. Unknown counts are None, such as iterations of a `while` and native code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .kernel_operands import moved_bytes as moved_bytes_of_kernel
 
 
 class Cost(NamedTuple):
-    """Estimated cost of one run; None where it can't be known."""
+    """Estimated cost of one run; None for unknown quantities."""
 
     flops: float | None
     transcendentals: float | None
@@ -37,7 +37,7 @@ class Cost(NamedTuple):
 
     @property
     def known(self) -> Cost:
-        """0 in place of what can't be known."""
+        """This cost with 0 in place of unknown quantities."""
         return Cost(*[each or 0 for each in self])
 
     def times(self, factor: float) -> Cost:
@@ -63,10 +63,10 @@ def _sum(a: float | None, b: float | None) -> float | None:
 def moved_bytes(
     touches: Literal["all", "part", "in place"], operands: Sequence[float], results: Sequence[float]
 ) -> float:
-    """Bytes that an operation reads and writes, from those of its operands and results.
+    """Bytes that an operation reads and writes, given the bytes of its operands and results.
 
-    `touches` is as in `Traits`: `"part"` reads of the first operand what it gives, `"in place"` writes into the first
-    operand as much as the largest of the others has.
+    `touches` is as in `Traits`: with `"part"`, only as much of the first operand is read as the results contain; with
+    `"in place"`, as much of the first operand is written as the largest other operand contains.
     """
     if touches == "part" and operands:
         return sum(operands[1:]) + 2 * sum(results)
@@ -82,18 +82,18 @@ the operation's own cost for them together."""
 
 
 class EquationCost(NamedTuple):
-    """An equation: its cost without the programs inside of it, and how often it runs each of these."""
+    """The cost of an equation without its inner programs, and how often it runs each of these."""
 
     cost: Cost
     runs: RunBodies | None = None
     uses: Sequence[tuple[int, int | None]] = ()
-    """(number of a program, how often one run of the equation runs it; None where that is not known)."""
+    """Pairs (number of a program, its runs per run of the equation or None if unknown)."""
 
 
 class CostTable:
-    """The one table of what the equations of a program cost and how often they run: all views read their figures here.
+    """The table of equations' costs and numbers of runs, from which all views take their figures.
 
-    `bodies` has the equations of each program, the main one first; rows are numbered through all of them.
+    `bodies` has the equations of each program, the main one first; rows are numbered across all of them.
 
     >>> dot, loop = EquationCost(Cost(8, 0, 4)), EquationCost(FREE, "all", [(1, 100)])
     >>> table = CostTable([[dot, loop], [dot]])
@@ -105,39 +105,39 @@ class CostTable:
         self.rows = [row for body in bodies for row in body]
         ends = list(itertools.accumulate(map(len, bodies), initial=0))
         self.ranges = [range(*each) for each in itertools.pairwise(ends)]
-        """The rows of each program."""
+        """The range of rows of each program."""
         self._body_of = [body for body, rows in enumerate(self.ranges) for _ in rows]
         self._wholes: dict[tuple[int, bool], Cost] = {}
 
     def whole(self, row: int) -> Cost:
-        """Cost of one run of an equation with everything inside; None where that can't be known."""
+        """Cost of one run of an equation, including its inner programs; None for unknown quantities."""
         return self._row(row, is_known=True)
 
     def least(self, row: int) -> Cost:
-        """What is known of `whole`: loops of unknown length count once, and native code costs nothing."""
+        """Lower bound of `whole`: loops of unknown length count once, native code costs nothing."""
         return self._row(row, is_known=False)
 
     @property
     def total(self) -> Cost:
-        """Cost of one run of the main program; None where it can't be known."""
+        """Cost of one run of the main program; None for unknown quantities."""
         return self._body(0, is_known=True)
 
     @property
     def least_total(self) -> Cost:
-        """What is known of `total`."""
+        """Lower bound of `total`."""
         return self._body(0, is_known=False)
 
     @cached_property
     def runs(self) -> list[int | None]:
-        """For each equation how often one run of the main program runs it.
+        """For each equation, the number of its runs per run of the main program.
 
-        None where that is not known: in branches, in loops of unknown length, and in functions that native code calls.
+        None if unknown: in branches, loops of unknown length and functions called by native code.
         """
         return self._counts(is_known=True)
 
     @cached_property
     def least_runs(self) -> list[int]:
-        """`runs`, with 1 for each branch, and for each loop of unknown length."""
+        """Like `runs`, but branches and loops of unknown length count once."""
         return [count or 0 for count in self._counts(is_known=False)]
 
     def _counts(self, *, is_known: bool) -> list[int | None]:
@@ -162,7 +162,7 @@ class CostTable:
         return [of(body) for body in self._body_of]
 
     def _runs_of(self, row: int, body: int, is_known: bool) -> int | None:
-        """How often one run of an equation runs a program."""
+        """Number of runs of a program per run of an equation."""
         cost, runs, uses = self.rows[row]
         counts = [trips for used, trips in uses if used == body]
         if runs == "combined" and body == uses[0][0] and cost.flops is not None:
@@ -207,7 +207,9 @@ class CostTable:
         return total
 
     def columns(self, rows: Iterable[int] | None = None) -> list[schema.CostColumn]:
-        """Costs of one run of each equation with everything inside, as columns; of `rows` alone if they are given."""
+        """Costs of one run of each equation, including its inner programs, as columns; only of `rows` if these are
+        given.
+        """
         costs = [self.whole(row) for row in (range(len(self.rows)) if rows is None else rows)]
         units = (("flops", "flop"), ("transcendentals", "op"), ("bytes", "B"))
         return [
@@ -219,25 +221,25 @@ class CostTable:
 
 
 class Costs:
-    """Costs of the equations of a program that is written, given one after the other."""
+    """Collects the costs of a program's equations while its record is written, in the order of the equations."""
 
     def __init__(self, program: ProgramColumns) -> None:
         self._program = program
         self._own: list[tuple[Cost, RunBodies | None]] = []
 
     def add(self, cost: Cost, runs: RunBodies | None = None) -> None:
-        """The next equation costs `cost` without its bodies, which it runs as `runs` says."""
+        """Add the next equation, which costs `cost` without its bodies and runs these as `runs` says."""
         self._own.append((cost, runs))
 
     def columns(self) -> list[schema.CostColumn]:
-        """The costs as columns, once the whole program is written."""
+        """The costs as columns, after the last equation."""
         return CostTable(rows_of(self._program, self._own)).columns()
 
 
 def rows_of(
     program: ProgramColumns | schema.ProgramRecord, own: Sequence[tuple[Cost, RunBodies | None]]
 ) -> list[list[EquationCost]]:
-    """The rows of each program of a record, whose equations cost `own` without what they run."""
+    """The equation costs of each program of a record; `own` are the costs without inner programs."""
     equations = program.equations
     uses = zip(equations.bodies, equations.body_trips, strict=True)
     rows = [
@@ -251,17 +253,17 @@ def rows_of(
 
 
 def _number(value: float | None) -> float | None:
-    """Whole numbers as integers: their text is shorter."""
+    """Converts whole numbers to integers, whose text is shorter."""
     return int(value) if value is not None and value == int(value) else value
 
 
 def is_branch(role: str) -> bool:
-    """Whether a program in this role is one of several of which an equation runs one."""
+    """Whether a program in this role is one of several of which the equation runs one."""
     return role.startswith("branches[")
 
 
 def jaxpr_costs(reading: JaxprReading) -> CostTable:
-    """The costs of a jaxpr that was read; its rows are the equations of the record."""
+    """The cost table of a jaxpr; its rows are the equations of the record."""
     return CostTable([
         [
             EquationCost(
@@ -304,7 +306,7 @@ def _runs(equation: Equation) -> RunBodies | None:
 
 
 def equation_cost(equation: Equation) -> Cost:
-    """Cost of one run of an equation, without the programs inside of it: that of its primitive's traits."""
+    """Cost of one run of an equation without its inner programs, according to its primitive's traits."""
     operands = [atom.aval for atom in equation.operands]
     results = [var.aval for var in equation.results]
     operand_bytes, result_bytes = list(map(_bytes_of, operands)), list(map(_bytes_of, results))

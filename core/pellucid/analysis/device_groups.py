@@ -1,4 +1,4 @@
-"""Which devices of an optimized program exchange with each other, and along which axes of a mesh they lie."""
+"""The device groups of collectives in an optimized program, and the mesh axes along which they lie."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MESH_AXIS_USE = re.compile(r"'([^']*)'(?::\((\d+)\)(\d+))?")
 
 
 def first_group(text: str, device_count: int) -> np.ndarray | None:
-    """The first of the groups in HLO's text, as positions of devices; None for a text of another form.
+    """The first device group in the text of an HLO attribute, as positions of devices; None for an unknown format.
 
     >>> first_group("{{0,1},{2,3}}", 4), first_group("[2,2]<=[2,2]T(1,0)", 4)
     (array([0, 1]), array([0, 2]))
@@ -44,7 +44,7 @@ def first_group(text: str, device_count: int) -> np.ndarray | None:
 
 
 def pairs_in(text: str) -> list[list[int]]:
-    """The pairs of a device that sends and one that receives, in HLO's text.
+    """The pairs (sending device, receiving device) in the text of an HLO attribute.
 
     >>> pairs_in("{{0,1},{1,0}}")
     [[0, 1], [1, 0]]
@@ -57,13 +57,13 @@ def _numbers(text: str) -> list[int]:
 
 
 def _transposed(dims: str, axes: str | None) -> np.ndarray:
-    """0, 1, 2, … in the shape `dims`, read in the order of `axes`."""
+    """The numbers 0, 1, 2, … in the shape `dims`, transposed by `axes`."""
     numbers = np.arange(math.prod(_numbers(dims))).reshape(_numbers(dims))
     return (numbers if axes is None else numbers.transpose(_numbers(axes))).ravel()
 
 
 def _in_order(text: str) -> np.ndarray:
-    """The devices of a mesh in HLO's text, major axis first."""
+    """The devices of a mesh in the text of an HLO attribute, in row-major order."""
     transposed = _ORDER.fullmatch(text)
     return _transposed(*transposed.groups()) if transposed else np.array(_numbers(text))
 
@@ -71,7 +71,7 @@ def _in_order(text: str) -> np.ndarray:
 def _group_along(
     axes: Sequence[tuple[str, str]], uses: Sequence[tuple[str, str, str]]
 ) -> np.ndarray:
-    """The positions that differ from the first along axes, or parts of axes, of a mesh in HLO's text."""
+    """The positions that differ from the first one only along the given mesh axes, or parts of axes."""
     sizes = {name: int(size) for name, size in axes}
     strides: dict[str, int] = {}
     stride = 1
@@ -87,7 +87,7 @@ def _group_along(
 
 
 def axes_along(devices: np.ndarray, mesh: DeclaredMesh) -> tuple[str, ...]:
-    """The axes, and parts of axes, along which these of a program's devices differ.
+    """The mesh axes, and parts of axes, along which the given devices differ.
 
     >>> square = DeclaredMesh({"x": 2, "y": 4})
     >>> axes_along(np.array([0, 4]), square), axes_along(np.array([0, 2]), square)
@@ -105,7 +105,7 @@ def axes_along(devices: np.ndarray, mesh: DeclaredMesh) -> tuple[str, ...]:
 
 
 def _part_along(axis: str, along: np.ndarray, size: int) -> str:
-    """The part of an axis at whose positions `along` devices are; all of it where they are no part."""
+    """The part of an axis that consists of the positions `along`; the whole axis if they form no such part."""
     steps, count = np.diff(along), len(along)
     outer = size // (int(steps[0]) * count)
     is_part = outer > 0 and (steps == steps[0]).all() and outer * int(steps[0]) * count == size
@@ -113,7 +113,7 @@ def _part_along(axis: str, along: np.ndarray, size: int) -> str:
 
 
 def axes_of_pairs(pairs: Sequence[Sequence[int]], mesh: DeclaredMesh) -> tuple[str, ...]:
-    """The axes along which some device sends to another."""
+    """The axes along which any device sends to another one."""
     crossed = {
         whole_axis(axis, mesh.sizes) for pair in pairs for axis in axes_along(np.array(pair), mesh)
     }
@@ -126,7 +126,7 @@ def lacking(
     shape: Sequence[int],
     meshes: Mapping[str, DeclaredMesh],
 ) -> int:
-    """Most elements that a device lacks of its part by `target`, when it has its part by `source`.
+    """The largest number of elements of its `target` part that any device lacks if it has its `source` part.
 
     >>> meshes = {"square": DeclaredMesh({"x": 2, "y": 2}), "line": DeclaredMesh({"z": 4})}
     >>> columns, rows = ValueLayout((("x",), ("y",)), mesh="square"), ValueLayout((("z",), ()), mesh="line")
@@ -145,7 +145,7 @@ def lacking(
 def _held(
     layout: ValueLayout, shape: Sequence[int], meshes: Mapping[str, DeclaredMesh], count: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """First index and end along each dimension of what each of `count` devices holds."""
+    """(starts, stops) along each dimension of the part on each of `count` devices."""
     mesh = meshes.get(layout.mesh, DeclaredMesh({}))
     places = np.unravel_index(mesh.places(np.arange(count)), tuple(mesh.sizes.values()) or (count,))
     along = dict(zip(mesh.sizes, places, strict=False))

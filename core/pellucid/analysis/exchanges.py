@@ -1,8 +1,9 @@
-"""Exchanges between devices: those that Shardy plans, with their reasons, and those of an optimized program.
+"""Collectives between devices: those that Shardy inserts, with their reasons, and those of an optimized program.
 
-Bytes are what one device sends with algorithms on a ring (Patarasu and Yuan, 2009): to gather, each of n devices sends
-its part to n - 1 others; to scatter sums or to transpose, n - 1 of n parts of what it has; to sum, both one after the
-other; to permute, all that it has.
+Bytes are what one of n devices sends with ring algorithms (Patarasu and Yuan, 2009). Gather: its part to n - 1 others.
+Reduce-scatter and all-to-all: n - 1 of the n parts of its operand. All-reduce: reduce-scatter, then gather. Permute:
+its
+whole operand.
 """
 
 from __future__ import annotations
@@ -42,28 +43,28 @@ Reason = Literal["written", "contraction", "reshard", "full_replication", "unkno
 
 
 class Exchange(NamedTuple):
-    """One exchange between devices."""
+    """One collective operation between devices."""
 
     operation: str
     axes: tuple[str, ...]
     group_size: int
     bytes: float
-    """Bytes that one device sends in one run."""
+    """Bytes that one device sends per run."""
     runs: int | None
     equation: int | None
     """Id of the equation that causes it."""
     calls: tuple[int, ...] = ()
-    """Ids of the equations on the way to the site where it happens, as far as they are known."""
+    """Ids of the equations that lead to its site, from the outermost, as far as known."""
     mesh: str = ""
-    """Name of the axes' mesh in the module."""
+    """Name in the module of the mesh that has the axes."""
     moved: int | None = None
-    """Id of the equation whose result is moved, where another one causes it."""
+    """Id of the equation whose result is moved, if another one causes it."""
     reason: Reason = "unknown"
     note: str = ""
 
 
 def sent_bytes(operation: str, operand_bytes: float, group_size: int) -> float:
-    """Bytes that one device sends, which has `operand_bytes` of the operand.
+    """Bytes that one device sends, if its part of the operand has `operand_bytes`.
 
     >>> sent_bytes("all-gather", 100, 4), sent_bytes("all-reduce", 100, 4)
     (300, 150.0)
@@ -88,14 +89,14 @@ _PLANNED = {
     "sdy.reduce_scatter": "reduce-scatter",
 }
 _MOVES = frozenset({*_PLANNED, "sdy.all_slice"})
-"""Exchanges that Shardy inserts, by operation; taking a slice sends nothing."""
+"""Collectives that Shardy inserts; `all_slice` sends nothing."""
 _AXES_OF = {
     "sdy.all_gather": "gathering_axes",
     "sdy.all_reduce": "reduction_axes",
     "sdy.all_to_all": "params",
     "sdy.reduce_scatter": "reduce_scatter_axes",
 }
-"""The attribute that names the axes."""
+"""The attribute of each operation that names the axes."""
 
 
 def planned(
@@ -104,10 +105,11 @@ def planned(
     equations: Mapping[int, Equation],
     stated_results: Sequence[bool],
 ) -> list[Exchange]:
-    """The exchanges that Shardy inserted.
+    """The collectives that Shardy inserted.
 
-    `mesh` is the name of the program's mesh, `equations` its equations by id; `stated_results` says which results have a
-    placement that was asked for.
+    `mesh` is the name of the program's mesh, and `equations` are its equations by id. `stated_results` tells for each
+    result
+    whether the user specified its sharding.
     """
     collector = _ExchangeCollector(propagation, equations, stated_results)
     for op in propagation.module.body.operations:
@@ -126,7 +128,7 @@ class _ExchangeCollector:
         self.exchanges: list[Exchange] = []
 
     def block(self, block: Any, runs: int | None, mesh: str) -> None:
-        """Note the exchanges of a block, which runs `runs` times, inside of a region over `mesh`."""
+        """Record the collectives of a block that runs `runs` times, in a manual region over `mesh`."""
         for view in block.operations:
             op = view.operation
             name = op.name
@@ -143,7 +145,7 @@ class _ExchangeCollector:
                         self.block(each, inner, over)
 
     def inner_runs(self, op: Any, runs: int | None) -> int | None:
-        """How often what is inside `op` runs; not known in branches."""
+        """Number of runs of the regions of `op`; unknown for branches."""
         if op.name in ("stablehlo.case", "stablehlo.if"):
             return None
         if op.name != "stablehlo.while":
@@ -154,7 +156,7 @@ class _ExchangeCollector:
         return None if trips is None or runs is None else runs * trips
 
     def written(self, op: Any, runs: int | None, mesh: str) -> None:
-        """A collective of the user's, in a manual region over `mesh`."""
+        """Record a collective of the user's program, in a manual region over `mesh`."""
         operation = opcode_of(op.name)
         declared = self.propagation.meshes[mesh]
         if "source_target_pairs" in op.attributes:
@@ -175,7 +177,7 @@ class _ExchangeCollector:
         )
 
     def inserted(self, op: Any, runs: int | None) -> None:
-        """An exchange that Shardy inserted."""
+        """Record a collective that Shardy inserted."""
         operation = _PLANNED[op.name]
         mesh = mesh_of(op.attributes["out_sharding"])
         target, source = layout_of(op.attributes["out_sharding"]), _layout_of(op.operands[0])
@@ -194,7 +196,7 @@ class _ExchangeCollector:
         )
 
     def between_meshes(self, op: Any, runs: int | None) -> None:
-        """A change from one mesh to another: only the partitioner knows by which exchanges."""
+        """Record a change of mesh; only the partitioner knows the collectives that implement it."""
         target, source = layout_of(op.attributes["sharding"]), _layout_of(op.operands[0])
         dims, _, bits = tensor_type(str(op.operands[0].type))
         meshes = self.propagation.meshes
@@ -208,7 +210,7 @@ class _ExchangeCollector:
             self.add(self.caused(each, op, source, target))
 
     def caused(self, each: Exchange, op: Any, source: ValueLayout, target: ValueLayout) -> Exchange:
-        """`each` with the equation that it is for, and why."""
+        """`each`, completed with the equation that causes it and the reason."""
         moved_value = _before(op.operands[0])
         equation, reason, note = self.cause(op, moved_value, each.operation, source, target)
         moved = None if moved_value is None else equation_of(moved_value.owner)
@@ -224,14 +226,14 @@ class _ExchangeCollector:
         return each._replace(equation=equation, reason=reason, note=note, moved=moved, calls=calls)
 
     def calls_to(self, result: Any) -> tuple[int, ...] | None:
-        """Ids of the equations that lead to the site where a result is computed; None for one without a number."""
+        """Ids of the equations that lead to the site of a result; None if the result has no number."""
         number = next(self.propagation.numbers_of(result), None)
         return None if number is None else calls_to(self.propagation.sites, number)
 
     def cause(
         self, op: Any, moved_value: Any, operation: str, source: ValueLayout, target: ValueLayout
     ) -> tuple[int | None, Reason, str]:
-        """Which equation an exchange is for that moves `moved_value`, and why."""
+        """The equation that causes a collective on `moved_value`, and the reason."""
         equation = equation_of(op)
         made_by = None if moved_value is None else equation_of(moved_value.owner)
         if operation in ("all-reduce", "reduce-scatter"):
@@ -259,7 +261,7 @@ class _ExchangeCollector:
                 return made_by, "written", f"out_shardings ask for {target_text}, which was {was}"
             return made_by, "reshard", f"{change}, to give result {position}"
         cause = equation_of(user)
-        if cause is None:  # the end of a region
+        if cause is None:  # the terminator of a region
             cause = equation_of(user.parent)
         name = self.primitive(cause)
         if self.asks(cause):
@@ -269,7 +271,7 @@ class _ExchangeCollector:
         return cause, "reshard", f"{change}, as {name} takes it"
 
     def combined(self, op: Any, combining: Any) -> str:
-        """Along which dimension of what `combining` combines values that `op` finishes on all devices."""
+        """The dimensions that `combining` combines in values that are partitioned along them, as a text."""
         axes = set(axes_in(str(op.attributes[_AXES_OF[op.name]])))
         for place, operand in enumerate(combining.operands):
             divided = [
@@ -283,7 +285,7 @@ class _ExchangeCollector:
         return ""
 
     def asked(self, result: Any, target: ValueLayout) -> tuple[int | None, Reason, str] | None:
-        """Why the result `result` of an operation, computed otherwise, is moved to `target`; None if nobody asks for that."""
+        """Why a result that was computed with another sharding is moved to `target`; None if no one requests that."""
         numbers = self.propagation.numbers_of(result)
         for value in itertools.chain(*(self.propagation.values[number] for number in numbers)):
             if value.layout == target and target.axes:
@@ -301,12 +303,12 @@ class _ExchangeCollector:
         return "the program" if equation_of_id is None else equation_of_id.primitive.name
 
     def asks(self, equation: int | None) -> bool:
-        """Whether the user asks for a layout by an equation."""
+        """Whether the equation is a user's request for a sharding."""
         equation_of_id = self.equations.get(-1 if equation is None else equation)
         return equation_of_id is not None and bool(statement_of(equation_of_id.primitive))
 
     def texts(self, *layouts: ValueLayout) -> list[str]:
-        """Layouts as the user would write them, with their meshes where these differ."""
+        """Shardings in the user's notation, with their meshes if these differ."""
         if len({each.mesh for each in layouts if each.mesh}) < 2:
             return [each.text for each in layouts]
         sizes = (self.propagation.meshes[each.mesh].sizes.items() for each in layouts)
@@ -319,7 +321,7 @@ class _ExchangeCollector:
 
 
 def _manual_mesh(op: Any) -> str:
-    """The mesh of a manual region; empty for another operation, and where nothing goes in or out."""
+    """The mesh of a manual region; empty for other operations, and for regions without operands and results."""
     if op.name != "sdy.manual_computation":
         return ""
     shardings = [
@@ -330,7 +332,7 @@ def _manual_mesh(op: Any) -> str:
 
 
 def _axes_moved(op: Any, source: ValueLayout, target: ValueLayout, sizes: Sizes) -> tuple[str, ...]:
-    """The axes along which an exchange moves data."""
+    """The axes along which a collective moves data."""
     attribute = _AXES_OF.get(op.name)
     if attribute is not None:
         return tuple(axes_in(str(op.attributes[attribute])))
@@ -345,7 +347,7 @@ def _bytes(value: Any) -> float:
 
 
 def _layout_of(value: Any) -> ValueLayout:
-    """The layout of a value of a module whose shardings are closed."""
+    """The sharding of a value in a module whose shardings are closed."""
     nothing = ValueLayout(((),) * getattr(value.type, "rank", 0))
     if isinstance(value.owner, ir.Block):
         return _layout_of_argument(ir.BlockArgument(value)) or nothing
@@ -378,7 +380,7 @@ def _layout_of_argument(argument: Any) -> ValueLayout | None:
 
 
 def _before(value: Any) -> Any:
-    """The result of an operation that Shardy moves to be `value`; None for an argument."""
+    """The result of the operation before Shardy's collectives that lead to `value`; None for an argument."""
     while not isinstance(value.owner, ir.Block):
         if value.owner.name not in _MOVES:
             return value
@@ -387,7 +389,7 @@ def _before(value: Any) -> Any:
 
 
 def _after(op: Any) -> tuple[Any, int]:
-    """The operation that takes what exchanges give, and as which operand; None where nothing does."""
+    """(the operation after Shardy's collectives, index of the operand); None if there is none."""
     for use in op.results[0].uses:
         user = use.owner.operation
         return _after(user) if user.name in _MOVES else (user, use.operand_number)
@@ -398,7 +400,7 @@ def _after(op: Any) -> tuple[Any, int]:
 
 
 _COMBINED = frozenset({"all-gather", "all-reduce", "reduce-scatter"})
-"""Operations that XLA puts together, so that one of them exchanges several values."""
+"""Collectives that XLA combines, so that one of them has several operands."""
 
 
 def running(
@@ -406,10 +408,9 @@ def running(
     meshes: Mapping[str, DeclaredMesh],
     plan: Sequence[Exchange],
 ) -> list[Exchange]:
-    """The exchanges of an optimized program.
+    """The collectives of an optimized program.
 
-    Axes are those of the mesh, the program's own first among `meshes`, over which `plan` has an exchange of the same
-    equation.
+    Axes belong to the mesh for which `plan` has a collective of the same equation, the program's own mesh first.
     """
     main_mesh = next(iter(meshes))
     planned_over = {each.equation: each.mesh for each in reversed(plan)}
@@ -441,9 +442,9 @@ def exchange_of(
     instructions: Mapping[str, Instruction],
     meshes: Sequence[DeclaredMesh],
 ) -> Exchange:
-    """The exchange that one instruction of a computation does in one run, without its cause.
+    """The collective that an instruction performs per run, without its cause.
 
-    Axes are those of the first of `meshes` along whose axes its devices lie; none where no mesh has them.
+    Axes belong to the first of `meshes` along whose axes the device groups lie; empty if there is none.
     """
     operation = opcode_of(instruction.opcode)
     _, operand_bytes, note = _moved_by(instruction, operation, instructions)
@@ -462,9 +463,9 @@ def exchange_of(
 def _moved_by(
     instruction: Instruction, operation: str, instructions: Mapping[str, Instruction]
 ) -> tuple[Instruction, float, str]:
-    """The instruction whose operand an exchange moves, the bytes of its operands, and a note on it.
+    """(the instruction that computes the moved operand, the bytes of all operands, a note).
 
-    Of values that XLA exchanges at once, the largest decides which operand that is.
+    If XLA combined several collectives, it is the largest operand.
     """
     operands = [instructions[name] for name in instruction.operands]
     sizes = [sum(shape.bytes for shape in hlo_shapes(each.type)) for each in operands]
@@ -476,7 +477,7 @@ def _moved_by(
 
 
 def _origin_of(instruction: Instruction, instructions: Mapping[str, Instruction]) -> int | None:
-    """The equation that an instruction is of; of one that the partitioner made, that of what it moves."""
+    """The equation of an instruction; for one that the partitioner inserted, that of its operand."""
     while instruction.equation is None and instruction.operands:
         instruction = instructions[instruction.operands[0]]
     return instruction.equation
@@ -485,13 +486,13 @@ def _origin_of(instruction: Instruction, instructions: Mapping[str, Instruction]
 def _group_of(
     instruction: Instruction, operation: str, mesh: DeclaredMesh
 ) -> tuple[tuple[str, ...], int]:
-    """The axes along which devices exchange, and how many do so with each other."""
+    """(the axes along which devices communicate, the size of each group)."""
     attributes = instruction.attributes
     if operation == "collective-permute":
         axes = axes_of_pairs(pairs_in(attributes["source_target_pairs"]), mesh)
         return axes, math.prod(mesh.sizes[axis] for axis in axes)
     groups = attributes.get("replica_groups", "")
-    if "device_ids" in attributes:  # the order of a mesh's devices follows behind a comma
+    if "device_ids" in attributes:  # the mesh's device order follows after a comma
         groups = f"{groups}, device_ids={attributes['device_ids']}"
     group = first_group(groups, mesh.size)
     return ((), mesh.size) if group is None else (axes_along(group, mesh), len(group))
@@ -503,7 +504,7 @@ def explained(
     equations: Mapping[int, Equation],
     device_count: int,
 ) -> list[Exchange]:
-    """The exchanges that run, each with the reason that the plan has for one of the same equation or kind."""
+    """The collectives that run, each with the reason of a planned one for the same equation, or of the same kind."""
     by_kinship: dict[Any, list[Exchange]] = {}
     for owner in ("equation", "moved"):
         for each in plan:
@@ -511,7 +512,7 @@ def explained(
     for each in plan:
         by_kinship.setdefault((each.operation, each.axes, each.mesh), []).append(each)
     explanations: Counter[int] = Counter()
-    """How many exchanges each planned one explains: those of calls that XLA inlined come in the plan's order."""
+    """Number of collectives that each planned one explains. For calls that XLA inlined, they are in the plan's order."""
     exchanges: list[Exchange] = []
     for each in running:
         equation = each.equation if each.equation in equations else None
@@ -543,7 +544,7 @@ def explained(
 
 
 _ALIKE = {"all-reduce": "reduce-scatter", "reduce-scatter": "all-reduce"}
-"""Operations that the partitioner may choose in place of a planned one."""
+"""Maps a planned collective to one that the partitioner may use instead."""
 
 
 def _joined(*notes: str) -> str:
@@ -551,7 +552,7 @@ def _joined(*notes: str) -> str:
 
 
 def _likely_reason(each: Exchange, device_count: int) -> Reason:
-    """The presumable reason of an exchange that was not planned."""
+    """The probable reason of a collective that wasn't planned."""
     if each.operation in ("all-reduce", "reduce-scatter"):
         return "contraction"
     gathers_all = each.operation == "all-gather" and each.group_size == device_count
@@ -559,7 +560,7 @@ def _likely_reason(each: Exchange, device_count: int) -> Reason:
 
 
 def differences(plan: Sequence[Exchange], running: Sequence[Exchange]) -> list[str]:
-    """A sentence for each kind of exchange of which the optimized program has more or fewer than was planned."""
+    """A sentence for each kind of collective that occurs more or less often in the optimized program than was planned."""
     counts = [
         Counter((each.operation, each.axes) for each in exchanges) for exchanges in (plan, running)
     ]

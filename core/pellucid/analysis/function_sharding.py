@@ -1,4 +1,4 @@
-"""Where every intermediate of a function lies, why, and what is moved between devices, as a record."""
+"""Records of the shardings of a function's intermediates: where they are, why, and which data moves between devices."""
 
 from __future__ import annotations
 
@@ -38,15 +38,18 @@ from .ways import Inputs, Ways, why_columns
 
 @by_tool
 def sharding(function: Callable[..., Any], *args: Any) -> schema.FunctionShardingRecord:
-    """The record of how a function, jitted or not, lays out its intermediates for `args`.
+    """The record of the shardings of a function's intermediates for `args`; it needn't be jitted.
 
-    It has the layout of every intermediate, where each mesh axis came from, the exchanges between devices, and the
-    memory that a run needs. Arguments are arrays or ShapeDtypeStructs with shardings. The function is traced, lowered
-    and, where its devices exist, compiled; it doesn't run. Over an abstract mesh all is estimated, but for GPUs of a
-    known kind, for which it is compiled too if the CUDA plugin is installed.
+    It contains the sharding of every intermediate, the origin of each mesh axis, the collectives, and the memory of a
+    run.
+    Arguments are arrays or ShapeDtypeStructs with shardings. The function is traced and lowered but doesn't run. It is
+    compiled if its devices exist. On an abstract mesh, figures are estimates, except for GPUs of a known kind, for
+    which it
+    is compiled too if the CUDA plugin is installed.
 
-    Raises: ArgumentTypeError for what is no function, and for a compiled one, which doesn't hold its program; what the
-    function raises when it is traced.
+    Raises: ArgumentTypeError if `function` isn't callable, or is compiled, as an executable doesn't contain its
+    program;
+    errors of the function while it is traced.
 
     >>> mesh = pl.sharding.AbstractMesh((2, 4), ("data", "model"))
     >>> rows = pl.ShapeDtypeStruct((8, 4), "float32", sharding=pl.NamedSharding(mesh, pl.P("data")))
@@ -62,7 +65,7 @@ def sharding(function: Callable[..., Any], *args: Any) -> schema.FunctionShardin
         )
     if not callable(function) or isinstance(
         function, Mesh | AbstractMesh
-    ):  # a Mesh is a decorator too
+    ):  # a Mesh is callable too, as a decorator
         raise ArgumentTypeError(
             f"sharding: a {type(function).__name__} is no function.",
             do="For an array, a sharding or a mesh, use introspect.sharding.",
@@ -72,20 +75,20 @@ def sharding(function: Callable[..., Any], *args: Any) -> schema.FunctionShardin
 
 
 def traced_sharding(traced: Traced) -> schema.FunctionShardingRecord:
-    """The record of how a traced function lays out its intermediates."""
+    """The record of the shardings of a traced function's intermediates."""
     lowered = traced.lower()
     writer = _writer(traced, lowered)
     if lowered._lowered.request.placement.abstract_mesh is not None:  # pyright: ignore[reportPrivateUsage]  # what users don't see of a stage
         return writer.record(*_compiled_without_devices(lowered))
-    # While the stage is there, its executable, which others may share, is known by its equations.
+    # The executable may be shared. While the stage is alive, it is associated with this program's equations.
     stage = lowered.compile()
     return writer.record(stage.runtime_executable(), "")
 
 
 def planned_sharding(traced: Traced, mesh: AbstractMesh) -> schema.FunctionShardingRecord:
-    """The record of how Shardy lays out a function over `mesh`, without compiling and without texts of the program.
+    """The record of the shardings that Shardy chooses on `mesh`, without compilation and without texts of the program.
 
-    Raises: UnsupportedError where the function itself names another mesh.
+    Raises: UnsupportedError if the function itself names another mesh.
     """
     lowered = traced.lower()
     writer = _writer(traced, lowered, has_texts=False)
@@ -100,7 +103,9 @@ def planned_sharding(traced: Traced, mesh: AbstractMesh) -> schema.FunctionShard
 
 
 def _writer(traced: Traced, lowered: Any, has_texts: bool = True) -> _Writer:
-    """The writer of a lowered program's record, after propagation; `has_texts`: with its listing and source lines."""
+    """The writer of the record of a lowered program, after propagation; `has_texts` includes its listing and source
+    lines.
+    """
     program = lowered._lowered
     mesh = program.request.mesh or _mesh_of_devices(program)
     reading = read_jaxpr(
@@ -112,7 +117,7 @@ def _writer(traced: Traced, lowered: Any, has_texts: bool = True) -> _Writer:
 
 
 def _compiled_without_devices(lowered: Any) -> tuple[Any, str]:
-    """XLA's executable, or None and the reason why there is none."""
+    """(XLA's executable, empty text), or (None, why it couldn't be compiled)."""
     try:
         return compile_without_devices(lowered._lowered), ""
     except AbstractPlacementError as error:
@@ -120,7 +125,7 @@ def _compiled_without_devices(lowered: Any) -> tuple[Any, str]:
 
 
 def _mesh_of_devices(program: Any) -> Mesh:
-    """The mesh of a program whose user speaks of none: the first that its placements amount to."""
+    """The mesh of a program that names none: the first one derived from the placements of its values."""
     devices = np.array(program.request.placement.devices)
     for declared in meshes_in(program.module.module).values():
         if declared.size == devices.size > 1:
@@ -129,18 +134,18 @@ def _mesh_of_devices(program: Any) -> Mesh:
 
 
 def _mesh_of(declared: DeclaredMesh, devices: np.ndarray) -> Mesh:
-    """The mesh that a module declares, of the program's `devices`."""
+    """The mesh that a module declares, with the program's `devices`."""
     order = devices[list(declared.device_ids)] if declared.device_ids else devices
     return Mesh(order.reshape(tuple(declared.sizes.values())), tuple(declared.sizes))
 
 
 def _name_in(meshes: Mapping[str, DeclaredMesh], mesh: DeclaredMesh) -> str:
-    """Name of a mesh in a module; empty where the module doesn't declare it."""
+    """Name of a mesh in a module; empty if the module doesn't declare it."""
     return next((name for name, each in meshes.items() if each.is_same(mesh)), "")
 
 
 class _Writer:
-    """Puts together what is known of one program."""
+    """Assembles the record of one program."""
 
     def __init__(
         self, traced: Any, lowered: Any, mesh: Mesh | AbstractMesh, reading: JaxprReading,
@@ -156,12 +161,12 @@ class _Writer:
         self.values = SiteValues(reading.record, propagation.sites)
         self.equations = equations_by_id(self.programs[0])
         self.token_count = len(ordered(self.programs[0].effects))
-        """Arguments and results of the module that come before the program's."""
+        """Number of tokens, which precede the program's arguments and results in the module."""
         self.meshes = self.named_meshes()
         self.mesh_records = {next(iter(self.meshes)): mesh_record(mesh)}
 
     def record(self, compiled: Any, why_not: str) -> schema.FunctionShardingRecord:
-        """The record; `compiled` is None where the program can't be compiled, for the reason `why_not`."""
+        """The record; `compiled` is None if the program couldn't be compiled, for the reason `why_not`."""
         values_by_number = self.propagation.values
         layouts = [values[0].layout if values else None for values in values_by_number]
         device_bytes = list(map(self.device_bytes, range(len(values_by_number)), layouts))
@@ -199,7 +204,7 @@ class _Writer:
         )
 
     def ways(self) -> Ways:
-        """Reader of how axes came to values."""
+        """The object that traces back how axes came to values."""
         kept_arguments = [place for place, is_kept in enumerate(self.lowered.used) if is_kept]
         program = self.traced._program
         in_shardings = program.values.of_inputs(program.in_shardings)
@@ -215,18 +220,18 @@ class _Writer:
     # Meshes and sites -------------------------------------------------------------------------------
 
     def named_meshes(self) -> dict[str, DeclaredMesh]:
-        """The meshes of the module by name, the program's own first."""
+        """The meshes of the module by name, the program's own mesh first."""
         meshes = self.propagation.meshes
         declared = self.declared(self.mesh)
         return {_name_in(meshes, declared): declared} | meshes
 
     def declared(self, mesh: Mesh | AbstractMesh) -> DeclaredMesh:
-        """A mesh as the module declares it."""
+        """A mesh in the form in which the module declares it."""
         description = describe_mesh(mesh, self.lowered.request.placement.device_list)
         return DeclaredMesh(dict(description.axes), description.device_ids or ())
 
     def mesh_row(self, name: str) -> int:
-        """The index of a mesh of the module; a value that is whole everywhere counts to the program's own."""
+        """The index of a mesh of the module; a value that is replicated everywhere is assigned the program's own mesh."""
         name = name or next(iter(self.meshes))
         if name not in self.mesh_records:
             declared, placement = self.meshes[name], self.lowered.request.placement
@@ -302,13 +307,13 @@ class _Writer:
     # Bytes ----------------------------------------------------------------------------------------
 
     def device_bytes(self, number: int, layout: ValueLayout | None) -> float:
-        """Bytes of a value on one device; of one whose layout isn't known, all of it."""
+        """Bytes of a value on one device; the whole value if its sharding is unknown."""
         program = self.program
         total = program.types[program.values.type[self.values.value(number)]].bytes or 0
         return total if layout is None else total / layout.parts(self.meshes)
 
     def peak(self, compiled: Any, device_bytes: Sequence[float]) -> int:
-        """The most bytes that a run needs on each device."""
+        """Peak memory of a run on each device."""
         if compiled is None:
             return math.ceil(estimated_peak_bytes(self.sites, self.programs, device_bytes))
         return peak_bytes(compiled.get_compiled_memory_stats())

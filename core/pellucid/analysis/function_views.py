@@ -19,12 +19,12 @@ View = Literal["jaxpr", "stablehlo", "hlo", "sharding", "memory"]
 def function_view(
     entry_id: int, view: View = "jaxpr"
 ) -> schema.ProgramRecord | schema.FunctionShardingRecord | schema.CompiledRecord:
-    """One view of the program that `introspect.functions` called `entry_id`.
+    """One view of the program that `introspect.functions` lists under `entry_id`.
 
-    All but `jaxpr` and `stablehlo` compile it for arguments placed as at its last compilation, unless that executable
-    is there.
+    All but `jaxpr` and `stablehlo` compile it for the placements of its last compilation, unless that executable still
+    exists.
 
-    Raises: ArgumentValueError if no jitted function has it any more.
+    Raises: ArgumentValueError if no function's cache has the program any more.
 
     >>> f = pl.jit(lambda x: x * 31)
     >>> _ = f(2.0)

@@ -12,20 +12,21 @@ from pellucid._machine.xla.hlo_text import Computation, Instruction, parse, sour
 
 
 class Run(NamedTuple):
-    """A computation at a place where it runs as a program, rather than within one instruction."""
+    """A call site of a computation that runs as a program rather than as a part of one instruction."""
 
     computation: Computation
     count: int | None  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.count
-    """How often it runs there in one run of the module; None where that is not known, as in branches."""
+    """Number of its runs there per run of the module; None if unknown, as in branches."""
     around: tuple[int, ...]
     """Ids of the equations of the calls, loops and branches around it."""
 
 
 class Module:
-    """An optimized HLO module, read from its text.
+    """An optimized HLO module, parsed from its text.
 
-    `origins` are those of a program that was compiled before (`runtime.executable.Precompiled`), by another process or for
-    an equal program: in place of the equations and lines of that one its instructions have those of the newest.
+    An executable may have been compiled earlier, by another process or for an equal program
+    (`runtime.executable.Precompiled`). Then `origins` maps its instructions to the equations and lines of the newest
+    program.
 
     >>> compiled = pl.jit(lambda x: x + 1).lower(1.0).compile()
     >>> module = pl.analysis.HloModule(compiled.as_text())
@@ -35,9 +36,9 @@ class Module:
 
     def __init__(self, text: str, origins: Mapping[int, Any] | None = None) -> None:
         self.computations = parse(text)
-        """The entry first."""
+        """The computations, the entry first."""
         self.frames = source_frames(text)
-        """The places that instructions come from, by number."""
+        """The source position of each frame number."""
         if origins is not None:
             self._take_origins(origins)
         self.by_name = {each.name: each for each in self.computations}
@@ -60,7 +61,7 @@ class Module:
         return [self.by_name[name] for _, name in instruction.called]
 
     def runs(self) -> Iterator[Run]:
-        """The entry and all that it runs; a computation comes once for each place."""
+        """The entry computation and all that it runs, with one item per call site."""
         yield from self._runs(Run(self.computations[0], 1, ()))
 
     def _runs(self, run: Run) -> Iterator[Run]:
@@ -77,7 +78,7 @@ class Module:
 
 
 def module_of(executable: Any) -> tuple[Module, Any]:
-    """The first module of XLA's executable, read, and as XLA has it."""
+    """The first module of XLA's executable, as (parsed, XLA's object)."""
     [module, *_] = optimized_modules(executable)
     facts = precompiled(executable)
     return Module(xla_hlo.full_text(module), facts and facts.origins), module

@@ -1,4 +1,4 @@
-"""Costs of optimized HLO modules: each instruction's own, and the table that adds them up."""
+"""Costs of optimized HLO modules: the cost of each instruction, and the table that adds them up."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .opcodes import Details, operation_cost, operation_of
 from .shapes import Shape, hlo_shapes
 
 _SAME = frozenset({"bitcast", "reshape"})
-"""Instructions whose result lies where their operand does."""
+"""Instructions whose result shares the buffer of their operand."""
 _ONE_BY_ONE = _SAME | {"convert", "copy", "transpose"}
-"""Instructions of which a fused kernel does no more than what it takes of their results."""
+"""Instructions that a fused kernel computes only for the elements that are used."""
 
 
 class ModuleCosts:
-    """The costs of a module's instructions, by name."""
+    """The costs of a module's instructions by name."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
@@ -30,14 +30,14 @@ class ModuleCosts:
             for computation in module.computations
             for each in computation.instructions
         }
-        """The arrays of each instruction's result."""
+        """Maps each instruction to the shapes of the arrays in its result."""
         numbers = {computation.name: i for i, computation in enumerate(module.computations)}
         self.table = CostTable([
             [self._row(each, numbers) for each in computation.instructions]
             for computation in module.computations
         ])  # fmt: skip
         self.rows = {name: row for row, name in enumerate(self.shapes)}
-        """Which row of the table each instruction is."""
+        """Maps each instruction to its row of the table."""
 
     def _row(self, instruction: Instruction, numbers: dict[str, int]) -> EquationCost:
         uses = [(numbers[name], instruction.trips) for _, name in instruction.called]
@@ -50,7 +50,7 @@ class ModuleCosts:
         return EquationCost(self.own(instruction), operation_of(instruction.opcode).bodies, uses)
 
     def own(self, instruction: Instruction) -> Cost:
-        """Cost of one run of an instruction without the programs inside it."""
+        """Cost of one run of an instruction without the computations it runs."""
         operands = [shape for name in instruction.operands for shape in self.shapes[name]]
         details = _details(instruction, operands)
         return operation_cost(
@@ -58,7 +58,7 @@ class ModuleCosts:
         )
 
     def _of_kernel(self, instruction: Instruction) -> Cost:
-        """Bytes that a kernel of several instructions reads and writes: of its operands what it takes of them."""
+        """Bytes that a fused kernel reads and writes: of its operands, only the used parts."""
         read = [_bytes(self.shapes[name]) for name in instruction.operands]
         written = _bytes(self.shapes[instruction.name])
         called = self._module.called(instruction)
@@ -70,7 +70,7 @@ class ModuleCosts:
 
 
 class _Parts:
-    """What a fused computation takes of its parameters, and what it gives, in bytes."""
+    """The bytes of its parameters that a fused computation reads, and those of its results that it writes."""
 
     def __init__(self, computation: Computation, shapes: dict[str, tuple[Shape, ...]]) -> None:
         self._shapes = shapes
@@ -87,7 +87,7 @@ class _Parts:
         [self._root] = [each for each in computation.instructions if each.is_root]
 
     def read(self, number: int, whole: float) -> float:
-        """Bytes that are read of a parameter, whose values have `whole` together."""
+        """Bytes that are read of a parameter of `whole` bytes."""
         name = self._parameters.get(number)
         return whole if name is None else min(whole, self._read_of(name))
 
@@ -99,7 +99,7 @@ class _Parts:
             if row.touches == "part" and is_first:
                 total += _bytes(self._shapes[user.name])
             elif row.touches == "in place" and is_first and self._is_given(user):
-                continue  # the result takes its place
+                continue  # the result reuses its buffer
             elif user.opcode in _ONE_BY_ONE and not user.is_root:
                 total += self._read_of(user.name)
             else:
@@ -107,7 +107,7 @@ class _Parts:
         return total
 
     def _is_given(self, instruction: Instruction) -> bool:
-        """Whether an instruction is what the kernel gives, or one of its results."""
+        """Whether an instruction is the kernel's result, or one of its results."""
         if instruction.is_root:
             return True
         return any(
@@ -117,14 +117,14 @@ class _Parts:
         )
 
     def written(self) -> float:
-        """Bytes that are written: of a result in which a part is replaced that part."""
+        """Bytes that are written: of a result that is updated in place, only the updated part."""
         root = self._root
         names = root.operands if root.opcode == "tuple" else [root.name]
         return sum(map(self._written_of, names))
 
     def _written_of(self, name: str) -> float:
         made = self._behind(name)
-        # What the kernel makes itself is written as a whole.
+        # An array that the kernel creates itself is written as a whole.
         if operation_of(made.opcode).touches == "in place" and (
             self._behind(made.operands[0]).opcode == "parameter"
         ):
@@ -134,7 +134,7 @@ class _Parts:
         return _bytes(self._shapes[name])
 
     def _behind(self, name: str) -> Instruction:
-        """The instruction that makes what lies where `name` does."""
+        """The instruction that computes the buffer of the instruction `name`."""
         made = self._by_name[name]
         while made.opcode in _SAME:
             made = self._by_name[made.operands[0]]
@@ -145,7 +145,7 @@ _costs: weakref.WeakKeyDictionary[Module, ModuleCosts] = weakref.WeakKeyDictiona
 
 
 def costs_of(module: Module) -> ModuleCosts:
-    """The costs of a module, worked out once."""
+    """The costs of a module; cached."""
     costs = _costs.get(module)
     if costs is None:
         costs = _costs[module] = ModuleCosts(module)

@@ -1,4 +1,4 @@
-"""Optimized HLO programs as records."""
+"""Records of optimized HLO programs."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ _ARRAY = re.compile(r"^(\w+)\[([\d,]*)\]")
 def hlo_program(
     compiled: Any, *, key: str | None = None, listing: bool = True, source_lines: bool = True
 ) -> schema.ProgramRecord:
-    """The record of a `Compiled` stage: of its first module, if there are several."""
+    """The record of a `Compiled` stage; of its first module if there are several."""
     return read_hlo(compiled, key=key, listing=listing, source_lines=source_lines).record
 
 
 class HloReading(NamedTuple):
-    """An optimized program with its record."""
+    """An optimized program and its record."""
 
     record: schema.ProgramRecord
     module: Module
     rows: dict[str, int]
-    """For each instruction that is an equation of the record, which one."""
+    """Maps each instruction that is an equation of the record to its row."""
 
 
 def read_hlo(
     compiled: Any, *, key: str | None = None, listing: bool = True, source_lines: bool = True
 ) -> HloReading:
-    """The optimized program of a `Compiled` stage, parsed and as a record."""
+    """The optimized program of a `Compiled` stage, as a parsed module and as a record."""
     name = compiled.fun_name
     columns = ProgramColumns(key or f"{name}:hlo", name, "hlo")
     writer = _HloWriter(columns, equations_by_id(compiled._program.values.closed.jaxpr))
@@ -53,7 +53,9 @@ def read_hlo(
 def hlo_state(
     module: Any, equations: dict[int, Equation], *, name: str, key: str, text: str
 ) -> schema.ProgramRecord:
-    """The record of a module between two passes, shown as `text`; `equations` are those that it was lowered from, by id."""
+    """The record of a module between two passes, printed as `text`; `equations` by id are those from which it was
+    lowered.
+    """
     writer = _HloWriter(ProgramColumns(key, name, "hlo"), equations)
     return writer.write(Module(xla_hlo.full_text(module)), text, source_lines=False)
 

@@ -1,4 +1,6 @@
-"""What programs of a kernel read and write: the loads and stores of its body, with the branches and masks that follow from the position."""
+"""Memory accesses of a kernel's programs: its loads and stores, with branches and masks as far as the position
+determines them.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +45,9 @@ from pellucid.numpy import (
 )
 
 MAX_EVALUATED = 1 << 29
-"""Maximum number of elements of one value, for all programs together, that is evaluated to know a mask."""
+"""Maximum number of elements, over all programs, of a value that is evaluated to determine a mask."""
 MAX_AT_ONCE = 1 << 25
-"""Maximum number of elements of one value for the programs that are evaluated at once."""
+"""Maximum number of elements of a value over the programs that are evaluated at once."""
 INT32 = np.dtype(np.int32)
 
 
@@ -53,56 +55,58 @@ class Access(NamedTuple):
     """A load or store of the body, for all programs of the grid."""
 
     reference: int
-    """Position among the references of the kernel: scalars, inputs, results, scratch."""
+    """Index among the references of the kernel: scalars, inputs, results, scratch."""
     is_read: bool
     is_written: bool
     size: int
-    """Number of elements of the part that is loaded or stored."""
+    """Number of elements in the part that is loaded or stored."""
     runs: int | None
-    """How often one program executes it where it comes to it; None where that isn't known."""
+    """Number of executions per program that reaches it; None if unknown."""
     is_exact: bool
-    """Whether `active` and `used` follow from the position alone; otherwise they are upper bounds."""
+    """Whether `active` and `used` depend only on the position; otherwise they are upper bounds."""
     active: np.ndarray
-    """For each program whether it comes to this access."""
+    """For each program, whether it reaches this access."""
     used: np.ndarray
-    """For each program the number of elements that no mask leaves out."""
+    """For each program, the number of elements that masks enable."""
     low: list[np.ndarray | None]
-    """For each dimension of the reference the first element of the part in each program; None where data choose."""
+    """For each dimension of the reference, the first accessed element in each program; None if it depends on data."""
     high: list[np.ndarray | None]
-    """Likewise the element behind the last one."""
+    """For each dimension, the end of the accessed part in each program; None if it depends on data."""
 
 
 class _Unknown:
-    """A value that doesn't follow from the position."""
+    """A value that the position doesn't determine."""
 
 
 UNKNOWN = _Unknown()
 
 
 class _Reference(NamedTuple):
-    """A reference of the kernel, by its position."""
+    """A reference of the kernel, by its index."""
 
     position: int
 
 
 class _Context(NamedTuple):
-    """Under which condition, and how often, equations are executed. `path` is None where nothing depends on it."""
+    """The condition under which, and the number of times that, equations are executed. `path` is None if nothing
+    depends on it.
+    """
 
     path: Any = None
     is_certain: bool = True
     runs: int | None = 1
 
     def within(self, condition: Any) -> _Context:
-        """In a branch that is executed where `condition` holds."""
+        """The context of a branch that is executed if `condition` holds."""
         if isinstance(condition, _Unknown):
             return self._replace(is_certain=False)
         path = condition if self.path is None else logical_and(self.path, condition)
         return self._replace(path=path)
 
     def repeated(self, runs: int | None) -> _Context:
-        """In a loop of `runs` runs."""
+        """The context of a loop with `runs` runs."""
         count = None if runs is None or self.runs is None else self.runs * runs
-        # A loop of unknown length may have no run.
+        # A loop of unknown length may have no runs.
         return self._replace(runs=count, is_certain=self.is_certain and runs is not None)
 
 
@@ -134,7 +138,7 @@ def _walked(
 def accesses(
     kernel: GridKernel, ids: np.ndarray, bounds: Sequence[Any], scalars: Sequence[Any] | None
 ) -> list[Access]:
-    """The loads and stores of the body of `kernel`, in its order.
+    """The loads and stores of the body of `kernel`, in order.
 
     `ids` are positions `[axes, programs]`; `bounds` are sizes of the grid that are operands; `scalars` are values of the prefetched
     scalars, None where they aren't known.
@@ -154,7 +158,7 @@ def accesses(
         program = jit(vmap(run, axis_size=chunk)) if len(ids) else jit(run)
         parts: list[list[list[np.ndarray]]] = []
         for start in range(0, count, chunk):
-            # The last chunk repeats the last program, so that one executable serves all.
+            # The last chunk is padded with the last program, so that one executable serves all chunks.
             at: Any = np.minimum(range(start, start + chunk), count - 1)
             results = program(*ids[:, at])
             parts.append([[np.asarray(x) for x in each] for each in results])
@@ -166,7 +170,7 @@ def accesses(
         ]
         active, used, *ends = columns
         rest = iter(ends)
-        # Of each dimension whose ends are known there are two columns, in the order of the dimensions.
+        # Dimensions with known ends have two columns each, in the order of the dimensions.
         pairs = [(next(rest), next(rest)) if known is not None else None for known in access.low]
         made.append(
             access._replace(
@@ -189,15 +193,15 @@ def _largest(jaxpr: Jaxpr) -> int:
 
 
 class _Walk:
-    """One evaluation of a body for the program at a position, as far as values follow from it."""
+    """One evaluation of a kernel's body for the program at a position, as far as the position determines values."""
 
     def __init__(self, kernel: GridKernel, scalars: Sequence[Any] | None, limit: int) -> None:
         self.kernel, self.scalars, self.limit = kernel, scalars, limit
         self.found: list[tuple[Access, Values]] = []
-        """Accesses with, for this program: whether it comes there, elements that are used, ends of the part."""
+        """Accesses, each with this program's values: whether it reaches it, number of used elements, ends of the part."""
 
     def program(self, jaxpr: Jaxpr, inputs: Values, context: _Context) -> Values:
-        """What is known of the results of a program."""
+        """The results of a program, as far as they are known."""
         values: dict[Any, Any] = dict(zip(jaxpr.invars, inputs, strict=True))
         values |= dict.fromkeys(jaxpr.constvars, UNKNOWN)
 
@@ -205,7 +209,7 @@ class _Walk:
             return atom.val if type(atom) is Literal else values[atom]
 
         flow = _Flow(jaxpr)
-        # Masks may be computed behind the load that they belong to: they are looked up when all values are known.
+        # A mask may be computed after its load, so masks are looked up when all values are known.
         waiting: list[tuple[int, Equation]] = []
         for equation in jaxpr.equations:
             operands = [known(atom) for atom in equation.operands]
@@ -234,7 +238,7 @@ class _Walk:
         return reference.position < len(self.kernel.scalars)
 
     def _scalar(self, equation: Equation, operands: Values) -> Any:
-        """A part of a prefetched scalar, which no program writes."""
+        """A part of a prefetched scalar, which programs can't write."""
         position = operands[0].position
         if self.scalars is None or position in self.kernel.written or _has_unknown(operands[1:]):
             return UNKNOWN
@@ -259,7 +263,7 @@ class _Walk:
         size = math.prod(index.result_shape(avals))
         ends = _ends(index, operands[n_front:])
         access = _new_access(operands[0], is_read, equation.primitive is not get_p, size, context)
-        # Columns of dimensions whose ends are unknown are left out.
+        # Dimensions whose ends are unknown have no columns.
         access = access._replace(
             low=[pair and 0 for pair in ends], high=[pair and 0 for pair in ends]
         )
@@ -267,13 +271,13 @@ class _Walk:
         used = np.int32(size)
         if (
             equation.primitive is not get_p
-        ):  # writes outside are dropped; loads have a choice of their own
+        ):  # stores outside are dropped; loads select other values there
             used = _inside_count(index, operands[n_front:], size)
         columns = [convert_element_type(x, INT32) for pair in ends if pair for x in pair]
         return access, [path, used, *columns]
 
     def _set_masks(self, place: int, masks: Sequence[tuple[Any, bool]]) -> None:
-        """Count the elements that all of `masks` keep; one keeps an element where it has the given value."""
+        """Count the elements that satisfy all of `masks`, pairs (condition, value that keeps an element)."""
         access, (path, size, *ends) = self.found[place]
         kept: Any = None
         for mask, is_kept in masks:
@@ -310,7 +314,7 @@ class _Walk:
         if slots is None:
             self._touch(operands, context)
             return results
-        # Only what is the same in each run is known within it; references are.
+        # Within a loop, only values that are the same in each run are known; references are.
         groups = [
             [x if group.role is Role.CONSTANT or type(x) is _Reference else UNKNOWN for x in part]
             for group, part in zip(slots.operands, slots.split(operands), strict=True)
@@ -322,7 +326,7 @@ class _Walk:
         return results
 
     def _touch(self, operands: Values, context: _Context) -> None:
-        """Note that an operation of which nothing is known may read and write references."""
+        """Record that an operation with unknown accesses may read and write its references."""
         for x in operands:
             if type(x) is _Reference and not self._is_scalar(x):
                 size = math.prod(self._shape(x))
@@ -355,7 +359,7 @@ def _opened(program: Any) -> Jaxpr:
 
 
 def _ends(index: Any, operands: Values) -> list[Any]:
-    """For each dimension (first element, element behind the last one) of a part; None where data choose."""
+    """For each dimension, (first element, end) of a part; None if it depends on data."""
     rest = iter(operands)
     ends: list[Any] = []
     for entry, size in zip(index.entries, index.shape, strict=True):
@@ -366,7 +370,7 @@ def _ends(index: Any, operands: Values) -> list[Any]:
         if isinstance(x, _Unknown):
             ends.append(None)
         elif entry is not None:
-            # Windows that would reach beyond the end are moved inside, as reading them does.
+            # Windows that reach beyond the end are moved inside, as in reads.
             first = minimum(maximum(_counted(x, size), 0), size - entry.span)
             ends.append((first, first + entry.span))
         else:
@@ -380,12 +384,12 @@ def _ends(index: Any, operands: Values) -> list[Any]:
 
 
 def _counted(x: Any, size: int) -> Any:
-    """Positions of which negative ones count from the end."""
+    """Indices, in which negative numbers count from the end."""
     return where(x < 0, x + size, x)
 
 
 def _inside_count(index: Any, operands: Values, size: int) -> Any:
-    """Number of the elements of a part that lie in the reference; those that data choose count."""
+    """Number of a part's elements that lie within the reference; data-dependent ones count as within."""
     rest = iter(operands)
     is_inside: Any = None
     for entry, n in zip(index.entries, index.shape, strict=True):
@@ -402,7 +406,7 @@ def _inside_count(index: Any, operands: Values, size: int) -> Any:
 
 
 class _Flow:
-    """Who makes and who uses the values of a program, to find the masks of loads and stores."""
+    """The producers and users of a program's values, to find the masks of loads and stores."""
 
     def __init__(self, jaxpr: Jaxpr) -> None:
         self._users: dict[Any, list[Equation]] = {}
@@ -415,14 +419,15 @@ class _Flow:
                     self._users.setdefault(atom, []).append(equation)
 
     def is_used(self, equation: Equation) -> bool:
-        """Whether something is done with a result of an equation."""
+        """Whether any result of an equation is used."""
         return any(r in self._users or r in self._results for r in equation.results)
 
     def masks(self, equation: Equation) -> list[tuple[Any, bool]]:
-        """The conditions of a load or store, each with its value for the elements that are used.
+        """The conditions of a load or store, each with its value for the used elements.
 
-        A load is masked if all that is done with it is a choice between its elements and others; a store, if its value is a
-        choice between the elements before and others.
+        A load is masked if its only use is a select between its elements and others. A store is masked if its value is
+        a select
+        between the previous elements and others.
         """
         if equation.primitive is get_p:
             found: list[tuple[Any, bool]] = []
@@ -440,7 +445,7 @@ class _Flow:
         return []
 
     def is_of_masked_store(self, equation: Equation) -> bool:
-        """Whether a load only keeps the elements that a masked store leaves as they are."""
+        """Whether a load only reads the elements that a masked store leaves unchanged."""
         choice = self._choice_of(equation) if equation.primitive is get_p else None
         if choice is None:
             return False
@@ -452,7 +457,7 @@ class _Flow:
         )
 
     def _choice_of(self, equation: Equation) -> Equation | None:
-        """The choice between two arrays that is all that is done with the result of an equation."""
+        """The select between two arrays that is the only use of an equation's result."""
         [result] = equation.results
         users = self._users.get(result, [])
         if len(users) != 1 or result in self._results or users[0].primitive is not select_n_p:
@@ -462,7 +467,7 @@ class _Flow:
 
     @staticmethod
     def _is_same_part(load: Equation, store: Equation) -> bool:
-        """Whether a load reads the part of a reference that a store writes."""
+        """Whether a load reads the same part of a reference that a store writes."""
         return (
             load.primitive is get_p
             and store.primitive is swap_p

@@ -1,4 +1,4 @@
-"""Kernels over grids: which program sees which block of which array, what that moves, and what is wrong with it."""
+"""Records of kernels' grids: the blocks that each program accesses, the data transfers, and errors in them."""
 
 from __future__ import annotations
 
@@ -44,16 +44,17 @@ from .kernel_windows import Cells, Windows
 
 MAX_KERNELS = 32
 MAX_CELLS = 4096
-"""Maximum number of cells of a raster, and of entries of a table of numbers."""
+"""Maximum number of cells of a raster, and of entries in a table of numbers."""
 MAX_EXPANDED = 1 << 22
-"""Maximum number of cells of an array as a matrix, before they are joined."""
+"""Maximum number of cells of an array as a matrix, before they are merged."""
 _SIDE = 64
 _UNSEEN, _SHARED, _OUTSIDE = 1, 2, 4
 
 
 @by_tool
 def kernel_grids(function: Callable[..., Any], *args: Any) -> schema.KernelGridsRecord:
-    """The kernels that `function` calls for these arguments, with the blocks that their programs see; nothing of them runs.
+    """The kernels that `function` calls for these arguments, with the blocks that their programs access; no kernel
+    runs.
 
     Arguments may be ShapeDtypeStructs, unless index maps read prefetched scalars: these are computed. Where a kernel is refused
     because of its grid, the record has that one, with the reason.
@@ -112,7 +113,7 @@ def kernel_grid(
 
 
 class _OperandValues:
-    """Values that are handed to kernels, computed from the arguments of the program that calls them."""
+    """Operand values of kernels, computed from the arguments of the program that calls them."""
 
     def __init__(self, closed: ClosedJaxpr, args: Sequence[Any]) -> None:
         def body_of(equation: Equation) -> ClosedJaxpr | None:
@@ -131,7 +132,7 @@ class _OperandValues:
         self._outer = set(self.jaxpr.equations)
 
     def of(self, equation: Equation, atoms: Sequence[Any]) -> Values | None:
-        """The values of some operands; None where they aren't known before the program runs."""
+        """The values of some operands; None if they are unknown before the program runs."""
         if not atoms:
             return []
         if equation not in self._outer:
@@ -238,7 +239,7 @@ def _outside(operand: Operand, windows: Windows) -> np.ndarray:
         n_blocks = max(mapping.n_blocks[i], 1)
         is_outside |= (starts < 0) | (starts >= n_blocks * max(step_of(dim), 1))
         if mapping.indices is None and type(dim) is not Blocked:
-            # Blocks that data choose aren't padded for: they lie wholly inside, or count as outside.
+            # Data-dependent blocks aren't padded: they lie entirely inside, or count as outside.
             is_outside |= starts > before + n + behind - mapping.sizes[i]
     return is_outside
 
@@ -249,7 +250,7 @@ def _outside(operand: Operand, windows: Windows) -> np.ndarray:
 def operand_record(
     kernel: GridKernel, operand: Operand, reading: Reading, reason: str
 ) -> schema.GridOperandRecord:
-    """The record of an operand; `reason` says why nothing is known of its blocks, where that is so."""
+    """The record of an operand; `reason` is why its blocks are unknown, if they are."""
     mapping, found = operand.mapping, reading.of(operand)
     windows = reading.windows.get(operand.reference)
     item = mapping.aval.dtype.itemsize
@@ -320,18 +321,18 @@ def _replaced(record: schema.GridOperandRecord, **changes: Any) -> schema.GridOp
 
 
 def _times(access: Access, counts: np.ndarray) -> int:
-    """The sum of `counts` over programs, for all runs of an access."""
+    """The sum of `counts` over programs, times the number of runs of an access."""
     return int(counts.sum()) * (1 if access.runs is None else access.runs)
 
 
 def _total(windows: Windows) -> int:
-    """Number of elements of all programs' blocks, those outside of the array among them."""
+    """Number of elements of all programs' blocks, including those outside of the array."""
     sizes = np.prod(windows.sizes, axis=1, dtype=np.int64)
     return int(np.broadcast_to(sizes, (windows.count,)).sum())
 
 
 def _activity(found: Sequence[Access], count: int) -> np.ndarray:
-    """For each program 1 if it reads, plus 2 if it writes."""
+    """For each program, 1 if it reads, plus 2 if it writes."""
     activity = np.zeros(count, np.int64)
     for access in found:
         does = access.active & (access.used > 0)
@@ -342,9 +343,9 @@ def _activity(found: Sequence[Access], count: int) -> np.ndarray:
 def _shared(
     kernel: GridKernel, operand: Operand, windows: Windows, grid: Sequence[int]
 ) -> Cells | None:
-    """The parts of a result that programs write which differ along a parallel axis; None for none.
+    """The parts of a result that several programs along a parallel axis write; None if there are none.
 
-    One block for all programs is scratch, as kernels of libraries have it.
+    A block that all programs share is scratch memory, as in library kernels.
     """
     if not operand.is_result or (windows.are_kept and math.prod(operand.mapping.n_blocks) == 1):
         return None
@@ -375,7 +376,7 @@ def _dims(
 
 
 def _encoded(values: np.ndarray, grid: Sequence[int]) -> schema.GridNumberRecord:
-    """Whole numbers, one for each program, in the shortest form."""
+    """Integers, one for each program, in the shortest form."""
     if not len(values):
         return schema.GridNumberRecord(offset=0, coefficients=[], axes=[], values=[])
     table = values.reshape(tuple(grid))
@@ -390,7 +391,7 @@ def _encoded(values: np.ndarray, grid: Sequence[int]) -> schema.GridNumberRecord
         sums = sums[..., None] + c * np.arange(n)
     if np.array_equal(sums, table):
         return schema.GridNumberRecord(offset=offset, coefficients=coefficients, axes=[], values=[])
-    # Axes along which the values don't change are left out of the table.
+    # The table omits axes along which the values don't change.
     axes = [a for a in range(len(grid)) if (table != np.take(table, [0], a)).any()]
     reduced = table[tuple([slice(None) if a in axes else 0 for a in range(len(grid))])]
     if reduced.size <= MAX_CELLS:
@@ -409,7 +410,7 @@ def _encoded(values: np.ndarray, grid: Sequence[int]) -> schema.GridNumberRecord
 def _raster(
     windows: Windows, shared: Cells | None, *, has_value: bool
 ) -> schema.GridRasterRecord | None:
-    """Counts over the array as a matrix; None for an array without elements, and where they would be too many."""
+    """Counts over the array as a matrix; None for an array without elements, or with too many cells."""
     visits, moves = windows.visits, windows.moves
     if visits is None or moves is None or 0 in windows.shape:
         return None
@@ -420,7 +421,7 @@ def _raster(
     leading = math.prod(shape[:-2])
     if leading * math.prod(visits.counts.shape[-2:]) > MAX_EXPANDED:
         return None
-    # Each index of the dimensions before the last two is a row of cells of its own.
+    # Each index along the dimensions before the last two has its own rows of cells.
     cells_of = [
         np.searchsorted(e, np.arange(n), "right") - 1
         for e, n in zip(edges[:-2], shape[:-2], strict=True)
@@ -439,7 +440,7 @@ def _raster(
     n_rows, n_columns = len(row_edges) - 1, len(column_edges) - 1
     columns = min(n_columns, max(_SIDE, MAX_CELLS // min(n_rows, _SIDE)))
     rows = min(n_rows, MAX_CELLS // columns)
-    # Of joined cells the largest count, and all marks.
+    # Merged cells have the largest count and all marks.
     row_places = np.arange(0, n_rows, -(-n_rows // rows))
     column_places = np.arange(0, n_columns, -(-n_columns // columns))
 
@@ -458,7 +459,7 @@ def _raster(
 
 
 class _ProgramMarks(NamedTuple):
-    """For each program the bytes that it moves, and sums of `_SHARED` and `_OUTSIDE`."""
+    """For each program, the bytes that it transfers, and a sum of flags `_SHARED` and `_OUTSIDE`."""
 
     moved: np.ndarray
     marks: np.ndarray
@@ -497,7 +498,7 @@ def _cells(reading: Reading, each: _ProgramMarks) -> schema.GridCellColumns:
     elif count > MAX_CELLS and height >= 8 and width >= 8:
         row_step, column_step = -(-height // _SIDE), -(-width // _SIDE)
     else:
-        # In the order in which they run, line by line, whatever the axes are.
+        # In execution order, line by line, regardless of the axes.
         row_step, column_step = 1, -(-count // MAX_CELLS)
         width = _SIDE * column_step
     numbers = np.arange(count)

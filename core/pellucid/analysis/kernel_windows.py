@@ -1,4 +1,4 @@
-"""What the programs of a grid see of one array: counts of visits, moves and bytes, from the block of each program."""
+"""Counts of visits, transfers and bytes of an array, computed from the blocks that a grid's programs access."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 MAX_CELLS = 1 << 24
-"""Maximum number of cells of compressed coordinates on which overlapping blocks are counted."""
+"""Maximum number of cells, in compressed coordinates, on which overlapping blocks are counted."""
 
 
 class Cells(NamedTuple):
-    """An array cut along all boundaries of blocks: `counts` has one number for each cell."""
+    """An array divided along all block boundaries; `counts` has a number for each cell."""
 
     edges: list[np.ndarray]
-    """For each dimension the first element of each cell, then the end of the array."""
+    """For each dimension, the first element of each cell, then the end of the array."""
     counts: np.ndarray
 
     @property
@@ -28,7 +28,7 @@ class Cells(NamedTuple):
 
 
 class Windows:
-    """The blocks of an array of `shape` that programs see, in the order in which the programs run.
+    """The blocks of an array that programs access, in the order in which the programs run.
 
     `starts` are first elements `[programs, dims]`, `sizes` numbers of elements `[programs or 1, dims]`; parts outside of the array
     don't count. `are_kept` says whether a block stays where it is until the next one is another; otherwise each program moves its own.
@@ -46,7 +46,7 @@ class Windows:
         *,
         are_kept: bool = True,
     ) -> None:
-        if not shape:  # a scalar, as an array of one element
+        if not shape:  # a scalar, treated as an array of one element
             shape, starts, sizes = (1,), np.zeros((len(starts), 1), np.int64), np.ones((1, 1))
         limits = np.asarray(shape, np.int64)
         self.shape, self.are_kept = tuple(shape), are_kept
@@ -61,12 +61,12 @@ class Windows:
 
     @cached_property
     def inside(self) -> np.ndarray:
-        """For each program the number of elements of its block that lie in the array."""
+        """For each program, the number of elements of its block within the array."""
         return np.prod(self.high - self.low, axis=1, dtype=np.int64)
 
     @cached_property
     def _numbers(self) -> tuple[np.ndarray, np.ndarray]:
-        """(for each program the number of its block, for each block the first program that sees it)."""
+        """(for each program the number of its block, for each block the first program that accesses it)."""
         numbers = np.zeros(self.count, np.int64)
         for column in (*self.starts.T, *np.broadcast_to(self.sizes, self.starts.shape).T):
             if len(column) and (column == column[0]).all():
@@ -79,12 +79,12 @@ class Windows:
 
     @property
     def blocks(self) -> np.ndarray:
-        """For each program the number of its block; equal blocks have equal numbers."""
+        """For each program, the number of its block; equal blocks have equal numbers."""
         return self._numbers[0]
 
     @property
     def first_programs(self) -> np.ndarray:
-        """For each block the first program that sees it."""
+        """For each block, the first program that accesses it."""
         return self._numbers[1]
 
     @property
@@ -94,30 +94,30 @@ class Windows:
 
     @cached_property
     def begins_stay(self) -> np.ndarray:
-        """For each program whether its block is moved: by default where it is another one than that of the program before."""
+        """For each program, whether its block is transferred: by default if it differs from the previous program's."""
         if not self.are_kept:
             return self.inside > 0
         return np.concatenate([[True], self.blocks[1:] != self.blocks[:-1]])[: self.count]
 
     @property
     def stay_count(self) -> int:
-        """Number of times that a block is moved, if it stays while it doesn't change."""
+        """Number of block transfers, if a block isn't transferred again while it stays the same."""
         return int(self.begins_stay.sum())
 
     @property
     def moved_elements(self) -> int:
-        """Number of elements that are moved with the blocks, those outside of the array left out."""
+        """Number of elements that block transfers move, without those outside of the array."""
         return int(self.inside[self.begins_stay].sum())
 
     @cached_property
     def stays(self) -> np.ndarray:
-        """For each block how often it is moved."""
+        """For each block, the number of its transfers."""
         return np.bincount(self.blocks[self.begins_stay], minlength=self.block_count)
 
     def painted(self, weights: np.ndarray) -> Cells | None:
-        """For each cell of the array the sum of the weights of the blocks over it; None for too many cells.
+        """For each cell of the array, the sum of the weights of the blocks that cover it; None for too many cells.
 
-        `weights` has one number for each block.
+        `weights` has a number for each block.
         """
         low, high = self.low[self.first_programs], self.high[self.first_programs]
         edges = [
@@ -127,7 +127,7 @@ class Windows:
         if math.prod([len(e) for e in edges]) > MAX_CELLS:
             return None
         places = [self._cells_of(edges[i], low[:, i], high[:, i]) for i in range(len(self.shape))]
-        # Differences at the corners of each block, which sums along all dimensions turn into counts.
+        # Differences at the corners of each block, which cumulative sums along all dimensions turn into counts.
         differences = np.zeros([len(e) for e in edges], np.int64)
         is_some = (high > low).all(axis=1)
         for corner in itertools.product((0, 1), repeat=len(self.shape)):
@@ -145,28 +145,28 @@ class Windows:
 
     @cached_property
     def visits(self) -> Cells | None:
-        """For each cell the number of programs that see it."""
+        """For each cell, the number of programs that access it."""
         return self.painted(np.bincount(self.blocks, minlength=self.block_count))
 
     @cached_property
     def moves(self) -> Cells | None:
-        """For each cell how often it is moved."""
+        """For each cell, the number of its transfers."""
         return self.painted(self.stays)
 
     @property
     def seen_elements(self) -> int | None:
-        """Number of elements that at least one program sees; None where it isn't known."""
+        """Number of elements that at least one program accesses; None if unknown."""
         if self.visits is None:
             return None
         return int(self.visits.sizes[self.visits.counts > 0].sum())
 
     def shared(self, ids: np.ndarray) -> Cells | None:
-        """For each cell 1 if programs with different `ids` see it, else 0; None for too much work."""
+        """For each cell, 1 if programs with different `ids` access it, else 0; None if that takes too long."""
         single = self.painted(np.ones(self.block_count, np.int64))
         if single is None:
             return None
         if single.counts.size == 0 or single.counts.max() <= 1:
-            # Blocks don't overlap: each is shared if its own programs differ.
+            # If blocks don't overlap, each is shared if the programs that access it differ in `ids`.
             least = np.full(self.block_count, np.iinfo(np.int64).max)
             most = np.full(self.block_count, -1)
             np.minimum.at(least, self.blocks, ids)
@@ -181,14 +181,14 @@ class Windows:
             chosen = np.zeros(self.block_count, np.int64)
             chosen[self.blocks[ids == value]] = 1
             painted = self.painted(chosen)
-            assert painted is not None  # the cells are those of `single`
+            assert painted is not None  # it has the same cells as `single`
             seen += painted.counts > 0
         return Cells(single.edges, (seen > 1).astype(np.int64))
 
     def touching(self, cells: Cells) -> np.ndarray:
-        """For each program whether its block has a cell with another count than 0."""
+        """For each program, whether its block contains a cell with a nonzero count."""
         low, high = self.low[self.first_programs], self.high[self.first_programs]
-        # Sums over all cells before a corner: those over a block are differences of them.
+        # Cumulative sums up to each corner; the sum over a block is a difference of these.
         sums = np.pad((cells.counts != 0).astype(np.int64), [(1, 0)] * len(self.shape))
         for axis in range(len(self.shape)):
             np.cumsum(sums, axis=axis, out=sums)

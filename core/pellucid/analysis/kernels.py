@@ -1,4 +1,4 @@
-"""Kernels of an optimized program: what each computes, from which of the user's lines, and what it costs."""
+"""The kernels of an optimized program: what each computes, for which of the user's lines, at what cost."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .opcodes import is_exchange, is_free, opcode_of
 
 Category = Literal["fusion", "library", "custom", "copy", "collective", "other"]
 Attribution = Literal["own", "inferred", "none"]
-"""Where the lines of a kernel come from: its own instructions, kernels beside it, or nowhere."""
+"""Source of a kernel's lines: its own instructions, neighbouring kernels, or none."""
 
 TRANSCENDENTAL_FLOPS = 10.0
-"""Operations that one transcendental function counts for in the shares of a fusion's members."""
+"""FLOPs assumed for one transcendental function when a fusion's time is divided among its instructions."""
 MAX_INFERENCE_STEPS = 6
-"""Number of operands or users away that a kernel without a line looks for one."""
+"""Maximum distance, in operands or users, at which a kernel without a line looks for one."""
 
 _LIBRARY_OPCODES = frozenset(
     {"dot", "convolution", "fft", "sort", "cholesky", "triangular-solve", "topk"}
@@ -41,19 +41,19 @@ _LIBRARY_TARGETS = (
 
 
 class FusedInstruction(NamedTuple):
-    """An instruction within a kernel."""
+    """An instruction that is part of a fused kernel."""
 
     path: str
-    """Its operation's name in StableHLO, `jit(f)/vmap(g)/mul`."""
+    """Name of the operation in StableHLO, `jit(f)/vmap(g)/mul`."""
     equation: int | None
     frame: int
-    """Its number in `Module.frames`; 0 for none."""
+    """Number of its source position in `Module.frames`; 0 for none."""
     share: float
     """Estimated share of the kernel's time; the shares of a kernel add up to 1."""
 
 
 class Kernel(NamedTuple):
-    """An instruction that is executed as one.
+    """An instruction that the device executes as a unit.
 
     >>> module = pl.analysis.HloModule(pl.jit(lambda x: x @ x).lower(np.ones((4, 4))).compile().as_text())
     >>> root = module.computations[0].instructions[-1].name
@@ -67,21 +67,21 @@ class Kernel(NamedTuple):
     members: Sequence[FusedInstruction]
     attribution: Attribution
     cost: Cost
-    """Of one run. Of a fusion, operations of its members, and bytes of its own operands and results."""
+    """Cost of one run. For a fusion: the FLOPs of its instructions, and the bytes of its own operands and results."""
     runs_programs: bool
-    """Whether it is a loop, branch or call, whose parts are kernels themselves."""
+    """Whether it is a loop, branch or call, whose instructions are kernels themselves."""
     exchange: Exchange | None
-    """Data sent to other devices; None where it sends nothing."""
+    """The collective that it performs; None if it sends no data."""
     target: str = ""
-    """The native function that a custom call calls."""
+    """Name of the native function that a custom call calls."""
 
 
 def kernels(
     module: Module, names: Container[str], meshes: Sequence[DeclaredMesh] = ()
 ) -> dict[str, Kernel]:
-    """The instructions of a module that are called one of `names`, by name.
+    """Maps `names` to the instructions of a module with these names.
 
-    Exchanges are named by the axes of one of `meshes`, if any has them.
+    Axes of collectives belong to the first of `meshes` that fits.
 
     >>> module = pl.analysis.HloModule(pl.jit(jnp.sin).lower(np.ones(4)).compile().as_text())
     >>> root = module.computations[0].instructions[-1].name
@@ -96,7 +96,7 @@ def kernels(
 
 
 def category_of(instruction: Instruction) -> Category:
-    """The kind of kernel that an instruction becomes."""
+    """The category of the kernel that executes an instruction."""
     opcode = opcode_of(instruction.opcode)
     if opcode == "fusion" or (opcode == "call" and not instruction.runs_programs):
         return "fusion"
@@ -116,9 +116,9 @@ def _target_of(instruction: Instruction) -> str:
 def instructions_within(
     module: Module, instruction: Instruction, count: int | None = 1
 ) -> Iterator[tuple[Instruction, int | None]]:
-    """(instruction, executions in one run) of the instructions that a kernel consists of, itself left out.
+    """(instruction, executions per run) for each instruction that a kernel contains, without the kernel itself.
 
-    Executions are None within branches, and within loops whose number of iterations isn't known.
+    Executions are None within branches and within loops of unknown length.
     """
     if instruction.opcode != "fusion" and instruction.opcode not in RUNS_PROGRAMS:
         return
@@ -168,7 +168,7 @@ class _Reader:
         )  # fmt: skip
 
     def members(self, instruction: Instruction) -> tuple[dict[FusedInstruction, float], Cost]:
-        """(weights of the origins of a kernel's instructions, cost of one run of it)."""
+        """(weight of each source of a kernel's instructions, cost of one run)."""
         weights: dict[FusedInstruction, float] = defaultdict(float)
         row = self.costs.rows[instruction.name]
         if instruction.opcode != "fusion" and (
@@ -178,7 +178,7 @@ class _Reader:
                 weights[
                     FusedInstruction(instruction.path, instruction.equation, instruction.frame, 0)
                 ] = 1.0
-            # What runs programs costs nothing besides: their instructions are kernels.
+            # An instruction that runs programs has no cost of its own, as their instructions are kernels.
             table = self.costs.table
             is_own = instruction.runs_programs
             return weights, table.rows[row].cost if is_own else table.whole(row)
@@ -193,10 +193,12 @@ class _Reader:
         return weights, self.costs.table.whole(row)
 
     def members_near(self, instruction: Instruction) -> dict[FusedInstruction, float]:
-        """Weights of the nearest instruction with a line: an operand, a user, theirs, and so on; empty if there is none.
+        """Weights of the nearest instruction with a line, found among operands and users, then theirs; empty if there
+        is none.
 
-        Of those equally near it is one named after the same operation, if there is any: where XLA replaces an operation,
-        the bitcast of its result may keep the name, as that of `dot_general` in the fusion that takes a vector's product.
+        At equal distance, one named after the same operation is preferred. When XLA replaces an operation, the bitcast
+        of its
+        result may keep the name, for example `dot_general` in the fusion that computes a vector's product.
         """
         opcode = opcode_of(instruction.opcode)
         seen, ring = {instruction.name}, [instruction.name]
@@ -223,7 +225,7 @@ class _Reader:
 
     @property
     def users(self) -> dict[str, list[str]]:
-        """For each instruction, those that take it as operand."""
+        """Maps each instruction to the instructions that use it as an operand."""
         if self._users is None:
             self._users = defaultdict(list)
             for each in self.by_name.values():

@@ -1,4 +1,4 @@
-"""How Shardy writes that a value is laid out: layouts, the meshes that they name, axes and parts of axes."""
+"""Shardings in Shardy's notation: value layouts, declared meshes, axes and parts of axes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pellucid._machine.sharding.shardy import name_in
 from pellucid._machine.xla.mlir import sdy
 
 Sizes = Mapping[str, int]
-"""Size of each axis of a mesh."""
+"""Maps each axis of a mesh to its size."""
 
 
 class DeclaredMesh(NamedTuple):
-    """A mesh as a module declares it.
+    """A mesh that a module declares.
 
     >>> DeclaredMesh({"data": 2, "model": 4}).size
     8
@@ -26,45 +26,45 @@ class DeclaredMesh(NamedTuple):
 
     sizes: Sizes
     device_ids: tuple[int, ...] = ()
-    """At each place, major first, which of the program's devices is there; empty where they are 0, 1, 2, …"""
+    """The program's device at each mesh position, in row-major order; empty if they are 0, 1, 2, …"""
 
     @property
     def size(self) -> int:
-        """How many devices it has."""
+        """Number of devices."""
         return math.prod(self.sizes.values())
 
     def is_same(self, other: DeclaredMesh) -> bool:
-        """Whether it has the same axes, in the same order, and at the same places the same devices."""
+        """Whether another mesh has the same axes in the same order, and the same devices."""
         axes, others = (tuple(each.sizes.items()) for each in (self, other))
         return axes == others and self.device_ids == other.device_ids
 
     def places(self, devices: np.ndarray) -> np.ndarray:
-        """The places of some of the program's devices."""
+        """The mesh positions of the given devices."""
         return np.argsort(self.device_ids)[devices] if self.device_ids else devices
 
 
 class ValueLayout(NamedTuple):
-    """How a value is laid out: for each dimension its mesh axes, major first; `x:(2)4` is a part of the axis `x`."""
+    """A sharding: for each dimension its mesh axes, major first; `x:(2)4` is a part of the axis `x`."""
 
     dims: tuple[tuple[str, ...], ...]
     unreduced: tuple[str, ...] = ()
     mesh: str = ""
-    """Name of the mesh in the module; empty for a value that every device holds whole, over whatever mesh."""
+    """Name of the mesh in the module; empty for a fully replicated value."""
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """All axes, in the order in which the type shows them."""
+        """All axes that occur, in the order in which the type prints them."""
         return (*[axis for dim in self.dims for axis in dim], *self.unreduced)
 
     def parts(self, meshes: Mapping[str, DeclaredMesh]) -> int:
-        """Into how many parts the value is cut."""
+        """Number of parts into which the value is partitioned."""
         return math.prod(
             size_of(axis, meshes[self.mesh].sizes) for dim in self.dims for axis in dim
         )
 
     @property
     def text(self) -> str:
-        """As the user would write it.
+        """The sharding in the user's notation.
 
         >>> ValueLayout((("data",), (), ("x", "y"))).text
         "P('data', None, ('x', 'y'))"
@@ -78,12 +78,12 @@ class ValueLayout(NamedTuple):
 # Axes -----------------------------------------------------------------------------------------------
 
 AXIS = r'"[^"]*"(?::\(\d+\)\d+)?'
-"""A pattern for the text of an axis, or of a part of one, in an attribute."""
+"""A pattern for an axis, or a part of one, in the text of an attribute."""
 _SUB_AXIS = re.compile(r"(.*):\((\d+)\)(\d+)", re.DOTALL)
 
 
 def axis_part(axis: str, sizes: Sizes) -> tuple[int, int]:
-    """For an axis, or a part of one, by how many the parts in front of it cut the axis, and how many positions it has.
+    """(size of the parts before this one, its own size) for an axis or a part of one.
 
     >>> axis_part("x", {"x": 8}), axis_part("x:(2)4", {"x": 8})
     ((1, 8), (2, 4))
@@ -93,12 +93,12 @@ def axis_part(axis: str, sizes: Sizes) -> tuple[int, int]:
 
 
 def size_of(axis: str, sizes: Sizes) -> int:
-    """How many positions an axis, or a part of one, has."""
+    """Number of positions of an axis or a part of one."""
     return axis_part(axis, sizes)[1]
 
 
 def whole_axis(axis: str, sizes: Sizes) -> str:
-    """The axis that `axis` is, or is a part of."""
+    """The axis that `axis` is or is a part of."""
     part = None if axis in sizes else _SUB_AXIS.fullmatch(axis)
     return axis if part is None else part.group(1)
 
@@ -134,7 +134,7 @@ def meshes_in(module: Any) -> dict[str, DeclaredMesh]:
 
 
 def layout_of(attribute: Any) -> ValueLayout:
-    """The layout that a sharding attribute says."""
+    """The layout that a sharding attribute specifies."""
     sharding = sdy.TensorShardingAttr(attribute)
     dims = tuple(
         tuple(_axis_text(axis) for axis in sdy.DimensionShardingAttr(dim).axes)
@@ -145,7 +145,7 @@ def layout_of(attribute: Any) -> ValueLayout:
 
 
 def mesh_of(attribute: Any) -> str:
-    """The name of the mesh that a sharding attribute is over."""
+    """The name of the mesh in a sharding attribute."""
     return getattr(sdy.TensorShardingAttr(attribute).mesh_or_ref, "value", "")
 
 
@@ -159,5 +159,5 @@ def _axis_text(attribute: Any) -> str:
 
 
 def per_value(attribute: Any) -> list[Any]:
-    """The shardings in an attribute with one for each value."""
+    """The shardings in an attribute that contains one per value."""
     return list(sdy.TensorShardingPerValueAttr(attribute).shardings)

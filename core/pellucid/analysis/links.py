@@ -1,4 +1,4 @@
-"""Which equations of two programs belong together."""
+"""Correspondences between the equations of two programs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from .opcodes import opcode_of
 
 
 def link(source: ProgramRecord, target: ProgramRecord, relation: str) -> LinkRecord:
-    """Pairs of equations of which the second was made from the first, or both from the same one.
+    """Pairs of equations of which the second was made from the first, or both were made from the same one.
 
-    The equations of `target` name their origins. Those are equations of `source` if that is a jaxpr; else both
-    programs were made from a third one, and of what came of one equation the same operations go together, or all
-    with all where none are the same.
+    Equations of `target` list their origins. If `source` is a jaxpr, these are its equations. Otherwise both programs
+    were
+    made from a third one: equations with a common origin are paired if they are the same operation, or all of them are
+    paired with each other if none are the same.
     """
     pairs = (
         _made_from(source, target) if source.dialect == "jaxpr" else _made_together(source, target)
@@ -31,7 +32,7 @@ def link_siblings(source: ProgramRecord, target: ProgramRecord, relation: str) -
 def record_of(
     source: ProgramRecord, target: ProgramRecord, relation: str, pairs: Iterable[tuple[int, int]]
 ) -> LinkRecord:
-    """The record of pairs of ids, each pair once."""
+    """The record of pairs of ids, without repetitions."""
     unique = list(dict.fromkeys(pairs))
     return LinkRecord(
         source=source.key,
@@ -72,7 +73,7 @@ def _made_together(source: ProgramRecord, target: ProgramRecord) -> Iterator[tup
 
 
 def _by_origin(program: ProgramRecord) -> dict[int, dict[str, list[int]]]:
-    """For each origin the ids of what was made from it, by operation."""
+    """Maps each origin to the ids of the equations made from it, by operation."""
     ids_by_origin: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for row, origins in _origins(program):
         operation = opcode_of(program.strings[program.equations.primitive[row]])

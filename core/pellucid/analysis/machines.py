@@ -1,4 +1,4 @@
-"""Speeds of the kinds of devices that times are estimated for.
+"""Speeds of the device kinds for which times are estimated.
 
 Figures are those of NVIDIA's data sheets for the SXM models: dense arithmetic without sparsity, links in one direction.
 """
@@ -14,7 +14,7 @@ _TERA, _GB = 10**12, 10**9
 
 
 class Machine(NamedTuple):
-    """Speeds of one device, and of the links to the others.
+    """Speeds of one device and of its links to others.
 
     >>> MACHINES["H100"].link_bytes_per_second(8), MACHINES["H100"].link_bytes_per_second(64)
     (450000000000, 50000000000)
@@ -22,19 +22,19 @@ class Machine(NamedTuple):
 
     kind: str
     flops_per_second: int
-    """Arithmetic on elements of 32 bits."""
+    """Arithmetic throughput with 32-bit elements."""
     half_flops_per_second: int
-    """Contractions of elements of at most 16 bits."""
+    """Throughput of contractions with elements of at most 16 bits."""
     memory_bytes_per_second: int
     memory_bytes: int
     node_link_bytes_per_second: int
-    """Bandwidth of one device to others of its node, in one direction."""
+    """Bandwidth from one device to others of its node, in one direction."""
     network_bytes_per_second: int
-    """Bandwidth of one device to other nodes, in one direction."""
+    """Bandwidth from one device to other nodes, in one direction."""
     devices_per_node: int = 8
 
     def link_bytes_per_second(self, span: int) -> int:
-        """Bandwidth of one device in an exchange among `span` neighbouring devices."""
+        """Bandwidth of one device in a collective among `span` neighbouring devices."""
         return (
             self.node_link_bytes_per_second
             if span <= self.devices_per_node
@@ -57,7 +57,7 @@ MACHINES = {
     "H100": _gpu("H100", 67, 989, 450, 50),
     "H200": _gpu("H200", 67, 989, 450, 50),
 }
-"""By kind of device."""
+"""Machines by device kind."""
 
 
 def machine_of(kind: str | Machine) -> Machine:

@@ -1,7 +1,8 @@
-"""Reads the text of an MLIR module beside the module: names of values, lines of operations.
+"""A parser of the printed text of an MLIR module: names of values, and lines of operations.
 
-MLIR numbers values anew for each name that it is asked for, so that asking for all of them takes quadratic time; the
-text has them all. It has the operations in the order in which one walks the module.
+MLIR renumbers all values each time it is asked for a name, which makes asking for all names quadratic. The text
+contains
+all names, with operations in the order of a walk through the module.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ _NO_OPERATION = ("}", "cond {", "module", "//")
 
 
 class Printed(NamedTuple):
-    """Contents of a module's text."""
+    """What was read from a module's text."""
 
     names: dict[Any, str]
-    """For each value its name."""
+    """Maps each value to its name."""
     lines: list[tuple[Any, int]]
-    """Each operation that is shown, with the index of its first line."""
+    """Pairs (operation, index of its first line) of the operations in the text."""
 
 
 class _Line(NamedTuple):
     number: int
     text: str
     arguments: list[str]
-    """Names of the arguments of the block that the line is in, where they stood just before it."""
+    """Names of the arguments of the line's block, if they were on the line before it."""
 
 
 def printed_module(text: str, module: Any) -> Printed:
-    """Names and lines of the operations within the functions of `module`, whose text is `text`."""
+    """Names and lines of the operations within the functions of `module`, which was printed as `text`."""
     printed = Printed({}, [])
     lines = _operation_lines(text)
     for function in module.body.operations:
@@ -53,9 +54,7 @@ def _operation_lines(text: str) -> Iterator[_Line]:
         stripped = line.lstrip()
         if stripped.startswith("^"):
             arguments = _TYPED.findall(stripped)
-        elif stripped.startswith(
-            "reducer("
-        ):  # of several operands: so far and next of each, in pairs
+        elif stripped.startswith("reducer("):  # with several operands: (accumulator, element) pairs
             pairs = _TYPED.findall(stripped)
             arguments = pairs[::2] + pairs[1::2]
         elif stripped and not stripped.startswith(_NO_OPERATION):
@@ -72,7 +71,7 @@ def _read_block(block: Any, arguments: list[str], lines: Iterator[_Line], printe
             printed.names.update(zip(block.arguments, line.arguments, strict=False))
         printed.lines.append((operation, line.number))
         printed.names.update(zip(operation.results, _result_names(line.text), strict=False))
-        if " applies " in line.text:  # its region is one operation, which the line names
+        if " applies " in line.text:  # its region has one operation, named in the line
             continue
         if operation.name == "stablehlo.while":
             inner = _ASSIGNED.findall(line.text.partition("stablehlo.while(")[2])

@@ -1,4 +1,4 @@
-"""Operations of HLO and StableHLO: the kind of work that each does, and what it costs."""
+"""Operations of HLO and StableHLO: kind and cost of each."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from .shapes import Shape
 
 
 class Details(NamedTuple):
-    """Facts of an operation that don't follow from its operands' shapes."""
+    """Attributes that affect the cost and don't follow from the operands' shapes."""
 
     summed: float = 1.0
-    """Products that a `dot` or a `convolution` adds for one element of its result."""
+    """Number of products that a `dot` or `convolution` sums per element of its result."""
     window: float = 1.0
-    """Elements in a window of a `reduce-window`."""
+    """Number of elements in a window of a `reduce-window`."""
     lengths: tuple[int, ...] = ()
-    """Of a sort that of its dimension, of an `fft` those of its dimensions."""
+    """Lengths of the transformed dimensions of an `fft`, or of the sorted dimension of a sort."""
     is_real: bool = False
-    """Whether one side of an `fft` is real."""
+    """Whether the input or the output of an `fft` is real."""
 
 
 Shapes = Sequence[Shape]
 CountRule = Callable[[Shapes, Shapes, Details], float]
-"""(operands, results, details) -> number of operations of one run."""
+"""(operands, results, details) -> number of operations per run."""
 
 
 class Operation(NamedTuple):
-    """One row of the table."""
+    """The kind and cost of one operation."""
 
     kind: str
-    """As `ir.traits.Kind` has it."""
+    """The kind, as in `ir.traits.Kind`."""
     flops: float | CountRule | None = 0.0
-    """Arithmetic operations: per result element, or a rule for one run; None where they are unknown."""
+    """FLOPs per result element, or a rule for one run; None if unknown."""
     transcendentals: float = 0.0
     """Transcendental functions per result element."""
     touches: Literal["all", "part", "in place", "nothing"] = "all"
-    """Memory traffic, as `Traits.touches`; an operation that only names values touches nothing."""
+    """Memory traffic, as in `Traits.touches`; operations that only name values touch nothing."""
     bodies: RunBodies | None = None
-    """Which programs inside it run how often; None where these don't count."""
+    """How it runs its inner programs; None if these don't count."""
 
 
 def _size(shapes: Shapes) -> float:
@@ -48,7 +48,7 @@ def _size(shapes: Shapes) -> float:
 
 
 def _operations(shapes: Shapes) -> float:
-    """Real operations of one on each element: four for a complex one, as `ir.rules.Traits.counts` has it."""
+    """Real operations for one operation per element: four if complex, as in `ir.rules.Traits.counts`."""
     return sum(each.size * (4.0 if each.is_complex else 1.0) for each in shapes)
 
 
@@ -57,7 +57,7 @@ def _products(operands: Shapes, results: Shapes, details: Details) -> float:
 
 
 def _combinations(operands: Shapes, results: Shapes, details: Details) -> float:
-    # Of several arrays one run of the function combines the elements of all.
+    # With several operands, one run of the function combines elements of all of them.
     return max(0, operands[0].size - results[0].size)
 
 
@@ -79,7 +79,7 @@ def _updates(operands: Shapes, results: Shapes, details: Details) -> float:
 
 
 def _fft(operands: Shapes, results: Shapes, details: Details) -> float:
-    """5 N log2 N for a transform of N complex numbers (Cooley and Tukey), half of it where one side is real."""
+    """5 N log2 N for N complex numbers (Cooley and Tukey), or half of it if one side is real."""
     n = math.prod(details.lengths)
     transforms = math.prod(results[0].dims[: -len(details.lengths) or None])
     return transforms * 5.0 * n * math.log2(max(n, 1)) * (0.5 if details.is_real else 1.0)
@@ -132,14 +132,14 @@ _UNKNOWN = Operation("elementwise", None)
 def opcode_of(operation: str) -> str:
     """The HLO opcode for an operation of StableHLO or CHLO: `dot` for `stablehlo.dot_general`.
 
-    The two halves of an asynchronous operation have its opcode.
+    Both halves of an asynchronous operation have the opcode of the operation.
     """
     name = (operation.partition(".")[2] or operation).replace("_", "-")
     return "dot" if name == "dot-general" else name.removesuffix("-start").removesuffix("-done")
 
 
 def operation_of(name: str) -> Operation:
-    """The row of an operation of HLO, StableHLO or CHLO."""
+    """The table's row for an operation of HLO, StableHLO or CHLO."""
     row = OPERATIONS.get(opcode_of(name), _UNKNOWN)
     return (
         row._replace(flops=0.0, touches="nothing", bodies=None) if name.endswith("-done") else row
@@ -147,18 +147,18 @@ def operation_of(name: str) -> Operation:
 
 
 def is_free(opcode: str) -> bool:
-    """Whether an operation only names values."""
+    """Whether an operation only names values and costs nothing."""
     return operation_of(opcode).touches == "nothing"
 
 
 def is_exchange(name: str) -> bool:
-    """Whether an operation exchanges data between devices."""
+    """Whether an operation communicates between devices."""
     row = operation_of(name)
     return row.kind == "collective" and row.touches != "nothing"
 
 
 def operation_cost(row: Operation, operands: Shapes, results: Shapes, details: Details) -> Cost:
-    """Cost of one run of an operation, without the programs inside it."""
+    """Cost of one run of an operation, without its inner programs."""
     if row.touches == "nothing":
         return Cost(0, 0, 0)
     n_bytes = moved_bytes(row.touches, [s.bytes for s in operands], [s.bytes for s in results])

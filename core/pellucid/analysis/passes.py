@@ -1,4 +1,4 @@
-"""A program after each pass that changed it: ours over jaxprs, then XLA's over HLO."""
+"""Records of a program after each pass that changed it: passes over jaxprs, then XLA's over HLO."""
 
 from __future__ import annotations
 
@@ -30,20 +30,24 @@ _DUMP = re.compile(
 )
 _AFTER = re.compile(r"(?P<pipeline>.+?)\.after_(?P<done>.+?)(?:\.before_.+)?")
 _START = "pipeline-start"
-"""XLA's word for the state before the first pass of a pipeline."""
+"""XLA's name for the state before the first pass of a pipeline."""
 
 
 MAX_OPERATIONS = 30_000
-"""Number of equations, or of operations and parameters, in all states of a record together: about 5 MB of JSON with texts."""
+"""Maximum number of equations, or of operations and parameters, in all states of a record: about 5 MB of JSON with
+texts.
+"""
 
 
 @by_tool
 def passes(function: Callable[..., Any], *args: Any, with_xla: bool = True) -> LadderRecord:
-    """The program of a function for these arguments, then after each pass that changed it, and what came of what.
+    """The program of a function for these arguments, and after each pass that changed it, with links between equations.
 
-    The function is lowered anew and, `with_xla`, compiled anew: the compiler writes what its passes change. Of a large program,
-    states that differ little from those before them are left out once all together have more than `MAX_OPERATIONS`
-    operations; the title of the next state names their passes too.
+    The function is lowered again and, if `with_xla`, compiled again with dumps of the passes. If all states of a large
+    program
+    have more than `MAX_OPERATIONS` operations together, states that differ little from the one before are left out;
+    their
+    passes are then part of the next state's title.
 
     >>> record = passes(lambda x: [x * 2.0, x + 1.0][0], 1.0, with_xla=False)
     >>> record.transformations
@@ -70,12 +74,12 @@ class _State(NamedTuple):
     title: str
     operations: int
     change: float
-    """Number of operations that the state before lacks, and of those that it has beyond; infinite if the state must stay."""
+    """Number of operations that were added or removed since the state before; infinite if the state must be shown."""
     load: Callable[[], ProgramRecord]
 
 
 def _shown(states: Sequence[_State], budget: int) -> list[_State]:
-    """The states that must stay, and of the others those of the largest changes whose operations fit into `budget`."""
+    """The required states, and those with the largest changes whose operations fit into `budget`."""
     chosen: set[int] = set()
     for i in sorted(range(len(states)), key=lambda i: (-states[i].change, i)):
         state = states[i]
@@ -108,7 +112,7 @@ def _record(first: ProgramRecord, states: Sequence[_State]) -> LadderRecord:
 
 
 class _PassObserver(Observer):
-    """Collects the programs that passes over jaxprs give."""
+    """Collects the programs after passes over jaxprs."""
 
     def __init__(self) -> None:
         self.after: list[tuple[str, Jaxpr]] = []
@@ -120,7 +124,7 @@ class _PassObserver(Observer):
 
 
 def _jaxpr_states(first: ProgramRecord, steps: Sequence[tuple[str, Jaxpr]]) -> list[_State]:
-    """The states of a jaxpr that differ from the one before."""
+    """The states of a jaxpr that differ from the previous one."""
     states: list[_State] = []
     before = first
     for title, jaxpr in steps:
@@ -134,13 +138,13 @@ def _jaxpr_states(first: ProgramRecord, steps: Sequence[tuple[str, Jaxpr]]) -> l
 
 
 def _content(record: ProgramRecord) -> Any:
-    """Parts of a record that a pass over jaxprs changes: equations, their operands, and constants."""
+    """The parts of a record that a pass over jaxprs may change: equations, their operands, and constants."""
     equations = record.equations
     return equations.id, equations.operands, equations.bodies, record.bodies
 
 
 def _xla_states(lowered: Lowered, folder: str, equations: Any) -> list[_State]:
-    """The states of XLA's program that differ from the one before; it writes them into `folder`, from where they load."""
+    """The states of XLA's program that differ from the previous one, loaded lazily from dumps in `folder`."""
     options = {
         "xla_dump_to": folder,
         "xla_dump_hlo_pass_re": ".*",
@@ -157,7 +161,7 @@ def _xla_states(lowered: Lowered, folder: str, equations: Any) -> list[_State]:
     before: list[str] = []
     for dump in sorted(filter(None, map(_Dump.of, Path(folder).iterdir()))):
         _, text = dump.program()
-        # The first line has the layouts of the entry.
+        # The first line contains the layouts of the entry computation.
         lines = text.split("\n")[1:]
         if lines != before:
             here, there = Counter(lines), Counter(before)
@@ -169,20 +173,20 @@ def _xla_states(lowered: Lowered, folder: str, equations: Any) -> list[_State]:
 
 
 class _Dump(NamedTuple):
-    """A file that XLA wrote between two passes."""
+    """A file that XLA dumped between two passes."""
 
     step: int
     title: str
     path: Path
 
     def program(self) -> tuple[Any, str]:
-        """The module, and its text."""
+        """(the module, its text)."""
         module = xla_hlo.module_from_text(self.path.read_text())
         return module, xla_hlo.program_text(module)
 
     @classmethod
     def of(cls, path: Path) -> _Dump | None:
-        """The dump in a file; None for a file of another kind."""
+        """The dump in a file; None for other files."""
         match = _DUMP.fullmatch(path.name)
         if match is None:
             return None
@@ -196,7 +200,7 @@ class _Dump(NamedTuple):
 
 
 def _by_name(source: ProgramRecord, target: ProgramRecord, relation: str) -> LinkRecord:
-    """Operations of two states of one module that have the same name, which a pass that leaves them keeps."""
+    """Pairs of operations with the same name in two states of a module; passes keep the names of unchanged operations."""
     here, there = map(_ids_by_name, (source, target))
     return record_of(
         source, target, relation, ((here[name], there[name]) for name in here.keys() & there.keys())

@@ -1,7 +1,7 @@
-"""An estimate of the memory that a program needs at once, from the lifetimes of its values.
+"""An estimate of a program's peak memory from the lifetimes of its values.
 
-Each value lives from the equation that gives it to the last that takes it; arguments live throughout. XLA fuses
-operations, orders them otherwise and shares memory, so that a compiled program usually needs less.
+A value lives from the equation that computes it to the last one that uses it; arguments live throughout. XLA fuses and
+reorders operations and reuses memory, so a compiled program usually needs less.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from .sites import ProgramSite
 def estimated_peak_bytes(
     sites: Sequence[ProgramSite], programs: Sequence[Jaxpr], device_bytes: Sequence[float]
 ) -> float:
-    """The most bytes that are alive at once in a run of a program, its arguments among them.
+    """Peak number of bytes alive at once in a run of a program, including its arguments.
 
-    `programs` has those of the `sites` by their numbers, `device_bytes` the bytes of the values by theirs.
+    `programs` are indexed by the numbers in `sites`, `device_bytes` by the numbers of the values.
     """
     within: dict[tuple[int, int | None], list[int]] = {}
     for place, site in enumerate(sites):
         within.setdefault((site.parent, site.equation), []).append(place)
 
     def inside(equation: Equation, place: int) -> float:
-        """The most bytes that what `equation` runs needs at once besides its results."""
+        """Peak bytes of the programs that `equation` runs, besides its results."""
         places = within.get((place, equation.id), ())
         return max((at(each) for each in places), default=0.0)
 
     def at(place: int) -> float:
-        """The most bytes of values that are computed at a site; what it is given lives in its caller."""
+        """Peak bytes of the values computed at a site; its inputs are alive in its caller."""
         site = sites[place]
         jaxpr = programs[site.body]
         inputs = [*jaxpr.constvars, *jaxpr.invars]
@@ -50,7 +50,7 @@ def estimated_peak_bytes(
             number += len(result_bytes)
             bytes_of.update(zip(equation.results, result_bytes, strict=True))
             results, inner = sum(result_bytes), inside(equation, place)
-            # What a body gives that runs once is what its equation gives; a loop has results of its own besides.
+            # The results of a body that runs once are those of its equation; a loop has results of its own in addition.
             is_once = all(body.trips == 1 for body in bodies_of(equation))
             peak = max(peak, alive + (max(results, inner) if is_once else results + inner))
             alive += sum(bytes_of[v] for v in equation.results if v in last_use)

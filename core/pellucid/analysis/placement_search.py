@@ -1,4 +1,4 @@
-"""A search for fast placements of a function's arguments that fit into the memory of a device."""
+"""A search for fast placements of a function's arguments that fit into device memory."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ def fastest(
     count: int = 5,
     seconds: float = 10.0,
 ) -> Search:
-    """The `count` fastest placements over as many devices as `start` has, that fit into the memory of a device.
+    """The `count` fastest placements, with as many devices as `start` has, that fit into the memory of a device.
 
-    Candidates are all sizes of the axes of `start` with its specs, those nearest to `start` first; and for the fastest of them
-    also each axis taken off all arguments, or put on the largest free dimension of every argument that is at least a
-    thousandth of all bytes. Estimates stop after `seconds`.
+    Candidates are all sizes of the axes of `start` with its specs, most similar to `start` first. For the fastest ones,
+    each
+    axis is also removed from all arguments, or added to the largest unpartitioned dimension of every argument with at
+    least
+    a thousandth of all bytes. The search stops after `seconds`.
 
-    Raises: ArgumentValueError for a limit, a count or a time that isn't positive; what estimating `start` raises.
+    Raises: ArgumentValueError for a limit, count or time that isn't positive; errors of estimating `start`.
 
     >>> what_if = WhatIf(lambda x: x * 2.0, pl.ShapeDtypeStruct((64, 64), "float32"))
     >>> start = what_if.placement({"rows": 2, "columns": 4}, {"x": pl.P("rows", "columns")})
@@ -55,7 +57,7 @@ def fastest(
             else:
                 try:
                     estimates[placement] = what_if.estimate(placement)
-                except ShardingError:  # a constraint inside of the function doesn't fit this mesh
+                except ShardingError:  # a sharding constraint of the function doesn't fit this mesh
                     excluded.add(placement)
 
     def ranking() -> list[Estimate]:
@@ -63,7 +65,7 @@ def fastest(
         return sorted(fitting, key=lambda each: each.seconds)
 
     examine(_shapes(start))
-    # Where nothing fits yet, arguments divided further may.
+    # If no placement fits into memory yet, partitioning arguments further may help.
     seeds = [each.placement for each in ranking()[:3]] or [start]
     for placement in seeds:
         examine(_variants(what_if, placement))
@@ -71,7 +73,7 @@ def fastest(
 
 
 def _shapes(start: Placement) -> Iterator[Placement]:
-    """All sizes of the axes of a mesh with as many devices, those nearest to its own first."""
+    """All sizes of the mesh's axes with the same number of devices, most similar to its own first."""
     mesh = start.mesh
 
     def distance(sizes: tuple[int, ...]) -> float:
@@ -96,7 +98,7 @@ def _factorizations(number: int, count: int) -> Iterator[tuple[int, ...]]:
 
 
 def _variants(what_if: WhatIf, start: Placement) -> Iterator[Placement]:
-    """`start` with one axis less, and with one axis on more arguments."""
+    """`start` with one axis removed, and with one axis added to further arguments."""
     for axis in [str(name) for name, size in start.mesh.shape.items() if size > 1]:
         yield Placement(start.mesh, tuple(_without(dims, axis) for dims in start.dims))
         yield Placement(
@@ -110,7 +112,7 @@ def _without(dims: Dims, axis: str) -> Dims:
 
 
 class _With:
-    """Puts an axis on the largest dimension of an argument that no axis divides, if it is large."""
+    """Adds an axis to the largest unpartitioned dimension of an argument, if the argument is large."""
 
     def __init__(self, what_if: WhatIf, mesh: AbstractMesh, axis: str) -> None:
         self.arguments = what_if.arguments
@@ -132,7 +134,7 @@ class _With:
 
 
 def _divides(what_if: WhatIf, placement: Placement) -> bool:
-    """Whether each dimension is divided evenly."""
+    """Whether all dimensions are divided evenly."""
     return all(
         size % parts_of((axes,), placement.mesh) == 0
         for argument, dims in zip(what_if.arguments, placement.dims, strict=True)

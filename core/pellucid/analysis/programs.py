@@ -1,4 +1,4 @@
-"""Programs at any stage of compilation as records, with costs."""
+"""Records of programs at any stage of compilation, with costs."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ def program(
 ) -> schema.ProgramRecord:
     """The record of a program.
 
-    `x` is a jaxpr (open or closed), a stage (`Traced` and jaxprs give a jaxpr, `Lowered` StableHLO, `Compiled`
-    optimized HLO), or a function, jitted or not, whose example arguments follow. `key` names the program in
-    links; `listing` and `source_lines` say whether its text and the text of the user's lines come along.
+    `x` is a jaxpr (open or closed), a stage (`Traced` is shown as a jaxpr, `Lowered` as StableHLO, `Compiled` as
+    optimized
+    HLO), or a function, jitted or not, followed by example arguments. `key` identifies the program in links. `listing`
+    and
+    `source_lines` include its text and the text of the user's lines.
 
-    Raises: ArgumentTypeError for what is no program, and for arguments after a program.
+    Raises: ArgumentTypeError if `x` isn't a program, or if arguments follow a program.
 
     >>> record = program(lambda x: -x, 1.0)
     >>> record.dialect, [record.strings[i] for i in record.equations.primitive]
@@ -68,17 +70,18 @@ def jaxpr_program(jaxpr: Jaxpr, **options: Any) -> schema.ProgramRecord:
 
 
 def with_costs(reading: JaxprReading) -> schema.ProgramRecord:
-    """The record of a jaxpr that was read, with the costs of its equations."""
+    """The record of a jaxpr, with the costs of its equations."""
     return dataclasses.replace(reading.record, costs=jaxpr_costs(reading).columns())
 
 
 def timed(
     record: schema.ProgramRecord, seconds: Mapping[int, float], *, is_of_run: bool = True
 ) -> schema.ProgramRecord:
-    """The record with one more cost: the time of one run of each equation with everything inside.
+    """The record with one more cost: the time of one run of each equation, including its inner programs.
 
-    `seconds` has, by number of an equation, the seconds of all its runs in one run of the program, or if not `is_of_run` those
-    of one of its runs. Runs of a loop of unknown length are shown together.
+    `seconds` maps the number of an equation to the total time of its runs in one run of the program or, if not
+    `is_of_run`,
+    to the time of one of its runs. Runs of a loop of unknown length are added up.
 
     >>> record = program(lambda x: -x, 1.0)
     >>> timed(record, {0: 2e-6}).costs[-1].values

@@ -1,8 +1,9 @@
-"""Shardy's propagation, run by itself: the layout of each value, and how it came about.
+"""Shardy's propagation, run separately: the sharding of each value, and how its axes came to it.
 
-A module is lowered with a mark on each operation that gives a variable of the program its value at one of the sites
-where the program runs. Shardy then propagates shardings and notes from which operand or result each mesh axis came to a value, and where it began. What is
-read from the module is plain data, so that further passes may change the module.
+When the module is lowered, each operation that computes a variable of the program is marked with the variable's number
+at the site. Shardy then propagates shardings, and records from which operand or result each mesh axis came to a value,
+and its
+origin. The result is plain data, so that later passes may change the module.
 """
 
 from __future__ import annotations
@@ -32,27 +33,27 @@ _EXCHANGES = "sdy-export-pipeline{enable-insert-explicit-collectives=true}"
 
 
 class Arrival(NamedTuple):
-    """How a mesh axis came to a value: from `source`, by the operation of an equation."""
+    """How a mesh axis came to a value: it was propagated from `source` by the operation of an equation."""
 
     step: int
     source: ModuleValue
     equation: int | None
-    """Its id."""
+    """Id of the equation."""
 
 
 class ModuleValue:
-    """A value of the module."""
+    """A value of the module, with its sharding."""
 
     __slots__ = ("arrivals", "layout", "numbers", "origins")
 
     def __init__(self, rank: int = 0) -> None:
         self.numbers: list[int] = []
-        """Its numbers at sites, if it is a variable's; the site that computes it comes first."""
+        """Its numbers at sites, if it is the value of a variable; that of the site that computes it comes first."""
         self.layout = ValueLayout(((),) * rank)
         self.origins: dict[str, str] = {}
-        """For each axis what Shardy calls its origin; `self` where the user put it."""
+        """Maps each axis to Shardy's name of its origin; `self` if the user specified it."""
         self.arrivals: dict[str, Arrival] = {}
-        """For each axis the first time that it came."""
+        """Maps each axis to its first arrival."""
 
     def arrive(self, axis: str, arrival: Arrival) -> None:
         earliest = self.arrivals.get(axis)
@@ -61,22 +62,22 @@ class ModuleValue:
 
 
 class Propagation(NamedTuple):
-    """Shardy's result for one program."""
+    """The result of Shardy's propagation for one program."""
 
     sites: list[ProgramSite]
     values: list[list[ModuleValue]]
-    """By number; several for a constant that is made anew where it is used."""
+    """Values by number; several for a constant that is recreated for each use."""
     equations: dict[str, int | None]
-    """Constraints and manual regions by Shardy's name for them: the id of the equation."""
+    """Maps Shardy's names of constraints and manual regions to ids of equations."""
     meshes: dict[str, DeclaredMesh]
-    """By name; one program may speak of several."""
+    """Meshes by name; a program may use several."""
     module: Any
-    """The module with the exchanges that Shardy would insert."""
+    """The module, including the collectives that Shardy inserts."""
     context: Any
-    """Context that must live as long as the module."""
+    """The MLIR context, which must live as long as the module."""
 
     def numbers_of(self, result: Any) -> Iterator[int]:
-        """The numbers of the value that a result of an operation of the module is."""
+        """The numbers of the value that is this result of an operation."""
         owner, position = result.owner, ir.OpResult(result).result_number
         if _RESULTS in owner.attributes:
             for number, place in _tuples(owner.attributes[_RESULTS], 2):
@@ -87,7 +88,8 @@ class Propagation(NamedTuple):
 def propagate(lowered: Any, shardings: Any, bodies: Mapping[Jaxpr, int]) -> Propagation:
     """Runs Shardy's propagation on a `LoweredProgram`.
 
-    `shardings` writes Shardy attributes, as for `lower_module`; `bodies` are the programs whose values are reported, by number.
+    `shardings` writes Shardy attributes, as in `lower_module`; `bodies` maps programs, whose values are reported, to
+    numbers.
     """
     sites = Sites(bodies)
     parsed = run_pass(
@@ -106,7 +108,7 @@ def propagate(lowered: Any, shardings: Any, bodies: Mapping[Jaxpr, int]) -> Prop
 
 
 def _mark(noted: Sequence[tuple[int, Any]]) -> None:
-    """Note the number of each value on its operation, where passes keep it."""
+    """Attach the number of each value to its operation, as an attribute that passes keep."""
     results: dict[Any, list[int]] = {}
     arguments: dict[Any, list[int]] = {}
     for number, value in noted:
@@ -124,7 +126,7 @@ def _mark(noted: Sequence[tuple[int, Any]]) -> None:
 
 
 def _tuples(attribute: Any, size: int) -> list[tuple[int, ...]]:
-    """The numbers of an attribute, `size` at a time."""
+    """The numbers in an attribute, grouped by `size`."""
     numbers = list(attribute)
     return list(zip(*[iter(numbers)] * size, strict=True))
 
@@ -184,7 +186,7 @@ class _Reader:
         return parsed
 
     def block(self, block: Any) -> Any:
-        """Read the operations of a block; the last of them."""
+        """Reads the operations of a block and returns the last one."""
         last = None
         for op in block.operations:
             last = op.operation
@@ -204,7 +206,7 @@ class _Reader:
         elif name == "sdy.manual_computation":
             self.describe_stated(results, per_value(attributes["out_shardings"]))
         elif "sdy.sharding" in attributes:
-            # An operation without results, such as a callback, has a sharding of its own.
+            # An operation without results, such as a callback, has a sharding itself.
             shardings = per_value(attributes["sdy.sharding"])
             for value, sharding in zip(results, shardings, strict=False):
                 value.layout = self.layout(sharding)
@@ -214,7 +216,7 @@ class _Reader:
         ends = {"operand": _Ends(self, op.operands), "result": results}
         self.arrive(attributes, ends, equation_of(op))
         if name == "stablehlo.while":
-            # What is noted of a result holds for the arguments of both regions.
+            # The sharding of a result also applies to the arguments of both regions.
             for region in op.regions:
                 for argument, value in zip(region.blocks[0].arguments, results, strict=True):
                     self.values[argument] = value
@@ -224,13 +226,13 @@ class _Reader:
                 self.block(region.blocks[0])
 
     def describe_stated(self, results: Sequence[ModuleValue], shardings: Sequence[Any]) -> None:
-        """Note layouts that the program itself states."""
+        """Record shardings that the program itself specifies."""
         for value, sharding in zip(results, shardings, strict=True):
             value.layout = self.layout(sharding)
             value.origins = dict.fromkeys(value.layout.axes, "self")
 
     def data_flow_edge(self, op: Any) -> None:
-        """An edge stands for the value that flows through it into, or out of, regions."""
+        """Record an edge: an operation that represents the value flowing through it into or out of regions."""
         value = self.values[op.results[0]] = self.value(op.operands[0])
         if "sharding" in op.attributes:
             value.layout = self.layout(op.attributes["sharding"])
@@ -242,7 +244,7 @@ class _Reader:
     def arrive(
         self, attributes: Any, ends: Mapping[str, Sequence[ModuleValue]], equation: int | None
     ) -> None:
-        """Note along which edges axes came to values, which `ends` has by what an edge calls them."""
+        """Record the edges along which axes came to values; `ends` maps an edge's names to values."""
         if "sdy.propagation_edges" not in attributes:
             return
         attribute = attributes["sdy.propagation_edges"]
@@ -257,7 +259,7 @@ class _Reader:
                     value.arrive(axis, Arrival(step, came_from, equation))
 
     def marked(self, op: Any) -> None:
-        """Note the numbers of the values that an operation gives."""
+        """Record the numbers of an operation's results."""
         if _RESULTS in op.attributes:
             for number, position in _tuples(op.attributes[_RESULTS], 2):
                 self.found(number, self.value(op.results[position]))
@@ -272,7 +274,7 @@ class _Reader:
 
 
 _WITH_PROGRAMS = frozenset({"stablehlo.while", "stablehlo.case", "stablehlo.if"})
-"""Operations whose regions are programs; those of others combine scalars."""
+"""Operations whose regions are programs; regions of other operations combine scalars."""
 
 
 class _Ends(Sequence[ModuleValue]):
@@ -298,7 +300,7 @@ def _end(ends: Mapping[str, Sequence[ModuleValue]], text: str) -> ModuleValue | 
 
 
 def _flowing_into(value: Any) -> list[Any]:
-    """The values that flow into one that an operation with regions gives, as Shardy counts them."""
+    """The values that flow into a result of an operation with regions, in Shardy's order."""
     if isinstance(value.owner, ir.Block):
         owner = value.owner.owner.operation
         position = ir.BlockArgument(value).arg_number
@@ -335,5 +337,5 @@ def _edges(text: str) -> Iterator[tuple[int, str, str, list[str]]]:
 
 
 def equation_of(op: Any) -> int | None:
-    """The id of the equation that an operation was lowered from."""
+    """The id of the equation from which an operation was lowered."""
     return equation_at(op.location)

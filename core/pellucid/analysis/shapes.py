@@ -1,4 +1,4 @@
-"""Shapes of arrays as the texts of HLO and MLIR write them."""
+"""Parsers of array shapes in the texts of HLO and MLIR."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pellucid._machine.base import cached
 
 
 class Shape(NamedTuple):
-    """Dimensions of one array, and bits of an element (0 where that is not known)."""
+    """Dimensions of an array, and bits per element (0 if unknown)."""
 
     dims: tuple[int, ...]
     bits: float
@@ -26,7 +26,7 @@ class Shape(NamedTuple):
 
 
 def bits_of(dtype: str) -> int | None:
-    """Bits of an element, from the name of its type: the first number in it."""
+    """Bits per element, from the name of the dtype: the first number in it."""
     complex_part = re.match(r"complex<(.*)>", dtype)
     if complex_part:
         bits = bits_of(complex_part.group(1))
@@ -44,7 +44,7 @@ _COMPLEX = ("c64", "c128")
 
 @cached(4096)
 def hlo_shapes(type_text: str) -> tuple[Shape, ...]:
-    """The arrays in an HLO type, those of a tuple one after the other.
+    """The shapes of the arrays in an HLO type, several for a tuple.
 
     >>> hlo_shapes("(f32[2,3]{1,0}, pred[])")
     (Shape(dims=(2, 3), bits=32, is_complex=False), Shape(dims=(), bits=8, is_complex=False))
@@ -65,7 +65,7 @@ _TENSOR = re.compile(r"^tensor<((?:[\d?]+x)*)(.+?)(?:, .*)?>$")
 
 
 def tensor_type(text: str) -> tuple[list[int] | None, str, int | None]:
-    """Dimensions, dtype and bits of an element of an MLIR type; no dimensions for what is no static array."""
+    """(dimensions, dtype, bits per element) of an MLIR type; the dimensions are None unless it is a static array."""
     match = _TENSOR.match(text)
     if match is None or "?" in match.group(1):
         return None, "", None

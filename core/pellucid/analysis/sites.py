@@ -1,4 +1,4 @@
-"""The places where the programs of a lowered program run, each with values of its own."""
+"""The sites at which a lowered program and its inner programs run, each with its own values."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from pellucid.introspect import schema
 
 
 class ProgramSite:
-    """A place where a program runs: that of the whole program, or one at an equation that runs a program.
+    """A site at which a program runs: that of the whole program, or an equation that runs an inner program.
 
-    Its values are numbered one after the other: constants, inputs, results of equations.
+    Its values are numbered in the order constants, inputs, results of equations.
     """
 
     __slots__ = ("body", "equation", "first", "parent")
 
     def __init__(self, body: int, parent: int, first: int) -> None:
         self.body = body
-        """Which of the programs runs there."""
+        """Number of the program that runs there."""
         self.parent = parent
-        """The site that the equation is at; -1 for the whole program."""
+        """Index of the site that contains the equation; -1 for the whole program."""
         self.equation: int | None = None
         """Id of the equation that runs the program; None for the whole program."""
         self.first = first
-        """The number of its first value."""
+        """Number of its first value."""
 
 
 class Sites:
-    """Observer of a lowering that numbers the values of programs anew at each site.
+    """An observer of lowering that numbers the values of programs separately for each site.
 
-    `bodies` has the number of each program. Programs that lowering rules make are part of the equation that is lowered.
+    `bodies` maps each program to its number. Programs created by lowering rules belong to the equation being lowered.
     """
 
     def __init__(self, bodies: Mapping[Jaxpr, int]) -> None:
         self.found: list[ProgramSite] = []
-        """A site stands behind that of its equation."""
+        """The sites; each comes after the one that contains it."""
         self.value_count = 0
         self.noted: list[tuple[int, Any]] = []
-        """(number, what it is in the module) of each value."""
+        """(number, value of the module) of each value."""
         self._bodies = bodies
         self._open: list[_Open | None] = []
 
@@ -83,36 +83,36 @@ class _Open:
     def __init__(self, site: int, first: int) -> None:
         self.site = site
         self.next = first
-        """The number of the value that comes next."""
+        """Number of the next value."""
         self.waiting: list[ProgramSite] = []
         """Sites at the equation that is being lowered."""
 
 
 def around(sites: Sequence[ProgramSite], place: int) -> Iterator[ProgramSite]:
-    """The site at `place`, and those that it is inside of, innermost first."""
+    """The site at `place`, then the sites around it from the innermost on."""
     while place >= 0:
         yield sites[place]
         place = sites[place].parent
 
 
 def place_of(sites: Sequence[ProgramSite], number: int) -> int:
-    """Which of the sites has the value with this number."""
+    """The index of the site to which a value's number belongs."""
     return bisect.bisect_right(sites, number, key=lambda site: site.first) - 1
 
 
 def calls_to(sites: Sequence[ProgramSite], number: int) -> tuple[int, ...]:
-    """Ids of the equations that lead to the site of a value."""
+    """Ids of the equations that lead to a value's site, from the outermost."""
     enclosing = around(sites, place_of(sites, number))
     return tuple(site.equation for site in enclosing if site.equation is not None)
 
 
 class SiteValues:
-    """The values of a program's record at sites, by number."""
+    """Looks up values at sites by number in a program's record."""
 
     def __init__(self, record: schema.ProgramRecord, sites: Sequence[ProgramSite]) -> None:
         self.sites = sites
         self._makers = [-1] * len(record.values.name)
-        """For each value of the record, which equation gives it."""
+        """For each value of the record, the row of the equation that computes it; -1 for none."""
         self._record = record
         self._rows = {id: row for row, id in enumerate(record.equations.id)}
         self._ranges: list[range] = []
@@ -137,26 +137,26 @@ class SiteValues:
         return range(site.first, site.first + len(self._ranges[site.body]))
 
     def value(self, number: int) -> int:
-        """Which value of the record it is."""
+        """The index in the record of a value's number."""
         site = self.sites[place_of(self.sites, number)]
         return self._ranges[site.body][number - site.first]
 
     def name(self, number: int) -> str:
-        """The user's name for it, or else the program's."""
+        """The user's name of a value, or else the program's."""
         values, strings, value = self._record.values, self._record.strings, self.value(number)
         return strings[values.user_name[value]] or strings[values.name[value]]
 
     def maker(self, number: int) -> int:
-        """The id of the equation that gives it; -1 for none."""
+        """The id of the equation that computes a value; -1 for none."""
         row = self._makers[self.value(number)]
         return self._record.equations.id[row] if row >= 0 else -1
 
     def row(self, equation: int | None) -> int:
-        """Which equation of the record has this id; -1 for none."""
+        """The row of the equation with this id; -1 for none."""
         return -1 if equation is None else self._rows.get(equation, -1)
 
     def site_at(self, row: int, calls: Sequence[int]) -> int:
-        """The site of an equation of the record that is reached by most of `calls`; -1 where it is at none."""
+        """Of the sites of an equation, the one that shares most equations with `calls`; -1 if there is none."""
         if row < 0:
             return -1
         call_ids = set(calls)

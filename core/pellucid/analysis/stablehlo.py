@@ -1,4 +1,4 @@
-"""StableHLO modules as records."""
+"""Records of StableHLO modules."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def stablehlo_program(
 
 
 class _Block(NamedTuple):
-    """A function or a region still to be written."""
+    """A function or region that is yet to be written."""
 
     block: Any
     name: str
@@ -69,7 +69,7 @@ class _ModuleWriter:
             name = op.attributes["sym_name"].value
             self.functions[name] = len(self.blocks)
             self.blocks.append(_Block(op.operation.regions[0].blocks[0], name, is_function=True))
-        for block in self.blocks:  # grows meanwhile
+        for block in self.blocks:  # grows during the loop
             self.write_block(block)
         return self.columns.record(
             self.spans.sources(with_lines=source_lines),
@@ -123,7 +123,7 @@ class _ModuleWriter:
     def constant(self, operation: Any) -> None:
         [result] = operation.results
         type_index, _ = self.type(result.type)
-        if "complex" in str(result.type):  # whose attribute the bindings can't give
+        if "complex" in str(result.type):  # the bindings can't read complex attributes
             constant = operation.get_asm(large_elements_limit=_CONSTANTS_SHOWN)
             text = constant.partition("stablehlo.constant ")[2].partition(" loc(")[0].strip()
         else:
@@ -204,7 +204,9 @@ def _attribute_text(attribute: Any) -> str:
 
 
 def _trips(operation: Any) -> int | None:
-    """How often regions run: known of a loop whose first value counts from a constant to less than another."""
+    """Number of runs of an operation's regions; known for a loop whose first value counts from a constant to a larger
+    one.
+    """
     if operation.name != "stablehlo.while":
         return 1 if operation.name in ("func.call", "sdy.manual_computation") else None
     blocks = [region.blocks[0] for region in operation.regions]
@@ -221,7 +223,7 @@ def _trips(operation: Any) -> int | None:
 
 
 def _is_from(value: Any, name: str) -> bool:
-    """Whether an operation of that name gives the value, which may be an argument of a block."""
+    """Whether `value` is the result of an operation of that name; it may also be a block argument."""
     return getattr(value.owner, "name", "") == name
 
 

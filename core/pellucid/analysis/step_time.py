@@ -1,9 +1,9 @@
-"""Estimates of the time of a run from the record of a function's layouts.
+"""Estimates of a run's time from the record of a function's shardings.
 
-Each equation takes as long as its arithmetic or its memory traffic, whichever is more (the roofline model of Williams,
-Waterman and Patterson, 2009). Operations on elements fuse with those that take their results, so that only values at
-the ends of such chains are read and written. Exchanges take the time of their bytes over the slowest link among the
-devices that exchange, and overlap with nothing. Latencies are left out.
+Each equation takes the time of its arithmetic or of its memory traffic, whichever is longer (the roofline model of
+Williams, Waterman and Patterson, 2009). Elementwise operations are fused with those that use their results, so only
+values at the ends of such chains are read and written. Collectives take the time of their bytes over the slowest link
+between their devices, and don't overlap with computation. Latencies are ignored.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from .layouts import size_of, whole_axis
 from .machines import Machine
 
 _FUSED = frozenset({"elementwise", "creation", "movement"})
-"""Kinds of operations whose results stay in registers where only such operations and reductions take them."""
+"""Kinds of operations whose results stay in registers if only such operations and reductions use them."""
 
 
 def compute_seconds(record: FunctionShardingRecord, machine: Machine) -> float:
-    """Time of arithmetic and memory traffic of one run on one device; a loop of unknown length counts once."""
+    """Time of arithmetic and memory traffic of a run on one device; a loop of unknown length counts once."""
     return _Clock(record, machine).at(0)
 
 
 def exchange_seconds(
     each: CollectiveRecord, record: FunctionShardingRecord, machine: Machine
 ) -> float:
-    """Time of one run of an exchange."""
+    """Time of one run of a collective."""
     mesh = record.meshes[each.mesh]
     sizes = dict(zip(mesh.axis_names, mesh.axis_sizes, strict=True))
     major = min((mesh.axis_names.index(whole_axis(axis, sizes)) for axis in each.axes), default=0)
@@ -41,7 +41,7 @@ def exchange_seconds(
 
 
 class _Clock:
-    """Times of the equations of a program at the sites where they run."""
+    """Times of a program's equations at the sites where they run."""
 
     def __init__(self, record: FunctionShardingRecord, machine: Machine) -> None:
         self.record = record
@@ -74,7 +74,7 @@ class _Clock:
         return range(columns.first_equation, columns.first_equation + columns.equation_count)
 
     def _values_of(self, index: int) -> dict[int, int]:
-        """The place of each value of a body among the numbers of a site."""
+        """Maps each value of a body to its position among the numbers of a site."""
         body, equations = self.record.program.bodies[index], self.record.program.equations
         results = (equations.results[self.results[row]] for row in self._rows(index))
         values = [*body.constants, *body.inputs, *itertools.chain.from_iterable(results)]
@@ -99,7 +99,7 @@ class _Clock:
     def equation(self, place: int, row: int) -> float:
         """Time of one run of an equation at a site."""
         sites = self.within.get((place, row))
-        # What combines elements by a program costs what its own row says: that counts each pair.
+        # A program that combines elements is included in the equation's own row, which counts each pair.
         if sites is None or self.kinds[row] != "control":
             return self.own(place, row)
         program = self.record.program
@@ -109,7 +109,7 @@ class _Clock:
             roles[body] = program.strings[program.equations.body_roles[use]]
             trips[body] = program.equations.body_trips[use]
         bodies = [(self.record.sites.body[site], self.at(site)) for site in sites]
-        # As in `costs.CostTable.least`: of branches the dearest, and loops of unknown length count once.
+        # As in `costs.CostTable.least`: the most expensive branch counts, and loops of unknown length count once.
         if all(is_branch(roles.get(body, "")) for body, _ in bodies):
             return max(seconds for _, seconds in bodies)
         counts = [(trips.get(body), seconds) for body, seconds in bodies]
@@ -140,7 +140,7 @@ class _Clock:
         ):  # it reads a part of an operand, or writes in place
             n_bytes = moved_bytes / parts
         else:
-            # What only moves elements reads no more than it gives.
+            # An operation that only moves elements reads no more than its results contain.
             most = math.inf
             if self.kinds[row] == "movement":
                 most = sum(layouts.device_bytes[numbers[value]] for value in results)
@@ -154,13 +154,13 @@ class _Clock:
         return max(flops / rate, n_bytes / self.machine.memory_bytes_per_second)
 
     def _total_bytes(self, values: set[int]) -> int:
-        """Bytes of values on all devices together, each counted once."""
+        """Bytes of values on all devices together; each value counts once."""
         program = self.record.program
         types = (program.types[program.values.type[value]] for value in values if value >= 0)
         return sum(each.bytes or 0 for each in types)
 
     def _bits(self, operands: set[int]) -> float:
-        """Bits of an element of the widest operand."""
+        """Bits per element of the widest operand."""
         program = self.record.program
         types = (program.types[program.values.type[value]] for value in operands if value >= 0)
         widths = [

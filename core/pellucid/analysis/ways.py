@@ -1,4 +1,4 @@
-"""How mesh axes came to values: step by step back to what the user wrote."""
+"""Traces how mesh axes came to values, step by step back to the user's specification."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class Inputs(NamedTuple):
     """The inputs of a program."""
 
     askers: Sequence[str]
-    """Who says where each lies."""
+    """For each input, the text of what specifies its sharding."""
     placed: Sequence[bool]
-    """Which of them are placed before the program runs; of the others the compiler decides."""
+    """Whether each is placed before the program runs; the compiler chooses the sharding of the others."""
     token_count: int
-    """How many arguments of the module come before them, and as many results before the program's."""
+    """Number of tokens that precede the arguments of the module, and also its results."""
 
 
 class Hop(NamedTuple):
-    """How one axis came to a value, as `schema.WhyColumns` has it."""
+    """One step of how an axis came to a value, with the fields of `schema.WhyColumns`."""
 
     axis: int
     value: int = -1
@@ -34,14 +34,14 @@ class Hop(NamedTuple):
 
 
 def why_columns(hops: Sequence[Sequence[Hop]]) -> schema.WhyColumns:
-    """The ways of the axes of each value."""
+    """The columns for the hops of each value's axes."""
     rows = [hop for each in hops for hop in each]
     columns = {name: [getattr(hop, name) for hop in rows] for name in Hop._fields}
     return schema.WhyColumns(counts=list(map(len, hops)), **columns)
 
 
 class Ways:
-    """Finds the ways, and collects the axes and origins that they name."""
+    """Finds hops, and collects the axes and origins that they refer to."""
 
     def __init__(
         self, propagation: Propagation, values: SiteValues, equations: Mapping[int, Equation], inputs: Inputs
@@ -55,7 +55,7 @@ class Ways:
         self._known: dict[str, int] = {}
 
     def hop(self, value: ModuleValue, axis: str, near: range) -> Hop:
-        """How `axis` came to `value`: from the next value on the way that has a number, one of `near` if it can be."""
+        """How `axis` came to `value`: from the next value on the way that has a number, preferably one in `near`."""
         number = self.axes.setdefault(axis, len(self.axes))
         arrival = value.arrivals.get(axis)
         place = self._input(value)
@@ -68,24 +68,24 @@ class Ways:
         while not source.numbers and axis in source.arrivals:
             _, source, equation = source.arrivals[axis]
         row = self._values.row(equation)
-        if not self._has_axis(source, axis):  # the edge of a manual region
+        if not self._has_axis(source, axis):  # the boundary of a manual region
             return Hop(number, equation=row, origin=origin)
         dimension = next((i for i, axes in enumerate(source.layout.dims) if axis in axes), -1)
         source_number = next((each for each in source.numbers if each in near), source.numbers[0])
         return Hop(number, source_number, dimension, row, origin)
 
     def _has_axis(self, value: ModuleValue, axis: str) -> bool:
-        """Whether the record has `axis` among those of the value."""
+        """Whether the value has `axis` in the record."""
         if not value.numbers:
             return False
         return axis in self._propagation.values[value.numbers[0]][0].layout.axes
 
     def _input(self, value: ModuleValue) -> int | None:
-        """Which input of the program it is; None for none."""
+        """The index of the program's input that a value is; None if it isn't an input."""
         return next((n for n in value.numbers if n < len(self._inputs.askers)), None)
 
     def _stated(self, value: ModuleValue, place: int | None) -> int:
-        """The origin that is the value itself: an argument, or what an equation asks for."""
+        """The origin of a sharding that is specified on the value itself: an argument, or a constraint."""
         if place is not None:
             return self._origin(f"input: {self._inputs.token_count + place}")
         if not value.numbers:
@@ -123,7 +123,7 @@ class Ways:
 
 
 def _statement(equation: Equation | None) -> str:
-    """The user's name for the way in which an equation states its result's layout."""
+    """The name of the function with which the user specified the sharding of an equation's result."""
     if equation is None:
         return "the program"
     by_type = f"the type of what {equation.primitive.name} gives, over Explicit axes"

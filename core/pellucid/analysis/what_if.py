@@ -1,4 +1,4 @@
-"""Placements of a function's arguments over meshes that need not exist, with estimates of what a run costs."""
+"""Estimated costs of a run for other placements of a function's arguments, on meshes that needn't exist."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from .machines import Machine, machine_of
 from .step_time import compute_seconds, exchange_seconds
 
 Axes = tuple[str, ...]
-"""Mesh axes that divide a dimension, major first."""
+"""Mesh axes that partition a dimension, major first."""
 Dims = tuple[Axes, ...]
 """Mesh axes of each dimension."""
 Specs = Mapping[str, PartitionSpec]
-"""Specs by path of an argument, where `*` stands for any text."""
+"""Specs by path of an argument, in which `*` matches any text."""
 
 MAX_DEVICES = 4096
 REMARKS = (
@@ -55,13 +55,13 @@ class Argument(NamedTuple):
     weak_type: bool
     nbytes: int
     dims: Dims
-    """As it is placed today."""
+    """Its current placement."""
     is_placed: bool
-    """Whether it has a sharding today; the function may place others."""
+    """Whether it has a sharding now; the function may specify those of others."""
 
 
 class Placement(NamedTuple):
-    """A mesh, and for each array among the arguments the axes of each dimension.
+    """A mesh, and the mesh axes of each dimension of each array among the arguments.
 
     >>> WhatIf(lambda x: x, pl.ShapeDtypeStruct((4,), "float32")).today
     Placement(mesh=AbstractMesh('device': 1, axis_types=(Auto,)), dims=(((),),))
@@ -72,18 +72,18 @@ class Placement(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """Estimated costs of a run with one placement."""
+    """Estimated costs of a run for one placement."""
 
     placement: Placement
     argument_bytes: int
     peak_bytes: int
     compute_seconds: float
     exchanges: list[schema.ExchangeCostRecord]
-    """In descending order of their time."""
+    """Collectives, those that take longest first."""
 
     @property
     def exchange_seconds(self) -> float:
-        """Time of all exchanges."""
+        """Time of all collectives."""
         return sum(each.seconds for each in self.exchanges)
 
     @property
@@ -92,7 +92,7 @@ class Estimate(NamedTuple):
         return self.compute_seconds + self.exchange_seconds
 
     def record(self, groups: Sequence[Sequence[int]]) -> schema.PlacementRecord:
-        """As a record; `groups` has positions of arguments that are placed alike."""
+        """The record of the estimate; each of `groups` has the positions of arguments with the same placement."""
         mesh, dims = self.placement
         return schema.PlacementRecord(
             axis_names=list(map(str, mesh.axis_names)),
@@ -108,13 +108,14 @@ class Estimate(NamedTuple):
 
 
 class WhatIf:
-    """A function and its arguments, to be placed over other meshes.
+    """A function and its arguments, for which other placements are estimated.
 
-    Arguments are arrays or ShapeDtypeStructs; how they lie today is read from their shardings, all over one mesh. `device`
-    is the kind of device that times are estimated for, or a `Machine`.
+    Arguments are arrays or ShapeDtypeStructs; their shardings, all on one mesh, are the current placement. `device` is
+    the
+    kind of device, or a `Machine`, for which times are estimated.
 
-    Raises: ArgumentTypeError for what is no function; ArgumentValueError for an unknown kind of device, and for arguments
-    that lie over several meshes.
+    Raises: ArgumentTypeError if `function` isn't callable; ArgumentValueError for an unknown kind of device, and for
+    arguments on several meshes.
 
     >>> x = pl.ShapeDtypeStruct((64, 32), "float32")
     >>> what_if = WhatIf(lambda x: x.sum(), x)
@@ -153,11 +154,12 @@ class WhatIf:
     def placement(
         self, mesh: Any = None, specs: Specs | None = None, start: Placement | None = None
     ) -> Placement:
-        """`start`, or how arguments lie today, with another mesh and with other `specs` for some arguments.
+        """`start` (by default the current placement) with another mesh, and with other `specs` for some arguments.
 
-        `mesh` is a Mesh, an AbstractMesh, or sizes by axis name. Axes that it doesn't have divide nothing any more.
+        `mesh` is a Mesh, an AbstractMesh, or sizes by axis name. Axes that it lacks no longer partition any dimension.
 
-        Raises: ArgumentTypeError for another mesh or spec; ArgumentValueError for paths that no argument has, for axes
+        Raises: ArgumentTypeError for another kind of mesh or spec; ArgumentValueError for paths that match no argument,
+        for axes
         that the mesh lacks, and for more than 4,096 devices.
         """
         start = start or self.today
@@ -179,7 +181,7 @@ class WhatIf:
         start: Placement,
         search: Search | None = None,
     ) -> Placement:
-        """The placement with the axes `dims` for each group of the record of `start` and `search`."""
+        """The placement that gives each group of the record of `start` and `search` the axes in `dims`."""
         mesh = _abstract(axis_sizes, start.mesh)
         placed = list(start.dims)
         for group, axes_by_dim in zip(self._groups_of(start, search), dims, strict=True):
@@ -211,7 +213,7 @@ class WhatIf:
                 got=f"got {type(spec).__name__}",
                 do="Write pl.P('data', None), with one entry for each dimension.",
             )
-        # NamedSharding checks axes and their use; the rank is the argument's.
+        # NamedSharding checks that axes exist and aren't used twice; the rank is the argument's.
         NamedSharding(mesh, spec)
         rank = len(argument.shape)
         if len(spec.axes_per_dim) > rank:
@@ -233,14 +235,15 @@ class WhatIf:
 
     @by_tool
     def estimate(self, placement: Placement) -> Estimate:
-        """Costs of a run with this placement; remembered.
+        """Costs of a run with this placement; cached.
 
-        Raises: ShardingError where a dimension isn't divided evenly; UnsupportedError where the function itself names
-        another mesh; what the function raises when it is traced.
+        Raises: ShardingError if a dimension isn't divided evenly; UnsupportedError if the function itself names another
+        mesh;
+        errors of the function while it is traced.
         """
         if placement not in self._estimates:
             mesh = placement.mesh
-            # A function may name the mesh that its arguments lie over today.
+            # A function may name the mesh of the current placement.
             over = self._mesh if mesh is self.today.mesh else mesh
             leaves = list(self._leaves)
             for i, argument, dims in zip(self._places, self.arguments, placement.dims, strict=True):
@@ -261,7 +264,7 @@ class WhatIf:
         return self._estimates[placement]
 
     def record(self, placement: Placement, search: Search | None = None) -> schema.WhatIfRecord:
-        """The record of a placement beside today's, with what a search found."""
+        """The record of a placement and of the current one, with the results of a search."""
         search = search or Search([], 0, 0, 0, self.machine.memory_bytes)
         today, now = self.estimate(self.today), self.estimate(placement)
         groups = self._groups_of(placement, search)
@@ -282,7 +285,9 @@ class WhatIf:
         )
 
     def groups(self, estimates: Sequence[Estimate] = ()) -> list[list[int]]:
-        """Positions of arguments whose paths differ in indices alone, of one type, and that `estimates` place alike."""
+        """Positions of arguments of one type whose paths differ only in indices, and that have the same placement in
+        all `estimates`.
+        """
         groups: dict[Any, list[int]] = {}
         for i, each in enumerate(self.arguments):
             placed = tuple(estimate.placement.dims[i] for estimate in estimates)
@@ -307,13 +312,13 @@ class WhatIf:
 
 @contextlib.contextmanager
 def _current(mesh: AbstractMesh) -> Generator[None]:
-    """Make `mesh` current in place of the mesh outside, which may have another number of devices."""
+    """Make `mesh` current instead of the surrounding mesh, which may have another number of devices."""
     with set_mesh(None), use_abstract_mesh(mesh):
         yield
 
 
 class Search(NamedTuple):
-    """Result of a search for fast placements, as `fastest` gives it.
+    """Result of a search for fast placements, as returned by `fastest`.
 
     >>> what_if = WhatIf(lambda x: x + 1.0, pl.ShapeDtypeStruct((4,), "float32"))
     >>> pl.analysis.fastest(what_if, what_if.today).examined_count
@@ -321,19 +326,19 @@ class Search(NamedTuple):
     """
 
     best: list[Estimate]
-    """The fastest first."""
+    """Fastest first."""
     examined_count: int
     excluded_count: int
-    """Placements that don't fit into memory or don't divide dimensions evenly."""
+    """Number of placements that don't fit into memory or don't divide dimensions evenly."""
     remaining_count: int
-    """Placements that there was no time for."""
+    """Number of placements that the search had no time for."""
     memory_limit_bytes: int
 
 
 def exchange_costs(
     record: schema.FunctionShardingRecord, machine: Machine
 ) -> list[schema.ExchangeCostRecord]:
-    """Planned exchanges by operation, axes and line, those that take longest first."""
+    """Planned collectives by operation, axes and line, those that take longest first."""
     program = record.program
     kinds: dict[
         tuple[str, tuple[str, ...], tuple[int, int], Reason], list[schema.CollectiveRecord]
@@ -364,7 +369,7 @@ def exchange_costs(
 
 
 def parts_of(dims: Dims, mesh: AbstractMesh) -> int:
-    """Into how many parts an array is cut."""
+    """Number of parts into which an array is partitioned."""
     return math.prod(mesh.shape[axis] for axes in dims for axis in axes)
 
 
@@ -373,12 +378,12 @@ def _spec(dims: Dims) -> PartitionSpec:
 
 
 def _mesh_of_program(traced: Traced) -> Mesh | AbstractMesh:
-    """The mesh that a function itself names, or that is current; one device without any."""
+    """The mesh that a function itself names, or the current mesh; one device if there is none."""
     return traced.lower()._lowered.request.mesh or AbstractMesh((1,), ("device",))  # pyright: ignore[reportPrivateUsage]  # what users don't see of a stage
 
 
 def _stated(traced: Traced, count: int) -> list[Any]:
-    """The `in_shardings` of `count` arguments; None for each where there are none, or static arguments."""
+    """The `in_shardings` of `count` arguments; None for unspecified and for static arguments."""
     program = traced._program  # pyright: ignore[reportPrivateUsage]  # what users don't see of a stage
     stated = program.values.of_inputs(program.in_shardings) or ()
     return list(stated) if len(stated) == count else [None] * count
@@ -401,7 +406,7 @@ def _named_sharding(leaf: Any) -> NamedSharding | None:
 
 
 def _mesh_of(leaves: Sequence[Any]) -> Mesh | AbstractMesh | None:
-    """The mesh that arguments lie over; None for arguments that lie on one device."""
+    """The mesh of the arguments' shardings; None if they are on one device."""
     meshes: dict[AbstractMesh, Mesh | AbstractMesh] = {}
     for leaf in leaves:
         sharding = getattr(leaf, "sharding", None)
@@ -423,7 +428,7 @@ def _mesh_of(leaves: Sequence[Any]) -> Mesh | AbstractMesh | None:
 
 
 def _abstract(mesh: Any, today: AbstractMesh) -> AbstractMesh:
-    """A mesh that a user writes; axes of the same name keep the types that they have today."""
+    """The mesh that a user specifies; axes with the name of a current axis keep its axis type."""
     if is_mapping(mesh):
         types = [today.axis_type_by_name.get(name, AxisType.Auto) for name in mesh]
         for name, size in mesh.items():
