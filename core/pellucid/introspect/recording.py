@@ -174,7 +174,7 @@ def live_meshes() -> list[dict[str, int]]:
 
 
 def start_platforms() -> None:
-    """Start the platforms of the default and of all configured devices."""
+    """Start the platforms on which programs would run."""
     platforms.client(None)
 
 
