@@ -74,8 +74,7 @@ def array_values(x: Any, index: Sequence[int] = ()) -> schema.ArrayValuesRecord:
     """Counts, range, histogram and heat map of an array, and counts and range of each of its parts.
 
     The heat map shows the last two dimensions, at `index` along the others (by default 0). Complex numbers are
-    represented
-    by their absolute values. Subnormal numbers count as zeros on devices that flush them to zero.
+    represented by their absolute values. Subnormal numbers count as zeros on devices that flush them to zero.
 
     Raises: ArgumentValueError for an `index` out of range.
 

@@ -63,10 +63,8 @@ def ladder(
     """The program of a function, and that after each of several transformations, with links between equations.
 
     `jvp` computes values and tangents. `linearize` is the linear program from tangents to tangents at a point; its
-    first
-    inputs are residuals. `transpose` is its transpose, the backward pass, and is linked to the linear program if that
-    comes
-    before it. `vmap` applies the program to `batch_size` arguments at once.
+    first inputs are residuals. `transpose` is its transpose, the backward pass, and is linked to the linear program if
+    that comes before it. `vmap` applies the program to `batch_size` arguments at once.
 
     >>> record = ladder(lambda x: x * 2.0, 1.0, transformations=("jvp", "transpose"))
     >>> record.transformations, [len(p.equations.id) for p in record.programs]
@@ -124,8 +122,7 @@ def diff(before: Any, after: Any, *args: Any) -> DiffRecord:
     """A comparison of two programs: anything that `program` accepts. If they are functions, both are applied to `args`.
 
     Identical equations are matched, and those that a transformation of one program took from the other. The view
-    matches
-    the remaining ones by their operations.
+    matches the remaining ones by their operations.
 
     >>> jaxpr = pl.make_jaxpr(lambda x: jnp.sin(x) + 1)(1.0)
     >>> record = diff(jaxpr, pl.make_jaxpr(lambda x: jnp.cos(x))(1.0))

@@ -2,8 +2,7 @@
 
 Bytes are what one of n devices sends with ring algorithms (Patarasu and Yuan, 2009). Gather: its part to n - 1 others.
 Reduce-scatter and all-to-all: n - 1 of the n parts of its operand. All-reduce: reduce-scatter, then gather. Permute:
-its
-whole operand.
+its whole operand.
 """
 
 from __future__ import annotations
@@ -108,8 +107,7 @@ def planned(
     """The collectives that Shardy inserted.
 
     `mesh` is the name of the program's mesh, and `equations` are its equations by id. `stated_results` tells for each
-    result
-    whether the user specified its sharding.
+    result whether the user specified its sharding.
     """
     collector = _ExchangeCollector(propagation, equations, stated_results)
     for op in propagation.module.body.operations:

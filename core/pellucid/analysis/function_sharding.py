@@ -41,15 +41,12 @@ def sharding(function: Callable[..., Any], *args: Any) -> schema.FunctionShardin
     """The record of the shardings of a function's intermediates for `args`; it needn't be jitted.
 
     It contains the sharding of every intermediate, the origin of each mesh axis, the collectives, and the memory of a
-    run.
-    Arguments are arrays or ShapeDtypeStructs with shardings. The function is traced and lowered but doesn't run. It is
-    compiled if its devices exist. On an abstract mesh, figures are estimates, except for GPUs of a known kind, for
-    which it
-    is compiled too if the CUDA plugin is installed.
+    run. Arguments are arrays or ShapeDtypeStructs with shardings. The function is traced and lowered but doesn't run.
+    It is compiled if its devices exist. On an abstract mesh, figures are estimates, except for GPUs of a known kind,
+    for which it is compiled too if the CUDA plugin is installed.
 
     Raises: ArgumentTypeError if `function` isn't callable, or is compiled, as an executable doesn't contain its
-    program;
-    errors of the function while it is traced.
+    program; errors of the function while it is traced.
 
     >>> mesh = pl.sharding.AbstractMesh((2, 4), ("data", "model"))
     >>> rows = pl.ShapeDtypeStruct((8, 4), "float32", sharding=pl.NamedSharding(mesh, pl.P("data")))

@@ -426,8 +426,7 @@ class _Flow:
         """The conditions of a load or store, each with its value for the used elements.
 
         A load is masked if its only use is a select between its elements and others. A store is masked if its value is
-        a select
-        between the previous elements and others.
+        a select between the previous elements and others.
         """
         if equation.primitive is get_p:
             found: list[tuple[Any, bool]] = []

@@ -197,8 +197,7 @@ class _Reader:
         is none.
 
         At equal distance, one named after the same operation is preferred. When XLA replaces an operation, the bitcast
-        of its
-        result may keep the name, for example `dot_general` in the fusion that computes a vector's product.
+        of its result may keep the name, for example `dot_general` in the fusion that computes a vector's product.
         """
         opcode = opcode_of(instruction.opcode)
         seen, ring = {instruction.name}, [instruction.name]

@@ -14,9 +14,8 @@ def link(source: ProgramRecord, target: ProgramRecord, relation: str) -> LinkRec
     """Pairs of equations of which the second was made from the first, or both were made from the same one.
 
     Equations of `target` list their origins. If `source` is a jaxpr, these are its equations. Otherwise both programs
-    were
-    made from a third one: equations with a common origin are paired if they are the same operation, or all of them are
-    paired with each other if none are the same.
+    were made from a third one: equations with a common origin are paired if they are the same operation, or all of them
+    are paired with each other if none are the same.
     """
     pairs = (
         _made_from(source, target) if source.dialect == "jaxpr" else _made_together(source, target)

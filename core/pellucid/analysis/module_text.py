@@ -1,8 +1,7 @@
 """A parser of the printed text of an MLIR module: names of values, and lines of operations.
 
 MLIR renumbers all values each time it is asked for a name, which makes asking for all names quadratic. The text
-contains
-all names, with operations in the order of a walk through the module.
+contains all names, with operations in the order of a walk through the module.
 """
 
 from __future__ import annotations

@@ -44,10 +44,8 @@ def passes(function: Callable[..., Any], *args: Any, with_xla: bool = True) -> L
     """The program of a function for these arguments, and after each pass that changed it, with links between equations.
 
     The function is lowered again and, if `with_xla`, compiled again with dumps of the passes. If all states of a large
-    program
-    have more than `MAX_OPERATIONS` operations together, states that differ little from the one before are left out;
-    their
-    passes are then part of the next state's title.
+    program have more than `MAX_OPERATIONS` operations together, states that differ little from the one before are left
+    out; their passes are then part of the next state's title.
 
     >>> record = passes(lambda x: [x * 2.0, x + 1.0][0], 1.0, with_xla=False)
     >>> record.transformations

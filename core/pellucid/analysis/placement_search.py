@@ -25,10 +25,8 @@ def fastest(
     """The `count` fastest placements, with as many devices as `start` has, that fit into the memory of a device.
 
     Candidates are all sizes of the axes of `start` with its specs, most similar to `start` first. For the fastest ones,
-    each
-    axis is also removed from all arguments, or added to the largest unpartitioned dimension of every argument with at
-    least
-    a thousandth of all bytes. The search stops after `seconds`.
+    each axis is also removed from all arguments, or added to the largest unpartitioned dimension of every argument with
+    at least a thousandth of all bytes. The search stops after `seconds`.
 
     Raises: ArgumentValueError for a limit, count or time that isn't positive; errors of estimating `start`.
 

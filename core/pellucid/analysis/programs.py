@@ -28,10 +28,8 @@ def program(
     """The record of a program.
 
     `x` is a jaxpr (open or closed), a stage (`Traced` is shown as a jaxpr, `Lowered` as StableHLO, `Compiled` as
-    optimized
-    HLO), or a function, jitted or not, followed by example arguments. `key` identifies the program in links. `listing`
-    and
-    `source_lines` include its text and the text of the user's lines.
+    optimized HLO), or a function, jitted or not, followed by example arguments. `key` identifies the program in links.
+    `listing` and `source_lines` include its text and the text of the user's lines.
 
     Raises: ArgumentTypeError if `x` isn't a program, or if arguments follow a program.
 
@@ -80,8 +78,7 @@ def timed(
     """The record with one more cost: the time of one run of each equation, including its inner programs.
 
     `seconds` maps the number of an equation to the total time of its runs in one run of the program or, if not
-    `is_of_run`,
-    to the time of one of its runs. Runs of a loop of unknown length are added up.
+    `is_of_run`, to the time of one of its runs. Runs of a loop of unknown length are added up.
 
     >>> record = program(lambda x: -x, 1.0)
     >>> timed(record, {0: 2e-6}).costs[-1].values

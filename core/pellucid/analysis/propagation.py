@@ -2,8 +2,7 @@
 
 When the module is lowered, each operation that computes a variable of the program is marked with the variable's number
 at the site. Shardy then propagates shardings, and records from which operand or result each mesh axis came to a value,
-and its
-origin. The result is plain data, so that later passes may change the module.
+and its origin. The result is plain data, so that later passes may change the module.
 """
 
 from __future__ import annotations

@@ -111,8 +111,7 @@ class WhatIf:
     """A function and its arguments, for which other placements are estimated.
 
     Arguments are arrays or ShapeDtypeStructs; their shardings, all on one mesh, are the current placement. `device` is
-    the
-    kind of device, or a `Machine`, for which times are estimated.
+    the kind of device, or a `Machine`, for which times are estimated.
 
     Raises: ArgumentTypeError if `function` isn't callable; ArgumentValueError for an unknown kind of device, and for
     arguments on several meshes.
@@ -238,8 +237,7 @@ class WhatIf:
         """Costs of a run with this placement; cached.
 
         Raises: ShardingError if a dimension isn't divided evenly; UnsupportedError if the function itself names another
-        mesh;
-        errors of the function while it is traced.
+        mesh; errors of the function while it is traced.
         """
         if placement not in self._estimates:
             mesh = placement.mesh

@@ -29,10 +29,8 @@ def cotangent_names(
     """A name `d(name)` for the cotangent of each value in `names`. Summands of a cotangent have no name.
 
     Reverse mode transposes the equations of the forward pass from last to first. This search does the same: the
-    transposes
-    of an equation compute a summand for each operand, and an `add_any` adds it to the summands of later uses. If
-    several
-    results may be the summand, neither the value nor its cotangent is named.
+    transposes of an equation compute a summand for each operand, and an `add_any` adds it to the summands of later
+    uses. If several results may be the summand, neither the value nor its cotangent is named.
 
     The forward pass is at the start of the program, or in the program `backward.forward`.
     """
@@ -226,8 +224,7 @@ def _summands_in_order(operands: Sequence[Var], group: Sequence[Equation]) -> di
     """Maps operands of a call or loop to their summands, if the order of the transpose's results is unambiguous.
 
     Summands are in the order of the operands; operands that aren't differentiated have none. A value that is two
-    operands
-    isn't a key.
+    operands isn't a key.
     """
     calls = [e for e in group if bodies_of(e)]
     if len(calls) != 1:

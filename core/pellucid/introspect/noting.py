@@ -102,8 +102,7 @@ def noting() -> Generator[None]:
     """Record the user's lines in what this thread traces within the block.
 
     Functions that were traced without notes are traced again. Repeated layers are called in place, not outlined, so
-    that
-    one can stop in each.
+    that one can stop in each.
     """
     with overridden(_is_noting, True), config.call_repeated_layers(False), watching():
         yield

@@ -60,8 +60,8 @@ def read_jaxpr(
     """The record of a jaxpr, and the index in it of each program and variable.
 
     `key` identifies the program in links. `listing` and `source_lines` include its text and the text of the user's
-    lines.
-    `value_names` names values as that text does. `origin` is the program it was made from, with the transformation.
+    lines. `value_names` names values as that text does. `origin` is the program it was made from, with the
+    transformation.
     """
     name = name or name_of(jaxpr)
     writer = _JaxprWriter(ProgramColumns(key or f"{name}:jaxpr", name, "jaxpr"), origin or Made())
@@ -293,16 +293,11 @@ class _JaxprWriter:
         """Equations whose results an assignment names, with the names.
 
         A line such as `y = f(x)` becomes many equations. `y` is the first of them whose result another line, or the
-        caller,
-        uses; later ones belong to derivatives. A loop runs the line several times, so each equation from the same place
-        is a
-        `y`. The first call of an operation may take another path through the library than later calls, so the first
-        equation
-        of the same kind in each repetition is a `y` too. If a transformation made several equations from one, only that
-        of the
-        same kind keeps the name. Cotangents have none. In a call of a library function that calls the user's functions,
-        only
-        programs that run as one equation, such as loops, have names.
+        caller, uses; later ones belong to derivatives. A loop runs the line several times, so each equation from the
+        same place is a `y`. The first call of an operation may take another path through the library than later calls,
+        so the first equation of the same kind in each repetition is a `y` too. If a transformation made several
+        equations from one, only that of the same kind keeps the name. Cotangents have none. In a call of a library
+        function that calls the user's functions, only programs that run as one equation, such as loops, have names.
         """
         all_namings = [self.spans.naming(self.spans.span(e.source)) for e in jaxpr.equations]
         users: dict[Any, set[Naming | None]] = {v: {None} for v in jaxpr.outvars if type(v) is Var}
@@ -365,8 +360,7 @@ def _assigned_names(equation: Equation, variables: Sequence[str]) -> dict[Var, s
     """Names for the results of an equation whose value is assigned to `variables`, unpacked if there are several.
 
     If the equation runs a program with known result paths, the names are such as `carry['h']` and `ys[0]`. Residuals
-    come
-    last and have no name. Other results need one variable each.
+    come last and have no name. Other results need one variable each.
     """
     n = len(equation.results)
     bodies = [b.jaxpr.debug for b in bodies_of(equation) if len(b.jaxpr.outvars) == n]

@@ -959,9 +959,8 @@ class GridNumberRecord(Record):
     """An integer for each program of a grid, in the shortest form; exact if `step` is 1.
 
     Without `values`, it is `offset` plus the sum of `coefficients` times the program's position. With `values`, it is
-    the
-    entry at the position along `axes`, in row-major order; without `axes`, `values` has an entry for every `step`-th
-    program.
+    the entry at the position along `axes`, in row-major order; without `axes`, `values` has an entry for every
+    `step`-th program.
     """
 
     offset: int

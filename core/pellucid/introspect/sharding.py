@@ -26,8 +26,7 @@ def sharding(
     """The record of an array's partition, or of the one that a sharding or mesh would create.
 
     A sharding needs a `shape`; by default it is the smallest shape that it divides. A mesh is shown as an array with
-    one
-    element per device. Nothing is copied from a device. `analysis.sharding` shows the intermediates of a function.
+    one element per device. Nothing is copied from a device. `analysis.sharding` shows the intermediates of a function.
 
     Raises: ArgumentTypeError for what has no sharding.
 

@@ -41,8 +41,7 @@ class SourceSpans:
         """Spans of equations that run other programs: their results aren't the value that the caller assigns."""
         self.calling_back: set[int] = set()
         """Spans of calls of library functions that call the user's functions, as `value_and_grad` does: their result
-        may differ
-        from that of the user's function.
+        may differ from that of the user's function.
         """
         self._outermost: set[int] = set()
         """Spans in the function itself; assignments of its caller aren't part of the program."""

@@ -158,8 +158,7 @@ class SteppedFrame:
         """Go to the position before another equation, forwards or backwards.
 
         If an equation with effects, or with an edited value within it, was entered, its results are taken from these
-        runs, so
-        that no effect happens twice. Going back over an edit undoes it.
+        runs, so that no effect happens twice. Going back over an edit undoes it.
         """
         self.undo(position)
         # Equations before the new position that were entered: their runs give the results.
@@ -186,8 +185,8 @@ class SteppedFrame:
         """The runs of the next equation's programs, to step into; None if it has none in which one can stop.
 
         An equation whose effects have already happened can't be entered, because they would happen again. Nor can
-        branches
-        and loops for which the positions of a `shard_map` take different branches or different numbers of runs.
+        branches and loops for which the positions of a `shard_map` take different branches or different numbers of
+        runs.
         """
         equation, index = self.equation, self.position
         if equation is None or not can_enter(equation) or index in self._obstacles:

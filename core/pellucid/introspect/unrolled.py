@@ -69,8 +69,7 @@ def unrolled_loop(equations: Sequence[Equation]) -> UnrolledLoop | None:
     """The loop to which most of the repeated equations belong; None if none has 16 iterations or more.
 
     Equations are repetitions of each other if they have the same primitive and the same stack of the user's frames, up
-    to
-    the outermost trace: a loop around that would trace each iteration by itself.
+    to the outermost trace: a loop around that would trace each iteration by itself.
     """
     repeated = Counter(
         [

@@ -1,4 +1,4 @@
-"""Vocabulary that everybody needs: errors, options, events, sources, dtypes, trees."""
+"""Foundations that all layers use: errors, options, events, sources, dtypes, trees."""
 
 # Imported for other folders.
 # pyright: reportUnusedImport=false

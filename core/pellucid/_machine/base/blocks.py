@@ -1,4 +1,4 @@
-"""Blocks (`with …:`) that also decorate functions, jitted ones with their stages."""
+"""Context managers that also decorate functions, including jitted ones and their stages."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import Any, ParamSpec
 P = ParamSpec("P")
 
 _STAGES = ("trace", "lower", "eval_shape")
-"""Attributes of a jitted function that trace it, as a call of it does."""
+"""Methods of a jitted function that trace it, as a call does."""
 
 
 class ContextBlock(contextlib._GeneratorContextManager[None]):  # pyright: ignore[reportPrivateUsage]  # contextlib names no other base
-    """A block that holds, as a decorator, for calls of the function, and for its stages if it is jitted.
+    """A context manager that, as a decorator, wraps calls of the function, and the tracing methods of a jitted
+    function.
 
-    `maker` is the function that made it, by a call of which it is pickled.
+    `maker` is the function that created it; it is pickled as a call of `maker`.
     """
 
     def __init__(self, maker: Any, func: Any, args: Any, kwds: Any) -> None:
@@ -32,13 +33,14 @@ class ContextBlock(contextlib._GeneratorContextManager[None]):  # pyright: ignor
     def __call__(self, func: Any) -> Any:
         inner: Any = super().__call__(func)
         for stage in _STAGES:
-            if stage in vars(inner):  # copied from the jitted function, with all its attributes
+            # copied from the jitted function along with its other attributes
+            if stage in vars(inner):
                 setattr(inner, stage, super().__call__(getattr(func, stage)))
         return inner
 
 
 def block(function: Callable[P, Iterator[None]]) -> Callable[P, ContextBlock]:
-    """`contextlib.contextmanager` for blocks that users may put above `@jit`.
+    """Like `contextlib.contextmanager`, for context managers that users may put above `@jit`.
 
     >>> @block
     ... def quietly():

@@ -1,6 +1,6 @@
-"""Caches: bounded, counted, shown by `explain_misses`, emptied by `clear_caches`.
+"""Bounded caches with statistics; `explain_misses` shows them, `clear_caches` empties them.
 
-What must stay the same object for the whole process (types, devices' shardings) is interned, not cached.
+Objects that must be unique in the process (types, device shardings) are interned rather than cached.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _clearers: list[Callable[[], None]] = []
 
 
 class CacheUse(NamedTuple):
-    """Entries of a cache and the number that it may have; calls that found a result, and that made one."""
+    """Statistics of a cache: number of entries, maximum number of entries, hits and misses."""
 
     name: str
     entries: int
@@ -29,10 +29,10 @@ _caches: list[tuple[str, Any]] = []
 
 
 def cached(size: int, *, weakly: bool = False) -> Callable[[F], F]:
-    """Decorator for functions of a module's level: a cache of their results by their arguments.
+    """Decorator for module-level functions: caches their results by their arguments.
 
-    Of more than `size` results those used last are kept; they are found by C code. With `weakly`, entries go with their
-    first argument.
+    The `size` most recently used results are kept, in a cache implemented in C. With `weakly`, entries are dropped with
+    their first argument.
 
     >>> @cached(8)
     ... def square(x):
@@ -55,13 +55,13 @@ def cached(size: int, *, weakly: bool = False) -> Callable[[F], F]:
 
 
 def cache_uses() -> list[CacheUse]:
-    """How each cache of the process was used since it was cleared, in the order in which they were made."""
+    """Statistics of each cache since it was last cleared, in the order in which the caches were created."""
     uses = [(name, cache.cache_info()) for name, cache in _caches]
     return [CacheUse(name, u.currsize, u.maxsize, u.hits, u.misses) for name, u in uses]
 
 
 def clearing(function: F) -> F:
-    """Call `function` whenever caches are cleared."""
+    """Register `function` to be called when caches are cleared."""
     _clearers.append(function)
     return function
 

@@ -1,4 +1,4 @@
-"""Options: typed, with environment names, scoped overrides, and a note of which caches they key.
+"""Typed options with environment variables and scoped overrides; each states which caches distinguish its values.
 
 An option is declared once, at the bottom of this file. `config.update("jax_enable_x64", True)` and
 `config.jax_enable_x64` accept the reference's names; `option(value)` as a context manager overrides it
@@ -28,9 +28,10 @@ from .unused_options import OTHER_VARIABLES, UNUSED_OPTIONS
 
 
 class Option:
-    """One option: its global value, the current thread's value, and what it accepts, by default what is like `default`.
+    """One option: its global and thread-local values, and the values that it accepts (by default those of `default`'s
+    type).
 
-    With `in_call_key`, compiled calls distinguish its values; with `in_trace_key`, traced programs do, too.
+    With `in_call_key`, the cache of compiled calls distinguishes its values; with `in_trace_key`, also that of traces.
     """
 
     name: str
@@ -57,7 +58,7 @@ class Option:
         return by_name(self)
 
     def declare(self, name: str) -> None:
-        """Give the option its name, and the value that the environment has for it."""
+        """Set the option's name, and its value from the environment."""
         self.name = self.__name__ = name
         key = f"pellucid_{name}"
         if not self.state:
@@ -74,11 +75,11 @@ class Option:
 
     @property
     def value(self) -> Any:
-        """The value in force in this thread."""
+        """The current value in this thread."""
         return self.state.value
 
     def parsed(self, value: Any) -> Any:
-        """`value` as this option stores it; raises ConfigError if it does not accept it."""
+        """`value` converted to the form in which it is stored; raises ConfigError if it isn't accepted."""
         try:
             return self.parse(value)
         except (TypeError, ValueError) as error:
@@ -87,12 +88,12 @@ class Option:
             ) from None
 
     def set(self, value: Any) -> None:
-        """Set the value for every thread that has no override."""
+        """Set the value for all threads without an override."""
         self.state.set_global(self.parsed(value))
 
     @block
     def __call__(self, new_val: Any = True) -> Iterator[None]:
-        """Override the value for this thread until the block ends."""
+        """Override the value in this thread until the block ends."""
         with flags.overridden(self.state, self.parsed(new_val)):
             yield
 
@@ -151,7 +152,7 @@ def _one_of(*choices: object) -> Unary:
 
 
 def _only(accepted: bool) -> Callable[[Any], bool]:
-    """The parser of an option that has one value here."""
+    """A parser for an option that accepts only one value in pellucid."""
 
     def parse(value: Any) -> bool:
         if _boolean(value) != accepted:
@@ -215,7 +216,7 @@ _precision = _one_of(
 
 
 class Config:
-    """All options of pellucid, by name; the reference's names with `jax_` in front work too."""
+    """All options of pellucid by name; the reference's names with the prefix `jax_` work too."""
 
     def __init__(self, options: dict[str, Option]) -> None:
         self._options = options
@@ -224,7 +225,7 @@ class Config:
             option.declare(name)
 
     def option(self, name: str) -> Option:
-        """The option called `name`, with or without `jax_` or `pellucid_` in front."""
+        """The option called `name`, with or without the prefix `jax_` or `pellucid_`."""
         short = name.removeprefix("jax_").removeprefix("pellucid_")
         option = self._options.get(short)
         if option is None:
@@ -253,7 +254,7 @@ class Config:
         return self._unused[short] if short in self._unused else self.option(name).value
 
     def config_with_absl(self) -> None:
-        """Define a flag of absl for each option, `--jax_enable_x64` for example; `app.run` applies those that are given.
+        """Define an absl flag for each option, such as `--jax_enable_x64`; `app.run` sets the options that are given.
 
         Raises: ConfigError if absl isn't installed.
         """
@@ -264,7 +265,7 @@ class Config:
             _absl("app").call_after_init(self._apply_absl_flags)
 
     def parse_flags_with_absl(self) -> None:
-        """Set options by the flags in `sys.argv`, for example `--jax_enable_x64=true`; others are left alone."""
+        """Set options from the flags in `sys.argv`, such as `--jax_enable_x64=true`; other flags are left alone."""
         self.config_with_absl()
         _absl("flags").FLAGS(sys.argv, known_only=True)
         self._apply_absl_flags()
@@ -281,7 +282,7 @@ class Config:
 
     @property
     def x64_enabled(self) -> bool:
-        """The option `enable_x64` under its name in absl's flags."""
+        """The option `enable_x64`, under the name of its absl flag."""
         return self.read("enable_x64")
 
     @property
@@ -883,7 +884,7 @@ config = Config({name: value for name, value in globals().items() if isinstance(
 
 
 def _warn_of_unknown_variables() -> None:
-    """Warn of environment variables that begin with JAX_ and mean nothing."""
+    """Warn about environment variables that start with JAX_ but name no option."""
     names = {f"JAX_{name.upper()}" for name in (*config.options(), *UNUSED_OPTIONS)}
     names |= {name.upper() for name in UNUSED_OPTIONS} | OTHER_VARIABLES
     for variable in sorted(v for v in os.environ if v.startswith("JAX_") and v not in names):

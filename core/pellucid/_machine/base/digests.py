@@ -1,4 +1,4 @@
-"""Seals of files: a digest at the end, by which damage is known before anything reads the content."""
+"""Checksums at the end of files, which reveal damage before the content is parsed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ SEAL_BYTES = len(_TAG) + hashlib.sha256().digest_size
 
 
 class DamagedError(ValueError):
-    """Content that isn't what was sealed."""
+    """Content that doesn't match its checksum."""
 
 
 def seal(content: bytes | bytearray | memoryview) -> bytes:
-    """The bytes that follow `content` in its file.
+    """The checksum to append to `content` in its file.
 
     >>> check_seal(b"content" + seal(b"content"))
     """
@@ -22,10 +22,10 @@ def seal(content: bytes | bytearray | memoryview) -> bytes:
 
 
 def check_seal(data: bytes | bytearray | memoryview, *, is_required: bool = True) -> None:
-    """Raise DamagedError unless `data` end with the seal of what is before it, or with none where none `is_required`."""
+    """Raise DamagedError unless `data` end with the correct checksum, or with none if not `is_required`."""
     content, end = data[:-SEAL_BYTES], bytes(data[-SEAL_BYTES:])
     expected = seal(content)
-    # Of a damaged file either the tag or the digest is as it was.
+    # In a damaged file, usually either the tag or the digest is still correct.
     is_damaged = end.startswith(_TAG) or end[len(_TAG) :] == expected[len(_TAG) :]
     if end != expected and (is_required or is_damaged):
         raise DamagedError(f"{len(data)} bytes that don't end with their digest")

@@ -1,8 +1,8 @@
-"""Sizes of dimensions: integers, or symbols whose value is known only when a program meets its arguments.
+"""Sizes of dimensions: integers, or symbols whose value is known only when a program is called.
 
-Type rules, batch rules and lowerings compare and compute sizes by these functions; each asks for integers first. A
-symbol is an instance of a subclass of `Symbol`, which adds, multiplies and divides like an integer and always decides
-whether it equals another size. A comparison that it can't decide raises `InconclusiveDimensionOperation`, also in `if a < b`.
+Type rules, batching rules and lowerings compare and compute sizes with these functions, which try integers first.
+Symbols are instances of subclasses of `Symbol`, with the arithmetic of integers. Whether two sizes are equal is always
+decided; other comparisons raise `InconclusiveDimensionOperation` if they are undecidable, also in `if a < b`.
 """
 
 from __future__ import annotations
@@ -41,27 +41,27 @@ class Symbol:
     if TYPE_CHECKING:
 
         def bounds(self) -> tuple[int | None, int | None]:
-            """The least and the largest value of the size; None where it has no bound."""
+            """The smallest and the largest possible value; None if unbounded."""
             ...
 
         def as_value(self) -> Any:
-            """The size as an integer scalar of the program that is being traced."""
+            """The size as an integer scalar in the program being traced."""
             ...
 
         def evaluate(self, values: Mapping[str, Any]) -> Any:
-            """The size by the values of its variables, which may be anything that computes with integers."""
+            """The size for given values of its variables; values may be of any type with integer arithmetic."""
             ...
 
         def equations(self, shapes: Sequence[Sequence[Size]], names: Sequence[str]) -> Any:
-            """Equations that give all variables in `shapes`, of arguments called `names`, from sizes at run time."""
+            """Equations that determine all variables in `shapes`, of arguments called `names`, from sizes at run time."""
             ...
 
         def maximum(self, other: Size) -> Size:
-            """The larger one of two sizes."""
+            """The larger of two sizes."""
             ...
 
         def minimum(self, other: Size) -> Size:
-            """The smaller one of two sizes."""
+            """The smaller of two sizes."""
             ...
 
     def __jax_array__(self) -> Any:
@@ -114,9 +114,9 @@ def _bounds(size: Size) -> tuple[int | None, int | None]:
 
 
 def canonical_size(size: Any) -> Size:
-    """`size` as a Python integer, or the symbol that it is.
+    """`size` as a Python integer, or unchanged if it is a symbol.
 
-    Raises: TypeError for what is neither.
+    Raises: TypeError for anything else.
 
     >>> canonical_size(np.int64(3))
     3
@@ -125,9 +125,9 @@ def canonical_size(size: Any) -> Size:
 
 
 def canonical_shape(sizes: Iterable[Any]) -> tuple[Size, ...]:
-    """`sizes` in canonical form.
+    """`sizes` as a tuple of Python integers and symbols.
 
-    Raises: ArgumentTypeError for what is no sequence of integers and symbols.
+    Raises: ArgumentTypeError for anything but a sequence of integers and symbols.
 
     >>> canonical_shape([np.int32(2), 3])
     (2, 3)
@@ -149,7 +149,7 @@ def is_static(sizes: Iterable[Size]) -> bool:
 
 
 def known_at_least(a: Size, b: Size) -> bool:
-    """Whether a >= b holds for all values of symbols; False where that depends on them.
+    """Whether a >= b holds for all values of symbols; False if it depends on them.
 
     >>> known_at_least(3, 2)
     True
@@ -161,7 +161,7 @@ def known_at_least(a: Size, b: Size) -> bool:
 
 
 def fits(size: Size, largest: int) -> bool:
-    """Whether `size` is at most `largest`; a symbol without a bound is taken to be below 2**31.
+    """Whether `size` is at most `largest`; a symbol without an upper bound is assumed to be below 2**31.
 
     >>> fits(3, 2)
     False
@@ -173,10 +173,10 @@ def fits(size: Size, largest: int) -> bool:
 
 
 def slice_window(part: slice, size: Size) -> tuple[Size, Size, Size, Size]:
-    """The start, the length and the step of a Python slice of `size` elements, and how far apart its bounds are.
+    """(start, length, step, distance between start and stop) of a Python slice of `size` elements.
 
-    Raises: InconclusiveDimensionOperation where the end that a bound counts from depends on the values of symbols; TypeError for
-    bounds that are no sizes.
+    Raises: InconclusiveDimensionOperation if it depends on symbols from which end a bound counts; TypeError for bounds
+    that aren't sizes.
 
     >>> slice_window(slice(1, None, 2), 4), slice_window(slice(None, None, -1), 4)
     ((1, 2, 2, 3), (3, 4, -1, 4))
@@ -213,7 +213,7 @@ def slice_window(part: slice, size: Size) -> tuple[Size, Size, Size, Size]:
 
 
 def as_value(size: Size) -> Any:
-    """`size` as an operand: a Python integer, or a scalar of the program that is being traced.
+    """`size` as an operand: a Python integer, or a scalar in the program being traced.
 
     >>> as_value(3)
     3
@@ -222,7 +222,7 @@ def as_value(size: Size) -> Any:
 
 
 def larger(a: Size, b: Size) -> Size:
-    """The larger one of two sizes.
+    """The larger of two sizes.
 
     >>> larger(2, 3)
     3
@@ -233,7 +233,7 @@ def larger(a: Size, b: Size) -> Size:
 
 
 def smaller(a: Size, b: Size) -> Size:
-    """The smaller one of two sizes.
+    """The smaller of two sizes.
 
     >>> smaller(2, 3)
     2
@@ -253,7 +253,7 @@ def exact_quotient(a: Size, b: Size) -> Size | None:
 
 
 def strided_length(length: Size, stride: Size) -> Size:
-    """The number of elements that a slice of `length` with a step has: length / stride, rounded up; at least 0.
+    """Number of elements in a slice of `length` with a step: length / stride, rounded up, at least 0.
 
     >>> strided_length(5, 2), strided_length(-1, 2)
     (3, 0)
@@ -262,7 +262,7 @@ def strided_length(length: Size, stride: Size) -> Size:
 
 
 def dilated_size(size: Size, dilation: int) -> Size:
-    """The length of `size` elements with `dilation - 1` holes between neighbours.
+    """Length of `size` elements with `dilation - 1` gaps between neighbours.
 
     >>> dilated_size(3, 2), dilated_size(0, 2)
     (5, 0)
@@ -271,7 +271,7 @@ def dilated_size(size: Size, dilation: int) -> Size:
 
 
 def window_count(size: Size, window: Size, stride: int) -> Size:
-    """The number of positions of a window, `stride` apart, within `size` elements; 0 where it doesn't fit.
+    """Number of positions of a window, `stride` apart, within `size` elements; 0 if it doesn't fit.
 
     >>> window_count(5, 2, 1), window_count(1, 2, 1)
     (4, 0)

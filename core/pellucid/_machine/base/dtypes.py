@@ -1,4 +1,4 @@
-"""Dtypes: which there are, which one a value has, and which one several values have together.
+"""Dtypes: the supported ones, the dtype of a value, and the common dtype of several values.
 
 Dtypes and the weak types of Python's numbers are the nodes of a lattice; operands get the least upper bound of their
 nodes. The weak types lie below every dtype that can hold such a number, so that `x + 1` has the dtype of `x`. Described
@@ -27,7 +27,7 @@ from .narrowing import is_tuple
 
 
 class TypePromotionError(PellucidError, ValueError):
-    """Operands have no common dtype that may be chosen without asking.
+    """Operands have no common dtype to which they may be promoted implicitly.
 
     >>> with pl.numpy_dtype_promotion("strict"):
     ...     jnp.float32(1) + jnp.int32(1)
@@ -41,15 +41,15 @@ class TypePromotionError(PellucidError, ValueError):
 
 
 class TruncatedDtypeWarning(UserWarning):
-    """A 64-bit dtype was asked for by name and became its 32-bit counterpart."""
+    """A 64-bit dtype was requested by name and replaced by its 32-bit counterpart."""
 
 
 float0: np.dtype[Any] = np.dtype([("float0", np.void, 0)])
-"""Dtype of the tangents of values that can't vary, such as integers. Its elements hold nothing."""
+"""Dtype of the tangents of values that can't vary, such as integers. Its elements store nothing."""
 
 
 class extended(np.generic):
-    """Scalar type above those of all extended dtypes; a category for `issubdtype`.
+    """Base scalar type of all extended dtypes, for `issubdtype`.
 
     >>> jnp.issubdtype(pl.random.key(0).dtype, pl.dtypes.extended)
     True
@@ -57,7 +57,7 @@ class extended(np.generic):
 
 
 class prng_key(extended):
-    """Scalar type above those of all dtypes of random keys; a category for `issubdtype`.
+    """Base scalar type of all dtypes of random keys, for `issubdtype`.
 
     >>> pl.dtypes.issubdtype(pl.random.key(0).dtype, pl.dtypes.prng_key)
     True
@@ -65,7 +65,7 @@ class prng_key(extended):
 
 
 class ExtendedDType:
-    """A dtype each element of which is stored as an array of `element_shape` and `base_dtype`.
+    """A dtype whose elements are stored as arrays of `element_shape` and `base_dtype`.
 
     An array of this dtype and shape `s` is lowered as one of `base_dtype` and shape `s + element_shape`. `type` is its
     category for `issubdtype`.
@@ -78,9 +78,9 @@ class ExtendedDType:
     base_dtype: np.dtype
     element_shape: tuple[int, ...]
     kind: ClassVar[str] = "V"
-    """As of NumPy's dtypes whose elements are no numbers."""
+    """The kind of NumPy dtypes whose elements aren't numbers."""
     _rules: Any = None
-    """Rules of a dtype of a library, as `extend.dtypes` states them."""
+    """Rules of a dtype that a library defines with `extend.dtypes`."""
 
     @property
     def itemsize(self) -> int:
@@ -93,7 +93,7 @@ class ExtendedDType:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KeyDType(ExtendedDType):
-    """The dtype of random keys; `implementation` is their generator. Dtypes are equal if all fields are.
+    """The dtype of random keys from the generator `implementation`. Dtypes are equal if all fields are.
 
     >>> key = KeyDType("key<fry>", prng_key, np.dtype("uint32"), (2,))
     >>> key, key.itemsize
@@ -107,7 +107,7 @@ class KeyDType(ExtendedDType):
     implementation: Any = None
 
     def __hash__(self) -> int:
-        return hash((self.name, self.implementation))  # the rest seldom differs alone
+        return hash((self.name, self.implementation))  # the other fields rarely differ alone
 
     def __reduce__(self) -> Any:
         return late("how dtypes of keys are pickled")(self)
@@ -122,7 +122,7 @@ DTypeLike: TypeAlias = Any
 
 
 def _dtypes(*names: str) -> tuple[DType, ...]:
-    """The dtypes called `names`, without those that the installed ml_dtypes doesn't know."""
+    """The dtypes called `names`, without those that the installed ml_dtypes lacks."""
     classes = [getattr(np, name, None) or getattr(ml_dtypes, name, None) for name in names]
     return tuple(np.dtype(scalar_class) for scalar_class in classes if scalar_class is not None)
 
@@ -160,13 +160,13 @@ KINDS: dict[str, frozenset[DType]] = {
     "complex floating": frozenset(COMPLEXES),
     "numeric": frozenset(NUMERIC),
 }
-"""Dtypes by the kinds of the array API standard."""
+"""Dtypes by kind, as in the array API standard."""
 
 SUPPORTED = frozenset((*ALL, float0))
 """Every dtype but the extended ones."""
 
 finfo = ml_dtypes.finfo
-"""Limits of a floating dtype, of the parts for a complex one."""
+"""Limits of a floating-point dtype; for a complex one, of its real dtype."""
 
 iinfo = ml_dtypes.iinfo
 """Limits of an integer dtype."""
@@ -179,7 +179,7 @@ _SHORT_NAMES: dict[Any, str] = {
 
 
 def short_name(dtype: DType | ExtendedDType) -> str:
-    """Name of a dtype as programs are printed.
+    """Name of a dtype in printed programs.
 
     >>> [short_name(np.dtype(name)) for name in ("float32", "bfloat16", "uint8", "bool")]
     ['f32', 'bf16', 'u8', 'bool']
@@ -188,7 +188,7 @@ def short_name(dtype: DType | ExtendedDType) -> str:
 
 
 def itemsize_bits(dtype: DTypeLike) -> int:
-    """Bits of one element, which are fewer than 8 for the narrow dtypes.
+    """Bits per element, fewer than 8 for sub-byte dtypes.
 
     >>> itemsize_bits("int4"), itemsize_bits("complex64")
     (4, 64)
@@ -204,7 +204,7 @@ def itemsize_bits(dtype: DTypeLike) -> int:
 
 
 def supports_inf(dtype: DTypeLike) -> bool:
-    """Whether the dtype has a value for infinity.
+    """Whether the dtype can represent infinity.
 
     >>> supports_inf("bfloat16"), supports_inf("float8_e4m3fn"), supports_inf("int8")
     (True, False, False)
@@ -221,18 +221,18 @@ NARROWED = {
         ("int64", "int32"), ("uint64", "uint32"), ("float64", "float32"), ("complex128", "complex64"),
     )
 }  # fmt: skip
-"""The 32-bit dtype of each 64-bit one."""
+"""Maps each 64-bit dtype to its 32-bit counterpart."""
 _x64 = flags.enable_x64
 _explicit_x64 = config.explicit_x64_dtypes.state
 
 
 def is_inexact(dtype: Any) -> bool:
-    """Whether values of `dtype` are floating or complex, so that they have derivatives."""
+    """Whether `dtype` is floating or complex, so that values have derivatives."""
     return dtype in INEXACT
 
 
 def tangent_dtype(dtype: Any) -> np.dtype:
-    """Dtype of tangents of values of `dtype`: its own where it is floating or complex, else float0.
+    """Dtype of tangents: `dtype` itself if it is floating or complex, else float0.
 
     >>> tangent_dtype(np.dtype(np.int32)), tangent_dtype(np.dtype(np.float32))
     (dtype([('float0', 'V')]), dtype('float32'))
@@ -243,29 +243,33 @@ def tangent_dtype(dtype: Any) -> np.dtype:
 
 
 def canonicalize(dtype: Any) -> Any:
-    """`dtype`, narrowed to 32 bits where 64-bit types are off."""
+    """`dtype`, or its 32-bit counterpart if 64-bit dtypes are disabled."""
     return dtype if _x64.value else NARROWED.get(dtype, dtype)
 
 
 def _keeps_64_bits() -> bool:
-    """Whether arrays, and dtypes that are asked for by name, keep 64 bits; numbers and NumPy's arrays may not."""
+    """Whether arrays, and dtypes requested by name, keep 64 bits; Python numbers and NumPy arrays may be narrowed
+    nevertheless.
+    """
     return _x64.value or _explicit_x64.value == "allow"
 
 
 def canonicalize_explicit(dtype: Any) -> Any:
-    """`dtype`, of an array or asked for by name, narrowed to 32 bits unless 64 are on or allowed where they are explicit."""
+    """`dtype` of an array, or requested by name; its 32-bit counterpart unless 64 bits are enabled, or allowed if
+    explicit.
+    """
     return dtype if _keeps_64_bits() else NARROWED.get(dtype, dtype)
 
 
 def item_bytes(dtype: Any) -> int:
-    """Bytes of one element on a device's host side."""
+    """Bytes per element in host memory."""
     return (dtype if isinstance(dtype, ExtendedDType) else np.dtype(dtype)).itemsize
 
 
 # Kinds --------------------------------------------------------------------------------------------
 
 
-# NumPy takes the scalar types of ml_dtypes for kinds of their own.
+# NumPy doesn't know to which categories the scalar types of ml_dtypes belong.
 _CATEGORY: dict[type, type] = {
     dtype.type: category
     for category, belonging in (
@@ -289,7 +293,7 @@ CATEGORIES = frozenset(
         prng_key,
     )
 )
-"""Scalar types that no array has, each above those of several dtypes."""
+"""Abstract scalar types, each the category of several dtypes; no array has one."""
 
 
 def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
@@ -305,7 +309,7 @@ def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
     """
     try:
         return _issubdtype(a, b)
-    except TypeError:  # unhashable, or no dtype: the reason is found below
+    except TypeError:  # unhashable, or not a dtype; the error is raised below
         return _issubdtype.__wrapped__(a, b)  # pyright: ignore[reportFunctionMemberAccess]  # of `cached`
 
 
@@ -326,7 +330,7 @@ def _scalar_type(dtype: Any) -> type:
 
 
 def isdtype(dtype: DTypeLike, kind: Any) -> bool:
-    """Whether `dtype` is of the given kind, or of one of a tuple of kinds.
+    """Whether `dtype` is of a kind, or of any in a tuple of kinds.
 
     A kind is a dtype or one of the array API's "bool", "signed integer", "unsigned integer",
     "integral", "real floating", "complex floating" and "numeric".
@@ -358,7 +362,7 @@ def _is_of_kind(dtype: np.dtype[Any], kind: Any) -> bool:
 # Of a value ---------------------------------------------------------------------------------------
 
 
-# Python's scalars by their dtype with 64 bits on. An int is weakly typed, a bool isn't.
+# Dtypes of Python scalars with 64 bits enabled. An int is weakly typed, a bool isn't.
 _PYTHON_DTYPES: dict[type, DType] = {kind: np.dtype(kind) for kind in (bool, int, float, complex)}
 _PYTHON_TYPES: dict[Any, type] = {
     dtype: python_type
@@ -367,12 +371,12 @@ _PYTHON_TYPES: dict[Any, type] = {
     )
     for dtype in KINDS[kind]
 }  # fmt: skip
-# A set, which compares hashes first: `np.dtype("int64") == int`.
+# A set compares hashes first, which matters because `np.dtype("int64") == int`.
 _WEAK_TYPES = frozenset((int, float, complex))
 
 
 def python_scalar_dtype(cls: type) -> DType:
-    """Dtype of the instances of bool, int, float or complex.
+    """Dtype of instances of bool, int, float or complex.
 
     >>> python_scalar_dtype(float)
     dtype('float32')
@@ -381,27 +385,27 @@ def python_scalar_dtype(cls: type) -> DType:
 
 
 def default_int_dtype() -> DType:
-    """Default dtype of integers: int32, or int64 with 64 bits on."""
+    """Default dtype of integers: int32, or int64 if 64 bits are enabled."""
     return python_scalar_dtype(int)
 
 
 def default_uint_dtype() -> DType:
-    """Default dtype of unsigned integers: uint32, or uint64 with 64 bits on."""
+    """Default dtype of unsigned integers: uint32, or uint64 if 64 bits are enabled."""
     return canonicalize(np.dtype("uint64"))
 
 
 def default_float_dtype() -> DType:
-    """Default dtype of floating-point numbers: float32, or float64 with 64 bits on."""
+    """Default dtype of floating-point numbers: float32, or float64 if 64 bits are enabled."""
     return python_scalar_dtype(float)
 
 
 def default_complex_dtype() -> DType:
-    """Default dtype of complex numbers: complex64, or complex128 with 64 bits on."""
+    """Default dtype of complex numbers: complex64, or complex128 if 64 bits are enabled."""
     return python_scalar_dtype(complex)
 
 
 def as_dtype(dtype: DTypeLike) -> DType | ExtendedDType:
-    """The dtype object for something like a dtype; the default one for a Python type or None.
+    """The dtype object for a dtype, name or scalar type; the default dtype for a Python type or None.
 
     A dtype given by name keeps its 64 bits.
 
@@ -418,7 +422,7 @@ def as_dtype(dtype: DTypeLike) -> DType | ExtendedDType:
 def canonicalize_dtype(
     dtype: DTypeLike, allow_extended_dtype: bool = False
 ) -> DType | ExtendedDType:
-    """The dtype that an array has if it is asked for `dtype`: with 64 bits off, one of 32.
+    """The dtype of an array that is created with `dtype`: its 32-bit counterpart if 64 bits are disabled.
 
     Raises: DtypeError for an extended dtype unless `allow_extended_dtype`.
 
@@ -433,11 +437,11 @@ def canonicalize_dtype(
 
 
 def check_user_dtype(dtype: DTypeLike, caller: str) -> DType | ExtendedDType:
-    """The canonical dtype for one that a user gave to the function `caller`.
+    """The canonical dtype for the one that a user passed to the function `caller`.
 
-    Warns with TruncatedDtypeWarning for a 64-bit dtype while they are off.
+    Warns with TruncatedDtypeWarning for a 64-bit dtype if 64 bits are disabled.
 
-    Raises: DtypeError for what is no dtype, or one that arrays can't have.
+    Raises: DtypeError if it isn't a dtype, or not one that arrays can have.
 
     >>> check_user_dtype("int8", "zeros"), check_user_dtype(float, "zeros")
     (dtype('int8'), dtype('float32'))
@@ -484,7 +488,7 @@ def _supported(dtype: DTypeLike, caller: str) -> DType:
 
 
 def dtype_of(x: Any) -> DType | ExtendedDType:
-    """Dtype that `x` has as an array, or as an operand.
+    """Dtype of `x` as an array or operand.
 
     `x` is an array, anything with a `dtype`, a Python scalar, or a dtype by any of its names.
 
@@ -514,7 +518,7 @@ def dtype_of(x: Any) -> DType | ExtendedDType:
 
 
 def is_weakly_typed(x: Any) -> bool:
-    """Whether `x` takes the dtype of what it is combined with, as Python's numbers do.
+    """Whether `x` adopts the dtype of other operands, as Python numbers do.
 
     >>> is_weakly_typed(3), is_weakly_typed(True), is_weakly_typed(np.float32(3))
     (True, False, False)
@@ -523,7 +527,7 @@ def is_weakly_typed(x: Any) -> bool:
 
 
 def dtype_and_weak_type(x: Any) -> tuple[DType | ExtendedDType, bool]:
-    """Dtype and weak type of `x` as an operand; the types int, float, complex are weak, too.
+    """Dtype and weak type of `x` as an operand; the types int, float and complex are weak too.
 
     >>> dtype_and_weak_type(3), dtype_and_weak_type(float), dtype_and_weak_type(np.int8(3))
     ((dtype('int32'), True), (dtype('float32'), True), (dtype('int8'), False))
@@ -562,7 +566,7 @@ def to_inexact_dtype(dtype: DTypeLike) -> DType:
 
 
 def to_floating_dtype(dtype: DTypeLike) -> DType:
-    """`to_inexact_dtype`, and for a complex dtype that of its parts.
+    """Like `to_inexact_dtype`, but for a complex dtype its real dtype.
 
     >>> to_floating_dtype("complex128"), to_floating_dtype("bool")
     (dtype('float64'), dtype('float32'))
@@ -572,7 +576,7 @@ def to_floating_dtype(dtype: DTypeLike) -> DType:
 
 
 def to_complex_dtype(dtype: DTypeLike) -> DType:
-    """`dtype` if it is complex, else the complex dtype that holds its numbers.
+    """`dtype` if it is complex, else the complex dtype that can represent its numbers.
 
     >>> to_complex_dtype("bfloat16"), to_complex_dtype("float64")
     (dtype('complex64'), dtype('complex128'))
@@ -601,11 +605,11 @@ Node: TypeAlias = Any
 """A dtype, or one of the weak types int, float and complex."""
 
 OperandType: TypeAlias = tuple[DType | ExtendedDType, bool]
-"""Dtype of an operand, and whether it is weakly typed."""
+"""(dtype, whether it is weakly typed) of an operand."""
 
 
 def _standard_lattice(x64: bool) -> dict[Node, list[Node]]:
-    """For each node those right above it, which come behind it."""
+    """For each node, the nodes directly above it, which come later in the dictionary."""
     *_, i8, i16, i32, i64 = SIGNED
     *_, u8, u16, u32, u64 = UNSIGNED
     *_, bf16, f16, f32, f64 = FLOATS
@@ -643,7 +647,7 @@ _STRICT_LATTICE: dict[Node, list[Node]] = {
 
 @cached(4)
 def _upper_bounds(is_strict: bool, x64: bool) -> dict[Node, frozenset[Node]]:
-    """For each node, itself and all above it."""
+    """For each node, itself and all nodes above it."""
     lattice = _STRICT_LATTICE if is_strict else _standard_lattice(x64)
     bounds: dict[Node, frozenset[Node]] = {}
     for node, above in reversed(lattice.items()):
@@ -652,7 +656,7 @@ def _upper_bounds(is_strict: bool, x64: bool) -> dict[Node, frozenset[Node]]:
 
 
 def _least_upper_bound(nodes: Iterable[Node], is_strict: bool, x64: bool) -> Node:
-    """The lowest of the nodes above all of `nodes`."""
+    """The lowest node that is above all of `nodes`."""
     nodes, bounds = list(dict.fromkeys(nodes)), _upper_bounds(is_strict, x64)
     try:
         common = frozenset[Node].intersection(*(bounds[node] for node in nodes))
@@ -660,7 +664,7 @@ def _least_upper_bound(nodes: Iterable[Node], is_strict: bool, x64: bool) -> Nod
         raise DtypeError(
             "This dtype can't be combined with another one.", got=str(error.args[0])
         ) from None
-    for node in (*nodes, *common):  # nearly always, it is one of them
+    for node in (*nodes, *common):  # nearly always, it is one of the nodes themselves
         if node in common and common <= bounds[node]:
             return node
     raise _no_common_dtype(nodes, is_strict=is_strict)
@@ -672,11 +676,11 @@ def _lattice_options() -> tuple[bool, bool]:
 
 
 def promote(operands: tuple[OperandType, ...]) -> OperandType:
-    """Dtype and weak type of what is made of operands with the given dtypes and weak types.
+    """Dtype and weak type of the result of an operation on operands with the given dtypes and weak types.
 
-    The dtypes must be canonical. Each combination is worked out once.
+    The dtypes must be canonical. Results are cached.
 
-    Raises: TypePromotionError if there is none.
+    Raises: TypePromotionError if there is no common dtype.
 
     >>> promote(((np.dtype("int8"), False), (np.dtype("float32"), True)))
     (dtype('float32'), True)
@@ -688,13 +692,13 @@ def promote(operands: tuple[OperandType, ...]) -> OperandType:
 def _promoted(
     operands: tuple[OperandType, ...], is_strict: bool, x64: bool, keeps_64: bool
 ) -> OperandType:
-    first = operands[0]  # of equal types, also of 64 bits while these are off
+    first = operands[0]  # operands of equal type keep it, also 64 bits while these are disabled
     if all(operand == first for operand in operands[1:]) and not (
         is_strict and first[1] and len(operands) > 1
     ):
         return first[0], first[1] and first[0] != BOOL
     all_weak = all(weak for _, weak in operands)
-    # Weak values keep their own width among themselves: the weak node would widen them.
+    # Several weak values keep their own width, whereas the weak node would widen them.
     keeps_width = all_weak and not is_strict
     nodes = [
         _PYTHON_TYPES.get(dtype, dtype) if weak and not keeps_width and dtype != BOOL else dtype
@@ -708,9 +712,9 @@ def _promoted(
 
 
 def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
-    """Dtype that holds the values of both dtypes, 64 bits included; int and float are weak.
+    """Dtype that can represent the values of both dtypes, 64 bits included; int and float are weak.
 
-    Raises: TypePromotionError if there is none.
+    Raises: TypePromotionError if there is no common dtype.
 
     >>> promote_types("int8", "uint8"), promote_types("bfloat16", float)
     (dtype('int16'), dtype(bfloat16))
@@ -720,9 +724,9 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
 
 
 def lattice_result_type(*args: Any) -> OperandType:
-    """Dtype and weak type of what is made of the values, or dtypes, `args`.
+    """Dtype and weak type of the result of an operation on the values, or dtypes, `args`.
 
-    Raises: TypePromotionError if there is none.
+    Raises: TypePromotionError if there is no common dtype.
 
     >>> lattice_result_type(np.int8(1), 2), lattice_result_type(1, 2.0)
     ((dtype('int8'), False), (dtype('float32'), True))
@@ -731,11 +735,11 @@ def lattice_result_type(*args: Any) -> OperandType:
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
-    """Dtype of what is made of the values, or dtypes, `args`; None is the default float.
+    """Dtype of the result of an operation on the values, or dtypes, `args`; None means the default float.
 
-    With `return_weak_type_flag`, gives the weak type, too.
+    With `return_weak_type_flag`, also returns whether it is weakly typed.
 
-    Raises: TypePromotionError if there is none; DtypeError without arguments.
+    Raises: TypePromotionError if there is no common dtype; DtypeError without arguments.
 
     >>> result_type(np.int8(1), 2.0), result_type("uint8", "int8")
     (dtype('float32'), dtype('int16'))
@@ -748,7 +752,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
 
 def safe_to_cast(source: Any, target: Any) -> bool:
-    """Whether promotion would give the value or dtype `source` the dtype of `target`.
+    """Whether the value or dtype `source` promotes to the dtype of `target`.
 
     >>> safe_to_cast("int8", "int16"), safe_to_cast("float32", "int32"), safe_to_cast(1, "int8")
     (True, False, True)
@@ -775,7 +779,7 @@ def _no_common_dtype(nodes: list[Node], *, is_strict: bool) -> TypePromotionErro
 
 
 class ScalarType(type):
-    """Class of the scalar types. Each equals, and hashes as, NumPy's type of the same dtype.
+    """Metaclass of the scalar types. Each equals, and hashes as, NumPy's scalar type of the same dtype.
 
     >>> float32 = SCALAR_TYPES["float32"]
     >>> float32 == np.float32, np.dtype(float32), isinstance(np.float32(1), float32)
@@ -814,4 +818,4 @@ SCALAR_TYPES: dict[str, ScalarType] = {
     )
     for dtype in ALL
 }
-"""Every scalar type by the name of its dtype."""
+"""All scalar types by name of the dtype."""

@@ -1,7 +1,7 @@
-"""The error tree, and the one place where the text of a message is built.
+"""The hierarchy of errors, and the construction of their messages.
 
-Every error of pellucid says what can't be done, what was given, where, and what to do. Each class also
-inherits the builtin it resembles, so that `except TypeError` keeps working.
+Every error of pellucid states what can't be done, what was given, where, and what to do. Each class also inherits the
+similar builtin error, so that `except TypeError` keeps working.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any
 from pellucid._machine.xla import JaxRuntimeError
 
 _PUBLIC = "pellucid.errors"
-"""Module in which users find the classes of errors that the machine raises."""
+"""The module in which users find the error classes."""
 JaxRuntimeError.__module__ = _PUBLIC
 ERRORS_PAGE = "docs/errors.md"
-"""Page of the documentation that has an entry for each class of errors: a file of the repository, or an address."""
+"""The documentation page with an entry for each error class: a file of the repository, or a URL."""
 
 
 class PellucidError(Exception):
-    """Root of all errors raised by pellucid.
+    """Base class of all errors raised by pellucid.
 
-    The text has `what` can't be done, what the function `got` (one line each), `where`, and what to `do`.
+    The message consists of `what` can't be done, what the function `got` (one line each), `where`, and what to `do`.
 
     >>> print(PellucidError("tree_map: the trees differ.", got=["x[0]: int"], do="Make them equal."))
     tree_map: the trees differ.
@@ -33,7 +33,7 @@ class PellucidError(Exception):
 
     __module__ = _PUBLIC
     page = f"{ERRORS_PAGE}#pelluciderror"
-    """Address of the class's entry in the documentation; of a class of a user, that of its base."""
+    """URL of the class's entry in the documentation; a user's subclass has that of its base."""
 
     def __init_subclass__(cls) -> None:
         if cls.__module__.partition(".")[0].startswith("pellucid"):
@@ -57,17 +57,17 @@ class PellucidError(Exception):
         super().__init__("\n  ".join([what, *lines]))
 
     names_arguments = False
-    """Whether the lines of `got` have the names of arguments already, as far as these are known."""
+    """Whether the lines of `got` already contain the names of arguments, as far as known."""
 
     def state_got(self, lines: Iterable[str]) -> None:
-        """Replace what the function `got`."""
+        """Replace the lines of what the function `got`."""
         PellucidError.__init__(self, self.what, got=lines, where=self.where, do=self.do)
 
     failed_call: Any = None
-    """The call of a compiled program that failed with this error, for debuggers; None for none."""
+    """The call of a compiled program that raised this error, for debuggers; None if there is none."""
 
     refused_kernel: Any = None
-    """The kernel over a grid that was refused with this error, for its figure; None for none."""
+    """The grid kernel that was rejected with this error, for its figure; None if there is none."""
 
 
 class ArgumentTypeError(PellucidError, TypeError):
@@ -80,7 +80,7 @@ class ArgumentValueError(PellucidError, ValueError):
 
 @contextlib.contextmanager
 def expecting(what: str, argument: Any) -> Generator[None]:
-    """Raise ArgumentTypeError where the block raises TypeError or ValueError: `what` was expected, not `argument`.
+    """Convert TypeError and ValueError in the block to ArgumentTypeError: `what` was expected instead of `argument`.
 
     Other errors of pellucid pass.
 
@@ -100,7 +100,7 @@ def expecting(what: str, argument: Any) -> Generator[None]:
 
 
 class IntegerRangeError(PellucidError, OverflowError):
-    """A Python integer that its array's dtype can't hold."""
+    """A Python integer that is out of range for its array's dtype."""
 
 
 class AxisError(ArgumentValueError, IndexError, TypeError):
@@ -108,17 +108,17 @@ class AxisError(ArgumentValueError, IndexError, TypeError):
 
 
 class AxisNameError(PellucidError, NameError):
-    """A named axis that nothing around the call binds."""
+    """A named axis that isn't bound around the call."""
 
 
 class MissingFieldError(ArgumentValueError, KeyError, IndexError):
     """A format string has a field for which there is no argument."""
 
-    __str__ = Exception.__str__  # KeyError would show the text as a literal
+    __str__ = Exception.__str__  # KeyError would show the message's repr
 
 
 class CollectiveError(PellucidError, ValueError):
-    """A collective that its operands, or where it stands, do not allow."""
+    """A collective that isn't possible with its operands, or in its context."""
 
 
 class ShapeError(PellucidError, TypeError, ValueError):
@@ -133,11 +133,11 @@ class DtypeError(PellucidError, TypeError, ValueError):
 
 
 class IndexingError(PellucidError, IndexError, TypeError):
-    """An index that arrays do not support."""
+    """An index of a kind that arrays don't support."""
 
 
 class JAXTypeError(PellucidError, TypeError):
-    """A traced value was used where, or when, only a value can be used.
+    """A traced value was used where a concrete value is required.
 
     `what` may be the traced value, as in libraries that raise the reference's classes; `context` adds a line.
 
@@ -156,7 +156,7 @@ class JAXTypeError(PellucidError, TypeError):
 
 
 class ConcretizationTypeError(JAXTypeError):
-    """A value is needed now, but it is only known when the program runs.
+    """A value is required during tracing, but known only when the program runs.
 
     >>> pl.jit(lambda x: float(x))(1.0)
     Traceback (most recent call last):
@@ -189,7 +189,7 @@ class TracerIntegerConversionError(ConcretizationTypeError):
 
 
 class TracerArrayConversionError(ConcretizationTypeError):
-    """A traced value was asked for its NumPy array.
+    """A traced value was converted to a NumPy array.
 
     >>> pl.jit(np.asarray)(1.0)
     Traceback (most recent call last):
@@ -200,7 +200,7 @@ class TracerArrayConversionError(ConcretizationTypeError):
 
 
 class JAXIndexError(PellucidError, IndexError):
-    """An index that depends on a traced value.
+    """An index depends on a traced value.
 
     >>> issubclass(NonConcreteBooleanIndexError, JAXIndexError)
     True
@@ -219,7 +219,7 @@ class NonConcreteBooleanIndexError(ConcretizationTypeError, JAXIndexError):
 
 
 class UnexpectedTracerError(JAXTypeError):
-    """A traced value outlived the function whose tracing made it, or is used outside of it.
+    """A traced value was used after its trace ended, or outside of it.
 
     >>> kept = []
     >>> _ = pl.jit(kept.append)(1.0)
@@ -232,42 +232,42 @@ class UnexpectedTracerError(JAXTypeError):
 
 
 class UnsupportedError(PellucidError, NotImplementedError):
-    """An argument that NumPy or the reference knows and that has no meaning, or none yet, here."""
+    """An argument that NumPy or the reference supports, but pellucid doesn't."""
 
 
 class MissingRule(PellucidError, NotImplementedError):
-    """A primitive lacks the rule that a transformation needs."""
+    """A primitive has no rule for a transformation."""
 
 
 class IrreversibleLoopError(MissingRule, ValueError):
-    """Reverse mode through a loop whose number of steps is known only when it runs."""
+    """Reverse-mode differentiation of a loop whose number of steps is known only at run time."""
 
 
 class DerivativeRuleError(PellucidError, TypeError, ValueError, AttributeError):
-    """A derivative that a user defined is missing, gives what does not fit, or can't be applied.
+    """A user-defined derivative is missing, returns values that don't fit, or can't be applied.
 
     The reference raises any of the builtin parents, depending on what is wrong.
     """
 
 
 class BatchingRuleError(PellucidError, TypeError, ValueError, AttributeError):
-    """A batching rule that a user defined is missing, or gives what does not fit."""
+    """A user-defined batching rule is missing, or returns values that don't fit."""
 
 
 class CallbackBatchingError(BatchingRuleError, NotImplementedError):
-    """`vmap` of a callback that states no way to batch it."""
+    """`vmap` of a callback that doesn't specify how to batch it."""
 
 
 class EffectsError(PellucidError, NotImplementedError, ValueError):
-    """Side effects where none of their kind is allowed."""
+    """Side effects in a place where their kind isn't allowed."""
 
 
 class RemovedError(PellucidError, NotImplementedError):
-    """A setting that the reference once had and has removed."""
+    """A setting that the reference has removed."""
 
 
 class JaxprTypeError(PellucidError, TypeError):
-    """A program breaks its own typing rules; always a mistake of whoever built it.
+    """A program violates the typing rules, because of a mistake in the code that built it.
 
     >>> jaxpr = pl.make_jaxpr(lambda x: x + 1)(1.0).jaxpr
     >>> pl.core.check_jaxpr(jaxpr.replace(eqns=[]))
@@ -278,23 +278,23 @@ class JaxprTypeError(PellucidError, TypeError):
 
 
 class ArrayConversionError(PellucidError, TypeError, ValueError):
-    """An array that can't become the Python value or buffer that was asked for."""
+    """An array can't be converted to the requested Python value or buffer."""
 
 
 class DeletedArrayError(PellucidError, RuntimeError, ValueError):
-    """An array whose memory is gone was used: it was deleted, or donated to a call."""
+    """An array was used after its memory was freed: it was deleted, or donated to a call."""
 
 
 class DeviceError(PellucidError, RuntimeError, ValueError):
-    """Devices, platforms or memories that are missing or do not fit together."""
+    """Devices, platforms or memories are missing or incompatible."""
 
 
 class PlatformError(PellucidError, RuntimeError):
-    """A platform that could not be started, or isn't there."""
+    """A platform couldn't be started, or doesn't exist."""
 
 
 class XlaError(PellucidError, JaxRuntimeError):
-    """XLA refused a program, or a program failed while it ran; also a kind of the error that jaxlib's own code raises.
+    """XLA rejected a program, or a program failed at run time; also a subclass of the error that jaxlib raises.
 
     >>> issubclass(pl.errors.XlaError, pl.errors.JaxRuntimeError)
     True
@@ -302,21 +302,22 @@ class XlaError(PellucidError, JaxRuntimeError):
 
 
 class DistributedError(XlaError):
-    """Processes that could not be joined, or are not joined, or don't agree."""
+    """Processes couldn't be connected, aren't connected, or disagree."""
 
 
 class DistributedTimeoutError(DistributedError, TimeoutError):
-    """Processes that did not come, or did not answer, in time."""
+    """Processes didn't connect or answer in time."""
 
 
 class PeerFailureError(DistributedError):
-    """A process of the job died or went silent; `failed` are their indices."""
+    """A process of the job died or stopped responding; `failed` are the indices of such processes."""
 
     failed: tuple[int, ...] = ()
 
 
 class ProcessFailureError(PeerFailureError):
-    """A process died or went silent during a block of `live_devices`; `failed_devices` are its devices among these.
+    """A process died or stopped responding during a block of `live_devices`; `failed_devices` are its devices among
+    these.
 
     >>> raise pl.experimental.multihost_utils.ProcessFailureError("process 1 died.")
     Traceback (most recent call last):
@@ -330,50 +331,50 @@ class ProcessFailureError(PeerFailureError):
 
 
 class AgreementError(DistributedError, AssertionError):
-    """Processes that should have said the same said different things."""
+    """Processes that should agree reported different values."""
 
 
 class CompilationError(XlaError):
-    """XLA refused a program."""
+    """XLA rejected a program."""
 
 
 class CompilerOptionError(XlaError, ValueError):
-    """A compiler option that doesn't exist, or a value that it does not take."""
+    """A compiler option doesn't exist, or doesn't accept a value."""
 
 
 class ExecutionError(XlaError):
-    """A compiled program failed while it ran."""
+    """A compiled program failed at run time."""
 
 
 class CallbackError(ExecutionError, ValueError):
-    """A Python function that a program called raised an exception, or returned what doesn't fit.
+    """A Python function called by a program raised an exception, or returned a result that doesn't fit.
 
-    The exception is its cause.
+    The exception is available as `__cause__`.
     """
 
 
 class OutOfMemoryError(ExecutionError, MemoryError):
-    """A device had not enough memory."""
+    """A device ran out of memory."""
 
 
 class ConfigError(PellucidError, AttributeError, ValueError):
-    """An option that doesn't exist or a value that it does not take."""
+    """An option doesn't exist, or doesn't accept a value."""
 
 
 class CacheError(PellucidError, RuntimeError):
-    """The on-disk compilation cache has a fault, while `raise_persistent_cache_errors` is on."""
+    """The on-disk compilation cache failed while `raise_persistent_cache_errors` is on."""
 
 
 class ForbiddenError(PellucidError, RuntimeError):
-    """Something happened that an option forbids: tracing under `no_tracing`, execution under `no_execution`."""
+    """An operation that an option forbids: tracing under `no_tracing`, or execution under `no_execution`."""
 
 
 class TransferGuardError(PellucidError, RuntimeError):
-    """A transfer happened that the transfer guard forbids."""
+    """A transfer that the transfer guard forbids."""
 
 
 class KeyReuseError(JAXTypeError):
-    """A random key was used for a second time while `debug_key_reuse` is on.
+    """A random key was used twice while `debug_key_reuse` is on.
 
     >>> key = pl.random.key(0)
     >>> with pl.debug_key_reuse(True):
@@ -385,8 +386,8 @@ class KeyReuseError(JAXTypeError):
 
 
 class NonFiniteError(PellucidError, FloatingPointError):
-    """A result holds NaN or infinity while `debug_nans` or `debug_infs` is on."""
+    """A result contains NaN or infinity while `debug_nans` or `debug_infs` is on."""
 
 
 class LeakError(PellucidError):
-    """A traced value was kept alive after tracing ended, found by the leak checker."""
+    """A traced value was still referenced after tracing ended, as found by the leak checker."""

@@ -1,7 +1,7 @@
-"""Typed events from core to whoever observes: tools, tests, logs.
+"""Typed events that core publishes to observers, such as tools, tests and logs.
 
-An event carries references, never formatted text. A hook that nobody overrides costs one attribute load
-and a truth test; an observer that raises is reported once and skipped.
+An event contains references, never formatted text. A hook without observers costs an attribute access and a truth
+test. An observer that raises is reported once and removed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ is_by_tool = contextvars.ContextVar("pellucid.by_tool", default=False)
 
 
 def by_tool(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator that marks events as a tool's: what a viewer traces and compiles is no work of the user's program."""
+    """Decorator for functions of tools: marks events within as caused by a tool rather than by the user's program."""
 
     @functools.wraps(function)
     def marked(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -46,9 +46,10 @@ def by_tool(function: Callable[P, R]) -> Callable[P, R]:
 
 @dataclass(slots=True, eq=False)
 class Event:
-    """Something that happened, with when, in which thread and for whom.
+    """Base class of events, with time and thread.
 
-    Observers get events of the class `TraceFinished` by their method `trace_finished`, and so on: `hook` is its name.
+    Observers receive events of the class `TraceFinished` through the method `trace_finished`, and so on; `hook` is its
+    name.
     """
 
     hook: ClassVar[str]
@@ -59,28 +60,28 @@ class Event:
     time_ns: int = field(default_factory=time.monotonic_ns, kw_only=True)
     thread: int = field(default_factory=threading.get_ident, kw_only=True)
     is_by_tool: bool = field(default_factory=is_by_tool.get, kw_only=True)
-    """Whether a function marked by `by_tool` was running."""
+    """Whether a function decorated with `by_tool` was running."""
 
 
 @dataclass_transform(eq_default=False)
 def _happening(kind: type[E]) -> type[E]:
-    """Decorator of classes of events."""
+    """Class decorator that registers an event class and its hook."""
     return dataclass(slots=True, eq=False)(kind)
 
 
 @_happening
 class StageStarted(Event):
-    """A stage of compilation begins, each of which may take minutes. Its `StageEnded` follows, also after an error."""
+    """A stage of compilation, which may take minutes, begins. Its `StageEnded` follows, also after an error."""
 
     stage: Stage
     name: str
     program: Any
-    """Jaxpr of the function; of a trace the trace itself, whose `equations` grow meanwhile."""
+    """Jaxpr of the function; for a trace, the trace itself, whose `equations` grow during the stage."""
 
 
 @_happening
 class StageEnded(Event):
-    """The stage that started last in this thread has ended, or failed."""
+    """The most recently started stage in this thread ended or failed."""
 
     stage: Stage
     name: str
@@ -88,7 +89,7 @@ class StageEnded(Event):
 
 @_happening
 class TraceFinished(Event):
-    """A Python function became a program."""
+    """A Python function was traced to a program."""
 
     name: str
     function: Any
@@ -98,7 +99,7 @@ class TraceFinished(Event):
 
 @_happening
 class EquationStaged(Event):
-    """An equation was added to a program being traced. Hot: observed only on request."""
+    """An equation was added to a program being traced. Frequent: published only if an observer requests it."""
 
     equation: Any
 
@@ -115,13 +116,13 @@ class PassFinished(Event):
 
 @_happening
 class CacheLooked(Event):
-    """A jitted function looked for a program or executable. On a miss, `reasons` say why."""
+    """A jitted function looked up a program or executable. After a miss, `reasons` contain its causes."""
 
     name: str
     function: Any
     hit: bool
     miss: Any = None
-    """The miss, whose costs are added to it as they are measured; None on a hit."""
+    """The miss, to which durations are added as they are measured; None after a hit."""
     key: Any = None
 
 
@@ -134,14 +135,14 @@ class CompilationFinished(Event):
     cache: Literal["miss", "disk"]
     executable: Any
     asked_disk: bool = False
-    """Whether the executable was looked for on disk."""
+    """Whether the executable was looked up in the disk cache."""
     seconds_of_disk: float = 0.0
-    """Seconds that compiling took in the process that stored the executable on disk; 0 if it was not on disk."""
+    """Compilation time in the process that stored the executable in the disk cache; 0 if it wasn't found there."""
 
 
 @_happening
 class TransferStarted(Event):
-    """Data is about to go from the host to a device, back, or between devices; nothing waits for it."""
+    """A transfer between host and device, or between devices, is about to begin; nothing waits for it."""
 
     direction: Direction
     n_bytes: int
@@ -149,7 +150,7 @@ class TransferStarted(Event):
 
 @_happening
 class TransferFinished(Event):
-    """Data went from the host to a device, back, or between devices."""
+    """Data was transferred between host and device, or between devices."""
 
     direction: Direction
     n_bytes: int
@@ -158,23 +159,25 @@ class TransferFinished(Event):
 
 @_happening
 class WaitStarted(Event):
-    """Python begins to wait until devices have computed arrays, which may take minutes. Its `WaitEnded` follows, also after an error."""
+    """Python begins to wait for arrays to be computed, which may take minutes. Its `WaitEnded` follows, also after an
+    error.
+    """
 
     arrays: Any
-    """What is waited for: not to be kept."""
+    """The arrays that are waited for. Observers must not keep them."""
 
 
 @_happening
 class WaitEnded(Event):
-    """The wait that started last in this thread has ended."""
+    """The most recently started wait in this thread ended."""
 
     is_left: bool
-    """Whether Ctrl-C ended it, and the devices go on."""
+    """Whether it was interrupted with Ctrl-C while devices continue."""
 
 
 @_happening
 class CallbackRan(Event):
-    """A Python function was called from compiled code."""
+    """Compiled code called a Python function."""
 
     function: Any
     seconds: float
@@ -182,13 +185,13 @@ class CallbackRan(Event):
 
 @_happening
 class TracerLeaked(Event):
-    """A traced value was used after its trace had ended."""
+    """A traced value was used after its trace ended."""
 
     tracer: Any
 
 
 class Observer:
-    """Base of all observers; override only the hooks you need.
+    """Base class of observers; subclasses override only the hooks that they need.
 
     >>> class Compilations(pl.Observer):
     ...     def compilation_finished(self, event):
@@ -217,7 +220,7 @@ _HOOKS = tuple(name for name in vars(Observer) if not name.startswith("_"))
 
 
 class Hooks:
-    """For each hook, the observers' methods; empty tuples are what the hot path tests."""
+    """For each hook, the observers' methods. Code that publishes frequent events tests whether the tuple is empty."""
 
     __slots__ = _HOOKS
 
@@ -249,7 +252,7 @@ def remove_observer(observer: Observer) -> None:
 
 
 def _note_watching() -> None:
-    """Let C++ distinguish calls whose transfers are observed."""
+    """Tell the C++ calls whether transfers are observed."""
     transfers_watched.set_global(bool(on.transfer_started or on.transfer_finished))
 
 
@@ -257,7 +260,7 @@ def _note_watching() -> None:
 def observe(observer: Observer) -> Generator[Observer]:
     """Call the hooks of `observer` until the block ends.
 
-    The hooks run in the threads in which the events happen, and see those of all threads.
+    The hooks run in the threads of the events, of all threads.
 
     >>> class Transfers(pl.Observer):
     ...     def transfer_finished(self, event):
@@ -289,7 +292,7 @@ _reported: set[Any] = set()
 
 
 def publish(event: Event) -> None:
-    """Hand `event` to the observers' methods; one that raises is logged once and can't disturb core."""
+    """Pass `event` to the observers' methods; an observer that raises is logged once, and can't disturb core."""
     for method in getattr(on, event.hook):
         try:
             method(event)

@@ -1,4 +1,4 @@
-"""Format strings that are filled in later: whether they fit their arguments."""
+"""Checks of format strings against their arguments, before they are formatted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .errors import ArgumentValueError, MissingFieldError
 
 
 def check_fields(caller: str, text: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Raise ArgumentValueError, or MissingFieldError, unless the fields of the format string `text` are just the arguments.
+    """Raise ArgumentValueError or MissingFieldError unless the format string `text` uses exactly the arguments.
 
     >>> check_fields("print", "{} {y}", [1], {"y": 2})
     """
@@ -30,7 +30,7 @@ def check_fields(caller: str, text: str, args: Sequence[Any], kwargs: Mapping[st
 
 
 class _Checker(string.Formatter):
-    """Formats nothing, in order to see which arguments a format string uses."""
+    """A formatter that only records which arguments a format string uses."""
 
     def __init__(self, caller: str) -> None:
         self.caller = caller

@@ -1,4 +1,4 @@
-"""Iteration that checks lengths, tuples of values by position, functions under other names, and numbers of bytes in words."""
+"""Helpers for zipping, tuples, function names, identities of objects, and texts for byte counts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from builtins import zip as strict_zip
 else:
     strict_zip = functools.partial(zip, strict=True)
-    """`zip` of iterables of one length: raises ValueError where one ends before the others."""
+    """`zip` that raises ValueError unless all iterables have the same length."""
 
 
 def ints(values: Iterable[Any]) -> tuple[int, ...]:
-    """`values`, axes or other indices, as a tuple of Python ints; raises ArgumentTypeError for others.
+    """`values` (axes or other indices) as a tuple of Python ints; raises ArgumentTypeError for other types.
 
     >>> ints([np.int32(1), 0])
     (1, 0)
@@ -35,7 +35,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def renamed(function: F, name: str, module: str | None = None) -> F:
-    """A copy of a Python function that is called `name`, in its docstring too, and belongs to `module` if that is given.
+    """A copy of a Python function with another name, also in its docstring, and optionally with another `module`.
 
     >>> renamed(ints, "axes")([1]), renamed(ints, "axes").__name__
     ((1,), 'axes')
@@ -45,7 +45,8 @@ def renamed(function: F, name: str, module: str | None = None) -> F:
         original.__code__, original.__globals__, name, original.__defaults__, original.__closure__
     )
     functools.update_wrapper(copy, original)
-    copy.__wrapped__ = getattr(original, "__wrapped__", None)  # whose parameters it shows
+    # the function whose signature it shows
+    copy.__wrapped__ = getattr(original, "__wrapped__", None)
     if copy.__wrapped__ is None:
         del copy.__wrapped__
     copy.__kwdefaults__ = original.__kwdefaults__
@@ -56,11 +57,11 @@ def renamed(function: F, name: str, module: str | None = None) -> F:
 
 
 _TYPES = {"__name__": str, "__qualname__": str, "__annotations__": dict, "__type_params__": tuple}
-"""What Python takes for these attributes of a function."""
+"""The types that Python requires for these attributes of a function."""
 
 
 def wrapping(function: Any, *, updated: Sequence[str] = ("__dict__",)) -> Callable[[F], F]:
-    """`functools.wraps(function)` without what a function can't have: objects that are called may have names that are no strings.
+    """Like `functools.wraps(function)`, without attributes of unsuitable types; callable objects may have any.
 
     >>> class Scaling:
     ...     __name__ = None
@@ -87,7 +88,7 @@ def inserted(values: Sequence[Any], position: Any, *new: Any) -> tuple[Any, ...]
 
 
 def resized(shape: Sequence[Any], axis: int, *sizes: Any) -> tuple[Any, ...]:
-    """`shape`, or other values by position, with `sizes` in place of the one at `axis`.
+    """`shape`, or another sequence, with `sizes` in place of the entry at `axis`.
 
     >>> resized((2, 6, 3), 1, 2, 3), resized((2, 6, 3), 1)
     ((2, 2, 3, 3), (2, 3))
@@ -96,7 +97,7 @@ def resized(shape: Sequence[Any], axis: int, *sizes: Any) -> tuple[Any, ...]:
 
 
 def filled(mask: Iterable[bool], values: Iterable[Any], others: Iterable[Any]) -> list[Any]:
-    """`others` with the next of `values` where `mask` says so.
+    """`others`, with an additional element from `values` wherever `mask` is true.
 
     >>> filled([True, False, True], "ab", [0, 1, 2])
     ['a', 1, 'b']
@@ -109,9 +110,9 @@ _COMPARED_BY_VALUE = frozenset((bool, int, float, complex, str, bytes))
 
 
 def identity(x: Any) -> Hashable:
-    """A value equal for the same object, for equal numbers or texts of one type, and for one method of one object.
+    """A key that is equal for the same object, for equal numbers or texts of one type, and for the same bound method.
 
-    It means something as long as `x` is alive. Classes of users may say that objects are equal which differ.
+    Valid while `x` is alive. Unlike `==`, it doesn't consult users' classes, which may call different objects equal.
 
     >>> identity(2.0) == identity(2.0), identity(2.0) == identity(2), identity(0.0) == identity(-0.0)
     (True, False, False)
@@ -123,9 +124,10 @@ def identity(x: Any) -> Hashable:
 
 
 def identity_of_structure(tree: Any) -> Hashable:
-    """A value equal for structures of the same nodes, whose keys and static data have one `identity`.
+    """A key that is equal for tree structures with the same nodes, and with keys and static data of the same
+    `identity`.
 
-    Structures are equal where static data of users' nodes says that it is, which may differ in what functions read.
+    Structures themselves compare equal according to users' `==` of static data, which may ignore what functions read.
 
     >>> one, other = ({key: 2.0} for key in (1, True))
     >>> tree_structure(one) == tree_structure(other)
@@ -141,13 +143,13 @@ def identity_of_structure(tree: Any) -> Hashable:
 
 
 def _identity_of_items(x: Any) -> Hashable:
-    """The `identity` of `x`, of a tuple or list that of its items: such as flattening makes anew each time."""
+    """The `identity` of `x`, or those of its items if it is a tuple or list, which flattening creates anew each time."""
     kind = type(x)  # pyright: ignore[reportUnknownVariableType]  # of any value
     return (kind, *map(_identity_of_items, x)) if kind in (tuple, list) else identity(x)
 
 
 def bytes_text(n_bytes: float) -> str:
-    """A number of bytes with three digits and its unit.
+    """A number of bytes with three significant digits and a unit.
 
     >>> bytes_text(36), bytes_text(123456789)
     ('36 B', '118 MiB')

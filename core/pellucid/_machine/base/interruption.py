@@ -1,4 +1,4 @@
-"""Long work in C++ that Ctrl-C can leave."""
+"""Makes long calls into C++ interruptible with Ctrl-C."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _left_behind: list[threading.Thread] = []
 
 @atexit.register
 def _wait_for_what_was_left() -> None:
-    """Let abandoned work end before Python does: C++ can't return into an interpreter that is gone.
+    """Wait for abandoned calls before Python exits, because C++ can't return into an interpreter that has ended.
 
-    A second Ctrl-C ends this wait as well.
+    Another Ctrl-C ends this wait too.
     """
     with contextlib.suppress(KeyboardInterrupt):
         for thread in _left_behind:
@@ -31,11 +31,11 @@ _SECONDS_BETWEEN_CHECKS = 0.05
 def interruptible(
     function: Callable[..., T], *arguments: Any, check: Callable[[], None] | None = None
 ) -> T:
-    """`function(*arguments)`, from which Ctrl-C returns to the prompt at once, and so does what `check` raises.
+    """`function(*arguments)`, interruptible at once with Ctrl-C or by an exception that `check` raises.
 
-    Python sees the signal only between two of its own steps, and one call into C++ is a single step. So the main
-    thread, the only one that gets signals, waits for another one that makes the call (30 us). Work that was left
-    continues in the background; its result is dropped. `check()` is asked again and again while the call lasts.
+    Python handles signals between its own instructions, and a call into C++ is a single instruction. So the main
+    thread, which receives signals, waits for another thread that makes the call (30 us). After an interruption the call
+    continues in the background and its result is dropped. `check()` is called repeatedly during the call.
     """
     if check is None and threading.current_thread() is not threading.main_thread():
         return function(*arguments)
@@ -58,7 +58,7 @@ def interruptible(
             assert check is not None
             check()
     except BaseException:
-        if check is None:  # else the call may never return
+        if check is None:  # otherwise the call may never return
             _left_behind.append(thread)
         raise
     if failures:

@@ -1,4 +1,4 @@
-"""Calls from a lower layer into a higher one, by the name under which `wiring` lists what is called."""
+"""Late-bound calls from a lower layer to a higher one, by the names in `wiring`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import importlib
 from typing import Any
 
 origins: dict[str, str] = {}
-"""`module:attribute` of each late binding, by its name; filled by `wiring`, which `import pellucid` loads."""
+"""Maps the name of each late binding to `module:attribute`; filled by `wiring`, which `import pellucid` loads."""
 _loaded: dict[str, Any] = {}
 
 
 def late(name: str) -> Any:
-    """The object that `wiring` lists as `name`; its module is imported by the first call.
+    """The object that `wiring` lists as `name`; the first call imports its module.
 
     >>> late("devices")()[0].platform
     'cpu'

@@ -1,14 +1,14 @@
-"""Functions of the library compute by its own options; users' options reach users' operands and users' functions.
+"""Runs functions of the library with default options; users' options apply to users' operands and functions.
 
-A public function checks the operands that it is called with, by the caller's `numpy_rank_promotion` and
-`numpy_dtype_promotion`. What it computes with them, it computes as if nobody had set these options: the public functions
-that it calls in turn check nothing. Functions that it was given run under their own caller's options again.
+A public function checks the operands it receives with the caller's `numpy_rank_promotion` and `numpy_dtype_promotion`.
+Its own computations run as if these options weren't set, so public functions that it calls check nothing. Functions
+that it receives as arguments run with the options of their own caller again.
 
-The options are really set back, so that programs which are traced meanwhile are found again by them.
+The options are actually reset, so that caches find the programs traced meanwhile under the default options.
 
-One that runs eagerly in several steps is guarded as one that is compiled as a whole: `debug_nans` and `debug_infs` look at
-its result, and, where it was given arrays, a transfer guard at the values of the host that it was given beside them, not at
-its own constants.
+A function that runs eagerly in several steps is checked as if it were compiled as one: `debug_nans` and `debug_infs`
+check its result. If it was called with arrays, a transfer guard checks host values among its arguments, but not the
+constants that it creates.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ _guard = transfer_guard_host_to_device.state
 _tracing_now = flags.tracing_now
 
 _callers = flags.flag("pellucid_callers_options", None)
-"""Options of the user's code that called the library, while library code runs under others."""
+"""Options of the user's code that called the library, while library code runs with others."""
 _given = flags.flag("pellucid_given_values", None)
-"""While a transfer guard is set and library code runs on arrays: the values of the host that it was given, too, by their ids."""
+"""While a transfer guard is set and library code runs on arrays: the host values among its arguments, by id."""
 _checked = flags.RareFlag("pellucid_checked_promotion", None, in_trace_key=True)
-"""The same while that function itself runs which users called: its operands are theirs."""
+"""Like `_callers`, but set only while the function that the user called runs itself: its operands are the user's."""
 
 
 def promotion() -> Options:
-    """(`numpy_rank_promotion`, `numpy_dtype_promotion`) for the operands of the function that runs."""
+    """(`numpy_rank_promotion`, `numpy_dtype_promotion`) for the operands of the current function."""
     return _checked.value or (_rank.value, _dtype.value)
 
 
 def library_code(function: F) -> F:
-    """`function`, a public one of the library, under the options of library code, but for its own operands.
+    """Wraps a public function: it runs with library options, except that its own operands are checked with the user's.
 
     >>> with pl.numpy_rank_promotion("raise"):
     ...     library_code(lambda x: x + jnp.ones((2, 1)))(jnp.ones(2)).shape
     (2, 2)
     """
-    if hasattr(function, "is_library_code"):  # a second name of it
+    if hasattr(function, "is_library_code"):  # an alias, which is wrapped already
         return function
 
     @functools.wraps(function)
@@ -94,7 +94,7 @@ def library_code(function: F) -> F:
 
 
 def _leaves(arguments: Any) -> Iterator[Any]:
-    """The values in arguments, and in tuples, lists and dictionaries among them."""
+    """The leaves of arguments, within tuples, lists and dictionaries."""
     kind = type(arguments)  # pyright: ignore[reportUnknownVariableType]  # of any value
     if kind in (tuple, list, dict):
         for x in arguments.values() if kind is dict else arguments:
@@ -104,9 +104,9 @@ def _leaves(arguments: Any) -> Iterator[Any]:
 
 
 def _given_beside_arrays(arguments: Any) -> dict[int, Any] | None:
-    """Values of the host among arguments, by their ids, but for small integers, of which one object is all.
+    """Host values among the arguments, by id, without small integers, which are shared objects in Python.
 
-    None where no array is among them: what is made of values of the host alone is a transfer of these.
+    None if no argument is an array: creating an array from host values alone is an explicit transfer of these.
     """
     values = [*_leaves(arguments)]
     if not any(type(x) in ARRAY_TYPES for x in values):
@@ -120,9 +120,9 @@ def _given_beside_arrays(arguments: Any) -> dict[int, Any] | None:
 
 
 def is_own_constant(x: Any) -> bool:
-    """Whether library code made the value `x` of the host by itself; known where a transfer guard is set.
+    """Whether library code created the host value `x` itself; known only while a transfer guard is set.
 
-    Values of NumPy are its own if it was given none: others are made of what it was given.
+    NumPy values are its own only if it received none; otherwise they may be derived from the received ones.
     """
     given = _given.value
     if given is None or id(x) in given:
@@ -133,7 +133,9 @@ def is_own_constant(x: Any) -> bool:
 
 
 def public_functions(names: Iterable[str], module: MutableMapping[str, Any]) -> None:
-    """Make library code of the functions called `names`, and of the methods of the classes, in the namespace `module`."""
+    """Wrap as library code the functions called `names`, and the methods of classes called so, in the namespace
+    `module`.
+    """
     wrapped: dict[Any, Any] = {}  # a function may have several names
     for name in names:
         value = module[name]
@@ -150,7 +152,7 @@ _OPERATIONS = frozenset(("__init__", "__call__", "__mul__", "__matmul__", "__get
 
 
 class _UsersFunction:
-    """A function that library code was given: calls run under the options of the code that called the library."""
+    """Wraps a function that library code received: it runs with the options of the code that called the library."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
@@ -171,9 +173,9 @@ class _UsersFunction:
 
 
 def users_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, which a user gave, under the options of the user's code where library code calls it.
+    """A user's `function`, wrapped so that it runs with the user's options when library code calls it.
 
-    Functions among the arguments of a public function are made such ones; those that are kept for later calls need it.
+    Functions among the arguments of a public function are wrapped automatically; those stored for later need this call.
     """
     return function if isinstance(function, _UsersFunction) else _UsersFunction(function)
 
@@ -193,7 +195,7 @@ def _of_user(x: Any) -> Any:
 
 
 class _options:
-    """Sets options, and whose they are, until the block ends."""
+    """Sets options, and records whose they are, until the block ends."""
 
     __slots__ = ("previous", "values")
 

@@ -1,8 +1,8 @@
-"""Named measurements: libraries record them, listeners receive them.
+"""Named measurements that libraries record and listeners receive.
 
-Core itself publishes typed events (`base.events`); these functions are for code written against the reference. While
-there are listeners, what the events say of tracing, lowering, compiling and of the cache on disk is recorded under the
-names of the reference.
+Core itself publishes typed events (`base.events`); these functions are for code written for the reference. While there
+are listeners, durations of tracing, lowering and compiling, and uses of the disk cache, are recorded under the
+reference's names.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _CACHE = "/jax/compilation_cache/"
 
 
 class _Reporter(Observer):
-    """Records stages and uses of the cache on disk under the names of the reference."""
+    """Records stages and uses of the disk cache under the reference's names."""
 
     def __init__(self) -> None:
         self.local = threading.local()
-        """`starts`: when the stages began that run in a thread, outermost first."""
+        """`starts`: start times of the stages that run in a thread, outermost first."""
         self.uses_cache = False
-        """Whether a compilation was seen for which the cache was enabled."""
+        """Whether any observed compilation had the cache enabled."""
 
     def stage_started(self, event: StageStarted) -> None:
         self.local.__dict__.setdefault("starts", []).append(time.time())
@@ -51,7 +51,7 @@ class _Reporter(Observer):
 
     def stage_ended(self, event: StageEnded) -> None:
         starts = self.local.__dict__.get("starts")
-        if not starts:  # it began before somebody listened
+        if not starts:  # it began before there were listeners
             return
         start = starts.pop()
         if event.stage != "compile":
@@ -95,7 +95,7 @@ def _listen(kind: str, callback: Function) -> None:
 
 
 def record_event(event: str, **kwargs: Value) -> None:
-    """Report to listeners that `event` happened.
+    """Notify listeners that `event` occurred.
 
     >>> register_event_listener(lambda event, **more: print(event, more))
     >>> record_event("/example/opened", where="here")
@@ -106,7 +106,7 @@ def record_event(event: str, **kwargs: Value) -> None:
 
 
 def record_event_duration_secs(event: str, duration: float, **kwargs: Value) -> None:
-    """Report to listeners that `event` took `duration` seconds.
+    """Notify listeners that `event` took `duration` seconds.
 
     >>> register_event_duration_secs_listener(lambda event, seconds, **more: print(event, seconds))
     >>> record_event_duration_secs("/example/read", 0.25)
@@ -117,7 +117,7 @@ def record_event_duration_secs(event: str, duration: float, **kwargs: Value) -> 
 
 
 def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: Value) -> None:
-    """Report to listeners when `event` began and ended, in seconds.
+    """Notify listeners when `event` began and ended, in seconds.
 
     >>> register_event_time_span_listener(lambda event, start, end, **more: print(event, end - start))
     >>> record_event_time_span("/example/read", 10.0, 12.5)
@@ -128,7 +128,7 @@ def record_event_time_span(event: str, start_time: float, end_time: float, **kwa
 
 
 def record_scalar(event: str, value: float, **kwargs: Value) -> None:
-    """Report to listeners that `event` has `value`.
+    """Notify listeners of the `value` of `event`.
 
     >>> register_scalar_listener(lambda event, value, **more: print(event, value))
     >>> record_scalar("/example/loss", 0.5)

@@ -1,6 +1,6 @@
-"""Whether values of any type are of a generic class, for type checkers: after `isinstance`, items are of unknown types.
+"""`isinstance` tests whose generic types are known to type checkers; after plain `isinstance`, item types are unknown.
 
-Where a test runs for every equation or call, `type(value) is ...` tells a checker the same without a call.
+In frequently executed code, `type(value) is ...` narrows the type without a call.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def is_tuple(value: object) -> TypeIs[tuple[Any, ...]]:
-    """Whether `value` is a tuple, with names or without."""
+    """Whether `value` is a tuple, including named tuples."""
     return isinstance(value, tuple)
 
 
@@ -55,20 +55,20 @@ def is_frozenset(value: object) -> TypeIs[frozenset[Any]]:
 
 
 def is_ndarray(value: object) -> TypeIs[np.ndarray]:
-    """Whether `value` is an array of NumPy."""
+    """Whether `value` is a NumPy array."""
     return isinstance(value, np.ndarray)
 
 
 def is_host_array(value: object) -> TypeIs[np.ndarray | np.generic[Any]]:
-    """Whether `value` is an array or a scalar of NumPy."""
+    """Whether `value` is a NumPy array or scalar."""
     return isinstance(value, (np.ndarray, np.generic))
 
 
 def is_numpy_scalar(value: object) -> TypeIs[np.generic[Any]]:
-    """Whether `value` is a scalar of NumPy."""
+    """Whether `value` is a NumPy scalar."""
     return isinstance(value, np.generic)
 
 
 def is_dtype(value: object) -> TypeIs[np.dtype[Any]]:
-    """Whether `value` is a dtype of NumPy."""
+    """Whether `value` is a NumPy dtype."""
     return isinstance(value, np.dtype)

@@ -1,6 +1,6 @@
-"""Documents: text that is laid out on one line where it fits, and broken where it doesn't.
+"""Documents for pretty-printing: text that is laid out on one line if it fits, and broken otherwise.
 
-The algebra is Wadler's ("A prettier printer", 2003), laid out without recursion, so deep programs print.
+The algebra is Wadler's ("A prettier printer", 2003), laid out without recursion, so that deeply nested programs print.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 
 class Break(NamedTuple):
-    """A new line; in a group that fits on its line, `flat` instead."""
+    """A line break, or the text `flat` in a group that fits on its line."""
 
     flat: str = " "
 
 
 class Concat(NamedTuple):
-    """Documents one after the other."""
+    """Concatenation of documents."""
 
     parts: Sequence[Doc]
 
@@ -35,17 +35,17 @@ class Group(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Nothing; `layout` notes on which line it stands."""
+    """An empty document, whose line `layout` records."""
 
     label: Any
 
 
 Doc = str | Break | Concat | Nest | Group | Mark
-"""A string is itself."""
+"""A string is a document too."""
 
 
 def concat(*parts: Doc) -> Doc:
-    """Documents one after the other."""
+    """Concatenation of documents."""
     return Concat(parts)
 
 
@@ -56,9 +56,9 @@ def join(separator: Doc, parts: Iterable[Doc]) -> Doc:
 
 
 def layout(doc: Doc, width: int = 80, marks: list[tuple[int, Any]] | None = None) -> str:
-    """The text of `doc`, groups broken where they exceed `width` columns.
+    """The text of `doc`, with groups broken that exceed `width` columns.
 
-    For each `Mark` of `doc`, in order, `marks` gets (index of its line, label).
+    `marks` receives (index of its line, label) for each `Mark` in `doc`, in order.
     """
     pieces: list[str] = []
     column = line = 0

@@ -1,7 +1,6 @@
-"""Where a value came from: the user's frames, and the stack of names in force.
+"""Sources of values: the user's stack frames, and the stack of name scopes.
 
-A source is one captured traceback (0.1 to 0.5 us); files, lines, columns and names are worked out when
-somebody looks.
+A source is a captured traceback (0.1 to 0.5 us); files, lines, columns and names are computed only on demand.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from .narrowing import is_list_or_tuple
 from .typing import Names
 
 capture: Callable[[], Any] = Traceback.get_traceback
-"""The current Python stack, as one opaque object."""
+"""Captures the current Python stack, as an opaque object."""
 
 _PACKAGE_FOLDER = str(Path(__file__).absolute().parents[2]) + os.sep
 _HIDDEN_FOLDERS = (_PACKAGE_FOLDER, sysconfig.get_paths()["stdlib"] + os.sep)
@@ -43,11 +42,11 @@ _ENGINES = frozenset(
         "typing_extensions.py",
     )
 )
-"""What is installed and runs on the way from the user's line into this package, or below it."""
+"""Installed code that runs between the user's line and this package, or is called by this package."""
 
 
 class SourceFrame(NamedTuple):
-    """One frame of the user's stack: 1-based lines, 0-based columns; -1 where unknown."""
+    """One of the user's stack frames: 1-based lines, 0-based columns; -1 if unknown."""
 
     file: str
     function: str
@@ -58,7 +57,7 @@ class SourceFrame(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The source line, stripped; empty where the file can't be read."""
+        """The source line, stripped; empty if the file can't be read."""
         return linecache.getline(self.file, self.line).strip()
 
     def __str__(self) -> str:
@@ -66,7 +65,7 @@ class SourceFrame(NamedTuple):
 
 
 def is_internal_file(file: str) -> bool:
-    """Whether `file` is one of pellucid's core."""
+    """Whether `file` belongs to pellucid's core."""
     return file.startswith(_PACKAGE_FOLDER)
 
 
@@ -89,7 +88,7 @@ def user_frames(source: Any) -> list[SourceFrame]:
 
 
 def user_places(source: Any) -> list[tuple[CodeType, int]]:
-    """Where the user's frames of a captured source stand in their code, innermost first."""
+    """Code and instruction offset of the user's frames in a captured source, innermost first."""
     if source is None:
         return []
     codes, offsets = source.raw_frames()
@@ -101,13 +100,13 @@ def user_places(source: Any) -> list[tuple[CodeType, int]]:
 
 
 def frame_of(code: CodeType, offset: int) -> SourceFrame:
-    """The frame that stands at `offset` of `code`."""
+    """The frame at the instruction `offset` of `code`."""
     line, column, end_line, end_column = location_of(code, offset)
     return SourceFrame(code.co_filename, code.co_qualname, line, end_line, column, end_column)
 
 
 def user_frame(source: Any) -> SourceFrame | None:
-    """The innermost of the user's frames, or None."""
+    """The user's innermost frame, or None."""
     return next(iter(user_frames(source)), None)
 
 
@@ -115,10 +114,10 @@ _LIBRARY_CODE = os.path.join(os.path.dirname(__file__), "library_code.py")
 
 
 def called_by_user() -> str | None:
-    """The name of the public function of this package that the user's line at hand called, if there is one."""
+    """The name of the public function of this package that the user's current line called; None if there is none."""
     frame, called = sys._getframe(1), None  # pyright: ignore[reportPrivateUsage]  # public by use
     while frame is not None and not is_user_file(frame.f_code.co_filename):
-        # Public functions are called through one frame of `library_code`.
+        # A public function is called through a frame of `library_code`.
         if frame.f_code.co_filename != _LIBRARY_CODE:
             called = frame
         frame = frame.f_back
@@ -128,7 +127,9 @@ def called_by_user() -> str | None:
 
 
 def called_with(value: Any) -> tuple[str, str, str] | None:
-    """(function, parameter, line) where the user's line at hand called this package with `value`, alone or in a sequence."""
+    """(function, parameter, line) if the user's current line called this package with `value`, by itself or in a
+    sequence.
+    """
     frame, answer = sys._getframe(1), None  # pyright: ignore[reportPrivateUsage]  # public by use
     while frame is not None:
         package = frame.f_globals.get("__name__", "").split(".")[0]
@@ -151,7 +152,7 @@ def called_with(value: Any) -> tuple[str, str, str] | None:
 
 
 def describe(source: Any) -> str | None:
-    """The user's line for an error message: `file.py, line 4: `the code``."""
+    """The user's line in the form of error messages: `file.py, line 4: `the code``."""
     frame = user_frame(source)
     if frame is None:
         return None
@@ -166,7 +167,7 @@ def _line_in_words(file: str, line: int) -> str:
 
 
 def listing(file: str, line: int, around: int) -> list[str]:
-    """The lines of a file from `around` before `line` to `around` behind it, numbered, and `line` marked by an arrow."""
+    """The lines of a file within `around` of `line`, numbered, with an arrow at `line`."""
     numbers = range(max(line - around, 1), line + around + 1)
     texts = [linecache.getline(file, n) for n in numbers]
     rows = zip(numbers, texts, strict=True)
@@ -174,7 +175,7 @@ def listing(file: str, line: int, around: int) -> list[str]:
 
 
 def warn_user(text: str, category: type[Warning]) -> None:
-    """Warn about the user's line that led here."""
+    """Warn, with the user's line as the location."""
     frame = user_frame(capture())
     if frame is None:
         warnings.warn(text, category, stacklevel=2)
@@ -190,9 +191,9 @@ class Cell(NamedTuple):
     """
 
     name: str
-    """As the user calls it, `In[4]`."""
+    """The displayed name, `In[4]`."""
     id: str | None
-    """As the notebook's file names it, where the front end said so."""
+    """Id of the cell in the notebook's file, if the front end sends ids."""
     execution_count: int
 
 
@@ -200,7 +201,7 @@ _find_cell: Callable[[str], Cell | None] | None = None
 
 
 def find_cells_with(function: Callable[[str], Cell | None] | None) -> None:
-    """Set the function that finds the notebook cell compiled under a file name; None for no notebook.
+    """Set the function that maps a file name to the notebook cell compiled under it; None outside of notebooks.
 
     >>> find_cells_with(lambda file: Cell("In[4]", None, 4) if file == "<cell 4>" else None)
     >>> cell_name("<cell 4>"), cell_name("program.py")
@@ -217,30 +218,30 @@ def cell_of(file: str) -> Cell | None:
 
 
 def cell_name(file: str) -> str | None:
-    """Name, as the user sees it, of the notebook cell compiled under a file name; None for a file."""
+    """Displayed name of the notebook cell compiled under a file name; None for a file."""
     cell = cell_of(file)
     return None if cell is None else cell.name
 
 
 class ScopeStack(NamedTuple):
-    """A stack of scopes, transformations and metadata, innermost last, as a linked list."""
+    """A stack of scopes, transformations and metadata, as a linked list; the head is the innermost entry."""
 
     parent: ScopeStack | None
     name: str
-    """Empty for an entry that has metadata only."""
+    """Empty for an entry that only has metadata."""
     metadata: tuple[tuple[str, str | None], ...] = ()
-    """Metadata of the operations for XLA, by key; None takes back an outer entry."""
+    """XLA metadata of operations, by key; None removes the value of an outer entry."""
     is_transformation: bool = False
-    """Whether `name` is a transformation, which stands around the scope that follows it."""
+    """Whether `name` is that of a transformation, which encloses the next inner scope."""
     batch: Any = None
-    """Of a `vmap` the dimensions of its batch in values (`transforms.vmap.Lanes`); None for others."""
+    """For a `vmap`, the positions of its batch in values (`transforms.vmap.Lanes`); None for others."""
 
     def scopes(self) -> Names:
         """The names of the scopes, outermost first, without transformations."""
         return tuple([e.name for e in self.entries() if e.name and not e.is_transformation])
 
     def path(self) -> Names:
-        """The names, outermost first, transformations around the next one: `("vmap(jvp(layer))", "attention")`."""
+        """The names, outermost first, with transformations around the next name: `("vmap(jvp(layer))", "attention")`."""
         names: list[str] = []
         for entry in self._entries_above(None):
             if entry.is_transformation:
@@ -250,7 +251,7 @@ class ScopeStack(NamedTuple):
         return tuple(names[::-1])
 
     def all_metadata(self) -> dict[str, str]:
-        """The metadata in force."""
+        """The effective metadata."""
         metadata = {k: v for entry in self.entries() for k, v in entry.metadata}
         return {k: v for k, v in metadata.items() if v is not None}
 
@@ -268,7 +269,7 @@ class ScopeStack(NamedTuple):
         return entries
 
     def on(self, outer: ScopeStack | None) -> ScopeStack:
-        """This stack on top of `outer`."""
+        """The entries of this stack on top of `outer`."""
         if outer is None:
             return self
         for entry in self.entries():
@@ -276,14 +277,14 @@ class ScopeStack(NamedTuple):
         return outer
 
     def without(self, outer: ScopeStack) -> ScopeStack | None:
-        """This stack without the names of `outer`, on top of which it was made; the metadata stay."""
+        """This stack without the names of `outer`, on which it was built; the metadata are kept."""
         stack = outer.metadata_only()
         for entry in reversed(self._entries_above(outer)):
             stack = entry._replace(parent=stack)
         return stack
 
     def metadata_only(self) -> ScopeStack | None:
-        """A stack with the metadata in force and no names; None where there are none."""
+        """A stack with only the effective metadata; None if there are none."""
         metadata = self.all_metadata()
         return ScopeStack(None, "", tuple(metadata.items())) if metadata else None
 

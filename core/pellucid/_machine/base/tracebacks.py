@@ -1,6 +1,6 @@
-"""Tracebacks of uncaught exceptions, as the option `traceback_filtering` shows them.
+"""Filtering of uncaught exceptions' tracebacks, according to the option `traceback_filtering`.
 
-An exception keeps its whole traceback; frames of pellucid are left out while Python prints it.
+An exception keeps its whole traceback; pellucid's frames are hidden only while Python prints it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .typing import Function
 
 
 def without_internal_frames(held: TracebackType | None) -> TracebackType | None:
-    """A copy of a traceback without pellucid's frames, and without those of other libraries that pellucid calls.
+    """A copy of a traceback without frames of pellucid and of other libraries that it calls.
 
-    A traceback without any other frame stays as it is.
+    A traceback that consists only of such frames is returned unchanged.
     """
     frames: list[TracebackType] = []
     is_inside = False
@@ -44,14 +44,14 @@ def _entries(held: TracebackType | None) -> Iterator[tuple[TracebackType, str]]:
 
 
 def is_filtered(error: BaseException | None) -> bool:
-    """Whether frames of the exception, or of one that led to it, are left out where it is shown."""
+    """Whether printing the exception, or one of its causes, hides frames."""
     return config.traceback_filtering.value != "off" and any(
         is_internal_file(file) for e in _chain(error) for _, file in _entries(e.__traceback__)
     )
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:
-    """The exception, and those that it was raised from or after."""
+    """The exception, its causes and contexts."""
     chain: list[BaseException] = []
     waiting = [error]
     while waiting:
@@ -64,9 +64,9 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 
 @contextlib.contextmanager
 def filtered(error: BaseException) -> Generator[None]:
-    """A block in which the exception and those that led to it have tracebacks without pellucid's frames.
+    """A block in which the exception and its causes have tracebacks without pellucid's frames.
 
-    Its notes say so, and where its class is documented.
+    Notes on the exception say so, and where its class is documented.
     """
     whole = [(e, e.__traceback__) for e in _chain(error)]
     notes = getattr(error, "__notes__", None)
@@ -92,7 +92,7 @@ _NOTE = "(Frames of pellucid are left out; PELLUCID_TRACEBACK_FILTERING=off show
 
 
 def install() -> None:
-    """Have Python print uncaught exceptions, of any thread, through the filter; hooks that are there stay in use."""
+    """Make Python print uncaught exceptions of all threads through the filter; existing hooks are still called."""
     sys.excepthook = functools.partial(_show, sys.excepthook)
     threading.excepthook = functools.partial(_show_of_thread, threading.excepthook)
 

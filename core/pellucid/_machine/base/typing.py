@@ -1,4 +1,4 @@
-"""Types that annotations name in many modules."""
+"""Type aliases for annotations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from pellucid._machine.xla import Array
 
 ArrayLike: TypeAlias = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
-"""Arguments of array functions: arrays, NumPy arrays and scalars, Python numbers. Not lists."""
+"""Arguments of array functions: arrays, NumPy arrays and scalars, Python numbers; no lists."""
 
 
 @runtime_checkable
@@ -22,22 +22,22 @@ class SupportsDType(Protocol):
 
 
 DTypeLike: TypeAlias = str | type | np.dtype | SupportsDType
-"""Names of dtypes; None is none."""
+"""Everything that specifies a dtype; None doesn't."""
 
 StaticScalar: TypeAlias = bool | int | float | complex | np.bool_ | np.number
-"""A number that is known when tracing."""
+"""A number that is known at trace time."""
 Keywords: TypeAlias = dict[str, Any]
-"""Arguments of a call that are given by name."""
+"""Keyword arguments of a call."""
 Names: TypeAlias = tuple[str, ...]
 """Names of arguments, of parameters or of dimensions."""
 Shape: TypeAlias = tuple[int, ...]
-"""The sizes of an array's dimensions, or one integer for each of them."""
+"""Sizes of an array's dimensions, or another integer per dimension."""
 Axes: TypeAlias = tuple[int, ...]
-"""Some dimensions of an array, counted from the front."""
+"""Dimensions of an array, counted from 0."""
 Ints: TypeAlias = Sequence[int]
 """Sizes, axes or indices, as users pass them."""
 Function: TypeAlias = Callable[..., Any]
-"""A function of any arguments."""
+"""A function with any arguments."""
 Unary: TypeAlias = Callable[[Any], Any]
 """A function of one argument."""
 Binary: TypeAlias = Callable[[Any, Any], Any]

@@ -1,20 +1,20 @@
-"""Options of the reference that are accepted and change nothing here, and its environment variables that are no options."""
+"""Options of the reference that are accepted without effect, and its environment variables that aren't options."""
 
 from __future__ import annotations
 
 from typing import Any
 
 UNUSED_OPTIONS: dict[str, Any] = {
-    # Another partitioner, tracer or set of rules, of which there is one here.
+    # Choices of partitioner, tracer or rules, of which pellucid has only one.
     "custom_vjp3": False,
     "disable_vmap_shmap_error": False, "disallow_mesh_context_manager": False, "eager_constant_folding": False,
     "mutable_array_checks": True, "refs_to_pins": False, "remat3": False, "scan3": False,
     "use_direct_linearize": True, "use_emit_pipeline_primitive": False, "use_simplified_jaxpr_constants": False,
     "check_vma": False, "jax2tf_associative_scan_reductions": False, "jax2tf_default_native_serialization": True,
-    # Errors as values: checkify, here.
+    # Errors as values: pellucid has checkify.
     "error_checking_behavior_divide": "ignore", "error_checking_behavior_nan": "ignore",
     "error_checking_behavior_oob": "ignore",
-    # Texts, locations and messages, which are settled by what shows them.
+    # Texts, locations and messages, which are controlled where they are displayed.
     "debug_log_modules": "", "hlo_source_file_canonicalization_regex": None, "include_debug_info_in_dumps": True,
     "include_full_tracebacks_in_locations": True, "log_checkpoint_residuals": False, "pprint_use_color": True,
     "captured_constants_report_frames": 0, "compiler_detailed_logging_min_ops": 10,
@@ -41,7 +41,7 @@ UNUSED_OPTIONS: dict[str, Any] = {
     "ragged_dot_use_gpu_pallas_triton_lowering": False, "ragged_dot_use_ragged_dot_instruction": True,
     "threefry_gpu_kernel_lowering": False, "use_magma": "auto",
 }  # fmt: skip
-"""By name without `jax_`: the reference's default. Another value is warned about."""
+"""The reference's default for each name without `jax_`. Other values cause a warning."""
 
 OTHER_VARIABLES = frozenset(
     {
@@ -49,4 +49,4 @@ OTHER_VARIABLES = frozenset(
         "JAX_NUM_PROCESSES", "JAX_PARTITION_INDEX", "JAX_PLATFORM_NAME", "JAX_PORT", "JAX_PROCESS_ID", "JAX_SLICE_INDEX",
     }
 )  # fmt: skip
-"""Environment variables that begin with JAX_ and are no options: of jobs of several processes."""
+"""Environment variables starting with JAX_ that aren't options; they belong to multi-process jobs."""

@@ -1,4 +1,4 @@
-"""Values of the user that traced functions read: programs are kept apart by them."""
+"""Users' values that traced functions may read; programs are cached separately for each value."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .errors import ArgumentTypeError
 
 
 class UserContext:
-    """A value that is part of the key of every traced and compiled program.
+    """A value that is part of the cache key of every traced and compiled program.
 
-    `context.value` is the value in force in this thread; `with context(value):` changes it until the block ends.
+    `context.value` is the current value in this thread; `with context(value):` changes it until the block ends.
     """
 
     def __init__(self, default_value: Hashable = None) -> None:
@@ -23,12 +23,12 @@ class UserContext:
 
     @property
     def value(self) -> Any:
-        """The value in force in this thread."""
+        """The current value in this thread."""
         return self._state.value
 
     @block
     def __call__(self, value: Hashable) -> Iterator[None]:
-        """Put `value` in force in this thread until the block ends."""
+        """Set the value in this thread until the block ends."""
         with flags.overridden(self._state, _hashable(value)):
             yield
 
@@ -46,11 +46,11 @@ def _hashable(value: Hashable) -> Hashable:
 
 
 def make_user_context(default_value: Hashable = None) -> UserContext:
-    """A value, `default_value` at first, that functions may read while they are traced.
+    """A value, initially `default_value`, that functions may read while they are traced.
 
-    A jitted function has a program for each value under which it is called. Make it once, at the top of a module.
+    A jitted function is traced separately for each value under which it is called. Create contexts at module level.
 
-    Raises: ArgumentTypeError for a value that can't be hashed.
+    Raises: ArgumentTypeError for an unhashable value.
 
     >>> from pellucid import jit
     >>> scale = make_user_context(1)

@@ -1,4 +1,4 @@
-"""The program and its types: avals, primitives, jaxprs; their text, checker and rewriting."""
+"""The intermediate representation: avals, primitives and jaxprs, with printer, type checker and rewriting."""
 
 # Imported for other folders.
 # pyright: reportUnusedImport=false

@@ -35,7 +35,7 @@ _FIELDS = ("shape", "dtype", "weak_type", "shown_sharding", "memory_space", "var
 
 
 class AbstractValue:
-    """Type of a value. Subclasses: arrays, tokens, references.
+    """Base class of types of values: arrays, tokens, references.
 
     >>> isinstance(pl.typeof(1.0), pl.core.AbstractValue)
     True
@@ -44,11 +44,11 @@ class AbstractValue:
     __slots__ = ()
 
     def str_short(self, short_dtypes: bool = False) -> str:
-        """The type on one line, with dtypes by their names or, `short_dtypes`, as programs show them."""
+        """The type on one line, with full names of dtypes or, if `short_dtypes`, with those of printed programs."""
         raise NotImplementedError(type(self))
 
     def text(self) -> str:
-        """The type as a program's text shows it."""
+        """The type in the form of printed programs."""
         return self.str_short(short_dtypes=True)
 
     def tangent(self) -> AbstractValue:
@@ -56,15 +56,15 @@ class AbstractValue:
         raise NotImplementedError(type(self))
 
     def lo_ty(self) -> list[Any]:
-        """The types of the arrays that a value of this type consists of."""
+        """The types of the arrays that represent a value of this type."""
         return [self]
 
     def lower_val(self, hi_val: Any) -> list[Any]:
-        """The arrays that a value of this type consists of."""
+        """The arrays that represent a value of this type."""
         return [hi_val]
 
     def raise_val(self, *lo_vals: Any) -> Any:
-        """The value that `lower_val` gives `lo_vals` of."""
+        """The value that the arrays `lo_vals` represent; the inverse of `lower_val`."""
         return lo_vals[0]
 
     def __repr__(self) -> str:
@@ -74,8 +74,8 @@ class AbstractValue:
 class ShapedArray(AbstractValue):
     """Type of an array: shape, dtype, weak type, explicit sharding, memory space, varying axes.
 
-    `shown_sharding` is None where the type shows no layout; `memory_space` is None for the device's
-    default; `varying` names the manual mesh axes over which the value differs (inside `shard_map`).
+    `shown_sharding` is None if the type contains no sharding. `memory_space` is None for the device's default.
+    `varying` are the manual mesh axes over which the value differs (inside `shard_map`).
 
     >>> pl.typeof(np.ones((2, 3), np.float32)), pl.typeof(2)
     (ShapedArray(float32[2,3]), ShapedArray(int32[], weak_type=True))
@@ -115,7 +115,7 @@ class ShapedArray(AbstractValue):
     def __reduce__(self) -> Any:
         fields = tuple([getattr(self, name) for name in _FIELDS])
         if fields[3:] == (None, None, _NOT_VARYING):
-            return ShapedArray, fields[:3]  # as the reference reads it
+            return ShapedArray, fields[:3]  # the form in which the reference unpickles it
         return shaped_array, fields
 
     def __len__(self) -> int:
@@ -151,7 +151,7 @@ class ShapedArray(AbstractValue):
     to_tangent_aval = at_least_vspace = tangent
 
     def cotangent(self) -> ShapedArray:
-        """Type of a cotangent of a value of this type: `unreduced` and `reduced` change places."""
+        """Type of a cotangent of a value of this type: `unreduced` and `reduced` are swapped."""
         tangent, shown = self.tangent(), self.shown_sharding
         if shown is None or not (shown.spec.unreduced or shown.spec.reduced):
             return tangent
@@ -160,9 +160,9 @@ class ShapedArray(AbstractValue):
 
     @property
     def sharding(self) -> NamedSharding:
-        """How the type says that the value lies over a mesh, with one entry for each dimension.
+        """The sharding in the type, with one entry per dimension.
 
-        Where it shows none, the value is whole over the current mesh, or over one without axes.
+        If the type contains none, the value is replicated over the current mesh, or over a mesh without axes.
         """
         if self.shown_sharding is not None:
             return self.shown_sharding
@@ -170,7 +170,7 @@ class ShapedArray(AbstractValue):
 
     @property
     def manual_axis_type(self) -> ManualAxisType:
-        """How the value relates to the Manual mesh axes around it, inside `shard_map`."""
+        """The value's relation to the surrounding Manual mesh axes, inside `shard_map`."""
         shown = self.shown_sharding
         if shown is None:
             return ManualAxisType(varying=self.varying)
@@ -183,7 +183,7 @@ class ShapedArray(AbstractValue):
     def update(self, **changes: Any) -> ShapedArray:
         """This type with some fields changed: those of the constructor, or `shown_sharding`.
 
-        Raises: ShardingError where the value can't be placed by a new `sharding`.
+        Raises: ShardingError if the value can't have the new `sharding`.
         """
         if "sharding" in changes:
             shape = changes.get("shape", self.shape)
@@ -198,9 +198,9 @@ class ShapedArray(AbstractValue):
     def with_dim(
         self, dim: int, size: int, axes: Any = None, explicit: NamedSharding | None = None
     ) -> ShapedArray:
-        """This type with a new dimension of `size` at `dim`, sharded over the mesh `axes` if types show such.
+        """This type with a new dimension of `size` at `dim`, sharded over the mesh `axes` if types contain shardings.
 
-        Without `axes` it is cut as `explicit`, the sharding of one dimension, unless others are cut along its axes.
+        Without `axes` it is sharded as `explicit`, the sharding of one dimension, unless other dimensions use its axes.
         """
         shape = inserted(self.shape, dim, size)
         shown = self.shown_sharding
@@ -224,17 +224,17 @@ class ShapedArray(AbstractValue):
         return self.update(shape=shape, shown_sharding=shown)
 
     def strip_weak_type(self) -> ShapedArray:
-        """This type without weakness."""
+        """This type with `weak_type` false."""
         return self.update(weak_type=False) if self.weak_type else self
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the whole array; sub-byte elements count one byte, as on the host."""
+        """Bytes of the whole array; sub-byte elements count as one byte, as on the host."""
         return self.size * self.itemsize
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element, of which sub-byte ones count one."""
+        """Bytes per element; sub-byte elements count as one byte."""
         return dtypes.item_bytes(self.dtype)
 
 
@@ -242,7 +242,7 @@ _interned: dict[tuple[Any, ...], ShapedArray] = {}
 
 
 MAX_ELEMENTS = 2**63 // 16 - 1
-"""Elements of 16 bytes whose sizes in bytes are counted with 64 bits; XLA ends the process where they aren't."""
+"""Maximum number of elements: with 16 bytes each, sizes in bytes fit into 64 bits. XLA aborts the process otherwise."""
 
 
 def shaped_array(
@@ -253,7 +253,7 @@ def shaped_array(
     memory_space: Any = None,
     varying: frozenset[str] = _NOT_VARYING,
 ) -> ShapedArray:
-    """The one aval with these fields; `shape` is a tuple of ints, `dtype` a NumPy or extended dtype."""
+    """The interned aval with these fields; `shape` is a tuple of ints, `dtype` a NumPy or extended dtype."""
     key = (shape, dtype, weak_type, shown_sharding, memory_space, varying)
     aval = _interned.get(key)
     if aval is None:
@@ -272,7 +272,7 @@ def shaped_array(
 
 
 class Described:
-    """Base class of values that have the shape and the dtype of their type, `aval`."""
+    """Base class of values with an attribute `aval`, from which they take shape and dtype."""
 
     __slots__ = ()
 
@@ -285,7 +285,7 @@ class Described:
 
 
 def _shown_part(sharding: NamedSharding | None, shape: Shape) -> NamedSharding | None:
-    """The part of `sharding` that the type of a value of `shape` placed by it shows."""
+    """The part of `sharding` that the type of a value with `shape` contains."""
     if sharding is None:
         return None
     mesh = sharding.mesh.abstract_mesh
@@ -294,7 +294,7 @@ def _shown_part(sharding: NamedSharding | None, shape: Shape) -> NamedSharding |
 
 
 def physical(aval: ShapedArray) -> ShapedArray:
-    """The type that holds values of `aval` on a device: keys are arrays of their words, float0 is bool."""
+    """The type in which a device stores values of `aval`: keys as arrays of their words, float0 as bool."""
     dtype = aval.dtype
     if isinstance(dtype, dtypes.ExtendedDType):
         return shaped_array((*aval.shape, *dtype.element_shape), dtype.base_dtype)
@@ -304,21 +304,21 @@ def physical(aval: ShapedArray) -> ShapedArray:
 
 
 def narrowed(aval: ShapedArray) -> ShapedArray:
-    """`aval` with the dtype that arrays have: one of 32 bits while 64-bit dtypes are off."""
+    """`aval` with the dtype that arrays can have: a 32-bit one if 64-bit dtypes are disabled."""
     dtype = dtypes.canonicalize(aval.dtype)
     return aval if dtype is aval.dtype else aval.update(dtype=dtype)
 
 
 def element_shape(aval: ShapedArray) -> Shape:
-    """The axes behind those of `aval` with which a device holds its elements; () for ordinary dtypes."""
+    """The trailing axes with which a device stores each element of `aval`; () for ordinary dtypes."""
     dtype = aval.dtype
     return dtype.element_shape if isinstance(dtype, dtypes.ExtendedDType) else ()
 
 
 class AbstractRef(AbstractValue):
-    """Type of a reference: a cell that holds an array of type `inner_aval`. Made by `abstract_ref` alone.
+    """Type of a reference to a mutable array of type `inner_aval`. Only `abstract_ref` creates it.
 
-    What references of the `kind` "no_grad_no_remat" hold is never differentiated.
+    The content of references of the `kind` "no_grad_no_remat" is never differentiated.
 
     >>> aval = pl.typeof(pl.new_ref(jnp.zeros(3)))
     >>> aval, aval.inner_aval
@@ -353,7 +353,7 @@ class AbstractRef(AbstractValue):
     def with_dim(
         self, dim: int, size: int, axes: Any = None, explicit: NamedSharding | None = None
     ) -> AbstractRef:
-        """The type of references to arrays with a new dimension, as `ShapedArray.with_dim` gives them."""
+        """The type of references to arrays with a new dimension; see `ShapedArray.with_dim`."""
         return abstract_ref(self.inner_aval.with_dim(dim, size, axes, explicit), self.kind)
 
     def without_dim(self, dim: int) -> AbstractRef:
@@ -361,12 +361,12 @@ class AbstractRef(AbstractValue):
         return abstract_ref(self.inner_aval.without_dim(dim), self.kind)
 
     def strip_weak_type(self) -> AbstractRef:
-        """This type: what a reference holds is never weak."""
+        """This type itself: the content of a reference is never weakly typed."""
         return self
 
     @property
     def is_differentiable(self) -> bool:
-        """Whether such a reference has a tangent, a reference to the tangent of what it holds."""
+        """Whether such a reference has a tangent, which is a reference to the tangent of its content."""
         return type(self.tangent()) is AbstractRef
 
     def tangent(self):
@@ -382,7 +382,7 @@ _interned_refs: dict[tuple[ShapedArray, str | None], AbstractRef] = {}
 
 
 def abstract_ref(inner: ShapedArray, kind: str | None = None) -> AbstractRef:
-    """The one type of references of a `kind` to arrays of type `inner`, whose weakness is dropped."""
+    """The interned type of references of a `kind` to arrays of type `inner`, with `weak_type` false."""
     key = inner.strip_weak_type(), kind
     aval = _interned_refs.get(key)
     if aval is None:
@@ -393,7 +393,7 @@ def abstract_ref(inner: ShapedArray, kind: str | None = None) -> AbstractRef:
 
 
 class AbstractToken(AbstractValue):
-    """Type of a token, which only carries an order of effects.
+    """Type of a token, which only orders effects.
 
     >>> pl.make_jaxpr(lax.create_token)()
     { lambda ; . let a:Tok = create_token  in (a,) }
@@ -415,7 +415,7 @@ abstract_token = AbstractToken()
 
 
 def aval_at(aval: Any, sharding: Any) -> Any:
-    """The type of an array like `aval` that is placed by `sharding`: it shows Explicit mesh axes and host memory."""
+    """The type of an array like `aval` with `sharding`: it includes Explicit mesh axes and host memory."""
     if aval is abstract_token:
         return aval
     shown = type_sharding(sharding, aval.ndim)

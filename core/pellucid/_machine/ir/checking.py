@@ -12,7 +12,8 @@ from .jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, subjaxprs
 
 
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
-    """Raise JaxprTypeError unless each variable is bound once and before its use, with the type its rule gives.
+    """Raise JaxprTypeError unless each variable is bound once, before its uses, with the type that the primitive's rule
+    computes.
 
     >>> good = pl.make_jaxpr(lambda x: x + 1)(1.0).jaxpr
     >>> pl.core.check_jaxpr(good)

@@ -1,4 +1,4 @@
-"""Effects, which say what an equation does besides computing its results."""
+"""Effects: what an equation does besides computing its results."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 class Effect:
     """Something an equation does besides computing its results.
 
-    `ordered` effects of one kind happen in program order (a token is threaded through the program);
-    `control_flow_allowed` says whether such an equation may stand in a branch or a loop, `batched_control_flow_allowed`
-    whether it may where `vmap` runs what an element of the batch doesn't choose.
-    `keeps_equation` says whether it happens though nobody uses the equation's results, `may_repeat` whether it may
-    happen again where `checkpoint` computes a value for a second time.
+    Effects that are `ordered` happen in program order within their kind (a token is threaded through the program).
+    `control_flow_allowed` says whether such an equation may be in a branch or a loop; `batched_control_flow_allowed`
+    whether it may be there under `vmap`, where all elements of the batch run all branches. `keeps_equation` says
+    whether it happens even if the results are unused; `may_repeat` whether it may happen again when `checkpoint`
+    recomputes a value.
 
     >>> pl.make_jaxpr(lambda x: pl.debug.print("{}", x))(1.0).effects
     frozenset({DebugEffect})
@@ -31,7 +31,7 @@ class Effect:
 
 @dataclass(frozen=True, repr=False)
 class NamedAxisEffect(Effect):
-    """Use of a named axis; it disappears where the axis is bound."""
+    """Use of a named axis; it is removed where the axis is bound."""
 
     name: Any
     control_flow_allowed = True
@@ -41,7 +41,7 @@ class NamedAxisEffect(Effect):
 
 
 class DebugEffect(Effect):
-    """Output for whoever looks; nothing in the program depends on it.
+    """Output for debugging, on which nothing in the program depends.
 
     >>> [effect] = pl.make_jaxpr(lambda x: pl.debug.print("{}", x))(1.0).effects
     >>> isinstance(effect, pl.debug.DebugEffect), effect.ordered
@@ -53,7 +53,7 @@ class DebugEffect(Effect):
 
 
 class OrderedDebugEffect(DebugEffect):
-    """Debug output that comes in program order.
+    """Debug output in program order.
 
     >>> pl.make_jaxpr(lambda x: pl.debug.print("{}", x, ordered=True))(1.0).effects
     frozenset({OrderedDebugEffect})
@@ -63,7 +63,7 @@ class OrderedDebugEffect(DebugEffect):
 
 
 class IOEffect(Effect):
-    """Side effects of a Python function."""
+    """Side effects of a Python function, not ordered."""
 
     may_repeat = False
     control_flow_allowed = True
@@ -76,21 +76,23 @@ class OrderedIOEffect(IOEffect):
 
 
 class NoDCEEffect(Effect):
-    """Nothing happens, but the equation stays in the program."""
+    """No effect, but the equation isn't removed as dead code."""
 
     control_flow_allowed = True
     batched_control_flow_allowed = True
 
 
 class GuardEffect(Effect):
-    """A condition that raises where it fails. Branches that elements of a batch choose apart go without, and warn (`unguarded`)."""
+    """A condition that raises if it fails. Branches that differ between elements of a batch run without it, after a
+    warning (`unguarded`).
+    """
 
     control_flow_allowed = True
     batched_control_flow_allowed = True
 
 
 class StateEffect(Effect):
-    """Use of a reference; it ends where the reference does, so a program without references as inputs has none."""
+    """Use of a reference; a program whose references are all internal doesn't have it."""
 
     control_flow_allowed = True
 

@@ -1,6 +1,6 @@
-"""The words in which primitives state their factors: which dimensions of operands and results are cut together.
+"""The notation for primitives' factors, which say which dimensions of operands and results are sharded together.
 
-`sharding/explicit_types.py` says what words and marks mean, and derives layouts from them.
+`sharding/explicit_types.py` defines the words and marks, and derives shardings from them.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 from pellucid._machine.base import Ints, strict_zip
 
 Words = Sequence[str]
-"""For each dimension of an array the factors that it is made of."""
+"""For each dimension of an array, the factors of which it is the product."""
 Factors = (
     tuple[Sequence[Words], Sequence[Words]]
     | tuple[Sequence[Words], Sequence[Words], Mapping[str, int]]
 )
-"""Words of the operands, those of the results, and sizes of factors that are no operand's dimension alone."""
+"""(words of the operands, words of the results, sizes of factors that aren't a whole dimension of an operand)."""
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def words(n: int, start: int = 0, mark: str = "") -> list[str]:
-    """Names of `n` factors, other than the first `start` ones, with a mark behind each.
+    """Names of `n` factors, starting with the one numbered `start`, each followed by `mark`.
 
     >>> words(2), words(1, 2, "!")
     (['a', 'b'], ['c!'])
@@ -34,7 +34,7 @@ def words(n: int, start: int = 0, mark: str = "") -> list[str]:
 
 
 def with_mark(dims: Words, at: Collection[int], mark: str) -> list[str]:
-    """`dims` with a mark behind the factors of the dimensions `at`.
+    """`dims` with `mark` after the factors of the dimensions `at`.
 
     >>> with_mark(["a", "b"], [1], "!")
     ['a', 'b!']
@@ -43,7 +43,7 @@ def with_mark(dims: Words, at: Collection[int], mark: str) -> list[str]:
 
 
 def pointwise(avals: Sequence[Any], results: Sequence[Any]) -> Factors:
-    """Factors of an operation element by element, where a scalar fits any shape, a dimension of size 1 any size."""
+    """Factors of an elementwise operation; scalars broadcast to any shape, and dimensions of size 1 to any size."""
     shape = results[0].shape
     dims = words(len(shape))
 
@@ -57,9 +57,9 @@ def pointwise(avals: Sequence[Any], results: Sequence[Any]) -> Factors:
 def alike(
     avals: Sequence[Any], results: Sequence[Any], mark: str = "", at: Collection[int] | None = None
 ) -> tuple[list[Words], list[Words]]:
-    """Factors of an operation that works dimension by dimension: operands have the rank of its results, or are scalars.
+    """Factors of an operation whose operands have the dimensions of its results, or are scalars.
 
-    The dimensions `at`, by default all, have a mark.
+    Factors of the dimensions `at`, by default of all, have a mark.
     """
     dims = words(avals[0].ndim)
     dims = with_mark(dims, range(len(dims)) if at is None else at, mark)
@@ -74,8 +74,8 @@ def without_dims(dims: Words, gone: Collection[int]) -> list[str]:
 def regrouping(old: Ints, new: Ints) -> Factors:
     """Factors of a reshape in row-major order, from shape `old` to `new`.
 
-    From the major end, the greatest common divisor of what is left of both dimensions is a factor; where it is 1, no
-    factor may be cut up to the next common boundary. Dimensions of size 1 without a counterpart are made of nothing.
+    From the major end, the greatest common divisor of what remains of both dimensions is a factor. If it is 1, no
+    factor up to the next common boundary can be sharded. Dimensions of size 1 without a counterpart have no factors.
 
     >>> regrouping((8, 4), (2, 16))
     ([['(a b)', 'c']], [['a', '(b c)']], {'a': 2, 'b': 4})
@@ -108,9 +108,11 @@ def _word(factors: Sequence[str]) -> str:
 
 
 def _aligned(old: Ints, new: Ints) -> Iterator[tuple[int | None, int | None, int]]:
-    """(dimension of `old`, dimension of `new`, size) of each factor, from the major end; None where it has no other."""
+    """(dimension of `old`, dimension of `new`, size) of each factor, from the major end; None if it is in only one of
+    them.
+    """
     i = j = 0
-    if 0 in old:  # without elements dimensions correspond only where the sizes do
+    if 0 in old:  # without elements, dimensions correspond only if their sizes are equal
         dims = [[dim for dim, size in enumerate(shape) if size != 1] for shape in (old, new)]
         if [old[i] for i in dims[0]] == [new[j] for j in dims[1]]:
             yield from ((i, j, old[i]) for i, j in strict_zip(*dims))
@@ -119,7 +121,7 @@ def _aligned(old: Ints, new: Ints) -> Iterator[tuple[int | None, int | None, int
             yield from ((None, j, size) for j, size in enumerate(new))
         return
     while i < len(old) and j < len(new):
-        a, b = old[i], new[j]  # what is left of the two
+        a, b = old[i], new[j]  # the remaining parts of both
         if (a == 1) != (b == 1):
             i, j = i + (a == 1), j + (b == 1)
             continue
@@ -150,7 +152,7 @@ def _aligned(old: Ints, new: Ints) -> Iterator[tuple[int | None, int | None, int
 
 
 def batched_factors(ranks: Ints, n_operands: int, batch_ndim: int) -> Factors:
-    """Factors of operands and results of these ranks: leading axes are shared, the others are whole."""
+    """Factors for operands and results of these ranks: the leading axes are shared, the others not sharded together."""
     batch = words(batch_ndim)
     dims: list[list[str]] = []
     start = batch_ndim

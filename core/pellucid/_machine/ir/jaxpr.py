@@ -39,7 +39,7 @@ class Var:
 
 
 class DropVar(Var):
-    """A result that nobody uses; a program's text shows `_`.
+    """An unused result, printed as `_`.
 
     >>> pl.core.DropVar(pl.typeof(1.0)).aval
     ShapedArray(float32[], weak_type=True)
@@ -50,7 +50,7 @@ class DropVar(Var):
 
 @dataclass(slots=True, eq=False, repr=False)
 class Literal:
-    """A scalar constant in an equation or among a program's results.
+    """A scalar constant that is an operand of an equation, or a result of a program.
 
     >>> add = pl.make_jaxpr(lambda x: x + 2.0)(1.0).eqns[0]
     >>> add.invars[1].val, add.invars[1].aval
@@ -68,9 +68,9 @@ Atom = Var | Literal
 
 
 class Lineage(NamedTuple):
-    """Where a transformation took an equation from: the transformation and the equations' ids.
+    """How a transformation made an equation: the transformation's name, and the original equations.
 
-    `origins` are equations (references); an empty tuple means plumbing of the transformation.
+    `origins` are equations; an empty tuple means that the transformation itself added the equation.
     """
 
     transformation: str
@@ -78,14 +78,14 @@ class Lineage(NamedTuple):
 
 
 next_id: Callable[[], int] = itertools.count(1).__next__
-"""Gives the id of a new equation."""
+"""Returns the id of a new equation."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class Equation:
-    """`results = primitive[params] operands`, with the four facts that all tools join over.
+    """`results = primitive[params] operands`, with metadata for tools.
 
-    The facts: `id` (stable in the process), `source` (captured stack), `scope` (name stack), `lineage`.
+    Metadata: `id` (unique in the process), `source` (captured stack), `scope` (name stack), `lineage`.
     """
 
     operands: Sequence[Atom]
@@ -109,7 +109,7 @@ class Equation:
         return self.results
 
     def replace(self, **changes: Any) -> Equation:
-        """This equation with some fields changed; its four facts stay unless changed."""
+        """This equation with some fields changed; its metadata stay unless changed."""
         fields = {name: getattr(self, name) for name in Equation.__slots__}
         return Equation(**(fields | changes))
 
@@ -119,7 +119,7 @@ class Equation:
 
 
 class SourceInfo(NamedTuple):
-    """Where an equation comes from: the captured stack, and the names that were in scope.
+    """The source of an equation: the captured stack, and the name stack.
 
     >>> with pl.named_scope("layer"):
     ...     program = pl.make_jaxpr(pl.lax.sin)(1.0)
@@ -135,11 +135,11 @@ _NO_NAMES = ScopeStack(None, "")
 
 
 class JaxprEqn:
-    """An equation as interpreters written for the reference read it: `params` is a dict.
+    """An equation in the form that interpreters written for the reference read: `params` is a dict.
 
-    `eqn.primitive.bind(*values, **eqn.params)` does what the equation does. A value; `equation` is what it shows.
+    `eqn.primitive.bind(*values, **eqn.params)` evaluates it. It is immutable; `equation` is the underlying equation.
 
-    Raises: AttributeError from `replace` for a field that it lacks.
+    Raises: AttributeError if `replace` is called with an unknown field.
 
     >>> jaxpr = pl.make_jaxpr(lambda x: pl.lax.reduce_sum(x, (0,)))(np.ones(3)).jaxpr
     >>> [(eqn.primitive.name, eqn.params["axes"]) for eqn in jaxpr.eqns]
@@ -182,9 +182,9 @@ class JaxprEqn:
 
 
 class Jaxpr:
-    """A program: `constvars; invars -> equations -> outvars`. A value: nothing changes it.
+    """A program: `constvars; invars -> equations -> outvars`. It is immutable.
 
-    Compared and hashed by identity. `debug` names its function and arguments for messages.
+    Compared and hashed by identity. `debug` has the names of its function and arguments for messages.
     """
 
     __slots__ = (
@@ -216,15 +216,15 @@ class Jaxpr:
         if effects and not any(
             type(v.aval) is AbstractRef for v in (*self.constvars, *self.invars)
         ):
-            # References that live only within the program are not seen outside.
+            # The effects of references that exist only within the program aren't visible outside.
             effects = frozenset([e for e in effects if not isinstance(e, StateEffect)])
         self.effects: Effects = effects
         self.debug = debug
         self.memo: dict[Any, Any] = {}
-        """Programs derived from this one (its derivative, its batched form), by what was asked."""
+        """Programs derived from this one (its derivative, its batched form), by key."""
 
     def remembered(self, key: Any, derive: Callable[[], T]) -> T:
-        """`derive()`, which is called once for each `key`."""
+        """`derive()`, called only once for each `key`."""
         derived = self.memo.get(key)
         if derived is None:
             derived = self.memo[key] = derive()
@@ -232,7 +232,7 @@ class Jaxpr:
 
     @property
     def eqns(self) -> list[JaxprEqn]:
-        """The equations as the reference shows them."""
+        """The equations in the reference's form."""
         return self.remembered("eqns", lambda: [*map(JaxprEqn, self.equations)])
 
     @property
@@ -314,9 +314,9 @@ LateNames: TypeAlias = Sequence[str] | Callable[[], Sequence[str]]
 
 
 class DebugInfo:
-    """Names for messages: that of a program's function, and those of its arguments and results.
+    """Names for messages: of a program's function, its arguments and its results.
 
-    The names may be given as functions; they are then worked out when a message needs them.
+    Names may be given as functions, which are called when a message needs them.
 
     >>> names = DebugInfo("loss", ("params['w']", "batch"), lambda: ["result"])
     >>> names.argument_names, names.result_names
@@ -334,37 +334,39 @@ class DebugInfo:
     ) -> None:
         self.name = name
         self.notes = notes
-        """What a debugger has noted while the function was traced (`introspect.noting`); None for most."""
+        """Lines and values that a debugger recorded during the trace (`introspect.noting`); None for most functions."""
         self.references: dict[Any, list[tuple[Any, int | None]]] = {}
-        """Of a function that a debugger has noted, by reference the values that it holds in the program on values, in their order:
-        each an atom, and the id of the equation behind which it does, None for the first one; likewise what was read from it.
+        """For a function traced with notes: for each reference, its successive contents in the program without
+        references, each as (atom, id of the equation after which it is the content, or None for the initial one), and
+        likewise values read from it.
         """
         self._names = argument_names
         self._result_names = result_names
 
     @property
     def argument_names(self) -> Names:
-        """A name for each argument, as `params['w']`."""
+        """A name for each argument, such as `params['w']`."""
         self._names = names = _settled(self._names)
         return names
 
     @property
     def result_names(self) -> Names:
-        """A name for each result, as `result['w']`; empty where they are not known."""
+        """A name for each result, such as `result['w']`; empty if unknown."""
         self._result_names = names = _settled(self._result_names)
         return names
 
     def rearranged(
         self, n_inputs: int, inputs: Sequence[int | None], results: Sequence[int] | None = None
     ) -> DebugInfo:
-        """Names for a program derived from one with `n_inputs` inputs, by positions there; an input at None is another.
+        """Names for a program derived from one with `n_inputs` inputs; `inputs` are positions there, None for new
+        inputs.
 
-        `results` are by default the same, and a negative position is no result.
+        `results` are by default all; a negative position isn't a result.
         """
 
         def argument_names() -> Sequence[str]:
             names = self.argument_names
-            unnamed = n_inputs - len(names)  # constants come in front of arguments
+            unnamed = n_inputs - len(names)  # constants precede arguments
             if not names or unnamed < 0:
                 return ()
             padded = [*[""] * unnamed, *names]
@@ -374,7 +376,7 @@ class DebugInfo:
             names = self.result_names
             if results is None or not names:
                 return names
-            rest = dict(enumerate(names))  # a result that comes again is a residual
+            rest = dict(enumerate(names))  # a repeated result is a residual
             return [rest.pop(i, "") for i in results]
 
         derived = DebugInfo(self.name, argument_names, result_names, self.notes)
@@ -390,7 +392,7 @@ def _settled(names: LateNames) -> Names:
 
 
 def uses_references(jaxpr: Jaxpr) -> bool:
-    """Whether `jaxpr`, or a program in it, makes or uses references."""
+    """Whether `jaxpr`, or a program within it, creates or uses references."""
     return jaxpr.remembered(
         "uses references",
         lambda: any(
@@ -403,14 +405,14 @@ def uses_references(jaxpr: Jaxpr) -> bool:
 
 
 def axis_names(primitive: Primitive, params: Any) -> frozenset[Any]:
-    """The named axes that an equation refers to and does not bind."""
+    """The named axes that an equation refers to and doesn't bind."""
     programs = subjaxprs(params) if isinstance(primitive, HigherOrderPrimitive) else ()
     inner = _NO_AXES.union(*map(axis_names_of, programs))
     return primitive.axis_names(params, inner) if isinstance(primitive, Collective) else inner
 
 
 def axis_names_of(jaxpr: Jaxpr) -> frozenset[Any]:
-    """The named axes that a program's equations refer to and do not bind."""
+    """The named axes that a program's equations refer to and don't bind."""
     return jaxpr.remembered(
         "axis names",
         lambda: _NO_AXES.union(*(axis_names(e.primitive, e.params) for e in jaxpr.equations)),
@@ -428,12 +430,12 @@ def programs_of(equation: Equation) -> Sequence[Jaxpr]:
 
 
 def values_of(atoms: Sequence[Atom], values: Mapping[Any, Any]) -> Values:
-    """The values of `atoms`, those of variables taken from `values`."""
+    """The values of `atoms`; those of variables are looked up in `values`."""
     return [a.val if type(a) is Literal else values[a] for a in atoms]
 
 
 def subjaxprs(params: Any) -> list[Jaxpr]:
-    """The programs among `params` of an equation, in order of the fields; `params` may be a dictionary, as users see it.
+    """The programs in `params` of an equation, in order of the fields; `params` may be a dictionary, as users see it.
 
     >>> [equation] = pl.make_jaxpr(pl.jit(jnp.sin))(1.0).eqns
     >>> print(*pl.core.jaxprs_in_params(equation.params))
@@ -450,5 +452,5 @@ def subjaxprs(params: Any) -> list[Jaxpr]:
 
 
 def text_of(jaxpr: Jaxpr, **settings: Any) -> str:
-    """The text of a program; the printer needs this module, so it is bound late."""
+    """The text of a program; bound late, because the printer depends on this module."""
     return late("text")(jaxpr, **settings)

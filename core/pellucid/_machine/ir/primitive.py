@@ -1,4 +1,4 @@
-"""Primitives: one operation with all its rules in one class."""
+"""Primitives: the class of an operation contains all of its rules."""
 
 from __future__ import annotations
 
@@ -41,35 +41,35 @@ if TYPE_CHECKING:
     from .jaxpr import ClosedJaxpr, Equation
 
     P = TypeVar("P", default=Any)
-    """Class of the params; `Primitive` alone is one of any params."""
+    """Class of the params; `Primitive` without it has params of any class."""
 else:
     P = typing.TypeVar("P")
 
 
 class NoParams(NamedTuple):
-    """Params of a primitive that has none."""
+    """Params of a primitive without params."""
 
 
 NO_PARAMS = NoParams()
 
 
 class Interpreted:
-    """The names of the reference by which interpreters of programs, written by libraries, ask something of a primitive."""
+    """The reference's attributes of primitives, for program interpreters written by libraries."""
 
     traits: Traits
-    """Facts about the primitive. There is no default: `__init__` raises ArgumentTypeError where no class gives it."""
+    """Facts about the primitive. It has no default: `__init__` raises ArgumentTypeError if no class defines it."""
     call_primitive = False
-    """Whether `bind` takes a function in front of the operands; calls have their program as a param."""
+    """Whether `bind` takes a function before the operands. False, because a call's program is a param."""
 
     @property
     def multiple_results(self) -> bool:
-        """Whether `bind` gives a list of results."""
+        """Whether `bind` returns a list of results."""
         return self.traits.returns_list
 
     def bind(self: Any, *operands: Any, **params: Any) -> Any:
-        """The result for `operands` under the current trace, or a list of results where `multiple_results`.
+        """The result of applying the primitive under the current trace, or a list of results if `multiple_results`.
 
-        Raises: ArgumentTypeError for params that the primitive lacks or needs.
+        Raises: ArgumentTypeError for unknown or missing params.
 
         >>> pl.lax.add_p.bind(np.float32(1), np.float32(2))
         Array(3., dtype=float32)
@@ -80,7 +80,7 @@ class Interpreted:
     def bind_with_trace(
         self: Any, trace: Any, args: Sequence[Any], avals: Any, params: Mapping[str, Any]
     ) -> Any:
-        """As `bind`, under `trace` instead of the current one; `avals` changes nothing.
+        """Like `bind`, under `trace` instead of the current one; `avals` is ignored.
 
         >>> trace = pl.core.find_top_trace(())
         >>> pl.lax.add_p.bind_with_trace(trace, [np.float32(1), np.float32(2)], None, {})
@@ -90,25 +90,25 @@ class Interpreted:
             return self.bind(*args, **params)
 
     def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The keyword arguments of `bind` for an equation with `params`: programs are params like others."""
+        """The keyword arguments of `bind` for an equation with `params`; programs are params like others."""
         return dict(params)
 
 
 class Primitive(Interpreted, Generic[P]):
-    """One operation. Subclasses override the rules they support.
+    """An operation. Subclasses override the rules that they support.
 
-    Every rule takes the operands as one tuple and the static parameters as one `params` value (a
-    NamedTuple whose fields are named as a program's text shows them). Every primitive gives a list or
-    tuple of results, also when there is one. A rule runs with the parent trace as the current one.
+    Every rule receives the operands as a tuple and the static parameters as one `params` value, a NamedTuple whose
+    fields have the names in the text of programs. Every primitive returns a list or tuple of results, even if there is
+    only one. A rule runs with the parent trace as the current one.
     """
 
     name: str
     own_effects: Effects = no_effects
-    """Effects of all equations; `effects` may say otherwise of some."""
+    """Effects of all equations, unless `effects` is overridden."""
     all_dims: str | None = None
-    """The mark of each factor, where every dimension of an operand is one of the results; else None."""
+    """The mark of each factor, if all dimensions of operands are dimensions of the results; else None."""
     types_are_laid_out = False
-    """Whether the types that `abstract_eval` gives have their shardings already, so that there are no factors."""
+    """Whether the types that `abstract_eval` returns include shardings already, so that factors aren't needed."""
 
     def __init__(self, name: str | None = None) -> None:
         if name is not None:
@@ -122,7 +122,7 @@ class Primitive(Interpreted, Generic[P]):
 
     @functools.cached_property
     def params_type(self) -> type[Any]:
-        """The class of the params: what the row's `hlo` is annotated with, or the argument of `Primitive[...]`."""
+        """The class of the params, from the annotation of the row's `hlo` or the argument of `Primitive[...]`."""
         lowering = getattr(self, "hlo", None)
         if inspect.isfunction(lowering):
             params_type = typing.get_type_hints(lowering).get("params", Any)
@@ -143,7 +143,7 @@ class Primitive(Interpreted, Generic[P]):
     # Rules ------------------------------------------------------------------------------------
 
     def abstract_eval(self, avals: Avals, params: P) -> Sequence[AbstractValue]:
-        """Types of the results, without sharding; raises for operands that do not fit."""
+        """Types of the results, without sharding; raises for unsuitable operands."""
         raise self.missing("abstract_eval")
 
     def effects(self, avals: Avals, params: P) -> Effects:
@@ -151,10 +151,11 @@ class Primitive(Interpreted, Generic[P]):
         return self.own_effects
 
     def factors(self, avals: Avals, results: Results, params: P) -> Factors | None:
-        """Which dimensions of operands and results are cut together, in the words of `sharding/explicit_types.py`.
+        """Which dimensions of operands and results are sharded together, in the notation of
+        `sharding/explicit_types.py`.
 
-        By default as `all_dims` says. Asked only if some operand's type has a sharding, or the user stated that of
-        the result. None where `types_are_laid_out`.
+        By default given by `all_dims`. Called only if an operand's type has a sharding, or the user specified that of
+        the result. None if `types_are_laid_out`.
         """
         if self.types_are_laid_out:
             return None
@@ -170,20 +171,20 @@ class Primitive(Interpreted, Generic[P]):
         )
 
     def jvp(self, primals: Operands, tangents: Operands, params: P) -> tuple[Any, Any]:
-        """(results, their tangents). A tangent may be `Zero`, never all of those given."""
+        """(results, their tangents). Some tangents may be `Zero`, but not all of the given ones."""
         raise self.missing("jvp")
 
     def transpose(self, cotangents: Operands, operands: Operands, params: P) -> Results:
-        """Cotangents of the operands given as `LinearOperand`, or `Zero`; None for the others.
+        """Cotangents, or `Zero`, of the operands that are given as `LinearOperand`; None for the others.
 
-        A cotangent may be `Zero`; all are only for a `TransposedByUser` and what has one within.
+        A cotangent may be `Zero`; all are only for a `TransposedByUser` and for primitives that contain one.
         """
         raise self.missing("transpose")
 
     def batch(
         self, axis: BatchAxis, operands: Operands, dims: tuple[BatchDim, ...], params: P
     ) -> tuple[Results, Dims]:
-        """Apply to operands whose batch axis is at `dims`: (results, their dims)."""
+        """(results, their batch axes) for operands with batch axes `dims`."""
         raise self.missing("batch")
 
     def lower(self, ctx: Any, operands: Operands, params: P) -> Results:
@@ -194,23 +195,25 @@ class Primitive(Interpreted, Generic[P]):
 
     @cached(1 << 16)
     def types(self, avals: Avals, params: P) -> tuple[tuple[AbstractValue, ...], Effects]:
-        """(types of the results, effects): the type rule, remembered for (primitive, avals, params)."""
+        """(types of the results, effects), cached by (primitive, avals, params)."""
         return derived_types(self, avals, params)
 
     def memory(self, params: P) -> dict[Any, Any] | None:
-        """Where what is compiled for `params` is remembered, with which it goes; None for params that refer to nothing."""
+        """The cache for programs compiled for `params`, dropped together with them; None for params that refer to
+        nothing.
+        """
         return None
 
     dead_code: Callable[..., tuple[list[bool], Any]] | None = None
-    """A rule (used results, equation) -> (used operands, the equation that remains or None); None where the equation
-    needs all operands.
+    """A rule (used results, equation) -> (used operands, remaining equation or None). None if the equation needs all
+    operands.
     """
 
     def typed(self, avals: Avals, results: Results, params: P) -> Results:
-        """The types `results` with what they say of meshes: the last step of the type rule.
+        """The types `results`, with meshes added: the last step of type inference.
 
-        By default they are laid out over Explicit mesh axes as the operands are, and vary over the manual axes over
-        which some operand does.
+        By default they are sharded over Explicit mesh axes like the operands, and vary over the manual axes over which
+        any operand varies.
         """
         if (
             any(getattr(aval, "shown_sharding", None) is not None for aval in avals)
@@ -224,7 +227,7 @@ class Primitive(Interpreted, Generic[P]):
         return [r.update(varying=axes) if type(r) is ShapedArray else r for r in results]
 
     def _laid_out(self, avals: Avals, results: Results, params: P) -> Sequence[AbstractValue]:
-        """`results` with their shardings over Explicit mesh axes, as factors and traits imply or the user stated."""
+        """`results` with shardings over Explicit mesh axes, from factors and traits or as specified by the user."""
         factors = self.factors(avals, results, params)
         if factors is None:
             return results
@@ -261,42 +264,48 @@ class Primitive(Interpreted, Generic[P]):
 
 
 class HigherOrderPrimitive(Primitive[P]):
-    """A primitive with programs among its params. They have types with shardings and marks, so nothing is derived."""
+    """A primitive with programs among its params. Their types include shardings, so that nothing is derived from
+    factors.
+    """
 
     types_are_laid_out = True
     varies_jointly = False
-    """Whether operands are cast to one set of varying manual axes, as those of operations; here they are inputs."""
+    """Whether operands are cast to vary over the same manual axes, as for operations; not if they are inputs of
+    programs.
+    """
     rule_params: tuple[str, ...] = ()
-    """Names of params that transformations alone read: a lowered program doesn't depend on them."""
+    """Names of params that only transformations read; lowered programs don't depend on them."""
 
     running_program = ""
-    """Where it has no `slots`: place of the one program that it runs, `field[name]`; others serve transformations alone."""
+    """For a primitive without `slots`: the param `field[name]` with the program that it runs; others serve
+    transformations only.
+    """
 
     def types(self, avals: Avals, params: P) -> tuple[tuple[AbstractValue, ...], Effects]:
         return tuple(self.abstract_eval(avals, params)), self.effects(avals, params)
 
     def slots(self, params: P) -> Slots | None:
-        """The programs with the roles of operands and results; None where these are no inputs of the programs."""
+        """The programs with the roles of operands and results; None if the operands aren't inputs of the programs."""
         return None
 
     def with_slots(self, params: P, slots: Slots) -> P:
-        """`params` with the programs of `slots`, and with the sizes of its groups."""
+        """`params` with the programs, and the group sizes, of `slots`."""
         raise self.missing("with_slots")
 
     def called(self, params: P) -> Any:
-        """The program that this primitive does nothing but call, if it is such a primitive."""
+        """The program, if the primitive only calls one; else None."""
         return None
 
     def dead_code(self, used: list[bool], equation: Equation) -> tuple[list[bool], Any]:
-        """Which operands are needed for the `used` results, and the equation that remains (or None)."""
+        """(which operands the `used` results need, the remaining equation or None)."""
         return [True] * len(equation.operands), equation
 
 
 class OneProgramPrimitive(HigherOrderPrimitive[P]):
-    """A primitive that runs one program once, on all of its operands, and gives its results."""
+    """A primitive that runs one program once, on all of its operands, and returns its results."""
 
     program_field = "jaxpr"
-    """The name of the param that is the program."""
+    """Name of the param that contains the program."""
 
     def program(self, params: P) -> ClosedJaxpr:
         """The program."""
@@ -318,8 +327,8 @@ class OneProgramPrimitive(HigherOrderPrimitive[P]):
 def derived_types(
     self: Primitive, avals: Avals, params: Any
 ) -> tuple[tuple[AbstractValue, ...], Effects]:
-    """(types of the results, effects), by the rules of a primitive; as `types` of a class that
-    must not remember params.
+    """(types of the results, effects), by the rules of a primitive; the implementation of `types` for classes that must
+    not cache params.
     """
     if any(type(aval) is AbstractRef for aval in avals) and not (
         isinstance(self, OnReferences) and self.takes_references
@@ -334,24 +343,24 @@ def derived_types(
 
 
 def asked_layout(primitive: Primitive[P], params: P) -> NamedSharding | None:
-    """The layout over Explicit mesh axes that the user asked for the results."""
+    """The user-specified sharding of the results over Explicit mesh axes."""
     return primitive.out_sharding(params) if isinstance(primitive, LaidOut) else None
 
 
 def called(primitive: Primitive[P], params: P) -> Any:
-    """The program that an equation does nothing but call, if it does."""
+    """The program, if an equation only calls one; else None."""
     return primitive.called(params) if isinstance(primitive, HigherOrderPrimitive) else None
 
 
 def is_always_transformed(primitive: Primitive) -> bool:
-    """Whether derivative and batch rules are wanted though no operand has a tangent or a batch axis."""
+    """Whether derivative and batching rules apply even if no operand has a tangent or a batch axis."""
     return isinstance(primitive, OnReferences) and primitive.always_transformed
 
 
 def params_of(primitive: Primitive[P], params: Mapping[str, Any]) -> P:
-    """`params`, named as a program's text names them, in the form that rules take.
+    """`params`, given by the names in the text of programs, in the form that rules take.
 
-    Raises: ArgumentTypeError for params that the primitive lacks or needs.
+    Raises: ArgumentTypeError for unknown or missing params.
     """
     kind = primitive.params_type
     try:

@@ -1,8 +1,9 @@
-"""The text of a program, in the known format.
+"""The text of programs, in the familiar format.
 
     { lambda a:f32[4]; b:f32[3,4]. let c:f32[3,4] = add b 1.0:f32[] in (c,) }
 
-constants before the semicolon, arguments after it. A program called more than once is shown once, in front.
+Constants precede the semicolon, arguments follow it. A program that is called more than once is defined once, at the
+front.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .jaxpr import Atom, ClosedJaxpr, Equation, Jaxpr, Literal, Var, subjaxprs
 
 
 def variable_names() -> Iterator[str]:
-    """a, b, ..., z, ba, bb, ...: numbers written with the digits a to z."""
+    """a, b, ..., z, ba, bb, ...: numbers in base 26 with the digits a to z."""
     letters = string.ascii_lowercase
     for number in itertools.count():
         name, rest = letters[number % 26], number // 26
@@ -35,7 +36,7 @@ def variable_names() -> Iterator[str]:
 
 
 class VariableNames:
-    """Names of variables, given out in order of appearance."""
+    """Names of variables, assigned in order of appearance."""
 
     def __init__(self, name_of: Callable[[Var], str | None] | None = None) -> None:
         self._fresh = variable_names()
@@ -49,7 +50,7 @@ class VariableNames:
         return self.given[var]
 
     def suggest(self, var: Atom, like: Atom) -> None:
-        """Let `var` have the name of `like`, unless it has one."""
+        """Give `var` the name of `like`, unless it has one."""
         if isinstance(var, Var) and isinstance(like, Var) and like in self.given:
             self.given.setdefault(var, self.given[like])
 
@@ -68,8 +69,8 @@ def text(
 ) -> str:
     """The text of a program.
 
-    `source_info` adds the user's lines, `name_stack` the scopes, `equation_ids` the ids as comments;
-    `names` may name variables. `custom_pp_eqn_rules` and `use_color` are accepted for the reference's sake.
+    `source_info` adds the user's lines, `name_stack` the scopes, and `equation_ids` the ids, as comments. `names` may
+    name variables. `custom_pp_eqn_rules` and `use_color` are accepted for compatibility with the reference.
     """
     del custom_pp_eqn_rules, use_color
     printer = _Printer(VariableNames(names), source_info, name_stack, equation_ids, print_shapes)
@@ -77,13 +78,13 @@ def text(
 
 
 class Listing(NamedTuple):
-    """The text of a program with what stands where."""
+    """The text of a program, and where equations and variables are in it."""
 
     text: str
     line_equations: list[Equation | None]
-    """For each line the innermost equation that it shows a part of."""
+    """For each line, the innermost equation of which it shows a part."""
     names: dict[Var, str]
-    """For each variable the name in the text."""
+    """Maps each variable to its name in the text."""
 
 
 def listing(jaxpr: Jaxpr | ClosedJaxpr, width: int = 80) -> Listing:
@@ -94,7 +95,7 @@ def listing(jaxpr: Jaxpr | ClosedJaxpr, width: int = 80) -> Listing:
     equations: list[Equation | None] = [None] * (shown.count("\n") + 1)
     open_equations: list[Equation] = []
     reached = 0
-    for line, equation in marks:  # an equation at its begin, None at its end
+    for line, equation in marks:  # an equation at its beginning, None at its end
         if open_equations:
             for between in range(reached, line + (equation is None)):
                 equations[between] = equations[between] or open_equations[-1]
@@ -115,10 +116,10 @@ class _Printer:
     equation_ids: bool = False
     shapes: bool = True
     shared: dict[Jaxpr, str] = field(default_factory=dict[Jaxpr, str])
-    """The names of programs that occur more than once."""
+    """Names of the programs that occur more than once."""
 
     def whole(self, program: Jaxpr | ClosedJaxpr) -> Doc:
-        """The program, behind definitions of those that occur in it more than once; they are shown by name."""
+        """The program, after definitions of those that occur in it more than once."""
         program = program.jaxpr if isinstance(program, ClosedJaxpr) else program
         counts: Counter[Jaxpr] = Counter()
         order: list[tuple[Jaxpr, str]] = []
@@ -194,7 +195,7 @@ class _Printer:
 
     def _share_names(self, equation: Equation, inner: Jaxpr) -> None:
         for operand, var in strict_zip(equation.operands, inner.invars):
-            self.short(operand)  # which gives it its name
+            self.short(operand)  # which assigns its name
             self.names.suggest(var, operand)
         for result, atom in strict_zip(equation.results, inner.outvars):
             self.names.suggest(atom, result)
@@ -210,7 +211,7 @@ class _Printer:
         return f"  # {' '.join(filter(None, notes))}" if any(notes) else ""
 
     def params(self, shown: dict[str, Any]) -> Doc:
-        # Params that begin with a name are shown so; all others in the order of the alphabet.
+        # A param called `name` comes first if it is the first one; the others are in alphabetical order.
         first = [key for key in list(shown)[:1] if key == "name"]
         ordered = first + sorted(key for key in shown if key not in first)
         pairs = [concat(f"{key}=", self.value(shown[key])) for key in ordered]
@@ -232,7 +233,7 @@ class _Printer:
 
 
 def printed_params(equation: Equation) -> dict[str, Any]:
-    """The params in the text of `equation`, by name."""
+    """The params that are printed for `equation`, by name."""
     primitive = equation.primitive
     if isinstance(primitive, Shown):
         return primitive.printed_params(equation)
@@ -244,7 +245,7 @@ def param_text(value: Any) -> str:
     if isinstance(value, np.dtype):
         return value.name
     if is_frozenset(value) and value:
-        # In an order that does not change from run to run.
+        # Sorted, so that the order is the same in every run.
         return f"frozenset({{{', '.join(sorted(map(repr, value)))}}})"
     if callable(value) and hasattr(value, "__name__"):
         return value.__name__
@@ -252,7 +253,7 @@ def param_text(value: Any) -> str:
 
 
 def literal_text(literal: Literal) -> str:
-    """The value of a literal, as its dtype rounds it."""
+    """The value of a literal, rounded to its dtype."""
     value = literal.val
     dtype = getattr(literal.aval, "dtype", None)
     if is_dtype(dtype):

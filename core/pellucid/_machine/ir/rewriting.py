@@ -1,4 +1,4 @@
-"""Rewriting programs: dead code, inlining, closing over constants."""
+"""Rewriting of programs: dead-code elimination, inlining, closing over constants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def remove_dead_equations(
     *,
     keep_inputs: bool | Sequence[bool] = False,
 ) -> tuple[Jaxpr, list[bool]]:
-    """The program without equations that its `used_outputs` don't need, and which inputs it still needs.
+    """(the program without equations that its `used_outputs` don't need, whether each input is still needed).
 
     Inputs that are not needed are dropped unless they are in `keep_inputs`. Equations with effects stay.
     """
@@ -59,7 +59,7 @@ def remove_dead_equations(
 
 
 def constants_as_inputs(jaxpr: Jaxpr, retained: Collection[Var] = ()) -> Jaxpr:
-    """The program whose constants, but for `retained`, have become its first inputs."""
+    """The program in which the constants, except `retained`, are the first inputs."""
     passed = [v for v in jaxpr.constvars if v not in retained]
     if not passed:
         return jaxpr
@@ -69,7 +69,7 @@ def constants_as_inputs(jaxpr: Jaxpr, retained: Collection[Var] = ()) -> Jaxpr:
 
 
 def forget_sources(jaxpr: Jaxpr) -> Jaxpr:
-    """`jaxpr`, whose own equations lose their lines: of an eager operation's program any line may be the caller."""
+    """`jaxpr` without source lines of its equations: the program of an eager operation may be called from any line."""
     for equation in jaxpr.equations:
         equation.source = None
     return jaxpr
@@ -80,11 +80,11 @@ def rearranged(
     inputs: Sequence[int | AbstractValue],
     results: Sequence[int] | None = None,
 ) -> ClosedJaxpr:
-    """The program, without constants, whose inputs and results are those of `program` at the given positions.
+    """A program without constants whose inputs and results are those of `program` at the given positions.
 
-    `inputs` is a permutation, with the types of further inputs, which are not used, and perhaps without some that
-    aren't used either. Results (by default all) may be repeated or left out; `~i` is the input at position i. Equal
-    arguments give one object.
+    `inputs` are positions, without those of some unused inputs, and types of additional inputs, which are unused.
+    Results (by default all) may be repeated or left out; `~i` returns the input at position i. Equal arguments return
+    the same object.
     """
     jaxpr = program.jaxpr
     if results is None:
@@ -118,9 +118,10 @@ def without_forwarded(
 
 
 def with_known(jaxpr: Jaxpr, variables: Sequence[Var], results: Sequence[Atom]) -> Jaxpr:
-    """The program that takes the values of `variables`, variables of `jaxpr`, behind its inputs, and gives `results`.
+    """The program that takes the values of some `variables` of `jaxpr` as additional last inputs, and returns
+    `results`.
 
-    Equations that are no longer needed are gone; all inputs stay.
+    Equations that are no longer needed are removed; all inputs stay.
     """
     inputs: dict[Atom, Var] = {v: Var(v.aval) for v in variables}
     n = len(jaxpr.invars)
@@ -145,9 +146,9 @@ def with_known(jaxpr: Jaxpr, variables: Sequence[Var], results: Sequence[Atom]) 
 def inlined(
     jaxpr: Jaxpr, body_of: Callable[[Equation], ClosedJaxpr | None]
 ) -> tuple[Jaxpr, list[Any]]:
-    """`jaxpr` with equations replaced by the programs that `body_of` gives for them.
+    """`jaxpr` with equations replaced by the programs that `body_of` returns for them.
 
-    Also gives the constants of those programs, which become further constants behind `jaxpr`'s own.
+    Also returns the constants of those programs, which become constants after `jaxpr`'s own.
     """
     equations: list[Equation] = []
     constvars = list(jaxpr.constvars)
@@ -188,7 +189,7 @@ def inlined(
 
 
 def with_programs(params: Any, change: Callable[[Jaxpr], Jaxpr]) -> Any:
-    """The params of an equation, or a part of them, with `change(program)` in place of each program."""
+    """The params of an equation, or a part of them, with `change` applied to each program."""
     if isinstance(params, Jaxpr):
         return change(params)
     if isinstance(params, ClosedJaxpr):

@@ -1,4 +1,4 @@
-"""What rules of primitives take and give: zeros, linear operands, batch axes, and the names of lists of values."""
+"""Types that rules of primitives use: zeros, linear operands, batch axes, and names for lists of values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 
 class _OfType:
-    """Something of which rules know the type `aval` alone."""
+    """Base class of placeholders of which rules know only the type `aval`."""
 
     __slots__ = ("aval",)
 
@@ -29,7 +29,7 @@ class Zero(_OfType):
 
 
 class LinearOperand(_OfType):
-    """Stands, in a transpose rule, for an operand whose cotangent is wanted.
+    """In a transpose rule, the placeholder of an operand whose cotangent is requested.
 
     >>> LinearOperand(pl.typeof(np.float32(1)))
     LinearOperand(float32[])
@@ -39,7 +39,7 @@ class LinearOperand(_OfType):
 
 
 def is_linear(operand: Any) -> bool:
-    """Whether a transpose rule must give this operand's cotangent.
+    """Whether a transpose rule must return this operand's cotangent.
 
     >>> is_linear(pl.interpreters.ad.UndefinedPrimal(pl.typeof(1.0))), is_linear(1.0)
     (True, False)
@@ -48,29 +48,31 @@ def is_linear(operand: Any) -> bool:
 
 
 class BatchAxis(NamedTuple):
-    """The axis that `vmap` adds: its length, its name for collectives, its mesh axes."""
+    """The axis that `vmap` adds: its size, its name for collectives, its mesh axes."""
 
     size: int
     name: Any = None
     spmd_name: Any = None
     explicit: Any = None
-    """The sharding of one dimension that the types of all batched arguments show for the batch; None if they don't."""
+    """The sharding of the batch dimension that the types of all batched arguments contain; None if they don't."""
 
     def added_to(self, aval: Any, dim: int) -> Any:
-        """Type of a batch of values of type `aval`, along `dim`."""
+        """Type of a batch, along `dim`, of values of type `aval`."""
         return aval.with_dim(dim, self.size, self.spmd_name, self.explicit)
 
 
 BatchDim: TypeAlias = int | None
-"""Position of the batch axis in a value; None where the value has none."""
+"""Position of the batch axis in a value; None if it has none."""
 Operands: TypeAlias = Sequence[Any]
-"""Operands of an equation, or its primals, tangents, cotangents: arrays, tracers, numbers; `Zero` where a rule says so."""
+"""Operands of an equation, or its primals, tangents or cotangents: arrays, tracers, numbers; `Zero` where a rule allows
+it.
+"""
 Results: TypeAlias = Sequence[Any]
 """Results of an equation, in order."""
 Values: TypeAlias = list[Any]
-"""Operands or results in a list of their own, which its receiver may change."""
+"""Operands or results in a list that the receiver may modify."""
 Mask: TypeAlias = Sequence[bool]
-"""A flag for each operand or result: whether it has a tangent, is batched, is used."""
+"""A flag per operand or result: whether it has a tangent, is batched or is used."""
 Avals: TypeAlias = Sequence[Any]
 """Types of operands or results."""
 Dims: TypeAlias = Sequence[BatchDim]

@@ -1,6 +1,6 @@
-"""Slots: the programs among the params of a primitive, and the roles of the operands they take and results they give.
+"""Slots: the programs in the params of a primitive, with the roles of its operands and results.
 
-By them readers follow values through programs, and rewrites put other programs in their place.
+They let tools follow values through programs, and rewrites replace programs.
 """
 
 from __future__ import annotations
@@ -19,31 +19,32 @@ if TYPE_CHECKING:
 
 
 class Role(enum.Enum):
-    """Role of consecutive operands or results of an equation for its programs."""
+    """Role of consecutive operands or results of an equation in its programs."""
 
     INDEX = "index"
-    """Operand: the number of the one program that runs."""
+    """Operand: number of the program that runs."""
     CONSTANT = "constant"
     """Operand: the same value in every run."""
     CARRY = "carry"
     """Operand and result: the result of one run is the operand of the next."""
     STACKED = "stacked"
-    """Operand or result: one element along axis 0 for each run."""
+    """Operand or result: each run has one element along axis 0."""
     RESULT = "result"
-    """Result of the one run."""
+    """Result of the only run."""
 
 
 class SlotGroup(NamedTuple):
-    """Consecutive operands, or results, of one role."""
+    """Consecutive operands, or results, with the same role."""
 
     role: Role
     size: int
 
 
 class Slot(NamedTuple):
-    """A program: positions of the operand groups that are its inputs and of the result groups that it gives, in order.
+    """A program, with the positions of the operand groups that are its inputs and of the result groups that it
+    computes.
 
-    One that gives no group decides by its only result whether a loop continues.
+    A program without result groups decides with its only result whether a loop continues.
     """
 
     program: ClosedJaxpr
@@ -63,9 +64,9 @@ class Slots(NamedTuple):
     results: tuple[SlotGroup, ...]
     programs: tuple[Slot, ...]
     runs: int | None = 1
-    """Number of runs of each; None where it is known only at run time."""
+    """Number of runs of each program; None if known only at run time."""
     is_reversed: bool = False
-    """Whether the runs take, and give, elements along axis 0 from the last to the first."""
+    """Whether the runs read and write elements along axis 0 from the last to the first."""
     ends: bool = False
     """Whether a predicate comes after each run and ends the loop; otherwise it comes before each run."""
     by_position: bool = False
@@ -73,7 +74,7 @@ class Slots(NamedTuple):
 
     @property
     def choosing(self) -> list[int]:
-        """Positions of the operand groups that choose which one of the programs runs: one, or none."""
+        """Positions of the operand groups that select which of the programs runs: one, or none."""
         return _places(self.operands, Role.INDEX)
 
     @property
@@ -83,32 +84,32 @@ class Slots(NamedTuple):
         return list(strict_zip(*places))
 
     def split(self, values: Operands) -> list[Values]:
-        """`values`, one for each operand, group by group."""
+        """`values`, one per operand, divided into groups."""
         return _split(self.operands, values)
 
     def split_results(self, values: Operands) -> list[Values]:
-        """`values`, one for each result, group by group."""
+        """`values`, one per result, divided into groups."""
         return _split(self.results, values)
 
     def gathered(
         self, slot: Slot, groups: Sequence[Sequence[Any]] | Mapping[int, Sequence[Any]]
     ) -> Values:
-        """The values for the inputs of a program, from those for all operands by group."""
+        """The values of a program's inputs, from the values of all operands by group."""
         return [x for group in slot.takes for x in groups[group]]
 
     def taken(self, slot: Slot, values: Operands) -> dict[int, Values]:
-        """`values`, one for each input of a program, by position of the operand group."""
+        """`values`, one per input of a program, by position of the operand group."""
         sizes = [self.operands[group] for group in slot.takes]
         return dict(strict_zip(slot.takes, _split(sizes, values)))
 
     def given(self, slot: Slot, values: Operands) -> list[tuple[int, Values]]:
-        """`values`, one for each result of a program, with the position of their result group."""
+        """`values`, one per result of a program, with the position of their result group."""
         sizes = [self.results[group] for group in slot.gives]
         return list(strict_zip(slot.gives, _split(sizes, values)))
 
 
 def call_slots(program: ClosedJaxpr) -> Slots:
-    """The slots of an equation that runs one program once, on all of its operands."""
+    """The slots of an equation that calls one program with all of its operands."""
     jaxpr = program.jaxpr
     operands, results = len(jaxpr.invars), len(jaxpr.outvars)
     return Slots(
@@ -127,6 +128,6 @@ def _split(groups: Sequence[SlotGroup], values: Operands) -> list[Values]:
 
 
 def consecutive(sizes: Iterable[int], values: Operands) -> list[Values]:
-    """Consecutive parts of `values` of these sizes, and the rest."""
+    """Consecutive parts of `values` with these sizes, then the rest."""
     rest = iter(values)
     return [*([*itertools.islice(rest, n)] for n in sizes), [*rest]]

@@ -1,4 +1,4 @@
-"""Traits, the facts of a primitive that readers need: costs, checks, layouts, views."""
+"""Traits: facts about primitives for costs, checks, shardings and views."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Kind: TypeAlias = Literal[
     "host",
     "custom",
 ]
-"""The kind of work that a primitive does; views colour equations by it. `custom` is what a library defines."""
+"""The kind of a primitive, by which views colour equations. `custom` is for primitives that libraries define."""
 
 
 CountRule: TypeAlias = Callable[[Sequence[Any], Sequence[Any], Any], float]
-"""(operand avals, result avals, params) -> number of operations of one run."""
+"""(operand avals, result avals, params) -> number of operations per run."""
 
 
 Linear: TypeAlias = Literal["all", "each"] | tuple[int, ...]
@@ -37,40 +37,44 @@ Linear: TypeAlias = Literal["all", "each"] | tuple[int, ...]
 
 
 LinearRule: TypeAlias = Callable[[Sequence[Any], Any], Linear | None]
-"""(operand avals, params) -> `Linear`, where linearity depends on dtypes or params."""
+"""(operand avals, params) -> `Linear`, if linearity depends on dtypes or params."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """Facts about a primitive. The class of a family gives the default; a row states what differs."""
+    """Facts about a primitive. The class of a family has defaults; a row overrides some."""
 
     kind: Kind
     flops: float | CountRule | None
-    """Arithmetic operations: per result element, or a rule for one run; None where they are unknown.
+    """FLOPs per result element, or a rule for one run; None if unknown.
 
-    Where params hold the program that combines two elements, the number of its runs.
+    If params contain the program that combines two elements, it is the number of its runs.
     """
     transcendentals: float | CountRule = 0.0
-    """Transcendental functions, in the same form."""
+    """Transcendental functions, in the same form as `flops`."""
     linear: Linear | LinearRule | None = None
-    """Operands in which the primitive is linear; decides which of them may be `unreduced`."""
+    """Operands in which the primitive is linear; determines which may be `unreduced`."""
     passive: tuple[int, ...] | Literal["others"] = ()
-    """Operands that select elements (indices, predicates): never differentiated, no part of `linear`.
-    `"others"`: all that a `linear` of positions doesn't name."""
+    """Operands that select elements (indices, predicates): they are never differentiated, and not part of `linear`.
+    `"others"`: all that a `linear` tuple doesn't list.
+    """
     makes_nan: bool = False
-    """Whether results can be NaN where no operand is."""
+    """Whether results can be NaN if no operand is."""
     cheap: bool | Literal["if one operand is small"] = False
-    """Whether recomputing the result takes no longer than reading it from memory; decides what is kept for the backward
-    pass. Sums of two large operands are none: with them whole polynomials would move there, a tenth of a step."""
+    """Whether recomputing the result is as fast as reading it from memory; such results aren't saved for the backward
+    pass. A sum of two large operands doesn't count: whole polynomials would be recomputed, which costs a tenth of a
+    training step.
+    """
     touches: Literal["all", "part", "in place"] = "all"
-    """Memory traffic: reads all of its operands, a part of the first, or updates the first in place."""
+    """Memory traffic: reads all operands, reads a part of the first, or updates the first in place."""
     equalizes: bool = False
-    """Whether the result is the same on all devices along the collective's axes, unless it works within groups."""
+    """Whether the result is the same on all devices along the collective's axes, unless it has groups."""
     keys: Literal["new", "used", "moved"] | None = None
-    """Random keys among the results: new ones, or those of the operands, moved. `"used"`: new ones, and those of the operands
-    are used up. By default keys are moved where elements are."""
+    """Random keys among the results: `"new"` ones, or those of the operands, `"moved"`. `"used"`: new ones, and those
+    of the operands are consumed. By default, keys move if elements do.
+    """
     returns_list: bool = False
-    """Whether `bind` returns a list of results, also when there is one (`multiple_results`)."""
+    """Whether `bind` returns a list of results even if there is only one (`multiple_results`)."""
 
     def replace(self, **changes: Any) -> Traits:
         """These traits with some fields changed."""
@@ -78,7 +82,7 @@ class Traits:
 
     @property
     def moves_keys(self) -> bool:
-        """Whether random keys among the results are those of the operands."""
+        """Whether random keys among the results are keys of the operands."""
         return self.keys == "moved" or (self.keys is None and self.kind in ("movement", "indexing"))
 
     def linear_for(self, avals: Sequence[Any], params: Any) -> Linear | None:
@@ -86,7 +90,7 @@ class Traits:
         return self.linear(avals, params) if callable(self.linear) else self.linear
 
     def passive_operands(self, n_operands: int) -> tuple[int, ...]:
-        """`passive` as positions among so many operands."""
+        """`passive` as positions among `n_operands` operands."""
         if self.passive != "others":
             return self.passive
         linear = self.linear if is_tuple(self.linear) else ()
@@ -95,7 +99,7 @@ class Traits:
     def counts(
         self, operands: Sequence[Any], results: Sequence[Any], params: Any
     ) -> tuple[float | None, float | None]:
-        """(arithmetic operations, transcendental functions) of one run; None where they are unknown.
+        """(FLOPs, transcendental functions) of one run; None if unknown.
 
         An operation on complex numbers counts as four.
         """
@@ -119,23 +123,23 @@ def size_of(aval: Any) -> float:
 
 
 def real_operations(aval: Any) -> float:
-    """Number of real operations in one on elements of this type: 4 for complex ones, else 1."""
+    """Number of real operations in an operation on an element of this type: 4 if it is complex, else 1."""
     return 4.0 if getattr(getattr(aval, "dtype", None), "kind", "") == "c" else 1.0
 
 
 ARITHMETIC = Traits(kind="elementwise", flops=1.0)
 """One operation for each element of the result."""
 CHEAP_ARITHMETIC = ARITHMETIC.replace(cheap=True)
-"""Such an operation whose result is computed again rather than kept."""
+"""Cheap elementwise arithmetic: the backward pass recomputes the result instead of saving it."""
 TRANSCENDENTAL = Traits(kind="elementwise", flops=0.0, transcendentals=1.0, makes_nan=True)
 """One transcendental function for each element of the result."""
 MOVEMENT = Traits(kind="movement", flops=0.0, linear="all")
-"""Elements of the operands, or zeros, in another arrangement."""
+"""Rearranges elements of the operands, or zeros."""
 INDEXING = Traits(kind="indexing", flops=0.0)
-"""Elements at positions that are values."""
+"""Selects elements at positions that are operands."""
 COLLECTIVE = Traits(kind="collective", flops=0.0, linear="all")
-"""Elements move between devices."""
+"""Moves elements between devices."""
 CONTROL = Traits(kind="control", flops=None, returns_list=True)
-"""The programs among the params do the work."""
+"""Runs programs in the params."""
 HOST = Traits(kind="host", flops=None, returns_list=True)
-"""The host does the work."""
+"""Runs on the host."""

@@ -1,4 +1,4 @@
-"""Trees: nested Python containers of leaves, taken apart, rebuilt, mapped and compared."""
+"""Pytrees: flattening, rebuilding, mapping and comparing nested Python containers of leaves."""
 
 # Imported for other folders.
 # pyright: reportUnusedImport=false

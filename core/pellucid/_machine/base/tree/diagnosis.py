@@ -1,4 +1,4 @@
-"""The diagnosis of trees that can't be flattened."""
+"""Diagnoses why a tree can't be flattened."""
 
 import sys
 from collections import defaultdict
@@ -18,14 +18,13 @@ from .paths import KeyPath, shown_path
 
 
 def raise_failure(tree: Any, predicate: IsLeafWithPath | None, error: Exception) -> NoReturn:
-    """Raise what explains `error`, which C++ raised when it flattened `tree`.
+    """Raise the error that explains `error`, which C++ raised when flattening `tree`.
 
-    That is `error` itself if it comes from the user's code. The caller has given this thread
-    the spare recursion levels; they are taken back, and those that the failed call has kept
-    are given.
+    If `error` comes from the user's code, it is raised itself. The caller has granted this thread spare recursion
+    levels; this returns them, and compensates for those that the failed call has kept.
     """
     diagnosis, path = _search(tree, predicate)
-    # Comparing keys with the last level gives neither of these errors, but one about the keys.
+    # A comparison of keys at the recursion limit raises neither of these errors, but one about the keys.
     if isinstance(error, (RecursionError, SystemError)) or isinstance(diagnosis, CyclicTreeError):
         restore_levels()
     else:
@@ -39,13 +38,13 @@ def raise_failure(tree: Any, predicate: IsLeafWithPath | None, error: Exception)
 
 
 def _search(tree: Any, predicate: IsLeafWithPath | None) -> tuple[TreeError | None, KeyPath]:
-    """Diagnosis of a tree and the path to its faulty node; no diagnosis where the user's own code is at fault.
+    """(diagnosis of a tree, path to its faulty node); the diagnosis is None if the user's own code is at fault.
 
-    Goes depth first, as the flattening does, but on a list instead of Python's stack.
+    The search is depth-first, like flattening, but uses a list instead of Python's stack.
     """
     ancestors: dict[int, KeyPath] = {}
     finished: set[int] = set()
-    alive: list[Any] = []  # a freed child's id could come back as that of another one
+    alive: list[Any] = []  # the id of a freed child could be reused for another one
     todo: list[tuple[Any, KeyPath, bool]] = [(tree, (), False)]
     while todo:
         node, path, is_done = todo.pop()
@@ -72,7 +71,7 @@ def _search(tree: Any, predicate: IsLeafWithPath | None) -> tuple[TreeError | No
             return too_deep, path
         try:
             children = _children(node, path, predicate)
-        except Exception:  # the user's own code, which has raised this before
+        except Exception:  # the user's own code, which raised this before
             if not _is_unsortable(node):
                 return None, path
             unsortable = UnsortableKeysError(
@@ -94,7 +93,7 @@ def _children(node: Any, path: KeyPath, predicate: IsLeafWithPath | None) -> lis
     if predicate is not None:
         answer = predicate(path, node)
         if not isinstance(answer, (bool, type(None))):  # pyright: ignore[reportUnnecessaryIsInstance]  # users' answers
-            raise TypeError  # refused by the flattening, too
+            raise TypeError  # flattening rejects it, too
         if answer:
             return []
     flattened = pytree.flatten_one_level_with_keys(node)
@@ -102,10 +101,10 @@ def _children(node: Any, path: KeyPath, predicate: IsLeafWithPath | None) -> lis
 
 
 def _is_unsortable(node: dict[Any, Any]) -> bool:
-    if type(node) not in (dict, defaultdict):  # the nodes whose keys are sorted
+    if type(node) not in (dict, defaultdict):  # nodes whose keys are sorted
         return False
     try:
         sorted(node)
-    except Exception:  # `<` of the keys' class
+    except Exception:  # from `<` of the keys' class
         return True
     return False

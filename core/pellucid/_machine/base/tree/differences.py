@@ -16,14 +16,14 @@ from .paths import SHOWN_KEYS, KeyPath, child_keys, shown_path
 
 
 class TreeDifference(NamedTuple):
-    """One place where a tree isn't what it should be."""
+    """A place where a tree differs from the expected structure."""
 
     path: KeyPath
     got: str
     expected: str
 
     def text(self, name: str) -> str:
-        """This difference as one line about the tree called `name`."""
+        """The difference as one line about the tree called `name`."""
         return f"{shown_path(name, self.path)}: got {self.got}, expected {self.expected}"
 
 
@@ -34,10 +34,10 @@ def structure_differences(
     leaves: Sequence[Any] | None = None,
     is_prefix: bool = False,
 ) -> list[TreeDifference]:
-    """Places where the structure `got` isn't `expected`; empty if there are none.
+    """The places where the structure `got` differs from `expected`; empty if they are equal.
 
-    `leaves` are those of the tree whose structure is `got`; with them its types are shown.
-    With `is_prefix`, a leaf of `expected` stands for any subtree.
+    `leaves` are those of the tree with the structure `got`, to show their types. With `is_prefix`, a leaf of `expected`
+    matches any subtree.
 
     >>> expected, got = tree_structure({"w": (1, 2)}), tree_structure({"w": 3})
     >>> [difference] = structure_differences(expected, got)
@@ -48,7 +48,7 @@ def structure_differences(
 
 
 def same_node(expected: PyTreeDef, got: PyTreeDef) -> bool:
-    """Whether the roots of two structures are nodes of one kind, whatever is below them."""
+    """Whether the roots of two structures are nodes of the same kind, regardless of their children."""
     node, other = expected.node_data(), got.node_data()
     if node is None or other is None:
         return node is other
@@ -84,7 +84,7 @@ def _differences(
 
 
 def leaf_type(leaf: Any) -> str:
-    """Type of a leaf as messages show it: `float32[3,4]` for arrays, else the class.
+    """Type of a leaf in messages: `float32[3,4]` for arrays, else the class.
 
     >>> leaf_type(np.zeros((3, 4), np.float32)), leaf_type("text")
     ('float32[3,4]', 'str')
@@ -119,7 +119,7 @@ _KEYS_OF: dict[type, Callable[[Any], Sequence[Any]]] = {
     OrderedDict: lambda data: data,
     defaultdict: lambda data: data[1],
 }
-"""How to find the keys in the static data of the nodes that have any."""
+"""Functions that extract the keys from the static data of nodes that have keys."""
 
 
 def _keys(structure: PyTreeDef) -> Sequence[Any] | None:
@@ -144,5 +144,5 @@ def _keys_text(structure: PyTreeDef, other: PyTreeDef) -> str:
 def _is_equal(a: object, b: object) -> bool:
     try:
         return a is b or bool(a == b)
-    except Exception:  # `==` of the user's class, or of an array, where no truth value exists
+    except Exception:  # `==` of the user's class, or of an array, whose truth value is undefined
         return False

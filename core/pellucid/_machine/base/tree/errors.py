@@ -11,17 +11,17 @@ from .differences import TreeDifference
 
 
 class TreeError(PellucidError, ValueError):
-    """A tree of Python containers can't be used as asked."""
+    """A tree of Python containers that can't be used in the requested way."""
 
 
 class TreeArgumentError(PellucidError, TypeError):
-    """A function of trees was given something that is no structure, no class or no field."""
+    """A function of trees was called with something that isn't a structure, class or field."""
 
 
 class TreeStructureError(TreeError):
-    """Two trees, or a tree and its leaves, don't fit.
+    """Two trees, or a tree and its leaves, don't match.
 
-    `differences` holds one record for each place where they differ.
+    `differences` contains a record for each mismatch.
     """
 
     def __init__(
@@ -36,8 +36,8 @@ class TreeTransposeError(TreeStructureError, TypeError):
 
 
 class UnsortableKeysError(TreeError, TypeError):
-    """The keys of a dict can't be put in order, so its leaves have none either."""
+    """The keys of a dict can't be sorted, so the order of its leaves is undefined."""
 
 
 class CyclicTreeError(TreeError, RecursionError):
-    """A tree contains itself, or is nested too deep to be taken apart."""
+    """A tree contains itself, or is nested too deeply to be flattened."""

@@ -1,4 +1,4 @@
-"""Take trees apart and rebuild them, map and reduce them; trees that stand for larger ones: prefixes.
+"""Flattening, rebuilding, mapping and reducing trees; prefix trees, in which each leaf applies to a whole subtree.
 
 Each leaf of a prefix speaks for a whole subtree.
 """
@@ -33,8 +33,8 @@ _flatten_with_path = guarded(pytree.flatten_with_path)
 def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
     """Leaves of `tree` in order, and its structure.
 
-    Dicts are taken in the order of their sorted keys. None is a node without leaves.
-    `is_leaf(node)` may stop at a node and make it a leaf.
+    Dicts are flattened in the order of their sorted keys. None is a node without leaves. `is_leaf(node)` may declare a
+    node to be a leaf.
 
     Raises: UnsortableKeysError, CyclicTreeError.
 
@@ -80,7 +80,7 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
 
 
 def tree_structure(tree: Any, is_leaf: IsLeaf | None = None) -> PyTreeDef:
-    """Structure of `tree`: what is left of it without its leaves.
+    """Structure of `tree`, without its leaves.
 
     >>> tree_structure({"b": (1, None), "a": 2})
     PyTreeDef({'a': *, 'b': (*, None)})
@@ -176,8 +176,7 @@ def treedef_is_strict_leaf(treedef: PyTreeDef) -> bool:
 def build_tree(treedef: PyTreeDef, subtrees: Any) -> Any:
     """The tree with the structure `treedef` and a subtree at each leaf.
 
-    Unlike `tree_unflatten`, this takes the subtrees nested as `treedef` nests its leaves, in
-    any iterables.
+    Unlike `tree_unflatten`, the subtrees are nested as `treedef` nests its leaves, in any iterables.
 
     >>> build_tree(tree_structure({"a": 0, "b": (0, 0)}), [1, [2, [3, 4]]])
     {'a': 1, 'b': (2, [3, 4])}
@@ -198,7 +197,7 @@ def require_structures(caller: str, *treedefs: Any) -> None:
 
 
 def _with_path(is_leaf: Callable[..., bool] | None) -> IsLeafWithPath | None:
-    """`is_leaf` as a predicate that is given the path, too."""
+    """`is_leaf` as a predicate that also receives the path."""
     return None if is_leaf is None else lambda _, node: is_leaf(node)
 
 
@@ -214,11 +213,11 @@ def _wrong_leaf_count(treedef: PyTreeDef, count: int) -> TreeStructureError:
 
 
 SHOWN_DIFFERENCES = 3
-"""How many differences an error message lists."""
+"""Number of differences that an error message lists."""
 
 
 def is_none(node: Any) -> bool:
-    """Whether `node` is None: the predicate for trees in which None says something."""
+    """Whether `node` is None: a predicate for trees in which None is a leaf."""
     return node is None
 
 
@@ -227,9 +226,9 @@ def flatten_up_to(
 ) -> list[Any]:
     """Subtrees of `tree` at the leaves of the structure `treedef`.
 
-    `caller` and `name` are what error messages call the function and the tree.
+    `caller` and `name` are the names of the function and the tree in error messages.
 
-    Raises: TreeStructureError that names the places where `tree` doesn't continue `treedef`.
+    Raises: TreeStructureError, which names the places where `tree` doesn't match `treedef`.
 
     >>> flatten_up_to(tree_structure((0, [0])), ({"a": 1}, [(2, 3)]))
     [{'a': 1}, (2, 3)]
@@ -243,7 +242,7 @@ def flatten_up_to(
 
 
 def prefix_errors(prefix: Any, full: Any, is_leaf: IsLeaf | None = None) -> list[TreeDifference]:
-    """Places where the tree `full` doesn't continue the tree `prefix`; empty if it does.
+    """Places where the tree `full` doesn't match the prefix tree `prefix`; empty if it does.
 
     `is_leaf` is applied to `prefix` only.
 
@@ -262,12 +261,12 @@ def broadcast_prefix(
     caller: str = "broadcast_prefix",
     name: str = "full",
 ) -> list[Any]:
-    """For each leaf of the tree `full`, the leaf of the tree `prefix` that speaks for it.
+    """For each leaf of the tree `full`, the leaf of `prefix` that applies to it.
 
-    `is_leaf` is applied to `prefix` only. `caller` and `name` are what error messages call the
-    function and the tree `full`.
+    `is_leaf` is applied only to `prefix`. `caller` and `name` are the names of the function and of the tree `full` in
+    error messages.
 
-    Raises: TreeStructureError that names the places where `full` doesn't continue `prefix`.
+    Raises: TreeStructureError, which names the places where `full` doesn't match `prefix`.
 
     >>> broadcast_prefix((0, None), ({"a": 1, "b": 2}, [3]), is_leaf=is_none)
     [0, 0, None]
@@ -286,7 +285,7 @@ def broadcast_prefix_to(
     caller: str = "broadcast_prefix_to",
     name: str = "tree",
 ) -> list[Any]:
-    """`broadcast_prefix` for a tree of which only the structure `treedef` is known.
+    """`broadcast_prefix` to a tree with the structure `treedef`.
 
     >>> broadcast_prefix_to((0, 1), tree_structure(({"a": 1, "b": 2}, [3])))
     [0, 0, 1]
@@ -312,7 +311,7 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = No
 
 
 def _leaf_counts(prefix: PyTreeDef, full: PyTreeDef) -> list[int] | None:
-    """For each leaf of `prefix`, how many leaves of `full` it speaks for; None for a misfit."""
+    """For each leaf of `prefix`, the number of leaves of `full` that it applies to; None if they don't match."""
     if prefix.node_data() is None:
         return [full.num_leaves]
     if not same_node(prefix, full):
@@ -351,10 +350,9 @@ _MISSING: Any = object()
 def tree_map(f: Function, tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
     """The tree of `f(leaf, *subtrees)` for each leaf of `tree`.
 
-    Each tree of `rest` must continue the structure of `tree`: `subtrees` are its parts that
-    stand where `leaf` stands.
+    Each tree of `rest` must have `tree` as a prefix: `subtrees` are its parts at the position of `leaf`.
 
-    Raises: TreeStructureError that names the places where a tree of `rest` doesn't fit.
+    Raises: TreeStructureError, which names the places where a tree of `rest` doesn't match.
 
     >>> tree_map(lambda x, y: x + y, {"a": 1, "b": 2}, {"a": 10, "b": 20})
     {'a': 11, 'b': 22}
@@ -386,9 +384,9 @@ def tree_map_with_path(
 def tree_transpose(
     outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
 ) -> Any:
-    """The outer structure within each leaf of the inner one, from the inner within the outer.
+    """A tree with the inner structure outside and the outer structure inside, from one nested the other way round.
 
-    Without `inner_treedef`, the first subtree at a leaf of the outer structure gives it.
+    The default of `inner_treedef` is the structure of the first subtree at a leaf of the outer structure.
 
     Raises: TreeTransposeError if the number of leaves isn't the product of the two structures'.
 
@@ -420,8 +418,7 @@ def tree_reduce(
 ) -> Any:
     """The leaves of `tree` combined from the left: `function(function(a, b), c)`.
 
-    `initializer` stands before the first leaf; without it a tree without leaves raises
-    TypeError.
+    `initializer` comes before the first leaf; without it, a tree without leaves raises TypeError.
 
     >>> tree_reduce(lambda total, x: total + x, {"a": 1, "b": [2, 3]})
     6
@@ -438,8 +435,8 @@ def tree_reduce_associative(
 ) -> Any:
     """The leaves of `tree` combined in pairs, in a tree of logarithmic depth.
 
-    `operation` must be associative: the halves of the leaves are combined first. `identity`
-    is the result for a tree without leaves, which raises TypeError without it.
+    `operation` must be associative: the halves of the leaves are combined first. `identity` is the result for a tree
+    without leaves, which otherwise raises TypeError.
 
     >>> tree_reduce_associative(lambda a, b: f"({a}{b})", list("abcd"))
     '((ab)(cd))'
@@ -452,7 +449,7 @@ def tree_reduce_associative(
 
 
 def tree_all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
-    """Whether all leaves of `tree` are true; so they are if there are none.
+    """Whether all leaves of `tree` are true; True if there are none.
 
     >>> tree_all({"a": True, "b": [1, None]}), tree_all([0])
     (True, False)

@@ -1,4 +1,4 @@
-"""Paths in trees, and how they are shown."""
+"""Paths in trees, and their text."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pellucid._machine.xla import (
 )
 
 KeyEntry = TypeVar("KeyEntry")
-"""One step of a path: one of the four key classes, or what a node's own flattening gives."""
+"""One step of a path: one of the four key classes, or a key that a node's own flattening function returns."""
 
 
 SHOWN_STEPS = 8
-"""An error message shows no more than so many steps at each end of a path."""
+"""Maximum number of steps that an error message shows at each end of a path."""
 
 
 KeyPath: TypeAlias = tuple[Any, ...]
@@ -29,9 +29,9 @@ KeyPath: TypeAlias = tuple[Any, ...]
 
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """Text of a key path, as it would be written in Python after the name of the tree.
+    """Text of a key path, as a Python expression after the name of the tree.
 
-    With `simple`, each step is the bare key. `separator` stands between the steps.
+    With `simple`, each step is the bare key. `separator` is put between the steps.
 
     >>> keystr((DictKey("layer"), SequenceKey(0), GetAttrKey("w")))
     "['layer'][0].w"
@@ -43,7 +43,7 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
 
 
 def shown_path(name: str, path: KeyPath) -> str:
-    """`name` followed by `path` as error messages write it: short, strings in double quotes.
+    """`name` followed by `path` in the form of error messages: shortened, with strings in double quotes.
 
     >>> shown_path("params", (DictKey("layer"), GetAttrKey("w")))
     'params["layer"].w'
@@ -68,20 +68,20 @@ def _bare(key: object) -> str:
 
 
 SHOWN_KEYS = 6
-"""A dict with more keys than this is described by the keys that the other side lacks."""
+"""Maximum number of keys of a dict that are listed; for larger ones only keys that the other side lacks."""
 
 
 def child_keys(structure: PyTreeDef, leaves: Sequence[Any] | None = None) -> KeyPath:
     """Steps from the root of `structure` to its children.
 
-    A structure doesn't store them, so the node is rebuilt (from `leaves`, if they are known)
-    and asked; the children of a class that can't be rebuilt are counted.
+    A structure doesn't store the keys, so the node is rebuilt (from `leaves` if known) and asked for them. Children of
+    a class that can't be rebuilt are numbered.
     """
     children = structure.children()
     if leaves is not None and (keys := _rebuilt_keys(structure, leaves)) is not None:
         return keys
     if children and (node := structure.node_data()) is not None:
-        # The node alone: a class below it may refuse placeholders.
+        # Only this node is rebuilt, as a class below it may reject placeholders.
         alone = pytree.treedef_of_node(node[0], node[1], [pytree.treedef_of_leaf] * len(children))
         if (keys := _rebuilt_keys(alone, [None] * len(children))) is not None:
             return keys
@@ -89,7 +89,7 @@ def child_keys(structure: PyTreeDef, leaves: Sequence[Any] | None = None) -> Key
 
 
 def _rebuilt_keys(structure: PyTreeDef, leaves: Sequence[Any]) -> KeyPath | None:
-    """Steps to the children of the tree of `leaves`; None where it can't be made, or has other children."""
+    """Steps to the children of the tree of `leaves`; None if it can't be rebuilt, or has other children then."""
     try:
         pairs, _ = pytree.flatten_one_level_with_keys(structure.unflatten(leaves)) or ((), None)
     except Exception:  # the user's own code, run to name a path
@@ -101,8 +101,8 @@ def _rebuilt_keys(structure: PyTreeDef, leaves: Sequence[Any]) -> KeyPath | None
 def leaf_paths(structure: PyTreeDef, leaves: Sequence[Any] | None = None) -> list[KeyPath]:
     """The path from the root of `structure` to each of its leaves.
 
-    `leaves`: what has the attributes of the leaves, as their types. Below a class of the user that can't be rebuilt
-    from these, or from numbers, or flattens into other leaves then, children are counted.
+    `leaves` have the leaves' attributes, for example their types. If a class of the user can't be rebuilt from these or
+    from numbers, or flattens to other leaves then, the children are numbered.
 
     >>> leaf_paths(pl.tree_util.tree_structure({"a": 0, "b": (0, None)}))
     [(DictKey(key='a'),), (DictKey(key='b'), SequenceKey(idx=0))]

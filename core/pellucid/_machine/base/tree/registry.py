@@ -1,4 +1,4 @@
-"""Which Python containers are trees: the built-in ones, those that users register, and `Partial`."""
+"""The registry of pytree nodes: built-in containers, classes that users register, and `Partial`."""
 
 import dataclasses
 import functools
@@ -15,9 +15,9 @@ from .errors import TreeArgumentError, TreeError
 T = TypeVar("T")
 Class = TypeVar("Class", bound=type)
 Flattened = tuple[Iterable[Any], Hashable]
-"""The children of a node, and its static data."""
+"""(children, static data) of a node."""
 FlattenedWithKeys = tuple[Iterable[tuple[Any, Any]], Hashable]
-"""(key, child) pairs of a node, and its static data."""
+"""((key, child) pairs, static data) of a node."""
 
 
 def register_pytree_node(
@@ -26,14 +26,14 @@ def register_pytree_node(
     unflatten_func: Callable[[Hashable, Sequence[Any]], T],
     flatten_with_keys_func: Callable[[T], FlattenedWithKeys] | None = None,
 ) -> None:
-    """Make the instances of `nodetype` nodes of trees.
+    """Make the instances of `nodetype` pytree nodes.
 
-    `flatten_func(node)` gives the children and the static data, which must be hashable and
-    comparable; `unflatten_func(static_data, children)` rebuilds the node, and must accept any
-    object as a child. `flatten_with_keys_func(node)` gives (key, child) pairs instead of
-    children. A subclass of `nodetype` isn't registered with it.
+    `flatten_func(node)` returns the children and the static data, which must be hashable and comparable.
+    `unflatten_func(static_data, children)` rebuilds the node, and must accept any object as a child.
+    `flatten_with_keys_func(node)` returns (key, child) pairs instead of children. Subclasses of `nodetype` aren't
+    registered with it.
 
-    Raises: TreeError if the class is registered already, TreeArgumentError if it is no class.
+    Raises: TreeError if the class is registered already, TreeArgumentError if it isn't a class.
 
     >>> class Interval:
     ...     def __init__(self, low, high):
@@ -60,8 +60,8 @@ def register_pytree_with_keys(
 ) -> None:
     """Make the instances of `nodetype` nodes whose children have names.
 
-    `flatten_with_keys(node)` gives (key, child) pairs and the static data. `flatten_func`
-    gives the bare children; it is only a quicker way to the same.
+    `flatten_with_keys(node)` returns (key, child) pairs and the static data. `flatten_func` returns the children
+    without keys; it is only faster.
 
     >>> class Point:
     ...     def __init__(self, x, y):
@@ -85,7 +85,7 @@ def register_pytree_with_keys(
 def register_pytree_node_class(cls: Class) -> Class:
     """Class decorator: register a class by its methods `tree_flatten` and `tree_unflatten`.
 
-    `tree_flatten(self)` gives the children and the static data; the class method
+    `tree_flatten(self)` returns the children and the static data; the class method
     `tree_unflatten(static_data, children)` rebuilds the node.
 
     >>> @register_pytree_node_class
@@ -107,8 +107,8 @@ def register_pytree_node_class(cls: Class) -> Class:
 def register_pytree_with_keys_class(cls: Class) -> Class:
     """Class decorator: register a class by `tree_flatten_with_keys` and `tree_unflatten`.
 
-    `tree_flatten_with_keys(self)` gives (key, child) pairs and the static data; a method
-    `tree_flatten`, if there is one, gives the bare children.
+    `tree_flatten_with_keys(self)` returns (key, child) pairs and the static data; an optional method `tree_flatten`
+    returns the children without keys.
 
     >>> @register_pytree_with_keys_class
     ... class Named:
@@ -132,7 +132,7 @@ def register_pytree_with_keys_class(cls: Class) -> Class:
 
 
 def register_static(cls: Class) -> Class:
-    """Class decorator: the instances of `cls` are static data, nodes without leaves.
+    """Class decorator: the instances of `cls` are static data, that is, nodes without leaves.
 
     They belong to the structure, so `cls` must be hashable and comparable.
 
@@ -156,12 +156,12 @@ def register_dataclass(
 ) -> Class:
     """Make the instances of a dataclass nodes with the children `data_fields`.
 
-    `meta_fields` are the static data. Without both, every field is a child except those made
-    with `static`. `drop_fields` are neither, so they must have a default. A class that isn't a
-    dataclass needs both lists and a constructor that takes them by keyword.
+    `meta_fields` are the static data. Without both, all fields are children except those declared with `static`.
+    `drop_fields` are neither, so they must have defaults. A class that isn't a dataclass needs both lists, and a
+    constructor that accepts the fields by keyword.
 
-    Raises: TreeArgumentError for one list without the other; TreeError for fields that are
-    missing, unknown or in both lists, and for a class that is registered already.
+    Raises: TreeArgumentError for one list without the other; TreeError for fields that are missing, unknown or in both
+    lists, and for a class that is registered already.
 
     >>> @register_dataclass
     ... @dataclasses.dataclass
@@ -203,7 +203,7 @@ def register_dataclass(
 
 
 def static(**kwargs: Any) -> Any:
-    """A dataclass field that `register_dataclass` takes as static data.
+    """A dataclass field that `register_dataclass` treats as static data.
 
     The arguments are those of `dataclasses.field`.
 
@@ -316,9 +316,9 @@ pytree.register_node(
 class Partial(functools.partial[Any]):
     """`functools.partial` as a node of trees: the arguments are children, the function is static.
 
-    So it may be passed to, and returned from, transformed functions. The function is compared
-    by `==`. One that is itself a `functools.partial` or a `Partial` stays whole: its arguments
-    belong to the function, not to the children.
+    So it may be passed to, and returned from, transformed functions. Functions are compared with `==`. A function that
+    is a `functools.partial` or a `Partial` itself stays whole: its arguments belong to the function, not to the
+    children.
 
     >>> tree_leaves(Partial(max, 1, 2))
     [1, 2]
@@ -327,7 +327,7 @@ class Partial(functools.partial[Any]):
     """
 
     def __new__(cls, func: Function, /, *args: Any, **kw: Any) -> Self:
-        # functools.partial would take the arguments of an inner partial as its own.
+        # functools.partial would merge the arguments of an inner partial.
         if isinstance(func, functools.partial):
             func = _Whole(func)  # pyright: ignore[reportUnknownArgumentType]  # of any result
         return super().__new__(cls, func, *args, **kw)
@@ -335,7 +335,7 @@ class Partial(functools.partial[Any]):
 
 @dataclasses.dataclass(repr=False, unsafe_hash=True)
 class _Whole:
-    """A partial function that isn't merged into the one around it."""
+    """Wraps a partial function so that it isn't merged into the one around it."""
 
     function: functools.partial[Any]
 
