@@ -319,7 +319,7 @@ def _histogram(
     finite = samples[np.isfinite(samples)]
     if math.isinf(high - low):  # large float64 numbers
         finite, low, high = finite / 2, low / 2, high / 2
-    # no representable numbers between
+    # There are no representable numbers between the bins' bounds.
     if high - low < (BINS + 1) * np.spacing(max(abs(low), abs(high))):
         middle = (
             np.where(finite == low, 0, BINS - 1) if low < high else np.full(len(finite), BINS // 2)

@@ -181,7 +181,7 @@ class PellucidDebugger(Debugger):
                 return _answer(message, body)
             if command.startswith("pellucid/"):
                 return _failure(message, "no program is stopped")
-        # raised by an expression of the user, or for a request that is out of date
+        # Raised by an expression of the user, or for a request that is out of date.
         except Exception as error:
             return _failure(message, f"{type(error).__name__}: {error}")
         if command == "disconnect":

@@ -983,7 +983,7 @@ class DebugSession:
             return False
         depth, breakpoints = stops[self.equation]
         self._stand_on(depth)
-        # evaluated for all, so that each counts its hits
+        # Evaluated for all breakpoints, so that each counts its hits.
         stopping = [self._stops_at(each, is_forward) for each in breakpoints]
         if any(stopping) or self.equation in breakpoints_of(self.program):
             return True

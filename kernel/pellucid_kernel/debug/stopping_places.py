@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pellucid_kernel.debug.debug_session import DebugSession
     from pellucid_viz.figure import Figure
 
-# start at random: a notebook may contain numbers of earlier kernels
+# Numbers start at random, because a notebook may contain those of earlier kernels.
 _numbers = itertools.count(secrets.randbelow(1 << 40))
 _shown: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 

@@ -33,7 +33,7 @@ class ContextBlock(contextlib._GeneratorContextManager[None]):  # pyright: ignor
     def __call__(self, func: Any) -> Any:
         inner: Any = super().__call__(func)
         for stage in _STAGES:
-            # copied from the jitted function along with its other attributes
+            # Copied from the jitted function along with its other attributes.
             if stage in vars(inner):
                 setattr(inner, stage, super().__call__(getattr(func, stage)))
         return inner

@@ -45,7 +45,7 @@ def renamed(function: F, name: str, module: str | None = None) -> F:
         original.__code__, original.__globals__, name, original.__defaults__, original.__closure__
     )
     functools.update_wrapper(copy, original)
-    # the function whose signature it shows
+    # The function whose signature it shows.
     copy.__wrapped__ = getattr(original, "__wrapped__", None)
     if copy.__wrapped__ is None:
         del copy.__wrapped__

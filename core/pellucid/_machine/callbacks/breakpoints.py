@@ -1,4 +1,4 @@
-"""`debug.breakpoint`: a prompt at a place of a running program, with the variables of the functions that led there."""
+"""`debug.breakpoint`: stops a running program at a prompt with the variables of the user's functions."""
 
 from __future__ import annotations
 
@@ -37,41 +37,41 @@ from .host import FlatCallback
 from .pure import pure_callback
 
 LINES_AROUND = 5
-"""Lines that are shown before and behind the one of a frame."""
+"""Number of lines that are shown before and after the current line of a frame."""
 
 _one_at_a_time = threading.RLock()
-"""Held while a prompt is open: programs of several devices get there side by side."""
+"""Held while a prompt is open, because programs on several devices may reach it concurrently."""
 _muted = 0
 
 
 class StoppedFrame(NamedTuple):
-    """A Python function that stood at a line when it was traced, with the values of the run that stopped."""
+    """A Python frame at the line where it was traced, with the values of the run that stopped."""
 
     function: str
     file: str
     line: int
     local: dict[str, Any]
-    """Its local variables; arrays have the values of this run."""
+    """Its local variables; arrays have this run's values."""
     shared: dict[str, Any]
-    """Its module's variables."""
+    """The global variables of its module."""
 
     def __str__(self) -> str:
         text = linecache.getline(self.file, self.line).strip()
         return f"{cell_name(self.file) or self.file}:{self.line}, in {self.function}\n    {text}"
 
     def listing(self) -> str:
-        """The lines around, the frame's own marked."""
+        """The surrounding lines, with the current one marked."""
         file = cell_name(self.file) or os.path.basename(self.file)
         rows = listing(self.file, self.line, LINES_AROUND)
         return "\n".join([f"{file}:{self.line}, in {self.function}", *rows])
 
     def evaluate(self, expression: str) -> Any:
-        """The value of a Python expression of the frame's variables."""
+        """The value of a Python expression in the frame."""
         return eval(expression, self.shared | self.local)  # noqa: S307 - the user asks for it
 
 
 class BreakpointPrompt(cmd.Cmd):
-    """Commands at a stop, with pdb's first letters. What is no command is evaluated."""
+    """The prompt's commands, abbreviated as in pdb. Anything else is evaluated as an expression."""
 
     prompt = "(pellucid) "
 
@@ -88,40 +88,40 @@ class BreakpointPrompt(cmd.Cmd):
         self.intro = frames[0].listing()
 
     def do_continue(self, _: str) -> bool:
-        """c: go on with the program."""
+        """c: continue the program."""
         return True
 
     def do_quit(self, _: str) -> bool:
-        """q, exit, the end of the input: end the process, as `sys.exit` does."""
+        """q, exit, end of input: end the process, as `sys.exit` does."""
         raise SystemExit(0)
 
     def do_up(self, _: str) -> None:
-        """u: to the caller."""
+        """u: go to the caller."""
         self._go(self.depth + 1)
 
     def do_down(self, _: str) -> None:
-        """d: to the function that was called."""
+        """d: go to the called function."""
         self._go(self.depth - 1)
 
     def do_list(self, _: str) -> None:
-        """l: the lines around."""
+        """l: show the surrounding lines."""
         self._print(self.frames[self.depth].listing())
 
     def do_where(self, _: str) -> None:
-        """w, bt: the stack, the innermost frame last."""
+        """w, bt: show the stack, innermost frame last."""
         self._print("\n".join(map(str, reversed(self.frames))))
 
     def do_args(self, _: str) -> None:
-        """a: the local variables."""
+        """a: show the local variables."""
         for name, value in self.frames[self.depth].local.items():
             self._print(f"{name} = {value!r}")
 
     def do_p(self, expression: str) -> None:
-        """p EXPRESSION: its value."""
+        """p EXPRESSION: print its value."""
         self._print(repr(self.frames[self.depth].evaluate(expression)))
 
     def do_pp(self, expression: str) -> None:
-        """pp EXPRESSION: its value, over several lines."""
+        """pp EXPRESSION: print its value on several lines."""
         self._print(pprint.pformat(self.frames[self.depth].evaluate(expression)))
 
     do_c = do_cont = do_continue
@@ -130,15 +130,15 @@ class BreakpointPrompt(cmd.Cmd):
     do_w = do_bt = do_where
 
     def default(self, line: str) -> None:
-        """Expressions."""
+        """Evaluate an expression."""
         self.do_p(line)
 
     def emptyline(self) -> bool:
-        """Does nothing, where cmd repeats the last command."""
+        """Does nothing, whereas cmd would repeat the last command."""
         return False
 
     def onecmd(self, line: str) -> bool:
-        """Runs a command; what goes wrong in an expression is shown."""
+        """Runs a command; errors in an expression are printed."""
         try:
             return bool(super().onecmd(line))
         except Exception as error:  # whatever the user's expression raises
@@ -163,14 +163,14 @@ def _terminal(
 
 
 BACK_ENDS: dict[str, Callable[..., tuple[Any, Any]]] = {"cli": _terminal}
-"""Functions from the user's options to the prompt's streams (stdin, stdout), by name; others come from packages."""
+"""Maps names of back ends to functions from the user's options to the prompt's (stdin, stdout); packages add others."""
 
 
 def prompt_streams(name: str) -> Callable[..., tuple[Any, Any]]:
-    """The back end `name`, of ours or of an installed package that declares the entry point."""
+    """The back end `name`: a built-in one, or one from the entry point of an installed package."""
     if name in BACK_ENDS:
         return BACK_ENDS[name]
-    metadata = importlib.import_module("importlib.metadata")  # takes 30 ms to load
+    metadata = importlib.import_module("importlib.metadata")  # takes 30 ms to import
     others = {
         each.name: each for each in metadata.entry_points(group="pellucid.breakpoint_back_ends")
     }
@@ -190,9 +190,9 @@ def prompt_streams(name: str) -> Callable[..., tuple[Any, Any]]:
 
 
 class BreakpointCallback:
-    """The host's side of a breakpoint: called with the arrays among the local variables of its frames, returns False.
+    """The host callback of a breakpoint: takes the arrays among its frames' local variables, and returns False.
 
-    `token` are the arrays that the program computes before.
+    `token` are arrays that the program computes before it.
     """
 
     def __init__(
@@ -217,12 +217,12 @@ class BreakpointCallback:
         return np.False_
 
     def _flattened(self, variables: dict[str, Any]) -> dict[str, Any]:
-        """For each variable its structure and leaves, of which arrays are taken out; those that hold leaks are left out."""
+        """The (structure, leaves without arrays) of each variable; variables that contain leaked tracers are left out."""
         flattened = {}
         for name, value in variables.items():
             try:
                 leaves, tree = flatten(value)
-            except Exception:  # keys that can't be sorted, a class of the user that fails
+            except Exception:  # unsortable keys, or a user's class whose flattening fails
                 leaves, tree = [value], None
             if any(isinstance(x, Tracer) and not getattr(x._trace, "alive", True) for x in leaves):
                 continue
@@ -232,7 +232,7 @@ class BreakpointCallback:
 
 
 _ARRAY = object()
-"""Stands for an array that was taken out."""
+"""Placeholder of an array."""
 
 
 def _is_array(x: Any) -> bool:
@@ -240,7 +240,7 @@ def _is_array(x: Any) -> bool:
 
 
 def _restored(flattened: dict[str, Any], arrays: Iterator[Any]) -> dict[str, Any]:
-    """The variables, with the next `arrays` in their places."""
+    """The variables, with the next `arrays` in place of the placeholders."""
     variables = {}
     for name, (tree, rest) in flattened.items():
         leaves = [next(arrays) if x is _ARRAY else x for x in rest]
@@ -249,14 +249,16 @@ def _restored(flattened: dict[str, Any], arrays: Iterator[Any]) -> dict[str, Any
 
 
 def is_breakpoint(equation: Equation) -> bool:
-    """Whether an equation calls the host's side of a breakpoint."""
+    """Whether an equation calls a breakpoint's host callback."""
     callback = getattr(equation.params, "callback", None)
     return isinstance(callback, FlatCallback) and isinstance(callback.function, BreakpointCallback)
 
 
 @contextlib.contextmanager
 def muted() -> Iterator[None]:
-    """A context in which `BreakpointCallback`s return without a prompt, in all threads: a debugger stops there itself."""
+    """A context in which `BreakpointCallback`s return without a prompt, in all threads, because a debugger stops there
+    itself.
+    """
     global _muted
     _muted += 1
     try:
@@ -317,16 +319,16 @@ def breakpoint(
     leaves, tree = flatten(token)
     operands = [[*map(stop_gradient, values)] for values in (stop.arrays, leaves)]
     is_open = pure_callback(stop, _IS_OPEN, *operands, vmap_method="sequential")
-    # The compiler would take an optimization barrier away, and with it the call.
+    # The compiler would remove an optimization barrier, and with it the call.
     return tree.unflatten([select_n(is_open, x, full_like(x, 0)) for x in leaves])
 
 
 _IS_OPEN = shaped_array((), np.dtype(bool))
-"""The type of what a prompt gives when it is closed: False, on which a token depends."""
+"""The type of the value that a prompt returns when it is closed: False. A token depends on it."""
 
 
 def _frames(frame: FrameType | None, only_users: bool, most: int | None) -> list[StoppedFrame]:
-    """The frames from `frame` outwards; a module's variables are shared."""
+    """The frames from `frame` outwards; the variables of a module are shared between its frames."""
     frames: list[StoppedFrame] = []
     while frame is not None and len(frames) != most:
         code = frame.f_code

@@ -49,11 +49,11 @@ class BufferCallbackParams(NamedTuple):
 
 
 class BufferCallback(CalledForBatches, Shown, Primitive[BufferCallbackParams]):
-    """A call of a Python function on the buffers of operands and results."""
+    """A call of a Python function that accesses the buffers of operands and results."""
 
     name = "buffer_callback"
     traits = HOST
-    types = derived_types  # not remembered, which would keep the callback alive
+    types = derived_types  # not cached, because the cache would keep the callback alive
     calls_python = True
 
     def abstract_eval(self, avals, params):
@@ -99,12 +99,14 @@ buffer_callback_p = BufferCallback()
 
 
 def _row_major(aval: Any) -> tuple[int, ...]:
-    """Dimensions from the fastest to the slowest."""
+    """The dimensions, those with the smallest stride first."""
     return tuple(reversed(range(aval.ndim)))
 
 
 class _HostFunction(HostFunction):
-    """Host function of a compiled program. Its exceptions carry a mark, by which the caller finds the error."""
+    """The host function of a compiled program. It marks the text of its exceptions, so that the caller finds the
+    original.
+    """
 
     def __init__(self, callback: FlatCallback, n_operands: int) -> None:
         self.callback = callback
@@ -112,7 +114,7 @@ class _HostFunction(HostFunction):
 
     @property
     def identity(self) -> Hashable:
-        """What the program calls, as a value that is equal for nothing else."""
+        """A key that identifies what the program calls."""
         return self.callback.identity, self.n_operands
 
     def __call__(self, context: Any, *buffers: Any) -> tuple[()]:

@@ -35,14 +35,14 @@ logger = logging.getLogger("pellucid.debug")
 _ORDERED = frozenset({ordered_debug_effect})
 _UNORDERED = frozenset({debug_effect})
 _MAX_UNROLLED_BATCH = 32
-"""Maximum batch size for one call per element; longer batches take a loop."""
+"""Maximum batch size at which calls for the elements are unrolled; larger batches use a loop."""
 
 
 class DebugCall(HostCall):
-    """Base class of calls without results, which transformations keep."""
+    """Base class of calls without results, which transformations don't remove."""
 
     def callback_of(self, params: Any) -> FlatCallback:
-        """The function that is called."""
+        """The Python function to call."""
         raise NotImplementedError(type(self))
 
     def abstract_eval(self, avals, params):
@@ -52,7 +52,7 @@ class DebugCall(HostCall):
         return _ORDERED if params.ordered else _UNORDERED
 
     def run(self, operands, params):
-        if params.ordered:  # what programs that still run show comes first
+        if params.ordered:  # print the output of programs that still run first
             tokens.block_until_ready()
         self.callback_of(params).call(operands, ())
         return []
@@ -82,7 +82,7 @@ class DebugCall(HostCall):
 
 
 class DebugCallbackParams(NamedTuple):
-    """`partitioned` asks for the parts of each device instead of whole arrays."""
+    """If `partitioned`, the callback receives each device's part instead of whole arrays."""
 
     callback: FlatCallback
     ordered: bool
@@ -90,7 +90,7 @@ class DebugCallbackParams(NamedTuple):
 
 
 class DebugCallback(DebugCall):
-    """A function that looks at values."""
+    """A call of a Python function that inspects values."""
 
     name = "debug_callback"
 
@@ -102,7 +102,7 @@ debug_callback_p = DebugCallback()
 
 
 class DebugPrintParams(NamedTuple):
-    """`in_tree` is the structure of (args, kwargs); `static_args` are leaves that are no arrays, by position."""
+    """`in_tree` is the structure of (args, kwargs); `static_args` are the leaves that aren't arrays, by position."""
 
     fmt: str
     has_placeholders: bool
@@ -115,7 +115,7 @@ class DebugPrintParams(NamedTuple):
 
 
 class LogSite(NamedTuple):
-    """Where `debug.log` was called."""
+    """The source position of a call of `debug.log`."""
 
     file: str
     line: int
@@ -123,7 +123,7 @@ class LogSite(NamedTuple):
 
 
 class DebugPrint(DebugCall):
-    """Formatted output."""
+    """Prints or logs formatted text."""
 
     name = "debug_print"
     calls_python = False
@@ -150,7 +150,7 @@ class _Show(HostFunction):
 
     @property
     def identity(self) -> Hashable:
-        """All that it prints by."""
+        """A key that determines what it prints."""
         options = tuple([(name, identity(value)) for name, value in self.options])
         return self.fmt, self.has_placeholders, options, self.record
 
@@ -171,7 +171,7 @@ class _Show(HostFunction):
 
 
 def _options() -> tuple[tuple[str, Any], ...]:
-    """NumPy's options for printing now, where the user's code stands; the program may run elsewhere."""
+    """NumPy's print options at the user's call; the program may run in another context."""
     return tuple(np.get_printoptions().items())
 
 
@@ -205,7 +205,7 @@ def _show(
 
 
 def _has_placeholders(fmt: str) -> bool:
-    """Whether there is something to format; a string without fields is printed as it is, doubled braces and all."""
+    """Whether `fmt` has fields; a string without fields is printed verbatim, including doubled braces."""
     return any(field is not None for _, field, _, _ in string.Formatter().parse(fmt))
 
 

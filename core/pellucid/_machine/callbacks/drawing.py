@@ -1,4 +1,4 @@
-"""A sharding of one or two dimensions as text: a table of the parts, with the devices that hold each."""
+"""Text drawings of shardings of one or two dimensions: tables of the parts, labelled with their devices."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pellucid._machine.sharding.errors import ShardingArgumentError
 
 ColorMap = Callable[[float], Sequence[float]]
 _HEIGHT = 10
-"""Lines of an array's whole first dimension, at scale 1."""
+"""Number of lines for the array's first dimension, at scale 1."""
 _WIDTH_OF_A_LINE = 2.5
-"""How many characters are as wide as a line is high."""
+"""Ratio of a line's height to a character's width."""
 _DARKEST_BACKGROUND_OF_BLACK = 0.73
 
 
@@ -30,20 +30,20 @@ def visualize_sharding(
     color_map: ColorMap | None = None,
 ) -> None:
     """Print which devices hold which part of an array of `shape`, which has one or two dimensions.
+    Print which devices hold which part of an array with the given `shape` of one or two dimensions.
+        Parts are drawn in the array's proportions, `scale` times as large, as far as cells of `min_width` and a whole of
+        `max_width` characters allow. Their colours, where the terminal has colours, are what `color_map` gives for
+        numbers from 0 to 1: red, green and blue from 0 to 1, as the maps of matplotlib do.
 
-    Parts are drawn in the array's proportions, `scale` times as large, as far as cells of `min_width` and a whole of
-    `max_width` characters allow. Their colours, where the terminal has colours, are what `color_map` gives for
-    numbers from 0 to 1: red, green and blue from 0 to 1, as the maps of matplotlib do.
+        Raises: ShardingArgumentError for another number of dimensions, and for a mesh without devices.
 
-    Raises: ShardingArgumentError for another number of dimensions, and for a mesh without devices.
-
-    >>> mesh = pl.sharding.Mesh(np.array(pl.devices()[:4]).reshape(2, 2), ("x", "y"))
-    >>> visualize_sharding((4, 4), pl.NamedSharding(mesh, pl.P("y", None)), scale=0.2)
-    ┌─────────┐
-    │ CPU 0,2 │
-    ├─────────┤
-    │ CPU 1,3 │
-    └─────────┘
+        >>> mesh = pl.sharding.Mesh(np.array(pl.devices()[:4]).reshape(2, 2), ("x", "y"))
+        >>> visualize_sharding((4, 4), pl.NamedSharding(mesh, pl.P("y", None)), scale=0.2)
+        ┌─────────┐
+        │ CPU 0,2 │
+        ├─────────┤
+        │ CPU 1,3 │
+        └─────────┘
     """
     check_can_be_drawn("visualize_sharding", tuple(shape))
     if not isinstance(sharding, Sharding) or sharding._internal_device_list is None:
@@ -70,7 +70,7 @@ def visualize_sharding(
 
 
 def check_can_be_drawn(caller: str, shape: tuple[int, ...]) -> None:
-    """Raise ShardingArgumentError for arrays that are neither lines nor rectangles."""
+    """Raise ShardingArgumentError for arrays that don't have one or two dimensions."""
     if len(shape) not in (1, 2):
         raise ShardingArgumentError(
             f"{caller} draws arrays of one or two dimensions.",
@@ -80,7 +80,7 @@ def check_can_be_drawn(caller: str, shape: tuple[int, ...]) -> None:
 
 
 def _labels_by_part(shape: tuple[int, ...], sharding: Sharding) -> list[list[str]]:
-    """For each part, in rows, the devices that hold it: `CPU 0,2`."""
+    """For each part, in rows, a label with the devices that hold it: `CPU 0,2`."""
     holders = {}
     for device, index in sharding.devices_indices_map(shape).items():
         starts = tuple([s.indices(size)[0] for s, size in zip(index, shape, strict=True)])
@@ -95,7 +95,7 @@ def _labels_by_part(shape: tuple[int, ...], sharding: Sharding) -> list[list[str
 def _sizes(
     shape: tuple[int, ...], rows: int, columns: int, scale: float, min_width: int, max_width: int
 ) -> tuple[int, int]:
-    """Lines and characters of one part."""
+    """(lines, characters) of one part."""
     height = _HEIGHT * scale
     proportion = shape[1] / max(shape[0], 1) if len(shape) == 2 else 1.0
     width = height * proportion * _WIDTH_OF_A_LINE / columns
@@ -110,7 +110,7 @@ def _border(corners: str, columns: int, width: int) -> str:
 
 
 def _wrapped(label: str, width: int) -> list[str]:
-    """The label in lines that break behind commas, where one line is too short for it."""
+    """The label, broken into lines after commas if it is too long."""
     if len(label) <= width:
         return [label]
     return [line.replace(", ", ",") for line in textwrap.wrap(label.replace(",", ", "), width)]
@@ -127,12 +127,12 @@ def _has_colors() -> bool:
 
 
 def _hue(share: float) -> tuple[float, float, float]:
-    """A colour for a number from 0 to 1, all of one lightness; the last differs from the first."""
+    """An RGB colour for a number from 0 to 1, all of the same lightness; the last differs from the first."""
     return colorsys.hls_to_rgb(0.85 * share, 0.6, 0.6)
 
 
 def _painted(text: str, color: Sequence[float]) -> str:
-    """`text` on a background of that colour, black or white, whichever is readable (luma of ITU-R BT.601)."""
+    """`text` in black or white, whichever is more readable on a background of that colour (luma of ITU-R BT.601)."""
     red, green, blue = color[:3]
     is_light = 0.299 * red + 0.587 * green + 0.114 * blue > _DARKEST_BACKGROUND_OF_BLACK
     background = ";".join(str(round(255 * part)) for part in (red, green, blue))

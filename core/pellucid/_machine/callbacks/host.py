@@ -1,4 +1,4 @@
-"""A Python function as a compiled program calls it: arrays in, checked arrays out, failures kept for the caller."""
+"""Host functions: a Python function as a compiled program calls it, with checked results and recorded failures."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _MAX_TRACEBACK_LINES = 30
 
 
 class FlatCallback:
-    """A Python function of flat arrays, with the structures of its arguments and (None for none) of its result.
+    """A Python function of flat arrays, with the structures of its arguments and of its result (None if it has none).
 
-    `static` holds the arguments that are no arrays, by their positions among the leaves. Equal for the same function,
-    structures and static arguments, so that programs that differ in nothing else are one.
+    `static` contains the arguments that aren't arrays, by position among the leaves. Equal for the same function,
+    structures and static arguments, so that otherwise equal programs are shared.
     """
 
     __slots__ = ("caller", "function", "in_tree", "out_tree", "static")
@@ -67,7 +67,7 @@ class FlatCallback:
 
     @property
     def identity(self) -> Hashable:
-        """The function, structures and static arguments, as values that are equal for no others."""
+        """A key that identifies the function, structures and static arguments."""
         static = tuple([(position, identity(value)) for position, value in self.static])
         trees = [t and identity_of_structure(t) for t in (self.in_tree, self.out_tree)]
         return self.caller, identity_of(self.function), *trees, static
@@ -82,10 +82,10 @@ class FlatCallback:
         return f"_FlatCallback(callback_func={self.function!r}, in_tree={self.in_tree!r})"
 
     def call(self, operands: Operands, avals: Sequence[ShapedArray]) -> tuple[Any, ...]:
-        """NumPy arrays of types `avals`: the function's result on arrays with the values of `operands`.
+        """The function's result for arrays with the values of `operands`, as NumPy arrays of types `avals`.
 
-        Raises: CallbackError for a function that fails (its cause is what the function raised), and for results
-        whose structure, shapes or dtypes are others than it was said to give.
+        Raises: CallbackError if the function fails (its exception is the cause), or if its result differs in structure,
+        shapes or dtypes from the stated ones.
         """
         leaves = [on_host(x) for x in operands]
         for position, value in self.static:
@@ -137,12 +137,12 @@ class FlatCallback:
         return tuple(arrays)
 
     def for_program(self, ctx: Any, avals: Sequence[ShapedArray]) -> CheckedFunction:
-        """The function that the program being lowered with `ctx` calls, whose results have types `avals`."""
+        """The host function for the program being lowered with `ctx`; its results have types `avals`."""
         return CheckedFunction(self, avals, goes_on=ctx.sharding_attributes is not None)
 
 
 def callback_failed(caller: str, function: Function, error: Exception) -> CallbackError:
-    """The error for a function of the user that raised `error`."""
+    """The error for a user's function that raised `error`."""
     frames = traceback.extract_tb(error.__traceback__)
     user_frames = [f for f in frames if is_user_file(f.filename)] or frames[1:]
     lines = [line for entry in traceback.format_list(user_frames) for line in entry.splitlines()]
@@ -154,10 +154,11 @@ def callback_failed(caller: str, function: Function, error: Exception) -> Callba
 
 
 class CheckedFunction(HostFunction):
-    """Host function of a compiled program. Its exceptions carry a mark, by which the caller finds the error.
+    """The host function of a compiled program. It marks the text of its exceptions, so that the caller finds the
+    original.
 
-    With `goes_on` it raises nothing, because the other devices of the program would wait forever for the failed one: it
-    returns zeros and appends the error to `failures`, from which the caller of the program raises it.
+    With `goes_on` it doesn't raise, because the program's other devices would wait forever for the failed one. Instead
+    it returns zeros and appends the error to `failures`; the caller of the program raises it.
     """
 
     def __init__(
@@ -169,7 +170,7 @@ class CheckedFunction(HostFunction):
 
     @property
     def identity(self) -> Hashable:
-        """What the program calls, as a value that is equal for nothing else."""
+        """A key that identifies what the program calls."""
         return self.callback.identity, self.avals, self.failures is not None
 
     def __call__(self, *operands: np.ndarray) -> tuple[Any, ...]:
@@ -184,9 +185,10 @@ class CheckedFunction(HostFunction):
 
 
 def on_host(x: Any) -> Any:
-    """An array with the value of `x`, on a CPU device unless it is an array; memory of a running program is copied.
+    """An array with the value of `x`, on a CPU device unless it is an array already; memory of a running program is
+    copied.
 
-    Of keys, the words that hold them.
+    For keys, an array of their words.
     """
     if isinstance(x, ExtendedArray):
         return x.words
@@ -198,9 +200,9 @@ def on_host(x: Any) -> Any:
 
 
 def _is_named_alike(stated: Any, returned: Any) -> bool:
-    """Whether the leaves of two structures of as many leaves have the same keys of dicts, where both have any.
+    """Whether the leaves of two structures with equally many leaves have the same dict keys, where both have keys.
 
-    Containers themselves need not be alike: a list may be returned for a tuple.
+    Containers may differ: a list may be returned for a tuple.
     """
     if stated == returned:
         return True
@@ -212,7 +214,7 @@ def _is_named_alike(stated: Any, returned: Any) -> bool:
 
 
 def _array(x: Any) -> np.ndarray:
-    """`x` as NumPy array: 64-bit values are narrowed where arrays would be."""
+    """`x` as a NumPy array; 64-bit values are narrowed if arrays would be."""
     array = np.asarray(x)
     if array.dtype.kind not in "biufcV":
         return array
@@ -220,9 +222,10 @@ def _array(x: Any) -> np.ndarray:
 
 
 def result_types(caller: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Any]:
-    """(types, structure) of the results that the user stated for a callback.
+    """(types, structure) of a callback's results, as stated by the user.
 
-    Raises: ArgumentTypeError for leaves without shape and dtype; DtypeError for dtypes that arrays can't have now.
+    Raises: ArgumentTypeError for leaves without shape and dtype; DtypeError for dtypes that arrays can't currently
+    have.
     """
     pairs, tree = flatten_with_path(result_shape_dtypes)
     avals = []

@@ -1,4 +1,4 @@
-"""Inspection of shardings: callbacks that get the sharding of a value inside a compiled program."""
+"""Inspection of shardings: callbacks that receive the sharding of a value inside a compiled program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CALLER = "debug.inspect_array_sharding"
 
 
 class InspectShardingParams(NamedTuple):
-    """`callback` takes the sharding."""
+    """`callback` receives the sharding."""
 
     callback: Callable[[Any], Any]
 
@@ -37,7 +37,7 @@ class InspectShardingParams(NamedTuple):
 
 
 class InspectSharding(Runs, WithoutResults[InspectShardingParams]):
-    """Calls a function with the operand's sharding when the program is partitioned; it has no results."""
+    """Calls a function with the operand's sharding when the program is partitioned. It has no results."""
 
     name = "inspect_sharding"
     calls_python = True

@@ -30,7 +30,7 @@ _UNORDERED = frozenset({io_effect})
 
 
 class IoCallback(CallWithResults[IoCallbackParams]):
-    """A function that is called at each run of its equation, exactly once."""
+    """A call of a Python function with side effects, made exactly once per run of the equation."""
 
     name = "io_callback"
 
@@ -38,7 +38,7 @@ class IoCallback(CallWithResults[IoCallbackParams]):
         return _ORDERED if params.ordered else _UNORDERED
 
     def run(self, operands, params):
-        if params.ordered:  # running programs finish first
+        if params.ordered:  # wait for running programs first
             tokens.block_until_ready()
         return super().run(operands, params)
 

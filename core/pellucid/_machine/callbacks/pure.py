@@ -1,4 +1,4 @@
-"""`pure_callback`: results of a Python function without side effects, as part of a program."""
+"""`pure_callback`: calls of Python functions without side effects."""
 
 from __future__ import annotations
 
@@ -50,14 +50,15 @@ class HostCall(Runs, Shown, Primitive[P]):
     """Base class of primitives that call a Python function."""
 
     traits = HOST
-    types = derived_types  # not remembered, which would keep the callback alive
-    types_are_laid_out = True  # the function gets whole operands, and every device whole results
+    types = derived_types  # not cached, because the cache would keep the callback alive
+    # The function receives whole operands, and every device whole results.
+    types_are_laid_out = True
 
     calls_python = True
 
 
 class CallWithResults(Placed, HostCall[P]):
-    """A call whose params have `callback`, `result_avals` and `sharding`."""
+    """A call with the params `callback`, `result_avals` and `sharding`."""
 
     def abstract_eval(self, avals, params: Any):
         return params.result_avals
@@ -67,7 +68,7 @@ class CallWithResults(Placed, HostCall[P]):
         return () if device is None else (device,)
 
     def run(self, operands, params: Any):
-        """Results outside a trace: the function is called, and nothing compiled."""
+        """Results outside of a trace: calls the function without compiling anything."""
         results = params.callback.call(operands, params.result_avals)
         return [from_host(x, sharding=params.sharding) for x in results]
 
@@ -81,7 +82,7 @@ class CallWithResults(Placed, HostCall[P]):
 
 
 class CalledForBatches:
-    """A call of a Python function without derivative, for a batch as its `vmap_method` says."""
+    """A call of a Python function that has no derivative and is batched according to `vmap_method`."""
 
     name: str
 
@@ -101,7 +102,9 @@ class CalledForBatches:
 
 
 class PureCallback(CalledForBatches, CallWithResults[PureCallbackParams]):
-    """Results of a function that depend on its arguments alone; it is called any number of times, or not at all."""
+    """A call of a function whose results depend only on its arguments; it may be called any number of times, or not at
+    all.
+    """
 
     name = "pure_callback"
 
@@ -116,7 +119,7 @@ pure_callback_p = PureCallback()
 
 
 def not_differentiable(caller: str) -> DerivativeRuleError:
-    """The error for a derivative of a call of Python."""
+    """The error for differentiating a call of a Python function."""
     return DerivativeRuleError(
         f"{caller} has no derivative: what its Python function computes is not known.",
         do="Give the function that contains it a derivative with `custom_jvp` or `custom_vjp`, or apply "
@@ -125,16 +128,16 @@ def not_differentiable(caller: str) -> DerivativeRuleError:
 
 
 def values_of(leaves: Operands) -> Values:
-    """`leaves` with what references hold in place of them."""
+    """`leaves`, with references replaced by their content."""
     return [get(x) if is_reference(x) else x for x in leaves]
 
 
 def flat_arguments(
     caller: str, function: Function, args: Operands, kwargs: Keywords
 ) -> tuple[Values, Any]:
-    """Leaves and structure of a callback's arguments.
+    """(leaves, structure) of a callback's arguments.
 
-    Raises: ArgumentTypeError for leaves that are no arrays of numbers.
+    Raises: ArgumentTypeError for leaves that aren't numeric arrays.
     """
     check_callable(function, caller)
     leaves, tree = flatten((args, kwargs))
@@ -151,12 +154,12 @@ def flat_arguments(
 
 
 def device_of(sharding: SingleDeviceSharding | None) -> Device | None:
-    """The device that a user chose to call a function; None where any may."""
+    """The device that a user specified for calling a function; None if unspecified."""
     return None if sharding is None else sharding._device
 
 
 def check_sharding(caller: str, sharding: Any) -> None:
-    """Raise UnsupportedError for a `sharding` of results over several devices, or where each device has its own part."""
+    """Raise UnsupportedError if `sharding` has several devices, or within `shard_map`."""
     if sharding is None:
         return
     if type(sharding) is not SingleDeviceSharding:

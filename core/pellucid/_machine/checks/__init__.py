@@ -1,1 +1,1 @@
-"""Errors as values: checks inside programs, and the transformation that returns the first failure."""
+"""Checks inside programs, and the transformation `checkify`, which returns the first failure as a value."""

@@ -1,4 +1,4 @@
-"""Checks that are made without being stated: of NaNs, of divisors, of indices."""
+"""Automatic checks: for NaNs, divisors of zero, and out-of-bounds indices."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check_equation(
     results: Results,
     errors: frozenset[Any],
 ) -> None:
-    """Notes failures of the categories `errors` in an equation with these operands and results."""
+    """Record failures of the categories `errors` in an equation with these operands and results."""
     primitive = equation.primitive
     if DivisionByZeroError in errors and primitive is div_p:
         _check_divisor(notes, equation, operands[1])
@@ -94,7 +94,7 @@ def _check_divisor(notes: FailureNotes, equation: Any, divisor: Any) -> None:
 def _window_starts(
     operands: Operands, first: int, sizes: Sequence[int]
 ) -> tuple[Any, list[int], list[int]]:
-    """(index vectors, the axis that each of their elements is for, the largest that is in bounds)."""
+    """(index vectors, the axis to which each component applies, the largest component in bounds)."""
     starts = [convert_element_type(x, _INT32) for x in operands[first:]]
     shape = type_of(operands[0]).shape
     last = [d - s for d, s in zip(shape, sizes, strict=True)]

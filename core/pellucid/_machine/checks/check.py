@@ -1,4 +1,4 @@
-"""`check`: a condition stated inside a program."""
+"""`check`: the user's conditions inside a program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .errors import CheckSite, Error, FailedCheckError, error_of
 
 
 class CheckEffect(Effect):
-    """A check, which must be turned into a value before the program is compiled."""
+    """The effect of a check, which `checkify` must convert to a value before the program is compiled."""
 
     control_flow_allowed = True
 
@@ -33,17 +33,17 @@ CHECKS: Effects = frozenset({CheckEffect()})
 
 
 class CheckParams(NamedTuple):
-    """Operands are the number of the failed one of `sites`, or 0, and the values for their messages."""
+    """Operands are the number of the failed site in `sites`, or 0, and the values for the sites' messages."""
 
     debug: bool
     sites: tuple[CheckSite, ...]
 
 
 class Check(Runs, WithoutResults[CheckParams]):
-    """Fails if the first operand, a code, isn't 0."""
+    """Fails if the first operand, an error code, isn't 0."""
 
     name = "check"
-    types = derived_types  # not remembered, which would keep the sites alive
+    types = derived_types  # not cached, because the cache would keep the sites alive
 
     def effects(self, avals, params):
         return CHECKS
@@ -54,7 +54,7 @@ class Check(Runs, WithoutResults[CheckParams]):
         return []
 
     def batch(self, axis, operands, dims, params):
-        # Of a batch, the failure of the first element is reported.
+        # For a batch, the failure of the first failed element is reported.
         code, *values = [
             broadcast(x, (axis.size,)) if d is None else move_axis(x, d, 0)
             for x, d in zip(operands, dims, strict=True)
@@ -125,7 +125,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
-    """`check`, which does nothing but in a function that is wrapped in `checkify`.
+    """Like `check`, but without effect outside of a function transformed by `checkify`.
 
     >>> debug_check(False, "never seen")
     """
@@ -133,7 +133,7 @@ def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
 
 
 def _element(x: Any, batch: Shape, position: Any) -> Any:
-    """The element at the flat `position` along the leading axes `batch` of `x`."""
+    """The element of `x` at the flat `position` along the leading axes `batch`."""
     rows = reshape(x, (math.prod(batch), *type_of(x).shape[len(batch) :]))
     return dynamic_index_in_dim(rows, position, 0, keepdims=False)
 

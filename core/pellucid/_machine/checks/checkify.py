@@ -1,4 +1,4 @@
-"""`checkify`: a function that returns its failures; programs are rewritten equation by equation."""
+"""`checkify`: rewrites programs, equation by equation, so that they return their first failure."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def checkify(f: Function, errors: Iterable[ErrorCategory] = user_checks) -> Func
             return results
 
         names = tuple(compress(argument_paths(f, args, kwargs), is_array))
-        debug = DebugInfo(name_of(f), lambda: names)  # keeps no argument
+        debug = DebugInfo(name_of(f), lambda: names)  # holds no reference to arguments
         jaxpr, consts = stage(flat, [type_of(x) for x in arrays], debug)
         jaxpr, operands = constants_as_inputs(jaxpr), [*consts, *arrays]
         error, results = _checked_results(jaxpr, operands, categories)
@@ -125,7 +125,7 @@ def checkify(f: Function, errors: Iterable[ErrorCategory] = user_checks) -> Func
 
 
 def _checked_results(jaxpr: Jaxpr, operands: Operands, errors: Errors) -> tuple[Error, Values]:
-    """(error, results) of `jaxpr`, which has no constants. References hold afterwards what it writes to them."""
+    """(error, results) of `jaxpr`, which has no constants. Its writes to references take effect."""
     on_values = discharged(jaxpr) if uses_references(jaxpr) else None
     program = jaxpr if on_values is None else on_values.program.jaxpr
     more_consts = [] if on_values is None else on_values.consts
@@ -147,7 +147,7 @@ def _checked_results(jaxpr: Jaxpr, operands: Operands, errors: Errors) -> tuple[
 
 
 def checked_program(jaxpr: Jaxpr, errors: Errors) -> Checked:
-    """The program of `jaxpr`, which has no constants, that gives its notes, then its results; remembered."""
+    """The rewritten program of `jaxpr`, which has no constants; it returns notes, then the results; cached."""
     return remembered(jaxpr, ("checked", errors), lambda: _checked_program(jaxpr, errors))
 
 
@@ -181,7 +181,7 @@ def _run(notes: FailureNotes, jaxpr: Jaxpr, operands: Operands, errors: Errors) 
 def _results(
     notes: FailureNotes, equation: Equation, operands: Operands, errors: Errors
 ) -> Results:
-    """Results of an equation; failures in it are noted."""
+    """Results of an equation; records its failures."""
     primitive, params = equation.primitive, equation.params
     if isinstance(primitive, Check):
         if any(site.category in errors for site in params.sites):
@@ -203,7 +203,7 @@ def _results(
 def _custom_call(
     notes: FailureNotes, primitive: CustomCall[Any], params: Any, operands: Operands, errors: Errors
 ) -> Results:
-    """The call keeps the rules of its user, without checks; failures are computed beside it."""
+    """Keeps the call with its user's rules, without checks, and computes failures separately."""
     slots = primitive.slots(params)
     jaxpr = slots.programs[0].program.jaxpr
     body = checked_program(jaxpr, errors)
@@ -221,9 +221,9 @@ def _custom_call(
 def _structured(
     notes: FailureNotes, primitive: Structured[Any], params: Any, operands: Operands, errors: Errors
 ) -> Results:
-    """Programs give notes in front of their results: a branch as they are, a loop as part of its carry.
+    """The inner programs return notes before their results: a branch directly, a loop as part of its carry.
 
-    What a predicate notes is noted before the loop for the first run, and in each run for the next.
+    A predicate's failures are recorded before the loop for the first run, and in each run for the next one.
     """
     slots = primitive.slots(params)
     groups = slots.split(operands)
@@ -244,7 +244,7 @@ def _structured(
         return replay(bodies[i].program.jaxpr, (), *bodies[i].consts, *inputs)
 
     def noted(i: int, results: Results, next_groups: Sequence[Operands]) -> Values:
-        """Notes of program `i`, and of predicates on the operands of the next run."""
+        """The notes of program `i`, including those of predicates for the operands of the next run."""
         if not sites:
             return []
         merged = FailureNotes()
@@ -324,6 +324,6 @@ def _by_position(
 
 
 def _whole(x: Any) -> Any:
-    """`x`, on each device in full where its type shows how it is cut."""
+    """`x`, replicated on all devices if its type contains its sharding."""
     shown = type_of(x).shown_sharding
     return x if shown is None else reshard(x, NamedSharding(shown.mesh, PartitionSpec()))

@@ -1,4 +1,4 @@
-"""Errors of checked functions: their categories, and the error as a value."""
+"""Errors of checked functions: their categories, and the error value."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class CheckError(PellucidError, ValueError):
 
 
 class JaxException(Exception):
-    """Base of the categories of errors that programs can be checked for."""
+    """Base class of the categories of errors for which programs can be checked."""
 
 
 class FailedCheckError(JaxException):
-    """A condition that the user stated with `check` doesn't hold."""
+    """A condition of the user's `check` doesn't hold."""
 
 
 class NaNError(JaxException):
-    """An operation gave a NaN."""
+    """An operation returned a NaN."""
 
 
 class DivisionByZeroError(JaxException):
@@ -79,10 +79,10 @@ class CheckSite:
         self.category = category
         self.message = message
         self.avals = tuple(avals)
-        """Types of the values that `message` takes."""
+        """Types of the values that `message` formats."""
         self.source = source
         self.equation = equation
-        """The equation that was checked; None for a `check` of the user, which is one."""
+        """The checked equation; None for a `check` of the user, which is an equation itself."""
 
     def exception(self, payload: Sequence[Any]) -> JaxException:
         """The failure as an exception, with the user's line in its message."""
@@ -92,7 +92,7 @@ class CheckSite:
 
 
 class CheckedCall:
-    """A call of a checked function, for debuggers. Its operands are not kept alive."""
+    """A call of a checked function, for debuggers. It doesn't keep the operands alive."""
 
     def __init__(
         self, name: str, program: ClosedJaxpr, operands: Operands, errors: frozenset[Any] | None
@@ -100,8 +100,8 @@ class CheckedCall:
         self.name = name
         self.program = program
         self.errors = errors
-        """The categories that are checked; None where `program` has the checks, as `checkify` made them."""
-        # NumPy's scalars can't be referred to weakly.
+        """The checked categories; None if `program` already contains the checks that `checkify` added."""
+        # NumPy scalars don't support weak references.
         self._operands = [
             weakref.ref(x) if isinstance(x, (ArrayImpl, np.ndarray)) else lambda x=x: x
             for x in operands
@@ -109,16 +109,16 @@ class CheckedCall:
 
     @property
     def operands(self) -> list[Any] | None:
-        """The operands; None where one is gone."""
+        """The operands; None if one has been freed."""
         operands = [operand() for operand in self._operands]
         return None if any(x is None for x in operands) else operands
 
 
 class Error:
-    """The first failure of a checked function, or none; a tree of arrays, so that it can leave `jit`.
+    """The first failure of a checked function, if any, as a pytree of arrays that `jit` can return.
 
-    `code` is 0 for no failure, else the number of the failed place, from 1; `payload` holds for each place the values
-    that its message shows. Under `vmap` both have batch axes.
+    `code` is 0 for no failure, else the number of the failed site, counted from 1. `payload` contains the values for
+    each site's message. Under `vmap` both have batch axes.
 
     >>> from pellucid.experimental import checkify
     >>> def inverse(x):
@@ -135,7 +135,7 @@ class Error:
         self, code: Any, payload: Sequence[Sequence[Any]], sites: Sequence[CheckSite]
     ) -> None:
         self.call: CheckedCall | None = None
-        """The call that gave it, for debuggers; of one that left `jit` that call, where calls are kept. None for others."""
+        """The call that returned it, for debuggers; for a jitted function only if calls are kept. None otherwise."""
         self.code = code
         self.payload = tuple(map(tuple, payload))
         self.sites = tuple(sites)
@@ -143,13 +143,13 @@ class Error:
     def get(self) -> str | None:
         """The message of the failure, with the user's line; None if there is none.
 
-        Of a batch, the messages of all elements that failed.
+        For a batch, the messages of all failed elements.
         """
         exception = self.get_exception()
         return None if exception is None else str(exception)
 
     def get_exception(self) -> JaxException | None:
-        """The failure as an exception, not raised; None if there is none."""
+        """The failure as an exception, without raising it; None if there is none."""
         codes = np.asarray(self.code)
         if codes.ndim == 0:
             return self._exception_at(int(codes), ())
@@ -171,7 +171,7 @@ class Error:
     def throw(self) -> None:
         """Raise the failure, if there is one.
 
-        Raises: CheckError, whose cause is what `get_exception` gives.
+        Raises: CheckError, whose cause is the exception that `get_exception` returns.
         """
         exception = self.get_exception()
         if exception is not None:
@@ -186,7 +186,7 @@ class Error:
 
 
 def error_of(code: Any, values: Operands, sites: Sequence[CheckSite]) -> Error:
-    """The error with this code, and the values of all sites one after another."""
+    """The error with this code; `values` are those of all sites in sequence."""
     rest = iter(values)
     return Error(code, [[next(rest) for _ in site.avals] for site in sites], sites)
 
@@ -200,4 +200,4 @@ def _unflatten(sites: Any, children: Any) -> Error:
 
 register_pytree_node(Error, lambda error: ((error.code, error.payload), error.sites), _unflatten)
 init_error = Error(np.int32(0), (), ())
-"""No failure, and no place where one could be."""
+"""The error without a failure and without sites."""

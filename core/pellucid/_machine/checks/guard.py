@@ -1,4 +1,4 @@
-"""Conditions that compiled programs raise themselves where they fail; a `check` needs `checkify`."""
+"""Conditions that compiled programs raise at run time if they fail, without `checkify`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _GUARDS = frozenset({guard_effect})
 
 
 class Guard(Check):
-    """Fails if the first operand, a code, isn't 0, and raises then when the program runs.
+    """Raises at run time if the first operand, an error code, isn't 0.
 
-    `checkify` makes values of those whose category it is asked for. Exported programs go without, and those for devices that
-    call no Python.
+    `checkify` converts those of the requested categories to values. They are omitted in exported programs, and on
+    devices that can't call Python.
     """
 
     name = "guard"
@@ -41,14 +41,14 @@ class Guard(Check):
             host_call(ctx, raising, operands, has_side_effect=True, of_parts=True)
             return []
 
-        # Python is called for a failure alone: of the branches the code 0 chooses the first, any other the last.
+        # Python is called only on failure: the code selects the first branch if it is 0, else the last.
         case(ctx, operands[0], [], [list, fail])
         return []
 
 
 @dataclass(frozen=True, eq=False)
 class _Raising(HostFunction):
-    """The host function that raises the failure of one of `sites`; `failures` as in `CheckedFunction`."""
+    """The host function that raises the failure of one of `sites`; `failures` is as in `CheckedFunction`."""
 
     sites: tuple[CheckSite, ...]
     goes_on: bool
@@ -59,7 +59,7 @@ class _Raising(HostFunction):
 
     @property
     def identity(self) -> Hashable:
-        """The sites: each is one object."""
+        """The sites; each is a distinct object."""
         return "guard", self.sites, self.goes_on
 
     def __call__(self, code: Any, *values: Any) -> tuple[Any, ...]:
@@ -79,8 +79,9 @@ guard_p = Guard()
 
 
 def guard(code: Any, values: Operands, sites: Sequence[CheckSite]) -> None:
-    """State that `code`, the number of a failed one of `sites` from 1, is 0; `values` are what the messages of all of them show.
+    """Raise unless `code` is 0; otherwise it is the number of the failed site, from 1. `values` are those of all sites'
+    messages.
 
-    Raises: CheckError with the message of that site: at once outside traces, else where the program runs.
+    Raises: CheckError with the message of that site, outside of traces at once, else when the program runs.
     """
     bind(guard_p, code, *values, params=CheckParams(False, tuple(sites)))

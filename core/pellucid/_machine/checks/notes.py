@@ -1,4 +1,4 @@
-"""Notes of failures, while a program is rewritten so that it gives its first failure as a value."""
+"""Notes: the values by which a rewritten program returns its first failure."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from pellucid._machine.tracing import context, type_of, use_lineage
 from .errors import CheckSite
 
 NONE = np.int32(0)
-"""Code of no failure."""
+"""The code that represents no failure."""
 NOTED = "checkify note"
-"""Transformation in the lineage of equations that compute the code of the first failure."""
+"""Transformation name, in the lineage, of equations that compute the code of the first failure."""
 
 
 class Checked(NamedTuple):
-    """A program that takes (`consts`, inputs) and gives (notes, results).
+    """A program from (`consts`, inputs) to (notes, results).
 
-    Its notes are the number of the first of its `sites` that failed, from 1, or 0, and the values of all sites.
+    The notes are the number of the first failed site in `sites`, from 1, or 0, then the values of all sites.
     """
 
     program: ClosedJaxpr
@@ -40,7 +40,7 @@ class Checked(NamedTuple):
 
 
 class FailureNotes:
-    """The first failure up to this point of the program: its number, and the values of all sites so far."""
+    """The first failure up to the current equation: its number, and the values of all sites so far."""
 
     def __init__(self) -> None:
         self.code: Any = NONE
@@ -48,13 +48,13 @@ class FailureNotes:
         self.sites: list[CheckSite] = []
 
     def add(self, site: CheckSite, has_failed: Any, values: Operands = ()) -> None:
-        """Adds a site, which fails where the boolean scalar `has_failed` is true."""
+        """Adds a site, which fails if the boolean scalar `has_failed` is true."""
         self.sites.append(site)
         self.values += map(stop_gradient, values)
         self._note(has_failed, np.int32(len(self.sites)))
 
     def merge(self, sites: Sequence[CheckSite], notes: Results) -> None:
-        """Adds the `sites` of a program within this one, which gave these `notes`."""
+        """Adds the `sites` of an inner program, which returned these `notes`."""
         if not sites:
             return
         code, *values = notes
@@ -64,7 +64,7 @@ class FailureNotes:
         self._note(gt(code, NONE), add(code, offset))
 
     def skip(self, sites: Sequence[CheckSite]) -> None:
-        """Adds the `sites` of a program that didn't run."""
+        """Adds the `sites` of an inner program that didn't run."""
         self.sites += sites
         self.values += nothing(sites)[1:]
 
@@ -83,12 +83,12 @@ class FailureNotes:
 
 
 def nothing(sites: Sequence[CheckSite]) -> Values:
-    """The notes of a program in which none of `sites` failed."""
+    """The notes of a program without failures at `sites`."""
     return [NONE, *(zeros(a) for s in sites for a in s.avals)]
 
 
 def first(before: Operands, after: Operands) -> Values:
-    """Of two notes of the same sites the earlier that has a failure; empty notes of no sites stay empty."""
+    """The first notes if they contain a failure, else the second; both belong to the same sites."""
     if not before:
         return []
     had = ne(before[0], NONE)

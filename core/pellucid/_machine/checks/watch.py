@@ -1,4 +1,4 @@
-"""Conditions on the results of all equations: what a debugger looks for."""
+"""Conditions that a debugger checks on the results of all equations."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from .errors import CheckSite, JaxException
 from .notes import NOTED, FailureNotes
 
 UNDEFINED = frozenset({"undefined", "steps"})
-"""Transformations in the lineage of equations that make, or move, elements without a value: nobody looks for those."""
+"""Transformation names of equations that create or move uninitialized elements, which aren't checked."""
 
 
 def is_watched(equation: Equation) -> bool:
-    """Whether results of an equation are values that the user computes."""
+    """Whether the results of an equation are values of the user's computation."""
     return equation.lineage is None or equation.lineage.transformation not in UNDEFINED
 
 
 class ConditionMetError(JaxException):
-    """A value met a condition that was watched for."""
+    """A value satisfied a watched condition."""
 
 
 class Watch:
@@ -46,7 +46,7 @@ class Watch:
         return hash((type(self), self.condition))
 
     def check(self, notes: FailureNotes, equation: Equation, results: Results) -> None:
-        """Notes whether a result of `equation` meets the condition."""
+        """Record whether a result of `equation` satisfies the condition."""
         if not is_watched(equation):
             return
         holds = [flag for x in results if (flag := self.holds(x)) is not None]
@@ -58,7 +58,7 @@ class Watch:
         notes.add(_site(equation), total)
 
     def holds(self, x: Any) -> Any:
-        """Whether an element of `x` meets the condition; None where that is known to be false, or `x` is no array."""
+        """Whether any element of `x` satisfies the condition; None if that is known to be false, or `x` isn't an array."""
         if type(type_of(x)) is not ShapedArray:
             return None
         answer = self.condition(x)
@@ -77,13 +77,13 @@ class Watch:
 
 
 class FirstNote(Watch):
-    """A category of errors: codes of failures that a program computes because `checkify` has rewritten it, or a part of it."""
+    """An error category: failure codes in a program that `checkify` has rewritten, entirely or in part."""
 
     def __init__(self) -> None:
         super().__init__(_is_failure)
 
     def check(self, notes: FailureNotes, equation: Equation, results: Results) -> None:
-        """Notes whether `equation` gives the code of a failure."""
+        """Record whether `equation` computes the code of a failure."""
         if equation.primitive is select_n_p and noted_by(equation) is not None:
             super().check(notes, equation, results)
 
@@ -93,9 +93,9 @@ def _is_failure(code: Any) -> Any:
 
 
 def noted_by(equation: Equation) -> Equation | None:
-    """The equation whose failure the result of `equation`, or of what it was made from, is the code of; None for others."""
+    """The checked equation whose failure code `equation`, or one of its origins, computes; None if there is none."""
     waiting = [equation]
-    for each in waiting:  # grows meanwhile
+    for each in waiting:  # grows during the loop
         if each.lineage is None or not each.lineage.origins:
             continue
         if each.lineage.transformation == NOTED:
@@ -105,22 +105,22 @@ def noted_by(equation: Equation) -> Equation | None:
 
 
 Read = Callable[[Any], Any]
-"""Gives the value of a variable of the program that an equation belongs to."""
+"""Returns the value of a variable of the equation's program."""
 
 
 class Conditions:
-    """A category of errors: equations before which a condition, of values that are known there, holds."""
+    """An error category: equations before which a condition on already known values holds."""
 
     def __init__(self, conditions: Mapping[Equation, Callable[[Read], Any]]) -> None:
         self._conditions = conditions
         self._checked: set[Equation] = set()
 
     def unchecked(self) -> list[Equation]:
-        """The equations whose conditions are part of no program that was made with this category."""
+        """The equations whose conditions are in no program built with this category."""
         return [e for e in self._conditions if e not in self._checked]
 
     def check(self, notes: FailureNotes, equation: Equation, values: Mapping[Any, Any]) -> None:
-        """Notes whether the condition of an equation holds, from the values of its program."""
+        """Record whether the condition of an equation holds, given the values of its program."""
         condition = self._conditions.get(equation)
         if condition is None:
             return

@@ -1,1 +1,1 @@
-"""A module becomes an executable."""
+"""Compilation of modules to executables."""

@@ -1,11 +1,10 @@
-"""Executables on disk, found again by the content of their program.
+"""A disk cache of executables, keyed by the content of programs.
 
-A file is a line that says what it is, a line with the digest of all that follows, and its content: of an entry a header
-in JSON, the compressed executable, and the compressed program where the executable holds only what it needs to be
-loaded (`xla/serialized.py`); of a session the keys of its programs. Loading an executable runs code, so the folder must
-belong to the user alone; a file that isn't ours, is damaged or was made by another version is passed over with a
-warning, and nothing in it is read before its digest is checked. Files appear by renaming, so that processes can share a
-folder.
+A file consists of a line with its kind, a line with the digest of the rest, and the content. An entry contains a header
+in JSON, the compressed executable and, if the executable holds only what loading needs (`xla/serialized.py`), the
+compressed program. A session contains the keys of its programs. Loading an executable runs code, so only the user may
+have access to the folder. Files of other origin, damaged files and those of other versions are skipped with a warning;
+nothing is parsed before its digest is checked. Files are created by renaming, so that processes can share the folder.
 """
 
 from __future__ import annotations
@@ -60,25 +59,25 @@ _SESSION_MAGIC = b"pellucid session 1\n"
 _SUFFIX = ".executable"
 _SESSION_SUFFIX = ".session"
 _ABANDONED_SECONDS = 3600.0
-"""Age in seconds of temporary files that a process that died has left."""
+"""Age in seconds at which temporary files of dead processes are deleted."""
 
 
 # The folder -----------------------------------------------------------------------------------------
 
 
 def set_cache_dir(path: str | os.PathLike[str] | None) -> None:
-    """Keep executables in the folder `path` from now on; None turns the cache off."""
+    """Store executables in the folder `path` from now on; None turns the cache off."""
     config.compilation_cache_dir.set(path)
     reset_cache()
 
 
 def is_initialized() -> bool:
-    """Whether executables are kept on disk: a folder is set, and can be used."""
+    """Whether executables are stored on disk: a folder is set and usable."""
     return folder() is not None
 
 
 def reset_cache() -> None:
-    """Look at the folder anew; what is stored stays."""
+    """Check the folder again; stored entries are kept."""
     _usable_folder.cache_clear()
     _warned.clear()
     _let_go()
@@ -86,7 +85,7 @@ def reset_cache() -> None:
 
 
 def folder() -> Path | None:
-    """The cache's folder, or None while the cache is off or its folder can't be trusted."""
+    """The cache's folder; None if the cache is off or the folder isn't safe to use."""
     path = config.compilation_cache_dir.value
     if not path or not config.enable_compilation_cache.value:
         return None
@@ -117,7 +116,7 @@ _warned: set[str] = set()
 
 
 def _warn(text: str) -> None:
-    """Log a warning, the first time; raises CacheError instead under `raise_persistent_cache_errors`."""
+    """Log a warning once; under `raise_persistent_cache_errors`, raise CacheError instead."""
     if config.raise_persistent_cache_errors.value:
         raise CacheError(text)
     if text not in _warned:
@@ -129,9 +128,10 @@ def _warn(text: str) -> None:
 
 
 def entry_of(lowered: Any, options: Any, content: bytes) -> Path | None:
-    """The file of a program's entry, named by a hash of all that decides its executable; None while the cache is off.
+    """The file of a program's entry, named by a hash of everything that determines the executable; None if the cache is
+    off.
 
-    `content` is the module without locations; host callbacks are found by number.
+    `content` is the module without locations, in which host callbacks are numbers.
     """
     module, placement = lowered.module, lowered.request.placement
     home = folder()
@@ -148,7 +148,7 @@ def entry_of(lowered: Any, options: Any, content: bytes) -> Path | None:
 
 
 def _environment(client: Client, devices: Sequence[Device]) -> str:
-    """A digest of what decides whether an executable for `devices` runs here."""
+    """A digest of the environment on which executables for `devices` depend."""
     facts = (
         jaxlib_version,
         client.platform,
@@ -163,7 +163,7 @@ def _environment(client: Client, devices: Sequence[Device]) -> str:
 
 @functools.cache
 def _processor() -> str:
-    """The processor's model and instruction sets, for which code was generated."""
+    """The processor's model and instruction sets, for which code is generated."""
     facts = [platform.machine(), platform.processor()]
     with contextlib.suppress(OSError):
         text = Path("/proc/cpuinfo").read_text()
@@ -177,7 +177,7 @@ def _processor() -> str:
 
 
 class _Header(NamedTuple):
-    """Facts of an entry's executable."""
+    """Metadata of an entry's executable."""
 
     key: str
     name: str
@@ -194,7 +194,7 @@ class _Header(NamedTuple):
 
 
 class _Opened(NamedTuple):
-    """An entry whose executable is loaded; executable and program compressed, as in `Precompiled`."""
+    """An entry with its loaded executable; `Precompiled` contains the compressed executable and program."""
 
     loaded: LoadedExecutable
     header: _Header
@@ -203,7 +203,7 @@ class _Opened(NamedTuple):
 
 
 def load(path: Path, lowered: Any, options: Any) -> tuple[LoadedExecutable, Precompiled] | None:
-    """The executable of the entry at `path`, loaded, and its facts; None if there is none that can be used."""
+    """The loaded executable of the entry at `path`, with metadata; None if there is no usable one."""
     placement, callbacks = lowered.request.placement, lowered.module.host_callbacks
     programs = programs_of_session()
     opened = programs.take(path.stem) if programs is not None else None
@@ -225,14 +225,14 @@ def load(path: Path, lowered: Any, options: Any) -> tuple[LoadedExecutable, Prec
 def _loader(
     client: Client, devices: Sequence[Device], options: Any, host_callbacks: Sequence[Any]
 ) -> Function:
-    """Function that loads an executable onto `devices`, from its bytes."""
+    """A function that loads an executable onto `devices` from its bytes."""
     return functools.partial(
         deserialize, client, devices=devices, options=options, host_callbacks=host_callbacks
     )
 
 
 def _opened(path: Path, loader_of: Callable[[_Header], Function | None]) -> _Opened | None:
-    """The entry at `path`, loaded by what `loader_of` its header gives; None without one that can be used."""
+    """The entry at `path`, loaded by the function that `loader_of` returns for its header; None if it isn't usable."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -259,7 +259,7 @@ def _opened(path: Path, loader_of: Callable[[_Header], Function | None]) -> _Ope
 
 
 def _taken_apart(key: str, data: bytes) -> tuple[_Header, bytes, bytes]:
-    """Header, compressed executable and program of an entry; ValueError if it isn't whole or isn't what was asked for."""
+    """(header, compressed executable, program) of an entry; ValueError if it is damaged or has another key."""
     line, _, content = _unsealed(_MAGIC, data).partition(b"\n")
     header = _Header(**json.loads(line))
     if header.key != key:
@@ -269,12 +269,12 @@ def _taken_apart(key: str, data: bytes) -> tuple[_Header, bytes, bytes]:
 
 
 def _sealed(magic: bytes, content: bytes) -> bytes:
-    """A file that says what it is and is known to be whole."""
+    """A file's bytes: its kind, the digest, the content."""
     return b"".join((magic, hashlib.sha256(content).hexdigest().encode(), b"\n", content))
 
 
 def _unsealed(magic: bytes, data: bytes) -> bytes:
-    """The content of a file; ValueError if it is another kind of file or isn't whole."""
+    """The content of a file; ValueError if it is damaged or of another kind."""
     if not data.startswith(magic):
         raise ValueError("it is of another kind or version")
     digest, _, content = data[len(magic) :].partition(b"\n")
@@ -284,18 +284,18 @@ def _unsealed(magic: bytes, data: bytes) -> bytes:
 
 
 def store(path: Path, lowered: Any, options: Any, loaded: LoadedExecutable, seconds: float) -> None:
-    """Keep `loaded`, which took `seconds` to compile, for other processes, unless it is too quick or too small."""
+    """Store `loaded`, which took `seconds` to compile, unless that was too fast or it is too small."""
     if seconds < config.persistent_cache_min_compile_time_secs.value:
         return
     try:
         payload = loaded.serialize()
-    except JaxRuntimeError:  # the platform can't
+    except JaxRuntimeError:  # the platform can't serialize executables
         return
     if len(payload) < config.persistent_cache_min_entry_size_bytes.value:
         return
     program, placement = b"", lowered.request.placement
     if placement.client.platform == "cpu":
-        with contextlib.suppress(serialized.UnknownFormatError):  # of a jaxlib to come
+        with contextlib.suppress(serialized.UnknownFormatError):  # of a future jaxlib
             payload, program = serialized.without_fusions(payload)
     executable = zlib.compress(payload, 1)
     header = _Header(
@@ -330,7 +330,7 @@ def store(path: Path, lowered: Any, options: Any, loaded: LoadedExecutable, seco
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Make a file appear with all of its content."""
+    """Create a file atomically with its whole content."""
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".temporary", delete=False) as file:
         try:
             file.write(data)
@@ -343,9 +343,9 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _evict(home: Path, limit: int) -> None:
-    """Delete the entries and sessions that were not used for longest, until the rest fits into `limit` bytes.
+    """Delete the least recently used entries and sessions until the rest fits into `limit` bytes.
 
-    Other processes may do the same at the same time; a file that is gone already is no error.
+    Other processes may do so concurrently; a file that is already gone isn't an error.
     """
     entries = []
     now = time.time()
@@ -366,22 +366,22 @@ def _evict(home: Path, limit: int) -> None:
 
 
 def _primitives(origins: Sequence[Origin]) -> str:
-    """A digest of the primitives that a module was lowered from: equal ones have their equations in equal order."""
+    """A digest of the primitives from which a module was lowered: if it is equal, equations are in the same order."""
     return hashlib.sha256("\n".join(o.primitive for o in origins).encode()).hexdigest()
 
 
 # Sessions -------------------------------------------------------------------------------------------
 
 _MAX_BYTES_AHEAD = 64 << 20
-"""Size of the entries that are loaded before they are asked for."""
+"""Maximum size of the entries that are loaded ahead."""
 _session: dict[str, SessionPrograms[_Opened]] = {}
 _session_lock = threading.Lock()
 
 
 def programs_of_session() -> SessionPrograms[_Opened] | None:
-    """The programs of the session that the option names, or None without one.
+    """The programs of the session named by the option; None without one.
 
-    A thread begins to load those that the session's last process used.
+    A thread begins to load the programs that the session's last process used.
     """
     name, home = config.compilation_cache_session.value, folder()
     if not name or home is None:
@@ -400,7 +400,7 @@ def programs_of_session() -> SessionPrograms[_Opened] | None:
 
 
 def _keys_of(path: Path) -> list[str]:
-    """The keys in a session's file that have an entry, as many as are loaded ahead."""
+    """The keys in a session's file that have an entry, up to the number loaded ahead."""
     try:
         keys = json.loads(_unsealed(_SESSION_MAGIC, path.read_bytes()))
     except FileNotFoundError:
@@ -418,7 +418,7 @@ def _keys_of(path: Path) -> list[str]:
 
 
 def _loader_here(header: _Header) -> Function | None:
-    """Function that loads the executable of an entry in this process; None where it wouldn't be asked for."""
+    """A function that loads the entry's executable in this process; None if it can't be requested here."""
     client = clients_by_platform().get(header.platform)
     if client is None or header.host_callbacks:
         return None
@@ -433,10 +433,10 @@ def _loader_here(header: _Header) -> Function | None:
 
 
 def _note_use(path: Path) -> None:
-    """The entry at `path` is used, here and in this session."""
+    """Record a use of the entry at `path`, in its access time and in this session."""
     programs = programs_of_session()
     with contextlib.suppress(OSError):
-        os.utime(path)  # the file system's own times of use can't be relied on
+        os.utime(path)  # access times of the file system are unreliable
         if programs is not None:
             programs.note(path.stem)
 

@@ -1,4 +1,4 @@
-"""Dumps of programs as they are lowered, and warnings of large constants, as options ask for."""
+"""Dumps of lowered programs, and warnings of large constants, controlled by options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _numbers = itertools.count(1)
 
 
 def dump_program(name: str, program: Any, module: Any) -> None:
-    """Write a program that was lowered, in the forms of `dump_ir_modes`, to a new file each in the folder `dump_ir_to`.
+    """Write a lowered program, in each form in `dump_ir_modes`, to a new file in the folder `dump_ir_to`.
 
     Raises: ConfigError if the folder can't be written to.
     """
@@ -40,7 +40,7 @@ def dump_program(name: str, program: Any, module: Any) -> None:
 
 
 def warn_of_large_constants(name: str, constants: Operands) -> None:
-    """Warn where the arrays that a program takes as constants exceed `captured_constants_warn_bytes`."""
+    """Warn if a program's array constants exceed `captured_constants_warn_bytes`."""
     limit = config.captured_constants_warn_bytes.value
     if limit < 0 or not constants:
         return

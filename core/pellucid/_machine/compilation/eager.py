@@ -1,4 +1,4 @@
-"""The bottom trace: each primitive is a small compiled program, called through C++; and so is an exchange of parts."""
+"""The bottom trace, which runs each primitive as a small compiled program through C++; also exchanges of shards."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from .placement import ExecutionPlacement, ResolvedPlacement, placements_of, res
 
 
 class EvalTrace(Trace):
-    """Computes results at once."""
+    """The trace that computes results immediately."""
 
     __slots__ = ()
     is_eager = True
@@ -71,7 +71,7 @@ class EvalTrace(Trace):
 
     @staticmethod
     def run(primitive: Primitive[Any], operands: Operands, params: Any) -> Any:
-        """Results of `primitive`, as a list."""
+        """Results of `primitive` as a list."""
         if isinstance(primitive, Runs):
             from_tracers(operands)
             return primitive.run(operands, params)
@@ -80,7 +80,7 @@ class EvalTrace(Trace):
     def custom_call(self, call, operands):
         return call.function(*operands)
 
-    # How arrays get onto devices, for lower layers, which reach these functions by `bottom()`.
+    # Transfers to devices, for lower layers, which access these functions through `bottom()`.
 
     put = staticmethod(put_leaf)
     put_tree = staticmethod(device_put)
@@ -92,7 +92,7 @@ class EvalTrace(Trace):
         return put_host(value, aval, default_sharding(), committed=False)
 
     def scalar(self, value: Any, aval: Any) -> Any:
-        """The scalar `value` of type `aval` on the default device; equal ones are one array."""
+        """The scalar `value` of type `aval` on the default device; equal ones share an array."""
         array = _scalar(value, aval, default_sharding())
         note_scalar(array, value)
         return array
@@ -104,18 +104,18 @@ def _scalar(value, aval, sharding):
 
 
 bottom = EvalTrace()
-"""The bottom trace of every thread."""
+"""The bottom trace, shared by all threads."""
 
 
 def _remembered(make: Function, primitive: Primitive[Any], params: Any, *key: Any) -> Any:
-    """`make(primitive, params, *key)`, remembered by the process, or by the programs among `params`, with which it goes."""
+    """`make(primitive, params, *key)`, cached globally, or together with the programs among `params`."""
     memory = _memory(primitive, params)
     if memory is None:
         return make(primitive, params, *key)
     key = (make, primitive, params, *key)
     made = memory.get(key)
     if made is None:
-        # Another thread may have made it meanwhile: all take the same.
+        # Another thread may have created it in the meantime: all use the same one.
         made = memory.setdefault(key, make.__wrapped__(*key[1:]))
     return made
 
@@ -126,7 +126,7 @@ def _memory(primitive: Primitive[Any], params: Any) -> dict[Any, Any] | None:
 
 
 def compiled(primitive: Primitive[Any], params: Any) -> Any:
-    """A C++ callable that applies `primitive`; it compiles once for each operands' types."""
+    """A C++ callable that applies `primitive`; it compiles once per combination of operand types."""
     if isinstance(primitive, HigherOrderPrimitive) or primitive.memory(params) is not None:
         return _remembered(compiled_primitive, primitive, params)
     return compiled_primitive(primitive, params)
@@ -134,21 +134,21 @@ def compiled(primitive: Primitive[Any], params: Any) -> Any:
 
 @cached(8192)
 def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
-    """`compiled` of params that refer to no programs."""
+    """`compiled` for params without programs."""
 
     def apply(*operands):
         try:
             return _applied(primitive, params, operands)
         except BaseException:
-            # C++ would take the slow road for operands of this kind from now on, whatever went wrong.
+            # After an error, C++ would use its slow path for operands of these types from then on.
             clear_entries(compiled(primitive, params))
             raise
 
     def without_fast_path(*operands):
         return apply(*operands)[0]
 
-    # While jit is off, C++ calls the function itself, which for a primitive is its own small program.
-    # C++ keeps the key where no garbage collector sees it: it must not refer to params.
+    # While jit is disabled, C++ calls the function itself, which for a primitive is its own small program.
+    # C++ keeps the key outside of the garbage collector's reach: it must not refer to params.
     return make_call(primitive.name, without_fast_path, apply, (), (), primitive.name)
 
 
@@ -160,7 +160,7 @@ def _applied(primitive: Primitive[Any], params, operands: Operands):
     avals = tuple(types_of(operands))
     positions = None
     if any(type(aval) is AbstractRef for aval in avals):
-        # A loop's condition and body may use the same reference: it is one operand of the program on values.
+        # The condition and body of a loop may use the same reference, which is one operand of the program on values.
         distinct = {id(x): x for x in operands}
         positions = tuple(map([*distinct].index, map(id, operands)))
         operands = tuple(distinct.values())
@@ -185,13 +185,13 @@ def _applied(primitive: Primitive[Any], params, operands: Operands):
 def _program(
     primitive: Primitive[Any], params, avals: Avals, positions: tuple[int, ...] | None, context
 ) -> ValueProgram:
-    """The program of one primitive, whose operand i is argument `positions[i]`."""
+    """The program of one primitive; its operand i is argument `positions[i]`."""
 
     def apply(*xs):
         operands = xs if positions is None else [xs[i] for i in positions]
         return bind(primitive, *operands, params=params)
 
-    previous = computes_known.swap_local(None)  # the primitive itself is what has to be staged
+    previous = computes_known.swap_local(None)  # the primitive itself has to be staged
     try:
         jaxpr, consts = stage(apply, avals)
     finally:
@@ -214,11 +214,11 @@ def _executable(
 
 
 class Planned(NamedTuple):
-    """The placement of a value that is not computed yet."""
+    """The placement of a value that isn't computed yet."""
 
     aval: Any
     sharding: Any
-    """None for a value that is not committed to devices."""
+    """None for an uncommitted value."""
 
     @property
     def shape(self) -> Shape:
@@ -226,12 +226,14 @@ class Planned(NamedTuple):
 
 
 def compile_ahead(primitive: Primitive[Any], params: Any, operands: Operands) -> list[Planned]:
-    """Compiles what a later call of `primitive` runs on `operands`, arrays or `Planned` values; gives the planned results."""
+    """Compiles the program for a later call of `primitive` with arrays or `Planned` values; returns the planned
+    results.
+    """
     avals = tuple(types_of(operands))
     program = _remembered(_program, primitive, params, avals, None, trace_context())
     place = resolved_placement(operands, primitive.name, placements_of(primitive, params))
     executable = _remembered(_executable, primitive, params, program, place)
-    # Keys are committed wherever they lie.
+    # Keys are always committed.
     return [
         Planned(aval, sharding if executable.committed or is_wrapped(aval) else None)
         for aval, sharding in strict_zip(executable.out_avals, executable.out_shardings)
@@ -239,7 +241,7 @@ def compile_ahead(primitive: Primitive[Any], params: Any, operands: Operands) ->
 
 
 def from_tracers(operands: Operands) -> None:
-    """Raise UnexpectedTracerError if a tracer reached a computation outside its trace."""
+    """Raise UnexpectedTracerError if any operand is a tracer, which has escaped its trace."""
     for x in operands:
         if isinstance(x, Tracer):
             check_alive(x)
@@ -252,9 +254,9 @@ def from_tracers(operands: Operands) -> None:
 
 
 def relaid(x: ArrayImpl, sharding: Sharding, layout: Layout | None = None) -> ArrayImpl:
-    """A copy of array `x`, laid out as `sharding` over the same devices in the same order; it is committed.
+    """A committed copy of array `x` with `sharding` over the same devices in the same order.
 
-    `layout` is the order of its elements in memory, by default the device's own.
+    `layout` is the order of elements in memory, by default the device's own.
     """
     current = Layout.from_pjrt_layout(x._pjrt_layout)
     [result] = _relaying(x.aval, x._sharding, current, sharding, layout)([x])
@@ -263,7 +265,7 @@ def relaid(x: ArrayImpl, sharding: Sharding, layout: Layout | None = None) -> Ar
 
 @cached(1024)
 def _relaying(aval: ShapedArray, old, old_layout: Layout, new, layout: Layout | None) -> Executable:
-    """The program by which devices exchange the parts of an array."""
+    """The program with which devices exchange the shards of an array."""
     value = Var(aval)
     devices = tuple(new._internal_device_list)
     request = Request(

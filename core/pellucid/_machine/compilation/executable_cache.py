@@ -1,7 +1,7 @@
-"""Executables in memory, found again by what XLA would be given: a module's content, options, devices and host functions.
+"""An in-memory cache of executables, keyed by the input of XLA: module content, options, devices and host functions.
 
-A function that is defined again is traced and lowered again. Where that gives the program of an earlier one, XLA need not
-compile it again. Arrays that a function captured are operands of its module, so that entries hold none.
+A redefined function is traced and lowered again. If the program is the same as an earlier one, XLA needn't compile it
+again. Captured arrays are operands of the module, so entries hold no arrays.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from pellucid._machine.xla import hlo_transformations, mlir, module_id
 from pellucid._machine.xla.compile import LoadedExecutable
 
 MAX_BYTES = 256 << 20
-"""Estimated bytes of the executables that stay although nobody uses them."""
+"""Maximum estimated bytes of executables that are kept while unused."""
 _FIXED_BYTES = 320 << 10
 _BYTES_PER_EQUATION = 14 << 10
-"""By how much a process grew with each executable, on CPUs: 0.43 MB for 8 equations, 1.5 for 80, 7 for 480."""
+"""Estimated memory per equation of an executable; measured on CPUs: 0.43 MB for 8 equations, 1.5 for 80, 7 for 480."""
 
 
 class Loaded:
-    """An executable of XLA, with what names and explains the programs that share it."""
+    """An XLA executable, with metadata of the programs that share it."""
 
     def __init__(
         self,
@@ -41,17 +41,17 @@ class Loaded:
     ) -> None:
         self.executable = executable
         self.host_callbacks = module.host_callbacks
-        """Host functions, which keys name by their identity: they live as long as this."""
+        """Host functions, which keys identify by object: they stay alive as long as this."""
         self.host_failures = module.host_failures
-        """Where its host functions put their failures."""
+        """Lists to which its host functions append failures."""
         self.precompiled = precompiled
-        """Facts of an executable from disk, whose metadata has ids of the process that compiled it."""
+        """Metadata of an executable from disk, in which ids are those of the process that compiled it."""
         ids = [origin.id for origin in module.origins]
         self.equation_ids = tuple(ids if precompiled is None else precompiled.origins)
         """Ids in the executable's metadata, in the order of lowering."""
 
     def facts_for(self, origins: Sequence[Origin]) -> Precompiled:
-        """Facts for a program that was lowered from `origins` and shares the executable."""
+        """Metadata for a program that was lowered from `origins` and shares the executable."""
         by_id: Mapping[int, Origin] = {}
         if len(self.equation_ids) == len(origins):
             by_id = dict(strict_zip(self.equation_ids, origins))
@@ -61,14 +61,14 @@ class Loaded:
 
     @functools.cached_property
     def _program_id(self) -> int:
-        """The executable's number in recordings; XLA copies the whole module (20 ms for 12 layers) to tell it."""
+        """The executable's number in recordings; XLA copies the whole module to return it (20 ms for 12 layers)."""
         return module_id(self.executable.hlo_modules()[0])
 
 
 class _Executables:
-    """Executables by key, those used last of at most `max_bytes`.
+    """Executables by key; the most recently used ones, up to `max_bytes`.
 
-    Programs that call host functions are there as long as somebody else uses them, because these functions may refer to
+    Programs that call host functions are kept only while something else uses them, because these functions may refer to
     arrays.
     """
 
@@ -88,7 +88,7 @@ class _Executables:
             return entry[0]
 
     def add(self, key: Hashable, loaded: Loaded, n_bytes: int) -> None:
-        """Keep `loaded`, of an estimated size of `n_bytes`; it goes with its users if it calls host functions."""
+        """Store `loaded`, of an estimated size of `n_bytes`; only as long as it is used if it calls host functions."""
         with self._lock:
             self._used[key] = loaded
             if loaded.host_callbacks or n_bytes > self.max_bytes or key in self._kept:
@@ -111,8 +111,8 @@ clearing(executables.clear)
 
 
 def content_of(lowered: Any) -> bytes | None:
-    """The module of a program without locations; None if it holds addresses of this process's objects, or a function of
-    the user transforms it, so that the content doesn't decide what is compiled.
+    """The module of a program without locations. None if it contains addresses of this process's objects, or if a
+    user's function transforms it, so that the content doesn't determine the executable.
     """
     if lowered.module.keep_alive or hlo_transformations.any_for(
         platform_of(lowered.request.placement.client)
@@ -122,23 +122,25 @@ def content_of(lowered: Any) -> bytes | None:
 
 
 def key_of(lowered: Any, options: Any, content: bytes) -> Hashable:
-    """What decides an executable and the names in it: content, options, devices, host functions and scopes."""
+    """Everything that determines an executable and the names in it: content, options, devices, host functions and
+    scopes.
+    """
     module, placement = lowered.module, lowered.request.placement
     digest = hashlib.sha256(content)
     digest.update(options.SerializeAsString())
-    # XLA's records have the names of operations, which profiles and costs show.
+    # XLA's metadata contain the names of operations, which profiles and costs show.
     digest.update("\n".join([f"{o.path} {o.primitive}" for o in module.origins]).encode())
     host_functions = tuple(map(identity_of, module.host_callbacks))
     return digest.digest(), placement.client, tuple(placement.devices), host_functions
 
 
 def size_of(jaxpr: Jaxpr) -> int:
-    """Estimated bytes in memory of the executable of a program: XLA knows no sizes on CPUs."""
+    """Estimated bytes in memory of a program's executable; XLA doesn't report sizes on CPUs."""
     return _FIXED_BYTES + _BYTES_PER_EQUATION * _equation_count(jaxpr)
 
 
 def _equation_count(jaxpr: Jaxpr) -> int:
-    """Equations of a program, and of the programs in it as often as they are called: XLA writes calls out."""
+    """Number of equations of a program; inner programs count once per call, because XLA inlines calls."""
 
     def count() -> int:
         return sum(1 + sum(map(_equation_count, subjaxprs(e.params))) for e in jaxpr.equations)

@@ -1,4 +1,4 @@
-"""`debug_nans` and `debug_infs`: results are looked at, and the equation that went wrong is found."""
+"""`debug_nans` and `debug_infs`: checks of results, and the search for the equation that created the value."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .launches import Launch, Listener
 
 _nans, _infs = config.debug_nans.state, config.debug_infs.state
 _KINDS = {"NaN": (np.isnan, config.debug_nans), "infinity": (np.isinf, config.debug_infs)}
-"""Test and option of each kind of value that may be forbidden."""
+"""(test, option) of each kind of value that may be forbidden."""
 
 
 class FiniteCheck(Listener):
-    """Looks at the results of each launch; that of an operation says itself where they were made."""
+    """Checks the results of each launch. For an operation, the launch itself is the place that the error names."""
 
     def hears(self, launch: Launch) -> bool:
         return _nans.value or _infs.value
@@ -36,7 +36,7 @@ class FiniteCheck(Listener):
 def check_results(
     name: str, results: Results, program: ClosedJaxpr | None = None, leaves: Operands = ()
 ) -> None:
-    """Raise NonFiniteError if a result is NaN or infinite where the options forbid it.
+    """Raise NonFiniteError if a result contains NaN or infinity and the option forbids it.
 
     `program`, run again on `leaves` one equation at a time, finds what made it, or by what it came in.
     """
@@ -62,18 +62,18 @@ def check_results(
 
 
 def check_library_result(name: str, result: Any) -> None:
-    """Raise NonFiniteError if arrays in the result of a library function hold what the options forbid."""
+    """Raise NonFiniteError if arrays in the result of a library function contain forbidden values."""
     check_results(name, [x for x in flatten(result)[0] if type(x) in ARRAY_TYPES])
 
 
 def _kind_of_bad(kinds: Sequence[str], values: Operands) -> str | None:
-    """The first of `kinds` ("NaN", "infinity") that is in the first of `values` with any; None if none is."""
+    """The first of `kinds` ("NaN", "infinity") in the first of `values` that contains any; None if none does."""
     for value in values:
         dtype = getattr(value, "dtype", None)
         if not isinstance(dtype, np.dtype) or not dtypes.is_inexact(dtype):
             continue
         host = np.asarray(value)
-        if dtype.kind not in "fc":  # NumPy's own tests don't know the small floating dtypes
+        if dtype.kind not in "fc":  # NumPy's tests don't support the small floating dtypes
             host = host.astype(np.float32)
         for kind in kinds:
             if _KINDS[kind][0](host).any():
@@ -128,7 +128,7 @@ def _cause(
     while not isinstance(atom, Literal) and atom in maker:
         equation, i = maker[atom]
         inner = getattr(equation.params, "jaxpr", None)
-        # One with a scope runs on parts of operands, over mesh axes.
+        # A program with a scope runs on parts of operands, over mesh axes.
         is_mapped = hasattr(equation.params, "scope")
         if (
             isinstance(inner, ClosedJaxpr)
@@ -149,7 +149,7 @@ def _cause(
 
 
 def _takes(program: ClosedJaxpr, operands: Operands) -> bool:
-    """Whether `program` can be run on `operands`: a loop's body takes slices of some."""
+    """Whether `program` accepts `operands`; a loop's body takes slices of some."""
     shapes = [
         [getattr(aval, "shape", None) for aval in avals]
         for avals in (program.in_avals, map(type_of, operands))

@@ -1,4 +1,4 @@
-"""Runners of programs in place of their executables: a debugger that stops in the program."""
+"""Lets a debugger run programs in place of their executables, to stop within them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .launches import Launch, Listener
 
 
 class Runner(NamedTuple):
-    """Who runs the users' programs in place of their executables."""
+    """Functions that run users' programs in place of their executables."""
 
     run: Callable[[Launch], Results | None]
-    """Gives the results of a program, or None for one that runs as ever."""
+    """Returns the results of a program, or None if it is to run as usual."""
     tracing: Callable[[], AbstractContextManager[Any]]
-    """Entered while a function is traced."""
+    """Context entered while a function is traced."""
 
 
 class _Returning(threading.local):
-    """The call of which a thread makes the tree of results, and whether one of them keeps it."""
+    """The call whose results a thread is assembling, and whether any result keeps the call."""
 
     launch: Launch | None = None
     is_kept = False
@@ -31,11 +31,13 @@ class _Returning(threading.local):
 
 _returning = _Returning()
 keeps_calls = False
-"""Whether results may keep the call that gave them, as errors of checks do for debuggers; such a call costs Python each time."""
+"""Whether results may keep the call that computed them, as errors of checks do for debuggers; such calls run through
+Python.
+"""
 
 
 def returned(tree: Any, results: Results, launch: Launch) -> tuple[Any, bool]:
-    """The results of a call as a tree, and whether one of them keeps the call."""
+    """(results of a call as a tree, whether any result keeps the call)."""
     if not keeps_calls:
         return tree.unflatten(results), False
     outer = _returning.launch, _returning.is_kept
@@ -47,17 +49,19 @@ def returned(tree: Any, results: Results, launch: Launch) -> tuple[Any, bool]:
 
 
 def call_to_keep() -> Launch | None:
-    """The call of which this thread makes the results, for one of them that keeps it; None where none is kept."""
+    """The call whose results this thread is assembling, for a result that keeps it; None if calls aren't kept."""
     _returning.is_kept = _returning.launch is not None
     return _returning.launch
 
 
 runner: Runner | None = None
-"""None while programs run as ever. What has run without it is in C++ caches, which must be cleared when it changes."""
+"""None while programs run as usual. Calls made without a runner are in C++ caches, which must be cleared when it is
+set.
+"""
 
 
 def tracing() -> AbstractContextManager[Any]:
-    """Entered while a function of the user is traced."""
+    """The context to enter while a user's function is traced."""
     return contextlib.nullcontext() if runner is None else runner.tracing()
 
 

@@ -1,7 +1,7 @@
-"""`debug_key_reuse`: programs are followed key by key, and no random key may be used twice.
+"""`debug_key_reuse`: follows random keys through programs, and raises if a key is used twice.
 
-A primitive's `traits.keys` states what it does with keys among its operands. Arrays of keys carry one record for each key
-outside programs too, so that eager operations and calls of compiled functions are followed alike.
+A primitive's `traits.keys` states its effect on keys. Key arrays carry a record for each key outside of programs too,
+so that eager operations and compiled functions are treated alike.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ from .launches import Launch, Listener
 
 _state = config.debug_key_reuse.state
 _MAX_LOOP_WALKS = 2
-"""Runs of a loop's body that are followed: what one run leaves used, the second one uses again."""
+"""Number of runs of a loop's body that are followed: the second run finds keys that the first one left used."""
 
 
 def is_checking() -> bool:
-    """Whether uses of keys must be followed in this thread."""
+    """Whether key uses are followed in this thread."""
     return _state.value
 
 
 class Use(NamedTuple):
-    """Where a key was used."""
+    """The place where a key was used."""
 
     name: str
     source: Any
@@ -65,7 +65,7 @@ class Use(NamedTuple):
 
 
 class TrackedKey:
-    """One key: its first use, or None; keys made later have larger numbers."""
+    """A key with its first use, or None; later keys have larger numbers."""
 
     __slots__ = ("number", "use")
     numbers = itertools.count()
@@ -76,9 +76,9 @@ class TrackedKey:
 
 
 Keys = np.ndarray[Any, Any]
-"""The records of an array of keys: for each element a tuple of the keys that it may be, of one where that is known."""
+"""The records of a key array: each element is a tuple of the keys that it may be, with one entry if known."""
 Records = list[Keys | None]
-"""The records of several values, None for those that are no arrays of keys."""
+"""The records of several values; None for values that aren't key arrays."""
 
 
 def _records(elements: Iterable[tuple[TrackedKey, ...]], shape: Ints) -> Keys:
@@ -91,12 +91,12 @@ def _new(shape: Ints) -> Keys:
 
 
 def _new_of(avals: Avals) -> Records:
-    """Records of new values of types `avals`."""
+    """Records of new values with types `avals`."""
     return [_new(aval.shape) if _is_keys(aval) else None for aval in avals]
 
 
 def _members(records: Iterable[Keys | None]) -> tuple[TrackedKey, ...]:
-    """All keys that the elements of some arrays may be, each once."""
+    """All keys that elements of the records may be, without repetitions."""
     arrays = (array for array in records if array is not None)
     return tuple({key: None for array in arrays for element in array.flat for key in element})
 
@@ -106,7 +106,7 @@ def _is_keys(aval) -> bool:
 
 
 def keys_of(x: Any) -> Keys | None:
-    """The records of an array of keys, made where it has none; None for any other value."""
+    """The records of a key array, created if it has none; None for any other value."""
     if type(x) is not ExtendedArray:
         return None
     if x.uses is None:
@@ -115,23 +115,23 @@ def keys_of(x: Any) -> Keys | None:
 
 
 def note_use(name: str, x: ExtendedArray) -> None:
-    """Note that `name` uses the keys `x`; raises KeyReuseError where one was used before."""
+    """Record that `name` uses the keys `x`; raises KeyReuseError if one was used before."""
     _Walk().use(_members([keys_of(x)]), Use(name, capture()))
 
 
 def follow_program(program: ClosedJaxpr, operands: Operands, *, knows_operands: bool) -> Records:
-    """The records of a program's results, whose uses of `operands` are noted.
+    """The records of a program's results; records its uses of `operands`.
 
-    Elements that it takes at positions among the operands are known only if `knows_operands`; others may be all.
+    Elements selected at positions that are operands are known only if `knows_operands`; otherwise they may be any.
 
-    Raises: KeyReuseError where it uses a key for a second time.
+    Raises: KeyReuseError if it uses a key for the second time.
     """
     values = operands if knows_operands else ()
     return _Walk().through(program, [keys_of(x) for x in operands], values)
 
 
 def follow_operation(primitive: Primitive[Any], params: Any, operands: Operands) -> Records:
-    """As `follow_program`, for one primitive."""
+    """Like `follow_program`, for one primitive."""
     inputs = [Var(type_of(x)) for x in operands]
     avals, _ = primitive.types(tuple([var.aval for var in inputs]), params)
     results = [*map(Var, avals)]
@@ -141,16 +141,16 @@ def follow_operation(primitive: Primitive[Any], params: Any, operands: Operands)
 
 
 def remember(results: Results, records: Sequence[Keys | None]) -> None:
-    """Keep the records of results for what they become operands of."""
+    """Attach records to results, for later uses as operands."""
     for x, keys in strict_zip(results, records):
         if type(x) is ExtendedArray:
             x.uses = keys
 
 
 class KeyUses(Listener):
-    """Follows the keys through each call of a jitted function; operations are followed one by one by the bottom trace.
+    """Follows keys through each call of a jitted function; the bottom trace follows operations one by one.
 
-    Elements that a function of the user takes at positions among its operands aren't known, as in its program.
+    Elements selected at positions that are operands aren't known, as in the function's program.
     """
 
     def hears(self, launch: Launch) -> bool:
@@ -167,7 +167,7 @@ class KeyUses(Listener):
 
 
 class _Values:
-    """Values of a program that are known: `inputs`, literals, and what is computed of them."""
+    """The known values of a program: `inputs`, literals, and values computed from these."""
 
     def __init__(self, inputs: dict[Any, Any], jaxpr: Jaxpr | None = None) -> None:
         self._values = inputs
@@ -189,19 +189,19 @@ class _Values:
 
 
 def _computed(equation: Equation, operands: Operands) -> Results:
-    """The results of an equation for `operands`, computed at once."""
+    """The results of an equation for `operands`, computed eagerly."""
     with use_trace(bottom()):
         return bind(equation.primitive, *operands, params=equation.params)
 
 
 class _Walk:
-    """One walk through a program. `used` are the keys that it used, in order."""
+    """One walk through a program. `used` lists the keys that it used, in order."""
 
     def __init__(self) -> None:
         self.used: list[TrackedKey] = []
 
     def use(self, keys: Sequence[TrackedKey], use: Use) -> None:
-        """Note a use of `keys`; raises KeyReuseError where one was used before."""
+        """Record a use of `keys`; raises KeyReuseError if one was used before."""
         for key in keys:
             if key.use is not None:
                 raise KeyReuseError(
@@ -215,7 +215,7 @@ class _Walk:
         self.used += keys
 
     def through(self, program: ClosedJaxpr, operands: Records, values: Operands = ()) -> Records:
-        """The records of the results of `program`; `values` are its operands, where they are known."""
+        """The records of the results of `program`; `values` are its operands as far as known."""
         jaxpr = program.jaxpr
         consts = dict(strict_zip(jaxpr.constvars, program.consts))
         records: dict[Any, Keys | None] = {var: keys_of(x) for var, x in consts.items()}
@@ -232,7 +232,7 @@ class _Walk:
         return [records.get(atom) for atom in jaxpr.outvars]
 
     def operation(self, equation: Equation, keys: Records, constants: _Values) -> Records:
-        """The records of the results of one equation, whose operands have the records `keys`."""
+        """The records of an equation's results, given those of its operands."""
         primitive, params = equation.primitive, equation.params
         results: list[Any] = [var.aval for var in equation.results]
         if isinstance(primitive, HigherOrderPrimitive) and (programs := subjaxprs(params)):
@@ -250,7 +250,7 @@ class _Walk:
     def moved(
         self, equation: Equation, keys: Records, constants: _Values, results: Avals
     ) -> Records:
-        """Keys in another arrangement: the primitive is run on their positions, where it depends on known values only."""
+        """Rearranged keys: the primitive is run on their indices if its other operands are known."""
         arrays = [x for x in keys if x is not None]
         values = [
             constants.of(atom) if x is None else x
@@ -289,7 +289,7 @@ class _Walk:
     def check_distinct(
         self, elements: Sequence[tuple[TrackedKey, ...]], places: Any, ends: Any, equation: Equation
     ) -> None:
-        """Raise KeyReuseError if a key comes to two `places` from two operands, whose elements end at `ends`."""
+        """Raise KeyReuseError if a key reaches two `places` from two operands; `ends` are the ends of their elements."""
         origins: dict[TrackedKey, int] = {}
         for i in np.unique(places):
             operand = int(np.searchsorted(ends, i, "right"))
@@ -306,9 +306,9 @@ class _Walk:
     # Programs in params -------------------------------------------------------------------------------------
 
     def of_programs(self, programs: Sequence[Jaxpr], keys: Records, is_repeated: bool) -> None:
-        """Follow programs whose inputs are parts of the operands, in a way that isn't known here.
+        """Follow programs whose inputs are parts of the operands, in an unknown way.
 
-        Where one uses a key, all keys among the operands count as used; not where the uses repeat earlier ones
+        If any of them uses a key, all keys among the operands count as used; not if their uses repeat earlier ones
         (`is_repeated`), as in the backward pass of `checkpoint`.
         """
         for program in programs:
@@ -319,7 +319,7 @@ class _Walk:
                 self.use(_members(keys), uses[0])
 
     def of_slots(self, slots: Slots, keys: Records, results: Avals) -> Records:
-        """Follow programs whose operands have roles."""
+        """Follow programs whose operands have known roles."""
         if slots.choosing:
             return self.of_branches(slots, keys)
         groups = slots.split(keys)
@@ -355,13 +355,13 @@ class _Walk:
         ]
 
     def _use_rows(self, part: Keys, rows: Keys) -> None:
-        """Mark the keys of `rows`, stacked operands, as used where the loop's body uses `part`, one row of them."""
+        """Mark the keys in `rows`, stacked operands, as used if the loop's body uses `part`, one of their rows."""
         for place, (key,) in np.ndenumerate(part):
             if key.use is not None:
                 self.use(_members([rows[:, *place]]), key.use)
 
     def of_branches(self, slots: Slots, keys: Records) -> Records:
-        """Follow branches of which one runs: what any of them uses counts as used."""
+        """Follow the branches of which one runs: a key that any of them uses counts as used."""
         groups, start = slots.split(keys), len(self.used)
         uses: dict[TrackedKey, Use] = {}
         branches = []
@@ -378,7 +378,7 @@ class _Walk:
 
 
 def _either(branches: Sequence[Keys | None]) -> Keys | None:
-    """The records of a result that is one of several branches'."""
+    """The records of a result that comes from one of several branches."""
     arrays = [array for array in branches if array is not None]
     if not arrays:
         return None
@@ -390,8 +390,8 @@ def _either(branches: Sequence[Keys | None]) -> Keys | None:
 def _stacked(body: Keys, aval, rows: dict[TrackedKey, Any], first: int) -> Keys:
     """The records of `aval.shape[0]` results of a loop's body, stacked.
 
-    Keys that stand for those of stacked operands are these (`rows`); those numbered from `first` on were made in the
-    body, and are others in each run.
+    Placeholders of keys in stacked operands are replaced by these keys (`rows`). Keys numbered from `first` on were
+    created in the body, and are different in each run.
     """
     records = np.empty(aval.shape, dtype=object)
     for place, element in np.ndenumerate(body):

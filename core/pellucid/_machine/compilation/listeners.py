@@ -1,4 +1,4 @@
-"""The one place that knows who listens to launches, and runs a program with them around it."""
+"""The list of listeners to launches; runs a program with them around it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .key_reuse import KeyUses
 from .launches import Launch, Listener
 
 LISTENERS: tuple[Listener, ...] = (Interception(), FiniteCheck(), KeyUses())
-"""From the innermost, which may run the program instead, to the outermost."""
+"""From the innermost, which may replace the run, to the outermost."""
 
 
 def run(launch: Launch) -> Results:
-    """The results of a launch, with all that listens to it; tells `launch.needs_python`."""
+    """The results of a launch, with all listeners around it; sets `launch.needs_python`."""
     started: Callable[[], Results] | None = None
     for listener in LISTENERS:
         if listener.hears(launch):

@@ -1,8 +1,8 @@
-"""Executables that the last process of a session used, loaded before they are asked for.
+"""Loads the executables that the last process of a session used, before they are requested.
 
-A notebook whose kernel is restarted runs the same programs again. A thread loads them from disk, in the order of their
-first use, as soon as there are devices, and then runs a small product. Nothing follows from that but time: a program is
-still traced and lowered, and its executable is found by the content of its module.
+A notebook whose kernel is restarted runs the same programs again. When devices have started, a thread loads them from
+disk in the order of their first use, then runs a small matrix product. This only saves time: programs are still traced
+and lowered, and executables are found by the content of modules.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .options import overrides
 
 T = TypeVar("T")
 MAX_PROGRAMS = 32
-"""Number of programs of a session that are loaded ahead."""
+"""Maximum number of a session's programs that are loaded ahead."""
 
 
 class SessionPrograms(Generic[T]):
-    """The programs of a session: those of its last process, and in their place, by and by, those of this one.
+    """The programs of a session: initially those of its last process, gradually replaced by this process's.
 
-    `open_entry(key)` loads a program, or gives None; `save(keys)` keeps the list for the next process.
+    `open_entry(key)` loads a program or returns None; `save(keys)` stores the list for the next process.
     """
 
     def __init__(
@@ -44,10 +44,10 @@ class SessionPrograms(Generic[T]):
         ).start()
 
     def _load(self, open_entry: Callable[[str], T | None]) -> None:
-        for dialect in ("stablehlo", "builtin"):  # which the first program to be lowered needs
+        for dialect in ("stablehlo", "builtin"):  # needed by the first program to be lowered
             operation_classes(dialect)
         for key, future in list(self._loading.items()):
-            if not threading.main_thread().is_alive():  # the process ends
+            if not threading.main_thread().is_alive():  # the process is ending
                 return
             if not future.set_running_or_notify_cancel():
                 continue
@@ -60,20 +60,20 @@ class SessionPrograms(Generic[T]):
             run_product()
 
     def take(self, key: str) -> T | None:
-        """The program under `key`, once, if it is loaded or being loaded."""
+        """The program with this `key`, at most once, if it is loaded or being loaded."""
         future = self._loading.pop(key, None)
         if future is None or future.cancel():
             return None
         return future.result()
 
     def note(self, key: str) -> None:
-        """The program under `key` is used."""
+        """Record a use of the program with this `key`."""
         if key not in self._used:
             self._used.append(key)
             self._save(list(dict.fromkeys([*self._used, *self._earlier]))[:MAX_PROGRAMS])
 
     def let_go(self) -> None:
-        """Forget what nobody has asked for."""
+        """Drop the programs that haven't been requested."""
         while self._loading:
             _, future = self._loading.popitem()
             future.cancel()
@@ -91,8 +91,8 @@ func.func @main() -> tensor<8x8xf32> {
 def run_product() -> None:
     """Run a small matrix multiplication on the CPU, compiled without cache.
 
-    For a process's first one Eigen asks the processor for the sizes of its caches (25 ms in a virtual machine), and its
-    first compilation sets up LLVM (30 ms).
+    The first one in a process makes Eigen query the processor's cache sizes (25 ms in a virtual machine), and its
+    compilation initializes LLVM (30 ms).
     """
     client = clients_by_platform().get("cpu")
     if client is None:

@@ -1,4 +1,4 @@
-"""Compiler options: what users set, what pellucid adds, checked before XLA sees them."""
+"""Compiler options: the user's and pellucid's own, validated before XLA receives them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pellucid._machine.base import ArgumentTypeError, CompilerOptionError, confi
 from pellucid._machine.xla.compile import FDO_PROFILE, flag_names
 
 _MIN_KEPT_CALLS = 3
-"""Number of calls of one function from which on calls are kept as calls on the CPU."""
+"""Minimum number of calls of one function at which calls aren't inlined on the CPU."""
 _MAX_SMALL_CONTRACTION = 2**20
-"""Number of products up to which XLA's own matrix multiplication on the CPU is as quick as YNNPACK's.
+"""Maximum number of products for which XLA's own matrix multiplication on the CPU is as fast as YNNPACK's.
 
-YNNPACK's needs 0.7 ms each to be set up, when the program runs for the first time (decisions/0002); in loops, which
-run it often, it is quicker at any size.
+YNNPACK's takes 0.7 ms each to set up when the program first runs (decisions/0002); in loops, which run it often, it is
+faster at any size.
 """
 _YNNPACK_WITHOUT_CONTRACTIONS = (
     "LIBRARY_FUSION_TYPE_REDUCE,LIBRARY_FUSION_TYPE_INDIVIDUAL_CONVOLUTION"
@@ -24,7 +24,7 @@ _YNNPACK_WITHOUT_CONTRACTIONS = (
 
 
 def frozen(options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
-    """User's compiler options as a hashable tuple."""
+    """The user's compiler options as a hashable tuple."""
     if not options:
         return ()
     for name, value in options.items():
@@ -44,7 +44,7 @@ _BAD_VALUE = re.compile(r"While setting option (?P<name>\w+), (?P<problem>[^\n]*
 
 
 def error_for(text: str) -> CompilerOptionError | None:
-    """The error for XLA's message `text`, if it is about a compiler option."""
+    """The error for XLA's message `text` if it is about a compiler option; None otherwise."""
     unknown = _UNKNOWN.search(text)
     if unknown is not None:
         name = unknown["name"]
@@ -70,13 +70,13 @@ def overrides(
 ) -> tuple[tuple[str, Any], ...]:
     """XLA options for one compilation: pellucid's choices, then the user's.
 
-    `calls` is how often one function of the program is called at most, `largest_contraction` how many products
-    one of its matrix multiplications, with its whole batch, takes at most, infinite if one is in a loop.
+    `calls` is the maximum number of calls of any one function of the program. `largest_contraction` is the maximum
+    number of products in one matrix multiplication, including its batch; infinite if one is in a loop.
     """
     chosen = {}
     if platform == "cpu" and calls >= _MIN_KEPT_CALLS:
         chosen["xla_disable_hlo_passes"] = "call-inliner"
-        # With this preset, most passes see a shared function once instead of once for each call.
+        # With this preset, most passes process a shared function once instead of once per call.
         chosen["xla_cpu_opt_preset"] = "CPU_OPT_PRESET_FAST_COMPILE"
     if platform == "cpu" and 0 < largest_contraction <= _MAX_SMALL_CONTRACTION:
         chosen["xla_cpu_experimental_ynn_fusion_type"] = _YNNPACK_WITHOUT_CONTRACTIONS

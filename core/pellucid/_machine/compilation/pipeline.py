@@ -1,7 +1,7 @@
-"""The named passes in order: the table of contents of compilation.
+"""The compilation pipeline: all named passes in order.
 
-`lower_program` and `compile_lowered` list the passes; `run_pass` runs one, times it, publishes it and turns
-a failure into an error that names it. No pass runs any other way.
+`lower_program` and `compile_lowered` list the passes. `run_pass` runs, times and publishes one, and converts failures
+to errors that name it. All passes run this way.
 """
 
 from __future__ import annotations
@@ -79,22 +79,22 @@ from .shardy import ShardyAttributes, as_arguments, chosen_shardings
 
 
 class UnusedDonationWarning(UserWarning):
-    """Arguments were donated to a function that can't use their memory."""
+    """Arguments were donated to a function that can't reuse their memory."""
 
 
 Layouts = tuple[Layout | AutoLayout | None, ...] | None
-"""The layout in memory of each of several values, or None for the device's own; None if that holds of all."""
+"""The memory layout of each of several values, None for the device's default; None if all have it."""
 
 
 class Request(NamedTuple):
-    """Everything besides the program that decides an executable."""
+    """Everything besides the program that determines the executable."""
 
     name: str
     placement: ExecutionPlacement
     argument_shardings: Shardings
     """For each argument, a sharding over the placement's devices."""
     result_shardings: Shardings | None
-    """A sharding for each result; None if the compiler chooses them all."""
+    """A sharding for each result; None if the compiler chooses them."""
     donated: Mask = ()
     keep_unused: bool = False
     committed: bool = False
@@ -104,36 +104,40 @@ class Request(NamedTuple):
     argument_layouts: Layouts = None
     result_layouts: Layouts = None
     mesh: AnyMesh | None = None
-    """The mesh whose axes name the placements that the compiler chooses."""
+    """The mesh whose axes name the shardings that the compiler chooses."""
     other_platforms: Names = ()
-    """The platforms whose operations the module has, where it isn't only that of the devices; it can't be compiled then."""
+    """The platforms whose operations the module contains, if not only that of the devices; such a module can't be
+    compiled.
+    """
     is_portable: bool = False
-    """Whether the module holds constants, instead of taking them as arguments, and nothing of this process."""
+    """Whether the module contains its constants instead of taking them as arguments, and nothing specific to this
+    process.
+    """
     is_exact: bool = False
     """Whether products and quotients are rounded as in eager operations (`lowering/exact.py`)."""
 
     @property
     def is_partitioned(self) -> bool:
-        """Whether the program speaks of meshes, or runs on several devices."""
+        """Whether the program refers to meshes, or runs on several devices."""
         return self.mesh is not None or self.placement.size > 1
 
     @property
     def replicated(self) -> Any:
-        """The placement of a value that each device holds in full, named by the mesh if there is one."""
+        """The sharding of a value that is replicated on all devices, over the mesh if there is one."""
         if self.mesh is not None:
             return NamedSharding(self.mesh, PartitionSpec())
         return replicated_on(self.placement.devices)
 
 
 class LoweredProgram(NamedTuple):
-    """A StableHLO module with what its executable will need."""
+    """A StableHLO module, with the facts that its executable needs."""
 
     request: Request
     jaxpr: Jaxpr
-    """The program that was lowered; its first arguments are the constants."""
+    """The lowered program; its first arguments are the constants."""
     consts: Values
     used: Mask
-    """Whether the module takes each argument of the program."""
+    """Whether the module takes each argument of the program; unused ones are dropped."""
     module: LoweredModule
     in_avals: Avals
     options: ModuleOptions
@@ -141,13 +145,13 @@ class LoweredProgram(NamedTuple):
 
 
 def run_pass(name: str, function: Function, *arguments: Any) -> Any:
-    """Run one pass over `arguments[0]`."""
+    """Run one pass; `arguments[0]` is its input."""
     start = time.perf_counter()
     try:
         result = function(*arguments)
     except Exception as error:
         if type(error) not in (JaxRuntimeError, ValueError, RuntimeError):
-            raise  # a message of ours, or of a user's rule or hook
+            raise  # an error of pellucid, or of a user's rule or hook
         text = str(error)
         failure = (
             callback_failure(text)
@@ -170,25 +174,24 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
         is_symbolic = any(map(symbols_of, in_avals))
         request = request._replace(
             result_shardings=_result_shardings(program.out_avals, request),
-            keep_unused=request.keep_unused
-            or is_symbolic,  # sizes may be known by their shapes alone
+            keep_unused=request.keep_unused or is_symbolic,  # sizes may be known only from shapes
         )
         jaxpr, first_consts = run_pass("discharge references", without_references, program.jaxpr)
         jaxpr, more_consts = run_pass("inline small calls", inline_small_calls, jaxpr)
-        # (variable, value) of each constant: those of references, of the program, of calls that were inlined.
+        # (variable, value) of each constant: of references, of the program, of inlined calls.
         all_consts = strict_zip(jaxpr.constvars, [*first_consts, *program.consts, *more_consts])
         prune = functools.partial(remove_dead_equations, keep_inputs=request.keep_unused)
         jaxpr, used = run_pass("remove dead equations", prune, jaxpr)
         # Constants that are still used; `used` has a flag per argument.
         live = set(jaxpr.constvars)
         all_consts = [(var, c) for var, c in all_consts if var in live]
-        # A portable module holds its constants (`embedded`); in others they are arguments, in front (`consts`).
+        # A portable module contains its constants (`embedded`); otherwise they are its first arguments (`consts`).
         embedded = {v: _on_host(c) for v, c in all_consts if request.is_portable}
         consts: Values = [c for var, c in all_consts if var not in embedded]
         if not request.is_portable and not request.is_partitioned:
             layers_called = functools.partial(late("with layers called"), is_final=True)
             jaxpr = run_pass("call repeated layers", layers_called, jaxpr)
-        # Before: the arguments that the module takes. After: constants that are not embedded, then these.
+        # Before: the used arguments. After: constants that aren't embedded, then these.
         jaxpr = run_pass("pass constants as arguments", constants_as_inputs, jaxpr, embedded)
         const_shardings = tuple(_const_sharding(c, request) for c in consts)
         dumps.warn_of_large_constants(request.name, consts)
@@ -205,22 +208,22 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
 
 
 def symbols_of(aval: Any) -> list[Symbol]:
-    """The symbolic sizes of a type."""
+    """The symbolic sizes in a type."""
     return [size for size in getattr(aval, "shape", ()) if isinstance(size, Symbol)]
 
 
 def _equations(jaxpr: Jaxpr, request: Request) -> Any:
-    """Equations of the dimension variables of a program and the sizes of its inputs."""
+    """The equations between a program's dimension variables and the sizes of its inputs."""
     avals = jaxpr.in_avals
     names = request.argument_names
-    # Names belong to the last inputs; constants come in front of them.
+    # Names belong to the last inputs; constants precede them.
     unnamed = [f"argument {i}" for i in range(len(avals) - len(names))]
     symbol = next(symbol for aval in avals for symbol in symbols_of(aval))
     return symbol.equations([getattr(a, "shape", ()) for a in avals], [*unnamed, *names])
 
 
 def shardy_attributes(request: Request) -> ShardyAttributes | None:
-    """Writer of a program's shardings into its module; None for programs of one device."""
+    """The writer of a program's shardings as attributes of its module; None for single-device programs."""
     if not request.is_partitioned:
         return None
     placement = request.placement
@@ -258,9 +261,9 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
         content = executable_cache.content_of(lowered)
         if content is None:
             return Loaded(compiled()[0], lowered.module), None
-        # Where a folder is set, what was compiled before is stored there, too.
+        # If a folder is set, programs compiled before it was set are stored there too.
         key = executable_cache.key_of(lowered, options, content), disk_cache.folder()
-        # Looked for in this process, then on disk; compiled if it is in neither.
+        # Looked up in this process, then on disk; compiled if it is in neither.
         known = executable_cache.executables.get(key)
         if known is not None:
             return known, known.facts_for(module.origins)
@@ -303,7 +306,7 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
 def compile_without_devices(lowered: LoweredProgram) -> Any:
     """Compile a program for an abstract mesh of GPUs of a known kind; the result can't run.
 
-    Raises: AbstractPlacementError for another mesh, or where no plugin can compile for it.
+    Raises: AbstractPlacementError for another mesh, or if no plugin can compile for it.
     """
     request, module = lowered.request, lowered.module
     mesh = request.placement.abstract_mesh
@@ -352,7 +355,7 @@ def _compile_options(lowered: LoweredProgram, platform: str, devices: Sequence[D
 
 @contextlib.contextmanager
 def _failures_of(module: LoweredModule) -> Iterator[None]:
-    """Raise what a user function raised that the compiler called, instead of the compiler's report of it."""
+    """If a user's function called by the compiler raised an exception, raise it instead of the compiler's report."""
     try:
         yield
     except JaxRuntimeError:
@@ -375,7 +378,7 @@ def _executable(lowered: LoweredProgram, shared: Loaded, facts: Precompiled | No
         loaded=loaded,
         in_avals=lowered.in_avals,
         out_avals=tuple(map(aval_at, jaxpr.out_avals, results)),
-        # One per constant, then one per argument of the program, also for those that the module doesn't take.
+        # One per constant, then one per argument of the program, including unused ones.
         in_shardings=[*lowered.const_shardings, *arguments],
         out_shardings=results,
         used=lowered.used,
@@ -396,9 +399,10 @@ def _executable(lowered: LoweredProgram, shared: Loaded, facts: Precompiled | No
 
 
 def _digest(lowered: LoweredProgram) -> str:
-    """A short text that is the same in all processes that lowered the same program, which runs in all of them.
+    """A short text that is equal in all processes that lowered the same program, to compare programs that run across
+    processes.
 
-    Empty for others, and for a program that holds addresses of this process's objects.
+    Empty for other programs, and for a program that contains addresses of this process's objects.
     """
     devices = lowered.request.placement.device_list
     if devices is None or devices.is_fully_addressable or lowered.module.keep_alive:
@@ -407,22 +411,22 @@ def _digest(lowered: LoweredProgram) -> str:
 
 
 def _placements(lowered: LoweredProgram, loaded: LoadedExecutable) -> tuple[Values, Values]:
-    """Where the executable takes its arguments, constants left out, and gives its results."""
+    """The shardings of the executable's (arguments without constants, results)."""
     request, whole = lowered.request, lowered.request.replicated
     n_tokens = len(lowered.module.ordered_effects)
     arguments = list(request.argument_shardings)
     if None in arguments:
-        # Parameters of the executable: tokens, constants, then only the arguments that are `used`.
+        # Parameters of the executable: tokens, constants, then the `used` arguments.
         used = [i for i, k in enumerate(lowered.used) if k]
         messages = (loaded.get_parameter_shardings() or ())[n_tokens + len(lowered.consts) :]
         avals = [lowered.in_avals[i] for i in used]
-        # By position of an argument; those that aren't used may be anywhere and get `whole`.
+        # By position of the argument; unused ones may have any sharding and get `whole`.
         chosen = dict(strict_zip(used, _chosen(request, messages, [None] * len(used), avals)))
         arguments = [chosen.get(i, whole) if a is None else a for i, a in enumerate(arguments)]
     avals = lowered.jaxpr.out_avals
     results = list(request.result_shardings or [None] * len(avals))
     if None in results:
-        # Per result its kind of memory and what the compiler says of its sharding; on one device it says nothing.
+        # For each result its memory kind, and the compiler's sharding; on one device there is none.
         kinds, messages = [None] * len(avals), ()
         if request.is_partitioned or any(getattr(a, "memory_space", None) for a in avals):
             # Results of the executable: tokens, then those of the program.
@@ -437,7 +441,7 @@ def _placements(lowered: LoweredProgram, loaded: LoadedExecutable) -> tuple[Valu
 def _chosen(
     request: Request, messages: Sequence[OpSharding], kinds: Sequence[str | None], avals: Avals
 ) -> list[Any]:
-    """The placements of values of types `avals` that the compiler chose, as its `messages` state."""
+    """The shardings that the compiler chose for values of types `avals`, according to its `messages`."""
     if request.is_partitioned and messages:
         devices: Any = request.placement.device_list
         return chosen_shardings(messages, kinds, avals, devices, request.mesh)  # type: ignore[arg-type]
@@ -446,9 +450,10 @@ def _chosen(
 
 
 def _computed_bytes(jaxpr: Jaxpr) -> int:
-    """Bytes of all results of the equations, as if none shared memory; loops count one iteration.
+    """Total bytes of all equations' results, without reuse of memory; loops count one iteration.
 
-    Where they are few, nobody need ask XLA what a run allocates, which takes from 150 us to 0.1 s, as it comes with the
+    If there are few, XLA needn't be asked how much a run allocates, which takes from 150 us to 0.1 s, because it
+    returns the
     assignment of all buffers.
     """
 
@@ -462,7 +467,7 @@ def _computed_bytes(jaxpr: Jaxpr) -> int:
 
 
 def _result_shardings(avals: Avals, request: Request) -> Shardings | None:
-    """For each result what was stated, else what its type says over a mesh of Explicit axes alone, else None."""
+    """For each result the specified sharding, else that in its type if all mesh axes are Explicit, else None."""
     stated, mesh = request.result_shardings, request.mesh
     if stated is not None:
         stated = tuple([over_devices(sharding, request.placement) for sharding in stated])
@@ -478,7 +483,7 @@ def _result_shardings(avals: Avals, request: Request) -> Shardings | None:
 
 
 def _sharding_of_type(aval, request: Request):
-    """The sharding that a type shows: over the program's mesh, or another one that was current where it was made."""
+    """The sharding in a type, over the program's mesh or the one that was current where the type was created."""
     mesh: Any = request.mesh
     shown = getattr(aval, "shown_sharding", None)
     if shown is not None and shown.mesh.shape_tuple != mesh.shape_tuple:
@@ -490,12 +495,12 @@ def _sharding_of_type(aval, request: Request):
 
 
 def _on_host(const: Any) -> np.ndarray:
-    """A constant's elements, of keys the words that hold them."""
+    """The elements of a constant; for keys, their words."""
     return np.asarray(const.words if isinstance(const, ExtendedArray) else const)
 
 
 def _const_sharding(const, request: Request):
-    """Where a constant must be: a value laid out over the program's devices stays so, others are everywhere."""
+    """The required sharding of a constant: values on the program's devices keep theirs, others are replicated."""
     if type(const) in ARRAY_TYPES and request.placement.size > 1:
         sharding = const._sharding
         if sharding._internal_device_list == request.placement.device_list:
@@ -504,7 +509,7 @@ def _const_sharding(const, request: Request):
 
 
 def inline_small_calls(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
-    """The program in which calls marked `inline` have become part of their caller."""
+    """The program with calls marked `inline` inlined."""
 
     def body_of(equation: Equation) -> ClosedJaxpr | None:
         return equation.params.jaxpr if getattr(equation.params, "inline", False) is True else None
@@ -517,10 +522,10 @@ def inline_small_calls(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
 def _module_options(
     jaxpr: Jaxpr, const_shardings: Sequence[Any], used: Mask, request: Request
 ) -> ModuleOptions:
-    # Positions of the arguments that the module takes. Lists for the module: constants first, then these.
+    # Positions of the arguments that the module takes. In the lists for the module, constants come first, then these.
     keep = [i for i, k in enumerate(used) if k]
     n_consts = len(const_shardings)
-    # Constants are needed at the next call, too, so they are never donated.
+    # Constants are needed by later calls, so they are never donated.
     donated = (*[False] * n_consts, *(bool(request.donated) and request.donated[i] for i in keep))
     arguments = tuple(request.argument_shardings[i] for i in keep)
     return ModuleOptions(
@@ -545,7 +550,7 @@ def _module_options(
 
 
 def _layout_modes(layouts: Layouts, avals: Avals) -> Names:
-    """Layouts as XLA reads them on arguments and results of the main function."""
+    """Layouts in the form that XLA reads as attributes of the main function's arguments and results."""
     if layouts is None:
         return ()
     return tuple(
@@ -561,13 +566,13 @@ def _layout_modes(layouts: Layouts, avals: Avals) -> Names:
 
 
 def _aliases(jaxpr: Jaxpr, donated: Mask, request: Request) -> tuple[int | None, ...]:
-    """For each donated argument, the first result of its type that no other argument took.
+    """For each donated argument, the first result of its type that no other argument is aliased to.
 
-    With several devices the partitioner decides layouts, so only XLA can match them.
+    With several devices the partitioner chooses layouts, so only XLA can match them.
     """
     if not any(donated) or request.placement.size > 1:
         return ()
-    # By type the positions of results that no donated argument has taken yet, in order.
+    # Positions of results not yet aliased, by type, in order.
     free = {}
     for i, aval in enumerate(jaxpr.out_avals):
         free.setdefault(_memory_key(aval), []).append(i)

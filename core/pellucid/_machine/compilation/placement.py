@@ -1,4 +1,4 @@
-"""Where a program runs, found from its arguments, from what it names itself, and from the current mesh."""
+"""Determines where a program runs, from its arguments, from shardings that it specifies, and from the current mesh."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from pellucid._machine.tracing import type_of
 from pellucid._machine.xla import ARRAY_TYPES, Device, DeviceList
 
 Shardings = tuple[Any, ...]
-"""Where each of several values must be; None where the compiler may choose."""
+"""The required sharding of each of several values; None if the compiler may choose."""
 
 
 class ExecutionPlacement(NamedTuple):
-    """Where a program runs: its devices in order, and their client; or only an abstract mesh."""
+    """The devices of a program in order, with their client; or only an abstract mesh."""
 
     client: Any
     devices: tuple[Device, ...]
     abstract_mesh: AbstractMesh | None = None
-    """The mesh of a program that is lowered without devices, which can't be compiled."""
+    """The mesh of a program that is lowered without devices, and can't be compiled."""
 
     @property
     def platform(self) -> str:
@@ -54,7 +54,7 @@ class ExecutionPlacement(NamedTuple):
         name = platforms.default_platform() if device is None else device.platform
         return (
             "cuda" if name == "gpu" else name
-        )  # as `platform_of`; GPUs that are known by kind are NVIDIA's
+        )  # as in `platform_of`; known GPU kinds are NVIDIA's
 
     @property
     def size(self) -> int:
@@ -63,19 +63,19 @@ class ExecutionPlacement(NamedTuple):
 
     @property
     def device_list(self) -> DeviceList | None:
-        """The devices as a list of C++; None where they are not known."""
+        """The devices as a C++ list; None if unknown."""
         return _device_list(self.devices) if self.devices else None
 
 
 class ResolvedPlacement(NamedTuple):
-    """Where the arguments of one call, and its program, say that it runs."""
+    """The placement that results from the arguments of a call and from its program."""
 
     placement: ExecutionPlacement
     committed: bool
     shardings: Shardings
-    """For each argument, where it must be."""
+    """The required sharding of each argument."""
     mesh: AnyMesh | None = None
-    """The mesh whose axes name placements, if there is one."""
+    """The mesh whose axes name shardings, if there is one."""
 
 
 @cached(256)
@@ -84,7 +84,7 @@ def _device_list(devices: tuple[Device, ...]) -> DeviceList:
 
 
 def placements_in(jaxpr: Jaxpr) -> tuple[Any, ...]:
-    """Meshes, shardings and devices that equations of `jaxpr` name, also those of inner programs; remembered."""
+    """Meshes, shardings and devices that equations of `jaxpr` specify, also within inner programs; cached."""
     return jaxpr.remembered(
         "placements",
         lambda: tuple(
@@ -94,7 +94,7 @@ def placements_in(jaxpr: Jaxpr) -> tuple[Any, ...]:
 
 
 def placements_of(primitive: Primitive[Any], params: Any) -> Results:
-    """Meshes, shardings and devices that one operation names, also within the programs among its params."""
+    """Meshes, shardings and devices that one operation specifies, also within programs in its params."""
     placements = primitive.placed(params) if isinstance(primitive, Placed) else ()
     if isinstance(primitive, HigherOrderPrimitive):
         for inner in subjaxprs(params):
@@ -103,7 +103,7 @@ def placements_of(primitive: Primitive[Any], params: Any) -> Results:
 
 
 Names = Callable[[], Sequence[str]]
-"""Function that returns a name for each argument, called for messages only."""
+"""A function that returns a name for each argument; called only for messages."""
 
 
 def resolved_placement(
@@ -116,14 +116,14 @@ def resolved_placement(
     closed_over: Operands = (),
     names: Names = tuple,
 ) -> ResolvedPlacement:
-    """Where a program on `operands` runs.
+    """The placement of a program called with `operands`.
 
-    That is where committed arrays lie, and on the devices of what the program names (`program_places`: meshes,
-    shardings, devices), of the placements `requested` for its arguments, and of the mesh of `set_mesh`, which must
-    all agree; else on the first single device that the program names, as `device_put(x, device)` does, which gives
-    way to all others; else on the default device. `closed_over` are arrays that count where they have several devices.
+    It runs on the devices of committed arrays, of places that the program specifies (`program_places`), of requested
+    shardings of arguments, and of the mesh of `set_mesh`, which must all agree. Otherwise it runs on the first single
+    device that the program specifies, as in `device_put(x, device)`, which has lower priority; else on the default
+    device. `closed_over` are arrays that count only if they have several devices.
 
-    Raises: DeviceError where devices differ, or an array is committed to another placement than asked.
+    Raises: DeviceError if devices differ, or if an array is committed to another placement than the requested one.
     """
     current = mesh_context.concrete.value
     if current is device is requested is None and not program_places and not closed_over:
@@ -139,7 +139,7 @@ def resolved_placement(
     if any(claim.devices != concrete[0].devices for claim in concrete):
         raise _different_devices(name, names(), concrete)
     meshes = [c.mesh for c in concrete or abstract if c.mesh is not None]
-    # One of Explicit axes is named first: types of results speak of it.
+    # A mesh with Explicit axes comes first, because types of results refer to it.
     mesh = next((m for m in meshes if m.explicit_axes), meshes[0] if meshes else None)
     if abstract and not concrete:
         placement = ExecutionPlacement(None, (), mesh)
@@ -162,7 +162,7 @@ def resolved_placement(
 
 
 def _one_device(operands: Operands) -> ResolvedPlacement | None:
-    """The answer of `where` for arguments that all are on one device, in its own memory; else None."""
+    """The placement if all arguments are on one device, in its default memory; else None."""
     committed: Any = None
     for x in operands:
         if type(x) in ARRAY_TYPES:
@@ -189,17 +189,17 @@ def _one_device(operands: Operands) -> ResolvedPlacement | None:
 
 
 class _Claim(NamedTuple):
-    """A requirement on where the program runs: its devices, or, by an abstract mesh, only their number."""
+    """A requirement on where the program runs: its devices or, for an abstract mesh, only their number."""
 
     devices: Any
     mesh: Any
     origin: str | int
-    """Where it comes from, for messages: the index of an argument, or words."""
+    """The origin of the requirement, for messages: the index of an argument, or a text."""
     shown: Any = None
-    """The type of an array or the place that messages quote, if one is to be quoted."""
+    """The type of an array, or the place, that messages quote, if any."""
 
     def text(self, names: Sequence[str]) -> str:
-        """The origin in words."""
+        """The origin as a text."""
         origin = self.origin if isinstance(self.origin, str) else _argument_text(names, self.origin)
         if self.shown is None:
             return origin
@@ -255,11 +255,11 @@ def _argument_sharding(
     name: str,
     names: Names,
 ):
-    """Where an argument must be; None where the compiler may choose."""
+    """The required sharding of an argument; None if the compiler may choose."""
     current = x._sharding if type(x) in ARRAY_TYPES else getattr(x, "sharding", None)
     current = over_devices(current, placement)
     if current is not None and type(x) not in ARRAY_TYPES:
-        # Arrays are cut evenly; what only describes one may not be.
+        # Arrays are divided evenly, but a ShapeDtypeStruct may not be.
         check_fits(f"`{name}`", _argument_text(names(), i), current, x.shape)
     is_committed = current is not None and getattr(x, "_committed", True)
     if requested is not None:
@@ -281,14 +281,14 @@ def _argument_sharding(
 
 
 def over_devices(sharding: Any, placement: ExecutionPlacement) -> Any:
-    """`sharding`, over the devices of a program where it is over an abstract mesh."""
+    """`sharding`, with an abstract mesh replaced by one of the program's devices."""
     if not getattr(sharding, "is_abstract", False):
         return sharding
     return sharding.update(mesh=mesh_over_devices(sharding.mesh, placement))
 
 
 def mesh_over_devices(mesh: AnyMesh, placement: ExecutionPlacement) -> AnyMesh:
-    """`mesh` with the devices of a program in their order; as it is where they aren't known, or not as many."""
+    """`mesh` with the program's devices in order; unchanged if they are unknown or don't match its size."""
     if len(placement.devices) != mesh.size:
         return mesh
     devices = np.array(placement.devices, dtype=object).reshape(mesh.axis_sizes)
@@ -296,7 +296,7 @@ def mesh_over_devices(mesh: AnyMesh, placement: ExecutionPlacement) -> AnyMesh:
 
 
 def _is_copied(current, requested) -> bool:
-    """Whether devices that hold all of an array are asked to give it to others in full, which changes no layout."""
+    """Whether an array that is replicated is to be replicated on other devices, which doesn't change the partition."""
     return (
         requested is not None
         and current.is_fully_replicated
@@ -313,7 +313,7 @@ def _argument_text(names: Sequence[str], i: int) -> str:
 
 
 def _different_devices(name: str, names: Sequence[str], claims: Sequence[_Claim]) -> DeviceError:
-    """The error for claims of which some differ; it shows what says the same only once."""
+    """The error for conflicting claims; equal claims are shown only once."""
     shown = list(
         dict.fromkeys(f"{claim.text(names)} on {devices_text(claim.devices)}" for claim in claims)
     )

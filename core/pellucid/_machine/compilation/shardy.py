@@ -1,4 +1,4 @@
-"""Shardings on their way to the compiler, as Shardy attributes, and back, as an executable reports them."""
+"""Conversion of shardings to Shardy attributes for the compiler, and back from an executable's shardings."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ from pellucid._machine.xla.mlir import ir
 
 
 class ShardyAttributes:
-    """Writes the shardings of one module as Shardy attributes, and declares the meshes that they name."""
+    """Writes the shardings of a module as Shardy attributes, and declares the meshes that they use."""
 
     def __init__(self, devices: DeviceList | None, size: int, mesh: AnyMesh | None = None) -> None:
         self.mesh = mesh
-        """The mesh that lays out the program, if one does."""
+        """The mesh over which the program is sharded, if there is one."""
         self.size = size
-        """How many devices the program runs on."""
+        """Number of devices on which the program runs."""
         self._devices = devices
-        """Those the program runs on, in order; None where they are not known."""
+        """The program's devices in order; None if unknown."""
         self._symbols: dict[MeshDescription, str] = {}
         self._attributes: dict[Any, ir.Attribute] = {}
 
     def declare_meshes(self, ctx: Any) -> None:
-        """Begin the module of `ctx`. A mesh is declared when an attribute names it for the first time."""
+        """Start with the module of `ctx`. A mesh is declared when an attribute first uses it."""
         self._ctx = ctx
         self._symbols.clear()
         self._attributes.clear()
 
     def positions(self, mesh: AnyMesh) -> np.ndarray:
-        """For each device of `mesh`, major axis first, its position among the devices that the program runs on."""
+        """For each device of `mesh`, in row-major order, its position among the program's devices."""
         ids = describe_mesh(mesh, self._devices).device_ids
         return np.arange(mesh.size) if ids is None else np.array(ids)
 
     def attribute(self, sharding: Sharding, aval: ShapedArray, **options: Any) -> ir.Attribute:
-        """`#sdy.sharding<@mesh, [{"x"}, {}]>` for a value of type `aval`; options as those of `describe`.
+        """`#sdy.sharding<@mesh, [{"x"}, {}]>` for a value of type `aval`; options as in `describe`.
 
-        Raises: ShardingError if some of its devices are not among those the program runs on.
+        Raises: ShardingError if some of its devices aren't among the program's.
         """
         key = (sharding, aval.ndim, element_shape(aval), *options)
         attribute = self._attributes.get(key)
@@ -61,7 +61,7 @@ class ShardyAttributes:
         return attribute
 
     def per_value(self, shardings: Sequence[Any], avals: Avals, **options: Any) -> ir.Attribute:
-        """`#sdy.sharding_per_value<[…]>` for values of types `avals`; options as those of `describe`."""
+        """`#sdy.sharding_per_value<[…]>` for values of types `avals`; options as in `describe`."""
         texts = [
             self._text(aval, describe(sharding, aval.ndim, self._devices, **options))
             for sharding, aval in strict_zip(shardings, avals)
@@ -69,14 +69,14 @@ class ShardyAttributes:
         return self._ctx.attribute(f"#sdy.sharding_per_value<[{', '.join(texts)}]>")
 
     def everywhere(self, aval: ShapedArray) -> ir.Attribute:
-        """`#sdy.sharding<…>` of a value of type `aval` that every device holds in full."""
+        """`#sdy.sharding<…>` for a replicated value of type `aval`."""
         mesh = MeshDescription((("devices", self.size),))
         return self._attribute(aval, ShardingDescription(mesh, ["{}"] * aval.ndim))
 
     def whole_along(self, aval: ShapedArray, whole: Ints) -> ir.Attribute:
-        """`#sdy.sharding<…>` of a value that is not cut along the dimensions `whole`; the others are open.
+        """`#sdy.sharding<…>` for a value that isn't partitioned along the dimensions `whole`; the others are open.
 
-        Where no one mesh lays out the program, every device holds the value in full.
+        If the program isn't sharded over a single mesh, the value is replicated.
         """
         if self.mesh is None:
             return self.everywhere(aval)
@@ -89,7 +89,7 @@ class ShardyAttributes:
         return self._attribute(aval, ShardingDescription(mesh, dims, addends))
 
     def uneven_dims(self, aval: ShapedArray, along: Callable[[Iterable[bool]], bool]) -> list[int]:
-        """Dimensions of a value of type `aval` that `all` or `any` axes of the program's mesh split unevenly."""
+        """Dimensions of a value of type `aval` that `all` or `any` axes of the program's mesh divide unevenly."""
         counts = [] if self.mesh is None else [n for n in self.mesh.axis_sizes if n > 1]
         return [
             dim
@@ -98,7 +98,8 @@ class ShardyAttributes:
         ]
 
     def on_one_device(self, n_results: int, device: Device | None) -> ir.Attribute:
-        """The attribute of an operation that `device`, or the program's first, does for all, as calls of the host are.
+        """The attribute of an operation that one device performs for all, such as a host call; by default the first
+        device.
 
         Raises: DeviceError if the program doesn't run on `device`.
         """
@@ -152,10 +153,10 @@ def chosen_shardings(
     devices: DeviceList,
     mesh: Mesh | None,
 ) -> list[Any]:
-    """The placements that the compiler chose for values of types `avals`.
+    """The shardings that the compiler chose for values of types `avals`.
 
-    `messages` are HLO shardings as an executable gives them. Placements are named by the axes of `mesh` where
-    these can say them; else they are tile assignments.
+    `messages` are HLO shardings of an executable. They are converted to axes of `mesh` if possible, else to tile
+    assignments.
     """
     return [
         _chosen(HloSharding.from_proto(message), kind, aval, devices, _typed_mesh(mesh, aval))
@@ -164,7 +165,7 @@ def chosen_shardings(
 
 
 def _typed_mesh(mesh: Mesh | None, aval: ShapedArray) -> Mesh | None:
-    """`mesh` with the axis types that the type `aval` shows."""
+    """`mesh` with the axis types in the type `aval`."""
     shown = getattr(aval, "shown_sharding", None)
     if shown is None or mesh is None or shown.mesh.shape_tuple != mesh.shape_tuple:
         return mesh
@@ -172,9 +173,9 @@ def _typed_mesh(mesh: Mesh | None, aval: ShapedArray) -> Mesh | None:
 
 
 def chosen_inside(tiles: HloSharding, aval: ShapedArray, replicated: Any) -> Any:
-    """The placement that the partitioner chose for a value of type `aval` within a program.
+    """The sharding that the partitioner chose for a value of type `aval` within a program.
 
-    `replicated` is where the program has values that each device holds in full.
+    `replicated` is the program's sharding for replicated values.
     """
     devices: Any = replicated._internal_device_list
     mesh: Any = replicated.mesh if isinstance(replicated, NamedSharding) else None
@@ -186,16 +187,16 @@ def _chosen(
 ):
     if mesh is None or aval is abstract_token:
         return GSPMDSharding(devices, tiles, kind)
-    # Behind the dimensions of extended dtypes are those of their words, which are never sharded.
+    # Dimensions of extended dtypes are followed by those of their words, which are never sharded.
     sharding = sharding_of_tiles(tiles, mesh, aval.ndim + len(element_shape(aval)), kind)
     sharding = _without_trailing(sharding)
     if isinstance(sharding, NamedSharding) and mesh.explicit_axes:
-        return sharding.with_spec(sharding.spec.padded(aval.ndim))  # as types show it
+        return sharding.with_spec(sharding.spec.padded(aval.ndim))  # in the form of types
     return sharding
 
 
 def _without_trailing(sharding: Sharding) -> Sharding:
-    """`sharding` without entries at the end of its spec that say nothing."""
+    """`sharding` without trailing Nones in its spec."""
     if type(sharding) is not NamedSharding:
         return sharding
     entries = list(sharding.spec.partitions)
@@ -207,9 +208,11 @@ def _without_trailing(sharding: Sharding) -> Sharding:
 def as_arguments(
     chosen: Sequence[Any], avals: Avals, argument_shardings: Sequence[Any], in_avals: Avals
 ) -> list[Any]:
-    """The placements `chosen` for results, each as the first argument of its rank wrote it that is placed alike.
+    """The shardings `chosen` for results, each in the notation of the first argument of its rank with an equal
+    sharding.
 
-    So what a training step returns is placed in the words of what it took. Over Explicit axes types say the words.
+    So the results of a training step have shardings in the notation of its arguments. Explicit axes are in types
+    already.
     """
     ranks = [getattr(aval, "ndim", None) for aval in in_avals]
     written = dict.fromkeys(strict_zip(argument_shardings, ranks))

@@ -73,7 +73,7 @@ class Composite(Defined[CompositeParams]):
     name = "composite"
 
     def lower(self, ctx, operands, params):
-        # with symbolic dimensions: shapes can't be refined through a reference to the decomposition
+        # Symbolic shapes can't be refined through a reference to the decomposition.
         if ctx.dimensions:
             return ctx.call(params.jaxpr.jaxpr, params.name, operands)
         attributes = {}

@@ -536,7 +536,7 @@ def _branch(
     # If devices take different branches, all values used in a branch vary over the axes of the choice.
     axes = type_of(index).varying
     leaves = [vary(x, axes) for x in leaves]
-    # the branch for true is traced first, in the order of arguments
+    # The branch for true is traced first, in the order of arguments.
     order = -1 if caller == "cond" else 1
     avals = types_of(leaves)
     bodies = [traced(f, tree, avals, caller, is_remembered=True) for f in functions[::order]]

@@ -322,7 +322,7 @@ def _name_of(layer: Sequence[Equation], others: Sequence[Equation]) -> str:
     stacks = [user_places(equation.source)[::-1] for equation in layer]
     depth = sum(1 for _ in _common(stacks))
     functions = {_function_at(stack, depth) for stack in stacks}
-    # stacks end both in the loop's function and in functions called by it
+    # Stacks end both in the loop's function and in functions that it calls.
     if len(functions) > 1 or None in functions:
         depth -= 1
         functions = {_function_at(stack, depth) for stack in stacks}

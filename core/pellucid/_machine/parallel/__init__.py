@@ -1,1 +1,1 @@
-"""Programs that run once for each position along named axes: collectives, `shard_map`, `pmap`."""
+"""Programs that run once per position along named axes: collectives, `shard_map`, `pmap`."""

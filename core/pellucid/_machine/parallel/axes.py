@@ -1,4 +1,4 @@
-"""Named axes: which are in scope, how long they are, where a program stands along them; what collectives share."""
+"""Named axes: scope, sizes and positions along them; common parts of collectives."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ POSITION = np.dtype(np.int32)
 
 
 def as_tuple(caller: str, axis_name: Any) -> AxisNames:
-    """`axis_name`, one name or several, as a tuple; raises ArgumentTypeError for a set, which has no order."""
+    """`axis_name`, one or several, as a tuple; raises ArgumentTypeError for a set, which is unordered."""
     if isinstance(axis_name, (set, frozenset)):
         raise ArgumentTypeError(
             f"{caller} takes one axis name or a tuple of names.", got=f"axis_name={axis_name!r}"
@@ -72,10 +72,10 @@ def as_tuple(caller: str, axis_name: Any) -> AxisNames:
 
 
 def listed_axes(caller: str, axis_name: Any) -> AxisNames:
-    """`axis_name`, one name or several, as a tuple of names that are in scope.
+    """`axis_name`, one or several, as a tuple of names that are in scope.
 
-    Raises AxisNameError that lists the axes in scope, ArgumentTypeError for a set, CollectiveError for a name given
-    twice.
+    Raises AxisNameError, which lists the axes in scope, ArgumentTypeError for a set, CollectiveError for a repeated
+    name.
     """
     names = as_tuple(caller, axis_name)
     for name in names:
@@ -97,7 +97,7 @@ def listed_axes(caller: str, axis_name: Any) -> AxisNames:
 
 
 def checked_groups(caller: str, axes: AxisNames, groups: Any) -> Groups | None:
-    """`axis_index_groups` as tuples; raises CollectiveError unless they hold each position along `axes` once."""
+    """`axis_index_groups` as tuples; raises CollectiveError unless they contain each position along `axes` once."""
     if groups is None:
         return None
     with expecting(f"{caller}: axis_index_groups is a list of lists of positions", groups):
@@ -114,9 +114,9 @@ def checked_groups(caller: str, axes: AxisNames, groups: Any) -> Groups | None:
 def axes_and_even_groups(
     caller: str, axis_name: Any, groups: Any
 ) -> tuple[AxisNames, Groups | None]:
-    """The names in `axis_name`, and `axis_index_groups` of positions along them, which must have one size.
+    """(the names in `axis_name`, `axis_index_groups` of positions along them, which must have equal sizes).
 
-    Raises: as `listed_axes`; CollectiveError for groups that don't hold each position once, or of several sizes.
+    Raises: as `listed_axes`; CollectiveError unless groups contain each position once, and have equal sizes.
     """
     axes = listed_axes(caller, axis_name)
     listed = checked_groups(caller, axes, groups)
@@ -134,7 +134,7 @@ def _text(axes: AxisNames) -> str:
 
 
 def size_along(axes: AxisNames, groups: Groups | None = None) -> int:
-    """How many positions exchange values along `axes`: all, or those of one group."""
+    """Number of positions that communicate along `axes`: all, or those in one group."""
     return math.prod(context.axes[a] for a in axes) if groups is None else len(groups[0])
 
 
@@ -156,14 +156,14 @@ def axis_size(axis_name: AxisName | Sequence[AxisName]) -> int:
 
 
 class AxisIndexParams(NamedTuple):
-    """`checked`: the axis is a mesh axis over which types say whether values vary."""
+    """`checked` says whether it is a mesh axis for which types record whether values vary."""
 
     axis_name: Any
     checked: bool
 
 
 class AxisIndex(Collective, Shown, Primitive[AxisIndexParams]):
-    """The position along one named axis."""
+    """The position along a named axis."""
 
     name = "axis_index"
     traits = COLLECTIVE.replace(linear=None)
@@ -237,7 +237,7 @@ def pcast(x: Any, axis_name: AxisName | Sequence[AxisName], *, to: str) -> Any:
 
 
 def _recast(x, axes: AxisNames, to: str):
-    """`x` with addends along `axes`, or with a cotangent that has such."""
+    """`x` with summands along `axes`, or with a cotangent that has them."""
     aval = type_of(x)
     primitive, source = (
         (vary_unreduced_cast_p, "varying") if to == "unreduced" else (reduced_p, "the same")
@@ -274,11 +274,11 @@ def _cast(x, axes: AxisNames):
 
 
 class LinearExchange(Collective, Movement[P]):
-    """A linear exchange of values along `params.axis_name`, also within `params.axis_index_groups` if there are such."""
+    """A linear exchange of values along `params.axis_name`, optionally within `params.axis_index_groups`."""
 
     traits = COLLECTIVE
     state: ClassVar[str | None] = None
-    """The state of the result along the axes (see `restated`), where it isn't that of the operand."""
+    """The state of the result along the axes (see `restated`), if it differs from the operand's."""
 
     def abstract_eval(self, avals, params):
         return avals
@@ -307,7 +307,7 @@ class LinearExchange(Collective, Movement[P]):
     def among_batch(
         self, axis: BatchAxis, x: Any, dim: BatchDim, params: Any
     ) -> tuple[Results, Dims]:
-        """The batch rule where the batch is one of the named axes, and there are no groups."""
+        """The batching rule if the batch is one of the named axes, and there are no groups."""
         raise self.missing("batch")
 
 
@@ -319,11 +319,11 @@ def batched_in_groups(
     params: Any,
     axes: Sequence[Any],
 ) -> tuple[Results, Dims]:
-    """The batch rule of a collective over `axes` whose `axis_index_groups` split the batch `axis`.
+    """The batching rule of a collective over `axes` whose `axis_index_groups` divide the batch `axis`.
 
-    Each group is a batch of its own, and they are a batch of groups.
+    Each group is treated as a batch, nested in a batch of groups.
 
-    Raises: UnsupportedError for groups of several sizes, and where positions are counted along other axes too.
+    Raises: UnsupportedError for groups of different sizes, and if positions are counted along other axes too.
     """
     groups = params.axis_index_groups
     if len(axes) > 1 or len({len(group) for group in groups}) > 1:

@@ -1,4 +1,4 @@
-"""`custom_partitioning`: a function of which the user says how devices do it in parts."""
+"""`custom_partitioning`: functions with user-defined partitioning over devices."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ from .manual import manual_axes_bound
 
 
 class CustomPartitioningParams(NamedTuple):
-    """`call` is the whole function; `partition` says how it is done in parts, `sharding_rule` what may be cut."""
+    """`call` is the whole function; `partition` defines its partitioned form, `sharding_rule` which dimensions may be
+    sharded.
+    """
 
     call: ClosedJaxpr
     decode_shardings: bool
@@ -67,7 +69,7 @@ class CustomPartitioningParams(NamedTuple):
 
 
 class CustomPartitioning(OneProgramPrimitive[CustomPartitioningParams]):
-    """A call of a program that several devices do as the user says."""
+    """A call of a program with user-defined partitioning."""
 
     name = "custom_partitioning"
     traits = CONTROL
@@ -124,7 +126,7 @@ def _rule_for(
 
 
 class CallPartition:
-    """How one call is done in parts: what the partitioner asks when it has decided what is cut."""
+    """The partitioning of one call, which the partitioner requests after it has chosen shardings."""
 
     def __init__(
         self, params: CustomPartitioningParams, mesh: Any, platform: str, *, is_exact: bool
@@ -134,9 +136,9 @@ class CallPartition:
         self.platform = platform
         self.is_exact = is_exact
         self.x64 = config.enable_x64.value
-        """The partitioner asks in another thread, in which the caller's options don't hold."""
+        """The partitioner calls back in another thread, in which the caller's options aren't set."""
         self.failure: Exception | None = None
-        """Exception of the user's functions; the compiler reports only its text."""
+        """The exception of the user's functions, of which the compiler only reports the text."""
 
     def __call__(
         self, operands: Sequence[PartitionedValue], results: Sequence[PartitionedValue]
@@ -167,9 +169,9 @@ class CallPartition:
         )
 
     def _described(self, value: PartitionedValue) -> ShapeDtypeStruct:
-        """The type of a whole value, with its placement: a NamedSharding where that is wanted and possible."""
+        """The type of a whole value with its sharding, a NamedSharding if requested and possible."""
         ndim, devices = len(value.shape), self.mesh._internal_device_list
-        # Over an abstract mesh there are no devices that a placement without axes could name.
+        # On an abstract mesh, a sharding without axes has no devices to refer to.
         if self.params.decode_shardings or devices is None:
             sharding: Any = sharding_of_tiles(value.sharding, self.mesh, ndim)
         else:
@@ -187,7 +189,7 @@ class CallPartition:
         operand_parts: Sequence[PartitionedValue],
         result_parts: Sequence[PartitionedValue],
     ) -> bytes:
-        """MLIR bytecode of the function of one device's parts."""
+        """MLIR bytecode of the function on one device's parts."""
 
         def flat(*parts: Any) -> Values:
             return result_leaves(
@@ -224,7 +226,7 @@ class CallPartition:
 def _chosen(
     what: str, shardings, tree, values: Sequence[PartitionedValue]
 ) -> list[PartitionedValue]:
-    """`values` cut as the user chose."""
+    """`values` with the shardings that the user chose."""
     leaves = broadcast_prefix_to(
         shardings, tree, caller=f"custom_partitioning: {what}", name="values"
     )

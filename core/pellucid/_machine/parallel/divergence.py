@@ -1,4 +1,4 @@
-"""Collectives that some devices would reach and others not, found while a function is traced."""
+"""Detects, during tracing, collectives that some devices would reach and others not."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Axes = frozenset[Any]
 def check_no_divergence(
     caller: str, jaxpr: Jaxpr, input_axes: Sequence[Axes], mesh: Any, unchecked: Axes = frozenset()
 ) -> list[Axes]:
-    """Over which axes the results of `jaxpr` may vary, whose inputs vary over `input_axes`.
+    """The axes over which the results of `jaxpr` may vary, given those over which its inputs vary.
 
-    Types say it, except over the `unchecked` axes, along which it is followed from the inputs through the program.
+    Types record it, except over the `unchecked` axes, along which it is propagated from the inputs.
 
-    Raises: CollectiveError if a collective stands where devices that it waits for may take different ways: in a branch
-    of `cond` or `switch`, or in a `while_loop`, whose predicate varies over one of its axes, or for `ppermute` over any
-    axis of `mesh`. Devices that take the other way would never arrive.
+    Raises: CollectiveError if devices that a collective waits for may take different paths: in a branch of `cond` or
+    `switch`, or in a `while_loop`, whose predicate varies over one of its axes, or, for `ppermute`, over any axis of
+    `mesh`. Devices on the other path would never arrive.
     """
     return _Walk(caller, mesh, unchecked).through(jaxpr, input_axes)
 
@@ -41,9 +41,10 @@ def check_no_divergence(
 def check_of_compiled(
     caller: str, jaxpr: Jaxpr, input_axes: Sequence[Axes], mesh: Any, unchecked: Axes
 ) -> Callable[[Any], None] | None:
-    """Check for a compiled program in which the compiler decides over some axes; None if all devices take one way.
+    """A check for a compiled program if the compiler controls some axes; None if all devices take the same path.
 
-    It raises CollectiveError if the compiler put a permutation, which waits for all devices, where only some come.
+    It raises CollectiveError if the compiler inserted a permutation, which waits for all devices, where only some
+    arrive.
     """
     walk = _Walk(caller, mesh, unchecked)
     walk.through(jaxpr, input_axes)
@@ -72,20 +73,20 @@ def _equations_in(programs: Sequence[Jaxpr]) -> Iterator[Equation]:
 
 
 class _Walk:
-    """One walk through a program, which learns over which axes each value may vary.
+    """A walk through a program that determines over which axes each value may vary.
 
-    `choices` are the equations whose way varies, each with the axes over which it does.
+    `choices` are equations whose path varies, each with the axes over which it does.
     """
 
     def __init__(self, caller: str, mesh: Any, unchecked: Axes) -> None:
         self.caller = caller
         self.choices: list[tuple[Equation, Axes]] = []
-        # Along an axis of size 1 there is one device, which waits for no other.
+        # An axis of size 1 has one device, which waits for no others.
         self.alone = frozenset([axis for axis, size in mesh.shape_tuple if size == 1])
         self.unchecked = unchecked
 
     def through(self, jaxpr: Jaxpr, input_axes: Sequence[Axes]) -> list[Axes]:
-        """Over which axes the results of `jaxpr` may vary, where its inputs vary over `input_axes`."""
+        """The axes over which the results of `jaxpr` may vary if its inputs vary over `input_axes`."""
         values: dict[Any, Axes] = dict(strict_zip(jaxpr.invars, input_axes))
 
         def read(atom: Any) -> Axes:
@@ -99,7 +100,7 @@ class _Walk:
         return [read(atom) for atom in jaxpr.outvars]
 
     def results(self, equation: Equation, operand_axes: list[Axes]) -> Sequence[Axes]:
-        """Over which axes the results of `equation` may vary, whose operands vary over `operand_axes`."""
+        """The axes over which the results of `equation` may vary if its operands vary over `operand_axes`."""
         primitive, params = equation.primitive, equation.params
         if not isinstance(primitive, HigherOrderPrimitive) or not subjaxprs(params):
             union = frozenset().union(*operand_axes)
@@ -110,17 +111,17 @@ class _Walk:
         return self.of_slots(equation, slots, operand_axes)
 
     def of_operation(self, equation: Equation, union: Axes) -> Axes:
-        """Over which axes the results of an operation may vary, whose operands together vary over `union`."""
+        """The axes over which an operation's results may vary if its operands together vary over `union`."""
         primitive, params = equation.primitive, equation.params
         axes = axis_names(primitive, params)
         if primitive.traits.equalizes:
             in_groups = getattr(params, "axis_index_groups", None) is not None
             return union if in_groups else union - axes
-        # What comes from outside, from the host or from a reference, may be anything.
+        # Values from the host or from references may vary in any way.
         return self.unchecked if equation.effects else union | axes
 
     def of_slots(self, equation: Equation, slots: Slots, operand_axes: list[Axes]) -> list[Axes]:
-        """As `results`: through each program, until carries vary over no more axes than before a step."""
+        """Like `results`, for programs with known roles: repeated until the carries' axes don't change any more."""
         groups, programs = slots.split(operand_axes), subjaxprs(equation.params)
         decided = frozenset[Any]().union(*(groups[i][0] for i in slots.choosing))
         self.check(equation, decided, programs)
@@ -143,7 +144,7 @@ class _Walk:
     def of_programs(
         self, equation: Equation, programs: list[Jaxpr], operand_axes: list[Axes]
     ) -> Sequence[Axes]:
-        """As `results`, for an equation that runs `programs` in a way that is not known here, or calls one."""
+        """Like `results`, for an equation that runs `programs` in an unknown way, or calls one."""
         params = equation.params
         outer, manual = self.unchecked, getattr(params, "newly_manual_axes", frozenset())
         if manual:
@@ -166,7 +167,9 @@ class _Walk:
         return [axes - manual for axes in results]
 
     def check(self, choice: Equation, varying: Axes, programs: Sequence[Jaxpr]) -> None:
-        """Raise CollectiveError if one of `programs`, whose choice varies over `varying`, has a collective over that."""
+        """Raise CollectiveError if one of `programs`, selected by a value that varies over `varying`, has a collective
+        over that.
+        """
         varying -= self.alone
         if not varying:
             return

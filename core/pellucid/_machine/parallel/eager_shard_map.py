@@ -1,7 +1,7 @@
-"""Values at all positions of a `shard_map` that runs eagerly, for who asks for them while the function is traced.
+"""Values at all positions of an eagerly run `shard_map`, on demand while the function is traced.
 
-A body is traced as ever, and compiled as one program. When Python prints an array of it, or branches on one, the
-program as far as it has come is compiled and run over the mesh; so what is shown is what the devices compute.
+A body is traced as usual, and compiled as one program. When Python prints one of its arrays, or branches on it, the
+program traced so far is compiled and run over the mesh, so that the actual values on the devices are shown.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Part(NamedTuple):
 
 
 class Looking:
-    """Computes values of one trace of a body for who asks.
+    """Computes values of a body's trace on demand.
 
-    `arrays` are what the body is called with, cut by `specs`; `outer` is the abstract mesh around the call.
+    `arrays` are the body's arguments, sharded by `specs`; `outer` is the abstract mesh around the call.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Looking:
         self._parts: dict[Var, list[Part] | None] = {}
 
     def text(self, x: StagingTracer) -> str | None:
-        """The value at each position, with its coordinates; None where it can't be computed yet."""
+        """The value at each position, with its coordinates; None if it can't be computed yet."""
         parts = self.parts(x)
         if parts is None:
             return None
@@ -71,9 +71,9 @@ class Looking:
         return "\n".join(lines)
 
     def known(self, x: StagingTracer) -> tuple[bool, np.ndarray | None]:
-        """Whether the value can be computed, and the value if all positions have the same one.
+        """(whether the value can be computed, the value if all positions have the same one).
 
-        Where types say whether values vary, one that varies is not the same, whatever it happens to be.
+        If types record whether values vary, a varying one doesn't count as the same, even if it happens to be.
         """
         parts = self.parts(x)
         if parts is None:
@@ -82,7 +82,7 @@ class Looking:
         n_positions = math.prod([self._mesh.shape[axis] for axis in self._axes])
         if self._check_vma:
             may_differ = not self._manual.isdisjoint(x.aval.varying)
-        else:  # other processes have values that this one doesn't see
+        else:  # the values of other processes aren't visible here
             may_differ = len(parts) < n_positions
         if may_differ and n_positions > 1:
             return True, None
@@ -90,11 +90,11 @@ class Looking:
         return True, first if is_same else None
 
     def parts(self, x: StagingTracer) -> list[Part] | None:
-        """The values at this process's positions, in their order; None for those that depend on effects."""
+        """The values at this process's positions, in order; None for values that depend on effects."""
         if x.variable not in self._parts:
             try:
                 self._parts[x.variable] = self._computed(x)
-            except PellucidError:  # it can't be run now, under `no_execution` for example
+            except PellucidError:  # it can't be run now, for example under `no_execution`
                 self._parts[x.variable] = None
         return self._parts[x.variable]
 
@@ -147,7 +147,7 @@ class Looking:
 
 
 def _program_of(x: StagingTracer) -> tuple[Jaxpr, Sequence[Any]] | None:
-    """The part of a trace that computes `x`, and its constants; None if it has effects, which would happen twice."""
+    """(the part of a trace that computes `x`, its constants); None if it has effects, which would happen twice."""
     trace: StagingTrace = x._trace
     needed: set[Any] = {x.variable}
     equations = []

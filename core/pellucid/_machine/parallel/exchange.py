@@ -1,4 +1,4 @@
-"""Values that change places along named axes: permutations, broadcasts, transpositions with an array's own axis."""
+"""Exchanges along named axes: permutations, broadcasts, transpositions with an array's own axis."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 def of_all_positions(axis: BatchAxis, x: Any, axes: AxisNames) -> tuple[Any, Any]:
-    """(values of all positions along `axes`, those of the batch among them, in front; each position in the batch).
+    """(values of all positions along `axes`, including the batch's, as leading axes; each position in the batch).
 
-    `x` holds the batch in front.
+    The batch is the leading axis of `x`.
     """
     params = GatherAxesParams(0, None, axes, size_with(axis, axes), False)
     [everything], _ = all_gather_p.batch(axis, (x,), (0,), params)
@@ -81,7 +81,7 @@ def of_all_positions(axis: BatchAxis, x: Any, axes: AxisNames) -> tuple[Any, Any
 
 
 def size_with(axis: BatchAxis, axes: AxisNames) -> int:
-    """Number of positions along `axes`, of which one is that of the batch."""
+    """Number of positions along `axes`, one of which is the batch's."""
     return axis.size * size_along(tuple([a for a in axes if a != axis.name]))
 
 
@@ -89,14 +89,14 @@ def size_with(axis: BatchAxis, axes: AxisNames) -> int:
 
 
 class PPermuteParams(NamedTuple):
-    """`perm` holds pairs (source, destination) of positions along the axes."""
+    """`perm` contains pairs (source, destination) of positions along the axes."""
 
     axis_name: AxisNames
     perm: Pairs
 
 
 class PPermute(LinearExchange[PPermuteParams]):
-    """Each position gets the value of its source, or zeros if it has none."""
+    """Each position receives the value of its source, or zeros if it has none."""
 
     name = "ppermute"
 
@@ -132,7 +132,7 @@ ppermute_p = PPermute()
 
 
 def pair_attributes(ctx: Any, params: Any) -> dict[str, Any]:
-    """The attributes by which a collective names its pairs of devices."""
+    """The attributes in which a collective lists its pairs of devices."""
     groups = device_groups(ctx, params.axis_name)
     attributes = group_attributes(ctx, groups)
     del attributes["replica_groups"]
@@ -141,9 +141,9 @@ def pair_attributes(ctx: Any, params: Any) -> dict[str, Any]:
 
 
 def axes_and_pairs(caller: str, axis_name: Any, perm: Iterable[Ints]) -> tuple[AxisNames, Pairs]:
-    """The named axes in the order of the mesh, and `perm` as a tuple of pairs.
+    """(the named axes in the order of the mesh, `perm` as a tuple of pairs).
 
-    Raises: CollectiveError for positions that the axes lack, or that are in several pairs on one side.
+    Raises: CollectiveError for positions out of range, or in several pairs on the same side.
     """
     names = listed_axes(caller, axis_name)
     axes = tuple([axis for axis in context.axes if axis in names])
@@ -210,7 +210,7 @@ class PBroadcastParams(NamedTuple):
 
 
 class PBroadcast(LinearExchange[PBroadcastParams]):
-    """All positions get the value of one."""
+    """All positions receive the value of one."""
 
     name = "pbroadcast"
     traits = COLLECTIVE.replace(equalizes=True)
@@ -230,7 +230,8 @@ class PBroadcast(LinearExchange[PBroadcastParams]):
         groups = device_groups(ctx, params.axis_name)
         if groups.shape[1] == 1:
             return operands
-        if ctx.platform == "cpu":  # which has no broadcast: all add zeros but the source
+        # The CPU has no broadcast: positions are summed, and all but the source contribute zeros.
+        if ctx.platform == "cpu":
             scalar = shaped_array((), POSITION)
             here = position_along(ctx, params.axis_name)
             is_source = ctx.compare(here, ctx.constant(np.int32(params.source)), "EQ", scalar)
@@ -274,7 +275,7 @@ def pbroadcast(x: Any, axis_name: AxisName | Sequence[AxisName], source: int) ->
 
 
 class AllToAllParams(NamedTuple):
-    """`split_axis` is cut into parts, one for each position; those received are joined along `concat_axis`."""
+    """`split_axis` is divided into parts, one per position; received parts are joined along `concat_axis`."""
 
     axis_index_groups: Groups | None
     axis_name: AxisNames
@@ -285,7 +286,7 @@ class AllToAllParams(NamedTuple):
 
 
 class AllToAll(Shown, LinearExchange[AllToAllParams]):
-    """Each position sends a part of its value to each other, and joins the parts it gets in order of their origin."""
+    """Each position sends a part of its value to each other one, and joins the received parts in order of their source."""
 
     name = "all_to_all"
     dim_fields, unshown = ("split_axis", "concat_axis"), ("parts",)
@@ -367,7 +368,7 @@ def all_to_all(
             "all_to_all", aval, at, parts, tiled, axes, "Pad it, or split another dimension."
         )
         if not tiled and at != to:
-            # The new axis stands at `concat_axis` once `split_axis` is gone.
+            # The new axis is at `concat_axis` after `split_axis` has been removed.
             to, at = (to + 1, at) if at < to else (to, at + 1)
             leaf = expand_dims(leaf, (to,))
         params = AllToAllParams(groups, axes, to, at, tiled, parts)

@@ -45,9 +45,9 @@ from .reductions import are_addends
 
 
 class GatherAxesParams(NamedTuple):
-    """`axis_size` parts along the axes (or within a group) meet at `all_gather_dimension`.
+    """`axis_size` parts along the axes (or within a group) are gathered at `all_gather_dimension`.
 
-    `mesh` has the axes over which the result is reduced; None where it isn't.
+    `mesh` has the axes over which the result is reduced; None if it isn't.
     """
 
     all_gather_dimension: int
@@ -59,7 +59,7 @@ class GatherAxesParams(NamedTuple):
 
 
 class ScatterSumParams(NamedTuple):
-    """The sum is cut into `axis_size` parts along `scatter_dimension`."""
+    """The sum is divided into `axis_size` parts along `scatter_dimension`."""
 
     axis_index_groups: Groups | None
     axis_name: AxisNames
@@ -69,13 +69,13 @@ class ScatterSumParams(NamedTuple):
 
 
 def folded(x: Any, axis: int) -> Any:
-    """`x` with its axes `axis` and `axis + 1` as one."""
+    """`x` with its axes `axis` and `axis + 1` merged."""
     shape = type_of(x).shape
     return reshape(x, (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
 
 
 def split(x: Any, axis: int, parts: int) -> Any:
-    """`x` with its axis `axis` as two, the first of size `parts`."""
+    """`x` with its axis `axis` split into two, the first of size `parts`."""
     shape = type_of(x).shape
     return reshape(x, resized(shape, axis, parts, shape[axis] // parts))
 
@@ -83,7 +83,7 @@ def split(x: Any, axis: int, parts: int) -> Any:
 def check_parts(
     caller: str, aval: Any, dim: int, parts: int, tiled: bool, axes: AxisNames, do: str
 ) -> None:
-    """Raise CollectiveError unless dimension `dim` has one element, or if `tiled` one part, for each of `parts` positions."""
+    """Raise CollectiveError unless dimension `dim` has size `parts` or, if `tiled`, is divisible by it."""
     if aval.shape[dim] % parts if tiled else aval.shape[dim] != parts:
         need = "a multiple of" if tiled else "equal to"
         raise CollectiveError(
@@ -94,13 +94,13 @@ def check_parts(
 
 
 class AllGather(Shown, LinearExchange[GatherAxesParams]):
-    """The values of all positions along named axes, at each of them."""
+    """Gathers the values of all positions along named axes, at each of them."""
 
     name = "all_gather"
     traits = COLLECTIVE.replace(equalizes=True)
     dim_fields, unshown = ("all_gather_dimension",), ("mesh",)
     inverse: ClassVar[str] = "reduce_scatter"
-    """The name of the primitive by which cotangents go back."""
+    """Name of the primitive that transposes it."""
 
     def abstract_eval(self, avals, params):
         [x], dim = avals, params.all_gather_dimension
@@ -124,14 +124,14 @@ class AllGather(Shown, LinearExchange[GatherAxesParams]):
         stacked, at = brought_to(axis, x, dim, 0), params.all_gather_dimension
         i = params.axis_name.index(axis.name)
         outer, inner = params.axis_name[:i], params.axis_name[i + 1 :]
-        # The axes in front of the batch axis gather in front of it, those behind it between it and the rest.
+        # Axes before the batch axis are gathered before it, those after it between it and the rest.
         x = self.stacked(stacked, inner, 1) if inner else stacked
         x = self.stacked(x, outer, 0) if outer else x
         x = move_axis(x, 0, at)
         return [folded(x, at) if params.tiled else x], [None]
 
     def stacked(self, x: Any, names: AxisNames, at: int) -> Any:
-        """`x` gathered along the axes `names`, in front of or behind its first axis, into one axis with that."""
+        """`x` gathered along the axes `names`, merged before or after its first axis."""
         gather = GatherAxesParams(at, None, names, size_along(names), False)
         return folded(bind1(self, x, params=gather), 0)
 
@@ -143,14 +143,14 @@ class AllGather(Shown, LinearExchange[GatherAxesParams]):
             x = ctx.reshape(x, aval.update(shape=inserted(aval.shape, dim, 1)))
         if params.axis_size == 1:
             return [x]
-        if not result.size:  # StableHLO gathers no empty values
+        if not result.size:  # StableHLO can't gather empty arrays
             return [ctx.zeros(result)]
         attributes = global_attributes(ctx, groups) | {"all_gather_dim": dim}
         return [ctx.op1("stablehlo.all_gather", result, [x], attributes)]
 
 
 class AllGatherInvariant(AllGather):
-    """An all_gather whose type says that all positions have the same result; each uses it on its own."""
+    """An all_gather whose type says that all positions have the same result, which each uses separately."""
 
     name, state = "all_gather_invariant", "the same"
     unshown = ("mesh", "axis_index_groups")
@@ -164,7 +164,9 @@ class AllGatherInvariant(AllGather):
 
 
 class AllGatherReduced(AllGather):
-    """An all_gather whose result is reduced: its cotangents are addends, which are summed where they are scattered."""
+    """An all_gather whose result is reduced: its cotangents are unreduced summands, which the transpose sums and
+    scatters.
+    """
 
     name, state, inverse = "all_gather_reduced", "reduced", "unreduced_reduce_scatter"
 
@@ -214,7 +216,7 @@ def all_gather(
         raise UnsupportedError(
             'all_gather: with axis_index_groups, groups have different results, so `to` is "varying".'
         )
-    # Only where types say that all have the same result does each position use it on its own.
+    # Each position uses the result separately only if types say that all have the same one.
     is_typed = context.checked_axes.issuperset(axes)
     primitive = _GATHERS[to] if is_typed else all_gather_p
 
@@ -235,7 +237,7 @@ def all_gather(
 
 
 class ReduceScatter(LinearExchange[ScatterSumParams]):
-    """The sum along named axes, of which each position keeps one part."""
+    """The sum along named axes; each position keeps one part."""
 
     name = "reduce_scatter"
     dim_fields = ("scatter_dimension",)
@@ -270,7 +272,7 @@ class ReduceScatter(LinearExchange[ScatterSumParams]):
         [aval], [result] = ctx.avals_in, ctx.avals_out
         if params.axis_size == 1:
             return [operands[0] if params.tiled else ctx.reshape(operands[0], result)]
-        if not result.size:  # StableHLO scatters no empty values
+        if not result.size:  # StableHLO can't scatter empty arrays
             return [ctx.zeros(result)]
         dim = params.scatter_dimension
         shape = resized(aval.shape, dim, aval.shape[dim] // params.axis_size)
@@ -283,7 +285,7 @@ class ReduceScatter(LinearExchange[ScatterSumParams]):
 
 
 def _scattered(x, params: ScatterSumParams, sizes: Ints, name):
-    """Parts of `x`, which is summed over the batch axis `name` already, for each position along it in front."""
+    """Parts of `x`, already summed over the batch axis `name`, with the position along it as leading axis."""
     dim, shape = params.scatter_dimension, type_of(x).shape
     i = params.axis_name.index(name)
     x = reshape(x, resized(shape, dim, *sizes, shape[dim] // params.axis_size))
@@ -301,7 +303,7 @@ def _scattered(x, params: ScatterSumParams, sizes: Ints, name):
 
 
 class UnreducedReduceScatter(ReduceScatter):
-    """The sum of addends along named axes, of which each position keeps one part."""
+    """The sum of unreduced summands along named axes; each position keeps one part."""
 
     name, state, inverse = "unreduced_reduce_scatter", "varying", all_gather_reduced_p
 

@@ -1,6 +1,6 @@
-"""`shard_map` as a primitive: a program that runs once for each position along mesh axes, with all its rules.
+"""`shard_map` as a primitive with all rules: a program that runs once per position along mesh axes.
 
-Specs relate the types of whole values and of the parts that one position along manual mesh axes has.
+Specs relate the types of whole values to those of the parts at one position along manual mesh axes.
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ from .axes import AxisNames
 from .divergence import check_no_divergence, check_of_compiled
 
 REPLICATED = PartitionSpec()
-"""The spec of a value that every position has in full."""
+"""The spec of a value that every position has as a whole."""
 
 
 def check_is_array(aval: Any, path: str) -> None:
-    """Raise UnsupportedError for a reference or a token, of which devices can't have parts."""
+    """Raise UnsupportedError for references and tokens, which can't be divided into parts."""
     if not isinstance(aval, ShapedArray):
         raise UnsupportedError(
             "shard_map takes arrays, no references or tokens.", got=f"{path}: {aval.text()}",
@@ -104,9 +104,9 @@ def check_is_array(aval: Any, path: str) -> None:
 def local_type(
     aval: Any, mesh: AnyMesh, spec: PartitionSpec, manual: AxisSet, checked: bool, path: str
 ) -> ShapedArray:
-    """Type of one position's part, along the axes `manual`, of a value that a user passed as `path`.
+    """Type of the part at one position along the axes `manual`, for a value that a user passed as `path`.
 
-    Where types are `checked`, it varies over the axes of `spec`. What it shows of other axes stays.
+    If types are `checked`, it varies over the axes of `spec`. Shardings over other axes are kept.
 
     Raises: PartitionSpecError for a spec longer than the rank, IndivisibleError for a size that isn't a multiple.
     """
@@ -137,7 +137,7 @@ def local_type(
 
 
 def _without(sharding: NamedSharding, manual: AxisSet) -> NamedSharding | None:
-    """The part of `sharding` that a type still shows where the axes `manual` are Manual."""
+    """The part of `sharding` that remains in a type if the axes `manual` are Manual."""
     rest = [[a for a in axes if a not in manual] for axes in sharding.spec.axes_per_dim]
     mesh = sharding.mesh.abstract_mesh.update_axis_types(dict.fromkeys(manual, AxisType.Manual))
     return shown_sharding(mesh, PartitionSpec(*[tuple(axes) or None for axes in rest]))
@@ -146,13 +146,13 @@ def _without(sharding: NamedSharding, manual: AxisSet) -> NamedSharding | None:
 def whole_type(
     aval: ShapedArray, mesh: AnyMesh, spec: PartitionSpec, manual: AxisSet
 ) -> ShapedArray:
-    """Type of the value that the positions along the axes `manual` have parts of."""
+    """Type of the whole value, given the type of the parts along the axes `manual`."""
     shape = list(aval.shape)
     for dim, axes in enumerate(spec.axes_per_dim):
         shape[dim] *= mesh.parts_of(axes)
     shown = aval.shown_sharding
     if any(marks_of(aval)):
-        shown = None  # the spec says it
+        shown = None  # the spec contains it
     whole, over = spec.padded(len(shape)), mesh.abstract_mesh
     if shown is not None:
         entries = strict_zip(whole.axes_per_dim, shown.spec.axes_per_dim)
@@ -164,7 +164,7 @@ def whole_type(
 
 
 def spec_along(dim: int | None, axis: Any) -> PartitionSpec:
-    """The spec of a value that is cut along `dim` over mesh axis `axis`; whole everywhere for None."""
+    """The spec of a value that is partitioned along `dim` over mesh axis `axis`; replicated if `dim` is None."""
     return REPLICATED if dim is None else PartitionSpec(*[None] * dim, axis)
 
 
@@ -182,7 +182,9 @@ Specs = tuple[PartitionSpec, ...]
 
 @contextlib.contextmanager
 def manual_axes_bound(mesh: AnyMesh, manual_axes: AxisSet, check_vma: bool) -> Iterator[None]:
-    """Trace what runs at one position along `manual_axes`: collectives may name them, and the mesh has them Manual."""
+    """The context for tracing at one position along `manual_axes`: collectives may use them, and they are Manual in the
+    mesh.
+    """
     current = get_abstract_mesh()
     outer = mesh.abstract_mesh if current.empty else current
     inner = outer.update_axis_types(dict.fromkeys(manual_axes, AxisType.Manual))
@@ -197,7 +199,7 @@ def manual_axes_bound(mesh: AnyMesh, manual_axes: AxisSet, check_vma: bool) -> I
 
 
 class ShardMapParams(NamedTuple):
-    """`jaxpr` has no constants, and computes with the parts of one position along `newly_manual_axes`."""
+    """`jaxpr` has no constants, and computes on the parts at one position along `newly_manual_axes`."""
 
     check_vma: bool
     in_specs: Specs
@@ -212,11 +214,11 @@ class ShardMapParams(NamedTuple):
 
     @property
     def unchecked(self) -> AxisSet:
-        """The manual axes over which types don't say whether values vary."""
+        """The manual axes over which types don't record whether values vary."""
         return frozenset() if self.check_vma else self.newly_manual_axes
 
     def unmentioned(self, spec: PartitionSpec) -> AxisNames:
-        """The manual axes that `spec` does not use."""
+        """The manual axes that `spec` doesn't use."""
         axes = self.newly_manual_axes - spec.axis_names
         return tuple([a for a in self.mesh.axis_names if a in axes])
 
@@ -226,9 +228,9 @@ class ShardMapParams(NamedTuple):
         return check_no_divergence("shard_map", jaxpr, axes, self.mesh, self.unchecked)
 
     def on(self, program: ClosedJaxpr, in_specs: Sequence[Any], out_specs: Sequence[Any]) -> Any:
-        """Params of a call of a program derived from this one; its results are made to vary as `out_specs` say.
+        """Params for calling a program derived from this one; its results are cast to vary as `out_specs` require.
 
-        `in_specs` are those of its last inputs; those in front are the same at all positions.
+        `in_specs` are those of its last inputs; earlier ones are the same at all positions.
         """
         program = _fitted(program, self, tuple(out_specs))
         consts = [REPLICATED] * (len(program.jaxpr.invars) - len(in_specs))
@@ -319,14 +321,14 @@ class ShardMap(
         n = len(params.out_specs)
         with params.scope():
             program, consts, mask = masked_jaxpr(params.jaxpr.jaxpr, kinds, [False] * n)
-        # Which elements live is cut as the elements are.
+        # The mask of an array's structural zeros is partitioned as the array is.
         is_array = [kind == ARRAY for kind in kinds]
         arrays = [array_of(live, x) for x, live in compress(strict_zip(operands, lives), is_array)]
         in_specs = (*params.in_specs, *compress(params.in_specs, is_array))
         out_specs = (*params.out_specs, *compress(params.out_specs, [k == ARRAY for k in mask]))
         called = params.on(program, in_specs, out_specs)
         results = bind(self, *consts, *operands, *arrays, params=called)
-        # Results are those of the program, then the arrays.
+        # The results are those of the program, then the arrays.
         out = iter(results[n:])
         return results[:n], [known_array(next(out)) if kind == ARRAY else kind for kind in mask]
 
@@ -366,7 +368,9 @@ class ShardMap(
             )  # fmt: skip
 
     def check_when_compiled(self, ctx: Any, params: ShardMapParams) -> None:
-        """Have the compiled program checked if the compiler may permute values where only some devices come."""
+        """Schedule the check of the compiled program, if the compiler may insert permutations that only some devices
+        reach.
+        """
         outer = frozenset() if ctx.manual is None else ctx.manual.manual
         free = set(params.mesh.axis_names) - params.newly_manual_axes - outer
         if ctx.platform == "cpu" and any(params.mesh.shape[axis] > 1 for axis in free):
@@ -385,7 +389,7 @@ shard_map_p = ShardMap()
 
 
 def axes_of(specs: Sequence[PartitionSpec]) -> list[AxisSet]:
-    """For each of `specs` the mesh axes that it cuts along."""
+    """For each spec, the mesh axes that it uses."""
     return [spec.axis_names for spec in specs]
 
 
@@ -393,7 +397,7 @@ def axes_of(specs: Sequence[PartitionSpec]) -> list[AxisSet]:
 
 
 def _fitted(program: ClosedJaxpr, params: ShardMapParams, out_specs: Specs) -> ClosedJaxpr:
-    """`program` whose results vary over the axes that `out_specs` use, as the types of whole values say."""
+    """`program` with results cast to vary over the axes in `out_specs`, as the types of whole values require."""
     if not params.check_vma:
         return program
     avals: Avals = program.out_avals
@@ -422,7 +426,9 @@ def _fitted(program: ClosedJaxpr, params: ShardMapParams, out_specs: Specs) -> C
 
 
 class SplitManual(NamedTuple):
-    """A program split at a point, as params of its primal and of its linear part; `parts` says what they take."""
+    """A program split into its primal and its linear part, as params of both; `parts` describes their inputs and
+    results.
+    """
 
     parts: LinearizedJaxpr
     primal: ShardMapParams
@@ -435,9 +441,9 @@ class SplitManual(NamedTuple):
 
 @remembered_on_program
 def split_manual(params: ShardMapParams, nonzero: Mask) -> SplitManual:
-    """The parts of the program whose operands have tangents where `nonzero`.
+    """The split of a program whose operands have tangents where `nonzero` is true.
 
-    A residual that each position has its own of leaves the primal part as one array of all of them.
+    A residual that differs between positions leaves the primal part as one array with the values of all of them.
     """
     parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero)
     n, body = len(parts.nonzero_out), parts.primal.jaxpr
@@ -448,7 +454,7 @@ def split_manual(params: ShardMapParams, nonzero: Mask) -> SplitManual:
         leading_spec(params.mesh, axes & params.newly_manual_axes).update(None, *marks_of(aval))
         for axes, aval in strict_zip(with_consts.check_no_divergence(body)[n:], extra_avals)
     ]
-    # A scalar has no dimension at which the positions' values could be joined.
+    # A scalar has no dimension along which the positions' values could be joined.
     joined = [a.shape == () and bool(s) for a, s in strict_zip(extra_avals, extra_specs)]
     specs_by_kind = {"input": params.in_specs, "result": (*params.out_specs, *extra_specs)}
     specs = [
@@ -469,7 +475,7 @@ def split_manual(params: ShardMapParams, nonzero: Mask) -> SplitManual:
 def _with_vectors(
     program: ClosedJaxpr, inputs: Sequence[bool] = (), results: Sequence[bool] = ()
 ) -> ClosedJaxpr:
-    """`program` with scalars among its first inputs, or among its results, as vectors of length 1 where flags say so."""
+    """`program` with some scalars among its first inputs, or results, replaced by vectors of length 1 (see flags)."""
     if not any((*inputs, *results)):
         return program
     in_avals: Avals = program.in_avals
@@ -491,8 +497,8 @@ def _transposed(
 ) -> Derived:
     """The transposed program, from (known operands, cotangents) to cotangents of the linear operands in `mask`.
 
-    Where types don't show which values are the same at all positions, the cotangent of a result that is the same
-    everywhere is shared out among the positions, and those of an operand that all have in full are summed.
+    If types don't record which values are the same at all positions, the cotangent of an invariant result is divided
+    among the positions, and cotangents of replicated operands are summed.
     """
     out_avals: Avals = params.jaxpr.out_avals
     avals = [aval.cotangent() if nz else None for aval, nz in strict_zip(out_avals, nonzero)]
@@ -532,7 +538,7 @@ def _summed(x, axes: AxisNames):
 
 
 def _check_batch_axes(over: AxisNames, params: ShardMapParams) -> None:
-    """Raise CollectiveError if the mesh axes of a batch are used by specs already."""
+    """Raise CollectiveError if specs already use the mesh axes of a batch."""
     for spec in (*params.in_specs, *params.out_specs):
         used = [a for a in over if a in spec.axis_names]
         if used:
@@ -544,9 +550,9 @@ def _check_batch_axes(over: AxisNames, params: ShardMapParams) -> None:
 
 
 def _free_axes(axis: BatchAxis, params: ShardMapParams) -> AxisNames:
-    """The Explicit mesh axes that cut the batch, if the program runs over them and nothing in it depends on them.
+    """The Explicit mesh axes of the batch, if the program runs over them and nothing in it depends on them.
 
-    Each position then takes its own part of the batch; elsewhere each has the whole batch.
+    Each position then processes its own part of the batch; otherwise each has the whole batch.
     """
     axes = () if axis.explicit is None else axis.explicit.spec.axes_per_dim[0]
     used = axis_names_of(params.jaxpr.jaxpr).union(*axes_of((*params.in_specs, *params.out_specs)))
@@ -555,7 +561,7 @@ def _free_axes(axis: BatchAxis, params: ShardMapParams) -> AxisNames:
 
 
 def _with_batch_dims(specs: Specs, dims: Dims, entry) -> list[PartitionSpec]:
-    """`specs` with `entry` for the new dimension of each value that has one."""
+    """`specs` with `entry` inserted for each value's new dimension, if it has one."""
     return [
         spec
         if d is None
@@ -565,9 +571,9 @@ def _with_batch_dims(specs: Specs, dims: Dims, entry) -> list[PartitionSpec]:
 
 
 def _batched(params: ShardMapParams, axis: BatchAxis, dims: Dims, over: AxisSet) -> Derived:
-    """The program on batches, whose parts differ along the mesh axes `over`; `mask` is where results have theirs."""
+    """The program on batches, which are partitioned over the mesh axes `over`; `mask` has the results that are batched."""
     jaxpr = params.jaxpr.jaxpr
     if not over or not params.check_vma:
         return batch_jaxpr(jaxpr, axis, dims)
-    # The types of a call's own program are fixed.
+    # The types of an inner call's program are fixed.
     return batch_jaxpr(without_calls(jaxpr), axis, dims, varying=over)

@@ -1,6 +1,6 @@
-"""Values that each process has, and arrays that span all of them: from one to the other, and compared.
+"""Conversion between values per process and arrays that span processes, and comparison between processes.
 
-Every function here is called by all processes of the job, in the same order.
+All processes of the job must call these functions, in the same order.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
 
 
 def _types_of(tree) -> str:
-    """The structure of `tree` with the types of its leaves."""
+    """The structure of `tree` with the types of its leaves, as a text."""
     leaves, structure = tree_flatten(tree)
     types = ", ".join(
         [x.aval.text() if _spans_processes(x) else leaf_type(np.asarray(x)) for x in leaves]
@@ -110,7 +110,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
 
 def _from_source(leaf, *, is_source: bool) -> np.ndarray:
     local = np.asarray(leaf)
-    # The others' bytes are zero, so the sum of all is the source's, bit for bit.
+    # The other processes contribute zeros, so the sum equals the source's bytes.
     data = np.frombuffer(local.tobytes(), np.uint8)
     rows = _one_row_each(data if is_source else np.zeros_like(data))
     summed = np.asarray(_summed(rows.sharding.mesh)(rows).addressable_data(0))
@@ -160,7 +160,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
 
 def _who_has_what(value: np.ndarray, digests: np.ndarray) -> str:
-    """Which processes have which value of a leaf; in words, what this process's `value` shows of it."""
+    """A text saying which processes have which value of a leaf; `value` is this process's."""
     if value.size == 1:
         texts = [str(x.item()) for x in process_allgather(value)]
     else:
@@ -273,7 +273,7 @@ def _one_row_each(local: np.ndarray):
 
 
 def _whole(x) -> np.ndarray:
-    """All of `x`, however it is laid out, as a NumPy array in every process."""
+    """The whole of `x`, regardless of its sharding, as a NumPy array in every process."""
     sharding = x.sharding
     replicated = NamedSharding(
         sharding.mesh
@@ -336,7 +336,7 @@ def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
         try:
             yield sorted(devices, key=lambda device: device.id)
         except DistributedError:
-            raise  # the other processes know of this error already
+            raise  # the other processes know about this error already
         except Exception as error:
             with contextlib.suppress(DistributedError):
                 peers.agree(_NAME, f"raised {type(error).__name__}: {error}", process_ids)

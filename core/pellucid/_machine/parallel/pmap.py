@@ -1,4 +1,4 @@
-"""`pmap`: a function run on several devices at once, each with its element of the arguments."""
+"""`pmap`: runs a function on several devices at once, each with its element of the arguments."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ from .shard_map import shard_map
 
 
 class _Unnamed:
-    """The name of an axis that the user gave none."""
+    """The name of an axis to which the user gave none."""
 
     def __repr__(self) -> str:
         return "unnamed"
 
 
 class _Elements(NamedTuple):
-    """The leaves of the arguments that aren't static, their structure, how many elements they have and along which axes."""
+    """The non-static leaves of the arguments, their structure, and the number and axes of their elements."""
 
     leaves: Values
     tree: Any
@@ -102,7 +102,7 @@ def pmap(
     def elements(
         args: Operands, kwargs: Keywords, stated_size: int | None = axis_size
     ) -> _Elements:
-        """The leaves of the arguments of a call that are not static, with the axes of their elements."""
+        """The non-static leaves of a call's arguments, with the axes of their elements."""
         dynamic = [x for i, x in enumerate(args) if i not in static]
         leaves, tree = flatten((dynamic, kwargs))
         leaves = checked_leaves(leaves, "pmap", fun, dynamic, kwargs)
@@ -137,7 +137,7 @@ def pmap(
     # So that jit's messages name the arguments.
     wrapping(fun, updated=())(over_devices)
     compiled = jit(over_devices, static_argnums=static or None, donate_argnums=donate_argnums)
-    settled: set[Any] = set()  # (structure, layouts) of arguments that lie where they are wanted
+    settled: set[Any] = set()  # (structure, layouts) of arguments that needn't be moved
 
     def across_processes(mesh: Mesh, args: Operands, kwargs: Keywords) -> Any:
         """Results on this process's devices of `mesh`, from arguments with an element for each of these."""
@@ -178,7 +178,7 @@ def pmap(
         return compiled(*args, **kwargs)
 
     def clear_cache():
-        """Forget what was compiled."""
+        """Drop the compiled programs."""
         settled.clear()
         compiled.clear_cache()
 
@@ -188,7 +188,7 @@ def pmap(
 
 
 def _layout(x):
-    """Part of the cache key by which a call's arguments are known to be in place: the sharding and shape of one."""
+    """The sharding and shape of an argument, as a part of the cache key for arguments that needn't be moved."""
     shape = getattr(x, "shape", None)
     return (x._sharding, shape) if type(x) in ARRAY_TYPES and x._committed else shape
 
@@ -196,7 +196,7 @@ def _layout(x):
 def _row(
     fun: Function, name, size: int, devices: Sequence[Any] | None, backend: str | None
 ) -> Mesh:
-    """The mesh of the devices that `size` elements go to."""
+    """The one-dimensional mesh of the devices for `size` elements."""
     outer = get_abstract_mesh()
     if outer.manual_axes:
         raise UnsupportedError(
@@ -223,7 +223,7 @@ def _wanted(out_axes, out_tree) -> list[int | None]:
 
 
 def _out_dims(results: Operands, out_axes, out_tree) -> list[int | None]:
-    """The axes along which results have their elements, counted from the front."""
+    """The axes along which results have their elements, counted from 0."""
     return [
         None if axis is None else canonical_axis(axis, type_of(x).ndim, "pmap: out_axes")
         for x, axis in strict_zip(results, _wanted(out_axes, out_tree))
@@ -231,10 +231,10 @@ def _out_dims(results: Operands, out_axes, out_tree) -> list[int | None]:
 
 
 def _moved(x, mesh: Mesh, spec: PartitionSpec):
-    """`x`, on the devices of its elements if it is committed elsewhere."""
+    """`x`, moved to the devices of its elements if it is committed elsewhere."""
     if type(x) not in ARRAY_TYPES or not x._committed:
         return x
-    # What another mesh's Explicit axes lay out has that in its type.
+    # The type of an array sharded over another mesh's Explicit axes contains that mesh.
     is_there = x._sharding._internal_device_list == mesh._internal_device_list
     if is_there and x.aval.shown_sharding is None:
         return x
@@ -244,7 +244,7 @@ def _moved(x, mesh: Mesh, spec: PartitionSpec):
 def _with_static(
     dynamic: tuple[Values, Keywords], args: Operands, static: tuple[int, ...]
 ) -> tuple[tuple[Any, ...], Keywords]:
-    """The arguments `dynamic`, with those of `args` that are static among them."""
+    """The arguments `dynamic`, merged with the static ones among `args`."""
     new_args, new_kwargs = dynamic
     for i in static:
         new_args.insert(i, args[i])

@@ -1,4 +1,4 @@
-"""Values sent from one position to another: `psend` and `precv`."""
+"""`psend` and `precv`: values sent from one position to another."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PLATFORMS = ("cuda", "gpu", "rocm")
 
 
 class PRecvParams(NamedTuple):
-    """`out_shape` is the type of what comes."""
+    """`out_shape` is the type of the received value."""
 
     axis_name: AxisNames
     out_shape: ShapedArray
@@ -45,14 +45,14 @@ class PRecvParams(NamedTuple):
 
 
 class PointToPoint(Collective, Primitive[P]):
-    """One half of an exchange along `params.axis_name`."""
+    """One side of a transfer along `params.axis_name`."""
 
     traits = COLLECTIVE.replace(linear=None)
 
     def attributes(self, ctx: Any, params: Any) -> dict[str, Any]:
         """Attributes of the StableHLO operation.
 
-        Raises: UnsupportedError on platforms whose devices can't do it.
+        Raises: UnsupportedError on platforms without support.
         """
         if ctx.platform not in _PLATFORMS:
             raise UnsupportedError(
@@ -63,7 +63,7 @@ class PointToPoint(Collective, Primitive[P]):
 
 
 class PSend(PointToPoint[PPermuteParams]):
-    """Sends its operand; the result is a token."""
+    """Sends its operand; returns a token."""
 
     name = "psend"
 
@@ -77,7 +77,7 @@ class PSend(PointToPoint[PPermuteParams]):
 
 
 class PRecv(PointToPoint[PRecvParams]):
-    """Receives an array after what its operand, a token, waits for."""
+    """Receives an array, ordered after its operand, a token."""
 
     name = "precv"
 

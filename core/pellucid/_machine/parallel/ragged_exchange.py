@@ -1,4 +1,4 @@
-"""Exchanges of parts of unlike sizes: `ragged_all_to_all`."""
+"""`ragged_all_to_all`: exchanges of parts of different sizes."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ class RaggedExchangeParams(NamedTuple):
 
 
 class RaggedAllToAll(Collective, Primitive[RaggedExchangeParams]):
-    """Each position sends a slice of its operand to each other, into their outputs.
+    """Each position sends a slice of its operand to each other position, which writes it to its output.
 
-    It is linear in (operand, output) together; derivatives and batches are those of `by_gathering`, which defines it.
+    It is linear in (operand, output) jointly; derivatives and batches use `by_gathering`, which defines it.
     """
 
     name = "ragged_all_to_all"
@@ -98,7 +98,7 @@ class RaggedAllToAll(Collective, Primitive[RaggedExchangeParams]):
                 "api_version": ctx.integer(4, 32),
             }
             return [ctx.as_result("stablehlo.custom_call", operands, attributes)]
-        # The CPU has no such operation.
+        # The CPU lacks this operation.
         mesh = region_of(ctx, params.axis_name).mesh
         with bound_axes({name: mesh.shape[name] for name in params.axis_name}):
             return ctx.from_python(lambda *xs: by_gathering(xs, params), operands)
@@ -108,7 +108,7 @@ ragged_all_to_all_p = RaggedAllToAll()
 
 
 def by_gathering(operands: Operands, params: RaggedExchangeParams) -> Any:
-    """The exchange by other collectives: everything is gathered, and each position takes what is for it."""
+    """The exchange by means of other collectives: everything is gathered, and each position selects its slices."""
     operand, output, input_offsets, send_sizes, output_offsets, _ = operands
     groups = params.axis_index_groups
     size = size_along(params.axis_name, groups)

@@ -83,12 +83,12 @@ class AllReduce(Collective, Primitive[CollectiveParams]):
         raise self.missing("batch")
 
     def of_equals(self, x: Any, size: int) -> Any:
-        """The reduction of `size` times `x`."""
+        """The reduction of `size` equal values `x`."""
         return x
 
 
 class PSum(AllReduce, Movement[CollectiveParams]):
-    """The sum along named axes, of values whose types don't say whether they vary."""
+    """The sum along named axes, for values whose types don't record whether they vary."""
 
     name = "psum"
     traits = AllReduce.traits.replace(linear="all", makes_nan=True)
@@ -96,7 +96,7 @@ class PSum(AllReduce, Movement[CollectiveParams]):
     def operand_cotangent(self, cotangent, aval, params):
         if params.axis_index_groups is not None:
             return bind1(self, cotangent, params=params)
-        # Where types don't say that the sum is the same everywhere, each position has a cotangent of its own.
+        # If types don't say that the sum is invariant, each position has a cotangent of its own.
         summed = tuple([a for a in params.axes if a not in aval.varying])
         if summed:
             cotangent = sum_along(cotangent, CollectiveParams(summed))
@@ -117,7 +117,7 @@ psum_p = PSum()
 
 
 class PSumInvariant(Shown, PSum):
-    """The sum along named axes of a value that varies along them by its type; by its type the result doesn't."""
+    """The sum along named axes over which the operand's type varies; the result's type is invariant."""
 
     name = "psum_invariant"
     unshown = ("axis_index_groups",)
@@ -127,7 +127,7 @@ psum_invariant_p = PSumInvariant()
 
 
 class UnreducedSum(Recast):
-    """The sum of addends along named axes, at all positions."""
+    """The sum of unreduced summands along named axes, at all positions."""
 
     traits = COLLECTIVE.replace(flops=1.0, makes_nan=True, equalizes=True)
     waits = True
@@ -141,9 +141,9 @@ unreduced_psum_p = UnreducedSum("unreduced_psum", "the same", "preduced")
 
 
 def are_addends(caller: str, x: Any, axes: AxisNames, groups: Any) -> bool:
-    """Whether positions along `axes` hold addends of `x`.
+    """Whether `x` is unreduced along `axes`.
 
-    Raises: CollectiveError where only some do, or in groups of positions.
+    Raises: CollectiveError if it is only along some of them, or if there are groups.
     """
     aval = type_of(x)
     unreduced = [a for a in axes if a in marks_of(aval).unreduced]
@@ -157,7 +157,7 @@ def are_addends(caller: str, x: Any, axes: AxisNames, groups: Any) -> bool:
 
 
 class PExtreme(AllReduce):
-    """The largest or smallest value along named axes."""
+    """The maximum or minimum along named axes."""
 
     def __init__(self, monoid: str, reduce: Function) -> None:
         super().__init__(f"p{monoid}")
@@ -167,7 +167,7 @@ class PExtreme(AllReduce):
     def jvp(self, primals, tangents, params):
         [x], [t] = primals, tangents
         y = bind1(self, x, params=params)
-        # Positions that attain the extreme share the derivative, as those of a reduction along an axis do.
+        # Positions that attain the extreme share the derivative, as in a reduction along an array's axis.
         aval = type_of(x)
         attains = convert_element_type(eq(vary(x, params.axes), vary(y, params.axes)), aval.dtype)
         shares = sum_along(attains, params)
@@ -207,7 +207,7 @@ pmin_p = PExtreme("min", reduce_min)
 def _over_leaves(of_leaf: Function, caller: str, x: Any, axis_name: Any, groups: Any) -> Any:
     """`of_leaf(caller, leaf, axes, positional, groups)` for each array of the tree `x`.
 
-    `axes` are the names among `axis_name`, `positional` the ints that are no names: axes of the array itself.
+    `axes` are the names in `axis_name`; `positional` are its ints, which are axes of the array itself.
     """
     names = as_tuple(caller, axis_name)
     positional = tuple([a for a in names if isinstance(a, int) and a not in context.axes])

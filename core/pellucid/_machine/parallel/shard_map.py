@@ -1,4 +1,4 @@
-"""`shard_map`: a function that runs once for each position along mesh axes, on its part of the arguments."""
+"""`shard_map`: runs a function once per position along mesh axes, on its part of the arguments."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ from .manual import (
 
 
 class InferFromArgs:
-    """Stands for specs that are found from the types of the arguments."""
+    """Sentinel for specs that are inferred from the types of the arguments."""
 
     def __repr__(self) -> str:
         return "Infer"
@@ -142,11 +142,11 @@ def shard_map(
 def _call_on_values(
     call: Function, f: Function, args: Operands, mesh: AnyMesh, manual: AxisSet, in_specs, out_specs
 ):  # fmt: skip
-    """`call(f, args, …)` where `args` have references: each position gets one to its part of what they hold."""
+    """`call(f, args, …)` for `args` with references: each position gets references to its parts of their values."""
     leaves, tree = flatten(args)
     paths = argument_paths(f, args)
     check_distinct("shard_map", paths, leaves)
-    # One flag per leaf; `values` has in place of each reference what it holds.
+    # One flag per leaf; in `values`, references are replaced by their content.
     is_ref = list(map(is_reference, leaves))
     values = [x[...] if r else x for x, r in strict_zip(leaves, is_ref)]
     specs = [
@@ -156,12 +156,12 @@ def _call_on_values(
 
     @wrapping(f)
     def on_parts(*parts: Any) -> Any:
-        # Each position makes references of its own to its parts, and returns what they hold in the end.
+        # Each position creates references to its parts, and returns their final contents.
         cells = [new_ref(x) if r else x for x, r in strict_zip(parts, is_ref)]
         result = f(*tree.unflatten(cells))
         return result, [x[...] for x in itertools.compress(cells, is_ref)]
 
-    # What the references hold is joined again by the specs that cut it.
+    # The final contents are joined by the specs that divided them.
     all_specs = out_specs, list(itertools.compress(specs, is_ref))
     result, held = call(on_parts, tuple(values), in_specs=tuple(specs), out_specs=all_specs)
     # `held` has one value per reference, in the order of leaves.
@@ -204,7 +204,7 @@ def smap(
 
 
 def _checked_mesh(mesh) -> AnyMesh:
-    """`mesh`, or the current one for None."""
+    """`mesh`, or the current mesh if it is None."""
     if mesh is None:
         mesh = (
             mesh_context.concrete.value or mesh_context.abstract.value or mesh_context.entered.value
@@ -224,7 +224,7 @@ def _checked_mesh(mesh) -> AnyMesh:
 
 
 def _manual_axes(mesh: AnyMesh, axis_names) -> AxisSet:
-    """The axes that become manual: those named, or all that are not manual already."""
+    """The axes that become manual: those in `axis_names`, by default all that aren't manual already."""
     if isinstance(axis_names, str):
         raise ArgumentTypeError(
             "shard_map: axis_names is a set of names.", got=f"axis_names={axis_names!r}",
@@ -234,7 +234,7 @@ def _manual_axes(mesh: AnyMesh, axis_names) -> AxisSet:
         if name not in mesh.axis_names:
             raise axis_not_in_mesh_error("shard_map: axis_names", name, mesh)
     outer = get_abstract_mesh()
-    # Axes over which a shard_map around this one runs.
+    # Axes of surrounding `shard_map`s.
     already = frozenset(outer.manual_axes) & context.axes.keys()
     if already and outer.shape != mesh.shape:
         raise MeshError(
@@ -244,7 +244,7 @@ def _manual_axes(mesh: AnyMesh, axis_names) -> AxisSet:
         )
     axes = frozenset(axis_names or mesh.axis_names)
     again = axes & already
-    # Without axis_names the axes that are still free are meant: an error only if none is.
+    # By default, all axes that are still free; it is an error only if there are none.
     if again and (axis_names or again == axes):
         raise MeshError(
             f"shard_map: axis {min(again, key=str)!r} is manual here already.",
@@ -263,9 +263,9 @@ def _call(
 ):  # fmt: skip
     leaves, tree = flatten(args)
     leaf_specs = _input_specs(args, in_specs)
-    # One flag per leaf: a leaf with the spec None is any object, which `f` gets as it is.
+    # One flag per leaf: a leaf with spec None may be any object, and is passed to `f` unchanged.
     is_array = [spec is not None for spec in leaf_specs]
-    # From here on one entry per array, in all four lists: `arrays`, `paths`, `specs`, `avals`.
+    # From here on, `arrays`, `paths`, `specs` and `avals` have one entry per array.
     arrays = checked_leaves([*itertools.compress(leaves, is_array)], "shard_map", f, args)
     paths = [*itertools.compress(argument_paths(f, args), is_array)]
     stated = itertools.compress(leaf_specs, is_array)
@@ -273,7 +273,7 @@ def _call(
         _checked_spec(spec, x, mesh, manual, path, check_vma)
         for spec, x, path in strict_zip(stated, arrays, paths)
     ]
-    # Types of the parts that one position has: shorter along each dimension that the spec cuts.
+    # Types of the parts at one position: shorter along each dimension that the spec partitions.
     avals = [
         local_type(type_of(x), mesh, spec, manual, check_vma, path)
         for x, spec, path in strict_zip(arrays, specs, paths)
@@ -285,7 +285,7 @@ def _call(
     def flat(*parts: Any) -> tuple[Values, Any]:
         if is_eager:
             context.trace.look = looking
-        # One part for each array, at its place among the leaves.
+        # The part of each array, at the array's place among the leaves.
         inputs = tree.unflatten(filled(is_array, parts, leaves))
         results, result_tree = result_leaves(f(*inputs), "shard_map", f)
         # One spec per leaf of the result.
@@ -296,12 +296,12 @@ def _call(
             results = [_as_addends(x, spec) for x, spec in strict_zip(results, result_specs)]
         _check_results(f, results, result_specs, result_tree, mesh, manual, check_vma)
         if check_vma:
-            # A result may be the same everywhere and still be cut by its spec: its type says then that it varies.
+            # A result may be the same at all positions and yet be partitioned by its spec; its type then must vary.
             results = [vary(x, s.axis_names) for x, s in strict_zip(results, result_specs)]
         return results, (result_tree, tuple(result_specs))
 
     def params_of(body: TracedBody) -> ShardMapParams:
-        # What `f` closes over comes first, whole at each position.
+        # Values that `f` closes over come first, replicated at all positions.
         in_specs = (*[REPLICATED] * len(body.consts), *specs)
         return ShardMapParams(check_vma, in_specs, body.program, manual, mesh, body.out_tree[1])
 
@@ -314,7 +314,7 @@ def _call(
 
     def traced() -> TracedBody:
         body = body_of_flat(flat, avals, DebugInfo(name_of(f), names))
-        # A single position has its effects in order.
+        # With a single position, effects are ordered.
         if mesh.parts_of(manual) > 1:
             _check_has_no_order(f, body.program.effects)
         params_of(body).check_no_divergence(body.program.jaxpr)
@@ -329,9 +329,9 @@ def _call(
 
 
 def _as_addends(x: Any, spec: PartitionSpec) -> Any:
-    """A result whose values along the axes that `spec` calls unreduced differ: they are addends."""
+    """A result whose values differ along axes that `spec` declares unreduced: they are summands."""
     aval = type_of(x)
-    # Axes that are unreduced by the spec, but not by the type yet.
+    # Axes that are unreduced in the spec, but not in the type yet.
     axes = tuple(spec.unreduced - marks_of(aval).unreduced)
     if not axes or not aval.varying.issuperset(axes):
         return x
@@ -339,7 +339,7 @@ def _as_addends(x: Any, spec: PartitionSpec) -> Any:
 
 
 def _check_has_no_order(f: Function, effects: Effects) -> None:
-    """Raise EffectsError for effects in an order: positions on several devices have none among them."""
+    """Raise EffectsError for ordered effects, because positions on several devices have no order."""
     ordered = [e for e in effects if e.ordered]
     if ordered:
         raise EffectsError(
@@ -350,7 +350,7 @@ def _check_has_no_order(f: Function, effects: Effects) -> None:
 
 
 def _input_specs(args: Operands, in_specs) -> list[Any]:
-    """For each leaf of the arguments its spec, None where it is no array, Infer where its type shows it."""
+    """For each leaf of the arguments its spec; None if it isn't an array, Infer if it is read from the type."""
     if in_specs is Infer:
         return [Infer] * len(flatten(args)[0])
     if isinstance(in_specs, list):
@@ -378,7 +378,7 @@ def _checked_spec(
             got=f"{path}: {aval.text()}, spec {spec!r}, check_vma={check_vma}",
             do="Write P(..., unreduced={...}, reduced={...}), or `reshard` the argument first.",
         )
-    # Over Explicit axes alone the types state all placements, so a spec can only repeat them.
+    # With Explicit axes only, types contain all shardings, so a spec must agree with the type.
     types = mesh.axis_type_by_name
     if manual == types.keys() and all(t is AxisType.Explicit for t in types.values()):
         _check_matches_type(spec, aval, path)
@@ -386,10 +386,10 @@ def _checked_spec(
 
 
 def _check_matches_type(spec: PartitionSpec, aval, path: str) -> None:
-    """Raise PartitionSpecError if `spec` shards an argument otherwise than its type, over Explicit axes, says."""
+    """Raise PartitionSpecError if `spec` differs from the sharding over Explicit axes in the argument's type."""
     shown = aval.shown_sharding
     of_type = REPLICATED if shown is None else shown.spec
-    # Pairs of mesh axes, dimension by dimension; a spec may be shorter than the rank.
+    # Pairs of mesh axes per dimension; a spec may be shorter than the rank.
     dims = itertools.zip_longest(spec.axes_per_dim, of_type.axes_per_dim, fillvalue=())
     if any(stated != typed for stated, typed in dims):
         raise PartitionSpecError(
@@ -400,7 +400,7 @@ def _check_matches_type(spec: PartitionSpec, aval, path: str) -> None:
 
 
 def _inferred(x, mesh: AnyMesh, manual: AxisSet, path: str) -> PartitionSpec:
-    """The spec that the type of `x` says."""
+    """The spec in the type of `x`."""
     if any(mesh.axis_type_by_name[a] is not AxisType.Explicit for a in manual):
         raise MeshError(
             "shard_map can leave in_specs out only over Explicit mesh axes.",
@@ -410,7 +410,7 @@ def _inferred(x, mesh: AnyMesh, manual: AxisSet, path: str) -> PartitionSpec:
     sharding = type_of(x).shown_sharding
     if sharding is None:
         return REPLICATED
-    # Per dimension its mesh axes without those over which `f` doesn't run: these stay with the compiler.
+    # The mesh axes per dimension, without those over which `f` doesn't run: the compiler handles these.
     entries = [
         tuple([a for a in axes if a in manual]) or None for axes in sharding.spec.axes_per_dim
     ]
@@ -449,7 +449,7 @@ def _check_results(
     f: Function, results: Results, specs: Sequence[PartitionSpec], tree, mesh,
     manual: AxisSet, check_vma: bool,
 ) -> None:  # fmt: skip
-    """Raise an error for results whose rank or sameness isn't what `out_specs` say."""
+    """Raise an error for results whose rank or invariance doesn't match `out_specs`."""
     for i, (aval, spec) in enumerate(strict_zip(types_of(results), specs)):
         if len(spec) > aval.ndim:
             raise PartitionSpecError(
@@ -465,7 +465,7 @@ def _check_results(
                 got=_result_text(f, tree, i, aval, spec),
                 do="Write P(..., unreduced={...}), or sum it with `psum`.",
             )
-        # Axes along which the result may vary, though its spec doesn't name them.
+        # Axes along which the result may vary although its spec doesn't mention them.
         differing = [a for a in mesh.axis_names if a in (aval.varying & manual) - spec.axis_names]
         if check_vma and differing:
             shown = axes_text(differing)

@@ -1,1 +1,1 @@
-"""Mutable references: cells that hold an array, and how programs read and write them."""
+"""Mutable references to arrays, and the primitives with which programs read and write them."""

@@ -1,4 +1,4 @@
-"""References as users use them: `new_ref`, `ref[...]`, `swap`, `addupdate`, `freeze`, and views of their values."""
+"""The user's interface to references: `new_ref`, `ref[...]`, `swap`, `addupdate`, `freeze`, and views."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Shape = tuple[int, ...]
 
 
 class Reshaped(NamedTuple):
-    """The elements of an array of `shape`, in row-major order, with `new_shape`."""
+    """A reshape, in row-major order, of an array of `shape` to `new_shape`."""
 
     shape: Shape
     new_shape: Shape
@@ -107,7 +107,9 @@ Transform = Reshaped | Transposed | Bitcast
 
 
 def _cast_shape(shape: Shape, dtype, new_dtype) -> Shape:
-    """Raises: ShapeError for a shape without rows, or whose rows don't make up whole ones of the other width."""
+    """The shape after a bitcast. Raises: ShapeError without rows, or if the rows can't be combined to whole ones of the
+    other width.
+    """
     old_bits, new_bits = dtypes.itemsize_bits(dtype), dtypes.itemsize_bits(new_dtype)
     if old_bits == new_bits:
         return shape
@@ -139,16 +141,16 @@ def _cast(array, dtype, new_dtype):
 
 
 Step = tuple[Any, tuple[Any, ...]]
-"""A RefIndex or a Transform, and the operands of the index."""
+"""(RefIndex or Transform, operands of the index)."""
 
 
 class RefView(Accessed):
-    """A reference to a part of the value of `ref`: `steps` lead to it, each from the part before it.
+    """A reference to a part of the value of `ref`, selected by `steps`, each from the part before it.
 
-    The first is an index, which may be that of the whole.
+    The first step is an index, which may be that of the whole.
 
-    It is read and written like a reference, and a tree with the reference and the operands of the indices as leaves:
-    compiled functions, branches, loops and `checkpoint` take it where they take a reference.
+    It is read and written like a reference. It is also a pytree with the reference and the indices' operands as leaves,
+    so compiled functions, branches, loops and `checkpoint` accept it in place of a reference.
     """
 
     __slots__ = ("ref", "steps")
@@ -249,7 +251,7 @@ def _transformed(caller: str, ref, transform: Transform) -> RefView:
 
 
 def view_of(caller: str, ref: Any, index: Any) -> RefView:
-    """The view `ref[index]` of a reference, or of the one behind a view; its last step is an index."""
+    """The view `ref[index]` of a reference, or of a view's reference; its last step is an index."""
     last, operands = parsed(caller, index, ref.shape)
     step: Step = last, tuple(operands)
     if type(ref) is not RefView:
@@ -389,7 +391,7 @@ def swap(ref: Any, idx: Any, value: Any, _function_name: str = "swap") -> Any:
 
 
 def _replaced(view: RefView, value, update: Function):
-    """The old part of the reference that is viewed, which `update(array, index, operands, value)` changes."""
+    """The previous value of the part that is viewed; `update(array, index, operands, value)` changes the array."""
     (index, operands), *inner = view.steps
     if inner:
         part = _got(view)
@@ -413,7 +415,7 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
     view = _view("addupdate", ref, idx)
     (index, operands), *inner = view.steps
     x = _fitting("addupdate", view, x)
-    if any(type(step) is Bitcast for step, _ in inner):  # sums of bits aren't bits of sums
+    if any(type(step) is Bitcast for step, _ in inner):  # a sum of bits isn't the bits of a sum
         _replaced(view, x, indexing.added)
         return
     if inner:
@@ -440,7 +442,7 @@ def _view(caller: str, ref, idx) -> RefView:
 
 
 def _got(view: RefView):
-    """What the first index of `view` reads from its reference."""
+    """The value that the first index of `view` reads from its reference."""
     index, operands = view.steps[0]
     return bind1(get_p, view.ref, *operands, params=PartParams(index))
 
@@ -456,7 +458,7 @@ def _read(part, steps: Sequence[Step]):
 
 
 def _updated(part, steps: Sequence[Step], value, update: Function):
-    """`part` with its part at `steps` changed by `update(array, index, operands, value)`."""
+    """`part`, in which `update(array, index, operands, value)` has changed the part at `steps`."""
     [(step, operands), *rest] = steps
     if not rest:
         return update(part, step, operands, value)
@@ -467,7 +469,7 @@ def _updated(part, steps: Sequence[Step], value, update: Function):
 
 
 def _fitting(caller: str, view: RefView, value):
-    """`value` with the type of the part `view`: repeated to its shape, weak numbers converted to its dtype."""
+    """`value` with the type of the viewed part: broadcast to its shape, weakly typed numbers converted to its dtype."""
     if is_reference(value):
         raise ArgumentTypeError(
             f"{caller}: the new value is a reference.",
@@ -495,7 +497,7 @@ def _fitting(caller: str, view: RefView, value):
         ) from None
 
 
-# Methods of references, of those that are traced, too.
+# Methods of references, including traced ones.
 AbstractRef.methods.update(
     at=RefIndexer,
     T=transposed,

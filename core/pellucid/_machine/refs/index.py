@@ -1,4 +1,4 @@
-"""Indices of references: the part of the array that is read or written."""
+"""Indices of references: the part of an array that is read or written."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ _INT32 = np.dtype(np.int32)
 
 
 class ReferenceWindow(NamedTuple):
-    """`size` positions along one axis, from `start` in steps of `stride`.
+    """`size` positions along an axis, from `start` with `stride`.
 
-    The start is None where it is an operand, a scalar.
+    The start is None if it is an operand, a scalar.
     """
 
     start: int | None
@@ -57,15 +57,15 @@ class ReferenceWindow(NamedTuple):
 
     @property
     def span(self) -> int:
-        """Number of positions from the first to the last, both included."""
+        """Number of positions from the first to the last, inclusive."""
         return (self.size - 1) * self.stride + 1 if self.size else 0
 
     def covers(self, dim: int) -> bool:
-        """Whether this is the whole axis, of length `dim`."""
+        """Whether this is the whole of an axis of length `dim`."""
         return self == (0, dim, 1)
 
     def text(self, dim: int, operand: str = "") -> str:
-        """As Python writes it; `operand` is the name of the start where that is an operand."""
+        """The window in Python's notation; `operand` is the name of the start if that is an operand."""
         if self.covers(dim):
             return ":"
         step = "" if self.stride == 1 else f":{self.stride}"
@@ -76,11 +76,11 @@ class ReferenceWindow(NamedTuple):
 
 
 class RefIndex(NamedTuple):
-    """An index of arrays of `shape`: for each axis a window, or None for an operand, a scalar or an array of integers.
+    """An index of arrays of `shape`: for each axis a window, or None for an operand (a scalar or array of integers).
 
-    Operands are in the order of the axes, starts of windows among them.
+    Operands, including starts of windows, are in the order of the axes.
 
-    The operands' common shape is part of the result's shape; it begins at axis `position`.
+    The operands' common shape is inserted into the result's shape at axis `position`.
     """
 
     shape: Shape
@@ -98,12 +98,12 @@ class RefIndex(NamedTuple):
         return tuple([e.size for e in self.entries if e is not None])
 
     def result_shape(self, operands: Avals) -> Shape:
-        """Shape of the selected part, with operands of these types."""
+        """Shape of the selected part, for operands of these types."""
         windows, p = self.windows, self.position
         return inserted(windows, p, *broadcast_shapes((), *[a.shape for a in operands]))
 
     def text(self, operands: Sequence[str]) -> str:
-        """As Python writes it, with names for the operands."""
+        """The index in Python's notation, with names for the operands."""
         if self.is_full:
             return "..."
         names = iter(operands)
@@ -117,10 +117,9 @@ class RefIndex(NamedTuple):
 
 
 def parsed(caller: str, index: Any, shape: Shape) -> tuple[RefIndex, Values]:
-    """The index that the user wrote, for arrays of `shape`, and its operands.
+    """(the index written by the user for arrays of `shape`, its operands).
 
-    Raises: IndexingError for masks, strings and other items that are no indices, ArgumentValueError for positions out of
-    bounds.
+    Raises: IndexingError for masks, strings and other invalid items, ArgumentValueError for positions out of bounds.
     """
     items = list(index) if isinstance(index, tuple) else [index]
     dots = [i for i, x in enumerate(items) if x is Ellipsis]
@@ -162,7 +161,7 @@ def _vector_position(entries: Sequence[ReferenceWindow | None], vectors: Ints) -
 
 
 def _window(caller: str, entry: slice, dim: int) -> ReferenceWindow:
-    if entry == slice(None):  # of an axis whose size may be a symbol
+    if entry == slice(None):  # the size of the axis may be a symbol
         return ReferenceWindow(0, dim)
     try:
         start, stop, step = entry.indices(dim)
@@ -194,7 +193,7 @@ def _moving_window(caller: str, entry: Slice, dim: int) -> ReferenceWindow:
     is_ahead = caller == "at" and not entry.is_dynamic_start and entry.start >= 0
     if (
         not is_ahead
-    ):  # masked access may go beyond the end; other access of the view is checked later
+    ):  # masked access may extend beyond the end; other access to the view is checked later
         check_window(caller, window, dim)
     if window.start is None or window.start >= 0:
         return window
@@ -202,7 +201,7 @@ def _moving_window(caller: str, entry: Slice, dim: int) -> ReferenceWindow:
 
 
 def check_window(caller: str, window: ReferenceWindow, dim: int) -> None:
-    """Raise ArgumentValueError for a window that lies outside of an axis of size `dim`."""
+    """Raise ArgumentValueError for a window that isn't within an axis of size `dim`."""
     if window.span > dim or not -dim <= (window.start or 0) <= dim - window.span:
         raise ArgumentValueError(
             f"{caller}: the slice is out of bounds.",
@@ -211,14 +210,14 @@ def check_window(caller: str, window: ReferenceWindow, dim: int) -> None:
 
 
 def check_inside(caller: str, index: RefIndex) -> None:
-    """Raise ArgumentValueError for an index some window of which lies outside."""
+    """Raise ArgumentValueError for an index with a window out of bounds."""
     for entry, dim in strict_zip(index.entries, index.shape):
         if entry is not None:
             check_window(caller, entry, dim)
 
 
 def _position(caller: str, entry, dim: int):
-    """An integer scalar or array, as the operand it becomes."""
+    """An integer scalar or array, as an operand."""
     if (
         entry is None
         or isinstance(entry, (bool, np.bool_, str))
@@ -270,7 +269,7 @@ def _has_vectors(operands: Operands) -> bool:
 
 
 def read(array: Any, index: RefIndex, operands: Operands) -> Any:
-    """`array[index]`; positions outside are moved to the nearest inside."""
+    """`array[index]`; positions out of bounds are clamped."""
     if index.is_full:
         return array
     if _has_vectors(operands):
@@ -285,7 +284,7 @@ def read(array: Any, index: RefIndex, operands: Operands) -> Any:
 
 
 def written(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
-    """`array` with `new` at `index`; positions outside are dropped."""
+    """`array` with `new` at `index`; positions out of bounds are dropped."""
     if index.is_full:
         return new
     if not _is_block(index, operands):
@@ -294,14 +293,14 @@ def written(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
 
 
 def added(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
-    """`array` with `new` added at `index`, several times where positions are repeated."""
+    """`array` with `new` added at `index`, several times for repeated positions."""
     if not _is_block(index, operands):
         return _scattered(array, index, operands, new, scatter_add)
     return written(array, index, operands, add(read(array, index, operands), new))
 
 
 def _is_block(index: RefIndex, operands: Operands) -> bool:
-    """Whether the index selects a contiguous block, at a position that may be traced."""
+    """Whether the index selects a contiguous block, possibly at a traced position."""
     return not _has_vectors(operands) and set(_strides(index)) <= {1}
 
 
@@ -312,17 +311,17 @@ def _scattered(array, index: RefIndex, operands: Operands, new, combine):
 
 
 def _points(index: RefIndex, operands: Operands) -> tuple[Any, GatherDimensionNumbers, Shape]:
-    """(index vectors along a new last axis, what their components and the axes of the part are, sizes of the windows).
+    """(index vectors along a new last axis, their dimension numbers, sizes of the windows).
 
-    Windows without gaps move as a whole, from starts that are moved to the nearest inside; negative positions count
-    from the end.
+    Windows without gaps are gathered as a whole, from clamped starts; negative positions count from the end.
     """
     shape = index.result_shape(types_of(operands))
     end = index.position + len(shape) - len(index.windows)
     vector_axes = range(index.position, end)
     window_axes = iter([*range(index.position), *range(end, len(shape))])
-    # By axis of the array: sizes of windows that move as a whole, with their axis of the part; positions along the others,
-    # and starts of windows, with the axes of the part along which they lie.
+    # By axis of the array: the size of a window gathered as a whole, with its axis of the part; positions along the
+    # other axes
+    # and starts of windows, with the axes of the part that they index.
     windows: dict[int, tuple[int, int]] = {}
     positions: dict[int, tuple[Any, Sequence[int]]] = {}
     starts = _starts(index, operands)

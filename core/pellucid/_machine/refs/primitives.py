@@ -1,4 +1,4 @@
-"""References outside traces, boxes with an array; their primitives, `new_ref`, `get`, `swap` and others."""
+"""References outside of traces, and the primitives `new_ref`, `get`, `swap` and others."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ from .index import ReferenceWindow, RefIndex
 
 
 def owned(x: Any) -> Any:
-    """A copy of `x` as an array whose memory has no other user, so that programs may write over it."""
+    """A copy of `x` in memory that no other array shares, so that programs may overwrite it."""
     aval = type_of(x)
     if type(x) not in ARRAY_TYPES:
         return from_host(np.array(x, dtype=aval.dtype))
@@ -77,14 +77,14 @@ def owned(x: Any) -> Any:
 
 
 class _RefType(type):
-    """Traced references are instances of `Ref`, too."""
+    """Makes traced references instances of `Ref`."""
 
     def __instancecheck__(cls, x: Any) -> bool:
         return type.__instancecheck__(cls, x) or type(getattr(x, "aval", None)) is AbstractRef
 
 
 class Accessed:
-    """Base class of references and of views of them: indexed, and with the methods of references."""
+    """Base class of references and views: indexing, and the methods of references."""
 
     __slots__ = ()
 
@@ -132,9 +132,9 @@ class Ref(Accessed, Described, metaclass=_RefType):
 
     @property
     def value(self) -> Any:
-        """The array that it holds; programs may write over its memory.
+        """The array that it contains; programs may overwrite its memory.
 
-        Raises: DeletedArrayError for a deleted reference.
+        Raises: DeletedArrayError if the reference is deleted.
         """
         if self._value is None:
             raise DeletedArrayError(
@@ -160,11 +160,11 @@ class Ref(Accessed, Described, metaclass=_RefType):
     )
 
     def unsafe_buffer_pointer(self) -> int:
-        """The address of the memory in which the array is now."""
+        """The current address of the array's memory."""
         return self.value.unsafe_buffer_pointer()
 
     def block_until_ready(self) -> Ref:
-        """Wait for the program that computes what it holds."""
+        """Wait until its content is computed."""
         self.value.block_until_ready()
         return self
 
@@ -204,14 +204,14 @@ class OfReference(OnReferences, Runs, Primitive[P]):
 
 
 class NewRefParams(NamedTuple):
-    """`kind` is that of the type, `memory_space` a name for kernels."""
+    """`kind` is that of the type; `memory_space` is a name for kernels."""
 
     kind: Any
     memory_space: Any
 
 
 class NewRef(Linearized, OfReference[NewRefParams]):
-    """A new reference that holds the operand."""
+    """Creates a reference that contains the operand."""
 
     name = "new_ref"
     traits = Traits(kind="creation", flops=0.0)
@@ -238,13 +238,15 @@ class NewRef(Linearized, OfReference[NewRefParams]):
         return self.beside(primals, params, tangent)
 
     def beside(self, primals: Operands, params: Any, tangent: Callable[[], Results]) -> Any:
-        """(the reference, that to its tangent: what `tangent()` returns, or `Zero` for one without tangents)."""
+        """(reference, reference to its tangent); `tangent()` returns the latter's initial value. `Zero` without
+        tangents.
+        """
         results = bind(self, *primals, params=params)
         aval = type_of(results[0])
         return results, tangent() if aval.is_differentiable else [Zero(aval.tangent())]
 
     def batch(self, axis, operands, dims, params):
-        # A reference without a batch axis may hold another value for each element later.
+        # A reference without a batch axis may contain a different value for each element later.
         x = broadcast(operands[0], (axis.size,)) if dims[0] is None else operands[0]
         return bind(self, x, params=params), [dims[0] or 0]
 
@@ -253,14 +255,14 @@ class NewRef(Linearized, OfReference[NewRefParams]):
 
 
 class EmptyRefParams(NamedTuple):
-    """`ty` is the type of the array that the reference holds."""
+    """`ty` is the type of the reference's content."""
 
     memory_space: Any
     ty: Any
 
 
 class EmptyRef(Linearized, Shown, OfReference[EmptyRefParams]):
-    """A new reference to an array with undefined contents."""
+    """Creates a reference to an array with undefined contents."""
 
     name = "empty_ref"
     traits = Traits(kind="creation", flops=0.0)
@@ -293,7 +295,7 @@ class EmptyRef(Linearized, Shown, OfReference[EmptyRefParams]):
 
 
 def _as_new(params: EmptyRefParams) -> tuple[tuple[Any], tuple[Zero], NewRefParams]:
-    """(primals, tangents, params) of a `new_ref` to an empty array."""
+    """(primals, tangents, params) of `new_ref` for an array with undefined contents."""
     value, zero = empty(params.ty.shape, params.ty.dtype), Zero(params.ty.tangent())
     return (value,), (zero,), NewRefParams(None, params.memory_space)
 
@@ -315,7 +317,7 @@ class Deletion(OfReference[NoParams]):
 
 
 class Freeze(Deletion):
-    """The value of a reference, which is deleted."""
+    """Returns the value of a reference and deletes it."""
 
     name = "freeze"
 
@@ -344,7 +346,7 @@ class FreeRef(Deletion):
 
 
 class PartParams(NamedTuple):
-    """The part of the reference's value; operands of the index come last."""
+    """The accessed part of the reference's value; operands of the index come last."""
 
     index: RefIndex
 
@@ -435,9 +437,9 @@ class Write(Shown, OfReference[PartParams]):
         return part
 
     def tangent(self, primals: Operands, tangents: Operands) -> Any:
-        """The tangent to be written; None if neither reference nor value has one.
+        """The tangent to be written; None if neither the reference nor the value has one.
 
-        Raises: EffectsError for a differentiated value and a reference that should have a tangent, and has none.
+        Raises: EffectsError for a differentiated value if the reference has no tangent.
         """
         if type(tangents[0]) is not Zero:
             return instantiate(tangents[1])
@@ -485,7 +487,7 @@ class Write(Shown, OfReference[PartParams]):
 
 
 class Swap(Write):
-    """Replaces a part of a reference's value, and returns the old part."""
+    """Replaces a part of a reference's value, and returns the previous part."""
 
     name = "swap"
     own_effects = _WRITES
@@ -517,7 +519,7 @@ class Swap(Write):
 
 
 def _typed(atom, shown: str) -> str:
-    """A literal with its type, a variable alone."""
+    """A literal with its type; a variable without."""
     return f"{shown}:{atom.aval.text()}" if hasattr(atom, "val") else shown
 
 
@@ -526,7 +528,7 @@ class AddUpdate(Write):
 
     name = "addupdate"
     traits = INDEXING.replace(flops=1.0, returns_list=True)
-    always_transformed = True  # a batch of additions to one reference isn't one addition
+    always_transformed = True  # a batch of additions to one reference isn't a single addition
     own_effects = _ADDS
 
     def abstract_eval(self, avals, params):
@@ -567,7 +569,7 @@ def batched_index(
     operands: Operands,
     dims: Dims,
 ) -> tuple[RefIndex, Values, int]:
-    """(the index of a batch of parts, its operands, position of the parts' batch axis)."""
+    """(the index of a batch of parts, its operands, the parts' batch axis)."""
     avals: Avals = types_of(operands)
     entries, shape = list(index.entries), list(index.shape)
     are_starts = [e is not None for e in entries if e is None or e.start is None]

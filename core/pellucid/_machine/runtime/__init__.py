@@ -1,3 +1,3 @@
-"""Clients, buffers, running."""
+"""Running programs: clients, buffers, executables."""
 
 from pellucid._machine.runtime import interchange as _interchange

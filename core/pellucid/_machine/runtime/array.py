@@ -1,4 +1,4 @@
-"""`Array`: values on devices. jaxlib's class, given its Python attributes here and in `host` and `interchange`.
+"""`Array`: jaxlib's class for values on devices, extended with Python attributes here, in `host` and in `interchange`.
 
 Operators and NumPy's methods are the NumPy API, bound late.
 """
@@ -36,17 +36,17 @@ __all__ = ["Array", "ArrayImpl", "Shard"]
 
 
 def default_sharding() -> SingleDeviceSharding:
-    """Sharding of a new array without a stated one: the default device, uncommitted."""
+    """Sharding of a new array without a specified one: the default device, uncommitted."""
     return make_single_device_sharding(platforms.default_device())
 
 
 _OF_TYPE = ("shape", "dtype", "ndim", "size", "weak_type", "nbytes")
-"""Attributes of arrays that their types have."""
+"""Attributes of arrays that are read from their types."""
 for _class in ARRAY_TYPES:
     add_late_methods(_class)
-    setattr(_class, "__getattr__", late_attribute)  # until the NumPy API is there
+    setattr(_class, "__getattr__", late_attribute)  # until the NumPy API is loaded
     for _name in _OF_TYPE:
-        # One C-level getter on top of another: no Python frame for the attributes that are read most.
+        # One C-level getter on top of another: the most frequently read attributes need no Python frame.
         setattr(_class, _name, property(operator.attrgetter(f"aval.{_name}")))
 
 
@@ -55,7 +55,7 @@ _delete_unchecked = ArrayImpl.delete
 
 
 class _Sharded(ArrayImpl if TYPE_CHECKING else object):
-    """Attributes of all arrays on devices, those of extended dtypes too."""
+    """Attributes of all device arrays, including those of extended dtypes."""
 
     __hash__ = None  # type: ignore[assignment]
     __array_priority__ = 100
@@ -65,21 +65,21 @@ class _Sharded(ArrayImpl if TYPE_CHECKING else object):
 
     @property
     def addressable_shards(self) -> list[Shard]:
-        """The parts on this process's devices."""
+        """The shards on this process's devices."""
         return shards_of(self, addressable_only=True)
 
     @property
     def global_shards(self) -> list[Shard]:
-        """The parts on all devices; those of other processes have no data here."""
+        """The shards on all devices; those of other processes have no data here."""
         return shards_of(self, addressable_only=False)
 
 
 class _Methods(_Sharded):
-    """Attributes of arrays about their elements, their placement and their lifetime."""
+    """Attributes of arrays about elements, placement and lifetime."""
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element."""
+        """Bytes per element."""
         return np.dtype(self.dtype).itemsize
 
     @property
@@ -89,7 +89,7 @@ class _Methods(_Sharded):
 
     @property
     def committed(self) -> bool:
-        """Whether the user chose the array's devices, so that computations on it must run there."""
+        """Whether the user chose the array's devices, so that computations with it must run there."""
         return self._committed
 
     @property
@@ -106,7 +106,7 @@ class _Methods(_Sharded):
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether all parts lie on this process's devices."""
+        """Whether all shards are on this process's devices."""
         return self._sharding.is_fully_addressable
 
     @property
@@ -116,7 +116,7 @@ class _Methods(_Sharded):
 
     @property
     def format(self) -> Format:
-        """The array's layout in memory, and its sharding."""
+        """The array's layout in memory, with its sharding."""
         check_not_deleted(self)
         return Format(Layout.from_pjrt_layout(self._pjrt_layout), self._sharding)
 
@@ -135,12 +135,12 @@ class _Methods(_Sharded):
         return shards[index]
 
     def block_until_ready(self) -> ArrayImpl:
-        """Wait until the array is computed; gives the array itself. Raises what its computation raised."""
+        """Wait until the array is computed, and return it. Raises the errors of its computation."""
         wait_for([self])
         return self
 
     def delete(self) -> None:
-        """Give the array's memory back now; using the array afterwards raises DeletedArrayError.
+        """Free the array's memory now; later uses of the array raise DeletedArrayError.
 
         Raises: DeviceError if the memory is shared with another library.
         """
@@ -192,7 +192,7 @@ def shards_of(array: ArrayImpl | ExtendedArray, *, addressable_only: bool) -> li
     check_not_deleted(array)
     sharding = array._sharding
     if is_unreduced(sharding):
-        # Each device has an addend of the part that it would hold if the value were summed.
+        # Each device has a summand of the part that it would hold if the value were summed.
         sharding = summed(sharding)
     local = {shard._sharding._internal_device_list[0]: shard for shard in arrays.shards_of(array)}
     seen = {}
@@ -210,7 +210,7 @@ def shards_of(array: ArrayImpl | ExtendedArray, *, addressable_only: bool) -> li
 
 
 def check_not_deleted(array: ArrayImpl | ExtendedArray) -> None:
-    """Raise DeletedArrayError, naming the calls that may have taken its memory, if `array` is gone."""
+    """Raise DeletedArrayError, which names the calls that may have taken its memory, if `array` is deleted."""
     if not array.is_deleted():
         return
     taker = getattr(array, "_taken_by", None)
@@ -231,9 +231,9 @@ def check_not_deleted(array: ArrayImpl | ExtendedArray) -> None:
 
 
 def note_donated(array: ArrayImpl | ExtendedArray, taker: str) -> None:
-    """Delete what is left of `array`, whose memory was donated to the function `taker`.
+    """Delete `array`, whose memory was donated to the function `taker`, unless XLA did.
 
-    XLA donates no memory that another library may still hold; it copies it.
+    XLA doesn't donate memory that another library may still use; it copies it.
     """
     if type(array) is ExtendedArray:
         array = array.words
@@ -242,14 +242,14 @@ def note_donated(array: ArrayImpl | ExtendedArray, taker: str) -> None:
 
 
 class SharedMemory:
-    """Facts about a buffer that all arrays over it share."""
+    """Facts shared by all arrays over the same buffer."""
 
     is_exported = False
-    """Whether a DLPack capsule was made of it, which another library may still hold."""
+    """Whether a DLPack capsule of it exists, which another library may still use."""
 
 
 def shared_memory_of(array: ArrayImpl) -> SharedMemory:
-    """The facts that `array` shares with other arrays over its memory; `share_memory` makes them share."""
+    """The facts that `array` shares with other arrays over its memory, see `share_memory`."""
     memory = getattr(array, "_memory", None)
     if memory is None:
         memory = array._memory = SharedMemory()
@@ -257,19 +257,19 @@ def shared_memory_of(array: ArrayImpl) -> SharedMemory:
 
 
 def share_memory(alias: ArrayImpl, array: ArrayImpl) -> ArrayImpl:
-    """Note that `alias`, which is returned, lies over the memory of `array`."""
+    """Record that `alias`, which is returned, uses the memory of `array`."""
     alias._memory = shared_memory_of(array)
     return alias
 
 
 def is_exported(array: ArrayImpl | ExtendedArray) -> bool:
-    """Whether another library may hold the memory of `array`; jaxlib ends the process if it is deleted then."""
+    """Whether another library may use the memory of `array`; jaxlib aborts the process if it is deleted then."""
     memory = getattr(array, "_memory", None)
     return memory is not None and memory.is_exported
 
 
 def _checked(name: str) -> None:
-    """Let the C++ method `name` raise our errors; some of them end the process on a deleted array."""
+    """Make the C++ method `name` raise pellucid's errors; some methods abort the process on a deleted array."""
     unchecked = getattr(ArrayImpl, name)
 
     def checked(array: ArrayImpl) -> Any:
@@ -285,7 +285,7 @@ def _checked(name: str) -> None:
 
 
 def wait_for(several: Sequence[ArrayImpl]) -> None:
-    """`block_until_ready` of several arrays at once."""
+    """`block_until_ready` for several arrays at once."""
     try:
         waiting.wait_for(several)
     except (JaxRuntimeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Arrays over several devices made of parts: from a callback, from arrays on devices, from a process's data."""
+"""Assembly of arrays over several devices, from a callback, single-device arrays or process-local data."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _from_callback(
 def make_array_from_single_device_arrays(
     shape: Ints,
     sharding: Sharding,
-    arrays: Sequence[Any],  # the reference's name
+    arrays: Sequence[Any],  # name in the reference
     *,
     dtype: Any = None,
 ) -> ArrayImpl:
@@ -196,7 +196,7 @@ def _from_local(sharding: Sharding, data, global_shape) -> ArrayImpl:
         return of_words(data.dtype, _from_local(sharding, data.words, shape))
     data = np.asarray(data)
     aval = type_of(data)
-    data = np.asarray(data, aval.dtype)  # 32 bits where 64 are off
+    data = np.asarray(data, aval.dtype)  # 32 bits if 64 are disabled
     sizes = (None,) * data.ndim if global_shape is None else tuple(global_shape)
     if len(sizes) != data.ndim:
         raise ArgumentValueError(
@@ -230,7 +230,7 @@ def _from_local(sharding: Sharding, data, global_shape) -> ArrayImpl:
 def _local_slice(
     index: slice, size: int, local_size: int, local_tiles: list[int], count: int
 ) -> slice:
-    """Where the tile of a dimension of `size` at `index` is in data that has the `local_tiles` of `count`."""
+    """Position of the tile at `index` of a dimension of `size`, within data that contain the `local_tiles` of `count`."""
     if size == local_size or index.start is None:
         return index
     width = size // count
@@ -251,7 +251,7 @@ def _checked_sharding(name: str, sharding: Sharding) -> Sharding:
 
 
 def _checked_shape(name: str, shape, sharding: Sharding) -> Shape:
-    """`shape` as a tuple of sizes that `sharding` cuts evenly."""
+    """`shape` as a tuple of sizes that `sharding` divides evenly."""
     with expecting(f"{name}: `shape` is a sequence of integers", shape):
         sizes = ints(shape)
     check_fits(name, "an array", sharding, sizes)
@@ -259,9 +259,9 @@ def _checked_shape(name: str, shape, sharding: Sharding) -> Shape:
 
 
 def _checked_parts(name: str, shape: Shape, sharding: Sharding, parts: Operands, dtype):
-    """The type of the array made of `parts`.
+    """The type of the array assembled from `parts`.
 
-    Raises: ArgumentValueError for parts that don't fit together, and for no parts without `dtype`.
+    Raises: ArgumentValueError for parts that don't fit together, and for no parts without a `dtype`.
     """
     if not parts and dtype is None:
         raise ArgumentValueError(f"{name} needs `dtype` where this process holds no part.")

@@ -1,4 +1,4 @@
-"""Calls through C++, which get copies of small NumPy arguments where a program may run on."""
+"""Calls through C++ that copy small NumPy arguments if the program may run asynchronously."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pellucid._machine.xla import ARRAY_TYPES, LARGE, ArrayImpl, CallCache, Fast
 from .transfer import NUMPY_TYPES, shard_argument
 
 _LEAF_TYPES = NUMPY_TYPES | {ArrayImpl, int, float, complex, bool}
-"""Types of arguments that are no containers."""
+"""Types of arguments that aren't containers."""
 
 
 def is_copied(x: Any) -> bool:
-    """Whether an argument is copied before C++ sees it: a small array or a scalar of NumPy."""
+    """Whether an argument is copied before C++ receives it: a small NumPy array or scalar."""
     return type(x) in NUMPY_TYPES and x.nbytes < LARGE
 
 
@@ -28,7 +28,7 @@ def _copied(x: Any) -> Any:
 
 
 class _Missed(NamedTuple):
-    """Result of the inner callable for a call of which C++ had no entry."""
+    """Result of the inner callable if C++ had no entry for a call."""
 
     results: Any
     path: FastPath | None
@@ -43,12 +43,12 @@ def make_call(
     key: Any,
     cache: Any = None,
 ) -> Any:
-    """The C++ callable of `xla.calls.make_call`, for calls with small NumPy arguments around another one.
+    """The C++ callable of `xla.calls.make_call`, wrapped by another one that handles small NumPy arguments.
 
     C++ would read a NumPy array's memory while the program runs. So these calls come through Python each time, which
-    copies what is small, and has the inner callable, with entries of its own, run the program on the copies. Where the
-    program has run when the call returns, C++ reads the arrays themselves: no argument is then an array on a device,
-    for which the program could wait.
+    copies small arrays and calls the inner callable, with entries of its own, with the copies. If the program has
+    finished when the call returns, C++ reads the arrays directly: then no argument is a device array for which the
+    program could wait.
     """
 
     def made(miss: Function, key: Any) -> Any:
@@ -92,17 +92,17 @@ def make_call(
 
 
 shared_entries = CallCache(4096)
-"""Entries of functions, which callables that are made again of one function and with one key share."""
+"""Cache entries, shared between callables created again for the same function and key."""
 
 
 @clearing
 def clear_all_entries() -> None:
-    """Let the next calls of all functions come through Python."""
-    CallCache.clear_all()  # of all callables that are alive
+    """Make the next calls of all functions come through Python."""
+    CallCache.clear_all()  # of all existing callables
     shared_entries.clear()
 
 
 def clear_entries(call: Any) -> None:
-    """Let the next calls of each kind come through Python; `call` is None where the callable is gone."""
+    """Make the next calls of each kind come through Python; `call` is None if the callable no longer exists."""
     for each in (call, *call.inner) if call else ():
         each._clear_cache()

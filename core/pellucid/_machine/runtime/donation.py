@@ -1,4 +1,4 @@
-"""Which calls donate arrays: so that the error about a donated array can name them."""
+"""Records which calls donate arrays, so that the error about a donated array can name them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Donor(NamedTuple):
-    """A compiled function that takes the memory of one argument."""
+    """A compiled function that takes the memory of an argument."""
 
     function: str
     argument: str
@@ -19,10 +19,10 @@ _KEPT_FOR_ONE_TYPE = 16
 
 
 def note(spec: Any, call: Any, source: Any) -> None:
-    """Remember which arguments of a call of `spec` are donated, by type.
+    """Record which arguments of a call of `spec` are donated, by type.
 
-    The C++ call path doesn't report which call took an array's memory, so the error lists the functions that
-    donate arrays of its type.
+    The C++ call path doesn't report which call took an array's memory, so the error lists the functions that donate
+    arrays of its type.
     """
     paths = spec.debug_info(call).argument_names
     for path, aval, donated in zip(paths, call.avals, spec.donated(call), strict=True):
@@ -31,7 +31,7 @@ def note(spec: Any, call: Any, source: Any) -> None:
 
 
 def add(aval: Any, donor: Donor) -> None:
-    """Remember that `donor` takes the memory of arrays of type `aval`."""
+    """Record that `donor` takes the memory of arrays of type `aval`."""
     donors = _donors.setdefault(aval, [])
     if donor not in donors:
         donors.append(donor)

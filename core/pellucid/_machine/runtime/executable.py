@@ -1,4 +1,4 @@
-"""A loaded executable: arguments to shards, run, shards to results."""
+"""Loaded executables: from arguments to shards, a run, from shards to results."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ from .transfer import copied, ordered_as, same_order, shard_argument
 from .waiting import wait_for_token
 
 MIN_LARGE_BYTES = 64 << 20
-"""Allocated bytes of a program from which on the detour over Python (4 us) does not show in its run."""
+"""Minimum allocated bytes of a program for which the detour through Python (4 us) is negligible."""
 
 
 class Precompiled(NamedTuple):
-    """Facts of an executable that was compiled before: by another process, or for an equal program of this one."""
+    """Metadata of an executable that was compiled earlier, by another process or for an equal program."""
 
     source: Literal["disk", "memory"]
     origins: Mapping[int, Any]
@@ -73,19 +73,21 @@ class Precompiled(NamedTuple):
     program_id: int
     """The executable's number in recordings."""
     content: bytes
-    """The executable, serialized and compressed, if it is from disk: XLA can't write one again that it has loaded."""
+    """The executable, serialized and compressed, if it is from disk: XLA can't serialize a loaded executable again."""
     program: bytes
-    """The whole optimized program, as `xla/serialized` writes it, compressed; empty if the executable has all of it."""
+    """The whole optimized program in the format of `xla/serialized`, compressed; empty if the executable contains all
+    of it.
+    """
     seconds: float = 0.0
-    """How long its compilation took, if it is from disk."""
+    """Compilation time, if it is from disk."""
 
 
 _users: defaultdict[int, list[weakref.ref[Executable]]] = defaultdict(list)
-"""By id of XLA's executable the programs that share it, but for that for which this process compiled it; newest last."""
+"""Maps the id of XLA's executable to the programs that share it, except the one it was compiled for; newest last."""
 
 
 def precompiled(loaded: LoadedExecutable) -> Precompiled | None:
-    """Facts of XLA's executable `loaded` for the newest program that uses it; None for the one it was compiled for."""
+    """Metadata of XLA's executable `loaded` for the newest program that uses it; None for the one it was compiled for."""
     for reference in reversed(_users.get(id(loaded), ())):
         executable = reference()
         if executable is not None:
@@ -105,7 +107,7 @@ def _note_user(executable: Executable) -> None:
 
 
 def optimized_modules(loaded: LoadedExecutable) -> list[Any]:
-    """The HLO modules of XLA's executable `loaded`, whole also where it was loaded without bodies of fusions."""
+    """The HLO modules of XLA's executable `loaded`, complete even if it was loaded without the bodies of fusions."""
     facts = precompiled(loaded)
     if facts is None or not facts.program:
         return loaded.hlo_modules()
@@ -113,7 +115,7 @@ def optimized_modules(loaded: LoadedExecutable) -> list[Any]:
 
 
 def cost_analysis(loaded: LoadedExecutable) -> Any:
-    """XLA's estimates of flops, bytes and more for an executable."""
+    """XLA's estimates for an executable, such as FLOPs and bytes."""
     facts = precompiled(loaded)
     if facts is None or not facts.program:
         return loaded.cost_analysis()
@@ -122,9 +124,9 @@ def cost_analysis(loaded: LoadedExecutable) -> Any:
 
 
 def serialized_executable(loaded: LoadedExecutable) -> bytes:
-    """An executable as bytes, with all of its program.
+    """An executable as bytes, including its whole program.
 
-    Raises: JaxRuntimeError where the platform doesn't write executables.
+    Raises: JaxRuntimeError if the platform can't serialize executables.
     """
     facts = precompiled(loaded)
     if facts is None or not facts.content:
@@ -137,11 +139,11 @@ def serialized_executable(loaded: LoadedExecutable) -> bytes:
 
 @dataclass(eq=False, kw_only=True)
 class Executable:
-    """A compiled program on its devices.
+    """A compiled program loaded onto its devices.
 
-    Arguments are flat arrays in the order of the program; `consts` are arrays that it takes in front of them.
+    Arguments are flat arrays in the program's order; `consts` are arrays that precede them.
 
-    Raises: UnsupportedError for a program with ordered effects and stated layouts.
+    Raises: UnsupportedError for a program with ordered effects and specified layouts.
     """
 
     name: str
@@ -155,22 +157,22 @@ class Executable:
     consts: Operands
     committed: bool
     donated: Mask = ()
-    """Whether each argument's memory is given to the program; empty if none is."""
+    """Whether each argument is donated; empty if none is."""
     effects: Sequence[Effect] = ()
     has_side_effects: bool = False
     calls_host: bool = False
     host_failures: Sequence[list[BaseException]] = ()
-    """Where functions that the program calls put their failures, if they don't raise them."""
+    """Lists to which functions that the program calls append their failures, if they don't raise them."""
     is_small: bool = False
     """Whether it allocates little, so that XLA needn't be asked how much."""
     has_layouts: bool = False
-    """Whether arguments or results may lie in memory otherwise than is usual on their devices."""
+    """Whether arguments or results may have a memory layout other than the device's default."""
     keep_alive: Any = None
     digest: str = ""
     precompiled: Precompiled | None = None
-    """Facts of an executable that wasn't compiled for this program."""
+    """Metadata of an executable that wasn't compiled for this program."""
     shared: Any = None
-    """What other programs find this executable by, which lives as long as one of them."""
+    """The cache entry through which other programs find this executable; it lives as long as any of them."""
 
     def __post_init__(self) -> None:
         if self.precompiled is not None:
@@ -183,14 +185,14 @@ class Executable:
         self.has_tokens = self.effects or abstract_token in (*self.in_avals, *self.out_avals)
         n_consts = len(self.consts)
         self.const_sharding = self.in_shardings[:n_consts]
-        with config.transfer_guard_host_to_device("allow"):  # they are a part of the program
+        with config.transfer_guard_host_to_device("allow"):  # they are part of the program
             self.consts = [
                 shard_argument(c, s) for c, s in strict_zip(self.consts, self.const_sharding)
             ]
         self.argument_shardings = self.in_shardings[n_consts:]
         self._donated_avals = {a for a, d in zip(self.in_avals, self.donated, strict=False) if d}
         self.gives_plain_arrays = not any(map(is_wrapped, self.out_avals))
-        """Whether all results are arrays as C++ makes them."""
+        """Whether all results are arrays as C++ creates them."""
         self.handlers = [
             _handler(aval, sharding, self.committed)
             for aval, sharding in strict_zip(self.out_avals, self.out_shardings)
@@ -229,19 +231,21 @@ class Executable:
 
     @functools.cached_property
     def _may_donate_consts(self) -> bool:
-        """Whether an argument that is donated has the type of a constant, so that it may be the constant itself."""
+        """Whether a donated argument has the type of a constant, so that it may be the constant itself."""
         return any(
             _memory_type(c.aval) in map(_memory_type, self._donated_avals) for c in self.consts
         )
 
     def _keep_consts(self, placed: Values) -> None:
-        """Copy those constants whose memory the call is about to give away: later calls need them."""
+        """Copy the constants whose memory the call would donate, because later calls need them."""
         donated = [d for d, k in zip(self.donated, self.used, strict=True) if k]
         taken = {p for x, d in strict_zip(placed, donated) if d for p in _pointers(x)}
         self.consts = [copied(c) if taken.intersection(_pointers(c)) else c for c in self.consts]
 
     def _start(self, start: Unary, arguments, operands: Operands):
-        """`start(arguments)`, which were placed as needed from `operands`; with other processes, if there are any."""
+        """`start(arguments)`, where `arguments` were placed from `operands`; together with other processes if there are
+        any.
+        """
         if self._shared is None:
             return start(arguments)
         return self._shared.launch(start, arguments, operands)
@@ -271,11 +275,12 @@ class Executable:
         return list(self.loaded.local_devices())
 
     def fast_path(self, out_tree: Any, arguments: Operands) -> FastPath | None:
-        """Data by which the C++ call path runs this program alone on arguments like these.
+        """Data with which the C++ call path runs this program without Python, for arguments of the same types.
 
-        None for programs that must come through Python: those with effects or host callbacks, those that take or give
-        arrays of extended dtypes or give float0, those on which processes agree, and those large enough to run out of
-        memory, whose errors C++ would raise as a bare ValueError, and those that may be given a constant's memory.
+        None for programs that must go through Python: those with effects or host callbacks; those with arrays of
+        extended dtypes or results of float0; those on which processes must agree; those large enough to run out of
+        memory, for which C++ would raise a bare ValueError; and those that may be called with a constant's memory as a
+        donated argument.
         """
         if self.effects or self.has_side_effects or self.calls_host or not self.gives_plain_arrays:
             return None
@@ -307,9 +312,9 @@ class Executable:
 
     @functools.cached_property
     def kept_layouts(self) -> Results:
-        """The layout in memory of each argument that the compiled program takes, constants left out.
+        """The memory layout of each argument that the compiled program takes, without constants.
 
-        None for a device's own: XLA doesn't report layouts where there are tokens, and no other is asked for there.
+        None for the device's default: XLA doesn't report layouts of programs with tokens, which can't specify others.
         """
         if self.has_tokens:
             return [None] * len(self._kept_shardings)
@@ -318,8 +323,8 @@ class Executable:
 
     @functools.cached_property
     def _has_run(self) -> bool:
-        """Whether the program has run when a call returns of which all arguments were ready."""
-        # Constants that are awaited delay a run; of a program from disk, XLA may count fewer flops than it had.
+        """Whether the program has finished when a call with ready arguments returns."""
+        # Constants that aren't ready delay a run; for a program from disk, XLA may report too few FLOPs.
         is_compiled_here = self.precompiled is None or self.precompiled.source != "disk"
         return (
             is_compiled_here
@@ -329,7 +334,7 @@ class Executable:
 
     @property
     def result_layouts(self) -> Results:
-        """The layout in memory of each result, as `kept_layouts`."""
+        """The memory layout of each result, in the form of `kept_layouts`."""
         if self.has_tokens:
             return [None] * len(self.out_avals)
         return self.loaded.get_output_layouts()
@@ -340,10 +345,13 @@ class Executable:
 
 
 def _is_taken_as_it_is(argument, sharding: Sharding, layout: DeviceLayout) -> bool:
-    """Whether C++ may hand over an argument: it asks Python to move an array only from another number of devices."""
+    """Whether C++ may take an argument directly: it calls Python to move an array only if the number of devices
+    differs.
+    """
     if type(argument) is not arrays.ArrayImpl:
         return type(argument) is not ExtendedArray
-    # What the call has donated was handed over itself, so its order was right; some jaxlibs don't tell it any more.
+    # An argument donated by the call was passed directly, so its layout was right; some jaxlibs can't report it any
+    # more.
     if not argument.is_deleted() and not same_order(argument._pjrt_layout, layout):
         return False
     current = argument._sharding
@@ -358,20 +366,22 @@ def _memory_type(aval: Any) -> Any:
 
 
 def _pointers(array: Any) -> list[int]:
-    """Where the parts of an array on this process's devices lie in memory."""
+    """Addresses of the array's shards on this process's devices."""
     if type(array) is ExtendedArray:
         array = array.words
     return [shard.unsafe_buffer_pointer() for shard in arrays.shards_of(array)]
 
 
 def is_wrapped(aval: ShapedArray) -> bool:
-    """Whether values of this type are no arrays as C++ makes them."""
+    """Whether values of this type are represented by another class than C++'s arrays."""
     dtype = getattr(aval, "dtype", dtypes.float0)
     return dtype == dtypes.float0 or isinstance(dtype, dtypes.ExtendedDType)
 
 
 def _handler(aval: ShapedArray, sharding: Sharding, committed: bool) -> Unary:
-    """Result handler: makes an array of its shards; zeros of NumPy for float0, an `ExtendedArray` for extended dtypes."""
+    """A result handler, which makes an array from shards: NumPy zeros for float0, an `ExtendedArray` for extended
+    dtypes.
+    """
     if not is_wrapped(aval):
         return result_handler(aval, sharding, committed)
     if aval is abstract_token:
@@ -384,11 +394,11 @@ def _handler(aval: ShapedArray, sharding: Sharding, committed: bool) -> Unary:
 
 
 def _layout_of_argument(argument):
-    """Layout that C++ gets for an argument: None if it may take the argument as it is.
+    """The layout passed to C++ for an argument; None if C++ may take the argument directly.
 
-    C++ would read a large NumPy array's memory while the program runs, and show what is written to it meanwhile.
-    An argument that has a layout comes to `shard_argument` instead, which copies it, and publishes it where somebody
-    observes transfers; of small ones C++ gets copies.
+    C++ would read a large NumPy array's memory while the program runs, and see later writes to it. An argument with a
+    layout is passed to `shard_argument` instead, which copies it, and publishes the transfer to observers; small arrays
+    were copied already.
     """
     if type(argument) in (arrays.ArrayImpl, bool, int, float, complex):
         return None

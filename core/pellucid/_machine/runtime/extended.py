@@ -1,4 +1,4 @@
-"""Attributes of `ExtendedArray`: where it is and how it is read; all that has data is left to its words."""
+"""Attributes of `ExtendedArray` about placement and reading; its words have the data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OF_NUMBERS = (
 
 
 def of_words(dtype: Any, words: Any) -> ExtendedArray:
-    """The array of extended `dtype` whose elements are along the last axes of array `words`; elements are never cut."""
+    """The array of extended `dtype` whose elements are along the last axes of array `words`, which must not be sharded."""
     ndim = words.ndim - len(dtype.element_shape)
     sharding = words._sharding
     if type(sharding) is NamedSharding and len(sharding.spec) > ndim:
@@ -47,16 +47,16 @@ def _not_numbers(array: ExtendedArray, *_, **__):
 
 
 class _Methods(ExtendedArray if TYPE_CHECKING else object):
-    """Attributes of arrays of extended dtypes that are neither their type's nor their words'."""
+    """Attributes of arrays of extended dtypes that belong neither to their type nor to their words."""
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element."""
+        """Bytes per element."""
         return self.dtype.itemsize
 
     @property
     def format(self) -> Format:
-        """The sharding; the order of elements in memory is the device's own."""
+        """The sharding; the memory layout is the device's default."""
         return Format(None, self.sharding)
 
     @property
@@ -72,7 +72,7 @@ class _Methods(ExtendedArray if TYPE_CHECKING else object):
         return ExtendedArray(self.aval, self.words.clone())
 
     def block_until_ready(self) -> ExtendedArray:
-        """Wait until the array is computed; gives the array itself."""
+        """Wait until the array is computed, and return it."""
         self.words.block_until_ready()
         return self
 

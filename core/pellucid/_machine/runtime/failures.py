@@ -1,4 +1,4 @@
-"""Translation of errors of XLA's runtime into ours."""
+"""Converts errors of XLA's runtime to pellucid's."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _number = itertools.count(1).__next__
 
 
 def marked(error: BaseException) -> str:
-    """A text by which `callback_failure` finds `error` again: XLA carries text and no exceptions."""
+    """A text with which `callback_failure` finds `error` again, because XLA passes on texts but no exceptions."""
     number = _number()
     _failures[number] = error
     while len(_failures) > _MAX_FAILURES:
@@ -46,13 +46,13 @@ def marked(error: BaseException) -> str:
 
 
 def callback_failure(text: str) -> BaseException | None:
-    """The failure whose mark is in the text of XLA's error, if there is one."""
+    """The failure whose mark is in the text of XLA's error; None if there is none."""
     mark = _MARK.search(text)
     return None if mark is None else _failures.pop(int(mark[1]), None)
 
 
 def raise_runtime_error(name: str, error: Exception) -> NoReturn:
-    """Raise what explains `error`, which XLA raised while `name` ran; `error` itself if it isn't XLA's."""
+    """Raise the pellucid error for `error`, which XLA raised while `name` ran; `error` itself if it isn't XLA's."""
     explained = _runtime_error(name, error)
     raise explained from explained.__cause__
 

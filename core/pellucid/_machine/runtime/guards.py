@@ -1,7 +1,7 @@
-"""Transfers between host and devices: guards, which log or forbid them, events, errors.
+"""Transfers between host and devices: guards that log or forbid them, events, errors.
 
-A transfer is explicit if the user called `device_put`, `device_get` or their kin for it; any other is
-implicit. "log" and "disallow" are about implicit transfers, "log_explicit" and "disallow_explicit" about all.
+A transfer is explicit if the user called `device_put`, `device_get` or a similar function; all others are implicit.
+"log" and "disallow" apply to implicit transfers, "log_explicit" and "disallow_explicit" to all.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _EXPLICIT = {
     "device_to_device": "device_put",
     "device_to_host": "device_get",
 }
-"""Functions by which users ask for transfers."""
+"""Functions with which users request transfers."""
 _OPTIONS = {
     "host_to_device": config.transfer_guard_host_to_device,
     "device_to_device": config.transfer_guard_device_to_device,
@@ -49,7 +49,7 @@ def transferred(
     *,
     explicit: bool | None,
 ) -> T:
-    """Result of `run()`, a transfer of `n_bytes` that is guarded as by `passed`, and published."""
+    """The result of `run()`, a transfer of `n_bytes`, which is guarded as in `passed`, and published."""
     guard = passed(direction, aval, target, explicit=explicit)
     if on.transfer_started:
         publish(TransferStarted(direction, n_bytes))
@@ -73,10 +73,10 @@ def transferred(
 def passed(
     direction: Direction, aval: Any, target: Any, *, explicit: bool | None
 ) -> AbstractContextManager[None]:
-    """A block in which one transfer may happen.
+    """A context for one transfer.
 
-    Logs the transfer or raises TransferGuardError, as the level of its direction says. `explicit` is whether the user
-    asked for it; None for what needs no guard.
+    Logs the transfer or raises TransferGuardError, according to the level for its direction. `explicit` is whether the
+    user requested it; None if it needn't be guarded.
     """
     level = _OPTIONS[direction].value
     if level == "allow":

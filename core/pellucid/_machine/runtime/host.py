@@ -1,4 +1,4 @@
-"""Values of arrays on the host: NumPy arrays, Python numbers, text, pickles."""
+"""Array values on the host: NumPy arrays, Python numbers, text, pickles."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .waiting import is_ready
 
 
 def value_of(array: ArrayImpl) -> np.ndarray:
-    """The whole array as a read-only NumPy array, kept once fetched."""
+    """The whole array as a read-only NumPy array, cached after it is first fetched."""
     return fetched(array, explicit=False)
 
 
 def fetched(array: ArrayImpl, *, explicit: bool) -> np.ndarray:
-    """`value_of`, for a transfer that the user asked for (`explicit`) or that just happens."""
+    """Like `value_of`, for a transfer that the user requested (`explicit`) or an implicit one."""
     cached = array._npy_value
     if cached is None:
         check_not_deleted(array)
@@ -35,7 +35,7 @@ def fetched(array: ArrayImpl, *, explicit: bool) -> np.ndarray:
 
 
 def _is_explicit(array: ArrayImpl, explicit: bool) -> bool | None:
-    """`explicit`; None on CPUs, as reading their memory is no transfer."""
+    """`explicit`, or None on CPUs, because reading their memory isn't a transfer."""
     return None if array.platform() == "cpu" else explicit
 
 
@@ -50,7 +50,7 @@ def _fetch(array: ArrayImpl) -> np.ndarray:
     if is_unreduced(sharding):
         return _fetch(late("relaid")(array, summed(sharding)))
     if not is_ready(array):
-        wait_for([array])  # which Ctrl-C can end, unlike reading
+        wait_for([array])  # unlike reading, Ctrl-C can interrupt it
     if len(sharding._internal_device_list) == 1:
         return arrays.single_device_to_numpy(array)
     if sharding.is_fully_replicated:
@@ -88,7 +88,7 @@ def _scalar(array: ArrayImpl, python_type: type) -> Any:
 
 
 def _from_pickle(function, arguments, state, facts: dict[str, Any]):
-    """The array that was pickled, on the default device of this process."""
+    """The unpickled array, on the default device of this process."""
     value = function(*arguments)
     value.__setstate__(state)
     return late("bottom trace").from_host(value, weak_type=facts["weak_type"])
@@ -104,7 +104,7 @@ class _Methods(ArrayImpl if TYPE_CHECKING else object):
     copy_to_host_async = copy_to_host_async
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        # NumPy's own rules decide: copy=False raises where the dtype asks for one, None copies only then.
+        # NumPy's own rules apply: copy=False raises if the dtype requires a copy, None copies only then.
         return np.array(value_of(self), dtype=dtype, copy=copy)
 
     def __bool__(self) -> bool:
@@ -164,7 +164,7 @@ class _Methods(ArrayImpl if TYPE_CHECKING else object):
             return f"Array([], shape={self.shape}, {tail}"
         body = np.array2string(value_of(self), prefix=_PREFIX, separator=", ", suffix=",")
         last_line = len(body) - body.rfind("\n") - 1
-        # The reference separates a dtype that doesn't fit by the width of the prefix, without a new line.
+        # Like the reference, a dtype that doesn't fit on the line is set off by spaces instead of a line break.
         fits = last_line + len(tail) + 3 <= np.get_printoptions()["linewidth"]
         return f"{_PREFIX}{body},{' ' if fits else ' ' * len(_PREFIX)}{tail}"
 

@@ -1,4 +1,4 @@
-"""Arrays of other libraries over the same memory: DLPack, both ways."""
+"""DLPack: arrays of other libraries over the same memory, in both directions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SUPPORTED_KINDS = "biufc"
 
 
 class DLPackError(BufferError, ValueError):
-    """An array that DLPack can't share as asked."""
+    """An array can't be shared through DLPack as requested."""
 
 
 def is_supported_dtype(dtype: Any) -> bool:
@@ -93,7 +93,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     array = _canonical(array, may_copy=copy is not False)
     if not stays:
         return device_put(array, target)
-    # jaxlib's own `copy=True` shares the memory nevertheless.
+    # jaxlib's `copy=True` shares the memory nevertheless.
     return copied(array) if copy else array
 
 
@@ -109,7 +109,7 @@ def _single_device(device) -> Device | None:
 
 
 def _canonical(array: ArrayImpl, *, may_copy: bool) -> ArrayImpl:
-    """`array`, with 32 bits where 64 are off."""
+    """`array`, with 32 bits if 64 are disabled."""
     dtype = dtypes.canonicalize(array.dtype)
     if dtype == array.dtype:
         sharding = make_single_device_sharding(_device_of(array))
@@ -122,10 +122,10 @@ def _canonical(array: ArrayImpl, *, may_copy: bool) -> ArrayImpl:
 
 
 class _Methods(ArrayImpl if TYPE_CHECKING else object):
-    """Attributes of arrays by which other libraries share their memory."""
+    """Attributes of arrays with which other libraries share their memory."""
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """DLPack's numbers for the array's kind of device, and for the device."""
+        """DLPack's (device type, device number) of the array."""
         check_not_deleted(self)
         device = _device_of(self)
         platform = platforms.platform_of(device.client)

@@ -1,4 +1,4 @@
-"""Memory: live arrays, and what devices report."""
+"""Live arrays, and devices' memory statistics."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from . import platforms
 
 
 class DeviceMemory(NamedTuple):
-    """Memory of one device at one moment."""
+    """Memory of one device at one time."""
 
     device: Device
     in_use_bytes: int
-    """Bytes that the allocator has handed out; where the platform doesn't report them, those of live arrays."""
+    """Bytes allocated, from the allocator; on platforms that don't report them, the bytes of live arrays."""
     peak_bytes: int | None
-    """Highest `in_use_bytes` since the process began; None where the platform doesn't say."""
+    """Highest `in_use_bytes` since the process began; None if the platform doesn't report it."""
     limit_bytes: int | None
-    """None where the platform states no limit."""
+    """None if the platform reports no limit."""
     is_measured: bool
     """Whether the platform's allocator reported it."""
 
 
 class LiveArray(NamedTuple):
-    """One array that holds memory."""
+    """An array that occupies memory."""
 
     array: ArrayImpl
     type: str
     n_bytes: int
-    """Bytes on all of this process's devices together."""
+    """Total bytes on this process's devices."""
     device_bytes: dict[Device, int]
-    """For each of this process's devices, the bytes it holds."""
+    """Bytes on each of this process's devices."""
     source: str | None
-    """The user's line that made the array, where it is known."""
+    """The user's line that created the array, if known."""
 
 
 def live_arrays(platform: str | None = None) -> list[ArrayImpl]:
-    """All arrays of this process that hold memory on `platform` (by default, the default one).
+    """All arrays of this process that occupy memory on `platform` (by default, the default one).
 
     >>> x = jnp.arange(3)
     >>> any(array is x for array in pl.live_arrays())
@@ -49,7 +49,7 @@ def live_arrays(platform: str | None = None) -> list[ArrayImpl]:
 
 
 def described_live_arrays() -> list[LiveArray]:
-    """The live arrays on all started platforms, with what they hold and where they come from; largest first."""
+    """The live arrays on all started platforms, with their memory and source line; largest first."""
     arrays = [x for client in platforms.started_clients() for x in client.live_arrays()]
     described = [_described(x) for x in arrays if not x.is_deleted()]
     return sorted(described, key=lambda live: -live.n_bytes)
@@ -65,7 +65,7 @@ def _described(array: ArrayImpl) -> LiveArray:
 
 
 def live_arrays_in_words(n: int = 5) -> list[str]:
-    """The `n` largest live arrays, one line each; no lines where nothing is known."""
+    """The `n` largest live arrays as texts, one line each; empty if nothing is known."""
     return [
         f"live: {live.type}, {bytes_text(live.n_bytes)}"
         + (f", made in {live.source}" if live.source else "")
@@ -74,7 +74,7 @@ def live_arrays_in_words(n: int = 5) -> list[str]:
 
 
 def memory_of(device: Device, live: Sequence[LiveArray] | None = None) -> DeviceMemory:
-    """Memory of `device` now; `live` are the live arrays, if they have been described already."""
+    """Current memory of `device`; `live` are the live arrays, if they have been described already."""
     stats = device.memory_stats()
     if stats:
         return DeviceMemory(

@@ -1,4 +1,4 @@
-"""The job of this process, as the rest of the runtime uses it, and the programs that it runs with others."""
+"""The current job, for the rest of the runtime, and the programs that this process runs together with others."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FAILURE_REPORT_SECONDS = 2.0
-"""Time in seconds that the coordinator may take to report why a connection broke."""
+"""Maximum time in seconds in which the coordinator reports why a connection broke."""
 _MAX_NAMED_PROCESSES = 16
 
 
 class Proposal(NamedTuple):
-    """The program that a process is about to run with others, who have to propose the same."""
+    """The program that a process is about to run with others, which must make the same proposal."""
 
     subject: str
     """The subject of the agreement, for messages."""
@@ -37,15 +37,16 @@ class Proposal(NamedTuple):
     key: str
     """Digest of `text`."""
     contents: str = ""
-    """Digest of the arguments that each process has for itself; empty if there are none."""
+    """Digest of the arguments that each process provides itself; empty if there are none."""
 
 
 jobs: list[Job] = []
-"""The job that this process is in; empty if it is in none, so that every device is its own."""
+"""The job of this process; empty if there is none, so that it owns all devices."""
 
 
 def agree(what: str, text: str, process_ids: Ints | None = None) -> None:
-    """Wait until all processes (of `process_ids`) have proposed the same `text` about `what`; alone, return at once.
+    """Wait until all processes (of `process_ids`) have proposed the same `text` about `what`; returns at once without a
+    job.
 
     Raises: AgreementError in each of them if the texts differ.
     """
@@ -68,14 +69,14 @@ def check() -> None:
 
 
 def wait(function: Callable[..., T], *arguments: Any) -> T:
-    """`function(*arguments)`, which waits for other processes; Ctrl-C and the errors of `check` end it."""
+    """`function(*arguments)`, which waits for other processes; interrupted by Ctrl-C and by the errors of `check`."""
     return interruptible(function, *arguments, check=check)
 
 
 def failure_behind(text: str) -> DistributedError | None:
     """The failure of a process that explains the error `text` of a program.
 
-    A broken connection is often seen by the program before the coordinator has told of its reason.
+    A program often sees a broken connection before the coordinator has reported its reason.
     """
     if not jobs:
         return None
@@ -84,7 +85,7 @@ def failure_behind(text: str) -> DistributedError | None:
 
 
 def processes_in_words(indices: Ints) -> str:
-    """As in "process 3" or "processes 0, 2"; of very many, the first."""
+    """A text such as "process 3" or "processes 0, 2"; only the first ones if there are very many."""
     shown = ", ".join(map(str, indices[:_MAX_NAMED_PROCESSES]))
     if len(indices) > _MAX_NAMED_PROCESSES:
         shown += f" and {len(indices) - _MAX_NAMED_PROCESSES} others"
@@ -144,10 +145,10 @@ class SharedProgram:
         return mode if mode != "auto" else "new_order" if self._is_on_cpus else "first_run"
 
     def launch(self, start: Callable[[Any], T], arguments: Any, operands: Operands) -> T:
-        """`start(arguments)`, when all processes are about to do it, with equal local values.
+        """`start(arguments)`, when all processes are about to launch the program with equal local values.
 
-        Local values are those of `operands` that are on the host, or arrays of this process alone. Large ones are
-        compared before the first run only.
+        Local values are those of `operands` that are on the host or are arrays of this process only. Large ones are
+        compared only before the first run.
         """
         is_first_run = not self._has_run
         mode = self._mode()
@@ -168,16 +169,17 @@ class SharedProgram:
             results = jobs[0].meetings.launch(
                 start, arguments, proposal, is_order_enough=is_order_enough
             )
-        else:  # the job is over; the devices say so
+        else:  # the job is over; the devices report it
             results = start(arguments)
         self._has_run = True
         return results
 
 
 class LaunchPoint:
-    """The layout of the last argument, which C++ asks for in each launch, just before it starts a shared program.
+    """A stand-in for the layout of the last argument, which C++ reads at each launch just before it starts a shared
+    program.
 
-    So the launch is noted, and waits for the other processes where it has to, on the C++ call path.
+    So the launch is recorded, and if necessary waits for other processes, on the C++ call path.
     """
 
     def __init__(self, program: SharedProgram, layout: Any) -> None:
@@ -187,6 +189,6 @@ class LaunchPoint:
 
     def _to_xla_layout(self, dtype):
         launched = jobs[0].meetings.admit(self._proposal) if jobs else []
-        # Python looks for signals neither here nor before C++ starts the program: what is noted is launched.
+        # Python handles no signals here or before C++ starts the program: a recorded launch takes place.
         launched += self._entry
         return self._layout

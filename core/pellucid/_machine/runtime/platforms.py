@@ -1,4 +1,4 @@
-"""Platforms and their devices: which are started, in what order, and which is the default."""
+"""Platforms and their devices: starting them, their priorities, and the default."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _makers: dict[str, Callable[[], Client]] = {
 
 
 def register_platform(name: str, make: Callable[[], Client]) -> None:
-    """Add a platform; `make()` starts it and gives its client."""
+    """Add a platform; `make()` starts it and returns its client."""
     _makers[name] = make
     _ALIASES[name] = (name,)
 
@@ -97,7 +97,7 @@ def _add_named_plugins() -> None:
 
 
 def _installed() -> list[str]:
-    """Platforms that have a plugin, best first; the CPU comes last."""
+    """Platforms with a plugin, best first; the CPU comes last."""
     files = {"tpu": plugins.tpu_library(), "cuda": plugins.cuda_plugin()}
     names = [name for name in _makers if files.get(name, name) is not None]
     return sorted(names, key=plugins.rank)
@@ -137,7 +137,7 @@ def _start_all() -> None:
 
 
 def names_of(platform: str) -> Names:
-    """The platforms that `platform` names, best first, started or not: 'gpu' is CUDA or ROCm.
+    """The platforms that `platform` may mean, best first, started or not: 'gpu' is CUDA or ROCm.
 
     Raises PlatformError for an unknown name.
     """
@@ -151,12 +151,12 @@ def names_of(platform: str) -> Names:
 
 
 def platform_names() -> Collection[str]:
-    """All names of platforms that are known, started or not."""
+    """All known names of platforms, started or not."""
     return _ALIASES.keys()
 
 
 def canonical_names(names: Sequence[str]) -> Names:
-    """The platforms that `names` are, each once: of 'gpu' the first.
+    """The canonical platforms for `names`, without repetitions; for 'gpu' the first one.
 
     Raises: PlatformError for an unknown name.
 
@@ -167,7 +167,7 @@ def canonical_names(names: Sequence[str]) -> Names:
 
 
 def _start(platform: str) -> list[str]:
-    """Start the first platform that `platform` names; if none starts, the problem of each."""
+    """Start the first possible platform for the name `platform`; if none starts, returns the problem of each."""
     problems = []
     for name in names_of(platform):
         if name in _clients:
@@ -191,7 +191,8 @@ def _start(platform: str) -> list[str]:
 
 
 def client(platform: Backend = None) -> Client:
-    """The client of `platform` ('cpu', 'gpu', 'cuda', 'tpu'), or of the default one; a client is itself.
+    """The client of `platform` ('cpu', 'gpu', 'cuda', 'tpu'), by default of the default one; a client is returned
+    itself.
 
     >>> client("cpu").platform
     'cpu'
@@ -203,11 +204,11 @@ def client(platform: Backend = None) -> Client:
 
 
 def _started(platform: str) -> str:
-    """Name of the running platform that `platform` names; raises PlatformError if there is none."""
+    """Name of the running platform for the name `platform`; raises PlatformError if there is none."""
     for name in _ALIASES.get(platform, (platform,)):
         if name in _clients:
             return name
-    raise PlatformError(  # libraries look for the first words
+    raise PlatformError(  # libraries search for the first words
         f"Unknown backend: platform {platform!r} is not available.",
         got=[f"started: {', '.join(_clients)}", *[f"{k}: {v}" for k, v in _failures.items()]],
         do="Use one of the started platforms, or set the option `platforms` before any device is used.",
@@ -215,7 +216,7 @@ def _started(platform: str) -> str:
 
 
 def default_platform() -> str:
-    """Name of the platform used where none is stated."""
+    """Name of the platform that is used by default."""
     _start_all()
     name = config.platform_name.value
     return _started(name) if name else _default[0]
@@ -365,17 +366,17 @@ def _first_device() -> Device:
 
 
 def started_clients() -> list[Client]:
-    """Clients of the platforms that are running; starts none."""
+    """Clients of the running platforms; starts none."""
     return list(_clients.values())
 
 
 def clients_by_platform() -> dict[str, Client]:
-    """Clients of the platforms that are running, by name; starts none."""
+    """Clients of the running platforms by name; starts none."""
     return dict(_clients)
 
 
 def known_platforms() -> frozenset[str]:
-    """The names of all platforms that could be started.
+    """The names of all platforms that can be started.
 
     >>> "cpu" in known_platforms()
     True
@@ -385,7 +386,7 @@ def known_platforms() -> frozenset[str]:
 
 
 def check_none_started(who: str) -> None:
-    """Raise DistributedError, said by `who`, if devices were used already."""
+    """Raise DistributedError on behalf of `who` if devices were used already."""
     if _clients:
         raise DistributedError(
             f"{who}: devices were already used, so this process can't join others any more.",
@@ -395,7 +396,7 @@ def check_none_started(who: str) -> None:
 
 
 def stop_all() -> None:
-    """Forget all clients, so that the next use starts them anew (arrays on them stay usable)."""
+    """Drop all clients, so that the next use starts new ones (existing arrays stay usable)."""
     with _lock:
         _clients.clear()
         _failures.clear()
@@ -404,7 +405,7 @@ def stop_all() -> None:
 
 
 def platform_of(chosen: Client) -> str:
-    """'cpu', 'cuda', 'rocm' or 'tpu': the platform of a client, by our name for it."""
+    """Pellucid's name for the platform of a client: 'cpu', 'cuda', 'rocm' or 'tpu'."""
     for name, client in _clients.items():
         if client is chosen:
             return name

@@ -1,4 +1,4 @@
-"""Order of effects at run time: tokens that one program hands to the next."""
+"""Ordering of effects at run time, with tokens that are passed from program to program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOKEN_TYPE = shaped_array((0,), np.dtype(bool))
 
 
 class Token:
-    """The value of a token outside a program: `buffer` is ready when all effects that it orders have happened.
+    """A token outside of a program: `buffer` is ready when all effects that it orders have happened.
 
     >>> token = lax.create_token()
     >>> isinstance(token, pl.extend.core.Token)
@@ -37,18 +37,18 @@ class Token:
 
 
 class RuntimeTokens(threading.local):
-    """Tokens of this thread: the last one of each ordered effect, and of each device's programs."""
+    """This thread's tokens: the latest of each ordered effect, and of each device's programs."""
 
     def __init__(self) -> None:
         self.last: dict[Effect, ArrayImpl] = {}
-        """The token that the latest program with an effect gave."""
+        """The token returned by the latest program with an effect."""
         self.running: dict[Device, ArrayImpl] = {}
         """The token of the latest program with side effects on a device."""
 
     def ordered(self, effect: Effect, devices: Sequence[Device]) -> Any:
-        """The token that the next program with `effect` on `devices` must wait for.
+        """The token for which the next program with `effect` on `devices` must wait.
 
-        A program that ran on other devices is waited for here: no token spans both.
+        A program on other devices is waited for here, because no token spans both.
         """
         token = self.last.get(effect)
         sharding = replicated_on(tuple(devices))
@@ -60,11 +60,11 @@ class RuntimeTokens(threading.local):
         return arrays.put(_TOKEN_TYPE, sharding, empty, list(devices), False)
 
     def handler(self, devices: Sequence[Device]) -> Any:
-        """Makes an array of a token that a program on `devices` gives."""
+        """The handler that makes an array from a token that a program on `devices` returns."""
         return result_handler(_TOKEN_TYPE, replicated_on(tuple(devices)), False)
 
     def block_until_ready(self) -> None:
-        """Wait for all effects of programs that this thread started; raises what they raised."""
+        """Wait for all effects of programs that this thread started; raises their errors."""
         started = [*self.running.values(), *self.last.values()]
         self.running, self.last = {}, {}
         for token in started:

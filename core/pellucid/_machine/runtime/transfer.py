@@ -1,4 +1,4 @@
-"""Between host and devices: how values get to where they are wanted."""
+"""Transfers between host and devices, and between devices."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def from_host(
 ) -> ArrayImpl:
     """An array with the contents of a NumPy array or scalar, on `sharding` or the default device.
 
-    `dtype` is one that the user asked for: it may have 64 bits while arrays that are asked for none have 32.
+    `dtype` is one that the user requested: it may have 64 bits while default dtypes have 32.
     """
     aval = type_of(value)
     aval = shaped_array(aval.shape, aval.dtype if dtype is None else dtype, weak_type)
@@ -102,9 +102,10 @@ def from_host(
 def put_everywhere(
     value: Any, aval: ShapedArray, sharding: Sharding | None, *, explicit: bool = False
 ) -> ArrayImpl:
-    """`put_host` of a value that each process of `sharding` has, committed to it; without one on the default device.
+    """`put_host` for a value that each process of `sharding` has, committed to it; without `sharding` on the default
+    device.
 
-    Raises: AgreementError where processes have different values.
+    Raises: AgreementError if processes have different values.
     """
     target = sharding or default_sharding()
     if not target.is_fully_addressable:
@@ -117,16 +118,16 @@ def put_everywhere(
 def put_host(
     value: Any, aval: ShapedArray, sharding: Sharding, committed: bool, *, explicit: bool = False
 ) -> ArrayImpl:
-    """An array of type `aval` laid out as `sharding`, with the contents of host value `value`; NumPy zeros for float0.
+    """An array of type `aval` with `sharding` and the contents of host value `value`; NumPy zeros for float0.
 
-    `explicit` states to transfer guards that the user asked for the transfer. Implicit ones of Python numbers, which
-    C++ does in calls that it knows, are guarded and not published. Under a trace there are no implicit ones: values of
-    the host are constants of the program; nor are those of constants of library code.
+    `explicit` tells transfer guards that the user requested the transfer. Implicit transfers of Python numbers, which
+    C++ makes in cached calls, are guarded but not published. Under a trace there are no implicit transfers, because
+    host values are constants of the program; constants of library code don't count either.
 
-    Raises: IntegerRangeError for a Python integer that the dtype can't hold.
+    Raises: IntegerRangeError for a Python integer that is out of the dtype's range.
     """
     if aval.dtype == dtypes.float0:
-        zeros: Any = np.zeros(aval.shape, dtypes.float0)  # no device holds a float0
+        zeros: Any = np.zeros(aval.shape, dtypes.float0)  # devices can't represent float0
         return zeros
     if is_unreduced(sharding):
         cut = summed(sharding)
@@ -141,7 +142,7 @@ def put_host(
     else:
         devices, indices = addressable_parts(sharding, data.shape)
         may_alias = data.nbytes < arrays.LARGE
-        parts = np.array(data) if may_alias else data  # one copy, which devices may take parts of
+        parts = np.array(data) if may_alias else data  # one copy, of which devices may use parts
         shards = [parts[index] for index in indices]
     put = lambda: arrays.put(aval, sharding, shards, devices, committed, may_alias=may_alias)
     is_free = not explicit and (not context.trace.is_eager or is_own_constant(value))
@@ -154,7 +155,7 @@ def put_host(
             "host_to_device", data.nbytes, aval, sharding, put, explicit=asked
         )
     if data.ndim == 0:
-        note_scalar(array, data[()], value)  # a NumPy scalar can't change, unlike an array
+        note_scalar(array, data[()], value)  # a NumPy scalar is immutable, unlike an array
     return array
 
 
@@ -166,7 +167,7 @@ def _as_numpy(value, dtype) -> np.ndarray:
 
 
 def out_of_range(value: Any, dtype: Any) -> IntegerRangeError:
-    """The error to raise for a Python integer that `dtype` can't hold."""
+    """The error for a Python integer that is out of range of `dtype`."""
     limits = np.iinfo(dtype)
     return IntegerRangeError(
         f"a Python integer is too large for {dtype}.",
@@ -180,7 +181,7 @@ def out_of_range(value: Any, dtype: Any) -> IntegerRangeError:
 def put_shards(
     aval: ShapedArray, sharding: Sharding, shards: Operands, devices: Sequence[Device]
 ) -> ArrayImpl:
-    """The array of type `aval` made of host values, one for each of `devices`; it is committed."""
+    """The committed array of type `aval` made from host values, one for each of `devices`."""
     put = lambda: arrays.put(aval, sharding, shards, devices, True)
     n_bytes = sum(shard.nbytes for shard in shards)
     return guards.transferred("host_to_device", n_bytes, aval, sharding, put, explicit=True)
@@ -195,11 +196,11 @@ NUMPY_TYPES = frozenset(
         *(dtype.type for dtype in map(np.dtype, dtypes.SUPPORTED) if dtype.kind in "biufc"),
     )
 )
-"""Types of NumPy's arrays and scalars that C++ takes; it refuses their subclasses."""
+"""NumPy array and scalar types that C++ accepts; it rejects subclasses."""
 
 
 def shard_argument(x: Any, sharding: Sharding, layout: Any = None) -> Any:
-    """`x` laid out as `sharding`, as an executable takes it."""
+    """`x` with `sharding`, in the form that an executable takes."""
     if type(x) is ArrayImpl:
         check_not_deleted(x)
         current = x._sharding
@@ -207,7 +208,7 @@ def shard_argument(x: Any, sharding: Sharding, layout: Any = None) -> Any:
             return x
         return move(x, sharding, committed=x._committed)
     if type(x) in NUMPY_TYPES and type(sharding) is SingleDeviceSharding:
-        # What `put_host` does, in few steps: compiled calls come here for each argument of NumPy.
+        # Does what `put_host` does in few steps, because compiled calls come here for each NumPy argument.
         aval: Any = type_of_numpy(x)
         dtype = aval.dtype
         if dtype.isbuiltin and _host_to_device.value == "allow" and not on.transfer_finished:
@@ -233,7 +234,7 @@ def shard_argument(x: Any, sharding: Sharding, layout: Any = None) -> Any:
 
 
 def ordered_as(x: ArrayImpl, pjrt_layout: DeviceLayout | None) -> ArrayImpl:
-    """Array `x` with its elements in memory in the order that an executable takes; None for the device's own."""
+    """Array `x` with the memory layout that an executable requires; None for the device's default."""
     if pjrt_layout is None:
         return x if _is_row_major(x._pjrt_layout) else late("relaid")(x, x._sharding)
     if same_order(x._pjrt_layout, pjrt_layout):
@@ -247,19 +248,19 @@ def layout_of(pjrt_layout: DeviceLayout | None) -> Layout | None:
 
 
 def same_order(a: DeviceLayout, b: DeviceLayout) -> bool:
-    """Whether two layouts of jaxlib put elements in the same order."""
+    """Whether two layouts of jaxlib order elements in the same way."""
     return a == b or _order(a) == _order(b)
 
 
 @cached(1024)
 def _order(pjrt_layout: DeviceLayout) -> tuple[Any, Any]:
-    """The order of elements, without their size: arrays and programs differ in what they say of those of less than a byte."""
+    """The order of elements, without their size, which arrays and programs report differently for sub-byte types."""
     layout = Layout.from_pjrt_layout(pjrt_layout)
     return layout.major_to_minor, layout.tiling
 
 
 def move(x: ArrayImpl, sharding: Sharding, *, committed: bool, explicit: bool = False) -> ArrayImpl:
-    """A copy of array `x` laid out as `sharding`."""
+    """A copy of array `x` with `sharding`."""
     check_not_deleted(x)
     move = lambda: _moved(x, sharding, committed)
     return guards.transferred(
@@ -268,7 +269,7 @@ def move(x: ArrayImpl, sharding: Sharding, *, committed: bool, explicit: bool = 
 
 
 _MIN_BYTES_FOR_EXCHANGE = 1 << 20
-"""Minimum size of an array whose parts devices exchange by a compiled program, instead of through the host."""
+"""Minimum size of an array whose shards devices exchange with a compiled program rather than through the host."""
 
 
 def _is_row_major(pjrt_layout: DeviceLayout) -> bool:
@@ -278,7 +279,7 @@ def _is_row_major(pjrt_layout: DeviceLayout) -> bool:
 
 def _moved(x: ArrayImpl, sharding: Sharding, committed: bool) -> ArrayImpl:
     if not _is_row_major(x._pjrt_layout):
-        x = late("relaid")(x, x._sharding)  # jaxlib copies bytes, and forgets their order
+        x = late("relaid")(x, x._sharding)  # jaxlib copies bytes and loses their layout
     old, aval = x._sharding, aval_at(x.aval, sharding)
     has_addends = is_unreduced(old) or is_unreduced(sharding)
     if old == sharding or (not has_addends and _has_same_parts(old, sharding, x.shape)):
@@ -310,7 +311,7 @@ def _moved(x: ArrayImpl, sharding: Sharding, committed: bool) -> ArrayImpl:
 
 
 def _has_same_parts(old: Sharding, new: Sharding, shape: Shape) -> bool:
-    """Whether both cut an array into the same parts for devices in the same order."""
+    """Whether both divide an array into the same parts, for devices in the same order."""
     if type(old) is type(new) is SingleDeviceSharding:
         return True
     return len(old._internal_device_list) == len(new._internal_device_list) and list(
@@ -323,7 +324,7 @@ def _parts(x: ArrayImpl) -> list[ArrayImpl]:
 
 
 def _copies(x: ArrayImpl, sharding: Sharding) -> list[ArrayImpl]:
-    """Copies of the parts of `x` here, on the devices of `sharding`, which has the same parts."""
+    """Copies of this process's shards of `x` on the devices of `sharding`, which has the same parts."""
     devices = sharding._internal_device_list
     if devices.is_fully_addressable:
         return _parts(arrays.copy_to_devices(x, devices, sharding))
@@ -337,7 +338,7 @@ def _copied_to(x: ArrayImpl, device: Device, memory_kind: str | None) -> ArrayIm
 
 
 def copied(x: ArrayImpl | ExtendedArray) -> Any:
-    """A copy of array `x` in memory of its own, laid out as `x`."""
+    """A copy of array `x` in its own memory, with the same sharding."""
     if type(x) is ExtendedArray:
         return ExtendedArray(x.aval, copied(x.words))
     check_not_deleted(x)
@@ -383,7 +384,7 @@ def device_put(
 def put_leaf(
     x: Any, device: Any = None, src: Any = None, donate: bool = False, may_alias: bool | None = None
 ) -> Any:
-    """`device_put` of one array."""
+    """`device_put` for one array."""
     x = as_operand(x)
     if donate and may_alias:
         raise ArgumentValueError("device_put: `donate` and `may_alias` can't both be True.")
@@ -421,13 +422,13 @@ def put_leaf(
         result = move(x, target, committed=True, explicit=True)
         if donate and not is_exported(x):
             donation.add(x.aval, donation.Donor("device_put", "x", capture()))
-            result.block_until_ready()  # the copy reads what is deleted next
+            result.block_until_ready()  # the copy reads memory that is deleted next
             note_donated(x, "device_put")
     return result
 
 
 def _check_equal_everywhere(x, aval: ShapedArray, sharding: Sharding) -> None:
-    """Raise AgreementError where processes put different values: each gives the parts of its own devices."""
+    """Raise AgreementError if processes put different values; each provides the shards on its own devices."""
     contents = peers.digest([_as_numpy(x, physical(aval).dtype)])
     peers.agree(
         "device_put over several processes of a value that each of them has",
@@ -437,7 +438,7 @@ def _check_equal_everywhere(x, aval: ShapedArray, sharding: Sharding) -> None:
 
 
 def _here(x: ArrayImpl, sharding: Sharding, committed: bool, may_alias: bool | None) -> ArrayImpl:
-    """`x` on the devices where it is already."""
+    """`x` on its current devices."""
     if may_alias is False:
         x = copied(x)
     if sharding is x._sharding and committed == x._committed:
@@ -447,7 +448,7 @@ def _here(x: ArrayImpl, sharding: Sharding, committed: bool, may_alias: bool | N
 
 
 def _in_space(x, space: MemorySpace) -> Sharding | None:
-    """The sharding of `x` in a memory space; None where it may stay."""
+    """The sharding of `x` in a memory space; None if it needn't be moved."""
     if space.memory_kind is None:
         return None
     return (x._sharding if type(x) in ARRAY_TYPES else default_sharding()).with_memory_kind(
@@ -465,7 +466,7 @@ def _check_source(x: ArrayImpl, src) -> None:
 
 
 def _check_leaves(caller: str, name: str, tree) -> None:
-    """Raise ArgumentTypeError that names the leaves of `tree`, the argument `name`, that are no arrays, if there are any."""
+    """Raise ArgumentTypeError if `tree`, the argument `name`, has leaves that aren't arrays; it lists them."""
     wrong = []
     for path, leaf in tree_flatten_with_path(tree)[0]:
         try:
@@ -480,7 +481,7 @@ def _check_leaves(caller: str, name: str, tree) -> None:
 
 
 def _check_places(x, places: Sequence[tuple[Any, Any, Any, Any]]) -> None:
-    """Raise ShardingError that names the first array of the tree `x` that can't be placed as asked, if there is one."""
+    """Raise ShardingError if an array of the tree `x` can't be placed as requested; it names the first."""
     for (path, leaf), (place, *_) in strict_zip(tree_flatten_with_path(x)[0], places):
         sharding = None if isinstance(place, MemorySpace) else sharding_for(place)
         if sharding is not None:
@@ -533,7 +534,7 @@ def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
 def _first_dimension_over(caller: str, devices: Sequence[Device]) -> NamedSharding:
     """The sharding that puts element i along dimension 0 on `devices[i]`.
 
-    Raises: ArgumentTypeError, ArgumentValueError unless `devices` is a sequence that isn't empty.
+    Raises: ArgumentTypeError, ArgumentValueError unless `devices` is a non-empty sequence.
     """
     if not isinstance(devices, Sequence):
         raise ArgumentTypeError(
@@ -596,7 +597,7 @@ def block_until_ready(x: Any) -> Any:
 
 
 def _call_method(leaves: Operands, name: str) -> None:
-    """Call the method `name` of those leaves that have it."""
+    """Call the method `name` of all leaves that have it."""
     for leaf in leaves:
         if callable(method := getattr(leaf, name, None)):
             method()

@@ -1,7 +1,7 @@
-"""Waiting for devices: the one way in which Python waits for what they compute, which Ctrl-C ends.
+"""Interruptible waits for devices: the only way in which Python waits for their results.
 
-A device can't be interrupted. It finishes what it was told, and whoever asks it for something meanwhile waits again; so
-the wait that Ctrl-C ends says so, and so does each wait until the devices are done with what was left to them.
+A device can't be interrupted. It completes its work, and a later request to it waits again. So an interrupted wait says
+so, and each following wait does too, until the devices have completed the work that was left to them.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _MIN_SLEEP_SECONDS, _MAX_SLEEP_SECONDS = 5e-5, 5e-3
 _RESTART = "A program that runs can't be stopped but by ending the process (restarting the kernel)."
 
 is_ready = ArrayImpl.is_ready
-"""Whether an array is computed, without a Python frame: hot paths ask it before they wait."""
+"""Whether an array is computed; C-level, because frequently executed code asks before waiting."""
 _left: list[ArrayImpl] = []
-"""Arrays that devices went on computing when the wait for them was interrupted."""
+"""Arrays that devices went on computing after the wait for them was interrupted."""
 
 
 def wait_for(several: Sequence[ArrayImpl]) -> None:
-    """Wait until arrays are computed; raises what computing them raised, and KeyboardInterrupt after Ctrl-C.
+    """Wait until arrays are computed; raises errors of the computation, and KeyboardInterrupt after Ctrl-C.
 
-    Of a program over several processes the wait ends, too, when one has failed or runs another program: its devices may
-    wait for what nobody sends.
+    For a program across processes, the wait also ends if one has failed or runs another program: its devices may wait
+    for data that is never sent.
     """
     if _left:
         _tell_who_is_busy(several)
@@ -59,15 +59,15 @@ def wait_for(several: Sequence[ArrayImpl]) -> None:
 
 
 def busy_devices() -> list[Device]:
-    """Devices that still compute what was waited for when Ctrl-C ended the wait."""
+    """Devices that are still computing after Ctrl-C interrupted the wait for them."""
     _left[:] = _unfinished(_left)
     return devices_of(_left)
 
 
 def _wait_while_all_live(several: Sequence[ArrayImpl]) -> None:
-    """Wait until arrays are computed, or fail; raises as `peers.check`.
+    """Wait until arrays are computed, or have failed; raises as `peers.check`.
 
-    No other thread waits meanwhile: where devices wait for ever, it could not be ended, and Python not without it.
+    It polls in this thread: a thread that waits for devices could never be ended, and Python couldn't exit.
     """
     began = checked = time.monotonic()
     while not all(map(is_ready, several)):
@@ -75,14 +75,14 @@ def _wait_while_all_live(several: Sequence[ArrayImpl]) -> None:
         if now - checked > _SECONDS_BETWEEN_CHECKS:
             peers.check()
             checked = now
-        # A result is late by an eighth of the time that it takes, at most.
+        # Polling delays a result by at most an eighth of its computation time.
         time.sleep(min(max((now - began) / 8, _MIN_SLEEP_SECONDS), _MAX_SLEEP_SECONDS))
 
 
 def wait_for_token(token: Any) -> None:
-    """Wait until the effects that a token of a program orders have happened, as `wait_for`.
+    """Wait until the effects ordered by a program's token have happened, like `wait_for`.
 
-    Tokens of XLA don't look for signals while they wait, as arrays do.
+    Unlike waits for arrays, waits for XLA's tokens don't handle signals.
     """
     if isinstance(token, ArrayImpl):
         wait_for([token])
@@ -91,7 +91,7 @@ def wait_for_token(token: Any) -> None:
 
 
 def _tell_who_is_busy(several: Sequence[ArrayImpl]) -> None:
-    """Warn that arrays will be late because of what was left to devices."""
+    """Warn that arrays will be late because devices are still busy with earlier work."""
     _left[:] = _unfinished(_left)
     if _left and not all(x.is_deleted() or is_ready(x) for x in several):
         logger.warning(
@@ -105,12 +105,12 @@ def _unfinished(several: Sequence[ArrayImpl]) -> list[ArrayImpl]:
 
 
 def devices_of(several: Sequence[ArrayImpl]) -> list[Device]:
-    """The devices that hold arrays, each once."""
+    """The devices that hold the arrays, without repetitions."""
     return list(dict.fromkeys([d for x in several for d in x._sharding._internal_device_list]))
 
 
 def _in_words(devices: Sequence[Device]) -> str:
-    """As in "CpuDevice(id=0)", and the number of those that are too many to name."""
+    """A text such as "CpuDevice(id=0)"; of many devices, the number of the remaining ones."""
     shown = ", ".join(map(repr, devices[:_MAX_NAMED_DEVICES]))
     n_more = len(devices) - _MAX_NAMED_DEVICES
     return shown if n_more <= 0 else f"{shown} and {n_more} more"

@@ -336,7 +336,7 @@ class ShardedOperation(NamedTuple):
     def axes_of_factors(self) -> dict[str, AxisNames]:
         """For each factor of the operands, the mesh axes that shard it."""
         axes: dict[str, AxisNames] = {}
-        # operand dimensions in which a factor is sharded
+        # For each factor, the operand dimensions in which it is sharded.
         cut: dict[str, list[tuple[int, int]]] = {}
         for place, factor, part in self.shares():
             mark = self.rule.marks.get(factor, "")

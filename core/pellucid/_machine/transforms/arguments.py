@@ -52,7 +52,7 @@ def wraps(function: Function, what: str) -> Callable[[Function], Any]:
     """Decorator that gives a transformed function the name and signature of `function`."""
 
     def decorate(transformed: Any) -> Any:
-        # with the methods of a jitted function left out
+        # The methods of a jitted function are left out.
         wrapping(function, updated=())(transformed)
         documentation = getattr(function, "__doc__", None)
         transformed.__doc__ = f"{what} of `{name_of(function)}`." + (

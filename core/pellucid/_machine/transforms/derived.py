@@ -89,7 +89,7 @@ def stage_open(
     if source is not None:
 
         def names() -> Names:
-            # names of arguments don't apply to a program with other arguments
+            # Names of arguments don't apply to a program with other arguments.
             return source.argument_names if len(source.argument_names) == len(avals) else ()
 
         debug = DebugInfo(source.name, names, lambda: source.result_names, source.notes)

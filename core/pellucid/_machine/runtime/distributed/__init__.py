@@ -1,1 +1,1 @@
-"""Several processes joined into one job: membership, heartbeats, and agreement on programs."""
+"""Jobs of several processes: membership, heartbeats, and agreement on programs."""

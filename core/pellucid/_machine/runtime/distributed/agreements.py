@@ -1,7 +1,7 @@
-"""Coordinator side of agreement on programs: compares, position by position, what the processes of a group launch.
+"""The coordinator's side of agreement: compares, by position, the programs that the processes of a group launch.
 
-A process *proposes* what it does next. It waits for the others before it does it, or has launched it already. All
-members of a group propose the same at the same position of the group's order; what differs is found here.
+A process *proposes* its next launch, and waits for the others before it launches, or has launched already. All members
+of a group must make the same proposal at the same position of the group's order; differences are detected here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CHECK_INTERVAL_SECONDS = 0.1
 """Interval of the coordinator's calls of `Agreements.check`."""
 _MAX_QUOTED_LINES = 4
 _STOPPED_PEER_GRACE_SECONDS = 1.0
-"""Grace period before a stopped process is reported to its waiting peers: it may be about to go on."""
+"""Seconds before a stopped process is reported to its waiting peers, because it may continue."""
 _IN_ORDER = (
     "Let all processes call the same functions, on values of the same types, in the same order."
 )
@@ -28,28 +28,28 @@ Group = tuple[int, ...]
 
 @dataclass(slots=True)
 class Order:
-    """Proposals of a group that not all members have made yet."""
+    """The proposals of a group that some members haven't made yet."""
 
     counts: dict[int, int]
-    """Number of the proposals that each member has made: the first ones of `keys`."""
+    """Number of proposals, the first ones in `keys`, that each member has made."""
     keys: deque[str] = field(default_factory=deque)
     since: float = 0.0
-    """Time at which the first proposal came to be the first."""
+    """Time at which the current first proposal became the first."""
     seconds: float = 0.0
-    """Limit of the time from then on until all members have made it."""
+    """Maximum time in seconds, from `since`, until all members have made it."""
 
     def missing(self) -> list[int]:
-        """Members that have not made the first proposal."""
+        """Members that haven't made the first proposal."""
         return [member for member, count in self.counts.items() if self.keys and not count]
 
 
 class Agreements:
-    """Releases the members of a group when all of them have proposed the same.
+    """Releases the members of a group when all of them have made the same proposal.
 
-    A process waits at one place at a time, so processes that wait for each other at different places would do so for
-    ever, which is found at once. If a disagreement concerns waiting processes only, each of them gets an error and
-    the job continues; if one of them has launched its program, the job has failed. `send(process, event, **fields)`
-    sends a message to a member; `fail_process(process, reason)` and `fail_order(lines)` end the job.
+    A process waits at one place at a time. If processes wait for each other at different places, none could continue;
+    this is detected at once. If a disagreement involves only waiting processes, each gets an error and the job
+    continues; if one of them has launched its program, the job fails. `send(process, event, **fields)` sends a message
+    to a member; `fail_process(process, reason)` and `fail_order(lines)` end the job.
     """
 
     def __init__(
@@ -63,20 +63,20 @@ class Agreements:
         self._fail_order = fail_order
         self._orders: dict[Group, Order] = {}
         self._place: dict[int, Group] = {}
-        """The group in which each waiting process waits; what it waits for is its last proposal there."""
+        """The group in which each waiting process waits, for agreement on its last proposal there."""
         self._texts: dict[str, tuple[str, str]] = {}
-        """(subject, proposal) for each key."""
+        """Maps each key to its (subject, proposal)."""
         self._last: dict[int, str] = {}
-        """Key of the last proposal of each process that all others made too."""
+        """Key of each process's last proposal that all others made too."""
         self._owed: dict[tuple[Group, int], dict[str, Any]] = {}
-        """Errors to deliver to members that had not arrived when their group was decided."""
+        """Errors to deliver to members that hadn't arrived when their group was decided."""
         self._stopped: dict[int, tuple[str, float]] = {}
-        """Processes that propose nothing for now: why, and since when."""
+        """Processes that don't propose for now, with (reason, time since when)."""
 
     def come(
         self, process: int, group: Ints, what: str, text: str, seconds: float, key: str = ""
     ) -> None:
-        """`process` proposes `text` about `what` to its `group`, and waits at most `seconds` for the others."""
+        """`process` proposes `text` about `what` to its `group`, and waits up to `seconds` for the others."""
         group = tuple(group)
         self._stopped.pop(process, None)
         if error := self._owed.pop((group, process), None):
@@ -101,7 +101,7 @@ class Agreements:
     def _propose(
         self, process: int, group: Group, keys: Iterable[str], seconds: float, *, is_waiting: bool
     ) -> None:
-        """Compare the proposals of `process` with those of the others; what all have made isn't pending any more."""
+        """Compare the proposals of `process` with those of the others, and remove those that all have made."""
         order = self._orders.setdefault(group, Order(dict.fromkeys(group, 0)))
         order.seconds = seconds
         for key in keys:
@@ -122,7 +122,7 @@ class Agreements:
                 self._release(group, order)
 
     def _release(self, group: Group, order: Order) -> None:
-        """Remove the first proposal, which all members have made, and let those go on that wait for it."""
+        """Remove the first proposal, which all members have made, and release those that wait for it."""
         self._last.update(dict.fromkeys(group, order.keys.popleft()))
         order.since = time.monotonic()
         for member in group:
@@ -135,23 +135,25 @@ class Agreements:
         return self._place.get(process) == group
 
     def _is_launched(self, group: Group) -> bool:
-        """Whether a member has launched something that not all others have proposed."""
+        """Whether any member has launched a program that not all others have proposed."""
         counts = self._orders[group].counts
         return any(count > self._waits(member, group) for member, count in counts.items())
 
     def stop(self, process: int, reason: str | None) -> None:
-        """`process` proposes nothing for now, for `reason`; None if it continues. Its waiting peers get an error."""
+        """`process` makes no proposals for now, for `reason`; None if it continues. Peers that wait for it get an
+        error.
+        """
         self._stopped.pop(process, None)
         if reason is not None:
             self._stopped[process] = reason, time.monotonic()
 
     def withdraw(self, process: int) -> None:
-        """`process` doesn't wait any more; the answer follows what it may have been told before."""
+        """`process` stops waiting; it gets an answer after earlier messages."""
         self.forget(process)
         self._send(process, "withdrawn")
 
     def forget(self, process: int) -> None:
-        """`process` doesn't wait any more."""
+        """`process` stops waiting, without an answer."""
         group = self._place.pop(process, None)
         if group is not None:
             order = self._orders[group]
@@ -160,7 +162,7 @@ class Agreements:
                 order.keys.pop()
 
     def check(self) -> None:
-        """End waits for processes that have stopped, or that come too late; to be called again and again."""
+        """End waits for processes that have stopped or are late; called periodically."""
         now = time.monotonic()
         for group, order in self._orders.items():
             missing = order.missing()
@@ -200,7 +202,7 @@ class Agreements:
         got: list[str],
         do: str,
     ) -> None:
-        """End the wait of `group` by an error, or the job for some processes' `reasons` if a member has launched."""
+        """End a group's wait with an error; end the job with the processes' `reasons` if a member has launched."""
         if self._is_launched(group):
             for process, reason in reasons.items():
                 self._fail_process(process, reason)
@@ -211,7 +213,9 @@ class Agreements:
     def _reject(
         self, proposals: dict[int, str], groups: list[Group], is_launched: bool, *arrived: int
     ) -> None:
-        """End what `groups` propose: an error for each member, also those `arrived`; the end of the job if `is_launched`."""
+        """Reject what `groups` propose: an error for each member, including `arrived`; the end of the job if
+        `is_launched`.
+        """
         by_key = defaultdict(list)
         for process, key in sorted(proposals.items()):
             by_key[key].append(process)
@@ -236,7 +240,7 @@ class Agreements:
             self._owed.update({(group, process): error for process in set(group) - informed})
 
     def _dismiss(self, groups: list[Group], error: dict[str, Any]) -> list[int]:
-        """The waiting members of `groups`, which get an error and whose proposals are taken back."""
+        """The waiting members of `groups`, after sending them an error and withdrawing their proposals."""
         waiting = [process for group in groups for process in group if self._waits(process, group)]
         for process in waiting:
             self.forget(process)
@@ -244,7 +248,7 @@ class Agreements:
         return waiting
 
     def _text(self, key: str) -> tuple[str, str]:
-        """(subject, proposal) of a key; what a launch adds to its program's key is a digest of argument values."""
+        """(subject, proposal) of a key; a launch appends a digest of argument values to its program's key."""
         program, _, contents = key.partition(":")
         if key in self._texts or program not in self._texts:
             return self._texts.get(key, ("a program", key))
@@ -257,11 +261,11 @@ class Agreements:
         )
 
     def _circle(self, process: int) -> list[Group]:
-        """Groups whose members wait for each other, `process` among them; empty if there is a way out."""
+        """The groups whose members wait for each other in a cycle with `process`; empty if there is none."""
         seen = set()
 
         def way_back(waiting: int) -> list[Group]:
-            """The groups from `waiting` to `process`."""
+            """The path of groups from `waiting` to `process`."""
             group = self._place.get(waiting)
             if group is None or group in seen:
                 return []

@@ -1,4 +1,4 @@
-"""Virtual machines with TPUs in Google's cloud."""
+"""Detection of TPU virtual machines in Google's cloud."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _METADATA_RETRY_SECONDS = (0.5, 0.5, 0.0)
 
 
 def metadata(key: str) -> str | None:
-    """The attribute `key` of this machine of Compute Engine; None if it has none, or is no such machine."""
+    """The attribute `key` of this Compute Engine machine; None if it has none, or isn't such a machine."""
     host = os.environ.get("GCE_METADATA_IP", "metadata.google.internal")
     request = urllib.request.Request(
         f"http://{host}/{_ATTRIBUTES}/{key}", headers={"Metadata-Flavor": "Google"}
@@ -35,12 +35,12 @@ def metadata(key: str) -> str | None:
                 return None
         except OSError:
             pass
-        time.sleep(seconds)  # it may be busy
+        time.sleep(seconds)  # the server may be busy
     return None
 
 
 class _CloudTpu(Cluster):
-    """One slice of TPUs, or several that are joined (Megascale)."""
+    """A TPU slice, or several connected ones (Megascale)."""
 
     @abc.abstractmethod
     def workers(self) -> list[str]:
@@ -64,7 +64,7 @@ class _CloudTpu(Cluster):
         return self.worker() + slice_id * len(self.workers())
 
     def _setting(self, name: str) -> str | None:
-        """A variable of the environment, or of the machine's `tpu-env`, whose lines are like KEY: 'value'."""
+        """A variable from the environment, or from the machine's `tpu-env`, whose lines are like KEY: 'value'."""
         value = os.environ.get(name)
         if value is not None:
             return value

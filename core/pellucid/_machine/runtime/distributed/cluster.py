@@ -1,4 +1,4 @@
-"""What a cluster says about this process's place in a job."""
+"""The interface of clusters, which know a process's place in a job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOOKUP_INTERVAL_SECONDS = 1.0
 
 
 class ProcessIdentity(NamedTuple):
-    """Where a process is in its job; None for what isn't known."""
+    """The place of a process in its job; None for unknown parts."""
 
     coordinator_address: str | None = None
     num_processes: int | None = None
@@ -26,19 +26,19 @@ class ProcessIdentity(NamedTuple):
 
 
 class Cluster(abc.ABC):
-    """A kind of cluster, as it is seen from one of its processes."""
+    """A kind of cluster, from the view of one of its processes."""
 
     name: str
     is_asked_unnamed = True
-    """Whether it is looked for where `cluster_detection_method` names none."""
+    """Whether it is tried if `cluster_detection_method` doesn't name a cluster."""
 
     @abc.abstractmethod
     def is_present(self) -> bool:
-        """Whether this process was started by such a cluster."""
+        """Whether a cluster of this kind started the process."""
 
     @abc.abstractmethod
     def coordinator(self, seconds: float) -> tuple[str, int]:
-        """Host of process 0, and a port that all processes choose alike; may wait `seconds` for the host."""
+        """Host of process 0, and a port that all processes choose alike; may wait up to `seconds` for the host."""
 
     @abc.abstractmethod
     def num_processes(self) -> int: ...
@@ -47,17 +47,17 @@ class Cluster(abc.ABC):
     def process_id(self) -> int: ...
 
     def local_process_id(self) -> int | None:
-        """Index among the processes of this machine, where each of them uses one GPU."""
+        """Index among the processes of this machine, if each of them uses one GPU."""
         return None
 
     def secret(self) -> str | None:
-        """A text that only the processes of the job are given, where there is one."""
+        """A text that is known only to the processes of the job, if there is one."""
         return None
 
     def _number(self, name: str, text: str | None = None) -> int:
-        """The environment variable `name`, or a `text` of that name from elsewhere, as an integer.
+        """The environment variable `name`, or `text` if given, as an integer.
 
-        Raises: DistributedError if it is missing or no integer.
+        Raises: DistributedError if it is missing or not an integer.
         """
         text = text or os.environ.get(name)
         if text is None or not text.strip().isdecimal():
@@ -70,12 +70,12 @@ class Cluster(abc.ABC):
 
 
 def port_for_job(job_id: int) -> int:
-    """A port in the upper ephemeral range, so that jobs on one machine seldom share it."""
+    """A port in the upper ephemeral range, so that jobs on one machine rarely share it."""
     return _FIRST_EPHEMERAL_PORT + job_id % _PORTS
 
 
 def wait_for_host(host: str, seconds: float) -> None:
-    """Wait until `host` has an address: the names of machines appear when they have started."""
+    """Wait until `host` can be resolved: names of machines become available when they have started."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -92,10 +92,10 @@ def wait_for_host(host: str, seconds: float) -> None:
 
 
 class Launched(Cluster):
-    """Processes that are numbered in the environment."""
+    """A cluster that numbers its processes in environment variables."""
 
     variables: tuple[str, str, str]
-    """Names of the number of processes, and of this one's index among all and among those of its machine."""
+    """Names of the variables with the number of processes, this one's index among all, and that on its machine."""
 
     def num_processes(self):
         return self._number(self.variables[0])

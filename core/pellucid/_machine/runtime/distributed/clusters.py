@@ -1,4 +1,4 @@
-"""Clusters that start the processes of a job, and what each of them says about this process's place in it."""
+"""The supported clusters, and detection of a process's place in a job."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .slurm import Slurm
 CLUSTERS: tuple[type[Cluster], ...] = (
     OpenMpi, Slurm, Mpi4py, KubernetesTpu, ComputeEngineTpu, Kubernetes,
 )  # fmt: skip
-"""Detectors, in the order in which they are asked."""
+"""Detectors, in the order in which they are tried."""
 
 
 def completed(place: ProcessIdentity, method: str | None, seconds: float) -> ProcessIdentity:
-    """`place` with what it lacks taken from the cluster `method`, or from the first that is present.
+    """`place`, with missing parts taken from the cluster `method`, or from the first one that is present.
 
-    Raises: ArgumentValueError if `method` is unknown, or not the cluster that this process is in.
+    Raises: ArgumentValueError if `method` is unknown, or isn't the cluster of this process.
     """
     if method == "deactivate" or None not in place:
         return place

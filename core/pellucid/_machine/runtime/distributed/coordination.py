@@ -21,7 +21,7 @@ def ask(
     *arguments: Any,
     explain_lateness: Callable[[str], str] = lambda text: text.splitlines()[0],
 ) -> T:
-    """Result of `function` of jaxlib's client; PeerFailureError as soon as a process of the job has failed."""
+    """The result of a function of jaxlib's client; raises PeerFailureError as soon as a process of the job has failed."""
     peers.check()
     try:
         return peers.wait(function, *arguments)

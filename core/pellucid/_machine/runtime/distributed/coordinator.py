@@ -1,8 +1,8 @@
-"""Process 0's meeting place: it lets processes in, watches them, and leads them to jaxlib's service.
+"""The coordinator in process 0: admits processes, monitors them, and connects them to jaxlib's service.
 
-Everything goes through one port. A connection says first what it is for: membership, which lasts as long as
-the process is in the job, agreements with the other processes, or a tunnel to jaxlib's coordination service, which
-listens on this machine only.
+It uses a single port. A connection first states its purpose: membership, which lasts while the process is in the job;
+agreements with the other processes; or a tunnel to jaxlib's coordination service, which only listens on this
+machine.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_HELLO_SECONDS = 10.0
 
 
 class Coordinator:
-    """Keeps the connections of the job's processes, and reports to all of them when one fails."""
+    """Manages the connections of the job's processes, and reports to all of them when one fails."""
 
     def __init__(
         self, num_processes: int, heartbeat_timeout: float, service_port: int, secret: str = ""
@@ -38,11 +38,11 @@ class Coordinator:
         )
         self._job = ""
         self.address_for_others: str | None = None
-        """Where another process found this one; None while none has."""
+        """The address under which another process reached this one; None so far."""
         self._is_empty = asyncio.Event()
 
     async def start(self, host: str | None, port: int) -> None:
-        """Listen at `port` of the interfaces that have the address `host`, or of all."""
+        """Listen at `port`, on the interfaces with the address `host`, or on all."""
         self._server = await wire.serve(self._accept, host, port)
         self._tasks = [
             asyncio.ensure_future(wire.repeat(self._heartbeat_timeout / 4, self._tell, "alive")),
@@ -50,7 +50,7 @@ class Coordinator:
         ]
 
     async def stop(self, seconds: float, failure: str | None = None) -> None:
-        """Listen no more, and wait `seconds` for the members to leave; report the `failure` of this process, if any."""
+        """Stop listening, and wait up to `seconds` for the members to leave; report this process's `failure`, if any."""
         if failure is not None:
             self.note_failure(0, failure)
         self._server.close()
@@ -74,7 +74,8 @@ class Coordinator:
                 wire.send(writer, "refused", reason=reason, is_final=is_final)
             else:
                 await self._attend(hello["process_id"], reader, writer)
-        elif not self._job or not wire.is_same(hello.get("job"), self._job):  # a job that is over
+        # The member belongs to a job that has ended.
+        elif not self._job or not wire.is_same(hello.get("job"), self._job):
             return
         elif event == "tunnel":
             await wire.join(reader, writer, "127.0.0.1", self._service_port)
@@ -84,7 +85,7 @@ class Coordinator:
     async def _unproven(
         self, hello: dict[str, Any], reader: StreamReader, writer: StreamWriter
     ) -> str:
-        """Why a process isn't known to be one of the job, empty if it is; both sides prove that they know the secret."""
+        """Why a process isn't accepted as one of the job, empty if it is; both sides prove that they know the secret."""
         process, count = hello.get("process_id"), hello.get("num_processes")
         if hello.get("version") != wire.VERSION:
             return "process 0 runs another version of pellucid"
@@ -101,14 +102,14 @@ class Coordinator:
         return "" if wire.is_same(answer.get("proof"), expected) else "it has another secret"
 
     def _refusal(self, hello: dict[str, Any]) -> tuple[str, bool]:
-        """Why a process of the job isn't let in, empty if it is, and whether that can't change."""
+        """(why a process of the job isn't admitted, empty if it is; whether that is permanent)."""
         process, count = hello["process_id"], hello["num_processes"]
         if count != self._num_processes:
             problem = f"process {process} was told num_processes={count}"
             return f"{problem}, process 0 {self._num_processes}", True
         if process not in range(self._num_processes):
             return f"there is no process {process} of {count}", True
-        if self._job:  # it may be the one before ours
+        if self._job:  # it may belong to the job before this one
             begun = "the job there has begun, and all its processes are in it"
             return f"{begun}{self._origin(process)}", False
         if process in self._members:
@@ -116,13 +117,13 @@ class Coordinator:
         return "", False
 
     def _origin(self, process: int) -> str:
-        """Where the member came from that is in the job as `process`, for who is displaced by it."""
+        """The address of the current member with this index, for a process that it displaces."""
         writer = self._members.get(process)
         address = None if writer is None else writer.get_extra_info("peername")
         return f"; process {process} is at {address[0]}:{address[1]}" if address else ""
 
     async def _attend(self, process: int, reader: StreamReader, writer: StreamWriter) -> None:
-        """Be there for a member until it leaves or fails; before the job has begun it may come again."""
+        """Serve a member until it leaves or fails; before the job has begun it may reconnect."""
         self._members[process] = writer
         self._is_empty.clear()
         if process != 0:

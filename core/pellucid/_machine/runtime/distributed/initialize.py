@@ -1,4 +1,4 @@
-"""Joining this process to others, and leaving them."""
+"""Joining and leaving a job of several processes."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def key_value_store() -> KeyValueStore:
 
 
 def job(who: str) -> Job:
-    """The job that this process is in; DistributedError, said by `who`, if it is in none."""
+    """The job of this process; raises DistributedError on behalf of `who` if there is none."""
     if not peers.jobs:
         raise DistributedError(
             f"{who}: this process is not joined to others.",
@@ -209,7 +209,7 @@ def job(who: str) -> Job:
 
 
 def _leave_at_exit() -> None:
-    """Leave the others when Python ends; without waiting for them if it ends by an exception."""
+    """Leave the job when Python exits, without waiting for the others after an exception."""
     error = getattr(sys, "last_value", None)
     if peers.jobs and error is not None:
         peers.jobs.pop().abandon(f"it ended with {type(error).__name__}: {error}"[:500])

@@ -1,4 +1,4 @@
-"""A job of several processes, as one of them is in it: from the first hello to the last."""
+"""A job of several processes, from the view of one of them, from joining to leaving."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 
 class JobParameters(NamedTuple):
-    """Facts by which process `process_id` joins a job; times are in seconds."""
+    """The parameters with which process `process_id` joins a job; times are in seconds."""
 
     host: str
     port: int
@@ -42,11 +42,11 @@ class JobParameters(NamedTuple):
     heartbeat_timeout_seconds: float
     shutdown_timeout_seconds: float
     secret: str = ""
-    """What all processes of the job know, and nobody else; empty if whoever reaches process 0 may join."""
+    """A secret shared by all processes of the job; empty if any process that reaches process 0 may join."""
 
 
 class Job:
-    """This process in a job: its place among the others, and what it gives to the clients of platforms."""
+    """This process in a job: its place among the others, and the options of platform clients."""
 
     def __init__(self, parameters: JobParameters) -> None:
         self.parameters = parameters
@@ -102,7 +102,7 @@ class Job:
         interruptible(self.client.connect, check=lambda: self._check_joining(deadline))
 
     def _check_joining(self, deadline: float) -> None:
-        """Raise what makes it pointless to wait for jaxlib's own meeting, which follows ours at once."""
+        """Raise if a failure makes it pointless to wait for jaxlib's own meeting, which follows at once."""
         self.membership.check()
         if time.monotonic() > deadline:
             raise DistributedTimeoutError(
@@ -146,7 +146,7 @@ class Job:
     # What the clients of platforms take.
 
     def cpu_options(self) -> dict[str, Any]:
-        """How a CPU client joins those of the other processes."""
+        """Options with which a CPU client connects to those of the other processes."""
         collectives, implementation = None, config.cpu_collectives_implementation.value
         if implementation == "mpi":
             collectives, self._end_of_mpi = make_mpi()
@@ -155,7 +155,7 @@ class Job:
         return {"distributed_client": self.client, "collectives": collectives, **self._place}
 
     def accelerator_options(self) -> dict[str, Any]:
-        """How the client of an accelerator joins those of the other processes."""
+        """Options with which an accelerator's client connects to those of the other processes."""
         index = self.parameters.partition_index
         return self._place if index is None else {**self._place, "partition_index": index}
 
@@ -169,18 +169,18 @@ class Job:
         return collectives
 
     def _address_towards_the_others(self) -> str:
-        """The address of the interface through which this process reaches process 0, or is reached if it is that."""
+        """The address of the interface through which this process reaches process 0, or is reached if it is process 0."""
         if self._coordinator is not None and self._coordinator.address_for_others is not None:
             return self._coordinator.address_for_others
         with socket.create_connection((self.parameters.host, self.parameters.port)) as connection:
             return connection.getsockname()[0]
 
     def note_gloo(self) -> None:
-        """Remember where the gloo of each process listens; after all CPU clients have been made."""
+        """Record the address of each process's gloo; called after all CPU clients have been created."""
         addresses = map(json.loads, self.store.items(_GLOO).values())
         self._gloo_there = {(host, port) for host, port in addresses}
 
-    # When something goes wrong.
+    # Failures.
 
     def _cut_gloo(self) -> None:
         if self._gloo_here is not None:
@@ -194,7 +194,7 @@ class Job:
     # The end.
 
     def preemption_watch(self) -> Any:
-        """jaxlib's watch for SIGTERM, which is not started before it is asked for: SIGTERM ends no process then."""
+        """jaxlib's handler for SIGTERM, created on first use; afterwards SIGTERM doesn't end the process."""
         if self._preemption_watch is None:
             self._preemption_watch = xla_distributed.start_preemption_watch(self.client)
         return self._preemption_watch
@@ -218,10 +218,10 @@ class Job:
         self._loop.stop()
 
     def abandon(self, reason: str) -> None:
-        """Go without the others, to whom the `reason` is reported, unless something has failed before.
+        """Leave without the others, and report the `reason` to them unless something has failed before.
 
-        jaxlib's client and service stay, and so does the thread that keeps their connections open: ending them
-        without the other processes ends this process.
+        jaxlib's client and service are kept, with the thread that keeps their connections open: closing them before the
+        other processes do would abort this process.
         """
         xla_distributed.keep_for_ever(self.client, self._service)
         _abandoned.append(self)
@@ -241,7 +241,9 @@ _abandoned: list[Job] = []
 
 
 def make_mpi() -> tuple[Any, Callable[[], None]]:
-    """Collectives over MPI, and what ends them; DistributedError where jaxlib would end the process."""
+    """(collectives over MPI, a function that ends them); DistributedError in cases in which jaxlib would abort the
+    process.
+    """
     if "MPITRAMPOLINE_LIB" not in os.environ:
         raise DistributedError(
             "collectives over MPI need MPItrampoline.",

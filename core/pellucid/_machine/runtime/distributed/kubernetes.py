@@ -1,4 +1,4 @@
-"""Jobs of Kubernetes: indexed jobs and job sets."""
+"""Jobs on Kubernetes: indexed jobs and job sets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _JOBSET = "jobset.sigs.k8s.io/jobset-name"
 
 
 class Kubernetes(Cluster):
-    """A pod of an indexed Job; asks the cluster's API through the package `kubernetes`, if it is installed."""
+    """A pod of an indexed Job; queries the cluster's API with the package `kubernetes`, if it is installed."""
 
     name = "k8s"
 
@@ -67,7 +67,7 @@ class Kubernetes(Cluster):
 
     @functools.cached_property
     def _client(self):
-        importlib.import_module("kubernetes.config").load_incluster_config()  # an optional package
+        importlib.import_module("kubernetes.config").load_incluster_config()  # optional package
         return importlib.import_module("kubernetes.client")
 
     @functools.cached_property
@@ -85,7 +85,7 @@ class Kubernetes(Cluster):
             )
             if len(answer.items) == 1:
                 return answer.items[0]
-            time.sleep(seconds)  # the API learns of a new pod's address after a while
+            time.sleep(seconds)  # the API reports a new pod's address with a delay
         raise DistributedError(
             "distributed.initialize: this pod was not found in its Kubernetes namespace.",
             got=f"{len(answer.items)} pods with address {address}",

@@ -1,4 +1,4 @@
-"""Member side of agreement on programs: proposes what this process does next, and waits where that is new."""
+"""The member's side of agreement on programs: proposes this process's next launch, and waits if it is new."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from .membership import Membership
 T = TypeVar("T")
 _MAX_TEXT_LENGTH = 400
 _SIGNAL_CHECK_SECONDS = 0.5
-"""Interval of looks for signals: one that comes just before a wait begins doesn't end it."""
+"""Interval of checks for signals: one that arrives just before a wait begins doesn't interrupt it."""
 _MAX_LAUNCHES_PER_MESSAGE = 1000
 REPORT_INTERVAL_SECONDS = 0.1
 _call: Any = operator.call
 
 
 class Meetings:
-    """The member's side of `Agreements`: proposes what this process does next, and waits for the others.
+    """The member's side of `Agreements`: proposes this process's next launch, and waits for the others.
 
-    It has a connection of its own, which the thread that waits reads itself: each thread more on the way to the
-    coordinator and back costs as much as the rest.
+    It has its own connection, which the waiting thread reads directly: each additional thread on the way to the
+    coordinator and back would double the cost.
     """
 
     def __init__(self, membership: Membership) -> None:
@@ -43,11 +43,11 @@ class Meetings:
         """Bytes received since the last message that this process sent."""
         self._sending = threading.RLock()
         self._launched: deque[tuple[tuple[int, ...], str]] = deque()
-        """(group, key) of programs that were launched without waiting and not yet reported."""
+        """(group, key) of programs that were launched without waiting and aren't reported yet."""
         self._previous = ""
-        """Key of the program that was launched last; empty if that is not known."""
+        """Key of the most recently launched program; empty if unknown."""
         self._agreed_successions: set[tuple[str, str]] = set()
-        """Pairs of keys: the second program was launched after the first one with the agreement of its group."""
+        """Pairs (first program, second program) that were launched in this order with the group's agreement."""
 
         self._connection: socket.socket | None = None
 
@@ -65,9 +65,9 @@ class Meetings:
         self._say("meetings", process_id=self._membership.process_id, job=self._membership.job)
 
     def wake(self) -> None:
-        """Wait no longer: a process has failed, or the job is over."""
+        """End waiting: a process has failed, or the job is over."""
         if self._connection is not None:
-            with contextlib.suppress(OSError):  # closed already
+            with contextlib.suppress(OSError):  # already closed
                 self._connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class Meetings:
                 self._connection.close()
 
     def stop(self, reason: str | None) -> None:
-        """Tell the other processes that this one takes part in nothing for now, and the `reason`; None: it continues."""
+        """Tell the others that this process makes no launches for now, and the `reason`; None: it continues."""
         with self._lock:
             self._say("stop", reason=reason and _shortened(reason))
 
@@ -104,12 +104,12 @@ class Meetings:
     ) -> T:
         """`start(argument)`, a call into C++ without Python, once all processes have agreed as in `agree`.
 
-        Then nothing comes between: one that has agreed starts, also if Ctrl-C is pressed meanwhile, and starts of
+        Nothing comes in between: after an agreement the program is started even if Ctrl-C is pressed, and starts of
         other threads wait. So all processes start the same programs in the same order. With `is_order_enough`, a
-        program that this process has launched after the same other one before starts at once, and the others
-        compare it afterwards.
+        program that this process has launched after the same predecessor before starts at once, and the others compare
+        it afterwards.
 
-        Raises: as `agree`; AgreementError also if the processes were found to have launched different programs.
+        Raises: as `agree`; AgreementError also if processes launched different programs.
         """
         key, contents = proposal.key, proposal.contents
         full_key = f"{key}:{contents}" if contents else key
@@ -118,7 +118,7 @@ class Meetings:
             if is_order_enough and succession in self._agreed_successions:
                 self._membership.check()
                 self._previous = key
-                # All of this line is C: Python looks for signals before it and after it.
+                # This line runs entirely in C: Python handles signals before and after it.
                 launched = tuple(proposal.process_ids), full_key
                 _, result = map(_call, (self._launched.append, start), (launched, argument))
                 return result
@@ -130,9 +130,9 @@ class Meetings:
             return result
 
     def admit(self, proposal: Proposal) -> Any:
-        """Agree on a launch whose order is new; the caller appends (group, key) to the result and starts at once.
+        """Agree on a launch in a new order; the caller appends (group, key) to the result and starts at once.
 
-        Starts of other threads don't wait until the caller has started.
+        Starts of other threads aren't blocked until then.
         """
         key = proposal.key
         if (self._previous, key) in self._agreed_successions and not self._membership.has_failed:
@@ -167,7 +167,7 @@ class Meetings:
                 outcome = self._heard(1)[0]
                 if outcome.pop("event") == "error":
                     raise getattr(base, outcome.pop("kind"))(**outcome)
-                # All of this line is C: Python looks for signals before it and after it.
+                # This line runs entirely in C: Python handles signals before and after it.
                 started.extend(map(start, (argument,)))
             except KeyboardInterrupt:
                 if not started and self._comes_too_late_to_withdraw():
@@ -176,25 +176,25 @@ class Meetings:
         return started[0]
 
     def _comes_too_late_to_withdraw(self) -> bool:
-        """Stop waiting for the others, unless all have agreed meanwhile."""
+        """Stop waiting for the others, unless all have agreed in the meantime."""
         self._say("withdraw")
         count = 1
         try:
             while (messages := self._heard(count))[-1]["event"] != "withdrawn":
                 count += 1
         except KeyboardInterrupt:
-            self.wake()  # whether the others count on this process is not known any more
+            self.wake()  # whether the others rely on this process is unknown now
             raise
         return messages[0]["event"] == "agreed"
 
     def _say(self, event: str, **fields: Any) -> None:
         assert self._connection is not None
-        # Without a connection nothing will be heard, either.
+        # Without a connection no answer will arrive, either.
         with self._sending, contextlib.suppress(OSError):
             self._connection.sendall(wire.line(event, **fields))
 
     def report(self) -> None:
-        """Send the coordinator the launches since the last report."""
+        """Send the launches since the last report to the coordinator."""
         with self._sending:
             while self._launched:
                 count = min(len(self._launched), _MAX_LAUNCHES_PER_MESSAGE)
@@ -206,13 +206,13 @@ class Meetings:
                     )  # fmt: skip
 
     def _heard(self, count: int) -> list[dict[str, Any]]:
-        """At least `count` messages of the coordinator, the first ones since this process last said something."""
+        """At least `count` messages of the coordinator, starting with the first since this process last sent one."""
         assert self._connection is not None
         while True:
             lines = b"".join(self._received).split(b"\n")[:-1]
             if len(lines) >= count:
                 return [json.loads(line) for line in lines]
-            # In C as above, so that nothing is lost between the connection and the list.
+            # In C, as above, so that nothing is lost between the connection and the list.
             try:
                 self._received.extend(map(self._connection.recv, (wire.CHUNK,)))
             except TimeoutError:
@@ -229,7 +229,7 @@ class Meetings:
 
 
 def _shortened(text: str) -> str:
-    """`text`, or its beginning and a hash of all of it, so that different texts stay different."""
+    """`text`, or if it is long its beginning and a hash, so that different texts stay different."""
     if len(text) <= _MAX_TEXT_LENGTH:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""This process's place in a job: how it comes in, how it shows that it lives, how it learns who has failed."""
+"""This process's membership in a job: joining, heartbeats, and failures of others."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _MAX_GOODBYE_SECONDS = 2.0
 
 
 class _NotYetError(ConnectionError):
-    """Process 0 is there, and may let this one in later."""
+    """Process 0 is reachable, and may admit this process later."""
 
 
 class Membership:
-    """The connection of process `process_id` with the coordinator, and what it said about the others."""
+    """The connection of process `process_id` to the coordinator, and what it reported about the others."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Membership:
         self.job = ""
         self.failures: dict[int, str] = {}
         self.different_programs: list[str] = []
-        """Lines about programs launched at the same position, for messages; empty if all are equal."""
+        """Lines about different programs launched at the same position, for messages; empty if all are equal."""
         self._heartbeat_timeout = heartbeat_timeout
         self._on_failure = on_failure
         self.has_failed = False
@@ -56,9 +56,9 @@ class Membership:
         self._tasks: list[asyncio.Future[None]] = []
 
     async def join(self, host: str, port: int, seconds: float) -> None:
-        """Come in, and wait until all are there.
+        """Join, and wait until all have joined.
 
-        Raises: DistributedTimeoutError if that takes longer than `seconds`, with who is missing;
+        Raises: DistributedTimeoutError if that takes longer than `seconds`, with the missing processes;
         DistributedError if process 0 refuses this one.
         """
         address, problem = f"{host}:{port}", "no answer"
@@ -96,9 +96,9 @@ class Membership:
                 await self.leave()
 
     async def _attempt(self, host: str, port: int) -> None:
-        """Come to the coordinator and wait until the job is complete.
+        """Connect to the coordinator and wait until the job is complete.
 
-        Raises: OSError for what may be another time; DistributedError if this process doesn't fit.
+        Raises: OSError for failures that may be temporary; DistributedError if this process doesn't fit.
         """
         reader, self._writer = await asyncio.open_connection(host, port)
         nonce = secrets.token_hex(16) if self._secret else ""
@@ -135,7 +135,7 @@ class Membership:
         self._tasks = [*map(asyncio.ensure_future, (self._listen(reader), heartbeats))]
 
     def _answer(self, challenge: dict[str, Any], nonce: str, address: str) -> None:
-        """Prove to process 0 that this process knows the secret, once it has proven that itself."""
+        """Prove to process 0 that this process knows the secret, after it has proven the same."""
         if not self._secret:
             raise self._secret_error(address, "it asks for a secret, and this process has none")
         if not wire.is_same(challenge.get("proof"), wire.proof(self._secret, "process 0", nonce)):
@@ -173,19 +173,19 @@ class Membership:
             self._on_failure()
 
     async def leave(self, reason: str | None = None) -> None:
-        """Go, for `reason` if this is a failure to the others."""
+        """Leave, with a `reason` if the others are to treat it as a failure."""
         for task in self._tasks:
             task.cancel()
         if self._writer is not None:
             wire.send(self._writer, "leaving", reason=reason)
             self._writer.close()
             with contextlib.suppress(OSError, TimeoutError):
-                # `wait_for` of Python 3.11 can lose a cancellation, and with it the end of the time to join.
+                # `wait_for` in Python 3.11 can lose a cancellation, and with it the timeout of joining.
                 async with asyncio.timeout(_MAX_GOODBYE_SECONDS):
                     await self._writer.wait_closed()
 
     def failure(self, seconds: float = 0.0) -> DistributedError | None:
-        """The error for processes that have failed, or launched different programs, or are found to within `seconds`."""
+        """The error for processes that have failed or launched different programs, or do so within `seconds`."""
         if not self.has_failed and not (seconds and self._failed.wait(seconds)):
             return None
         if self.different_programs:

@@ -17,15 +17,15 @@ from .cluster import Cluster, Launched, port_for_job
 _URI = re.compile(r"(?P<job>\d+)\.\d+;(?:tcp://(?P<v4>[^,:]+)|tcp6://\[(?P<v6>[^,\]]+))")
 _URI_VARIABLE = "OMPI_MCA_orte_hnp_uri"
 _KEY_VARIABLE = "OMPI_MCA_orte_precondition_transports"
-"""A random number that `mpirun` gives to all processes that it starts."""
+"""Variable with a random number that `mpirun` gives to all processes that it starts."""
 _JOB_ID_STEP = 4096
 """Job ids of Open MPI are multiples of this."""
 _NAMESPACE = re.compile(r"\w+-(?P<host>.+)-(?P<pid>\d+)@(?P<number>\d+)")
-"""Name of a job of Open MPI 5, as "prterun-node7-3053@1": host and process id of its `mpirun`, and which job of that it is."""
+"""Name of an Open MPI 5 job, such as "prterun-node7-3053@1": host and process id of its `mpirun`, then its number."""
 
 
 class OpenMpi(Launched):
-    """A process that Open MPI's `mpirun` started. Process 0 must be on the host where that runs, as it is by default."""
+    """A process started by Open MPI's `mpirun`. Process 0 must be on the host where that runs, which is the default."""
 
     name = "ompi"
     variables = ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
@@ -65,14 +65,14 @@ class OpenMpi(Launched):
 
 
 class Mpi4py(Cluster):
-    """A process of any MPI for which mpi4py is installed; asked only by name, since it initializes MPI."""
+    """A process of any MPI for which mpi4py is installed; only used if named, because it initializes MPI."""
 
     name = "mpi4py"
     is_asked_unnamed = False
 
     @property
     def _mpi(self):
-        return importlib.import_module("mpi4py.MPI")  # an optional package
+        return importlib.import_module("mpi4py.MPI")  # optional package
 
     def is_present(self):
         return importlib.util.find_spec("mpi4py") is not None

@@ -1,7 +1,7 @@
-"""The connections of gloo, found among those of this process, so that they can be cut.
+"""Finds the connections of gloo among those of this process, to shut them down.
 
-A collective over gloo waits for ever for a process that is silent, and devices of one process wait for each
-other when a connection of one of them has broken. Cutting all of them makes the collective fail everywhere.
+A collective over gloo waits forever for an unresponsive process, and devices of one process wait for each other if a
+connection of one of them broke. Shutting down all connections makes the collective fail everywhere.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Address = tuple[str, int]
 
 
 def listening_while(make: Callable[[], T], host: str) -> tuple[T, Address | None]:
-    """Result of `make()`, and the address at `host` at which it began to listen."""
+    """(result of `make()`, the address at `host` at which it began to listen)."""
     before = _listening()
     result = make()
     new = (address for address in _listening() - before if address[0] == host)
@@ -25,10 +25,10 @@ def listening_while(make: Callable[[], T], host: str) -> tuple[T, Address | None
 
 
 def cut(here: Address, there: set[Address]) -> int:
-    """End what this process receives from `here` and from one of `there`; gives the number of connections.
+    """End receiving from the connections between `here` and any of `there`; returns their number.
 
-    Gloo closes a connection when it reads its end. A thread that sends before that, and fails, would wait for ever,
-    so the connection still sends.
+    Gloo closes a connection when it reads its end. A thread that was sending would fail and then wait forever, so
+    sending stays possible.
     """
     n_cut = 0
     for open_socket in _tcp_sockets():
@@ -51,11 +51,11 @@ def _listening() -> set[Address]:
 
 
 def _tcp_sockets() -> Iterator[socket.socket]:
-    """This process's TCP sockets, each as a duplicate that lives until the next one is asked for."""
+    """This process's TCP sockets, each as a duplicate that lives until the next one is requested."""
     for name in os.listdir("/dev/fd"):
         try:
             number = os.dup(int(name))
-        except OSError:  # the folder's own
+        except OSError:  # of the directory listing itself
             continue
         if not stat.S_ISSOCK(os.fstat(number).st_mode):
             os.close(number)

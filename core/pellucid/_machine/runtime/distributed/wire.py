@@ -1,4 +1,4 @@
-"""Connections between processes of a job: messages, each a line of JSON, and bytes that are passed on."""
+"""Connections between processes of a job: messages, one JSON line each, and tunnelled bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHUNK = 1 << 16
 
 
 class EventLoopThread:
-    """An event loop that runs in a thread of its own until `stop`."""
+    """An event loop that runs in its own thread until `stop`."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -35,7 +35,7 @@ class EventLoopThread:
     def _run_until_the_end(self) -> None:
         with asyncio.Runner(
             loop_factory=lambda: self._loop
-        ) as runner:  # at last it cancels all tasks
+        ) as runner:  # on exit, it cancels all tasks
             runner.run(self._end.wait())
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -58,41 +58,43 @@ class EventLoopThread:
 
 
 async def repeat(seconds: float, function: Callable[..., None], *arguments: Any) -> None:
-    """Call `function(*arguments)` every so many `seconds`, until the task is cancelled."""
+    """Call `function(*arguments)` every `seconds`, until the task is cancelled."""
     while True:
         await asyncio.sleep(seconds)
         function(*arguments)
 
 
 def line(event: str, **fields: Any) -> bytes:
-    """A message as it is sent."""
+    """A message in its encoded form."""
     return json.dumps({"event": event, **fields}).encode() + b"\n"
 
 
 def send(writer: StreamWriter, event: str, **fields: Any) -> None:
-    """Send a message; one that can't arrive any more is dropped."""
+    """Send a message; drop it if it can't be delivered any more."""
     if not writer.is_closing():
         writer.write(line(event, **fields))
 
 
 def proof(secret: str, *facts: Any) -> str:
-    """A text that only who knows `secret` can make of `facts`, of which one was never used before."""
+    """A text that can be computed from `facts` only with `secret`; one fact must be new each time."""
     return hmac.new(secret.encode(), json.dumps(facts).encode(), "sha256").hexdigest()
 
 
 def is_same(given: Any, expected: str) -> bool:
-    """Whether a text that another process gave is the one expected; takes as long whatever it gave."""
+    """Whether a text from another process equals the expected one, compared in constant time."""
     return isinstance(given, str) and hmac.compare_digest(given.encode(), expected.encode())
 
 
 async def receive(reader: StreamReader, seconds: float | None = None) -> dict[str, Any]:
-    """The next message; one of the event "lost", with a `reason`, where none comes within `seconds`, or any more."""
+    """The next message; a message with the event "lost" and a `reason` if none arrives within `seconds`, or the
+    connection ends.
+    """
     try:
         async with asyncio.timeout(seconds):
             message = json.loads(await reader.readline())
     except TimeoutError:
         return {"event": "lost", "reason": f"nothing was heard of it for {seconds:g} s"}
-    except (OSError, ValueError, RecursionError):  # the end, or another language
+    except (OSError, ValueError, RecursionError):  # end of the connection, or another protocol
         message = None
     if isinstance(message, dict) and "event" in message:
         return message
@@ -100,10 +102,10 @@ async def receive(reader: StreamReader, seconds: float | None = None) -> dict[st
 
 
 async def serve(handle: Handler, host: str | None, port: int) -> asyncio.Server:
-    """Listen, with a task that runs `handle` for each connection and closes it afterwards."""
+    """Listen, with a task that runs `handle` for each connection and then closes it."""
 
     async def attend(reader: StreamReader, writer: StreamWriter) -> None:
-        # The peer is gone, or the event loop ends.
+        # The peer has disconnected, or the event loop ends.
         with contextlib.suppress(OSError, asyncio.CancelledError), contextlib.closing(writer):
             await handle(reader, writer)
 
@@ -111,7 +113,7 @@ async def serve(handle: Handler, host: str | None, port: int) -> asyncio.Server:
 
 
 async def _copy(reader: StreamReader, writer: StreamWriter) -> None:
-    """Pass on bytes until either side ends."""
+    """Forward bytes until either side closes."""
     with contextlib.suppress(OSError):
         while data := await reader.read(CHUNK):
             writer.write(data)
@@ -121,7 +123,7 @@ async def _copy(reader: StreamReader, writer: StreamWriter) -> None:
 async def join(
     reader: StreamReader, writer: StreamWriter, host: str, port: int, hello: bytes = b""
 ) -> None:
-    """Pass on bytes to `host`, after `hello`, and back, until one of the connections ends."""
+    """Forward bytes to `host`, after `hello`, and back, until either connection ends."""
     far_reader, far_writer = await asyncio.open_connection(host, port)
     far_writer.write(hello)
     copies = [
@@ -138,14 +140,14 @@ async def join(
 
 
 async def start_tunnel(host: str, port: int, job: str) -> int:
-    """Begin to pass on connections to the coordinator of a job; gives the port of this machine at which to connect.
+    """Start forwarding connections to the coordinator of a job; returns the local port to connect to.
 
-    This is the way of jaxlib's client to its coordination service. The client ends the process when its connection
-    is lost, so the near end stays open when the far end is gone.
+    jaxlib's client reaches its coordination service this way. It aborts the process when its connection is lost, so the
+    near end stays open if the far end is gone.
     """
 
     async def carry(reader: StreamReader, writer: StreamWriter) -> None:
-        with contextlib.suppress(OSError):  # then it is as if the far end were silent
+        with contextlib.suppress(OSError):  # then it is as if the far end didn't respond
             await join(reader, writer, host, port, line("tunnel", job=job))
         while await reader.read(CHUNK):
             continue
