@@ -226,7 +226,7 @@ def lexsort_rows(keys: Any, axis: int) -> Any:
     n_keys, *shape = type_of(keys).shape
     if not n_keys:
         raise ArgumentTypeError("jnp.lexsort needs at least one key.")
-    if n_keys <= _MOST_KEYS:
+    if n_keys <= _MAX_KEYS:
         return _lexsort.python([keys[i] for i in range(n_keys)], axis)
     positions = creation.broadcasted_iota(dtypes.default_int_dtype(), shape, axis)
     return _sorted_by_each(positions, keys, axis)
@@ -235,7 +235,7 @@ def lexsort_rows(keys: Any, axis: int) -> Any:
 @numpy_function(static="axis")
 def _lexsort(keys: list[Any], axis: int) -> Any:
     positions = creation.broadcasted_iota(dtypes.default_int_dtype(), type_of(keys[0]).shape, axis)
-    if len(keys) <= _MOST_KEYS:
+    if len(keys) <= _MAX_KEYS:
         operands = (*reversed(keys), positions)
         return sorting.sort(operands, dimension=axis, num_keys=len(keys))[-1]
     for _, of_one_dtype in itertools.groupby(keys, lambda key: type_of(key).dtype):
