@@ -193,6 +193,7 @@ def mapping_of(
         )
     inputs = opened.jaxpr.invars
     program = ClosedJaxpr(body.program.jaxpr)
+    # Inputs: indices of the grid's `n_axes` axes, then prefetched scalars. Results: a start for each of `dims`, then sizes of bounded ones.
     variables = program.jaxpr.invars[: len(inputs)]
     known = [_known(atom, variables[:n_axes]) for atom in program.jaxpr.outvars[: len(dims)]]
     return BlockMapping(name, spec, aval, dims, program, tuple(known))
@@ -286,6 +287,7 @@ def indices_with(
     with ensure_compile_time_eval():
         results = jit(vmap(run, axis_size=total))(*ids) if mapping.program.jaxpr.outvars else []
     columns = [np.broadcast_to(np.asarray(x), (total,)) for x in results]
+    # A column for each dimension's start, then for each bounded dimension's size.
     empty = np.zeros((total, 0), INT32)
     table = np.stack(columns[:n_dims], axis=1) if n_dims else empty
     return table, np.stack(columns[n_dims:], axis=1) if columns[n_dims:] else empty

@@ -105,6 +105,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
     rule_params = ("rule",)
 
     def batch(self, axis, operands, dims, params):
+        # Operands: `n` captured values, then arguments; the rule gets arguments alone, each batched at axis 0 or not at all.
         n = params.num_consts
         captured = [x for x, d in strict_zip(operands[:n], dims[:n]) if d is not None]
         refuse_batched(params.rule_name, captured)
@@ -131,6 +132,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
         both = _differentiated(params.rule, mask, params.num_consts, derived.mask)
 
         def rule(size: int, flags: Mask, operands: Operands) -> FlatResults:
+            # `both` gives (`n` results, their nonzero tangents); of the linear call only the tangents are results.
             values, out_flags = both(size, flags, operands)
             return values[n:], out_flags[n:]
 
@@ -138,6 +140,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
         if any(derived.mask):
             program = derived.program
             n_inputs, n_results = len(program.in_avals), len(program.out_avals)
+            # Results before: results, tangents. After: tangents.
             program = rearranged(program, range(n_inputs), range(n, n_results))
             linear = params.derived(derived._replace(program=program), rule)
             operands = (*derived.consts, *primals, *nonzero(tangents))
@@ -147,6 +150,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
     def transpose(self, cotangents, operands, params):
         linear, avals, residuals = linear_parts(operands, cotangents)
         linear_avals = [x.aval if is_linear(x) else None for x in operands]
+        # Takes (consts, operands that aren't linear, nonzero cotangents), gives a cotangent for each linear operand.
         derived = transpose_jaxpr(params.call.jaxpr, linear, avals, True)
         rule = _transposed(params.rule, linear_avals[params.num_consts :], nonzero_mask(cotangents))
         results = bind(
@@ -195,8 +199,10 @@ def _differentiated(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) ->
     n = len(nonzero)
 
     def of_both(size: int, batched: Mask, operands: Operands) -> FlatResults:
+        # Operands: `n` primals, then the nonzero tangents; `batched` has a flag for each.
         axis = BatchAxis(size)
         primal_flags = list(batched[:n])
+        # One flag per primal: that of its tangent, or its own where that is zero.
         tangent_flags = filled(nonzero, batched[n:], primal_flags)
 
         def both(flags: Mask, values: Operands) -> FlatResults:
@@ -223,6 +229,7 @@ def _differentiated(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) ->
             if not any(element_flags):
                 out_flags = [d is not None for d in dims]
                 return aligned_at(axis, values, dims, _dims(out_flags)), out_flags
+        # Flags per primal, then for all operands: which `rule` gets batched, and which of these have to be broadcast.
         joined = list(map(operator.or_, primal_flags, tangent_flags))
         needed = [*joined, *itertools.compress(joined, nonzero)]
         present = [b or not needs for b, needs in strict_zip(batched, needed)]
@@ -242,6 +249,7 @@ def _transposed(rule: FlatRule, linear: Sequence[Any], nonzero: Mask) -> FlatRul
     """
 
     def of_cotangents(size: int, batched: Mask, operands: Operands) -> FlatResults:
+        # Operands: residuals, then cotangents; `residuals` has one entry per operand of the function, None where it is linear.
         axis = BatchAxis(size)
         values = iter(aligned_at(axis, operands, _dims(batched)))
         residuals = [next(values) if aval is None else None for aval in linear]

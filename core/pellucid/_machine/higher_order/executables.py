@@ -64,6 +64,7 @@ def lowered_program(
     if platforms and tuple(platforms) != (request.placement.platform,):
         request = request._replace(other_platforms=tuple(platforms))
     has_effects = bool(program.params.jaxpr.effects)
+    # One entry per operand: the layout that was asked for, else that of the argument itself, else None.
     own_layouts = [_layout_of(x, has_effects) for x in program.values.operands(leaves)]
     if any(own_layouts):
         layouts = request.argument_layouts or [None] * len(own_layouts)
@@ -89,6 +90,8 @@ def placement_of(
 
 def request_for(options: JitOptions, program: TracedProgram, place: ResolvedPlacement) -> Request:
     """The compilation request for `program` with placement `place`."""
+    # Inputs of the executable: what references closed over hold, then arguments. Results: those of the function, then what
+    # written references hold. `donated_invars` has entries for constants in front, which aren't inputs.
     values, params = program.values, program.params
     return Request(
         options.spec.name, place.placement, place.shardings, values.of_results(params.out_shardings),

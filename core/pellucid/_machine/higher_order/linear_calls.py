@@ -82,6 +82,7 @@ class LinearCall(CustomCall[LinearCallParams]):
         return LinearCallParams(callee, transpose, params.num_res + added)
 
     def jvp(self, primals, tangents, params):
+        # Operands, and their tangents: residuals, then those in which the call is linear.
         n = params.num_res
         residual_tangents, linear_tangents = tangents[:n], tangents[n:]
         out: Results = [Zero(a.tangent()) for a in params.callee.out_avals]
@@ -90,6 +91,7 @@ class LinearCall(CustomCall[LinearCallParams]):
         if not any(nonzero_mask(residual_tangents)):
             return bind(self, *primals, params=params), out
         constant = [Zero(t.aval if type(t) is Zero else type_of(t)) for t in linear_tangents]
+        # Tangents by the residuals alone; those by the linear operands are `out`.
         results, by_residuals = closed_call_p.jvp(
             primals, (*residual_tangents, *constant), ClosedCallParams(params.callee)
         )
@@ -103,6 +105,7 @@ class LinearCall(CustomCall[LinearCallParams]):
                 "linear_call is linear in its linear arguments only, not in its residuals.",
                 got=", ".join(linear),
             )
+        # The transposed call takes residuals, then cotangents of all results, and gives one for each linear operand.
         transposed = LinearCallParams(params.transpose, params.callee, n)
         cts = bind(self, *operands[:n], *map(instantiate, cotangents), params=transposed)
         linear_cts = [ct for x, ct in strict_zip(operands[n:], cts) if is_linear(x)]
@@ -116,11 +119,13 @@ class LinearCall(CustomCall[LinearCallParams]):
 
     def batch(self, axis, operands, dims, params):
         n, n_results = params.num_res, len(params.callee.out_avals)
+        # Linear operands and all results have the batch at axis 0, so that the transpose maps between the same types.
         linear = aligned_at(axis, operands[n:], dims[n:])
         derived = [
             batch_jaxpr(program.jaxpr, axis, [*dims[:n], *[0] * size], True)
             for program, size in ((params.callee, len(linear)), (params.transpose, n_results))
         ]
+        # Both take the constants of both in front of the residuals.
         (callee, transpose), consts = with_common_consts(derived)
         batched = LinearCallParams(callee, transpose, len(consts) + n)
         return bind(self, *consts, *operands[:n], *linear, params=batched), [0] * n_results
@@ -155,6 +160,7 @@ def linear_call(
         [*residuals, *operands], "linear_call", fun, (residual_args, linear_args)
     )
     avals = types_of(leaves)
+    # Leaves: `n` residuals, then linear arguments. `callee` takes these, `transpose` residuals and cotangents of results.
     n = len(residuals)
     callee = body_of(fun, treedef_tuple([residual_tree, linear_tree]), avals, "linear_call")
     out_tree, cotangent_avals = callee.out_tree, [a.tangent() for a in callee.out_avals]
@@ -227,6 +233,7 @@ class LinearSolve(Masked, HigherOrderPrimitive[LinearSolveParams]):
         results = bind(self, *primals, params=params)
         consts, b = params.split(primals)
         const_tangents, right = params.split(tangents)
+        # Results: the solution, as many arrays as `b`, then aux, whose tangents are zero.
         n, matvec = len(b), params.jaxprs.matvec.jaxpr
         aux_tangents = [*map(zero_of, results[n:])]
         if any(nonzero_mask(const_tangents.matvec)):
@@ -236,6 +243,7 @@ class LinearSolve(Masked, HigherOrderPrimitive[LinearSolveParams]):
             right = [*map(add_tangents, right, terms)]
         if not any(nonzero_mask(right)):
             return results, [*right, *aux_tangents]
+        # The same constants, with the tangents' right-hand side in place of `b`.
         operands = [*primals[: len(primals) - n], *map(instantiate, right)]
         return results, [*bind(self, *operands, params=params)[:n], *aux_tangents]
 
@@ -250,6 +258,7 @@ class LinearSolve(Masked, HigherOrderPrimitive[LinearSolveParams]):
             raise DerivativeRuleError(
                 "custom_linear_solve is linear in all of its right-hand side at once."
             )
+        # Constants change places with those of the transposed system; cotangents of aux are left out.
         n, transposed = len(b), params.transposed()
         cts = bind(
             self, *chain(*consts.transposed()), *map(instantiate, cotangents[:n]), params=transposed
@@ -270,6 +279,7 @@ class LinearSolve(Masked, HigherOrderPrimitive[LinearSolveParams]):
     def batch(self, axis, operands, dims, params):
         consts, b = params.split(operands)
         const_dims, b_dims = params.split(dims)
+        # Each program takes its constants, batched as they are, then `b` with the batch at axis 0; solutions have it there.
         n = len(b)
         derived = LinearSolveTuple(
             *[
@@ -281,6 +291,7 @@ class LinearSolve(Masked, HigherOrderPrimitive[LinearSolveParams]):
                 for jaxpr, jaxpr_dims in strict_zip(params.jaxprs, const_dims)
             ]
         )  # fmt: skip
+        # Constants of each batched program: those of batching, then its own.
         new_consts = [
             [] if d is None else [*d.consts, *values] for d, values in strict_zip(derived, consts)
         ]
@@ -447,6 +458,7 @@ def custom_root(
         ),
     )  # fmt: skip
     of_f, solver, of_tangents = (part.program.jaxpr for part in parts)
+    # Operands of the call: the constants of f, of solve, of tangent_solve, then the initial guess of `n` leaves.
     sizes, n = [len(part.consts) for part in parts], len(avals)
 
     def function(*operands):
@@ -455,6 +467,7 @@ def custom_root(
 
     def rule(primals: Operands, tangents: Operands) -> tuple[Values, Values]:
         results = context.trace.custom_call(call, tuple(primals))
+        # Results: the root, then aux.
         root = results[:n]
         f_consts, _, tangent_consts, _ = consecutive(sizes, primals)
         _, right, _ = jvp_flat(

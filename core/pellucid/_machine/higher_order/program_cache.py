@@ -135,6 +135,7 @@ class ProgramCache:
         if not options.share:
             forget_sources(jaxpr)
         results = for_results(options.out_shardings, spec.name, trees[0], jaxpr.out_avals)
+        # Inputs before: arguments. After: what the function closes over, then arguments; so in all params per input.
         jaxpr = jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars))
         donated = spec.donated(call)
         params = JitParams(

@@ -207,6 +207,7 @@ def _wiring(
     """(origin of each operand of a copy and the scopes of its equations, the copy)."""
     places: dict[Atom, tuple[int, int]] = {}
     outside: list[Atom] = []
+    # For each equation the places of its operands within the copy, None for those in `outside`, then its scope's names.
     wiring: Values = []
     results: list[tuple[int, int]] = []
     depth = len(_common_scope(equations))
@@ -240,6 +241,7 @@ def _calls(
     operands_by_key: dict[Any, Sequence[Atom]] = {}
     replacements: dict[Any, Atom] = {}
     keys = []
+    # `column`: the operand at one place of each copy. `keys` has one entry per place, `operands_by_key` one per input.
     for column in strict_zip(*(copy.outside for copy in copies)):
         key = tuple(map(_value_key, column))
         keys.append(key)

@@ -284,6 +284,7 @@ class ShardMap(
         mask = nonzero_mask(tangents)
         with params.scope():
             program, consts, mask_out = jvp_jaxpr(params.jaxpr.jaxpr, mask, False)
+        # Takes (consts, primals, nonzero tangents), gives (results, tangents in `mask_out`): a tangent is cut as its value.
         in_specs = (*params.in_specs, *compress(params.in_specs, mask))
         out_specs = (*params.out_specs, *compress(params.out_specs, mask_out))
         called = params.on(program, in_specs, out_specs)
@@ -293,6 +294,7 @@ class ShardMap(
     def linearize(self, trace, primals, tangents, params):
         with params.scope():
             parts, primal, linear = split_manual(params, tuple(nonzero_mask(tangents)))
+        # Results of the primal part: those of the call, then residuals, joined from all positions.
         results = bind(self, *parts.consts, *primals, params=primal)
         operands = (*parts.residuals(primals, results), *nonzero(tangents))
         return with_linear_part(trace, self, results, parts.nonzero_out, operands, linear)
@@ -302,6 +304,8 @@ class ShardMap(
         mask = tuple(nonzero_mask(cotangents))
         with params.scope():
             program, consts, mask_out = _transposed(params, linear, mask)
+        # Takes (consts, operands that aren't linear, nonzero cotangents), gives cotangents of those linear operands that
+        # `mask_out` marks. A cotangent is cut as its value, with unreduced and reduced axes exchanged.
         is_residual = [not is_linear for is_linear in linear]
         in_specs = (
             *compress(params.in_specs, is_residual),
@@ -446,6 +450,7 @@ def split_manual(params: ShardMapParams, nonzero: Mask) -> SplitManual:
     A residual that differs between positions leaves the primal part as one array with the values of all of them.
     """
     parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero)
+    # The primal part gives `n` results, then extra ones, residuals: they are joined along the axes over which they vary.
     n, body = len(parts.nonzero_out), parts.primal.jaxpr
     extra_avals: Avals = parts.primal.out_avals[n:]
     consts = [REPLICATED] * len(parts.consts)
@@ -456,6 +461,7 @@ def split_manual(params: ShardMapParams, nonzero: Mask) -> SplitManual:
     ]
     # A scalar has no dimension along which the positions' values could be joined.
     joined = [a.shape == () and bool(s) for a, s in strict_zip(extra_avals, extra_specs)]
+    # What the linear part takes, one source each: constants, inputs, results or residuals; then the nonzero tangents.
     specs_by_kind = {"input": params.in_specs, "result": (*params.out_specs, *extra_specs)}
     specs = [
         REPLICATED if s.kind == "constant" else specs_by_kind[s.kind][s.index]
@@ -515,6 +521,7 @@ def _shared_out(
     derived: Derived, params: ShardMapParams, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
 ) -> Derived:
     program = derived.program.jaxpr
+    # Operands of `derived`: constants and known operands, then, from `first` on, the nonzero cotangents.
     ct_specs = [*compress(params.out_specs, nonzero)]
     result_specs = [*compress(compress(params.in_specs, linear), derived.mask)]
     first = len(program.invars) - len(ct_specs)

@@ -342,6 +342,7 @@ class VJP:
                 + ", ".join(f"args_res{keystr(paths[i])}" for i in (missing or needed)[:4])
                 + ", each argument nested as the function takes it.",
             )
+        # `sources`: for each residual the leaf of the arguments that it is, or None for the next opaque one.
         opaque = iter(self.opaque_residuals)
         return [next(opaque) if i is None else leaves[i] for i in self.sources]
 
