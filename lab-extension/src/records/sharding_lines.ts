@@ -253,14 +253,14 @@ export class ShardingLines implements LineSource {
   }
 
   private passes({ number, exchange, uneven, maker }: Row): boolean {
-    const { kind, leastBytes, axis, text } = this.filter;
+    const { kind, minBytes, axis, text } = this.filter;
     if (uneven !== null) {
       // It has no axes and moves nothing: it stands where all rows do.
       const words = `${this.place(maker)} ${uneven.note}`.toLowerCase();
       return (
         kind === 'all' &&
         axis === '' &&
-        uneven.whole_bytes >= leastBytes &&
+        uneven.whole_bytes >= minBytes &&
         words.includes(text.toLowerCase())
       );
     }
