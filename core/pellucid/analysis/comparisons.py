@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pellucid._machine.base import ArgumentValueError, by_tool
+from pellucid._machine.base import ArgumentValueError, UnsupportedError, by_tool
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.stages import Compiled, make_jaxpr
 from pellucid._machine.ir import BatchAxis, Jaxpr, constants_as_inputs
 from pellucid._machine.transforms import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
 from pellucid._machine.transforms.arguments import is_differentiable
+from pellucid.introspect.bodies import programs_within
+from pellucid.introspect.kernel_steps import is_kernel
 from pellucid.introspect.lineage import Made, equations_by_id
 from pellucid.introspect.program import name_of
 from pellucid.introspect.schema import (
@@ -20,9 +23,14 @@ from pellucid.introspect.schema import (
     LinkRecord,
     ProgramRecord,
 )
+from pellucid.kernels import triton
 
 from .links import link, link_siblings
 from .programs import jaxpr_program, program
+from .stablehlo import triton_program
+
+MAX_TRITON = 8
+"""Maximum number of kernels that a lens shows in Triton's dialect."""
 
 
 @by_tool
@@ -39,15 +47,33 @@ def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
     traced = jitted.trace(*args)  # pyright: ignore[reportFunctionMemberAccess]  # a jitted function has it
     lowered = traced.lower()
     before, middle, after = program(traced), program(lowered), program(lowered.compile())
+    kernels = _triton_programs(traced.jaxpr.jaxpr, traced.fun_name)
     return LensRecord(
         name=traced.fun_name,
-        programs=[before, middle, after],
+        programs=[before, middle, after, *kernels],
         links=[
             link(before, middle, "lower"),
             link(middle, after, "compile"),
             link(before, after, "compile"),
+            *[link(before, each, "lower") for each in kernels],
         ],
     )
+
+
+def _triton_programs(jaxpr: Jaxpr, name: str) -> list[ProgramRecord]:
+    """The kernels for Triton that a program calls, as GPUs run them; without those that can't be lowered."""
+    found: list[ProgramRecord] = []
+    for each in programs_within(jaxpr):
+        for equation in each.equations:
+            if is_kernel(equation) and equation.params.is_own:
+                kernel = equation.params.kernel
+                if len(found) < MAX_TRITON and isinstance(
+                    kernel.compiler_params, triton.CompilerParams
+                ):
+                    with contextlib.suppress(UnsupportedError):
+                        key = f"{name}:triton:{len(found)}"
+                        found.append(triton_program(kernel, key=key))
+    return found
 
 
 TRANSFORMATIONS = ("jvp", "linearize", "transpose", "vmap")

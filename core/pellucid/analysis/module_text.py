@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 _RESULTS = re.compile(r"^\s*((?:%[\w$.#-]+(?::\d+)?(?:, )?)+) = ")
 _TYPED = re.compile(r"(%[\w$.-]+): ")
 _ASSIGNED = re.compile(r"(%[\w$.-]+) = ")
+FUNCTIONS = ("func.func", "tt.func")
+"""Operations that are functions, of StableHLO and of Triton."""
 _NO_OPERATION = ("}", "cond {", "module", "//")
 
 
@@ -37,7 +39,7 @@ def printed_module(text: str, module: Any) -> Printed:
     printed = Printed({}, [])
     lines = _operation_lines(text)
     for function in module.body.operations:
-        if function.operation.name == "func.func":
+        if function.operation.name in FUNCTIONS:
             header = next(lines)
             _read_block(
                 function.operation.regions[0].blocks[0], _TYPED.findall(header.text), lines, printed
@@ -65,6 +67,8 @@ def _read_block(block: Any, arguments: list[str], lines: Iterator[_Line], printe
     printed.names.update(zip(block.arguments, arguments, strict=False))
     for i, op in enumerate(block.operations):
         operation = op.operation
+        if operation.name == "scf.yield" and len(operation.operands) == 0:
+            continue  # which has no line
         line = next(lines)
         if i == 0 and line.arguments:
             printed.names.update(zip(block.arguments, line.arguments, strict=False))
@@ -74,6 +78,8 @@ def _read_block(block: Any, arguments: list[str], lines: Iterator[_Line], printe
             continue
         if operation.name == "stablehlo.while":
             inner = _ASSIGNED.findall(line.text.partition("stablehlo.while(")[2])
+        elif operation.name == "scf.for":
+            inner = _ASSIGNED.findall(line.text.partition("scf.for ")[2])
         else:
             inner = _TYPED.findall(line.text)
         for region in operation.regions:

@@ -12,9 +12,11 @@ from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
 from pellucid.introspect.lineage import equation_at, equations_by_id
 from pellucid.introspect.spans import SourceSpans
+from pellucid.kernels.programs import GridKernel
+from pellucid.kernels.triton_call import lowered
 
 from .costs import Costs
-from .module_text import printed_module
+from .module_text import FUNCTIONS, printed_module
 from .opcodes import Details, operation_cost, operation_of
 from .shapes import Shape, tensor_type
 
@@ -23,7 +25,9 @@ _REGION_ROLES = {
     "stablehlo.if": ("true_branch", "false_branch"),
     "stablehlo.select_and_scatter": ("select", "scatter"),
 }
-_ENDS = frozenset({"stablehlo.return", "func.return", "sdy.return"})
+_ENDS = frozenset(
+    {"stablehlo.return", "func.return", "sdy.return", "tt.return", "tt.reduce.return", "scf.yield"}
+)
 
 
 def stablehlo_program(
@@ -34,6 +38,18 @@ def stablehlo_program(
     columns = ProgramColumns(key or f"{name}:stablehlo", name, "stablehlo")
     writer = _ModuleWriter(columns, equations_by_id(lowered._lowered.jaxpr))
     return writer.write(lowered.compiler_ir(), listing=listing, source_lines=source_lines)
+
+
+def triton_program(
+    kernel: GridKernel, *, key: str, source_lines: bool = True
+) -> schema.ProgramRecord:
+    """The record of a kernel over a grid as a GPU would run it: in Triton's dialect.
+
+    Raises: UnsupportedError for a kernel that can't be lowered to Triton.
+    """
+    columns = ProgramColumns(key, kernel.name, "triton")
+    writer = _ModuleWriter(columns, equations_by_id(kernel.body.jaxpr))
+    return writer.write(lowered(kernel).module, listing=True, source_lines=source_lines)
 
 
 class _Block(NamedTuple):
@@ -49,6 +65,7 @@ class _ModuleWriter:
 
     def __init__(self, columns: ProgramColumns, equations: dict[int, Equation]) -> None:
         self.columns = columns
+        self.is_triton = columns.dialect == "triton"
         self.equations = equations
         self.spans = SourceSpans(columns.string)
         self.values: dict[Any, int] = {}
@@ -63,7 +80,7 @@ class _ModuleWriter:
     def write(self, module: Any, *, listing: bool, source_lines: bool) -> schema.ProgramRecord:
         text = module.operation.get_asm(enable_debug_info=False)
         self.printed = printed_module(text, module)
-        functions = [op for op in module.body.operations if op.operation.name == "func.func"]
+        functions = [op for op in module.body.operations if op.operation.name in FUNCTIONS]
         functions.sort(key=lambda op: op.attributes["sym_name"].value != "main")
         for op in functions:
             name = op.attributes["sym_name"].value
@@ -74,7 +91,8 @@ class _ModuleWriter:
         return self.columns.record(
             self.spans.sources(with_lines=source_lines),
             self.spans.columns(),
-            self.costs.columns(),
+            # A program of Triton runs once for each point of a grid: its equations in the jaxpr have the costs.
+            [] if self.is_triton else self.costs.columns(),
             self.listing(text) if listing else None,
         )
 

@@ -253,7 +253,7 @@ class ProgramRecord(ViewRecord):
     key: str
     """Identifies this program in links and in other records."""
     name: str
-    dialect: Literal["jaxpr", "stablehlo", "hlo"]
+    dialect: Literal["jaxpr", "stablehlo", "hlo", "triton"]
     strings: list[str]
     types: list[TypeRecord]
     meshes: list[MeshRecord]

@@ -210,7 +210,9 @@ class Lowering:
         scope.values.update(strict_zip(jaxpr.invars, operands))
         for i, equation in enumerate(jaxpr.equations):
             scope.position, self.equation = i, equation
-            with ir.Location.name(equation.primitive.name, childLoc=self._location(equation)):
+            # The id ties the operation to the equation, as in StableHLO.
+            where = ir.Location.name(f"e{equation.id}:", childLoc=self._location(equation))
+            with ir.Location.name(equation.primitive.name, childLoc=where):
                 results = self._results(equation, [*map(self.value, equation.operands)])
             scope.values.update(strict_zip(equation.results, results))
         results = [*map(self.value, jaxpr.outvars)]

@@ -187,7 +187,7 @@ export interface ProgramRecord {
   /** Identifies this program in links and in other records. */
   readonly key: string;
   readonly name: string;
-  readonly dialect: "jaxpr" | "stablehlo" | "hlo";
+  readonly dialect: "jaxpr" | "stablehlo" | "hlo" | "triton";
   readonly strings: readonly string[];
   readonly types: readonly TypeRecord[];
   readonly meshes: readonly MeshRecord[];

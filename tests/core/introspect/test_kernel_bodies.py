@@ -6,7 +6,7 @@ import pytest
 import pellucid as pl
 from pellucid import analysis
 from pellucid.experimental import pallas
-from pellucid.experimental.pallas import BlockSpec, pallas_call
+from pellucid.experimental.pallas import BlockSpec, pallas_call, triton
 from tests.introspect.sample_grids import like, product
 
 X = np.ones((64, 64), np.float32)
@@ -95,3 +95,47 @@ def test_reads_and_writes_of_references_show_their_index():
     record = analysis.program(kernel_of(BlockSpec(), body), np.ones(8, np.float32))
     texts = [record.strings[text] for text in record.equations.param_texts]
     assert "i0:i0+2" in texts
+
+
+def on_gpu(x_ref, y_ref, o_ref):
+    def step(k, total):
+        part = pallas.ds(k * 16, 16)
+        return total + pallas.dot(x_ref[:, part], y_ref[part, :])
+
+    total = pl.lax.fori_loop(0, 4, step, pl.numpy.zeros(o_ref.shape, np.float32))
+
+    @pallas.when(pallas.program_id(0) > 0)
+    def _():
+        o_ref[...] = pl.numpy.exp(total - total.max())
+
+
+def test_a_lens_has_kernels_for_triton_beside_their_lines():
+    call = pallas_call(
+        on_gpu, like(64, 64), grid=(4, 4),
+        in_specs=[BlockSpec((16, 64), lambda i, j: (i, 0)), BlockSpec((64, 16), lambda i, j: (0, j))],
+        out_specs=BlockSpec((16, 16), lambda i, j: (i, j)), compiler_params=triton.CompilerParams(num_warps=2),
+    )  # fmt: skip
+    record = analysis.lens(lambda x, y: call(x, y) + 1, X, X)
+    assert [each.dialect for each in record.programs] == ["jaxpr", "stablehlo", "hlo", "triton"]
+    source, kernel = record.programs[0], record.programs[3]
+    equations, strings = kernel.equations, kernel.strings
+    # Every line of the text is that of its operation.
+    lines = kernel.listing.text.split("\n")
+    for text, row in zip(lines, kernel.listing.line_equations, strict=True):
+        assert row < 0 or strings[equations.primitive[row]] in text
+    assert sorted(row for row in kernel.listing.line_equations if row >= 0) == [
+        *range(len(equations.id))
+    ]
+    # Operations have the line of the user that they were lowered from.
+    dot = [strings[p] for p in equations.primitive].index("tt.dot")
+    span = equations.span[dot]
+    file = kernel.sources[kernel.spans.source[span]]
+    line = file.lines[kernel.spans.line[span] - file.first_line]
+    assert "pallas.dot" in line
+    pairs = {
+        b: a for a, b in zip(record.links[3].source_ids, record.links[3].target_ids, strict=True)
+    }
+    row = source.equations.id.index(pairs[equations.id[dot]])
+    assert source.strings[source.equations.primitive[row]] == "dot_general"
+    # Other kernels have no such stage, nor those that Triton can't run.
+    assert len(analysis.lens(product(64, 16), X, X).programs) == 3

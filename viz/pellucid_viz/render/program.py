@@ -12,7 +12,7 @@ from pellucid_viz.render.outline import Member, Outline, cut
 
 MAX_LINES = 200
 """Maximum number of lines of a program, text or table in static HTML."""
-STAGES = {"jaxpr": "jaxpr", "stablehlo": "StableHLO", "hlo": "optimized HLO"}
+STAGES = {"jaxpr": "jaxpr", "stablehlo": "StableHLO", "hlo": "optimized HLO", "triton": "Triton"}
 _MAX_OPEN = 24
 """Maximum number of lines of a program that is shown expanded."""
 _MAX_COMPARED = 4000

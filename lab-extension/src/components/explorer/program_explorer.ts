@@ -353,7 +353,9 @@ export class ProgramExplorer {
       el(
         'span',
         { class: 'pl-chip' },
-        termed({ jaxpr: 'jaxpr', hlo: 'HLO', stablehlo: 'StableHLO' }[program.dialect]),
+        termed(
+          { jaxpr: 'jaxpr', hlo: 'HLO', stablehlo: 'StableHLO', triton: 'Triton' }[program.dialect],
+        ),
       ),
       this.status,
     );

@@ -18,6 +18,7 @@ const TITLES: Readonly<Record<string, string>> = {
   jaxpr: 'jaxpr',
   stablehlo: 'StableHLO',
   hlo: 'optimized HLO',
+  triton: 'Triton',
 };
 
 export class LensView {
@@ -111,8 +112,18 @@ export class LensView {
   }
 }
 
+/** Kernels for Triton are told apart by their names. */
+function titleOf({ dialect, name }: Program): string {
+  const title = TITLES[dialect] ?? dialect;
+  return dialect === 'triton' ? `${title}: ${oneLine(name, 30)}` : title;
+}
+
 /** Pattern of the line where the text of a stage reaches the function itself. */
-const STARTS: Readonly<Record<string, RegExp>> = { stablehlo: /@main/, hlo: /^ENTRY/ };
+const STARTS: Readonly<Record<string, RegExp>> = {
+  stablehlo: /@main/,
+  hlo: /^ENTRY/,
+  triton: /tt\.func/,
+};
 
 /** The first line that matches; 0 if none does. */
 function lineMatching(lines: LineSource, pattern: RegExp): number {
@@ -147,7 +158,7 @@ function lensPanes(programs: readonly Program[], python: SourceLines | null): Pa
   programs.forEach((program, index) => {
     const lines = new OperationFirst(listingOf(program));
     panes.push({
-      title: TITLES[program.dialect] ?? program.dialect,
+      title: titleOf(program),
       note: counted(program.equationCount, program.dialect === 'jaxpr' ? 'equation' : 'operation'),
       program: index,
       lines,
