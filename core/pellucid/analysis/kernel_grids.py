@@ -35,6 +35,7 @@ from .kernel_operands import (
     MAX_PROGRAMS,
     Operand,
     Reading,
+    has_symbols,
     is_symbolic,
     moves_of,
     operands_of,
@@ -195,8 +196,12 @@ def kernel_record(
         notes.append(
             f"grids of more than {MAX_PROGRAMS:,} programs aren't looked at program by program"
         )
-    if not is_known or not 0 < count <= MAX_PROGRAMS:
-        reason = "nothing is known of its blocks" if count else "there is no program"
+    is_symbolic_kernel = has_symbols(kernel)
+    if is_symbolic_kernel:
+        notes.append("sizes of its arrays are symbols")
+    if not is_known or is_symbolic_kernel or not 0 < count <= MAX_PROGRAMS:
+        is_empty = is_known and count == 0
+        reason = "there is no program" if is_empty else "nothing is known of its blocks"
         reading = Reading([], [], {}, np.zeros(0, bool))
         rows = [operand_record(kernel, each, reading, reason) for each in operands]
         nothing = _ProgramMarks(np.zeros(0, np.int64), np.zeros(0, np.int64))

@@ -67,6 +67,11 @@ def operands_of(kernel: GridKernel) -> list[Operand]:
     return operands
 
 
+def has_symbols(kernel: GridKernel) -> bool:
+    """Whether some size that a kernel sees is a symbol."""
+    return any(is_symbolic(m) for m in (*kernel.inputs, *kernel.results))
+
+
 def is_symbolic(mapping: BlockMapping) -> bool:
     """Whether sizes of an array or its blocks are symbols."""
     return any(isinstance(n, Symbol) for n in (*mapping.aval.shape, *mapping.sizes))
@@ -157,7 +162,7 @@ def moved_bytes(kernel: GridKernel) -> int | None:
 def _moved_bytes(kernel: GridKernel) -> int | None:
     grid = [n for n in kernel.grid if n is not None]
     count = math.prod(grid)
-    if len(grid) < len(kernel.grid) or count > MAX_PROGRAMS:
+    if len(grid) < len(kernel.grid) or count > MAX_PROGRAMS or has_symbols(kernel):
         return None
     if count == 0:
         return 0
@@ -165,7 +170,7 @@ def _moved_bytes(kernel: GridKernel) -> int | None:
     operands = operands_of(kernel)
     # What bodies do program by program matters only where they choose parts of whole arrays.
     has_parts = any(each.mapping.spec.block_shape is None for each in operands)
-    found = accesses(kernel, ids, (), None) if has_parts and count > 1 else []
+    found = accesses(kernel, ids, (), None) if has_parts else []
     reading = Reading(grid, found, {}, np.zeros(0, bool))
     read, _ = touched(kernel)
     total = 0

@@ -278,7 +278,8 @@ class BlockSpec:
 
 
 whole = BlockSpec()
-"""The spec of arrays without one."""
+"""The spec of arrays without one, which is no line of the user's."""
+whole._source = None  # pyright: ignore[reportPrivateUsage]  # of a class of this module
 
 
 def block_dims(name: str, spec: BlockSpec, shape: Shape) -> tuple[Any, ...]:

@@ -187,6 +187,51 @@ def test_counts_are_those_of_a_loop_over_the_grid(name):
     assert kernel.least_bytes == sum(each.least_bytes for each in kernel.operands)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_random_grids_are_counted_as_a_loop_counts_them(seed):
+    rng = np.random.default_rng(seed)
+    rank, n_axes = rng.integers(1, 4), rng.integers(1, 4)
+    grid = tuple(rng.integers(1, 5, n_axes).tolist())
+    shape = tuple(rng.integers(3, 9, rank).tolist())
+    sizes = tuple(rng.integers(1, 4, rank).tolist())
+    # Each dimension in blocks, or in elements with padding; its index is a sum of positions, modulo what there is.
+    padding = [tuple(rng.integers(0, 2, 2).tolist()) for _ in shape]
+    by_element = rng.integers(0, 2, rank).tolist()
+    factors, offsets = (
+        rng.integers(0, 3, (rank, n_axes)).tolist(),
+        rng.integers(0, 3, rank).tolist(),
+    )
+    limits = [
+        n + sum(pad) - size + 1 if element else -(-n // size)
+        for n, pad, size, element in zip(shape, padding, sizes, by_element, strict=True)
+    ]
+
+    def index(*ids):
+        sums = [
+            sum(f * i for f, i in zip(row, ids, strict=True)) + offset
+            for row, offset in zip(factors, offsets, strict=True)
+        ]
+        return tuple([s % limit for s, limit in zip(sums, limits, strict=True)])
+
+    dims = [
+        Element(size, pad) if element else size
+        for size, pad, element in zip(sizes, padding, by_element, strict=True)
+    ]
+
+    def slices(*position):
+        firsts = [
+            i - pad[0] if element else i * size
+            for i, pad, size, element in zip(
+                index(*position), padding, sizes, by_element, strict=True
+            )
+        ]
+        return [(a, a + n) for a, n in zip(firsts, sizes, strict=True)], math.prod(sizes)
+
+    loop = Loop(shape, grid, slices)
+    [kernel] = kernel_grids(reading(BlockSpec(tuple(dims), index), grid), like(*shape)).kernels
+    agrees(kernel.operands[0], loop, shape, grid)
+
+
 def operand_sum(kernel):
     return sum(each.moved_bytes for each in kernel.operands)
 
@@ -379,6 +424,24 @@ def test_blocks_outside_are_marked():
     [kernel] = kernel_grids(call, rows, like(4)).kernels
     assert kernel.operands[0].outside_count == 1
     assert kernel.cells.marks == [0, 4, 0]
+
+
+def test_kernels_without_known_sizes_or_programs_say_so():
+    block = BlockSpec((2,), lambda i: (i,))
+
+    def double(x_ref, o_ref):
+        o_ref[...] = x_ref[...] * 2
+
+    (n,) = pl.export.symbolic_shape("n", constraints=["n >= 2"])
+    whole = pallas_call(double, pl.ShapeDtypeStruct((n,), F32))
+    [kernel] = kernel_grids(whole, pl.ShapeDtypeStruct((n,), F32)).kernels
+    assert "symbols" in kernel.note
+    assert kernel.cells is None
+    [kernel] = kernel_grids(
+        pallas_call(double, like(0), grid=0, in_specs=[block], out_specs=block), like(0)
+    ).kernels
+    assert kernel.program_count == 0
+    assert [each.note for each in kernel.operands] == ["there is no program"] * 2
 
 
 def test_other_errors_pass():
