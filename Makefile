@@ -49,8 +49,9 @@ bench: environment ## run every benchmark once; each prints one record
 bench-lab: environment ## measure JupyterLab and the viewer against their bounds
 	$(BIN)/python benchmarks/lab_speed.py
 
-gallery: environment ## make the pictures of docs/gallery
+gallery: environment ## make the pictures of docs/gallery, also those of programs
 	$(BIN)/python tools/gallery.py
+	$(BIN)/python tools/example_pictures.py
 
 lint: environment ## format and lint
 	$(BIN)/ruff format --check

@@ -88,7 +88,7 @@ def train_step(params, means, squares, step, key):
 @jax.jit
 def sampled(params, key):
     """Points [1000, 2] made of noise, level by level from the last one; the last step adds no noise."""
-    start, *keys = jax.random.split(key, LEVELS + 1)
+    keys = jax.random.split(key, LEVELS + 1)
 
     def step(points, drawn):
         level, key = drawn
@@ -98,8 +98,8 @@ def sampled(params, key):
         fresh = jnp.sqrt(1 - by_step) * jax.random.normal(key, points.shape)
         return points + jnp.where(level > 0, fresh, 0), None
 
-    drawn = (jnp.arange(LEVELS)[::-1], jnp.stack(keys))
-    return lax.scan(step, jax.random.normal(start, (1000, 2)), drawn)[0]
+    drawn = (jnp.arange(LEVELS)[::-1], keys[1:])
+    return lax.scan(step, jax.random.normal(keys[0], (1000, 2)), drawn)[0]
 
 
 def main(steps=2000):

@@ -52,9 +52,9 @@ def episode(params, key):
         after = moved(state, action)
         return (after, standing & stands(after)), (state, action, standing)
 
-    begin, *keys = jax.random.split(key, TIME + 1)
-    start = jax.random.uniform(begin, (4,), minval=-0.05, maxval=0.05)
-    return lax.scan(step, (start, stands(start)), jnp.stack(keys))[1]
+    keys = jax.random.split(key, TIME + 1)
+    start = jax.random.uniform(keys[0], (4,), minval=-0.05, maxval=0.05)
+    return lax.scan(step, (start, stands(start)), keys[1:])[1]
 
 
 def loss(params, states, actions, standing):

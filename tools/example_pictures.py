@@ -1,0 +1,80 @@
+"""Makes the pictures of `docs/gallery/examples`: what the lab shows of programs of examples/.
+
+Each figure is an expression of a program's own names; Chromium opens the page that `figure.save` writes. `python
+tools/example_pictures.py [PROGRAM ...]`; needs the built viewer and playwright.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+from tests.browser.server import CHROMIUM_ARGUMENTS, chromium_path  # noqa: E402
+
+FOLDER = ROOT / "docs" / "gallery" / "examples"
+SIZE = (1200, 900)
+DEVICES = 8
+FIGURES = {
+    "data_per_process": """jax.viz.sharding(jax.make_array_from_process_local_data(
+        NamedSharding(jax.make_mesh((8,), ("data",)), P("data")), np.zeros((FILES * ROWS_OF_EACH, FEATURES + 1))))""",
+    "decoder_with_cache": """jax.viz.program(next_logits)(
+        initial_params(jax.random.key(0)), empty_cache(5), np.zeros(5, np.int32), 3)""",
+    "diffusion": """jax.viz.program(sampled)(initial_params(jax.random.key(0)), jax.random.key(1))""",
+    "fluid": """jax.viz.compiled(jax.grad(loss))(np.ones((2, SIZE, SIZE), np.float32), blot(), ring())""",
+    "graph_network": """(lambda graph: jax.viz.program(loss)(
+        {"into": np.ones((PEOPLE, HIDDEN), np.float32), "bias": np.ones(HIDDEN, np.float32), "out": np.ones((HIDDEN, GROUPS), np.float32)},
+        graph, np.arange(8)))(acquaintances(np.random.default_rng(0)))""",
+    "mixture_of_experts": """(lambda mesh, params, x, y: jax.viz.sharding(jax.shard_map(
+        loss, mesh=mesh, in_specs=(SPECS, P("expert"), P("expert")), out_specs=P()))(
+            {name: jax.device_put(value, NamedSharding(mesh, SPECS[name])) for name, value in params.items()},
+            *jax.device_put((x, y), NamedSharding(mesh, P("expert")))))(
+        jax.make_mesh((8,), ("expert",), axis_types=(AxisType.Auto,)), initial_params(jax.random.key(0)), *points(np.random.default_rng(0)))""",
+    "policy_gradient": """jax.viz.program(episode)(initial_params(jax.random.key(0)), jax.random.key(1))""",
+}
+"""What is shown of each program."""
+
+
+def figure(name: str) -> Any:
+    """The figure of a program."""
+    names = runpy.run_path(str(ROOT / "examples" / f"{name}.py"))
+    return eval(FIGURES[name], names)  # noqa: S307 (of the table above)
+
+
+def picture(browser: Browser, name: str) -> None:
+    """Take the picture of a program's figure, as high as it needs to be."""
+    context = browser.new_context(viewport={"width": SIZE[0], "height": SIZE[1]})
+    page = context.new_page()
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "page.html"
+        figure(name).save(source)
+        page.goto(source.as_uri())
+        root = page.locator(".pl-root").first
+        root.wait_for()
+        page.wait_for_timeout(600)  # layouts come from a worker
+        root.screenshot(path=FOLDER / f"{name}.png")
+    context.close()
+
+
+def main(names: list[str]) -> None:
+    """Write the pictures of these programs, of all if there are none."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium_path(), args=CHROMIUM_ARGUMENTS
+        )
+        for name in names or FIGURES:
+            picture(browser, name)
+        browser.close()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PELLUCID_NUM_CPU_DEVICES", str(DEVICES))
+    main(sys.argv[1:])
