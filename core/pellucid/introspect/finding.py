@@ -34,7 +34,9 @@ from .stepping import (
 )
 
 MAX_OPERATIONS = 100_000
-"""Maximum number of operations of the runs of a program that are searched one by one: each takes some 50 us beyond its work."""
+"""Maximum number of operations of a run that is searched one by one: each takes some 50 us beyond its work."""
+MAX_OPERATIONS_AGAIN = 1_000
+"""The same of all runs of a program that is searched again: the program that searches it as one is worth its compilation then."""
 VALUES_AT_ONCE = 256
 """Number of values whose conditions are read in one transfer, because reading waits for the device."""
 GROUP = 16
@@ -61,15 +63,15 @@ def first_match(frame: SteppedFrame, condition: Callable[[Any], Any]) -> Match |
     element.
 
     `condition` is a traceable function of one array that gives booleans. A program that runs few operations is searched
-    operation by operation, as each kind of them is compiled once, and as a session steps through it. Others, and one that was
-    searched so often that its operations are many, run compiled, once as a whole and once for each program on the way, at
-    all positions of a `shard_map` together; what was compiled serves the next search for the condition.
+    operation by operation, as each kind of them is compiled once, and as a session steps through it. Others, and those that
+    are searched again, run compiled, once as a whole and once for each program on the way, at all positions of a
+    `shard_map` together; what was compiled serves the next search for the condition.
     Prints and other effects don't happen. Raises: EffectsError for a program that calls Python for values, which would be
     called again.
     """
     check_effects(frame)
     watch = Watch(condition)
-    if frame.positions is None and _count_operations(frame.jaxpr, watch) <= MAX_OPERATIONS:
+    if frame.positions is None and _is_short(frame.jaxpr, watch):
         levels = _ByOperation(watch).levels(frame)
         if levels is None:
             return None
@@ -80,11 +82,12 @@ def first_match(frame: SteppedFrame, condition: Callable[[Any], Any]) -> Match |
     return first_failure(frame, frozenset({watch}))
 
 
-def _count_operations(jaxpr: Jaxpr, watch: Watch) -> float:
-    """Number of operations of the runs of a program that were searched, with that of the run to come."""
+def _is_short(jaxpr: Jaxpr, watch: Watch) -> bool:
+    """Whether a run of a program is to be searched one operation after another, by what runs were before."""
     key = "searched operations", watch
-    jaxpr.memo[key] = jaxpr.memo.get(key, 0) + n_operations(jaxpr)
-    return jaxpr.memo[key]
+    before = jaxpr.memo.get(key, 0)
+    total = jaxpr.memo[key] = before + n_operations(jaxpr)
+    return total <= (MAX_OPERATIONS if not before else min(MAX_OPERATIONS, MAX_OPERATIONS_AGAIN))
 
 
 def n_operations(jaxpr: Jaxpr) -> float:

@@ -106,10 +106,10 @@ class Compilations(events.Observer):
 def test_a_watch_that_holds_nowhere_costs_further_calls_no_compilation(
     watch: str, operations: int, monkeypatch
 ) -> None:
-    monkeypatch.setattr(finding, "MAX_OPERATIONS", operations)
+    monkeypatch.setattr(finding, "MAX_OPERATIONS_AGAIN", operations)
     called = pl.jit(lambda x: lax.fori_loop(0, 5, lambda i, c: jnp.sin(c) + i, x).sum())
     with watching(watch) as reasons:
-        for i in range(3):  # with 30 operations the third is the first that runs compiled
+        for i in range(4):  # with 30 operations the third is the first that runs compiled
             called(X + i)
         compilations = Compilations()
         with pl.observe(compilations):
