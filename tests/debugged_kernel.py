@@ -88,6 +88,25 @@ class DebuggedKernel:
                 return {}
         raise TimeoutError(event)
 
+    def through(self, code: str) -> str:
+        """The status of a cell, run to its end from stop to stop; a watched one compiles more than others."""
+        self.run(code)
+        while True:
+            message = self.client.get_iopub_msg(timeout=5 * SECONDS)
+            content, kind = message["content"], message["msg_type"]
+            if kind == "debug_event" and content["event"] == "stopped":
+                self.body("continue", threadId=content["body"]["threadId"])
+            elif message["parent_header"].get("msg_id") != self.cell:
+                continue
+            elif kind == "error":
+                self.text += f"{content['ename']}: {content['evalue']}"
+            elif kind == "status" and content["execution_state"] == "idle":
+                break
+        while True:
+            reply = self.client.get_shell_msg(timeout=SECONDS)
+            if reply["parent_header"].get("msg_id") == self.cell:
+                return reply["content"]["status"]
+
     def stopped(self) -> list[dict[str, Any]]:
         """The frames of the next stop."""
         return self.frames(self.until("stopped")["threadId"])
