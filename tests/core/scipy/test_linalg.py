@@ -11,6 +11,7 @@ import scipy.linalg
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid._machine.base.errors import (
+    ArgumentTypeError,
     ArgumentValueError,
     DtypeError,
     MissingRule,
@@ -187,6 +188,15 @@ def test_exponential_of_a_large_matrix() -> None:
 def test_errors(call, error) -> None:
     with pytest.raises(error):
         eval(f"L.{call}", {"L": linalg, "np": np, "pl": pl})
+
+
+@pytest.mark.parametrize("name", ["svd", "inv", "det", "eigh", "cholesky", "lu", "qr", "solve"])
+def test_errors_name_the_module_that_was_called(name: str) -> None:
+    more = [np.ones(3, np.float32)] * (name == "solve")
+    for argument in (np.ones(3, np.float32), "text"):
+        with pytest.raises((ShapeError, ArgumentTypeError)) as caught:
+            getattr(linalg, name)(argument, *more)
+        assert str(caught.value).startswith(f"scipy.linalg.{name} ")
 
 
 def test_fourier_matrix_of_a_negative_size_is_empty() -> None:

@@ -74,7 +74,7 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     >>> det(np.array([[1.0, 2.0], [3.0, 4.0]]))
     Array(-2., dtype=float32)
     """
-    return numpy_linalg.det(a)
+    return numpy_linalg.det(square_matrices("scipy.linalg.det", a))
 
 
 def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
@@ -89,7 +89,7 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
     Array([[0.5 , 0.  ],
            [0.  , 0.25]], dtype=float32)
     """
-    return numpy_linalg.inv(a)
+    return numpy_linalg.inv(square_matrices("scipy.linalg.inv", a))
 
 
 # Triangular systems and Cholesky ------------------------------------------------------------------
@@ -430,7 +430,8 @@ def svd(
     >>> svd(np.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
     Array([4., 3.], dtype=float32)
     """
-    result = numpy_linalg.svd(of_sequence(a), full_matrices=full_matrices, compute_uv=compute_uv)
+    a = matrices("scipy.linalg.svd", of_sequence(a))
+    result = numpy_linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
     return tuple(result) if compute_uv else result
 
 
@@ -487,6 +488,7 @@ def eigh(
         raise ArgumentValueError("scipy.linalg.eigh: type is 1, 2 or 3.", got=f"type: {type!r}")
     a, b = of_sequence(a), of_sequence(b)
     if b is None:
+        a = square_matrices("scipy.linalg.eigh", a)
         w, v = numpy_linalg.eigh(a, UPLO="L" if lower else "U", symmetrize_input=False)
     else:
         w, v = _generalized(a, b, bool(lower), type)
