@@ -294,7 +294,7 @@ def kernel_cost(equation: Equation) -> Cost:
 
 
 def _runs(equation: Equation) -> RunBodies | None:
-    """How an equation runs the programs among its params; None without any."""
+    """How an equation runs the programs in its params; None if it has none."""
     if is_kernel(equation):
         return "stated"
     bodies = bodies_of(equation)

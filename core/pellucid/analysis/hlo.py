@@ -85,7 +85,7 @@ def module_of(executable: Any) -> tuple[Module, Any]:
 
 
 def source_frames(text: str) -> dict[int, SourceFrame]:
-    """The places that a module's instructions come from, by number, read from the tables of its text."""
+    """Maps frame numbers to the source positions of instructions, according to the tables in a module's text."""
     return {
         number: SourceFrame(file, function, *extent)
         for number, (file, function, extent) in source_places(text).items()

@@ -226,14 +226,14 @@ def kernel_record(
 
 
 def _reason(mapping: BlockMapping) -> str:
-    """Why the blocks of an operand aren't known."""
+    """Why the blocks of an operand are unknown."""
     if is_symbolic(mapping):
         return "its sizes are symbols"
     return "data choose its blocks, and aren't known before the program runs"
 
 
 def _outside(operand: Operand, windows: Windows) -> np.ndarray:
-    """For each program whether its block lies outside of the array."""
+    """For each program, whether its block lies entirely outside of the array."""
     mapping = operand.mapping
     if not windows.are_kept:
         return np.zeros(windows.count, bool)

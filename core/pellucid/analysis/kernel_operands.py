@@ -18,7 +18,7 @@ from .kernel_accesses import Access, accesses, touched
 from .kernel_windows import Windows
 
 MAX_PROGRAMS = 1 << 20
-"""Grids up to this size are looked at program by program."""
+"""Maximum number of programs of a grid that are examined one by one."""
 
 
 class Operand(NamedTuple):
@@ -26,19 +26,19 @@ class Operand(NamedTuple):
 
     name: str
     reference: int
-    """Position among the references of the body."""
+    """Index among the references of the body."""
     mapping: BlockMapping
     is_result: bool
     aliased: str
 
 
 class Reading(NamedTuple):
-    """What is known of all programs."""
+    """What is known about all programs."""
 
     grid: list[int]
     accesses: list[Access]
     windows: dict[int, Windows]
-    """By position of a reference."""
+    """The blocks by index of the reference."""
     is_idle: np.ndarray
 
     @property
@@ -60,7 +60,7 @@ def operands_of(kernel: GridKernel) -> list[Operand]:
         is_result = i >= n_inputs
         aliased = ""
         if is_result and i - n_inputs in kernel.aliases:
-            # Inputs are counted with the prefetched scalars in front.
+            # Alias numbers of inputs include the prefetched scalars before them.
             number = kernel.aliases[i - n_inputs] - n_scalars
             aliased = names[number] if number >= 0 else "a prefetched scalar"
         operands.append(Operand(names[i], n_scalars + i, mapping, is_result, aliased))
@@ -84,7 +84,7 @@ def windows_of(
     ids: np.ndarray,
     scalars: Sequence[Any] | None,
 ) -> Windows | None:
-    """The blocks that all programs see of an operand; None where they aren't known."""
+    """The blocks of an operand that all programs access; None if unknown."""
     mapping, count = operand.mapping, reading.n_programs
     if is_symbolic(mapping):
         return None
@@ -95,7 +95,7 @@ def windows_of(
         if indices is None and reads_scalars and scalars is None:
             return None
         values = scalars
-        if values is None:  # unused, as the indices are known without them
+        if values is None:  # unused: the indices are known without them
             values = [np.zeros(a.shape, a.dtype) for a in kernel.scalars]
         found, lengths = indices_with(mapping, reading.grid, values)
         indices = found if indices is None else indices
@@ -117,7 +117,9 @@ def windows_of(
 def _accessed(
     shape: Sequence[int], found: Sequence[Access], count: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """(first elements, numbers of elements) of what each program reads or writes of a whole array; None where that is all of it."""
+    """(first elements, numbers of elements) of the part of a whole array that each program accesses; None if that is
+    all of it.
+    """
     low = np.full((count, len(shape)), np.iinfo(np.int32).max, np.int64)
     high = np.zeros((count, len(shape)), np.int64)
     for access in found:
@@ -137,7 +139,9 @@ def _accessed(
 def moves_of(
     operand: Operand, windows: Windows, is_read: bool, is_written: bool
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """For each program whether it (fetches a block, writes one); None for neither of all."""
+    """For each program, whether it (fetches a block, writes a block back); None if the operand is never fetched, or
+    written.
+    """
     begins = windows.begins_stay
     if not operand.is_result:
         return begins, None

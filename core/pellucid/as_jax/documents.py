@@ -47,7 +47,7 @@ def brk(text: str = " ") -> Doc:
 
 
 def concat(docs: Iterable[Doc]) -> Doc:
-    """Documents one after the other."""
+    """Concatenation of documents."""
     return Doc(pretty.Concat([d.doc for d in docs]))
 
 

@@ -134,7 +134,7 @@ def where_rounding_begins(
 
 
 def _called(equation: Equation) -> ClosedJaxpr | None:
-    """The program that an equation runs once on its operands; None for loops, branches, and what runs none."""
+    """The program that an equation calls once; None for loops, branches and equations without a program."""
     slots = slots_of(equation)
     if (
         slots is None

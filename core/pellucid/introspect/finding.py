@@ -169,7 +169,7 @@ class _ByOperation:
         return min(holding, default=None)
 
     def _flags_of(self, values: Sequence[Any]) -> Any:
-        """Booleans `[GROUP]`, whether an element of each of some values of one type meets the condition; None for none."""
+        """Booleans `[GROUP]` for values of one type: whether any element satisfies the condition. None if none can."""
         flags = _flags_program(self._watch, type_of(values[0]))
         if flags is None:
             return None

@@ -60,7 +60,7 @@ def origins_of(equation: Equation, base: frozenset[int] = frozenset()) -> list[E
 def ancestors_of(equation: Equation) -> Iterator[Equation]:
     """All equations that `equation` was made from, any number of steps away, the next ones first."""
     waiting, seen = [equation], {equation.id}
-    for each in waiting:  # grows meanwhile
+    for each in waiting:  # grows during the loop
         for origin in each.lineage.origins if each.lineage is not None else ():
             if origin.id not in seen:
                 seen.add(origin.id)

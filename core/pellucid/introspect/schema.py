@@ -855,7 +855,7 @@ class FunctionShardingRecord(ViewRecord):
     basis: Literal["estimate", "compiler", "measured"]
     """Source of `collectives` and `device_peak_bytes`: the compiled program, a measurement or an estimate."""
     not_compiled: str
-    """Why there is only an estimate; empty where the program was compiled."""
+    """Why there is only an estimate; empty if the program was compiled."""
     uneven: list[UnevenCutRecord]
     """Constraints that can't be met evenly."""
     schema_version: int = SCHEMA_VERSION

@@ -874,7 +874,7 @@ def scope_of(positions: MeshPositions | None) -> contextlib.AbstractContextManag
 
 @untrapped
 def run(program: ClosedJaxpr, operands: Operands) -> Values:
-    """The results of a program without constants, compiled; its breakpoints open no prompt."""
+    """The results of a program without constants, compiled; breakpoints in it don't stop."""
     program = heard(program)
     wait_for_compilation(program)
     call = lambda: bind(closed_call_p, *operands, params=ClosedCallParams(program))

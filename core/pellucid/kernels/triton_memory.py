@@ -134,7 +134,7 @@ def _part(
 
 
 def _wrapped(ctx: Lowering, x: ir.Value, size: int) -> ir.Value:
-    """Positions of which negative ones count from the end."""
+    """Indices, in which negative numbers count from the end."""
     shape = ctx.shape(x)
     is_negative = arith.cmpi(arith.CmpIPredicate.slt, x, ctx.int32(0, shape))
     return arith.select(is_negative, arith.addi(x, ctx.int32(size, shape)), x)

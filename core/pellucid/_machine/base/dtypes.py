@@ -84,7 +84,7 @@ class ExtendedDType:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element."""
+        """Bytes per element."""
         return self.base_dtype.itemsize * math.prod(self.element_shape)
 
     def __repr__(self) -> str:

@@ -68,7 +68,7 @@ class Slots(NamedTuple):
     is_reversed: bool = False
     """Whether the runs read and write elements along axis 0 from the last to the first."""
     ends: bool = False
-    """Whether a predicate comes after each run and ends the loop; otherwise it comes before each run."""
+    """Whether a predicate follows each run and ends the loop; otherwise it precedes each run."""
     by_position: bool = False
     """Whether the program runs once for each position along mesh axes, on parts of the operands."""
 

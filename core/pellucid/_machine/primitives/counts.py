@@ -95,7 +95,7 @@ def _met(n: int, n_out: int, start: int, stride: int, dilation: int) -> int:
 
 
 def fft_operations(operands, results, params):
-    """5 N log2 N for a transform of N complex numbers (Cooley and Tukey), half of it where one side is real."""
+    """5 N log2 N for N complex numbers (Cooley and Tukey), or half of it if one side is real."""
     n = math.prod(params.fft_lengths)
     transforms = math.prod(results[0].shape[: -len(params.fft_lengths) or None])
     is_complex = operands[0].dtype.kind == results[0].dtype.kind == "c"

@@ -227,7 +227,7 @@ class NewRef(Linearized, OfReference[NewRefParams]):
     def jvp(self, primals, tangents, params):
         def tangent() -> Results:
             value = instantiate(tangents[0])
-            # A reference to a constant may hold a differentiated value later.
+            # A reference to a constant may contain a differentiated value later.
             start = context.trace.as_tangent(value) if type(tangents[0]) is Zero else value
             return bind(self, start, params=params)
 

@@ -258,7 +258,7 @@ def lives_of(jaxpr: Jaxpr, operands: Operands, lives: Sequence[Liveness]) -> lis
     program, consts, mask = masked_jaxpr(jaxpr, kinds, [False] * n)
 
     def arrays() -> Values:
-        # Results are those of the program, then the arrays.
+        # The results are those of the program, then the arrays.
         wanted = [i >= n for i in range(n + mask.count(ARRAY))]
         pruned, used = remove_dead_equations(program.jaxpr, wanted)
         known = [

@@ -11,31 +11,31 @@ from typing import NamedTuple
 
 
 class Instruction(NamedTuple):
-    """One line of a computation."""
+    """One instruction of a computation, which is one line of text."""
 
     name: str
     is_root: bool
     type: str
-    """As printed, `f32[3,4]{1,0}` or a tuple of such."""
+    """Its printed type: `f32[3,4]{1,0}`, or a tuple of such."""
     opcode: str
     operands: list[str]
-    """Names of instructions."""
+    """Names of the operand instructions."""
     payload: str
-    """The text in the parentheses of a parameter or a constant."""
+    """The text in the parentheses, for parameters and constants."""
     attributes: dict[str, str]
-    """All but the called computations and the metadata."""
+    """All attributes except called computations and metadata."""
     called: list[tuple[str, str]]
-    """(attribute, name of a computation): `to_apply`, `calls`, `body`, …"""
+    """Pairs (attribute, name of the computation): `to_apply`, `calls`, `body`, …"""
     path: str
-    """The name that the operation had in StableHLO, without the equation's id; empty where XLA made it."""
+    """The operation's name in StableHLO, without the equation's id; empty for instructions that XLA created."""
     equation: int | None = None
-    """Id of the equation that it was lowered from; None where XLA made it."""
+    """Id of the equation from which it was lowered; None for instructions that XLA created."""
     frame: int = 0
-    """Number of the place that it comes from in `Module.frames`; 0 for none."""
+    """Number of its source position in `Module.frames`; 0 for none."""
 
     @property
     def trips(self) -> int | None:
-        """How often a run of it runs the computations that it calls; None where that is not known."""
+        """Number of runs of the computations it calls, per run of the instruction; None if unknown."""
         if self.opcode == "while":
             count = _TRIP_COUNT.search(self.attributes.get("backend_config", ""))
             return int(count.group(1)) if count else None
@@ -43,7 +43,7 @@ class Instruction(NamedTuple):
 
     @property
     def runs_programs(self) -> bool:
-        """Whether it runs computations whose instructions are kernels themselves.
+        """Whether the instructions of the computations that it calls are kernels themselves.
 
         XLA's backend for CPUs compiles loops of little work, with all that they call, into one kernel: a marked call.
         """
@@ -52,7 +52,7 @@ class Instruction(NamedTuple):
 
 
 class Computation(NamedTuple):
-    """A program of instructions."""
+    """A named list of instructions."""
 
     name: str
     is_entry: bool
@@ -68,15 +68,15 @@ _ID_IN_TYPE = re.compile(r'op_type="e(\d+):?"')
 """Lowering gives each operation the id of its equation as type."""
 _FRAME = re.compile(r"stack_frame_id=(\d+)")
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
-"""Sections in front of the computations: numbered texts, then numbered rows of numbers."""
+"""Sections before the computations: numbered texts, then rows of numbers that refer to them."""
 _ID_IN_PATH = re.compile(r"#e(\d+)$")
-"""In programs over several devices, which lose types of operations, ids of equations stand behind names."""
+"""Multi-device programs lose the types of operations, so ids of equations are appended to names there."""
 _CALLING = frozenset({
     "to_apply", "calls", "condition", "body", "branch_computations", "called_computations", "true_computation",
     "false_computation", "select", "scatter", "async_execution_thread_computation",
 })  # fmt: skip
 RUNS_PROGRAMS = frozenset({"async-start", "call", "conditional", "while"})
-"""Opcodes whose computations are programs; those of others combine elements, or are one kernel."""
+"""Opcodes that run their computations as programs; other computations combine elements or are part of one kernel."""
 _SMALL_CALL = 'xla_cpu_small_call="true"'
 _TRIP_COUNT = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
 _ASSIGNED = re.compile(r"=(\d+)")
@@ -85,7 +85,7 @@ _BRACKET_OR_QUOTED = re.compile(r'[][(){}]|"(?:[^"\\]|\\.)*"?')
 
 
 def parse(text: str) -> list[Computation]:
-    """The computations of a module, the entry first, callees after their callers where the text allows."""
+    """The computations of a module: the entry first, callers before callees if the text allows."""
     computations: list[Computation] = []
     current: Computation | None = None
     for line in text.split("\n"):
@@ -119,7 +119,7 @@ def instructions_of(text: str, opcodes: Collection[str]) -> Iterator[Instruction
 
 
 def parse_instruction(line: str) -> Instruction | None:
-    """The instruction on a line; None where there is none.
+    """The instruction on a line; None if there is none.
 
     >>> parse_instruction('  ROOT %b = f32[2]{0} add(%a, %a), metadata={op_type="e7" op_name="jit(f)/add"}')[:5]
     ('b', True, 'f32[2]{0}', 'add', ['a', 'a'])
@@ -213,7 +213,7 @@ def _numbers(row: str) -> list[int]:
 
 
 def _items(text: str) -> Iterator[str]:
-    """`, a=b, c={d, e}` cut at its outer commas."""
+    """Splits `, a=b, c={d, e}` at its top-level commas."""
     start = end = 0
     while match := _COMMA_OR_OPENING.search(text, end):
         if match.group() != ",":
@@ -227,7 +227,7 @@ def _items(text: str) -> Iterator[str]:
 
 
 def _matching(text: str, start: int) -> int:
-    """The place behind the bracket or quote that closes the one at `start`."""
+    """The index after the bracket or quote that closes the one at `start`."""
     depth = 0
     for match in _BRACKET_OR_QUOTED.finditer(text, start):
         c = match.group()
