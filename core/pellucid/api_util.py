@@ -41,7 +41,7 @@ def flatten_fun(f: Function, store: Store, in_tree: Any, *args_flat: Any) -> lis
 
 @transformation_with_aux2
 def flatten_fun_nokwargs(f: Function, store: Store, in_tree: Any, *args_flat: Any) -> list[Any]:
-    """As `flatten_fun`, where `in_tree` is the structure of the tuple of arguments.
+    """Like `flatten_fun`, where `in_tree` is the structure of the tuple of arguments.
 
     >>> from pellucid.extend.linear_util import wrap_init
     >>> flat, out_tree = flatten_fun_nokwargs(wrap_init(divmod), pl.tree.structure((7, 2)))

@@ -130,7 +130,7 @@ def what_if(
     `figure.widget()` controls for both. Arguments are arrays or ShapeDtypeStructs. Times are for `device`: `"A100"`,
     `"H100"`, `"H200"` or an `analysis.Machine`.
 
-    Raises: ArgumentTypeError for what is no function; with the arguments, ArgumentValueError for another device, and for
+    Raises: ArgumentTypeError for anything that isn't a function; with the arguments, ArgumentValueError for another device, and for
     arguments that lie over several meshes; what the function raises when it is traced.
 
     >>> x = pl.ShapeDtypeStruct((64, 32), "float32")

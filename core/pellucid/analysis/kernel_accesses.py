@@ -141,7 +141,7 @@ def accesses(
     """The loads and stores of the body of `kernel`, in order.
 
     `ids` are positions `[axes, programs]`; `bounds` are sizes of the grid that are operands; `scalars` are values of the prefetched
-    scalars, None where they aren't known.
+    scalars, None if unknown.
     """
     count = ids.shape[1]
     limit = max(1, MAX_EVALUATED // max(count, 1))

@@ -108,7 +108,7 @@ def kernel_grid(
     bounds: Sequence[Any] | None = None,
     scalars: Sequence[Any] | None = None,
 ) -> schema.KernelGridsRecord:
-    """The record of one kernel; `bounds` and `scalars` are values of its call's operands, None where they aren't known."""
+    """The record of one kernel; `bounds` and `scalars` are values of its call's operands, None if unknown."""
     record = kernel_record(kernel, bounds=bounds, scalars=scalars)
     return schema.KernelGridsRecord(name=kernel.name, kernels=[record], hidden_count=0)
 
@@ -177,7 +177,7 @@ def kernel_record(
 ) -> schema.GridKernelRecord:
     """The record of a kernel.
 
-    `bounds` are the sizes of the grid that are operands, `scalars` the values of its prefetched scalars, None where they aren't known; `call`
+    `bounds` are the sizes of the grid that are operands, `scalars` the values of its prefetched scalars, None if unknown; `call`
     is the captured source of its call.
     """
     notes: list[str] = []

@@ -187,7 +187,7 @@ def dtype_of(x: Any, *, canonicalize: bool = True) -> Any:
 
 
 def check_arraylike(fun_name: str, *args: Any, **_: Any) -> None:
-    """Raise a TypeError, in the name of `fun_name`, for arguments that are no arrays or numbers.
+    """Raise a TypeError, in the name of `fun_name`, for arguments that aren't arrays or numbers.
 
     >>> check_arraylike("f", 1.0)
     """

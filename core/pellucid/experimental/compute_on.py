@@ -56,7 +56,7 @@ def compute_on2(
     """`f`, computed by a unit as under `compute_on`, whose results lie in `out_memory_spaces`; without `f`, a decorator.
 
     `out_memory_spaces`: a `pellucid.memory.Space`, or a tree of them that is a prefix of the result. Raises: as
-    `compute_on`; ArgumentTypeError for what is no space; UnsupportedError for `compiler_options`, which programs have as a whole.
+    `compute_on`; ArgumentTypeError for anything that isn't a space; UnsupportedError for `compiler_options`, which programs have as a whole.
 
     >>> space = pl.memory.Space.Device
     >>> doubled = compute_on2(lambda x: x * 2, compute_type="device_host", out_memory_spaces=space)

@@ -76,7 +76,7 @@ def odeint(
     `mxstep` of them lie between two times. It can be differentiated in reverse mode, by `y0`, `t`, `args` and what
     `func` captures, in memory that doesn't grow with the steps.
 
-    Raises: ArgumentTypeError for arguments that are no arrays, ShapeError unless `t` has one dimension and the slope
+    Raises: ArgumentTypeError for arguments that aren't arrays, ShapeError unless `t` has one dimension and the slope
     the shapes of `y0`.
 
     >>> [f"{y:.4f}" for y in odeint(lambda y, t: -y, 1.0, np.array([0.0, 1.0], np.float32))]

@@ -169,7 +169,7 @@ def deserialize_and_load(
 def _compiled(
     executable: Executable, avals: Sequence[Any], in_tree: Any, out_tree: Any
 ) -> Compiled:
-    """The compiled function of `executable`: the program behind it has the right types, and is never run."""
+    """The compiled function of `executable`: the program it is traced from only has the right types, and never runs."""
 
     def stand_in(*args: Any, **kwargs: Any) -> Any:
         return out_tree.unflatten([zeros(aval) for aval in executable.out_avals])

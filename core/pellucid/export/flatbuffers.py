@@ -68,7 +68,7 @@ class _Writer:
         return position
 
     def table(self, fields: Mapping[int, Any]) -> int:
-        """The table behind its vtable: both sizes in bytes, then for each field where it lies in the table."""
+        """The table after its vtable: both sizes in bytes, then for each field where it lies in the table."""
         fields = {slot: value for slot, value in fields.items() if value is not None}
         layout: dict[int, int] = {}
         size = _OFFSET.itemsize  # the distance to the vtable

@@ -128,7 +128,7 @@ class SymbolicScope:
     # Bounds -------------------------------------------------------------------------------------
 
     def bounds(self, dimension: Dimension) -> Bounds:
-        """The least and the largest value of an expression that follow from the constraints; None for none."""
+        """The least and the largest value of an expression that follow from the constraints; None if there is none."""
         remembered = self._bounds.get(dimension)
         if remembered is not None:
             return remembered

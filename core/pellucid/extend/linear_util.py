@@ -151,7 +151,7 @@ def transformation2(transformer: Function) -> Callable[..., WrappedFun]:
 
 
 def transformation_with_aux2(transformer: Function) -> Callable[..., tuple[WrappedFun, Function]]:
-    """As `transformation2`, of `transformer(inner, store, *arguments, *args, **kwargs)`, which calls `store.store(value)`.
+    """Like `transformation2`, of `transformer(inner, store, *arguments, *args, **kwargs)`, which calls `store.store(value)`.
 
     What it makes is (WrappedFun, function that gives the stored value after the call).
 
@@ -185,7 +185,7 @@ def _through(generator: Any, inner: Function) -> Any:
 
 
 def transformation(generator: Function) -> Callable[..., WrappedFun]:
-    """As `transformation2`, of a generator `generator(*arguments, *args, **kwargs)`.
+    """Like `transformation2`, of a generator `generator(*arguments, *args, **kwargs)`.
 
     It yields (args, kwargs) of the inner function, gets the result, and yields its own.
 
@@ -205,7 +205,7 @@ def transformation(generator: Function) -> Callable[..., WrappedFun]:
 
 
 def transformation_with_aux(generator: Function) -> Callable[..., tuple[WrappedFun, Function]]:
-    """As `transformation`, of a generator that yields (result, auxiliary output) last.
+    """Like `transformation`, of a generator that yields (result, auxiliary output) last.
 
     What it makes is (WrappedFun, function that gives the auxiliary output after the call).
 

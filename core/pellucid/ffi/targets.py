@@ -25,7 +25,7 @@ def register_ffi_target(
     "prepare", "initialize", "execute". `api_version` is 1 for handlers of XLA's typed interface, 0 for functions of
     the older one. `traits=` takes XLA's bits of a handler's traits.
 
-    Raises: ArgumentTypeError for what is no capsule; ArgumentValueError for an unknown platform.
+    Raises: ArgumentTypeError for anything that isn't a capsule; ArgumentValueError for an unknown platform.
 
     >>> import ctypes
     >>> register_ffi_target("absolute_value", pycapsule(ctypes.CDLL(None).abs), api_version=0)
@@ -112,7 +112,7 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
 def pycapsule(funcptr: Any) -> Any:
     """The address of a function or object of a library loaded by `ctypes`, as a capsule for `register_ffi_target`.
 
-    Raises: ArgumentTypeError for what is no pointer of `ctypes`.
+    Raises: ArgumentTypeError for anything that isn't a pointer of `ctypes`.
 
     >>> import ctypes
     >>> type(pycapsule(ctypes.CDLL(None).abs)).__name__

@@ -45,7 +45,7 @@ class LoweringParameters:
 
 
 class ShapePolyLoweringState:
-    """The values that functions of a module take in front of their arguments: the platform at hand, and sizes.
+    """The values that functions of a module take before their arguments: the platform at hand, and sizes.
 
     >>> ShapePolyLoweringState(("b",), ("cpu", "tpu")).dim_vars
     ('_platform_index', 'b')
@@ -97,7 +97,7 @@ def jaxpr_subcomp(
 ) -> tuple[list[ir.Value], TokenSet]:
     """The values of the results of `jaxpr`, whose equations are built at the insertion point, and the tokens after them.
 
-    Names in `name_stack` beyond those of the equation at hand stand in front of the equations' own. The other
+    Names in `name_stack` beyond those of the equation at hand stand before the equations' own. The other
     keywords change nothing: sizes of symbolic dimensions and constants are known to `ctx`.
 
     >>> from pellucid.extend.core import Primitive
@@ -148,7 +148,7 @@ def lower_jaxpr_to_fun(
 ) -> Any:
     """The `func.func` of `jaxpr`, added to the module; its name is `name` where that is free.
 
-    It takes a token for each of `effects`, which are ordered, in front of its arguments. Placements, memory kinds, layouts,
+    It takes a token for each of `effects`, which are ordered, before its arguments. Placements, memory kinds, layouts,
     donation and aliases are attributes of arguments and results; without `use_sharding_annotations`, shardings are
     constraints within the function. The compiler reads most of them on the main function of a module alone.
 
@@ -255,7 +255,7 @@ class _Marks:
         self.mark("mhlo.layout_mode", modes)
 
     def shardings(self, option: str, entries: Sequence[Any] | None) -> list[Any]:
-        """Shardings as attributes; None where there is none, or one device holds everything."""
+        """Shardings as attributes; None if there is none, or one device holds everything."""
         attributes, shardy = [], self.ctx.sharding_attributes
         for sharding, aval in strict_zip(self.stated(option, entries), self.avals):
             if sharding is None or (shardy is None and len(sharding.device_set) == 1):
@@ -271,7 +271,7 @@ class _Marks:
         return attributes
 
     def attribute(self, others: Sequence[Any]) -> ir.Attribute:
-        """All attributes, behind those of `others`, which have none."""
+        """All attributes, after those of `others`, which have none."""
         every = [*({} for _ in others), *self.attributes]
         return ir.ArrayAttr.get([self.ctx.dictionary(attributes) for attributes in every])
 

@@ -76,7 +76,7 @@ def trace_to_jaxpr_dynamic(
 def dce_jaxpr_consts(
     jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool], list[bool]]:
-    """As `dce_jaxpr`, also of constants: the program, and whether each constant and each input is needed.
+    """Like `dce_jaxpr`, also of constants: the program, and whether each constant and each input is needed.
 
     >>> jaxpr = pl.make_jaxpr(lambda x, y: (x + np.arange(2), y + np.ones(2)))(1, 2).jaxpr
     >>> dce_jaxpr_consts(jaxpr, [False, True])[1:]
@@ -238,7 +238,7 @@ class PartialVal(tuple[Any, Any]):
         return self[0] is None
 
     def get_known(self) -> Any:
-        """The value; None where it isn't known."""
+        """The value; None if unknown."""
         return self[1]
 
     def get_aval(self) -> Any:

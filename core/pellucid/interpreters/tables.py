@@ -95,7 +95,7 @@ def registered_in(primitive: Any, slot: str) -> Registered | None:
 def register(primitive: Primitive[Any], slot: str, rule: Any, call: Function) -> None:
     """Put a rule of the user into `slot` of `primitive`.
 
-    Raises: ArgumentTypeError for what is no primitive.
+    Raises: ArgumentTypeError for anything that isn't a primitive.
     """
     if not isinstance(primitive, Primitive):
         raise ArgumentTypeError(

@@ -22,7 +22,7 @@ def kernel_body(equation: Equation) -> Jaxpr | None:
 
 
 def shown_bodies(equation: Equation) -> list[EquationBody]:
-    """The programs that an equation runs, and in front of them the body of a kernel over references.
+    """The programs that an equation runs, and before them the body of a kernel over references.
 
     What was derived from a kernel has no body but its definition.
     """

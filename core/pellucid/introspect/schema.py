@@ -78,7 +78,7 @@ class SpecRecord(Record):
     text: str
     """The spec in the user's notation, for example `P('data', None)`."""
     mesh: int
-    """Index into the list of meshes next to it; -1 if there is no mesh (one device)."""
+    """Index into the list of meshes next to it; -1 if there isn't a mesh (one device)."""
     dim_axes: list[list[str]]
     """The mesh axes that partition each dimension, major axis first."""
     unreduced_axes: list[str]

@@ -56,7 +56,7 @@ class Statements:
             self._variables.append(variable)
 
     def variable(self, place: Range) -> str:
-        """The variable assigned by the statement that contains `place`; empty where there is none."""
+        """The variable assigned by the statement that contains `place`; empty if there is none."""
         line, column, end_line, end_column = place
         i = bisect.bisect_right(self._starts, (line, column)) - 1
         if i >= 0 and (end_line, end_column) <= self._ends[i]:

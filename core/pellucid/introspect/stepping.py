@@ -432,7 +432,7 @@ def _stretch(jaxpr: Jaxpr, start: int) -> _Stretch | None:
     """
     key = "stretch", start
     if key not in jaxpr.memo:
-        # `end` is the position behind the stretch, `size` the bytes of its results.
+        # `end` is the position after the stretch, `size` the bytes of its results.
         end, size = start, 0
         for equation in jaxpr.equations[start : start + STRETCH_LENGTH]:
             size += sum(n_bytes(v.aval) for v in equation.results)
@@ -951,7 +951,7 @@ def user_codes(equation: Equation) -> list[CodeType]:
 
 
 def line_text(equation: Equation) -> str:
-    """The innermost user line of an equation, with its function; empty for none."""
+    """The innermost user line of an equation, with its function; empty if there is none."""
     return "" if equation.source is None else source.describe(equation.source) or ""
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong while a kernel runs: its programs note the first failure in a vector, which the call looks at behind them."""
+"""What goes wrong while a kernel runs: its programs note the first failure in a vector, which the call looks at after them."""
 
 from __future__ import annotations
 

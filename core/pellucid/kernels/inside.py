@@ -151,7 +151,7 @@ def _allocated(x: Any) -> Any:
 def with_scoped(
     *types: Any, collective_axes: Any = (), **kw_types: Any
 ) -> Callable[[Function], Function]:
-    """A decorator for a function that gets new references of these types in front of its arguments.
+    """A decorator for a function that gets new references of these types before its arguments.
 
     >>> @with_scoped(np.zeros(2, np.float32))
     ... def filled(ref, x):
@@ -328,7 +328,7 @@ def _points(caller: str, ref: Any) -> tuple[RefView, tuple[Any, ...] | None, Any
     (index, operands), *more = view.steps
     if more or not isinstance(index, RefIndex):
         return view, None, None
-    # Per axis the position behind the last element that is taken; None where only the run knows it.
+    # Per axis the position after the last element that is taken; None where only the run knows it.
     ends = [
         None if entry is None or entry.start is None else entry.start + entry.span
         for entry in index.entries

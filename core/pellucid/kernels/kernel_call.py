@@ -411,7 +411,7 @@ class _KernelDescription(NamedTuple):
                 start += tree.num_leaves
             scalar_refs, in_refs, out_refs, scratch_refs = parts
             outs = out_refs if isinstance(out_refs, (tuple, list)) else (out_refs,)
-            # Scratch in a dict is passed by name, else by position behind the results.
+            # Scratch in a dict is passed by name, else by position after the results.
             keywords = scratch_refs if isinstance(scratch_refs, dict) else {}
             more = (
                 ()
@@ -432,7 +432,7 @@ class _KernelDescription(NamedTuple):
             return []
 
         avals = [*[INDEX] * (len(grid) + n_dynamic), *refs]
-        # In front of the function's arguments are the position and bounds, behind them is the failure.
+        # In front of the function's arguments are the position and bounds, after them is the failure.
         names = lambda: [*[""] * (len(grid) + n_dynamic), *self._argument_names(trees), ""]
         body, consts = stage_open(run, avals, DebugInfo(self.name, names))
         arrays = [x for x in consts if not isinstance(x, np.ndarray)]

@@ -124,7 +124,7 @@ class BlockMapping(NamedTuple):
 
 
 def _behind(n: Size, size: Size) -> Size:
-    """Number of elements behind the `n` elements of an axis, so that blocks of `size` are whole; there is at least one block."""
+    """Number of elements after the `n` elements of an axis, so that blocks of `size` are whole; there is at least one block."""
     if n == size or (not isinstance(size, Symbol) and size == 0):
         return 0
     rest = -n % size

@@ -80,7 +80,7 @@ class GridKernel:
     layout: Layout = field(default=Layout(0, 0))
     """What the vector of its failure has."""
     sites: tuple[CheckSite, ...] = ()
-    """What fails in the body, which then takes a reference to that vector behind all others."""
+    """What fails in the body, which then takes a reference to that vector after all others."""
     compiler_params: Any = None
     """What the compiler of a device is told."""
     written: frozenset[int] = field(init=False)
@@ -117,7 +117,7 @@ class GridKernel:
 
     @property
     def n_front(self) -> int:
-        """Number of inputs of the body that are no references."""
+        """Number of inputs of the body that aren't references."""
         return len(self.consts) + len(self.grid) + self.grid.count(None)
 
     @property
@@ -188,7 +188,7 @@ class Sweep:
     ) -> None:
         self.kernel, self.consts, self.bounds, self.scalars = kernel, consts, bounds, scalars
         self.body = discharged(kernel.body.jaxpr)
-        # The failure is behind all references: written by every program, and by the body if it has sites.
+        # The failure is after all references: written by every program, and by the body if it has sites.
         self.failure = kernel.n_references if kernel.all_sites else None
         self.mappings = [*kernel.mappings, *([] if self.failure is None else [None])]
         # Positions of the references that programs write, and so hand on to the next one.
@@ -238,7 +238,7 @@ class Sweep:
 
     def _cut(self, x: Any, splits: dict[int, BlockedDimension]) -> tuple[Any, list[int | None]]:
         """`x` with dimensions cut into (blocks, block), and the batched axis of each dimension of the result."""
-        # `limits`: how far the blocks reach. Elements behind are left out, and `_joined` puts them back.
+        # `limits`: how far the blocks reach. Elements after are left out, and `_joined` puts them back.
         shape, labels, limits = [], [], list(type_of(x).shape)
         for dim, n in enumerate(type_of(x).shape):
             if dim in splits:
@@ -256,7 +256,7 @@ class Sweep:
         return reshape(x, shape), labels
 
     def _joined(self, x: Any, before: Any, splits: dict[int, BlockedDimension]) -> Any:
-        """The inverse of `_cut`: elements behind the last block are those from before."""
+        """The inverse of `_cut`: elements after the last block are those from before."""
         if not splits:
             return x
         shape = list(type_of(before).shape)
@@ -575,7 +575,7 @@ def _overwrites_scratch(kernel: GridKernel, batched: Sequence[int]) -> bool:
     """Whether the first program of a loop over the axes that are not batched needs nothing that scratch held before."""
     body = discharged(kernel.body.jaxpr)
     n = len(kernel.consts)
-    # By position among the inputs, behind the body's constants: 0 for the position along each axis of the loop.
+    # By position among the inputs, after the body's constants: 0 for the position along each axis of the loop.
     first = {n + a: np.int32(0) for a in range(len(kernel.grid)) if a not in batched}
     avals = [a for i, a in enumerate(body.program.in_avals[len(body.consts) :]) if i not in first]
 

@@ -147,7 +147,7 @@ def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopy:
 
 
 def async_copy(src_ref: Any, dst_ref: Any, sem: Any, *, priority: int = 0) -> AsyncCopy:
-    """As `make_async_copy`, started.
+    """Like `make_async_copy`, started.
 
     >>> from pellucid._machine.refs.access import new_ref
     >>> target = new_ref(np.zeros(2, np.float32))

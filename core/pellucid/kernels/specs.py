@@ -176,7 +176,7 @@ class Blocked:
 class Element:
     """A dimension of a block: the index map gives its first element.
 
-    `padding` are numbers of elements without a value that stand before and behind the array; positions count from the
+    `padding` are numbers of elements without a value that stand before and after the array; positions count from the
     first of them.
     """
 
@@ -332,7 +332,7 @@ def step_of(dim: Any) -> int:
 
 
 def padding_of(dim: Any) -> tuple[int, int]:
-    """Numbers of elements without a value before and behind the array."""
+    """Numbers of elements without a value before and after the array."""
     return dim.padding if isinstance(dim, Element) else (0, 0)
 
 

@@ -124,7 +124,7 @@ def _bitwise(name: str, x_ref_or_view: Any, idx: Any, val: Any, mask: Any) -> An
     val = fitting(f"atomic_{name}", "value", convert_element_type(val, aval.dtype), aval.shape)
     holds = fitting(f"atomic_{name}", "mask", True if mask is None else mask, aval.shape)
     whole = jnp.asarray(get(x_ref_or_view))
-    # Where each element of the part stands among those of the whole, row by row; behind the last one for those outside.
+    # Where each element of the part stands among those of the whole, row by row; after the last one for those outside.
     places = (
         jnp.arange(whole.size).reshape(whole.shape).at[idx].get(mode="fill", fill_value=whole.size)
     )

@@ -405,7 +405,7 @@ def one_hot(
     """Vectors of `num_classes` with a 1 at the numbers `x`, along the new `axis`; of numbers out of range all 0.
 
     The result has the shape of `x` with the new axis, and `dtype`, by default the default floating one.
-    Raises: ShapeError for a `num_classes` that is no integer from 0, AxisError for an axis out of bounds, DtypeError
+    Raises: ShapeError for a `num_classes` that isn't an integer from 0, AxisError for an axis out of bounds, DtypeError
     for bool and PRNG keys, ArgumentTypeError for strings.
 
     >>> one_hot(jnp.array([0, 2]), 3)

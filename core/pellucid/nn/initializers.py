@@ -68,7 +68,7 @@ def zeros(
     """Zeros; the key isn't used.
 
     The result has the given `shape` and `dtype`, by default the default floating one.
-    Raises: ShapeError for negative sizes, ArgumentTypeError for sizes that are no integers, TypeError for what is no
+    Raises: ShapeError for negative sizes, ArgumentTypeError for sizes that aren't integers, TypeError for what is no
     dtype.
 
     >>> zeros(pl.random.key(0), (2,))
@@ -86,7 +86,7 @@ def ones(
     """Ones; the key isn't used.
 
     The result has the given `shape` and `dtype`, by default the default floating one.
-    Raises: ShapeError for negative sizes, ArgumentTypeError for sizes that are no integers, TypeError for what is no
+    Raises: ShapeError for negative sizes, ArgumentTypeError for sizes that aren't integers, TypeError for what is no
     dtype.
 
     >>> ones(pl.random.key(0), (2,))
@@ -100,7 +100,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
 
     Called with (key, shape, dtype, out_sharding), it gives an array of that shape, and of that dtype or else of
     `dtype`, by default the default floating one. The call raises ShapeError for negative sizes and for a `value` that
-    does not broadcast to the shape, ArgumentTypeError for sizes that are no integers.
+    does not broadcast to the shape, ArgumentTypeError for sizes that aren't integers.
 
     >>> constant(3.0)(pl.random.key(0), (2,))
     Array([3., 3.], dtype=float32)
@@ -120,7 +120,7 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
     """An initializer of uniform numbers from 0 to before `scale`.
 
     Called with (key, shape, dtype, out_sharding), it gives an array of that shape, and of that dtype or else of
-    `dtype`, by default the default floating one. The call raises ArgumentTypeError for what is no key, ShapeError for a
+    `dtype`, by default the default floating one. The call raises ArgumentTypeError for anything that isn't a key, ShapeError for a
     `shape` of anything but integers from 0, and ArgumentValueError for a dtype that is not floating-point.
 
     >>> uniform()(pl.random.key(0), (2, 3)).shape
@@ -138,7 +138,7 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
     """An initializer of normal numbers of standard deviation `stddev`.
 
     Called with (key, shape, dtype, out_sharding), it gives an array of that shape, and of that dtype or else of
-    `dtype`, by default the default floating one. The call raises ArgumentTypeError for what is no key, ShapeError for a
+    `dtype`, by default the default floating one. The call raises ArgumentTypeError for anything that isn't a key, ShapeError for a
     `shape` of anything but integers from 0, and ArgumentValueError for a dtype that is not floating-point or complex.
 
     >>> normal()(pl.random.key(0), (2, 3)).shape
@@ -161,7 +161,7 @@ def truncated_normal(
     """An initializer of normal numbers cut to between `lower` and `upper`, then multiplied by `stddev`.
 
     Called with (key, shape, dtype, out_sharding), it gives an array of that shape, and of that dtype or else of
-    `dtype`, by default the default floating one. The call raises ArgumentTypeError for what is no key, ShapeError for a
+    `dtype`, by default the default floating one. The call raises ArgumentTypeError for anything that isn't a key, ShapeError for a
     `shape` of anything but integers from 0, and ArgumentValueError for a dtype that is not floating-point.
 
     >>> truncated_normal()(pl.random.key(0), (2, 3)).shape

@@ -51,7 +51,7 @@ def apply_along_axis(
     """`func1d(vector, *args, **kwargs)` of every vector of `arr` along `axis`; its results stand in their place.
 
     Result: shape of `arr` with `axis` replaced by the shape of a result of `func1d`; the dtype of that result.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds.
 
     >>> apply_along_axis(lambda v: v[::-1], 1, jnp.array([[1, 2], [3, 4]]))
     Array([[2, 1],
@@ -71,7 +71,7 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Ints) -
     """`func(a, axis)` for one of `axes` after another; an axis that it removes comes back with size 1.
 
     Result: the number of dimensions of `a`; the dtype that `func` gives.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for a result with another number of dimensions.
 
     >>> apply_over_axes(jnp.sum, jnp.array([[1, 2], [3, 4]]), [0, 1])
@@ -203,7 +203,7 @@ def delete(
 
     `obj`: a number, numbers, a slice or a mask; numbers must be known when tracing, unless they are assumed unique.
     Result: shape of `arr`, shorter along `axis`; dtype of `arr`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for an axis or a number out of
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for an axis or a number out of
     bounds, ArgumentValueError for a mask of another size, ConcretizationTypeError for traced positions that aren't assumed
     unique.
 

@@ -159,7 +159,7 @@ def cov(
 
     Divides by the number of observations less `ddof`, by default 1, or 0 with `bias`. `fweights` say how often each
     observation counts, `aweights` how much. Of one variable the result has no dimensions.
-    Raises: ArgumentValueError for more than two dimensions, weights of another size, and `ddof` that is no integer.
+    Raises: ArgumentValueError for more than two dimensions, weights of another size, and `ddof` that isn't an integer.
 
     >>> cov(jnp.array([1.0, 2.0, 4.0]))
     Array(2.3333333, dtype=float32)
@@ -268,7 +268,7 @@ def corrcoef(
     """Correlation coefficients of the variables in the rows of `x` and `y`; see `cov`. Parts lie within -1 and 1.
 
     Result: shape [n, n] for n variables, a scalar for one; floating or complex dtype.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for more than two
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for more than two
     dimensions and for other numbers of observations in `y`.
 
     >>> corrcoef(jnp.array([[1.0, 2.0], [2.0, 1.0]]))

@@ -106,7 +106,7 @@ def array(
     Result: dtype `dtype`, or what the values promote to; shape of the nesting, with ones in front up to `ndmin`
     dimensions. `device` is a device or a sharding, `out_sharding` a sharding or a PartitionSpec; without `copy`, an
     array stays itself.
-    Raises: ArgumentTypeError for texts and other values that are no numbers, ArgumentValueError and ShapeError for
+    Raises: ArgumentTypeError for texts and other values that aren't numbers, ArgumentValueError and ShapeError for
     ragged sequences, ArgumentValueError for None and for an `order` other than "K" and "C", DtypeError for an unknown
     `dtype`, IntegerRangeError for Python integers that the dtype can't hold.
 
@@ -401,7 +401,7 @@ def full(
     """An array of `shape` filled with `fill_value`, which may itself be an array that broadcasts to it.
 
     Result: shape `shape`; dtype `dtype`, or that of `fill_value`. `device` and `out_sharding` place it, as of `array`.
-    Raises: ArgumentTypeError for sizes that aren't ints known when tracing and for a `fill_value` that is no array,
+    Raises: ArgumentTypeError for sizes that aren't ints known when tracing and for a `fill_value` that isn't an array,
     ShapeError for negative sizes and a `fill_value` that doesn't broadcast, DtypeError for an unknown dtype.
 
     >>> full(2, 7)
@@ -511,7 +511,7 @@ def zeros_like(
     """Zeros of the shape and dtype of `a`.
 
     Result: shape `shape`, or that of `a`; dtype `dtype`, or that of `a`; laid out as `a`, if its shape stays.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for negative sizes, DtypeError
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for negative sizes, DtypeError
     for an unknown dtype.
 
     >>> zeros_like(np.array([1, 2]), shape=3)
@@ -531,7 +531,7 @@ def ones_like(
     """Ones of the shape and dtype of `a`.
 
     Result: shape `shape`, or that of `a`; dtype `dtype`, or that of `a`; laid out as `a`, if its shape stays.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for negative sizes, DtypeError
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for negative sizes, DtypeError
     for an unknown dtype.
 
     >>> ones_like(np.array([1, 2]))
@@ -551,7 +551,7 @@ def empty_like(
     """An array of the shape and dtype of `prototype` whose values do not matter; they are zeros.
 
     Result: shape `shape`, or that of `prototype`; dtype `dtype`, or its own; laid out alike, if the shape stays.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for negative sizes, DtypeError
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for negative sizes, DtypeError
     for an unknown dtype.
 
     >>> empty_like(np.array([1, 2]), dtype=float)
@@ -572,7 +572,7 @@ def full_like(
     """`fill_value` in the shape and dtype of `a`.
 
     Result: shape `shape`, or that of `a`; dtype `dtype`, or that of `a`, to which `fill_value` is converted.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for negative sizes and a
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for negative sizes and a
     `fill_value` that doesn't broadcast, DtypeError for an unknown dtype.
 
     >>> full_like(np.array([1, 2]), 7)
@@ -679,7 +679,7 @@ def linspace(
 
     Result: the shape that `start` and `stop` broadcast to, with `num` at `axis`; dtype `dtype` (integers are rounded
     down), or the floating or complex one that both promote to. With `retstep`, a pair with the step.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for a `num` that is no int,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for a `num` that is no int,
     ArgumentValueError for a negative one, AxisError for axes out of bounds, ShapeError for shapes that don't broadcast,
     DtypeError for random keys.
 
@@ -747,7 +747,7 @@ def logspace(
 
     Result: the shape that `start` and `stop` broadcast to, with `num` at `axis`; dtype `dtype`, or the floating or
     complex one that the arguments promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for a `num` that is no int,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for a `num` that is no int,
     ArgumentValueError for a negative one, AxisError for axes out of bounds, ShapeError for shapes that don't broadcast,
     DtypeError for random keys.
 
@@ -773,7 +773,7 @@ def geomspace(
 
     Result: the shape that `start` and `stop` broadcast to, with `num` at `axis`; dtype `dtype`, or the floating or
     complex one that both promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for a `num` that is no int,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for a `num` that is no int,
     ArgumentValueError for a negative one, AxisError for axes out of bounds, ShapeError for shapes that don't broadcast,
     DtypeError for random keys.
 
@@ -824,7 +824,7 @@ def eye(
 
     Result: shape [N, M], square if `M` is None; dtype `dtype`, float32 by default.
     Raises: ArgumentTypeError for sizes that are no ints, ShapeError for negative ones, ArgumentValueError for `k` that
-    is no integer, DtypeError for an unknown dtype.
+    isn't an integer, DtypeError for an unknown dtype.
 
     >>> eye(2, 3, 1)
     Array([[0., 1., 0.],
@@ -854,7 +854,7 @@ def tri(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike | None 
 
     Result: shape [N, M], square if `M` is None.
     Raises: ArgumentTypeError for sizes that are no ints, ShapeError for negative ones, ArgumentValueError for `k` that
-    is no integer, DtypeError for an unknown dtype.
+    isn't an integer, DtypeError for an unknown dtype.
 
     >>> tri(2)
     Array([[1., 0.],

@@ -62,7 +62,7 @@ def cumsum(
 
     Result: shape of `a`, or [size of `a`] if `axis` is None; dtype `dtype`, or that of `a`, the default integer dtype
     for bools.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for several axes, AxisError for axes out
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for several axes, AxisError for axes out
     of bounds, DtypeError for random keys, UnsupportedError for `out`.
 
     >>> cumsum(np.arange(4))
@@ -84,7 +84,7 @@ def cumprod(
 
     Result: shape of `a`, or [size of `a`] if `axis` is None; dtype `dtype`, or that of `a`, the default integer dtype
     for bools.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for several axes, AxisError for axes out
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for several axes, AxisError for axes out
     of bounds, DtypeError for random keys, UnsupportedError for `out`.
 
     >>> cumprod(np.arange(1, 5))
@@ -135,7 +135,7 @@ def cumulative_sum(
 
     Result: shape of `x`, one longer along `axis` with `include_initial`, which puts 0 in front; dtype `dtype`, or that
     of `x`. `axis` may be left out for vectors only.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for a scalar or a
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for a scalar or a
     missing `axis`, AxisError for axes out of bounds, DtypeError for random keys.
 
     >>> cumulative_sum(np.arange(1, 4), include_initial=True)
@@ -168,7 +168,7 @@ def cumulative_prod(
 
     Result: shape of `x`, one longer along `axis` with `include_initial`, which puts 1 in front; dtype `dtype`, or that
     of `x`, the default integer dtype for bools. `axis` may be left out for vectors only.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for a scalar or a
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for a scalar or a
     missing `axis`, AxisError for axes out of bounds, DtypeError for random keys.
 
     >>> cumulative_prod(np.arange(1, 4), include_initial=True)

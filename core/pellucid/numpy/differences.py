@@ -53,7 +53,7 @@ def diff(
 
     `prepend` and `append` are put before and after first: arrays, or numbers, which stand for one element.
     Result: shape of `a`, shorter by `n` along `axis`; dtype that the arrays promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an array without dimensions and for a negative `n`, ShapeError for a `prepend` or `append`
     that doesn't fit.
 
@@ -97,7 +97,7 @@ def ediff1d(
 
     Result: a vector of the dtype of `ary`, to which `to_end` and `to_begin`, raveled, are converted. Of bools, whether
     neighbours differ.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for random keys.
 
     >>> ediff1d(jnp.array([1, 3, 6]), to_end=0)
     Array([2, 3, 0], dtype=int32)
@@ -124,7 +124,7 @@ def gradient(
 
     `varargs`: the spacing, one number for all axes, or for each a number or coordinates.
     Result: shape of `f`, of its floating dtype, float32 for integers: an array for one axis, else a list.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for fewer than two samples along an axis and for spacings that don't fit, UnsupportedError for
     `edge_order`.
 
@@ -186,7 +186,7 @@ def trapezoid(
 
     Result: shape of `y` without `axis`; floating or complex dtype that the arguments promote to. `x` is a vector, or
     has the shape of `y`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ShapeError for an `x` of another length, DtypeError for random keys.
 
     >>> trapezoid(jnp.array([1.0, 2.0, 3.0]))
@@ -217,7 +217,7 @@ def unwrap(
     """`p` with jumps along `axis` of more than `discont` (half a period) replaced by those to the nearest period.
 
     Result: shape of `p`; its floating dtype, float32 for integers (float64 for 64-bit ones).
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for complex numbers.
 
     >>> unwrap(jnp.array([0.0, 1.0, 6.5]))

@@ -398,7 +398,7 @@ def einsum_path(
 
     Operands matter by their shapes only. `optimize`: a name of opt_einsum's search, a path, True for the optimal one,
     or False for the order of the operands.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for subscripts that don't fit
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for subscripts that don't fit
     the shapes, ArgumentValueError for a letter of the result that no operand has, KeyError of opt_einsum for a search
     that it doesn't have.
 

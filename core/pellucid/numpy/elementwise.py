@@ -291,7 +291,7 @@ def positive(x: ArrayLike, /) -> Any:
     """`x` itself, as an array.
 
     Result: shape and dtype of `x`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays.
 
     >>> positive(-2.5)
     Array(-2.5, dtype=float32, weak_type=True)
@@ -309,7 +309,7 @@ def absolute(x: ArrayLike, /) -> Any:
     """Absolute value of `x`; real for complex numbers.
 
     Result: shape and dtype of `x`; of complex numbers, the dtype of their parts.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for random keys.
 
     >>> absolute(np.array([-3, 2]))
     Array([3, 2], dtype=int32)
@@ -326,7 +326,7 @@ def fabs(x: ArrayLike, /) -> Array:
     """Absolute value of `x`, floating; `x` is real.
 
     Result: shape of `x`; dtype of `x`, float32 for integers and bools (float64 for 64-bit ones).
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for complex numbers and random
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for complex numbers and random
     keys.
 
     >>> fabs(np.array([-3, 2]))
@@ -354,7 +354,7 @@ def trunc(x: ArrayLike) -> Any:
     """`x` without its fraction, rounded towards zero.
 
     Result: shape and dtype of `x`; integers and bools stay as they are.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for complex numbers and random
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for complex numbers and random
     keys.
 
     >>> trunc(np.array([-1.7, 1.7]))
@@ -375,7 +375,7 @@ def rint(x: ArrayLike, /) -> Array:
 
     Result: shape of `x`; dtype of `x`, float32 for integers and bools (float64 for 64-bit ones). Of complex numbers,
     both parts are rounded.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for random keys.
 
     >>> rint(np.array([0.5, 1.5, 2.6]))
     Array([0., 2., 3.], dtype=float32)
@@ -399,7 +399,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
 
     Result: shape and dtype of `a`. Negative `decimals` round to tens, hundreds and so on; integers round half away from
     zero.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for bools, DtypeError
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for bools, DtypeError
     for random keys, UnsupportedError for `out`.
 
     >>> round(np.array([1.25, 2.675]), 1)
@@ -437,7 +437,7 @@ def remainder(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Remainder of `x / y` with the sign of `y`; of integers divided by zero, 0.
 
     Result: shape that `x` and `y` broadcast to; dtype that they promote to, int32 for bools.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for complex numbers and random
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for complex numbers and random
     keys, ShapeError for shapes that don't broadcast.
 
     >>> remainder(-7, 3)
@@ -460,7 +460,7 @@ def fmod(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Remainder of `x / y` with the sign of `x`; of integers divided by zero, 0.
 
     Result: shape that `x` and `y` broadcast to; dtype that they promote to, int32 for bools.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for complex numbers and random
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for complex numbers and random
     keys, ShapeError for shapes that don't broadcast.
 
     >>> fmod(-7, 3)
@@ -480,7 +480,7 @@ def floor_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The largest integer that is not above `x / y`.
 
     Result: shape that `x` and `y` broadcast to; dtype that they promote to, int32 for bools.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for complex numbers and random
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for complex numbers and random
     keys, ShapeError for shapes that don't broadcast.
 
     >>> floor_divide(-7, 3)
@@ -527,7 +527,7 @@ def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Any, Any]:
     """(`x // y`, `x % y`).
 
     Both have the shape that `x` and `y` broadcast to, and the dtype that they promote to, int32 for bools.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for complex numbers and random
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for complex numbers and random
     keys, ShapeError for shapes that don't broadcast.
 
     >>> divmod(-7, 3)
@@ -561,7 +561,7 @@ def power(x: ArrayLike, y: ArrayLike, /) -> Array:
     Result: shape that `x` and `y` broadcast to; dtype that they promote to, int32 for bools. An integer `y` whose value
     is known (a Python or NumPy integer, a concrete integer array without axes) is part of the program: `x` is
     multiplied with itself.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for integers to a known negative
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for integers to a known negative
     power and for random keys, ShapeError for shapes that don't broadcast.
 
     >>> power(np.float32(2), 3)
@@ -644,7 +644,7 @@ def clip(arr: Any = None, /, min: ArrayLike | None = None, max: ArrayLike | None
 
     Result: shape that the arguments broadcast to; dtype that they promote to. A bound that is None leaves that side
     open.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for complex numbers,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for complex numbers,
     ShapeError for shapes that don't broadcast.
 
     >>> clip(np.array([-1, 5, 12]), 0, 10)
@@ -672,7 +672,7 @@ def nan_to_num(
 
     Result: shape and dtype of `x`; integers and bools stay as they are. Complex numbers are replaced part by part.
     `copy` has no effect: `x` itself never changes.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for replacements that don't
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for replacements that don't
     broadcast to `x`.
 
     >>> nan_to_num(np.array([np.nan, np.inf, 1.0]), posinf=9.0)

@@ -52,7 +52,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
 
     Result: shape of `a` with `n` along `axis`; dtype complex64, or complex128 for elements of 64-bit dtypes. `norm`:
     "backward" (default) divides `ifft` by `n`, "forward" divides `fft` by it, "ortho" both by its root.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an unknown `norm`, a length below 1.
 
     >>> fft(np.ones(4, np.float32))
@@ -66,7 +66,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Result: shape of `a` with `n` along `axis`; dtype complex64, or complex128 for elements of 64-bit dtypes. `n` and
     `norm` are those of `fft`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an unknown `norm`, a length below 1.
 
     >>> ifft(np.array([4, 0, 0, 0], np.complex64))
@@ -80,7 +80,7 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Result: shape of `a` with `n // 2 + 1` along `axis`; dtype complex64, or complex128 for elements of 64-bit dtypes.
     `n` and `norm` are those of `fft`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an unknown `norm`, a length below 1, and for complex elements.
 
     >>> rfft(np.ones(4, np.float32))
@@ -94,7 +94,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
     Result: shape of `a` with `n` along `axis`; dtype float32, or float64 for elements of 64-bit dtypes. `norm` is that
     of `fft`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an unknown `norm`, a length below 1.
 
     >>> irfft(np.array([4, 0, 0], np.complex64))
@@ -108,7 +108,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Result: shape of `a` with `n` (default `2 * (m - 1)` for `m` elements) along `axis`; dtype float32, or float64 for
     elements of 64-bit dtypes. `norm` is that of `fft`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an unknown `norm`, a length below 1.
 
     >>> hfft(np.array([1, 0, 0], np.complex64))
@@ -122,7 +122,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
     Result: shape of `a` with `n // 2 + 1` along `axis`; dtype complex64, or complex128 for elements of 64-bit dtypes.
     `n` and `norm` are those of `fft`.
-    Raises: ArgumentTypeError for values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an unknown `norm`, a length below 1, and for complex elements.
 
     >>> ihfft(np.ones(4, np.float32)).shape
@@ -141,7 +141,7 @@ def fftn(
 
     Result: shape of `a` with the lengths `s` along `axes`; dtype complex64, or complex128 for elements of 64-bit
     dtypes. `s`: a length for each axis, to which it is cut or padded with zeros. `norm` is that of `fft`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an unknown `norm`, a length below 1, lengths and axes of different number.
 
     >>> fftn(np.ones((2, 2), np.float32))[0, 0]
@@ -160,7 +160,7 @@ def ifftn(
 
     Result: shape of `a` with the lengths `s` along `axes`; dtype complex64, or complex128 for elements of 64-bit
     dtypes. `s` is that of `fftn`, `norm` that of `fft`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an unknown `norm`, a length below 1, lengths and axes of different number.
 
     >>> ifftn(np.ones((2, 2), np.float32))[0, 0]
@@ -179,7 +179,7 @@ def rfftn(
 
     Result: shape of `a` with the lengths `s` along `axes`, `s[-1] // 2 + 1` along the last; dtype complex64, or
     complex128 for elements of 64-bit dtypes. `s` is that of `fftn`, `norm` that of `fft`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an unknown `norm`, a length below 1, lengths and axes of different number, and for complex
     elements.
 
@@ -199,7 +199,7 @@ def irfftn(
 
     Result: shape of `a` with the lengths `s` along `axes`, the last by default `2 * (m - 1)` for `m` elements; dtype
     float32, or float64 for elements of 64-bit dtypes. `s` is that of `fftn`, `norm` that of `fft`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an unknown `norm`, a length below 1, lengths and axes of different number.
 
     >>> irfftn(np.ones((2, 3), np.complex64)).shape
@@ -218,7 +218,7 @@ def fft2(
 
     Result: shape of `a` with the lengths `s` along `axes`; dtype complex64, or complex128 for elements of 64-bit
     dtypes. `s` is that of `fftn`, `norm` that of `fft`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an unknown `norm`, a length below 1, lengths or axes that aren't two.
 
     >>> fft2(np.ones((2, 2), np.float32))[0]
@@ -237,7 +237,7 @@ def ifft2(
 
     Result: shape of `a` with the lengths `s` along `axes`; dtype complex64, or complex128 for elements of 64-bit
     dtypes. `s` is that of `fftn`, `norm` that of `fft`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an unknown `norm`, a length below 1, lengths or axes that aren't two.
 
     >>> ifft2(np.ones((2, 2), np.float32))[0]
@@ -256,7 +256,7 @@ def rfft2(
 
     Result: shape of `a` with the lengths `s` along `axes`, `s[1] // 2 + 1` along the second; dtype complex64, or
     complex128 for elements of 64-bit dtypes. `s` is that of `fftn`, `norm` that of `fft`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an unknown `norm`, a length below 1, lengths or axes that aren't two, and for complex
     elements.
 
@@ -276,7 +276,7 @@ def irfft2(
 
     Result: shape of `a` with the lengths `s` along `axes`, the second by default `2 * (m - 1)` for `m` elements; dtype
     float32, or float64 for elements of 64-bit dtypes. `s` is that of `fftn`, `norm` that of `fft`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an unknown `norm`, a length below 1, lengths or axes that aren't two.
 
     >>> irfft2(np.ones((4, 3), np.complex64)).shape
@@ -291,7 +291,7 @@ def fftfreq(
     """Frequencies that belong to the results of `fft`, in cycles per unit of the sample spacing `d`.
 
     Result: shape [n]; dtype `dtype`, or the default floating dtype. `device` places it.
-    Raises: ArgumentTypeError for a length that is no int and for a `d` that is no number, DtypeError for an unknown
+    Raises: ArgumentTypeError for a length that is no int and for a `d` that isn't a number, DtypeError for an unknown
     dtype.
 
     >>> fftfreq(4)
@@ -308,7 +308,7 @@ def rfftfreq(
     """Frequencies that belong to the results of `rfft`, in cycles per unit of the sample spacing `d`.
 
     Result: shape [n // 2 + 1]; dtype `dtype`, or the default floating dtype. `device` places it.
-    Raises: ArgumentTypeError for a length that is no int and for a `d` that is no number, DtypeError for an unknown
+    Raises: ArgumentTypeError for a length that is no int and for a `d` that isn't a number, DtypeError for an unknown
     dtype.
 
     >>> rfftfreq(4)
@@ -322,7 +322,7 @@ def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """`x` with the zero frequency in the middle of `axes` (default: all).
 
     Result: shape and dtype of `x`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an axis named twice.
 
     >>> fftshift(np.array([0, 1, -2, -1]))
@@ -335,7 +335,7 @@ def ifftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """Inverse of `fftshift`.
 
     Result: shape and dtype of `x`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an axis named twice.
 
     >>> ifftshift(np.array([-2, -1, 0, 1]))

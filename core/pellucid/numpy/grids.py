@@ -50,7 +50,7 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
     """Indices of the main diagonal of `arr`, whose dimensions have one size.
 
     Result: for each dimension a vector [n] of the default integer dtype.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for fewer than two
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for fewer than two
     dimensions, or different sizes.
 
     >>> diag_indices_from(jnp.zeros((2, 2)))
@@ -113,7 +113,7 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, Any]:
     """`tril_indices` for the shape of the matrix `arr`.
 
     Result: two vectors of the default integer dtype.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for a `k` that is no int,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for a `k` that is no int,
     ArgumentValueError unless `arr` is a matrix.
 
     >>> tril_indices_from(jnp.zeros((2, 2)))
@@ -127,7 +127,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Any, Any]:
     """`triu_indices` for the shape of the matrix `arr`.
 
     Result: two vectors of the default integer dtype.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for a `k` that is no int,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for a `k` that is no int,
     ArgumentValueError unless `arr` is a matrix.
 
     >>> triu_indices_from(jnp.zeros((2, 2)), 1)
@@ -181,7 +181,7 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Any, ...]:
     Indices out of bounds are moved to the nearest bound.
     Result: for each size of `shape` an array with the shape of `indices`, and their dtype if it can count all elements,
     else the default integer dtype.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, and for `indices` and sizes that are no
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, and for `indices` and sizes that are no
     integers.
 
     >>> unravel_index(jnp.array([3, 5]), (2, 3))

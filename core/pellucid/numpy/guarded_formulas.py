@@ -28,7 +28,7 @@ def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
 
     Result: shape that `x` and `y` broadcast to; floating dtype that they promote to, float32 for integers (float64 for
     64-bit ones).
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for complex numbers,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for complex numbers,
     DtypeError for random keys, ShapeError for shapes that don't broadcast.
 
     >>> hypot(3.0, 4.0)
@@ -65,7 +65,7 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None 
     """`log(exp(x1) + exp(x2))`, without overflow where the result has none.
 
     Result: shape that `x1` and `x2` broadcast to; floating or complex dtype that they promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys, ShapeError for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for random keys, ShapeError for
     shapes that don't broadcast, UnsupportedError for `out` and `where`.
 
     >>> logaddexp(1000.0, 1000.0)
@@ -81,7 +81,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None
     """`log2(2**x1 + 2**x2)`, without overflow where the result has none.
 
     Result: shape that `x1` and `x2` broadcast to; floating or complex dtype that they promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys, ShapeError for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for random keys, ShapeError for
     shapes that don't broadcast, UnsupportedError for `out` and `where`.
 
     >>> logaddexp2(3.0, 3.0)
@@ -125,7 +125,7 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Magnitude of `x1` with the sign of `x2`.
 
     Result: shape that `x1` and `x2` broadcast to; floating dtype that they promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for complex numbers and random
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for complex numbers and random
     keys, ShapeError for shapes that don't broadcast.
 
     >>> copysign(np.array([1.0, 2.0]), -0.0)
@@ -142,7 +142,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """0 where `x1` is negative, 1 where it is positive, `x2` where it is zero.
 
     Result: shape that `x1` and `x2` broadcast to; floating dtype that they promote to. NaN stays NaN.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for complex numbers and random
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for complex numbers and random
     keys, ShapeError for shapes that don't broadcast.
 
     >>> heaviside(np.array([-2.0, 0.0, 2.0]), 0.5)
@@ -162,7 +162,7 @@ def sinc(x: ArrayLike, /) -> Array:
     """`sin(pi x) / (pi x)`, and 1 at 0.
 
     Result: shape of `x`; dtype of `x`, float32 for integers and bools (float64 for 64-bit ones).
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for random keys.
 
     >>> sinc(np.array([0.0, 0.5]))
     Array([1.        , 0.63661975], dtype=float32)

@@ -236,7 +236,7 @@ def histogram2d(
     `bins`: a number, a vector of edges for both, or a pair of these.
     Result: counts of shape [bins along x, bins along y] and the default integer dtype, floating with `density` or
     `weights`; edges, one more than bins.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for vectors of different
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for vectors of different
     lengths, ArgumentValueError for arrays of several dimensions and for other numbers of `weights`, UnsupportedError
     for `bins` by name.
 

@@ -40,7 +40,7 @@ def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: i
     """A vector of the bytes of `buffer` from `offset`, read as elements of `dtype`; `count` of them, -1 for all.
 
     Result: shape [count]; dtype `dtype`, of 32 bits while 64-bit dtypes are off.
-    Raises: TypeError of NumPy for what is no buffer and for an unknown dtype, ValueError for a size that is no multiple
+    Raises: TypeError of NumPy for anything that isn't a buffer and for an unknown dtype, ValueError for a size that isn't a multiple
     of an element's.
 
     >>> frombuffer(b"ab", dtype="uint8")
@@ -53,7 +53,7 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
     """A vector of the numbers in a text, separated by `sep`; `count` of them, -1 for all.
 
     Result: shape [count]; dtype `dtype`, of 32 bits while 64-bit dtypes are off.
-    Raises: TypeError of NumPy for what is no text, ValueError for a text with something else than numbers.
+    Raises: TypeError of NumPy for anything that isn't a text, ValueError for a text with something else than numbers.
 
     >>> fromstring("1 2", dtype=int, sep=" ")
     Array([1, 2], dtype=int32)
@@ -66,7 +66,7 @@ def fromfunction(
 ) -> Array:
     """`function` of the indices of each element of an array of `shape`, as scalars of `dtype`.
 
-    Result: shape `shape` with the shape of a result of `function` behind it; the dtype of that result.
+    Result: shape `shape` with the shape of a result of `function` after it; the dtype of that result.
     Raises: ArgumentTypeError for sizes that are no ints, ShapeError for negative ones, and what `function` raises.
 
     >>> fromfunction(lambda i, j: i + j, (2, 2), dtype=int)

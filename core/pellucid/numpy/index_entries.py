@@ -38,7 +38,7 @@ class StridedWindow(NamedTuple):
     """`length` elements of an axis from `lowest` on, `abs(step)` apart; in reverse if `step` is negative.
 
     They all exist. `lowest` may be a traced scalar. `extent` is stated where the elements that a symbolic slice leaves out
-    behind its last one exist, too: by it the length of the slice is the same expression.
+    after its last one exist, too: by it the length of the slice is the same expression.
     """
 
     lowest: Any

@@ -44,7 +44,7 @@ def concatenate(
 
     Result: shape of the arrays, which differs along `axis` only, where their sizes add up; dtype `dtype`, or what they
     promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays in the sequence, ArgumentValueError for an
+    Raises: ArgumentTypeError for lists and other values that aren't arrays in the sequence, ArgumentValueError for an
     empty one, AxisError for axes out of bounds, ShapeError for scalars and for shapes that differ elsewhere.
 
     >>> concatenate([np.array([1, 2]), np.array([3.0])])
@@ -104,7 +104,7 @@ def concat(arrays: Array | Sequence[ArrayLike], /, *, axis: int | None = 0) -> A
     """`arrays` joined along an existing `axis`; raveled first if it is None.
 
     Result: shape of the arrays, which differs along `axis` only, where their sizes add up; dtype that they promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays in the sequence, ArgumentValueError for an
+    Raises: ArgumentTypeError for lists and other values that aren't arrays in the sequence, ArgumentValueError for an
     empty one, AxisError for axes out of bounds, ShapeError for scalars and for shapes that differ elsewhere.
 
     >>> concat([np.ones((2, 1)), np.ones((2, 3))], axis=1).shape
@@ -122,7 +122,7 @@ def stack(
     """`arrays`, all of one shape, joined along a new `axis`.
 
     Result: shape of one of them with their number at `axis`; dtype `dtype`, or what they promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays in the sequence, ArgumentValueError for an
+    Raises: ArgumentTypeError for lists and other values that aren't arrays in the sequence, ArgumentValueError for an
     empty one, AxisError for axes out of bounds, ShapeError for different shapes, UnsupportedError for `out`.
 
     >>> stack([np.array([1, 2]), np.array([3, 4])], axis=1)
@@ -152,7 +152,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Any, ...]:
     """The slices of `x` along `axis`, without that axis.
 
     Result: a tuple of arrays with the shape of `x` without `axis`, and its dtype.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ShapeError for a scalar.
 
     >>> unstack(np.array([[1, 2], [3, 4]]))
@@ -174,7 +174,7 @@ def hstack(tup: Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> 
     """Arrays joined along their second axis, vectors along their first.
 
     Result: dtype `dtype`, or what the arrays promote to. Scalars count as vectors.
-    Raises: ArgumentTypeError for lists and other values that are no arrays in the sequence, ArgumentValueError for an
+    Raises: ArgumentTypeError for lists and other values that aren't arrays in the sequence, ArgumentValueError for an
     empty one, ShapeError for shapes that differ along another axis.
 
     >>> hstack([np.ones((2, 1)), np.ones((2, 3))]).shape
@@ -188,7 +188,7 @@ def vstack(tup: Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> 
     """Arrays joined along their first axis; vectors become rows.
 
     Result: at least two dimensions; dtype `dtype`, or what the arrays promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays in the sequence, ArgumentValueError for an
+    Raises: ArgumentTypeError for lists and other values that aren't arrays in the sequence, ArgumentValueError for an
     empty one, ShapeError for shapes that differ along another axis.
 
     >>> vstack([np.array([1, 2]), np.array([3, 4])])
@@ -203,7 +203,7 @@ def dstack(tup: Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> 
 
     Result: shape [m, n, ...]; dtype `dtype`, or what the arrays promote to. Vectors [n] count as [1, n, 1], matrices
     [m, n] as [m, n, 1].
-    Raises: ArgumentTypeError for lists and other values that are no arrays in the sequence, ArgumentValueError for an
+    Raises: ArgumentTypeError for lists and other values that aren't arrays in the sequence, ArgumentValueError for an
     empty one, ShapeError for shapes that differ along another axis.
 
     >>> dstack([np.ones((2, 3)), np.ones((2, 3))]).shape
@@ -216,7 +216,7 @@ def column_stack(tup: Array | Sequence[ArrayLike]) -> Array:
     """Vectors as the columns of a matrix; matrices are joined along their second axis.
 
     Result: shape [m, n]; dtype that the arrays promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays in the sequence, ArgumentValueError for an
+    Raises: ArgumentTypeError for lists and other values that aren't arrays in the sequence, ArgumentValueError for an
     empty one, ShapeError for columns of different lengths.
 
     >>> column_stack([np.array([1, 2]), np.array([3, 4])])
@@ -231,7 +231,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """`arr` with `values` joined at the end of `axis`; both raveled if it is None.
 
     Result: shape of `arr`, longer along `axis`, or a vector; dtype that both promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ShapeError for shapes that differ elsewhere.
 
     >>> append(np.array([1, 2]), np.array([[3, 4]]))
@@ -244,7 +244,7 @@ def split(ary: ArrayLike, indices_or_sections: ArrayLike | Ints, axis: int = 0) 
     """`ary` cut along `axis`: into that many equal parts, or before each of the given indices.
 
     Result: a list of arrays with the shape of `ary` but for `axis`, and its dtype. Negative indices count from the end.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for indices that are no ints, AxisError
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for indices that are no ints, AxisError
     for axes out of bounds, ArgumentValueError for a number of parts that doesn't divide the axis.
 
     >>> split(np.arange(4), 2)
@@ -260,10 +260,10 @@ def split(ary: ArrayLike, indices_or_sections: ArrayLike | Ints, axis: int = 0) 
 
 
 def array_split(ary: ArrayLike, indices_or_sections: ArrayLike | Ints, axis: int = 0) -> list[Any]:
-    """As `split`; the number of parts need not divide the axis.
+    """Like `split`; the number of parts need not divide the axis.
 
     Result: a list of arrays with the shape of `ary` but for `axis`, and its dtype; the first parts are longer by one.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for indices that are no ints, AxisError
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for indices that are no ints, AxisError
     for axes out of bounds, ArgumentValueError for a number of parts that isn't positive.
 
     >>> [part.size for part in array_split(np.arange(7), 3)]

@@ -93,7 +93,7 @@ def reshape(
     One size may be -1: it follows from the others.
     Result: shape `shape`; dtype of `a`; NumPy arrays and scalars give NumPy arrays, also while functions are traced.
     `copy` has no effect: arrays don't change. `out_sharding` lays the result out.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for sizes that are no ints, ShapeError
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for sizes that are no ints, ShapeError
     for another number of elements, ArgumentValueError for an unknown `order`.
 
     >>> reshape(np.arange(6), (2, -1)).shape
@@ -125,7 +125,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -
     """The elements of `a` in one dimension.
 
     Result: shape [size of `a`]; dtype of `a`. `order` and `out_sharding` are those of `reshape`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for an unknown `order`.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for an unknown `order`.
 
     >>> ravel(np.array([[1, 2], [3, 4]]))
     Array([1, 2, 3, 4], dtype=int32)
@@ -137,7 +137,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """`a` with its axes permuted; reversed by default.
 
     Result: dimension i has the size of dimension `axes[i]` of `a`; dtype of `a`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for `axes` that are no ints, AxisError
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for `axes` that are no ints, AxisError
     for axes out of bounds, ShapeError for `axes` that are no permutation.
 
     >>> transpose(np.ones((2, 3, 5)), (2, 0, 1)).shape
@@ -163,7 +163,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     """`x` with its last two axes exchanged.
 
     Result: shape [..., m, n] of [..., n, m]; dtype of `x`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for fewer than two dimensions.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for fewer than two dimensions.
 
     >>> jnp.matrix_transpose(np.ones((5, 2, 3))).shape
     (5, 3, 2)
@@ -179,7 +179,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """`a` with two axes exchanged.
 
     Result: shape of `a` with two sizes exchanged; dtype of `a`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for axes that are no ints, AxisError for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for axes that are no ints, AxisError for
     axes out of bounds.
 
     >>> swapaxes(np.ones((2, 3, 5)), 0, 2).shape
@@ -196,7 +196,7 @@ def moveaxis(a: ArrayLike, source: int | Ints, destination: int | Ints) -> Array
     """`a` with axes `source` moved to `destination`; the others keep their order.
 
     Result: sizes of `a` in the new order; dtype of `a`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for axes that are no ints, AxisError for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for axes that are no ints, AxisError for
     axes out of bounds, ArgumentValueError for an axis named twice, and for other numbers of destinations than of
     sources.
 
@@ -219,7 +219,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """`a` with `axis` rolled backwards until it lies before `start`.
 
     Result: sizes of `a` in the new order; dtype of `a`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for axes that are no ints, AxisError for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for axes that are no ints, AxisError for
     axes out of bounds.
 
     >>> rollaxis(np.ones((2, 3, 5)), 2).shape
@@ -235,7 +235,7 @@ def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
     """`a` without its axes of size 1, or without those given, which must have size 1.
 
     Result: shape of `a` without these axes; dtype of `a`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for axes that are no ints, AxisError for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for axes that are no ints, AxisError for
     axes out of bounds, ShapeError for an axis of another size, ArgumentValueError for an axis named twice.
 
     >>> squeeze(np.ones((1, 3, 1)), 0).shape
@@ -264,7 +264,7 @@ def expand_dims(a: ArrayLike, axis: Axis) -> Array:
     """`a` with new axes of size 1 at positions `axis` of the result.
 
     Result: shape of `a` with ones at `axis`; dtype of `a`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for axes that are no ints, AxisError for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for axes that are no ints, AxisError for
     axes out of bounds, ArgumentValueError for an axis named twice.
 
     >>> expand_dims(np.ones((2, 3)), (0, -1)).shape
@@ -285,7 +285,7 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: OutShardin
     """`array` repeated to `shape`.
 
     Result: shape `shape`; dtype of `array`. `out_sharding` lays the result out.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for sizes that are no ints, ShapeError
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for sizes that are no ints, ShapeError
     for a shape that `array` doesn't broadcast to.
 
     >>> broadcast_to(np.array([1, 2]), (2, 2))
@@ -312,7 +312,7 @@ def broadcast_arrays(*args: ArrayLike) -> list[Any]:
     """`args` repeated to their common shape.
 
     Result: a list of arrays of the common shape, each with its own dtype.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for shapes that don't broadcast.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for shapes that don't broadcast.
 
     >>> [x.shape for x in broadcast_arrays(np.ones((2, 1)), np.ones(3))]
     [(2, 3), (2, 3)]
@@ -376,7 +376,7 @@ def tile(A: ArrayLike, reps: ShapeLike) -> Array:
     """`A` repeated `reps` times along each axis.
 
     Result: sizes of `A` times `reps`, the shorter of the two extended by ones in front; dtype of `A`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for `reps` that are no ints, ShapeError
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for `reps` that are no ints, ShapeError
     for negative ones.
 
     >>> tile(np.array([1, 2]), (2, 2))
@@ -401,7 +401,7 @@ def flip(m: ArrayLike, axis: Axis = None) -> Array:
     """`m` with the order of elements reversed along `axis`, or along all axes.
 
     Result: shape and dtype of `m`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for axes that are no ints, AxisError for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for axes that are no ints, AxisError for
     axes out of bounds.
 
     >>> flip(np.array([[1, 2], [3, 4]]))
@@ -420,7 +420,7 @@ def fliplr(m: ArrayLike) -> Array:
     """`m` with its columns in reverse order.
 
     Result: shape and dtype of `m`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for fewer than two dimensions.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for fewer than two dimensions.
 
     >>> fliplr(np.array([[1, 2], [3, 4]]))
     Array([[2, 1],
@@ -433,7 +433,7 @@ def flipud(m: ArrayLike) -> Array:
     """`m` with its rows in reverse order.
 
     Result: shape and dtype of `m`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for a scalar.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for a scalar.
 
     >>> flipud(np.array([[1, 2], [3, 4]]))
     Array([[3, 4],
@@ -446,7 +446,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """`m` turned by 90 degrees `k` times, from the first towards the second of `axes`.
 
     Result: shape of `m`, the sizes of `axes` being exchanged where `k` is odd; dtype of `m`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for one axis twice.
 
     >>> rot90(np.array([[1, 2], [3, 4]]))
@@ -473,8 +473,8 @@ def roll(a: ArrayLike, shift: ArrayLike | Ints, axis: Axis = None) -> Array:
 
     `shift` may be traced.
     Result: shape and dtype of `a`. If `axis` is None, `a` is raveled meanwhile; several shifts along one axis add up.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
-    DtypeError for shifts that are no integers, ShapeError for other numbers of shifts than of axes.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
+    DtypeError for shifts that aren't integers, ShapeError for other numbers of shifts than of axes.
 
     >>> roll(np.arange(5), 2)
     Array([3, 4, 0, 1, 2], dtype=int32)
@@ -544,7 +544,7 @@ def repeat(
     beyond it is left out, and where there is less the last element is repeated.
     Result: shape of `a`, longer along `axis`, or a vector if it is None; dtype of `a`. `out_sharding` lays the result
     out.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for `repeats` that are no integers,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for `repeats` that aren't integers,
     AxisError for axes out of bounds, ShapeError for other numbers of `repeats` than of elements,
     ConcretizationTypeError for traced `repeats` without `total_repeat_length`.
 
@@ -628,7 +628,7 @@ def where(
 
     Result: shape that the arguments broadcast to; dtype that `x` and `y` promote to. The indices are those of
     `nonzero`, whose `size` and `fill_value` they take.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for two arguments, ShapeError for shapes
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for two arguments, ShapeError for shapes
     that don't broadcast, ConcretizationTypeError for a traced `condition` alone without `size`.
 
     >>> where(np.array([True, False]), 1, np.array([10, 20]))
@@ -663,7 +663,7 @@ def nonzero(
 
     Their number is not known when tracing: then `size` must fix it, and `fill_value` (0) fills the rest.
     Result: a vector [count] of the default integer dtype for each axis.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for a scalar,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for a scalar,
     ConcretizationTypeError for a traced array without `size`, DtypeError for random keys.
 
     >>> nonzero(np.array([0, 5, 7]), size=3, fill_value=-1)
@@ -690,7 +690,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     """The diagonal number `offset` of the matrices of `a` over two axes, along a new last axis.
 
     Result: shape of `a` without both axes, then the length of the diagonal; dtype of `a`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds and for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds and for
     fewer than two dimensions, ArgumentValueError for one axis twice.
 
     >>> diagonal(np.array([[1, 2], [3, 4]]), 1)
@@ -711,7 +711,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     """The diagonal number `k` of a matrix, or a matrix with the vector `v` on that diagonal.
 
     Result: a vector, or a square matrix; dtype of `v`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for a `k` that is no int, ShapeError for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for a `k` that is no int, ShapeError for
     another number of dimensions.
 
     >>> diag(np.array([1, 2]))
@@ -732,7 +732,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """A matrix with the elements of `v`, of any shape, on its diagonal number `k`.
 
     Result: a square matrix; dtype of `v`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for a `k` that is no int.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for a `k` that is no int.
 
     >>> diagflat(np.array([[1, 2]]))
     Array([[1, 0],
@@ -756,8 +756,8 @@ def triu(m: ArrayLike, k: ArrayLike = 0) -> Array:
     """`m` with zeros below its diagonal number `k`, which may be traced.
 
     Result: shape and dtype of `m`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for fewer than two dimensions,
-    ArgumentValueError for `k` that is no integer.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for fewer than two dimensions,
+    ArgumentValueError for `k` that isn't an integer.
 
     >>> triu(np.ones((2, 2), np.int32))
     Array([[1, 1],
@@ -770,8 +770,8 @@ def tril(m: ArrayLike, k: ArrayLike = 0) -> Array:
     """`m` with zeros above its diagonal number `k`, which may be traced.
 
     Result: shape and dtype of `m`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for fewer than two dimensions,
-    ArgumentValueError for `k` that is no integer.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for fewer than two dimensions,
+    ArgumentValueError for `k` that isn't an integer.
 
     >>> tril(np.ones((2, 2), np.int32))
     Array([[1, 0],

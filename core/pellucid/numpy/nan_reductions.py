@@ -110,8 +110,8 @@ def nansum(
     Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype `dtype`, or that of `a`,
     where bools and small integers are widened to the default integer dtype of their sign. `initial` is added; `where`,
     bools that broadcast, selects elements.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
-    ArgumentValueError for an `initial` that is no scalar or a `where` that isn't of bools, DtypeError for random keys,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an `initial` that isn't a scalar or a `where` that isn't of bools, DtypeError for random keys,
     UnsupportedError for `out`.
 
     >>> nansum(np.array([1.0, np.nan]))
@@ -149,8 +149,8 @@ def nanprod(
     Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype `dtype`, or that of `a`,
     where bools and small integers are widened to the default integer dtype of their sign. `initial` is a factor;
     `where`, bools that broadcast, selects elements.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
-    ArgumentValueError for an `initial` that is no scalar or a `where` that isn't of bools, DtypeError for random keys,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an `initial` that isn't a scalar or a `where` that isn't of bools, DtypeError for random keys,
     UnsupportedError for `out`.
 
     >>> nanprod(np.array([2.0, np.nan]))
@@ -207,7 +207,7 @@ def nanmax(
 
     Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype of `a`. `initial` is one
     more element; `where`, bools that broadcast, selects elements and needs `initial`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ShapeError for no elements without `initial`, ArgumentValueError for `where` without `initial`, DtypeError for
     random keys, UnsupportedError for `out`.
 
@@ -237,7 +237,7 @@ def nanmin(
 
     Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype of `a`. `initial` is one
     more element; `where`, bools that broadcast, selects elements and needs `initial`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ShapeError for no elements without `initial`, ArgumentValueError for `where` without `initial`, DtypeError for
     random keys, UnsupportedError for `out`.
 
@@ -273,7 +273,7 @@ def nanargmax(
 
     Result: shape of `a` without `axis` (size 1 there with `keepdims`), a scalar if it is None; the default integer
     dtype.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for several axes, AxisError for axes out
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for several axes, AxisError for axes out
     of bounds, ShapeError for no elements, DtypeError for random keys, UnsupportedError for `out`.
 
     >>> nanargmax(np.array([1.0, np.nan, 3.0]))
@@ -295,7 +295,7 @@ def nanargmin(
 
     Result: shape of `a` without `axis` (size 1 there with `keepdims`), a scalar if it is None; the default integer
     dtype.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for several axes, AxisError for axes out
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for several axes, AxisError for axes out
     of bounds, ShapeError for no elements, DtypeError for random keys, UnsupportedError for `out`.
 
     >>> nanargmin(np.array([4.0, np.nan, 3.0]))
@@ -348,7 +348,7 @@ def nanmean(
 
     Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype `dtype`, or that of `a`,
     float32 for integers and bools (float64 for 64-bit ones). `where`, bools that broadcast, selects elements.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for a `where` that isn't of bools, DtypeError for random keys, UnsupportedError for `out`.
 
     >>> nanmean(np.array([1.0, np.nan, 3.0]))
@@ -417,7 +417,7 @@ def nanvar(
     Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype `dtype`, or the floating
     dtype of the elements or of their parts, float32 for integers and bools (float64 for 64-bit ones). `where`, bools
     that broadcast, selects elements; `mean`, if known, broadcasts to `a`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an integer `dtype` or a `where` that isn't of bools, ShapeError for a `mean` that doesn't
     broadcast, DtypeError for random keys, UnsupportedError for `out`.
 
@@ -458,7 +458,7 @@ def nanstd(
     Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype `dtype`, or the floating
     dtype of the elements or of their parts, float32 for integers and bools (float64 for 64-bit ones). The parameters
     are those of `nanvar`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an integer `dtype` or a `where` that isn't of bools, ShapeError for a `mean` that doesn't
     broadcast, DtypeError for random keys, UnsupportedError for `out`.
 
@@ -487,7 +487,7 @@ def nancumsum(
 
     Result: shape of `a`, or [size of `a`] if `axis` is None; dtype `dtype`, or that of `a`, the default integer dtype
     for bools.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for several axes, AxisError for axes out
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for several axes, AxisError for axes out
     of bounds, DtypeError for random keys, UnsupportedError for `out`.
 
     >>> nancumsum(np.array([1.0, np.nan, 3.0]))
@@ -510,7 +510,7 @@ def nancumprod(
 
     Result: shape of `a`, or [size of `a`] if `axis` is None; dtype `dtype`, or that of `a`, the default integer dtype
     for bools.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for several axes, AxisError for axes out
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for several axes, AxisError for axes out
     of bounds, DtypeError for random keys, UnsupportedError for `out`.
 
     >>> nancumprod(np.array([2.0, np.nan, 3.0]))

@@ -31,7 +31,7 @@ def isnan(x: ArrayLike, /) -> Array:
     """Whether `x` is NaN.
 
     Result: bools of the shape of `x`; of complex numbers, whether either part is NaN.
-    Raises: ArgumentTypeError for lists and other values that are no arrays.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays.
 
     >>> isnan(np.array([np.nan, np.inf, 1.0]))
     Array([ True, False, False], dtype=bool)
@@ -45,7 +45,7 @@ def isfinite(x: ArrayLike, /) -> Array:
     """Whether `x` is neither infinite nor NaN.
 
     Result: bools of the shape of `x`; of complex numbers, whether both parts are finite.
-    Raises: ArgumentTypeError for lists and other values that are no arrays.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays.
 
     >>> isfinite(np.array([np.nan, np.inf, 1.0]))
     Array([False, False,  True], dtype=bool)
@@ -65,7 +65,7 @@ def isinf(x: ArrayLike, /) -> Array:
     """Whether `x` is infinite.
 
     Result: bools of the shape of `x`; of complex numbers, whether either part is infinite.
-    Raises: ArgumentTypeError for lists and other values that are no arrays.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays.
 
     >>> isinf(np.array([np.nan, -np.inf, 1.0]))
     Array([False,  True, False], dtype=bool)
@@ -83,7 +83,7 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether `x` is positive infinity.
 
     Result: bools of the shape of `x`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for complex numbers,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for complex numbers,
     UnsupportedError for `out`.
 
     >>> isposinf(np.array([np.inf, -np.inf, 1.0]))
@@ -97,7 +97,7 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether `x` is negative infinity.
 
     Result: bools of the shape of `x`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for complex numbers,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for complex numbers,
     UnsupportedError for `out`.
 
     >>> isneginf(np.array([np.inf, -np.inf, 1.0]))
@@ -120,7 +120,7 @@ def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit of `x` is set, also for -0.0 and NaN.
 
     Result: bools of the shape of `x`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for complex numbers,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for complex numbers,
     DtypeError for random keys.
 
     >>> signbit(np.array([-0.0, 0.0, -3.0]))
@@ -145,7 +145,7 @@ def isclose(
     """Whether `|a - b| <= atol + rtol |b|`, or both are the same infinity (or NaN, if `equal_nan`).
 
     Result: bools of the shape that `a`, `b` and the tolerances broadcast to. Bools and random keys are close if equal.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys beside numbers,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for random keys beside numbers,
     ShapeError for shapes that don't broadcast.
 
     >>> isclose(np.array([1.0, 2.0]), np.array([1.0 + 1e-6, 2.1]))
@@ -175,7 +175,7 @@ def real(val: ArrayLike, /) -> Any:
     """Real part of `val`.
 
     Result: shape of `val`; dtype of the parts of complex numbers, else `val` itself.
-    Raises: ArgumentTypeError for lists and other values that are no arrays.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays.
 
     >>> jnp.real(np.array([1 + 2j, 3]))
     Array([1., 3.], dtype=float32)
@@ -188,7 +188,7 @@ def imag(val: ArrayLike, /) -> Array:
     """Imaginary part of `val`; zero for real numbers.
 
     Result: shape of `val`; dtype of the parts of complex numbers, else that of `val`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for random keys.
 
     >>> jnp.imag(np.array([1 + 2j, 3]))
     Array([2., 0.], dtype=float32)
@@ -205,7 +205,7 @@ def conjugate(x: ArrayLike, /) -> Any:
     """Complex conjugate of `x`.
 
     Result: shape and dtype of `x`; real numbers stay as they are.
-    Raises: ArgumentTypeError for lists and other values that are no arrays.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays.
 
     >>> conjugate(np.array([1 + 2j, 3]))
     Array([1.-2.j, 3.-0.j], dtype=complex64)
@@ -221,7 +221,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     """Angle of the complex number `z`, in radians (or degrees, if `deg`).
 
     Result: shape of `z`; dtype of its parts, the default floating dtype for integers and bools.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for random keys.
 
     >>> angle(1j, deg=True)
     Array(90., dtype=float32, weak_type=True)

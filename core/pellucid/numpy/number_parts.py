@@ -56,7 +56,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greater of two elements; of a number and NaN, the number.
 
     Result: shape that both broadcast to; dtype that they promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys, ShapeError for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for random keys, ShapeError for
     shapes that don't broadcast.
 
     >>> fmax(jnp.array([1.0, jnp.nan]), 0.0)
@@ -70,7 +70,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The lesser of two elements; of a number and NaN, the number.
 
     Result: shape that both broadcast to; dtype that they promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys, ShapeError for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for random keys, ShapeError for
     shapes that don't broadcast.
 
     >>> fmin(jnp.array([1.0, jnp.nan]), 0.0)
@@ -102,7 +102,7 @@ def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
 
     Result: both of the shape of `x`; the mantissa of its floating dtype, float32 for integers (float64 for 64-bit
     ones), the exponent int32.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for complex numbers, DtypeError for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for complex numbers, DtypeError for
     random keys.
 
     >>> frexp(jnp.array(6.0))
@@ -136,7 +136,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """`x1 * 2**x2`, with whole `x2`.
 
     Result: shape that both broadcast to; floating dtype of `x1`, float32 for integers (float64 for 64-bit ones).
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for a floating `x2`, or
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for a floating `x2`, or
     complex numbers, DtypeError for random keys, ShapeError for shapes that don't broadcast.
 
     >>> ldexp(jnp.array(1.5), 2)
@@ -163,7 +163,7 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Any, Any]:
     """(fractional part, whole part) of real `x`, both with its sign.
 
     Result: both of the shape of `x` and of its floating dtype, float32 for integers (float64 for 64-bit ones).
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for complex numbers and random
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for complex numbers and random
     keys, UnsupportedError for `out`.
 
     >>> modf(jnp.array([-2.25]))
@@ -185,7 +185,7 @@ def spacing(x: ArrayLike, /) -> Array:
     """Distance from `x` to the next floating number away from zero, with the sign of `x`; NaN of infinities.
 
     Result: shape of `x`; its floating dtype, float32 for integers (float64 for 64-bit ones).
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for complex numbers,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for complex numbers,
     DtypeError for random keys.
 
     >>> spacing(jnp.array(1.0))
@@ -222,7 +222,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Greatest common divisor, by Euclid's algorithm; of 0 and 0 it is 0.
 
     Result: shape that both broadcast to; dtype that they promote to, int32 for bools. It isn't negative.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for elements that aren't
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for elements that aren't
     integers or bools, ShapeError for shapes that don't broadcast.
 
     >>> gcd(jnp.array([12, 0]), jnp.array([18, 5]))
@@ -244,7 +244,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Least common multiple; 0 beside a 0.
 
     Result: shape that both broadcast to; dtype that they promote to, int32 for bools. It isn't negative.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for elements that aren't
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for elements that aren't
     integers or bools, ShapeError for shapes that don't broadcast.
 
     >>> lcm(jnp.array([4, 0]), jnp.array([6, 5]))
@@ -276,7 +276,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
 
     An element that isn't 0 is a bit; missing ones at the end are 0. `bitorder`: "big" has the first bit highest.
     Result: shape of `a` with an eighth of its size, rounded up, along `axis`; dtype uint8.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for floating elements, AxisError for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for floating elements, AxisError for
     axes out of bounds, ArgumentValueError for an unknown `bitorder`.
 
     >>> packbits(jnp.array([1, 0, 1]))

@@ -62,7 +62,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 
     Result: a vector of coefficients, the highest power first, as long as the longer of both; dtype that they promote
     to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for coefficients that aren't
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for coefficients that aren't
     vectors.
 
     >>> polyadd(jnp.array([1, 2]), jnp.array([1, 2, 3]))
@@ -77,7 +77,7 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
 
     Result: a vector of coefficients, the highest power first, as long as the longer of both; dtype that they promote
     to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for coefficients that aren't
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for coefficients that aren't
     vectors, DtypeError for bools.
 
     >>> polysub(jnp.array([1, 2]), jnp.array([1, 2, 3]))
@@ -105,7 +105,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     """Product of two polynomials, floating; with `trim_leading_zeros` (not under a trace) without leading zeros.
 
     Result: a vector [n + m - 1] of coefficients, the highest power first.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for coefficients that aren't
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for coefficients that aren't
     vectors, TracerArrayConversionError for `trim_leading_zeros` under a trace.
 
     >>> polymul(jnp.array([1, 2]), jnp.array([1, 3]))
@@ -123,7 +123,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 
     With `trim_leading_zeros` (not under a trace) the remainder has no leading zeros.
     Result: vectors of coefficients, the highest power first; the quotient [max(n - m, 0) + 1].
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for coefficients that aren't
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for coefficients that aren't
     vectors, TracerArrayConversionError for `trim_leading_zeros` under a trace, IndexingError for an empty `v`.
 
     >>> polydiv(jnp.array([1.0, 5.0, 6.0]), jnp.array([1.0, 2.0]))
@@ -152,7 +152,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 
     Result: shape of `x`, which broadcasts with `p.shape[1:]`; dtype that both promote to. `unroll`: how many steps of
     the loop are one step of the compiled program.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for an `unroll` that is no int,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for an `unroll` that is no int,
     ShapeError for a scalar `p`, ShapeError for shapes that don't broadcast.
 
     >>> polyval(jnp.array([1, 2, 3]), 2)
@@ -175,7 +175,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     """Derivative number `m` of a polynomial, floating.
 
     Result: a vector of coefficients, the highest power first, shorter by `m`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for an `m` that is no int,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for an `m` that is no int,
     ArgumentValueError for a negative `m`, ShapeError for coefficients that aren't vectors.
 
     >>> polyder(jnp.array([1, 2, 3]))
@@ -197,7 +197,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """Integral number `m` of a polynomial, floating; `k` are its `m` constants, or one for all (0).
 
     Result: a vector of coefficients, the highest power first, longer by `m`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for an `m` that is no int,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for an `m` that is no int,
     ArgumentValueError for a negative `m` or another number of constants, ShapeError for coefficients that aren't
     vectors.
 

@@ -116,7 +116,7 @@ def dot(
     Result: shape `(*a.shape[:-1], *b.shape without that axis)`; a scalar operand multiplies. dtype
     `preferred_element_type`, or what both promote to. `precision` is that of `lax.dot_general`; `out_sharding` lays the
     result out.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for axes of different sizes,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for axes of different sizes,
     ArgumentValueError for an unknown `precision`, DtypeError for random keys.
 
     >>> dot(np.arange(3), np.arange(3))
@@ -143,7 +143,7 @@ def vdot(
     """Inner product of the raveled arrays, the first conjugated.
 
     Result: a scalar; dtype `preferred_element_type`, or what both promote to. `precision` is that of `lax.dot_general`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for different numbers of
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for different numbers of
     elements, ArgumentValueError for an unknown `precision`, DtypeError for random keys.
 
     >>> vdot(np.array([1j, 2]), np.array([1j, 2]))
@@ -176,7 +176,7 @@ def inner(
 
     Result: shape `(*a.shape[:-1], *b.shape[:-1])`; a scalar operand multiplies. dtype `preferred_element_type`, or what
     both promote to. `precision` is that of `lax.dot_general`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for axes of different sizes,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for axes of different sizes,
     ArgumentValueError for an unknown `precision`, DtypeError for random keys.
 
     >>> inner(np.ones((2, 3)), np.ones((4, 3))).shape
@@ -211,7 +211,7 @@ def tensordot(
 
     Result: shape of the other axes of `a`, then of `b`; dtype `preferred_element_type`, or what both promote to.
     `precision` is that of `lax.dot_general`; `out_sharding` lays the result out.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for `axes` that are no ints, AxisError
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for `axes` that are no ints, AxisError
     for axes out of bounds, ShapeError for axes that don't fit, DtypeError for random keys.
 
     >>> tensordot(np.ones((2, 3)), np.ones((3, 4)), 1).shape
@@ -368,7 +368,7 @@ def vecdot(
 
     Result: shape that the other axes broadcast to; dtype `preferred_element_type`, or what both promote to. `precision`
     is that of `lax.dot_general`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for an `axis` that is no int, AxisError
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for an `axis` that is no int, AxisError
     for axes out of bounds, ShapeError for scalars and for sizes that don't fit, DtypeError for random keys.
 
     >>> vecdot(np.ones((4, 3)), np.ones(3))
@@ -386,7 +386,7 @@ def _matvec(x1: ArrayLike, x2: ArrayLike) -> Any:
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Products of the matrices in `x1` and the vectors in `x2`; the other axes are broadcast.
 
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for too few dimensions and for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for too few dimensions and for
     sizes that don't fit, DtypeError for random keys.
 
     >>> matvec(np.ones((5, 2, 3)), np.ones(3)).shape
@@ -403,7 +403,7 @@ def _vecmat(x1: ArrayLike, x2: ArrayLike) -> Any:
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Products of the conjugated vectors in `x1` and the matrices in `x2`; the other axes are broadcast.
 
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for too few dimensions and for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for too few dimensions and for
     sizes that don't fit, DtypeError for random keys.
 
     >>> vecmat(np.ones(2), np.ones((5, 2, 3))).shape
@@ -434,7 +434,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """Products of all pairs of elements of the raveled arrays.
 
     Result: shape [size of `a`, size of `b`]; dtype that both promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for random keys,
     UnsupportedError for `out`.
 
     >>> outer(np.arange(2), np.arange(3)).shape
@@ -464,7 +464,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """Kronecker product: every element of `a` times `b`, arranged in blocks.
 
     Result: sizes of `a` times those of `b`, the shorter shape extended by ones in front; dtype that both promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for random keys.
 
     >>> kron(np.array([1, 10]), np.array([1, 2]))
     Array([ 1,  2, 10, 20], dtype=int32)

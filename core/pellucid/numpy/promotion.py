@@ -225,12 +225,12 @@ def promote_arguments(name: str, *operands: ArrayLike) -> list[Any]:
 
 
 def promote_arguments_inexact(name: str, *operands: ArrayLike) -> list[Any]:
-    """As `promote_arguments`, to a floating or complex dtype."""
+    """Like `promote_arguments`, to a floating or complex dtype."""
     return promote_shapes(name, *promote_dtypes_inexact(name, *operands))
 
 
 def promote_arguments_numeric(name: str, *operands: ArrayLike) -> list[Any]:
-    """As `promote_arguments`, bools becoming integers."""
+    """Like `promote_arguments`, bools becoming integers."""
     return promote_shapes(name, *promote_dtypes_numeric(name, *operands))
 
 

@@ -232,11 +232,11 @@ def nanquantile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """As `quantile`, of the elements that aren't NaN.
+    """Like `quantile`, of the elements that aren't NaN.
 
     Result: shape `(*q.shape, ...)` with the rest of the shape of `a`; dtype of `a`, float32 for integers and bools
     (float64 for 64-bit ones). `method` and `weights` are those of `quantile`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for complex numbers, an unknown `method` and `q` of two dimensions, UnsupportedError for `out`,
     and for `weights` with another `method` than "inverted_cdf".
 
@@ -258,11 +258,11 @@ def percentile(
     weights: ArrayLike | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """As `quantile`, with `q` in per cent.
+    """Like `quantile`, with `q` in per cent.
 
     Result: shape `(*q.shape, ...)` with the rest of the shape of `a`; dtype of `a`, float32 for integers and bools
     (float64 for 64-bit ones). `method` and `weights` are those of `quantile`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for complex numbers, an unknown `method` and `q` of two dimensions, UnsupportedError for `out`,
     `out_sharding`, and for `weights` with another `method` than "inverted_cdf".
 
@@ -285,11 +285,11 @@ def nanpercentile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """As `percentile`, of the elements that aren't NaN.
+    """Like `percentile`, of the elements that aren't NaN.
 
     Result: shape `(*q.shape, ...)` with the rest of the shape of `a`; dtype of `a`, float32 for integers and bools
     (float64 for 64-bit ones). `method` and `weights` are those of `quantile`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for complex numbers, an unknown `method` and `q` of two dimensions, UnsupportedError for `out`,
     and for `weights` with another `method` than "inverted_cdf".
 
@@ -310,7 +310,7 @@ def median(
 
     Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype of `a`, float32 for integers
     and bools (float64 for 64-bit ones). NaN where there is one among the elements, and for no elements.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for complex numbers, UnsupportedError for `out`.
 
     >>> median(jnp.array([3.0, 1.0, 2.0]))
@@ -326,11 +326,11 @@ def nanmedian(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Array:
-    """As `median`, of the elements that aren't NaN.
+    """Like `median`, of the elements that aren't NaN.
 
     Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype of `a`, float32 for integers
     and bools (float64 for 64-bit ones).
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for complex numbers, UnsupportedError for `out`.
 
     >>> nanmedian(jnp.array([3.0, jnp.nan, 2.0]))

@@ -26,7 +26,7 @@ def iscomplex(x: ArrayLike) -> Array:
     """Whether the imaginary part of an element isn't 0.
 
     Result: bools of the shape of `x`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for random keys.
 
     >>> iscomplex(jnp.array([1, 1j]))
     Array([False,  True], dtype=bool)
@@ -39,7 +39,7 @@ def isreal(x: ArrayLike) -> Array:
     """Whether the imaginary part of an element is 0.
 
     Result: bools of the shape of `x`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, DtypeError for random keys.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, DtypeError for random keys.
 
     >>> isreal(jnp.array([1, 1j]))
     Array([ True, False], dtype=bool)
@@ -175,7 +175,7 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     """A copy of the array or number `a`.
 
     Result: shape and dtype of `a`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for an `order` other
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for an `order` other
     than "K" and "C".
 
     >>> copy(jnp.array([1]))

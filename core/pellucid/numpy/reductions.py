@@ -212,8 +212,8 @@ def sum(
     Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype `dtype`, or that of `a`,
     where bools and, with `promote_integers`, small integers are widened to the default integer dtype of their sign.
     `initial` is added; `where`, bools that broadcast, selects elements.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
-    ArgumentValueError for an `initial` that is no scalar or a `where` that isn't of bools, DtypeError for random keys,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an `initial` that isn't a scalar or a `where` that isn't of bools, DtypeError for random keys,
     UnsupportedError for `out`.
 
     >>> sum(np.arange(4))
@@ -259,8 +259,8 @@ def prod(
     Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype `dtype`, or that of `a`,
     where bools and, with `promote_integers`, small integers are widened to the default integer dtype of their sign.
     `initial` is a factor; `where`, bools that broadcast, selects elements.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
-    ArgumentValueError for an `initial` that is no scalar or a `where` that isn't of bools, DtypeError for random keys,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
+    ArgumentValueError for an `initial` that isn't a scalar or a `where` that isn't of bools, DtypeError for random keys,
     UnsupportedError for `out`.
 
     >>> prod(np.arange(1, 4))
@@ -298,7 +298,7 @@ def all(
 
     Result: bools, shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; True for no elements.
     `where`, bools that broadcast, selects elements.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for a `where` that isn't of bools, DtypeError for random keys, UnsupportedError for `out`.
 
     >>> all(np.array([1, 0]))
@@ -325,7 +325,7 @@ def any(
 
     Result: bools, shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; False for no elements.
     `where`, bools that broadcast, selects elements.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for a `where` that isn't of bools, DtypeError for random keys, UnsupportedError for `out`.
 
     >>> any(np.array([1, 0]))
@@ -346,7 +346,7 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
     """How many elements of `a` along `axis` are nonzero.
 
     Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; the default integer dtype.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     DtypeError for random keys.
 
     >>> count_nonzero(np.array([1, 0, 2]))
@@ -403,7 +403,7 @@ def max(
     Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype of `a`. Complex numbers
     compare by their real parts, then by their imaginary parts. `initial` is one more element; `where`, bools that
     broadcast, selects elements and needs `initial`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ShapeError for no elements without `initial`, ArgumentValueError for `where` without `initial`, DtypeError for
     random keys, UnsupportedError for `out`.
 
@@ -434,7 +434,7 @@ def min(
     Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype of `a`. Complex numbers
     compare by their real parts, then by their imaginary parts. `initial` is one more element; `where`, bools that
     broadcast, selects elements and needs `initial`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ShapeError for no elements without `initial`, ArgumentValueError for `where` without `initial`, DtypeError for
     random keys, UnsupportedError for `out`.
 
@@ -458,7 +458,7 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     """The greatest minus the least element of `a` along `axis`.
 
     Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype of `a`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ShapeError for no elements, DtypeError for bools and random keys, UnsupportedError for `out`.
 
     >>> ptp(np.array([1, 3, 2]))
@@ -512,7 +512,7 @@ def argmax(
     """Index of the first greatest element of `a` along `axis` (or the first NaN), or in the raveled array.
 
     Result: shape of `a` without `axis` (size 1 there with `keepdims`); the default integer dtype.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for several axes, AxisError for axes out
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for several axes, AxisError for axes out
     of bounds, ShapeError for no elements, DtypeError for random keys, UnsupportedError for `out`.
 
     >>> argmax(np.array([1, 3, 2]))
@@ -533,7 +533,7 @@ def argmin(
     """Index of the first least element of `a` along `axis` (or the first NaN), or in the raveled array.
 
     Result: shape of `a` without `axis` (size 1 there with `keepdims`); the default integer dtype.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for several axes, AxisError for axes out
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for several axes, AxisError for axes out
     of bounds, ShapeError for no elements, DtypeError for random keys, UnsupportedError for `out`.
 
     >>> argmin(np.array([3, 1, 2]))
@@ -557,7 +557,7 @@ def trace(
     """Sum of the diagonal number `offset` of the matrices of `a` over two axes.
 
     Result: shape of `a` without `axis1` and `axis2`; dtype `dtype`, or that of `a`, small integers widened as by `sum`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds and for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds and for
     fewer than two dimensions, ArgumentValueError for one axis twice, UnsupportedError for `out`.
 
     >>> trace(np.eye(3))
@@ -577,7 +577,7 @@ def allclose(
     """Whether all elements of `a` and `b` are close, as `isclose` says.
 
     Result: a scalar of dtype bool.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for shapes that don't broadcast.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for shapes that don't broadcast.
 
     >>> allclose(np.ones(2), np.ones(2))
     Array(True, dtype=bool)
@@ -590,7 +590,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether `a1` and `a2` have one shape and equal elements, NaN being equal to NaN on request.
 
     Result: a scalar of dtype bool.
-    Raises: ArgumentTypeError for values that are no arrays, DtypeError for random keys beside numbers.
+    Raises: ArgumentTypeError for values that aren't arrays, DtypeError for random keys beside numbers.
 
     >>> array_equal(np.ones(2), np.ones(3))
     Array(False, dtype=bool)
@@ -615,7 +615,7 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether `a1` and `a2` can be broadcast together and have equal elements.
 
     Result: a scalar of dtype bool.
-    Raises: ArgumentTypeError for values that are no arrays, DtypeError for random keys beside numbers.
+    Raises: ArgumentTypeError for values that aren't arrays, DtypeError for random keys beside numbers.
 
     >>> array_equiv(np.ones((2, 3)), np.ones(3))
     Array(True, dtype=bool)

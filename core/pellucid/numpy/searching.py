@@ -171,7 +171,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
     No smaller elements come after it, no larger ones before; here both sides are sorted. NaN is the largest.
     Result: shape and dtype of `a`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for `kth` that is no int, AxisError for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for `kth` that is no int, AxisError for
     axes out of bounds, UnsupportedError for complex elements, ArgumentValueError for `kth` out of bounds.
 
     >>> partition(jnp.array([3, 1, 2]), 1)
@@ -185,7 +185,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Indices that partition `a` along `axis`, as `partition` does.
 
     Result: shape of `a`; dtype int32.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for `kth` that is no int, AxisError for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for `kth` that is no int, AxisError for
     axes out of bounds, UnsupportedError for complex elements, ArgumentValueError for `kth` out of bounds.
 
     >>> argpartition(jnp.array([3, 1, 2]), 1)
@@ -263,7 +263,7 @@ def sort_complex(a: ArrayLike) -> Array:
     """`a` as complex numbers, sorted along its last axis by real, then by imaginary part.
 
     Result: shape of `a`; dtype complex64, or complex128 for elements of 64-bit dtypes.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for a scalar, DtypeError for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for a scalar, DtypeError for
     random keys.
 
     >>> sort_complex(jnp.array([2, 1]))

@@ -37,7 +37,7 @@ def segment_sum(
     mode: str | GatherScatterMode | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """Sums of the rows of `data` with the same number in `segment_ids`; 0 where there are none.
+    """Sums of the rows of `data` with the same number in `segment_ids`; 0 if there are none.
 
     Result: shape `(num_segments, *data.shape[1:])`, by default one more than the largest number. Rows with a
     number outside are left out, negative ones too, but with `mode="clip"`. With `bucket_size`, buckets of that many

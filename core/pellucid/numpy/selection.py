@@ -233,7 +233,7 @@ def put_along_axis(
 
     `mode` is that of `x.at[...].set`, by default "drop": indices out of bounds are left out.
     Result: shape and dtype of `arr`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for indices that aren't integers,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for indices that aren't integers,
     AxisError for axes out of bounds, ArgumentValueError for inplace=True, an unknown `mode` and other numbers of
     dimensions, ShapeError for `values` that don't broadcast.
 
@@ -271,7 +271,7 @@ def put(
     Negative indices count from the end, but for `mode="clip"`. Out of bounds, None and "clip" take the nearest element,
     "wrap" counts modulo the size.
     Result: shape and dtype of `a`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, IndexingError for indices that aren't
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, IndexingError for indices that aren't
     integers, ArgumentValueError for inplace=True and an unknown `mode`, UnsupportedError for mode "raise".
 
     >>> put(jnp.zeros(4), jnp.array([1, 3]), jnp.array([7.0, 8.0]), inplace=False)
@@ -296,7 +296,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     """`arr` with the values `vals`, repeated as needed, where `mask` is true; pass `inplace=False`.
 
     Result: shape and dtype of `arr`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for inplace=True, a mask
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for inplace=True, a mask
     of another size, and for no values.
 
     >>> place(jnp.arange(4), jnp.array([True, False, True, False]), jnp.array([9]), inplace=False)
@@ -357,7 +357,7 @@ def argwhere(
     """Indices [count, ndim] of the nonzero elements of `a`; under a trace, of `size` of them.
 
     Result: the default integer dtype.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationTypeError for a traced array
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ConcretizationTypeError for a traced array
     without `size`, DtypeError for random keys.
 
     >>> argwhere(jnp.array([[0, 1], [2, 0]]))
@@ -374,7 +374,7 @@ def flatnonzero(
     """Indices of the nonzero elements of `a`, raveled; under a trace, of `size` of them.
 
     Result: a vector [count] of the default integer dtype.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationTypeError for a traced array
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ConcretizationTypeError for a traced array
     without `size`, DtypeError for random keys.
 
     >>> flatnonzero(jnp.array([[0, 1], [2, 0]]))
@@ -434,7 +434,7 @@ def extract(
     """Elements of `arr`, raveled, where `condition` is true; `size` and `fill_value` as of `compress`.
 
     Result: a vector [count] of the dtype of `arr`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for a condition that
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for a condition that
     selects beyond the end, ConcretizationTypeError for a traced `condition` without `size`.
 
     >>> extract(jnp.array([[1, 0], [0, 1]]), jnp.array([[1, 2], [3, 4]]))
@@ -450,7 +450,7 @@ def choose(
 
     `mode` for numbers out of range: "raise" (not under a trace), "wrap" or "clip".
     Result: shape that `a` and the choices broadcast to; dtype that the choices promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for an `a` that isn't of integers,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for an `a` that isn't of integers,
     ShapeError for shapes that don't broadcast, ArgumentValueError for an unknown `mode`, and with "raise" for numbers
     out of range and a traced `a`, UnsupportedError for `out`.
 
@@ -493,7 +493,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLik
     """For each element that of the first of `choicelist` whose condition is true, `default` if none is.
 
     Result: shape that all broadcast to; dtype that the choices and `default` promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays in the lists, ArgumentValueError for lists
+    Raises: ArgumentTypeError for lists and other values that aren't arrays in the lists, ArgumentValueError for lists
     of different lengths or empty ones, and for conditions that aren't bools, ShapeError for shapes that don't
     broadcast.
 

@@ -195,7 +195,7 @@ def unique_all(
     """Distinct elements with indices, inverse and counts; NaN differs from NaN. See `unique`.
 
     Result: vectors [count] of values in the dtype of `x`, indices and counts; the inverse has the shape of `x`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationTypeError for a traced array
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ConcretizationTypeError for a traced array
     without `size`, ArgumentValueError for an empty array with `size` and without `fill_value`, DtypeError for random
     keys.
 
@@ -211,7 +211,7 @@ def unique_counts(
     """Distinct elements and how often they occur; NaN differs from NaN. See `unique`.
 
     Result: vectors [count] of values in the dtype of `x` and of counts, integers.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationTypeError for a traced array
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ConcretizationTypeError for a traced array
     without `size`, ArgumentValueError for an empty array with `size` and without `fill_value`, DtypeError for random
     keys.
 
@@ -228,7 +228,7 @@ def unique_inverse(
     """Distinct elements and which of them each element is; NaN differs from NaN. See `unique`.
 
     Result: a vector [count] of values in the dtype of `x`, and indices into it in the shape of `x`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationTypeError for a traced array
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ConcretizationTypeError for a traced array
     without `size`, ArgumentValueError for an empty array with `size` and without `fill_value`, DtypeError for random
     keys.
 
@@ -245,7 +245,7 @@ def unique_values(
     """Distinct elements, sorted; NaN differs from NaN. See `unique`.
 
     Result: a vector [count] in the dtype of `x`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationTypeError for a traced array
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ConcretizationTypeError for a traced array
     without `size`, ArgumentValueError for an empty array with `size` and without `fill_value`, DtypeError for random
     keys.
 
@@ -268,7 +268,7 @@ def isin(
     `method`: "compare_all" takes time and memory of both sizes multiplied, "binary_search" and "sort" sort first;
     "auto" chooses by size. NaN is among nothing.
     Result: bools of the shape of `element`. `assume_unique` has no effect.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for an unknown `method`.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for an unknown `method`.
 
     >>> isin(jnp.array([1, 2, 3]), jnp.array([2]))
     Array([False,  True, False], dtype=bool)
@@ -367,7 +367,7 @@ def union1d(
     """Distinct elements of both arrays, sorted. `size` and `fill_value` as of `unique`.
 
     Result: a vector [count] of the dtype that both promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationTypeError for a traced array
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ConcretizationTypeError for a traced array
     without `size`, DtypeError for random keys.
 
     >>> union1d(jnp.array([3, 1]), jnp.array([1, 2]))
@@ -389,7 +389,7 @@ def setdiff1d(
 
     `size` as of `unique`; `fill_value`: 0 by default.
     Result: a vector [count] of the dtype of `ar1`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationTypeError for a traced array
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ConcretizationTypeError for a traced array
     without `size`.
 
     >>> setdiff1d(jnp.array([3, 1, 2]), jnp.array([2]))
@@ -420,7 +420,7 @@ def intersect1d(
     sizes of the arrays.
     Result: a vector [count] of the dtype that both promote to, or a triple with two vectors of indices. `assume_unique`
     has no effect.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationTypeError for a traced array
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ConcretizationTypeError for a traced array
     without `size`, DtypeError for random keys.
 
     >>> intersect1d(jnp.array([3, 1, 2]), jnp.array([2, 3]))
@@ -443,7 +443,7 @@ def setxor1d(
     """Distinct elements that are in one of the arrays only, sorted. `size` and `fill_value` as of `unique`.
 
     Result: a vector [count] of the dtype that both promote to. `assume_unique` has no effect.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ConcretizationTypeError for a traced array
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ConcretizationTypeError for a traced array
     without `size`, DtypeError for random keys.
 
     >>> setxor1d(jnp.array([3, 1, 2]), jnp.array([2, 4]))

@@ -42,7 +42,7 @@ def sort(
 
     Result: shape and dtype of `a`. Complex numbers compare by their real parts, then by their imaginary parts. A sort
     that isn't `stable` may exchange equal elements.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for `kind` and `order`, DtypeError for random keys.
 
     >>> sort(np.array([3, 1, 2]))

@@ -96,7 +96,7 @@ def mean(
     Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype `dtype`, or that of `a`,
     float32 for integers and bools (float64 for 64-bit ones). NaN for no elements. `where`, bools that broadcast,
     selects elements.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for a `where` that isn't of bools, DtypeError for random keys, UnsupportedError for `out`.
 
     >>> mean(np.arange(4))
@@ -207,7 +207,7 @@ def var(
     Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype `dtype`, or the floating
     dtype of the elements or of their parts, float32 for integers and bools (float64 for 64-bit ones). `where`, bools
     that broadcast, selects elements; `correction` is another name of `ddof`; `mean`, if known, broadcasts to `a`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an integer `dtype`, a `where` that isn't of bools, or both `ddof` and `correction`,
     ShapeError for a `mean` that doesn't broadcast, DtypeError for random keys, UnsupportedError for `out`.
 
@@ -251,7 +251,7 @@ def std(
     Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; dtype `dtype`, or the floating
     dtype of the elements or of their parts, float32 for integers and bools (float64 for 64-bit ones). The parameters
     are those of `var`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an integer `dtype`, a `where` that isn't of bools, or both `ddof` and `correction`,
     ShapeError for a `mean` that doesn't broadcast, DtypeError for random keys, UnsupportedError for `out`.
 
@@ -310,7 +310,7 @@ def average(
 
     Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; floating or complex dtype that `a`
     and `weights` promote to. `weights` has the shape of `a`, or that of the reduced axes.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ShapeError for weights of another shape, DtypeError for random keys.
 
     >>> average(np.array([1.0, 4.0]), weights=np.array([3.0, 1.0]))

@@ -293,7 +293,7 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
     """`func`, a function of `nin` scalars that gives `nout`, as a ufunc that maps over arrays.
 
     Result of its calls: the shape that the operands broadcast to; the dtype that `func` gives.
-    Raises: ArgumentTypeError for a `func` that is no function.
+    Raises: ArgumentTypeError for a `func` that isn't a function.
 
     >>> frompyfunc(lambda x, y: x + y, 2, 1)(1, jnp.array([1, 2]))
     Array([2, 3], dtype=int32)

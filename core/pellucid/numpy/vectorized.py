@@ -1,4 +1,4 @@
-"""`vectorize`: functions of small arrays that are mapped over the axes in front of them."""
+"""`vectorize`: functions of small arrays that are mapped over the axes before them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def vectorize(
     excluded: Collection[int | str] = frozenset(),
     signature: str | None = None,
 ) -> Callable[..., Any]:
-    """`pyfunc`, a function of small arrays, mapped over all axes in front of theirs, which broadcast.
+    """`pyfunc`, a function of small arrays, mapped over all axes before theirs, which broadcast.
 
     `signature`, as "(m,k),(k,n)->(m,n)", names the dimensions that `pyfunc` sees and gives, or states their sizes, as
     "(3),(3)->(3)"; by default it takes and gives scalars. Positions or names of arguments in `excluded` go to `pyfunc` as they are, and so does None.
@@ -125,7 +125,7 @@ def _mapped(
     outputs: Sequence[CoreDims] | None,
     name: str,
 ) -> Any:
-    """`function` mapped over the axes in front of those that `inputs` names."""
+    """`function` mapped over the axes before those that `inputs` names."""
     sizes: dict[str, int] = {}
     fronts = [
         _checked(x.shape, dims, sizes, f"argument {i} of `{name}`")
@@ -185,7 +185,7 @@ def _mapped(
 def _checked(
     shape: tuple[int, ...], dims: CoreDims, sizes: dict[str, int], what: str
 ) -> tuple[int, ...]:
-    """The dimensions in front of those named `dims`, whose sizes must be those in `sizes` or become so."""
+    """The dimensions before those named `dims`, whose sizes must be those in `sizes` or become so."""
     n = len(dims)
     if len(shape) < n:
         raise ShapeError(

@@ -88,7 +88,7 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     """Kaiser window [M] of shape `beta`: `i0(beta sqrt(1 - x²)) / i0(beta)` for x from -1 to 1.
 
     Result: shape [M], empty for a negative `M`; the default floating dtype.
-    Raises: ArgumentTypeError for a length that is no int and for a `beta` that is no array, ArgumentValueError for a
+    Raises: ArgumentTypeError for a length that is no int and for a `beta` that isn't an array, ArgumentValueError for a
     complex `beta`, ShapeError for one that doesn't broadcast to [M].
 
     >>> kaiser(1, 14)
@@ -107,7 +107,7 @@ def i0(x: ArrayLike) -> Array:
     """Modified Bessel function of the first kind of order 0, of real `x`.
 
     Result: shape of `x`; dtype of `x`, float32 for integers and bools (float64 for 64-bit ones). Source: DLMF 10.25.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for complex numbers,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for complex numbers,
     DtypeError for random keys.
 
     >>> i0(jnp.array([1.0]))

@@ -76,7 +76,7 @@ def exponential(
     """Numbers of the exponential distribution, with density exp(-x) for x ≥ 0.
 
     The result has the given `shape` and `dtype`, by default the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys and for a `shape` of anything but
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys and for a `shape` of anything but
     integers from 0, ArgumentValueError for a dtype that is not floating-point.
 
     >>> pl.random.exponential(pl.random.key(0), (2,)).shape
@@ -103,7 +103,7 @@ def cauchy(
     """Numbers of the Cauchy distribution, with density 1 / (π (1 + x²)).
 
     The result has the given `shape` and `dtype`, by default the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys and for a `shape` of anything but
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys and for a `shape` of anything but
     integers from 0, ArgumentValueError for a dtype that is not floating-point.
 
     >>> pl.random.cauchy(pl.random.key(0), (2,)).shape
@@ -129,7 +129,7 @@ def laplace(
     """Numbers of the Laplace distribution, with density ½ exp(-|x|).
 
     The result has the given `shape` and `dtype`, by default the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys and for a `shape` of anything but
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys and for a `shape` of anything but
     integers from 0, ArgumentValueError for a dtype that is not floating-point.
 
     >>> pl.random.laplace(pl.random.key(0), (2,)).shape
@@ -154,7 +154,7 @@ def logistic(
     """Numbers of the logistic distribution, with density exp(-x) / (1 + exp(-x))².
 
     The result has the given `shape` and `dtype`, by default the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys and for a `shape` of anything but
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys and for a `shape` of anything but
     integers from 0, ArgumentValueError for a dtype that is not floating-point.
 
     >>> pl.random.logistic(pl.random.key(0), (2,)).shape
@@ -181,7 +181,7 @@ def pareto(
 
     The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
     the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys, for a `shape` of anything but integers
     from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
     ArgumentTypeError for parameters that are lists or strings.
 
@@ -210,7 +210,7 @@ def rayleigh(
 
     The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
     the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys, for a `shape` of anything but integers
     from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
     ArgumentTypeError for parameters that are lists or strings.
 
@@ -239,7 +239,7 @@ def weibull_min(
     """Numbers of the Weibull distribution, with density c / s (x / s)^(c - 1) exp(-(x / s)^c) for x ≥ 0.
 
     The result has the given `shape`, to which parameters broadcast, and `dtype`, by default the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys, for a `shape` of anything but integers
     from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
     ArgumentTypeError for parameters that are lists or strings.
 
@@ -269,7 +269,7 @@ def triangular(
 
     The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
     the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys, for a `shape` of anything but integers
     from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
     ArgumentTypeError for parameters that are lists or strings.
 
@@ -301,7 +301,7 @@ def lognormal(
 
     The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
     the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys, for a `shape` of anything but integers
     from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
     ArgumentTypeError for parameters that are lists or strings.
 
@@ -327,7 +327,7 @@ def maxwell(
     """Numbers of the Maxwell distribution: lengths of vectors of three normal numbers.
 
     The result has the given `shape` and `dtype`, by default the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys and for a `shape` of anything but
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys and for a `shape` of anything but
     integers from 0, ArgumentValueError for a dtype that is not floating-point.
 
     >>> pl.random.maxwell(pl.random.key(0), (2,)).shape
@@ -354,10 +354,10 @@ def double_sided_maxwell(
 ) -> Array:
     """Numbers of the double-sided Maxwell distribution: `loc` plus or minus `scale` times one of Maxwell's.
 
-    Their shape is `shape` with that of `loc` and `scale` behind it.
+    Their shape is `shape` with that of `loc` and `scale` after it.
 
     Their dtype is `dtype`, by default the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys, for a `shape` of anything but integers
     from 0 and for parameters that do not broadcast, ArgumentValueError for a dtype that is not floating-point,
     ArgumentTypeError for parameters that are lists or strings.
 
@@ -395,7 +395,7 @@ def wald(
 
     The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
     the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys, for a `shape` of anything but integers
     from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
     ArgumentTypeError for parameters that are lists or strings.
     Source: Michael, Schucany and Haas, Generating Random Variates Using Transformations with Multiple Roots, 1976.

@@ -63,7 +63,7 @@ def geometric(
 
     The result has the given `shape`, by default that of `p`, which broadcasts to it, and the integer `dtype`, by
     default int32, or int64 with 64-bit dtypes.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys, for a `shape` of anything but integers
     from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not integer, ArgumentTypeError
     for parameters that are lists or strings.
 
@@ -307,7 +307,7 @@ def binomial(
 
     The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
     the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys, for a `shape` of anything but integers
     from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
     ArgumentTypeError for parameters that are lists or strings.
 
@@ -355,7 +355,7 @@ def multinomial(
 
     The result has the dtype `dtype`, by default the default floating one; without `shape`, `n` broadcasts with `p` but
     for its last axis.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys and for shapes that do not fit,
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys and for shapes that do not fit,
     AxisError for a `p` without axes, ArgumentValueError for a dtype that is not floating-point.
 
     >>> pl.random.multinomial(pl.random.key(0), 10.0, np.ones(3, np.float32) / 3).shape

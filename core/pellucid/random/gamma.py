@@ -186,7 +186,7 @@ def gamma(
 
     The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
     the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys, for a `shape` of anything but integers
     from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
     ArgumentTypeError for parameters that are lists or strings.
 
@@ -208,7 +208,7 @@ def loggamma(
 
     The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
     the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys, for a `shape` of anything but integers
     from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
     ArgumentTypeError for parameters that are lists or strings.
 
@@ -245,7 +245,7 @@ def beta(
 
     The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
     the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys, for a `shape` of anything but integers
     from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
     ArgumentTypeError for parameters that are lists or strings.
 
@@ -313,7 +313,7 @@ def chisquare(
 
     The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
     the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys, for a `shape` of anything but integers
     from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
     ArgumentTypeError for parameters that are lists or strings.
 
@@ -338,7 +338,7 @@ def f(
 
     The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
     the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys, for a `shape` of anything but integers
     from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
     ArgumentTypeError for parameters that are lists or strings.
 
@@ -367,7 +367,7 @@ def t(
     """Numbers of Student's t distribution with `df` degrees of freedom.
 
     The result has the given `shape`, to which parameters broadcast, and `dtype`, by default the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys, for a `shape` of anything but integers
     from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
     ArgumentTypeError for parameters that are lists or strings.
 
@@ -395,7 +395,7 @@ def generalized_normal(
     """Numbers of the generalized normal distribution, with density proportional to exp(-|x|^p).
 
     The result has the given `shape`, to which parameters broadcast, and `dtype`, by default the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys, for a `shape` of anything but integers
     from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
     ArgumentTypeError for parameters that are lists or strings.
 
@@ -428,8 +428,8 @@ def ball(
     """Points in the unit ball of the p-norm in `d` dimensions, an array of shape `(*shape, d)`.
 
     Its dtype is `dtype`, by default the default floating one; `p` is a scalar.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `p` that is no scalar and for a
-    `shape` of anything but integers from 0, ArgumentValueError for a `d` that is no integer from 0 and for a dtype that
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys, for a `p` that isn't a scalar and for a
+    `shape` of anything but integers from 0, ArgumentValueError for a `d` that isn't an integer from 0 and for a dtype that
     is not floating-point.
     Source: Barthe, Guédon, Mendelson and Naor, A probabilistic approach to the geometry of the lₚⁿ-ball, 2005.
 

@@ -134,7 +134,7 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None) ->
     `impl` names the generator: "threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg" or "unsafe_rbg"; so
     does `dtype`, a dtype of keys. By default the option `default_prng_impl` does. Equal seeds make equal keys.
 
-    Raises: DtypeError for seeds that are no integers, ShapeError for arrays of them.
+    Raises: DtypeError for seeds that aren't integers, ShapeError for arrays of them.
 
     >>> key(42)
     Array((), dtype=key<fry>) overlaying:
@@ -147,7 +147,7 @@ def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
     """The words of `key(seed)`, an array of uint32; a typed key under the option `enable_custom_prng`.
 
     The result has shape [2] for threefry2x32, [4] for rbg.
-    Raises: ArgumentTypeError for lists and strings, ShapeError for a seed that is no scalar, DtypeError for one that is
+    Raises: ArgumentTypeError for lists and strings, ShapeError for a seed that isn't a scalar, DtypeError for one that is
     no integer, IntegerRangeError for one of more than 64 bits, ArgumentValueError for an unknown `impl`.
 
     >>> PRNGKey(42)
@@ -169,8 +169,8 @@ def _like_given(keys: Array, typed: Any) -> Array:
 def key_data(keys: Array) -> Array:
     """The words of typed keys: an array of uint32 whose last axes are those of a key.
 
-    The result has the shape of `keys` with that of a key behind it, [2] for threefry2x32.
-    Raises: ArgumentTypeError for what is no key.
+    The result has the shape of `keys` with that of a key after it, [2] for threefry2x32.
+    Raises: ArgumentTypeError for anything that isn't a key.
 
     >>> key_data(key(42))
     Array([ 0, 42], dtype=uint32)
@@ -217,7 +217,7 @@ def key_impl(keys: Array) -> Any:
     """The name of the generator of `keys`; the generator itself if it has none.
 
     Keys may have any shape.
-    Raises: ArgumentTypeError for what is no key.
+    Raises: ArgumentTypeError for anything that isn't a key.
 
     >>> key_impl(key(0))
     'threefry2x32'
@@ -296,7 +296,7 @@ def clone(key: Array) -> Array:
     """The same key, which a check of reuse counts as a new one.
 
     Shape and dtype stay.
-    Raises: ArgumentTypeError for what is no key.
+    Raises: ArgumentTypeError for anything that isn't a key.
 
     >>> clone(key(1)) == key(1)
     Array(True, dtype=bool)

@@ -179,7 +179,7 @@ def parameter(
 def check_parameters(caller: str, **parameters: Any) -> list[Any]:
     """Operands for parameters.
 
-    Raises ArgumentTypeError for what is no array or number, DtypeError for complex numbers and random keys.
+    Raises ArgumentTypeError for anything that isn't an array or number, DtypeError for complex numbers and random keys.
     """
     operands = []
     for name, x in parameters.items():
@@ -212,7 +212,7 @@ def to_rank(x: ArrayLike, ndim: int) -> Any:
 def sampler(*static: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compile a function of a typed key for eager calls: one C++ call on the key's words.
 
-    `static` names its arguments that are no arrays. Under a trace its primitives are traced.
+    `static` names its arguments that aren't arrays. Under a trace its primitives are traced.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -83,7 +83,7 @@ def gumbel(
     The default, "low", is chosen by the option `high_dynamic_range_gumbel`.
 
     The result has the given `shape` and `dtype`, by default the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys and for a `shape` of anything but
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys and for a `shape` of anything but
     integers from 0, ArgumentValueError for a dtype that is not floating-point, and for another mode.
 
     >>> pl.random.gumbel(pl.random.key(0))

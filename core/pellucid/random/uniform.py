@@ -278,7 +278,7 @@ def truncated_normal(
 
     The result has the given `shape`, by default that of the parameters, which broadcast to it, and `dtype`, by default
     the default floating one.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys, for a `shape` of anything but integers
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys, for a `shape` of anything but integers
     from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
     ArgumentTypeError for parameters that are lists or strings.
 
@@ -360,7 +360,7 @@ def rademacher(
     """-1 or 1 with equal probability, by default integers.
 
     The result has the given `shape` and `dtype`.
-    Raises: ArgumentTypeError for what is no key, ShapeError for a batch of keys and for a `shape` of anything but
+    Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys and for a `shape` of anything but
     integers from 0, ArgumentValueError for a dtype of no numbers.
 
     >>> pl.random.rademacher(pl.random.key(0), (4,))

@@ -54,7 +54,7 @@ class Breakpoints:
         self._options: dict[tuple[str, int], Options] = {}
         self.settings = DebuggerSettings()
         self.watched = ""
-        """Condition of the watchpoint: `isnan`, `isinf`, or an expression of a result `x`; empty for none."""
+        """Condition of the watchpoint: `isnan`, `isinf`, or an expression of a result `x`; empty if there is none."""
 
     def set(self, file: str, breakpoints: Sequence[Mapping[str, Any]]) -> None:
         """Replaces the breakpoints of a file."""

@@ -23,7 +23,7 @@ class Outer(NamedTuple):
     value: Any
     """An array in the form that frames of the loop hold, or any other object."""
     aval: Any = None
-    """Its type; None if it is no array."""
+    """Its type; None if it isn't an array."""
 
 
 class _Expression(NamedTuple):

@@ -58,7 +58,7 @@ def notes_on_gaps(run: Evaluation) -> list[str]:
 def _origin(atom: Any, makers: dict[Any, Any]) -> Any:
     """The decomposition of whose values `atom` is made."""
     waiting = [atom]
-    for each in waiting:  # grows meanwhile
+    for each in waiting:  # grows during the loop
         equation = makers.get(each) if hasattr(each, "aval") and not hasattr(each, "val") else None
         if equation is None:
             continue

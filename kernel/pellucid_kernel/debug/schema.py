@@ -24,7 +24,7 @@ class RecordedFrameColumns(Record):
     line: list[int]
     """Line number, counted from 1."""
     run: list[str]
-    """Text with the loop iteration; empty for none."""
+    """Text with the loop iteration; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class CotangentColumns(Record):
     norm: list[float | None]
     """Euclidean norm; None if it isn't finite."""
     fault: list[str]
-    """`NaN`, `infinite` or `zero`; empty for none."""
+    """`NaN`, `infinite` or `zero`; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

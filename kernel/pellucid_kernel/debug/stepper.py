@@ -122,7 +122,7 @@ class Stepper:
         self._keep_to_budget()
 
     def out(self) -> None:
-        """Leaves the innermost program: goes behind the equation that calls it, after all its runs."""
+        """Leaves the innermost program: goes after the equation that calls it, after all its runs."""
         if len(self.levels) == 1:
             self._move(len(self.top.frame.jaxpr.equations))
             return
@@ -276,7 +276,7 @@ class Stepper:
             self._move(self.top.frame.position + is_forward)
 
     def _end_turn(self) -> None:
-        """Goes from the end of a program to its next run, or behind the equation that calls it."""
+        """Goes from the end of a program to its next run, or after the equation that calls it."""
         level = self.top
         if level.call is None:
             return

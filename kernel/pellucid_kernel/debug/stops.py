@@ -220,7 +220,7 @@ class Stops:
         return stops
 
     def _debugged(self, launch: Launch, is_entered: bool) -> tuple[Any, FrameType | None]:
-        """The results, None for a program in which nothing stops, and the frame of Python that is to be stopped in behind the call."""
+        """The results, None for a program in which nothing stops, and the frame of Python that is to be stopped in after the call."""
         callers = _callers()
         launch.allow_calls()
         names = callers[0].f_globals if callers else {}

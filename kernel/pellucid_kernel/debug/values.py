@@ -39,7 +39,7 @@ class References:
         return number in self._parts
 
     def variables(self, number: int) -> list[dict[str, Any]]:
-        """The elements behind a number; empty if the number is out of date."""
+        """The elements that a number stands for; empty if the number is out of date."""
         parts = self._parts.get(number)
         return [] if parts is None else [self.variable(*each) for each in parts()]
 

@@ -11,7 +11,7 @@ export interface RecordedFrameColumns {
   readonly source: readonly number[];
   /** Line number, counted from 1. */
   readonly line: readonly number[];
-  /** Text with the loop iteration; empty for none. */
+  /** Text with the loop iteration; empty if there is none. */
   readonly run: readonly string[];
 }
 
@@ -82,7 +82,7 @@ export interface CotangentColumns {
   readonly primitive: readonly string[];
   /** Euclidean norm; None if it isn't finite. */
   readonly norm: readonly (number | null)[];
-  /** `NaN`, `infinite` or `zero`; empty for none. */
+  /** `NaN`, `infinite` or `zero`; empty if there is none. */
   readonly fault: readonly string[];
 }
 

@@ -22,7 +22,7 @@ export interface MeshRecord {
 export interface SpecRecord {
   /** The spec in the user's notation, for example `P('data', None)`. */
   readonly text: string;
-  /** Index into the list of meshes next to it; -1 if there is no mesh (one device). */
+  /** Index into the list of meshes next to it; -1 if there isn't a mesh (one device). */
   readonly mesh: number;
   /** The mesh axes that partition each dimension, major axis first. */
   readonly dim_axes: readonly (readonly string[])[];

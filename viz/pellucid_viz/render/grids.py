@@ -30,7 +30,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def ratio_text(moved: float, least: float | None) -> str:
-    """How many times the least possible is moved; empty where it isn't known.
+    """How many times the least possible is moved; empty if unknown.
 
     >>> ratio_text(300, 200), ratio_text(5, 5)
     (', 1.5 times the least possible', ', the least possible')

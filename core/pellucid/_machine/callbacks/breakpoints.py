@@ -287,7 +287,7 @@ def breakpoint(
     only when the prompt is closed, so that what uses it comes after. `pl.debugger.prompt` steps through a whole call.
 
     Raises: ArgumentValueError for another `backend`, and for `ordered` with a `token`; ArgumentTypeError for `num_frames`
-    that is no number from 1 on; when the program runs, SystemExit for `q`.
+    that isn't a number from 1 on; when the program runs, SystemExit for `q`.
 
     >>> import io
     >>> from pellucid import effects_barrier, jit

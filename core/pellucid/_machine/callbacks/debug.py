@@ -227,7 +227,7 @@ def debug_print(
 
     It works in all transformations: `vmap` prints each element, `grad` the values of the forward pass, a loop each
     step. Prints that are `ordered` come in program order, also from one program to the next; others may come in any
-    order. `partitioned` prints the parts of each device instead of whole arrays. Values that are no arrays are
+    order. `partitioned` prints the parts of each device instead of whole arrays. Values that aren't arrays are
     printed as they are. Without `fmt` it gives a function that prints with these options, whose own arguments are
     then free: `debug.print(ordered=True)("{ordered}", ordered=x)`.
 

@@ -97,8 +97,8 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     In a function wrapped in `checkify` a failure becomes part of the error that it returns. Outside traces it is raised
     at once. `debug` makes a check that does nothing without `checkify`.
 
-    Raises: CheckError outside traces; ArgumentTypeError for a `pred` that is no scalar boolean, and for values of the
-    message that are no arrays. EffectsError when a program is compiled that contains a check.
+    Raises: CheckError outside traces; ArgumentTypeError for a `pred` that isn't a scalar boolean, and for values of the
+    message that aren't arrays. EffectsError when a program is compiled that contains a check.
 
     >>> check(True, "x must be positive, got {}", np.float32(1))
     """
@@ -143,7 +143,7 @@ def check_error(error: Error) -> None:
 
     Of errors of a batch, or of a loop's steps, the first one counts.
 
-    Raises: CheckError outside traces; ArgumentTypeError for what is no error.
+    Raises: CheckError outside traces; ArgumentTypeError for anything that isn't an error.
 
     >>> from pellucid._machine.checks.errors import init_error
     >>> check_error(init_error)

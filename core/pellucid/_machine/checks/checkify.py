@@ -74,7 +74,7 @@ def checkify(f: Function, errors: Iterable[ErrorCategory] = user_checks) -> Func
     `errors` chooses the checks: `user_checks` (the calls of `check`), `nan_checks`, `div_checks`, `index_checks`, or
     unions of them (`float_checks`, `automatic_checks`, `all_checks`). A program continues after a failure. Checks in loops,
     branches, jitted, batched and mapped functions count, and `checkify` can be jitted and batched itself. Arguments that
-    are no arrays, Python numbers among them, stay what they are.
+    aren't arrays, Python numbers among them, stay what they are.
 
     Raises: ArgumentTypeError for categories that don't exist.
 

@@ -102,7 +102,7 @@ class _Cause(NamedTuple):
             return f"first made by {name}"
         jaxpr = program.jaxpr
         names = () if jaxpr.debug is None else jaxpr.debug.argument_names
-        inputs = jaxpr.invars[len(jaxpr.invars) - len(names) :]  # behind those that have no name
+        inputs = jaxpr.invars[len(jaxpr.invars) - len(names) :]  # after those that have no name
         named = {v: f"argument {n}" for v, n in zip(inputs, names, strict=False) if n}
         came_by = named.get(self.atom, "an argument" if self.atom in jaxpr.invars else "a constant")  # type: ignore[arg-type]
         return f"came in by {came_by}" + f", first taken by {name}" * bool(name)

@@ -499,7 +499,7 @@ def switch(
 
     All branches must return the same structure and types.
 
-    Raises: ArgumentTypeError for branches of different types and for an index that is no integer; ArgumentValueError
+    Raises: ArgumentTypeError for branches of different types and for an index that isn't an integer; ArgumentValueError
     without branches.
 
     >>> switch(1, [lambda x: x + 1, lambda x: x * 2], 10)

@@ -497,7 +497,7 @@ class _BatchedVjp(NamedTuple):
         inner: list[Forward] = []
 
         def run(*values):
-            # Results, then residuals; the form is no array, so it is kept separately.
+            # Results, then residuals; the form isn't an array, so it is kept separately.
             inner.append(self.forward(values, perturbed))
             return [*inner[0].results, *inner[0].residuals]
 

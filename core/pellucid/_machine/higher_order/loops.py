@@ -515,7 +515,7 @@ def map(f: Unary, xs: Any, *, batch_size: int | None = None) -> Any:
     faster.
 
     Results are trees like those of `f`, whose shapes have the leading size `n` of `xs` before them; dtypes stay.
-    Raises: ArgumentTypeError for an `f` that cannot be called and for leaves that are no arrays, ArgumentValueError
+    Raises: ArgumentTypeError for an `f` that cannot be called and for leaves that aren't arrays, ArgumentValueError
     without arrays, for scalars, for different leading sizes and for a `batch_size` below 1.
 
     >>> map(lambda x: x * x, np.arange(4))

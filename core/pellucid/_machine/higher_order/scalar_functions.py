@@ -516,7 +516,7 @@ def scatter_apply(
     `unique_indices=True`.
 
     The result has the shape and dtype of `operand`.
-    Raises: ShapeError for dimension numbers or shapes that do not fit, DtypeError for indices that are no integers,
+    Raises: ShapeError for dimension numbers or shapes that do not fit, DtypeError for indices that aren't integers,
     ArgumentTypeError for a `func` that cannot be called, and for lists and strings.
     Source: StableHLO specification, `scatter`.
 

@@ -95,7 +95,7 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
         keys = slots.split([id(x) if id(x) in ids else -i for i, x in enumerate(operands)])
         # Operand for each key: for a cell, its content.
         values = dict(strict_zip(chain(*keys), held(operands)))
-        # Before: written cells where operands had them. After, in a loop: in front of the carry, and nowhere else.
+        # Before: written cells where operands had them. After, in a loop: before the carry, and nowhere else.
         new_keys = keys
         for carry, _ in slots.carries:
             new_keys = [[k for k in group if k not in ids] for group in keys]

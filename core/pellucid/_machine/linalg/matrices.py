@@ -265,7 +265,7 @@ def rows(x: Array, count: int) -> Array:
 
 
 def padded(x: Array, m: int, n: int) -> Array:
-    """The matrices in `x` with zeros behind their rows and columns, m×n then."""
+    """The matrices in `x` with zeros after their rows and columns, m×n then."""
     *batch, old_m, old_n = type_of(x).shape
     if (old_m, old_n) == (m, n):
         return x

@@ -247,7 +247,7 @@ class custom_partitioning(ForwardsDefinitions):
 
     On one device, and inside `shard_map`, it is the function itself. That GPUs compute it in parts is tested of programs
     that are compiled for them, not of any that has run on several. `static_argnums` are positions of arguments that
-    are no arrays; they come first in calls of the user's functions.
+    aren't arrays; they come first in calls of the user's functions.
 
     Raises: ArgumentValueError for a call before `def_partition`; UnsupportedError for functions that use traced values
     besides their arguments. Derivatives and batches need rules: `custom_vjp`, `custom_vmap`.

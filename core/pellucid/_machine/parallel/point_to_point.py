@@ -122,7 +122,7 @@ def psend(x: Any, axis_name: AxisName, perm: Iterable[Ints]) -> Any:
 def precv(token: Any, out_shape: Any, axis_name: AxisName, perm: Iterable[Ints]) -> Any:
     """The value that `psend` sent along `axis_name`, with shape and dtype of `out_shape` (in a tree), received after `token`.
 
-    Raises: what `ppermute` raises; ArgumentTypeError for what is no token.
+    Raises: what `ppermute` raises; ArgumentTypeError for anything that isn't a token.
 
     >>> from pellucid import make_jaxpr
     >>> make_jaxpr(lambda x: precv(psend(x, "i", [(0, 1)]), x, "i", [(0, 1)]), axis_env=[("i", 2)])(1.0)

@@ -159,7 +159,7 @@ def ragged_all_to_all(
     `output` stay.
 
     Shapes: operand (n, …), output (m, …), offsets and sizes one integer for each position along the axis.
-    Raises: CollectiveError for offsets and sizes of another shape, DtypeError if they are no integers.
+    Raises: CollectiveError for offsets and sizes of another shape, DtypeError if they aren't integers.
 
     >>> from pellucid import vmap
     >>> send = lambda x, at: ragged_all_to_all(

@@ -94,7 +94,7 @@ def shard_map(
     `in_specs` and `out_specs` are PartitionSpecs, or trees of them that are prefixes of the arguments (a tuple) and
     of the result: an axis at a dimension cuts the argument there, and joins the results there. An axis that a spec
     does not use means the whole argument at each position, and a result that is the same at all of them. In
-    `in_specs`, None marks an argument that is no array; left out, they are read from the types of arguments sharded
+    `in_specs`, None marks an argument that isn't an array; left out, they are read from the types of arguments sharded
     over Explicit axes. `mesh` is by default the current one (`set_mesh`). `axis_names` are the axes over which `f`
     runs; over the others the compiler decides. Collectives (`lax.psum`, …) inside `f` may name these axes.
 

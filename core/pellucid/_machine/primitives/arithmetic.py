@@ -517,7 +517,7 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
     Integers can't have negative powers.
 
     Takes integer, floating-point or complex elements; the result has the shape and dtype of `x`.
-    Raises: DtypeError for other elements and for negative powers of integers, TypeError for a `y` that is no integer,
+    Raises: DtypeError for other elements and for negative powers of integers, TypeError for a `y` that isn't an integer,
     ArgumentTypeError for lists and strings.
 
     >>> integer_pow(np.int32(2), 5)

@@ -156,7 +156,7 @@ def slice(
 
     One static integer for each dimension, with 0 <= start <= limit <= size; ShapeError otherwise.
 
-    The result has the dtype of `operand`. Raises, too: TypeError for indices that are no integers, ArgumentTypeError
+    The result has the dtype of `operand`. Raises, too: TypeError for indices that aren't integers, ArgumentTypeError
     for lists and strings.
     Source: StableHLO specification, `slice`.
 
@@ -285,8 +285,8 @@ def pad(
     `padding_config` has (low, high, interior) for each dimension; a negative low or high removes elements,
     after the interior padding was put in. Operand and value have one dtype, the value is a scalar.
 
-    Raises: ShapeError for another number of triples, for a value that is no scalar and for sizes below 0, DtypeError
-    for different dtypes, ArgumentValueError for what is no triple, TypeError for what is no integer, ArgumentTypeError
+    Raises: ShapeError for another number of triples, for a value that isn't a scalar and for sizes below 0, DtypeError
+    for different dtypes, ArgumentValueError for anything that isn't a triple, TypeError for anything that isn't an integer, ArgumentTypeError
     for lists and strings.
     Source: StableHLO specification, `pad`.
 
@@ -402,7 +402,7 @@ def concatenate(operands: ArrayLike | Sequence[ArrayLike], dimension: int) -> Ar
 
     Operands and result have one dtype.
     Raises: DtypeError for different dtypes, ShapeError for a dimension out of bounds, for shapes that differ elsewhere
-    and for scalars, ArgumentValueError without operands, TypeError for a dimension that is no integer,
+    and for scalars, ArgumentValueError without operands, TypeError for a dimension that isn't an integer,
     ArgumentTypeError for lists and strings as operands.
     Source: StableHLO specification, `concatenate`.
 
@@ -472,7 +472,7 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
 
     Operands and result have one dtype.
     Raises: DtypeError for different dtypes, ShapeError for different shapes, ArgumentValueError without operands,
-    AxisError for an axis out of bounds, ArgumentTypeError for one that is no integer, and for lists and strings as
+    AxisError for an axis out of bounds, ArgumentTypeError for one that isn't an integer, and for lists and strings as
     operands.
 
     >>> stack([np.arange(2), np.arange(2)], axis=1).tolist()
@@ -538,7 +538,7 @@ def split(operand: ArrayLike, sizes: Ints, axis: int = 0) -> Values:
 
     Parts have the dtype of `operand`, and its shape but for `axis`.
     Raises: AxisError for an axis out of bounds, ShapeError for sizes below 0 or with another sum, TypeError for ones
-    that are no integers, ArgumentTypeError for lists and strings.
+    that aren't integers, ArgumentTypeError for lists and strings.
 
     >>> [x.shape for x in split(np.arange(5), (2, 3))]
     [(2,), (3,)]
@@ -589,7 +589,7 @@ def unstack(x: ArrayLike, axis: int = 0) -> Results:
     """The arrays that `x` holds along `axis`, which disappears.
 
     Results have the dtype of `x`, and its shape without `axis`.
-    Raises: AxisError for an axis out of bounds, ArgumentTypeError for one that is no integer, and for lists and
+    Raises: AxisError for an axis out of bounds, ArgumentTypeError for one that isn't an integer, and for lists and
     strings.
 
     >>> [row.tolist() for row in unstack(np.eye(2, dtype=np.int32))]
@@ -652,7 +652,7 @@ def tile(operand: ArrayLike, reps: Ints) -> Array:
     """`operand` laid `reps[i]` times in a row along each dimension `i`.
 
     The result has shape `[reps[i] * operand.shape[i]]` and the dtype of `operand`.
-    Raises: ShapeError for another number of `reps` or negative ones, TypeError for ones that are no integers,
+    Raises: ShapeError for another number of `reps` or negative ones, TypeError for ones that aren't integers,
     ArgumentTypeError for lists and strings.
 
     >>> tile(np.arange(3), (2,))
@@ -667,7 +667,7 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     Negative dimensions count from the end; without a stop, all that follow are collapsed.
 
     The result has the dtype of `operand`.
-    Raises: ArgumentValueError for a start behind the stop, TypeError for dimensions that are no integers,
+    Raises: ArgumentValueError for a start after the stop, TypeError for dimensions that aren't integers,
     ArgumentTypeError for lists and strings.
 
     >>> collapse(np.zeros((2, 3, 4)), 1).shape

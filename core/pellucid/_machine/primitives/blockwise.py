@@ -416,7 +416,7 @@ def ragged_dot(
     Rows after the last group give zero.
 
     The result has shape [m, n] and dtype `preferred_element_type`, or that to which operands promote.
-    Raises: ShapeError for shapes that do not fit, DtypeError for group sizes that are no integers, ArgumentTypeError
+    Raises: ShapeError for shapes that do not fit, DtypeError for group sizes that aren't integers, ArgumentTypeError
     for lists and strings.
 
     >>> ragged_dot(np.ones((3, 1)), np.array([[[1.0]], [[2.0]]]), np.array([2, 1]))

@@ -201,7 +201,7 @@ def convert_element_type(
     complex numbers only the real part is kept, with a warning. `weak_type` makes the result weakly typed.
 
     The result has the shape of `operand`.
-    Raises: DtypeError for a `new_dtype` that is no dtype, and for PRNG keys, ArgumentTypeError for lists and strings.
+    Raises: DtypeError for a `new_dtype` that isn't a dtype, and for PRNG keys, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `convert`.
 
     >>> convert_element_type(np.float32(1.7), np.int32)
@@ -321,7 +321,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike | ExtendedDTyp
     To a dtype `n` times narrower, the result has a new last axis of size `n`; to one `n` times wider, the
     last axis must have size `n` and disappears. Bool has no bits to read.
 
-    Raises: DtypeError for a `new_dtype` that is no dtype, and for bool, complex or PRNG keys; ShapeError for a last
+    Raises: DtypeError for a `new_dtype` that isn't a dtype, and for bool, complex or PRNG keys; ShapeError for a last
     axis of another size; ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `bitcast_convert`.
 
@@ -468,7 +468,7 @@ def stop_gradient(x: T) -> T:
     """`x`, whose derivative counts as zero; `x` may be a tree of arrays.
 
     The result has the structure, the shapes and the dtypes of `x`.
-    Raises: ArgumentTypeError for leaves that are no arrays or numbers.
+    Raises: ArgumentTypeError for leaves that aren't arrays or numbers.
 
     >>> stop_gradient(np.float32(1))
     Array(1., dtype=float32)

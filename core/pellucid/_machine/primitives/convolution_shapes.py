@@ -67,7 +67,7 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Shape, 
     """Axes that three strings such as ('NHWC', 'HWIO', 'NHWC') name, in the order of `ConvDimensionNumbers`.
 
     Each of the three is a tuple of axes, a permutation of the shape that its string names.
-    Raises: TypeError for what is no sequence of strings, ArgumentValueError for strings that do not name the same axes.
+    Raises: TypeError for anything that isn't a sequence of strings, ArgumentValueError for strings that do not name the same axes.
 
     >>> conv_general_permutations(("NHWC", "HWIO", "NHWC"))
     ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))

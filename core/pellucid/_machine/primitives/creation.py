@@ -99,7 +99,7 @@ def iota(dtype: DTypeLike | ExtendedDType, size: int) -> Array:
     """The numbers 0, 1, … `size - 1`.
 
     `dtype` is integer, floating-point or complex; the result has shape [size].
-    Raises: ShapeError for a `size` that is no integer from 0, DtypeError for another dtype.
+    Raises: ShapeError for a `size` that isn't an integer from 0, DtypeError for another dtype.
     Source: StableHLO specification, `iota`.
 
     >>> iota(np.int32, 3)
@@ -119,7 +119,7 @@ def broadcasted_iota(
 
     `dtype` is integer, floating-point or complex.
     Raises: ShapeError for a `shape` of anything but integers from 0, ArgumentValueError for a dimension out of bounds,
-    TypeError for one that is no integer, DtypeError for another dtype.
+    TypeError for one that isn't an integer, DtypeError for another dtype.
     Source: StableHLO specification, `iota`.
 
     >>> broadcasted_iota(np.int32, (2, 3), 1)
@@ -167,7 +167,7 @@ def empty(
     """An array whose elements may be anything; at present they are zeros.
 
     The result has the given `shape` and `dtype`.
-    Raises: ShapeError for a `shape` of anything but integers from 0, DtypeError for what is no dtype.
+    Raises: ShapeError for a `shape` of anything but integers from 0, DtypeError for anything that isn't a dtype.
 
     >>> empty((2, 3), np.float32).shape
     (2, 3)
@@ -195,8 +195,8 @@ def full(
 
     Without `dtype` it has the dtype of `fill_value`, and its weak type. `sharding` places the result.
 
-    Raises: ShapeError for a `shape` of anything but integers from 0 and for a `fill_value` that is no scalar,
-    DtypeError for what is no dtype, ArgumentTypeError for lists and strings.
+    Raises: ShapeError for a `shape` of anything but integers from 0 and for a `fill_value` that isn't a scalar,
+    DtypeError for anything that isn't a dtype, ArgumentTypeError for lists and strings.
 
     >>> full((2,), 3, np.float32)
     Array([3., 3.], dtype=float32)
@@ -232,8 +232,8 @@ def full_like(
 ) -> Array:
     """An array like `x` whose elements are all `fill_value`; `dtype` and `shape` are those of `x` unless given.
 
-    Raises: ShapeError for a `shape` of anything but integers from 0 and for a `fill_value` that is no scalar,
-    DtypeError for what is no dtype, ArgumentTypeError for lists and strings.
+    Raises: ShapeError for a `shape` of anything but integers from 0 and for a `fill_value` that isn't a scalar,
+    DtypeError for anything that isn't a dtype, ArgumentTypeError for lists and strings.
 
     >>> full_like(np.arange(2), 3)
     Array([3, 3], dtype=int32)
@@ -331,7 +331,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """`x` with new leading axes of size 1, so that it has at least `rank` axes.
 
     The result has the dtype of `x`.
-    Raises: TypeError for a rank that is no integer, ArgumentTypeError for lists and strings.
+    Raises: TypeError for a rank that isn't an integer, ArgumentTypeError for lists and strings.
 
     >>> broadcast_to_rank(np.zeros(3), 2).shape
     (1, 3)
@@ -344,7 +344,7 @@ def shape_as_value(shape: Ints) -> ArrayLike:
     """`shape` as an array of integers.
 
     The result is int32[n] (int64 with 64-bit dtypes) for `n` sizes.
-    Raises: ArgumentTypeError for sizes that are no integers.
+    Raises: ArgumentTypeError for sizes that aren't integers.
 
     >>> shape_as_value((2, 3))
     array([2, 3], dtype=int32)

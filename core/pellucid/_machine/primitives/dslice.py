@@ -40,7 +40,7 @@ def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice 
 
     `ds(size)` begins at 0, and `ds(None)` is everything. It indexes arrays and references: `x[ds(i, 2)]`.
 
-    Raises: ArgumentTypeError for a size that is not known or a start that is no integer; ArgumentValueError for
+    Raises: ArgumentTypeError for a size that is not known or a start that isn't an integer; ArgumentValueError for
     a negative size or a stride below 1.
 
     >>> from pellucid import jit

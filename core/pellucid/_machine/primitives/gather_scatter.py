@@ -323,7 +323,7 @@ def gather(
 
     The result has the dtype of `operand`, the batch shape of `start_indices` and, at `offset_dims`, the sizes of the
     windows.
-    Raises: ShapeError for dimension numbers or sizes that do not fit, DtypeError for indices that are no integers,
+    Raises: ShapeError for dimension numbers or sizes that do not fit, DtypeError for indices that aren't integers,
     TypeError for sizes that are none, ArgumentValueError for an unknown `mode`, ArgumentTypeError for lists and
     strings.
     Source: StableHLO specification, `gather`.

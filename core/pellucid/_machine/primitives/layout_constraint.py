@@ -43,7 +43,7 @@ class LayoutConstraint(Runs, Identity[LayoutConstraintParams]):
         [dim] = dims
         if dim is None:
             return bind(self, *operands, params=params), dims
-        # Elements of the batch lie one behind the other, each as stated.
+        # Elements of the batch lie one after the other, each as stated.
         order = [d + (d >= dim) for d in params.layout.major_to_minor]
         layout = params.layout.update(major_to_minor=(dim, *order))
         return bind(self, *operands, params=LayoutConstraintParams(layout)), dims

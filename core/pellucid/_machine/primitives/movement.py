@@ -327,7 +327,7 @@ def transpose(operand: ArrayLike, permutation: Ints) -> Array:
     """`operand` with its axes permuted: axis `i` of the result is axis `permutation[i]` of the operand.
 
     The result has the dtype of `operand`.
-    Raises: ShapeError for what is no permutation of its axes, TypeError for axes that are no integers,
+    Raises: ShapeError for anything that isn't a permutation of its axes, TypeError for axes that aren't integers,
     ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `transpose`.
 
@@ -485,7 +485,7 @@ def broadcast(
     """`operand` repeated along new leading axes of the given `sizes`.
 
     The result has shape `[*sizes, *operand.shape]` and the dtype of `operand`.
-    Raises: ShapeError for negative sizes, TypeError for sizes that are no integers, ArgumentTypeError for lists and
+    Raises: ShapeError for negative sizes, TypeError for sizes that aren't integers, ArgumentTypeError for lists and
     strings.
 
     >>> broadcast(np.arange(2), (3,)).shape
@@ -503,7 +503,7 @@ def expand_dims(array: ArrayLike, dimensions: Ints) -> Array:
 
     The result has the dtype of `array`; negative dimensions count from its end.
     Raises: AxisError for dimensions out of bounds, ArgumentValueError for repeated ones, ArgumentTypeError for ones
-    that are no integers, and for lists and strings.
+    that aren't integers, and for lists and strings.
 
     >>> expand_dims(np.arange(3), (0,)).shape
     (1, 3)
@@ -646,7 +646,7 @@ def reduce_sum(
     Takes integer, floating-point or complex elements; the result has the shape of `operand` without `axes`, and its
     dtype.
     Raises: DtypeError for other elements, ArgumentValueError for axes that are repeated or out of bounds, TypeError for
-    ones that are no integers, ArgumentTypeError for lists and strings.
+    ones that aren't integers, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `reduce` with `add`.
 
     >>> reduce_sum(np.ones((2, 3), np.float32), (1,))
@@ -698,7 +698,7 @@ def squeeze(array: ArrayLike, dimensions: Ints) -> Array:
 
     The result has the dtype of `array`; negative dimensions count from the end.
     Raises: AxisError for dimensions out of bounds, ShapeError for ones of another size, ArgumentValueError for repeated
-    ones, ArgumentTypeError for ones that are no integers, and for lists and strings.
+    ones, ArgumentTypeError for ones that aren't integers, and for lists and strings.
 
     >>> squeeze(np.zeros((1, 3)), (0,)).shape
     (3,)

@@ -207,7 +207,7 @@ def device_put(
 
 
 def _checked_place(place):
-    """`place` as it stands among the params; raises for what is no place."""
+    """`place` as it stands among the params; raises for anything that isn't a place."""
     if isinstance(place, (MemorySpace, Device)):
         return place
     sharding = sharding_for(place)

@@ -367,7 +367,7 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     Raises ArgumentValueError if there are no elements along `axis`.
 
     The result has the shape of `operand` without `axis`, and dtype `index_dtype`. Raises, too: ArgumentValueError for
-    an axis out of bounds, TypeError for one that is no integer, ArgumentTypeError for an index dtype that is not
+    an axis out of bounds, TypeError for one that isn't an integer, ArgumentTypeError for an index dtype that is not
     integer, and for lists and strings, DtypeError for PRNG keys.
 
     >>> argmax(np.array([1.0, 4.0, 4.0]), 0, np.int32)
@@ -385,7 +385,7 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     Raises ArgumentValueError if there are no elements along `axis`.
 
     The result has the shape of `operand` without `axis`, and dtype `index_dtype`. Raises, too: ArgumentValueError for
-    an axis out of bounds, TypeError for one that is no integer, ArgumentTypeError for an index dtype that is not
+    an axis out of bounds, TypeError for one that isn't an integer, ArgumentTypeError for an index dtype that is not
     integer, and for lists and strings, DtypeError for PRNG keys.
 
     >>> argmin(np.array([4.0, 1.0, 1.0]), 0, np.int32)

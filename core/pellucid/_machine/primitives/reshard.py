@@ -299,5 +299,5 @@ def _without_axes(xs, mesh):
 
 
 def _shown(x):
-    """The sharding that the type of `x` shows; None also for what is no array."""
+    """The sharding that the type of `x` shows; None also for anything that isn't an array."""
     return getattr(getattr(x, "aval", None), "shown_sharding", None)

@@ -103,7 +103,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
 
     The result has the dtype of `operand`; `index` is static and may be negative.
     Raises: IndexingError for an index out of bounds, AxisError for an axis out of bounds, TypeError for an index that
-    is no integer, ArgumentTypeError for lists and strings.
+    isn't an integer, ArgumentTypeError for lists and strings.
 
     >>> index_in_dim(np.arange(5), -1, keepdims=False)
     Array(4, dtype=int32)
@@ -128,8 +128,8 @@ def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Ints) -> Array:
     around the end of their axis as often as needed.
 
     The result has the dtype of `src`, and then the shape of its other axes.
-    Raises: ShapeError for indices that are no vectors of one length, ValueError for ones that are no integers and for
-    another number of axes, AxisError for axes out of bounds, ArgumentTypeError for axes that are no integers, and for
+    Raises: ShapeError for indices that are no vectors of one length, ValueError for ones that aren't integers and for
+    another number of axes, AxisError for axes out of bounds, ArgumentTypeError for axes that aren't integers, and for
     lists and strings.
 
     >>> index_take(np.arange(6).reshape(2, 3), (np.array([1, 0]), np.array([-1, 4])), (0, 1))
@@ -376,7 +376,7 @@ def dynamic_slice(
 
     The result has shape `slice_sizes` and the dtype of `operand`.
     Raises: ShapeError for another number of indices or sizes, and for sizes out of bounds; DtypeError for indices that
-    are no integers; TypeError for sizes that are none; ArgumentTypeError for lists and strings.
+    aren't integers; TypeError for sizes that are none; ArgumentTypeError for lists and strings.
 
     >>> dynamic_slice(np.arange(5), (4,), (2,))
     Array([3, 4], dtype=int32)
@@ -423,7 +423,7 @@ def dynamic_index_in_dim(
     """The part of `operand` at `index` along `axis`, which stays with size 1 if `keepdims`.
 
     The result has the dtype of `operand`; `index` is an integer scalar, and one out of bounds is moved to the edge.
-    Raises: AxisError for an axis out of bounds, DtypeError for an index that is no integer, ArgumentTypeError for lists
+    Raises: AxisError for an axis out of bounds, DtypeError for an index that isn't an integer, ArgumentTypeError for lists
     and strings.
 
     >>> dynamic_index_in_dim(np.arange(5), -1, keepdims=False)
@@ -511,7 +511,7 @@ def dynamic_update_slice(
     Start indices are as for `dynamic_slice`: a window that reaches over an edge is moved until it fits.
 
     The result has the shape and dtype of `operand`, which is that of `update`, too.
-    Raises: DtypeError for different dtypes and for indices that are no integers, ShapeError for an update of another
+    Raises: DtypeError for different dtypes and for indices that aren't integers, ShapeError for an update of another
     rank or that is larger and for another number of indices, ArgumentTypeError for lists and strings.
     Source: StableHLO specification, `dynamic_update_slice`.
 
@@ -534,7 +534,7 @@ def dynamic_update_slice_in_dim(
     """`operand` with the window along `axis` that begins at `start_index` replaced by `update`.
 
     The result has the shape and dtype of `operand`, which is that of `update`, too.
-    Raises: DtypeError for different dtypes and for a start that is no integer, ShapeError for an update that does not
+    Raises: DtypeError for different dtypes and for a start that isn't an integer, ShapeError for an update that does not
     fit, AxisError for an axis out of bounds, ArgumentTypeError for lists and strings.
 
     >>> dynamic_update_slice_in_dim(np.zeros(4, np.int32), np.array([1, 2], np.int32), 1, 0)
@@ -557,7 +557,7 @@ def dynamic_update_index_in_dim(
 
     The result has the shape and dtype of `operand`, which is that of `update`, too; an index out of bounds is moved to
     the edge.
-    Raises: DtypeError for different dtypes and for an index that is no integer, ShapeError for an update that does not
+    Raises: DtypeError for different dtypes and for an index that isn't an integer, ShapeError for an update that does not
     fit, AxisError for an axis out of bounds, ArgumentTypeError for lists and strings.
 
     >>> dynamic_update_index_in_dim(np.zeros(3, np.int32), np.int32(1), -1, 0)

@@ -180,7 +180,7 @@ def sort(
     Results have the shapes and dtypes of the operands, any but PRNG keys among those compared.
     Raises: AxisError for a dimension out of bounds, ShapeError for arrays of different shapes, DtypeError for PRNG
     keys, ArgumentValueError for a number of keys that is not between 1 and that of the arrays, ArgumentTypeError for
-    what is no array.
+    what isn't an array.
     Source: StableHLO specification, `sort`.
 
     >>> sort(np.array([3, 1, 2]))
@@ -309,7 +309,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> Values:
 
     Values have the dtype of `operand`; both results have its shape with size `k` along `axis`.
     Raises: ArgumentValueError for complex numbers and PRNG keys, AxisError for an axis out of bounds, ShapeError for a
-    `k` that is not between 0 and the size, TypeError for one that is no integer, ArgumentTypeError for lists and
+    `k` that is not between 0 and the size, TypeError for one that isn't an integer, ArgumentTypeError for lists and
     strings.
     Source: CHLO, `top_k`.
 

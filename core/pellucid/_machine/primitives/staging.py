@@ -96,7 +96,7 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
     The compiler may still leave them out, unless `prevent_mlir_dce` keeps them from it too, which its target must know.
 
     Gives None, for operands of any shape and dtype.
-    Raises: ArgumentTypeError for leaves that are no arrays or numbers.
+    Raises: ArgumentTypeError for leaves that aren't arrays or numbers.
 
     >>> from pellucid import make_jaxpr
     >>> make_jaxpr(lambda x: dce_sink(lax.sin(x)))(1.0)
@@ -194,7 +194,7 @@ optimization_barrier_p = OptimizationBarrier()
 
 
 def _through_barrier(tangents: Operands) -> Values:
-    """`tangents` behind a barrier of their own; known zeros need none."""
+    """`tangents` after a barrier of their own; known zeros need none."""
     nonzero = iter(bind(optimization_barrier_p, *(t for t in tangents if type(t) is not Zero)))
     return [t if type(t) is Zero else next(nonzero) for t in tangents]
 
@@ -205,7 +205,7 @@ def optimization_barrier(operand: Any, /) -> Any:
     The compiler moves no computation across the barrier.
 
     Results have the shapes and dtypes of the operands.
-    Raises: ArgumentTypeError for leaves that are no arrays or numbers.
+    Raises: ArgumentTypeError for leaves that aren't arrays or numbers.
     Source: StableHLO specification, `optimization_barrier`.
 
     >>> optimization_barrier((np.float32(1), np.float32(2)))

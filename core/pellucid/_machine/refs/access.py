@@ -294,7 +294,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Any
     Of the `kind` "no_grad_no_remat", a reference takes differentiated values, too, and passes no derivatives on. Other
     kinds, and `memory_space`, are kept for kernels.
 
-    Raises: ArgumentTypeError for what is no array.
+    Raises: ArgumentTypeError for anything that isn't an array.
 
     >>> from pellucid import jit
     >>> total = new_ref(0)
@@ -333,7 +333,7 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Any:
 def freeze(ref: Any) -> Any:
     """The array that `ref` holds; the reference is deleted.
 
-    Raises: ArgumentTypeError for what is no reference; DeletedArrayError, now and at later uses, for a deleted one.
+    Raises: ArgumentTypeError for anything that isn't a reference; DeletedArrayError, now and at later uses, for a deleted one.
 
     >>> freeze(new_ref(3.0))
     Array(3., dtype=float32)
@@ -344,7 +344,7 @@ def freeze(ref: Any) -> Any:
 def free_ref(ref: Any) -> None:
     """Delete `ref` and the array it holds.
 
-    Raises: ArgumentTypeError for what is no reference; DeletedArrayError, now and at later uses, for a deleted one.
+    Raises: ArgumentTypeError for anything that isn't a reference; DeletedArrayError, now and at later uses, for a deleted one.
 
     >>> free_ref(new_ref(3.0))
     """

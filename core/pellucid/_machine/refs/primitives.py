@@ -409,7 +409,7 @@ class Get(Shown, OfReference[PartParams]):
 
 
 def _shown_index(equation: Equation, n_front: int) -> dict[str, Any]:
-    """The index as a param, with `i0`, `i1` for its operands, which come behind `n_front` others; nothing for all of the reference."""
+    """The index as a param, with `i0`, `i1` for its operands, which come after `n_front` others; nothing for all of the reference."""
     index = equation.params.index
     names = [f"i{n}" for n in range(len(equation.operands) - n_front)]
     return {} if index.is_full else {"index": index.text(names)}

@@ -366,7 +366,7 @@ def device_put(
     of an array that is already there). `src` is where the leaves are now, and is only checked. Arrays put on a
     stated device are committed to it.
 
-    Raises: ArgumentTypeError for leaves that are no arrays; TreeStructureError where a tree is no prefix.
+    Raises: ArgumentTypeError for leaves that aren't arrays; TreeStructureError where a tree is no prefix.
 
     >>> device_put({"w": np.ones(2, np.float32)})
     {'w': Array([1., 1.], dtype=float32)}

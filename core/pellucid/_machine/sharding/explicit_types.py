@@ -11,7 +11,7 @@ and arrays by commas:
     "(a b) c -> a (b c); a=2; b=4"    dimensions of several factors, major first; the sizes of factors that are no
                                  operand's dimension alone
 
-A mark behind a factor's name holds for the factor everywhere:
+A mark after a factor's name holds for the factor everywhere:
 
     i!   must be whole: no mesh axis may cut it
     i~   elements cross the parts that it is cut into, or its size changes

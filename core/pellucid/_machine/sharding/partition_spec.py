@@ -45,7 +45,7 @@ class PartitionSpec(Interned):
     An entry is None (not sharded), an axis name, a tuple of axis names (major first), or
     `PartitionSpec.UNCONSTRAINED` (the compiler decides). `unreduced` names mesh axes over which devices hold
     addends whose sum is the value; `reduced` names axes over which the cotangent will be unreduced.
-    A spec is no tuple, though it has the length, items and iteration of one. Equal specs are one object.
+    A spec isn't a tuple, though it has the length, items and iteration of one. Equal specs are one object.
 
     Raises: PartitionSpecError where the three parts contradict each other.
 
@@ -269,7 +269,7 @@ def _axes_of_entry(entry: Entry) -> AxisNames:
 def checked_axis_set(caller: str, name: str, axes: object) -> AxisSet:
     """The argument `name` of `caller` as a frozenset of mesh axes.
 
-    Raises: ShardingArgumentError for what is no set; PartitionSpecError for a set with None.
+    Raises: ShardingArgumentError for anything that isn't a set; PartitionSpecError for a set with None.
     """
     if not is_set(axes):
         raise ShardingArgumentError(

@@ -144,7 +144,7 @@ class Sharding(shardings.Sharding if TYPE_CHECKING else object):
 
 
 def same_devices(one: DeviceList | None, other: DeviceList | None) -> bool:
-    """Whether two lists of devices, None where they are not known, are equal."""
+    """Whether two lists of devices, None if unknown, are equal."""
     return one is other or (one is not None and other is not None and one == other)
 
 

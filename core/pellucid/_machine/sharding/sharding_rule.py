@@ -31,7 +31,7 @@ _KINDS = ("reduction_factors", "need_replication_factors", "permutation_factors"
 class CompoundFactor(Names):
     """Two or more factors that share one dimension, major first.
 
-    Raises: ShardingArgumentError for what is no factor: a letter, followed by letters, digits and underscores.
+    Raises: ShardingArgumentError for anything that isn't a factor: a letter, followed by letters, digits and underscores.
 
     >>> CompoundFactor("b", "c")
     ('b', 'c')

@@ -203,7 +203,7 @@ def attribute_text(value: Any) -> str:
 def named_call(fun: Function, *, name: str | None = None) -> Function:
     """`fun` wrapped in `named_scope(name)`, by default the name of `fun`.
 
-    Raises: ArgumentTypeError for a name that is no string, and for a function without a name where none is given.
+    Raises: ArgumentTypeError for a name that isn't a string, and for a function without a name where none is given.
 
     >>> named_call(lambda: context.scope.path(), name="attention")()
     ('attention',)

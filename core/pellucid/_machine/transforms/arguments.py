@@ -170,7 +170,7 @@ def result_leaves(
 ) -> tuple[Values, Any]:
     """Leaves and structure of a function's result.
 
-    Raises: ArgumentTypeError for leaves that are no arrays; EffectsError for references, unless `may_be_references`.
+    Raises: ArgumentTypeError for leaves that aren't arrays; EffectsError for references, unless `may_be_references`.
     """
     # Flattened without paths, like arguments: a pytree class may return other static data when paths are requested.
     leaves, tree = flatten(tree_result)

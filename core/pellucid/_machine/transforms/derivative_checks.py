@@ -90,7 +90,7 @@ def check_jvp(
 ) -> None:
     """Check `f_jvp(args, tangents)`, as `functools.partial(jvp, f)`, against central differences of `f` at `args`.
 
-    Tolerances and `eps` are as for `check_grads`; `err_msg` comes in front of the message.
+    Tolerances and `eps` are as for `check_grads`; `err_msg` comes before the message.
 
     Raises: DerivativeMismatchError.
 
@@ -112,7 +112,7 @@ def check_vjp(
 ) -> None:
     """Check `f_vjp(*args)`, as `functools.partial(vjp, f)`, against central differences of `f` at `args`.
 
-    Tolerances and `eps` are as for `check_grads`; `err_msg` comes in front of the message.
+    Tolerances and `eps` are as for `check_grads`; `err_msg` comes before the message.
 
     Raises: DerivativeMismatchError.
 

@@ -258,7 +258,7 @@ def jvp_jaxpr(jaxpr: Jaxpr, nonzero: Mask, instantiate_results: bool | Mask) -> 
         results, out_tangents, _ = jvp_flat(
             lambda *xs: (replay(jaxpr, (), *xs), ()), primals, tangents
         )
-        # One flag per result; tangents in `mask` become results behind the program's own.
+        # One flag per result; tangents in `mask` become results after the program's own.
         mask[:] = [w or type(t) is not Zero for w, t in strict_zip(want, out_tangents)]
         return [*results, *(instantiate(t) for t, nz in strict_zip(out_tangents, mask) if nz)]
 

@@ -187,7 +187,7 @@ def _attributes(
 def source_places(text: str) -> dict[int, tuple[str, str, list[int]]]:
     """(file, function, numbers of lines and columns) of the places that a module's instructions come from, by number.
 
-    They are read from the tables in front of the computations.
+    They are read from the tables before the computations.
     """
     tables: dict[str, dict[int, str]] = {}
     rows: dict[int, str] | None = None

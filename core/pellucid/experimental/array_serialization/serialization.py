@@ -120,7 +120,7 @@ async def async_serialize(
     With `commit_future`, a list, it returns when the array is copied, so that it may change, and appends what waits
     for the files; else when the files are there.
 
-    Raises: ArgumentTypeError for what is no array; UnsupportedError without tensorstore; ValueError of tensorstore for an
+    Raises: ArgumentTypeError for anything that isn't an array; UnsupportedError without tensorstore; ValueError of tensorstore for an
     array over several processes where another array is stored.
     """
     _check_array(arr_inp)
@@ -180,7 +180,7 @@ async def async_deserialize(
     `in_type` is a sharding, a Format, or a ShapeDtypeStruct with a sharding, whose shape and dtype count. A
     `global_shape` other than the stored one cuts the array, or fills it with zeros. `dtype` converts.
 
-    Raises: ArgumentTypeError for what is no sharding; ValueError of tensorstore where there is no such array.
+    Raises: ArgumentTypeError for anything that isn't a sharding; ValueError of tensorstore where there is no such array.
     """
     sharding = in_type
     if isinstance(in_type, ShapeDtypeStruct):

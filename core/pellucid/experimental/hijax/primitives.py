@@ -65,7 +65,7 @@ class HiPrimitive:
         self.name = name
 
     def is_high(self, *avals: Any, **params: Any) -> bool:
-        """Whether it has operands or results that are no arrays."""
+        """Whether it has operands or results that aren't arrays."""
         return True
 
     def abstract_eval(self, *arg_avals: Any, **params: Any) -> Any:
@@ -255,7 +255,7 @@ class VJPHiPrimitive:
         raise NotImplementedError(f"{type(self).__name__}.linearized")
 
     def batch(self, axis_data: Any, args: Any, dims: Any) -> Any:
-        """(Result, batch axes of the result) for arguments whose batch axes are `dims`, None where there is none."""
+        """(Result, batch axes of the result) for arguments whose batch axes are `dims`, None if there is none."""
         raise NotImplementedError(f"{type(self).__name__}.batch")
 
     def __eq__(self, other: object) -> bool:

@@ -59,7 +59,7 @@ class RooflineShape:
 
     @classmethod
     def total_bytes(cls, avals: Iterable[Any]) -> int:
-        """Bytes of values of types `avals`, of which those that are no arrays have none."""
+        """Bytes of values of types `avals`, of which those that aren't arrays have none."""
         return sum(cls.from_aval(a).bytes for a in avals if isinstance(a, ShapedArray))
 
 

@@ -21,7 +21,7 @@ METADATA_REGEX = re.compile(r"metadata=\{[^}]*stack_frame_id=(\d+)[^}]*\}")
 
 
 class HloPass(enum.Enum):
-    """Names of the passes, behind `hlo:`."""
+    """Names of the passes, after `hlo:`."""
 
     STABLE_HLO = "stable-hlo"
     ORIGINAL = "original"

@@ -107,7 +107,7 @@ def _encoded(group: Iterable[Segment]) -> list[str]:
 
 
 def _number_text(number: int) -> str:
-    """A number in digits of five bits, the lowest first, behind the bit of its sign."""
+    """A number in digits of five bits, the lowest first, after the bit of its sign."""
     rest = (abs(number) << 1) | (number < 0)
     text = ""
     while True:

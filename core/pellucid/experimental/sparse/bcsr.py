@@ -1,7 +1,7 @@
 """BCSR: batched compressed sparse rows. As BCOO with two sparse dimensions, whose rows are given by where they begin.
 
 `data` has the shape [*batch, nse, *dense], `indices` [*batch, nse] the columns, `indptr` [*batch, rows + 1] where each row
-begins. What lies behind the last row is padding.
+begins. What lies after the last row is padding.
 """
 
 from __future__ import annotations
@@ -365,7 +365,7 @@ def bcsr_broadcast_in_dim(
 
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
-    """BCSR arrays one behind the other along a batch or sparse dimension; as `bcoo_concatenate`.
+    """BCSR arrays one after the other along a batch or sparse dimension; as `bcoo_concatenate`.
 
     >>> bcsr_concatenate([bcsr_fromdense(jnp.eye(2))] * 2, dimension=0)
     BCSR(float32[4, 2], nse=4)

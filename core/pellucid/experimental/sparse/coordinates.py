@@ -491,7 +491,7 @@ bcoo_transpose_p = SparseOperation("bcoo_transpose", _transpose, returns_list=Tr
 def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     """The array with its dimensions in another order, in which batch, sparse and dense ones stay apart.
 
-    Raises: ArgumentTypeError for what is no permutation, UnsupportedError for one that mixes kinds of dimensions.
+    Raises: ArgumentTypeError for anything that isn't a permutation, UnsupportedError for one that mixes kinds of dimensions.
 
     >>> bcoo_transpose(BCOO(([2.0], [[0, 1]]), shape=(1, 2)), permutation=(1, 0)).indices
     Array([[1, 0]], dtype=int32)

@@ -148,7 +148,7 @@ def bcoo_broadcast_in_dim(
 ) -> BCOO:
     """The array in a larger shape, in which its dimensions stand at `broadcast_dimensions`.
 
-    New dimensions in front of the sparse ones are batch dimensions, those behind the sparse ones of an array with dense
+    New dimensions before the sparse ones are batch dimensions, those after the sparse ones of an array with dense
     dimensions are dense; new dimensions among the sparse ones must have size 1.
 
     Raises: ShapeError for dimensions that don't fit, UnsupportedError for new sparse dimensions of other sizes.
@@ -208,7 +208,7 @@ def bcoo_broadcast_in_dim(
 
 
 def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
-    """BCOO arrays of one layout one behind the other along a batch or sparse dimension; along batches, `nse` is the largest one.
+    """BCOO arrays of one layout one after the other along a batch or sparse dimension; along batches, `nse` is the largest one.
 
     Raises: ArgumentValueError for what isn't a sequence of BCOO arrays, ShapeError for layouts and shapes that don't fit,
     UnsupportedError along dense dimensions.
@@ -261,7 +261,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
 
 
 def _with_rows(data: Any, indices: Any, nse: int, shape: Sequence[int]) -> tuple[Any, Any]:
-    """`data` and `indices`, which have their batch dimensions, with padding behind their rows, so that they are `nse`."""
+    """`data` and `indices`, which have their batch dimensions, with padding after their rows, so that they are `nse`."""
     axis = indices.ndim - 2
     n_more = nse - indices.shape[axis]
     if not n_more:
@@ -318,7 +318,7 @@ def bcoo_reshape(
 
 
 def _boundary(products: Sequence[int], product: int) -> int | None:
-    """The largest number of dimensions whose sizes have the `product`; None where there is none."""
+    """The largest number of dimensions whose sizes have the `product`; None if there is none."""
     places = [i for i, p in enumerate(products) if p == product]
     return places[-1] if places else None
 

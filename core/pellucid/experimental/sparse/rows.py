@@ -15,7 +15,7 @@ def row_starts(row: Any, n_rows: int) -> Any:
 
 
 def row_numbers(indptr: Any, nse: int) -> Any:
-    """The rows [nse] of elements, where rows begin at `indptr`; the number of rows for those behind the last."""
+    """The rows [nse] of elements, where rows begin at `indptr`; the number of rows for those after the last."""
     elements = jnp.arange(nse, dtype=indptr.dtype)
     return jnp.searchsorted(indptr[1:], elements, side="right").astype(indptr.dtype)
 

@@ -74,7 +74,7 @@ def refine_polymorphic_shapes(
     validate_static_shapes: bool = True,
     enable_shardy: bool = False,
 ) -> bytes:
-    r"""A module, as MLIR bytecode, whose sizes are worked out from those of the arguments of its `main`.
+    r"""A module, as MLIR bytecode, whose sizes are computed from those of the arguments of its `main`.
 
     Raises: ArgumentValueError where some can't be, if `validate_static_shapes`, and for assertions on shapes that don't hold, if
     `enable_shape_assertions`.

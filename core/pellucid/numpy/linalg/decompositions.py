@@ -108,7 +108,7 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
 
     Result: shape [..., n]; the real dtype of the elements. `UPLO` ("L" or "U") is the triangle that is read without
     `symmetrize_input`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for matrices that aren't square,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for matrices that aren't square,
     ArgumentValueError for another `UPLO`, DtypeError for half precision and random keys.
 
     >>> eigvalsh(np.array([[0.0, 1.0], [1.0, 0.0]]))
@@ -154,7 +154,7 @@ def eigvals(a: ArrayLike) -> Array:
     """Eigenvalues of matrices of shape [..., n, n], complex and in no order; see `eig`.
 
     Result: shape [..., n]; complex64, or complex128 for elements of 64-bit dtypes.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for matrices that aren't square,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for matrices that aren't square,
     DtypeError for half precision and random keys.
 
     >>> eigvals(np.array([[0.0, -1.0], [1.0, 0.0]]))
@@ -235,7 +235,7 @@ def svd(
     S is real, decreases, and has shape [..., k], k = min(m, n). U and Vh have shapes [..., m, m] and [..., n, n] with
     `full_matrices`, else [..., m, k] and [..., k, n]. `hermitian` says that matrices are, so that their eigenvalues
     serve. `subset_by_index` (start, end) keeps a range of singular values and their vectors.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for fewer than two dimensions,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for fewer than two dimensions,
     UnsupportedError for `subset_by_index` with `hermitian`, ArgumentValueError for it with `full_matrices`, DtypeError
     for half precision and random keys.
 
@@ -259,7 +259,7 @@ def svdvals(x: ArrayLike, /) -> Array:
     """Singular values of matrices of shape [..., m, n] in decreasing order.
 
     Result: shape [..., min(m, n)]; the real dtype of the elements, float32 for integers.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for fewer than two dimensions,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for fewer than two dimensions,
     DtypeError for half precision and random keys.
 
     >>> svdvals(np.array([[3.0, 0.0], [0.0, -4.0]]))

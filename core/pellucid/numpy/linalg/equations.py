@@ -113,7 +113,7 @@ def inv(a: ArrayLike) -> Array:
     """Inverses of matrices of shape [..., n, n]; infinite or NaN where they are singular.
 
     Result: shape and dtype of `a`, float32 for integers (float64 for 64-bit ones).
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for matrices that aren't square,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for matrices that aren't square,
     DtypeError for half precision and random keys.
 
     >>> inv(np.array([[2.0, 0.0], [0.0, 4.0]]))
@@ -127,7 +127,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of `a` as a map from its last axes to its first `ind` ones.
 
     Result: shape `(*a.shape[ind:], *a.shape[:ind])`; dtype of `a`, float32 for integers (float64 for 64-bit ones).
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for `ind` that is no int,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for `ind` that is no int,
     ArgumentValueError unless `ind` is positive; ShapeError where the two groups' sizes differ.
 
     >>> tensorinv(np.eye(4).reshape(2, 2, 4)).shape
@@ -151,7 +151,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     """The x with tensordot(a, x, x.ndim) = `b`; `axes` of `a` are moved to its end first.
 
     Result: the shape of `a` after its first `b.ndim` axes; floating or complex dtype that both promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays and for axes that are no ints, AxisError for
+    Raises: ArgumentTypeError for lists and other values that aren't arrays and for axes that are no ints, AxisError for
     axes out of bounds, ShapeError where sizes don't fit.
 
     >>> tensorsolve(2 * np.eye(4).reshape(2, 2, 2, 2), np.ones((2, 2)))
@@ -315,7 +315,7 @@ def pinv(
     the dtype. `rcond` is its older name. `hermitian` says that matrices are, so that their eigenvalues serve.
     Differentiable where the rank doesn't change.
     Result: shape [..., n, m]; dtype of `a`, float32 for integers (float64 for 64-bit ones).
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for fewer than two dimensions,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for fewer than two dimensions,
     ArgumentValueError for both `rtol` and `rcond`, DtypeError for half precision and random keys.
 
     >>> pinv(np.array([[2.0], [0.0]]))
@@ -356,7 +356,7 @@ def matrix_rank(
 
     The default is max(m, n) times the precision of the dtype; `tol` is an absolute bound instead.
     Result: shape [...]; dtype int32. A vector or a scalar has rank 1, or 0 if it is zero.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ArgumentValueError for both `rtol` and
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ArgumentValueError for both `rtol` and
     `tol`, ShapeError for `hermitian` matrices that aren't square.
 
     >>> matrix_rank(np.array([[1.0, 1.0], [1.0, 1.0]]))
@@ -402,7 +402,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 
     Where a determinant is 0, its sign is 0 and the logarithm minus infinity. `method` is "lu" (default) or "qr".
     Result: two arrays of shape [...]; the sign of the dtype of `a`, the logarithm of that of its parts.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for matrices that aren't square,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for matrices that aren't square,
     ArgumentValueError for an unknown `method`, DtypeError for half precision and random keys.
 
     >>> slogdet(np.array([[0.0, 2.0], [1.0, 0.0]])).sign

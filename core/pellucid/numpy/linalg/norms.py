@@ -171,7 +171,7 @@ def matrix_norm(
     """Norms of the matrices in the last two axes of `x`; see `norm`.
 
     Result: shape of `x` without these axes, or with size 1 there if `keepdims`; the real dtype of the elements.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for fewer than two dimensions,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for fewer than two dimensions,
     ArgumentValueError for an unknown `ord`.
 
     >>> matrix_norm(np.ones((5, 2, 2)), ord=1)
@@ -193,7 +193,7 @@ def vector_norm(
     """Norms of the vectors along `axis`; several axes, or all, hold one vector together. See `norm`.
 
     Result: shape of `x` without `axis`, or with size 1 there if `keepdims`; the real dtype of the elements.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ArgumentValueError for an `ord` that is a text.
 
     >>> vector_norm(np.ones((4, 4)))

@@ -49,7 +49,7 @@ def matmul(
     """Matrix product; see `jnp.matmul`.
 
     Result: shape [..., m, n] of [..., m, k] and [..., k, n]; dtype `preferred_element_type`, or what both promote to.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, ShapeError for scalars and for sizes that
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, ShapeError for scalars and for sizes that
     don't fit.
 
     >>> matmul(np.eye(2), np.array([1.0, 2.0]))
@@ -79,7 +79,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonals, number `offset`, of the matrices in the last two axes of `x`.
 
     Result: shape [..., length of the diagonal]; dtype of `x`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for fewer than two dimensions.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for fewer than two dimensions.
 
     >>> diagonal(np.eye(3))
     Array([1., 1., 1.], dtype=float32)
@@ -91,7 +91,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
     """Sums of the diagonals, number `offset`, of the matrices in the last two axes of `x`.
 
     Result: shape [...]; dtype `dtype`, or that of `x`, small integers widened as by `jnp.sum`.
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for fewer than two dimensions.
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for fewer than two dimensions.
 
     >>> trace(np.eye(3))
     Array(3., dtype=float32)
@@ -117,7 +117,7 @@ def _cross(x1: ArrayLike, x2: ArrayLike, axis: int) -> Any:
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Cross products of the vectors of three elements along `axis`; the other axes are broadcast.
 
-    Raises: ArgumentTypeError for lists and other values that are no arrays, AxisError for axes out of bounds,
+    Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,
     ShapeError for vectors that haven't three elements, DtypeError for random keys.
 
     >>> cross(np.array([1, 0, 0]), np.array([0, 1, 0]))

@@ -256,7 +256,7 @@ def lu_solve(
 
     The result has the shape of `b`, [n] or [n, k], and the dtype to which factors and `b` promote.
     Raises: ShapeError for shapes that do not fit, ArgumentValueError for another `trans`, DtypeError for pivots that
-    are no integers, ArgumentTypeError for lists and strings.
+    aren't integers, ArgumentTypeError for lists and strings.
 
     >>> lu_solve(lu_factor(np.array([[0.0, 1.0], [2.0, 0.0]])), np.array([3.0, 4.0]))
     Array([2., 3.], dtype=float32)

@@ -185,7 +185,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     """The n×n matrix of the discrete Fourier transform; `scale` "sqrtn" or "n" divides by √n or n.
 
     The result has dtype `dtype`, by default the default complex one; it is empty for a negative `n`.
-    Raises: ArgumentValueError for another `scale` and a `dtype` that isn't complex, TypeError for an `n` that is no integer.
+    Raises: ArgumentValueError for another `scale` and a `dtype` that isn't complex, TypeError for an `n` that isn't an integer.
 
     >>> dft(2).real
     Array([[ 1.,  1.],
@@ -275,7 +275,7 @@ def helmert(n: int, full: bool = False) -> Array:
     """Helmert's orthogonal matrix, n×n, without its first row unless `full`.
 
     The result has the default floating dtype.
-    Raises: ArgumentValueError for an `n` below 1, TypeError for an `n` that is no integer.
+    Raises: ArgumentValueError for an `n` below 1, TypeError for an `n` that isn't an integer.
 
     >>> helmert(2)
     Array([[ 0.70710677, -0.70710677]], dtype=float32)
@@ -295,7 +295,7 @@ def hilbert(n: int) -> Array:
     """Hilbert's matrix, n×n: 1 / (i + j + 1).
 
     The result has the default floating dtype.
-    Raises: ShapeError for an `n` that is no integer from 0.
+    Raises: ShapeError for an `n` that isn't an integer from 0.
 
     >>> hilbert(2)
     Array([[1.        , 0.5       ],
@@ -309,7 +309,7 @@ def hilbert(n: int) -> Array:
 def invhilbert(n: int) -> Array:
     """The inverse of Hilbert's matrix, n×n, whose elements are integers, rounded to the default float.
 
-    Raises: ShapeError for a negative `n`, TypeError for an `n` that is no integer.
+    Raises: ShapeError for a negative `n`, TypeError for an `n` that isn't an integer.
 
     >>> invhilbert(2)
     Array([[ 4., -6.],

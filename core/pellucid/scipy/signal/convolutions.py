@@ -176,7 +176,7 @@ def correlate2d(
 
     In mode "same" element [0, 0] is that at `in2[m // 2, n // 2]`, for `in2` of shape [m, n], as in SciPy.
 
-    Raises: ShapeError for what is no matrix, ArgumentValueError for another `mode`, UnsupportedError for another
+    Raises: ShapeError for anything that isn't a matrix, ArgumentValueError for another `mode`, UnsupportedError for another
     `boundary` or `fillvalue`, DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
 
     >>> correlate2d(jnp.ones((2, 2)), jnp.ones((2, 2)), "valid")

@@ -372,7 +372,7 @@ def _polygamma(n: Term, x: Term) -> Term:
 def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """Derivative of order `n` of the digamma function at `x`; `n` are integers of at least 0.
 
-    There is no derivative by `n`. Raises: ArgumentValueError for `n` that are no integers.
+    There is no derivative by `n`. Raises: ArgumentValueError for `n` that aren't integers.
 
     The result has the shape to which the arguments broadcast, and the dtype of `x` if that is floating-point, else the
     default floating dtype. Raises, too: DtypeError for complex numbers, ShapeError for shapes that do not fit,
@@ -574,7 +574,7 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
 def bernoulli(n: int) -> Array:
     """The Bernoulli numbers B₀, …, Bₙ [n + 1], with B₁ = -1/2.
 
-    The result has the default floating dtype. TypeError for an `n` that is no integer.
+    The result has the default floating dtype. TypeError for an `n` that isn't an integer.
     Source: DLMF 24.2. Raises: ArgumentValueError for negative `n`.
 
     >>> bernoulli(2)

@@ -112,7 +112,7 @@ def lpmn(m: int, n: int, z: ArrayLike) -> tuple[Array, Array]:
 
     `z` is a vector [k]; both results have shape [m + 1, n + 1, k] and a floating-point dtype.
     Raises: ShapeError for a `z` of another rank, DtypeError for complex numbers, ArgumentValueError for negative `n`,
-    TypeError for an `m` or `n` that is no integer, ArgumentTypeError for lists and strings.
+    TypeError for an `m` or `n` that isn't an integer, ArgumentTypeError for lists and strings.
 
     >>> values, slopes = lpmn(1, 1, jnp.array([0.5]))
     >>> slopes[..., 0].round(3)
@@ -151,7 +151,7 @@ def sph_harm_y(
 
     Arguments are broadcast; results are complex, 0 for |m| > n. `n_max` is the largest degree, which must be stated
     where `n` is traced; degrees above it give NaN. Source: DLMF 14.30.1, with Condon and Shortley's sign.
-    Raises: UnsupportedError for `diff_n` (use `jvp`), ArgumentTypeError for `n` or `m` that are no integers.
+    Raises: UnsupportedError for `diff_n` (use `jvp`), ArgumentTypeError for `n` or `m` that aren't integers.
 
     Their shape is that to which the arguments broadcast, their dtype complex64, or complex128 for angles of 64 bits.
 
