@@ -384,7 +384,7 @@ def _solve_sylvester(a: Any, b: Any, c: Any, tol: Any, by_eigenvalues: bool) -> 
             got=f"C: {type_of(c).text()}",
         )
     dtype = dtypes.to_complex_dtype(a.dtype)
-    x = _sylvester(*(x.astype(dtype) for x in (a, b, c)), tol)
+    x = _sylvester(a.astype(dtype), b.astype(dtype), c.astype(dtype), tol)
     return x if c.dtype.kind == "c" else x.real
 
 
