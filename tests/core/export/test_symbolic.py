@@ -193,8 +193,15 @@ def test_a_symbolic_program_is_lowered_not_compiled():
         lowered.compile()
     with pytest.raises(InconclusiveDimensionOperation, match="used where its value is needed"):
         jnp.multiply(jnp.sin(1.0), SYMBOLS["b"])
-    with pytest.raises(CompilationError, match="has a value only in a program"):
-        jnp.asarray(SYMBOLS["b"])
+    size = SYMBOLS["b"]
+    for program in (
+        lambda: jnp.asarray(size),
+        lambda: jnp.zeros((size, 2)),
+        lambda: jnp.arange(size) + 1,
+        pl.jit(lambda: jnp.ones(size).sum()),
+    ):
+        with pytest.raises(CompilationError, match="b has a value only in a program"):
+            program()
 
 
 def test_what_needs_numbers_is_refused_by_name():

@@ -63,16 +63,21 @@ class SizeValue:
         return size_value(self.ctx, other) // self
 
 
+def unknown_size(size: Symbol) -> CompilationError:
+    """The error to raise for a symbolic size in a program whose arguments have none."""
+    return CompilationError(
+        f"the symbolic dimension {size} has a value only in a program with arguments of such shapes.",
+        do="Compute with it in a function that is exported for symbolic shapes, from sizes of its arguments.",
+    )
+
+
 def size_value(ctx: OperationBuilder, size: Any) -> SizeValue:
     """A size (integer or symbol) as a value in the current function."""
     if isinstance(size, SizeValue):
         return size
     if isinstance(size, Symbol):
         if not ctx.dimensions:
-            raise CompilationError(
-                f"the symbolic dimension {size} has a value only in a program with arguments of such shapes.",
-                do="Compute with it in a function that is exported for symbolic shapes, from sizes of its arguments.",
-            )
+            raise unknown_size(size)
         values = ctx.globals[len(ctx.globals) - len(ctx.dimensions) :]
         variables = {name: SizeValue(ctx, x) for name, x in strict_zip(ctx.dimensions, values)}
         return size_value(ctx, size.evaluate(variables))

@@ -190,7 +190,8 @@ class LoweringContext(OperationBuilder):
             if self.sharding_attributes is not None:
                 self.sharding_attributes.declare_meshes(self)
             self.ordered_effects = effects = ordered(jaxpr.effects)
-            self.dimensions = () if options.equations is None else options.equations.variables
+            self.takes_symbols = options.equations is not None
+            self.dimensions = options.equations.variables if self.takes_symbols else ()
             platform = ["_platform_index"] if len(options.platforms) > 1 else []
             self.global_avals = (_PLATFORM_INDEX,) * len(platform) + (SIZE,) * len(self.dimensions)
             marks = [{"jax.global_constant": name} for name in (*platform, *self.dimensions)]

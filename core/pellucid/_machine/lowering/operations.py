@@ -40,7 +40,7 @@ from pellucid._machine.sharding.explicit_types import shown_sharding
 from pellucid._machine.xla import Device
 from pellucid._machine.xla.mlir import element_types, ir
 
-from .dynamic_shapes import dynamic_form, size_value, sizes_value
+from .dynamic_shapes import dynamic_form, size_value, sizes_value, unknown_size
 from .faults import STRETCHED_ADDENDS, Fault, is_suspended
 from .rule_context import RuleContext
 
@@ -71,6 +71,8 @@ class OperationBuilder(RuleContext):
     """Leading arguments of every function in the module: the index of the platform, and the values of dimension
     variables.
     """
+    takes_symbols: bool = True
+    """Whether types may have symbolic dimensions: not where no argument of the module has one."""
     dimensions: Names = ()
     """Dimension variables of the program, whose values are the last of `globals`."""
     equation: Equation | None = None
@@ -128,6 +130,8 @@ class OperationBuilder(RuleContext):
             array = physical(aval)
             dynamic = ir.ShapedType.get_dynamic_size()
             shape = [dynamic if isinstance(size, Symbol) else size for size in array.shape]
+            if dynamic in shape and not self.takes_symbols:
+                raise unknown_size(array.shape[shape.index(dynamic)])
             mlir_type = ir.RankedTensorType.get(shape, self.element_type(array.dtype))
             self._remembered[aval] = mlir_type
         return mlir_type
