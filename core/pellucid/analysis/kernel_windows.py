@@ -47,7 +47,8 @@ class Windows:
         are_kept: bool = True,
     ) -> None:
         if not shape:  # a scalar, treated as an array of one element
-            shape, starts, sizes = (1,), np.zeros((len(starts), 1), np.int64), np.ones((1, 1))
+            count = len(starts)
+            shape, starts, sizes = (1,), np.zeros((count, 1), np.int64), np.ones((1, 1), np.int64)
         limits = np.asarray(shape, np.int64)
         self.shape, self.are_kept = tuple(shape), are_kept
         self.starts, self.sizes = starts, sizes
@@ -67,14 +68,26 @@ class Windows:
     @cached_property
     def _numbers(self) -> tuple[np.ndarray, np.ndarray]:
         """(for each program the number of its block, for each block the first program that accesses it)."""
-        numbers = np.zeros(self.count, np.int64)
+        numbers, limit = np.zeros(self.count, np.int64), 1
         for column in (*self.starts.T, *np.broadcast_to(self.sizes, self.starts.shape).T):
-            if len(column) and (column == column[0]).all():
+            steps = column - column.min(initial=0)
+            unit = int(np.gcd.reduce(steps))
+            if unit == 0:  # the same everywhere
                 continue
-            values, inverse = np.unique(column, return_inverse=True)
-            # Numbers stay below the number of programs, so that no product overflows.
-            numbers = np.unique(numbers * len(values) + inverse, return_inverse=True)[1]
-        _, first, blocks = np.unique(numbers, return_index=True, return_inverse=True)
+            steps = steps // unit
+            span = int(steps.max()) + 1
+            if limit * span > np.iinfo(np.int64).max:
+                numbers = np.unique(numbers, return_inverse=True)[1]
+                limit = int(numbers.max()) + 1
+            numbers, limit = numbers * span + steps, limit * span
+        if limit > MAX_CELLS:
+            _, first, blocks = np.unique(numbers, return_index=True, return_inverse=True)
+            return blocks, first
+        # By number the first program, which a table gives faster than sorting does: of several writes the last one holds.
+        table = np.full(limit, -1)
+        table[numbers[::-1]] = np.arange(self.count)[::-1]
+        is_there = table >= 0
+        blocks, first = (np.cumsum(is_there) - 1)[numbers], table[is_there]
         return blocks, first
 
     @property
