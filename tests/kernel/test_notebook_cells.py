@@ -14,6 +14,8 @@ from running_kernel import SECONDS, kernel
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 LINES = "%pellucid memory\n%pellucid misses\n%pellucid devices\n%pellucid traceback"
 WATCHES = ["isnan", "x.ndim > 9"]
+# A watch runs programs besides, which a profile that a cell takes itself counts, too.
+WATCHED = [path for path in NOTEBOOKS if path.stem != "07_profiling"]
 
 
 def cells_of(path: Path) -> Iterator[str]:
@@ -40,7 +42,7 @@ def test_cells_with_magics_succeed(path: Path, magic: str) -> None:
 
 @pytest.mark.rotates
 @pytest.mark.parametrize("watch", WATCHES)
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", WATCHED, ids=lambda path: path.stem)
 def test_watched_cells_succeed(path: Path, watch: str) -> None:
     with kernel() as (_, client):
         debugged = DebuggedKernel(client)
