@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid._machine.base import ArrayLike, dtypes, library_code, public_functions
+from pellucid._machine.base import ArrayLike, cached, dtypes, library_code, public_functions
 from pellucid._machine.higher_order.custom_derivatives import custom_jvp
 from pellucid._machine.primitives.conversion import stop_gradient
 from pellucid._machine.primitives.families import scalar
@@ -133,6 +133,12 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
 @numpy_function(static="axis")
 def _softmax(x: ArrayLike, where: ArrayLike | None, axis: Axis) -> Any:
     [x] = promote_dtypes_inexact("nn.softmax", x)
+    return _softmax_along(axis)(x, where)
+
+
+@cached(1 << 8)
+def _softmax_along(axis: Axis) -> Any:
+    """The softmax of floats along `axis` with its derivative: one function for all calls, so that equal layers are equal."""
 
     @custom_jvp
     def of(x: ArrayLike, where: ArrayLike | None) -> Any:
@@ -150,7 +156,7 @@ def _softmax(x: ArrayLike, where: ArrayLike | None, axis: Axis) -> Any:
         slope = y * (t - sum(y * t, axis, where=where, keepdims=True))
         return y, slope if where is None else choose(where, slope, 0)
 
-    return of(x, where)
+    return of
 
 
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:

@@ -287,6 +287,35 @@ def test_forward_layers_are_called_when_compiled():
         assert "call @block" not in pl.jit(lambda p, x: stack(p, x)).lower(PARAMS, X).as_text()
 
 
+def test_layers_of_partitioned_programs_send_their_gradients_as_one_message():
+    """Calls keep XLA from adding up what several layers send: one message for each layer, and one more."""
+    mesh = pl.make_mesh((8,), ("data",), axis_types=(pl.sharding.AxisType.Auto,))
+    placed = pl.device_put(np.tile(X[:1], (16, 1)), pl.NamedSharding(mesh, pl.P("data")))
+
+    def of_rows(params, x):
+        for p in params:
+            x = (
+                x
+                + jnp.tanh(x @ p["q"]) * jnp.sin(x @ p["k"])
+                + jnp.cos(x @ p["v"]) / jnp.sqrt(1 + x * x)
+            )
+            x = x * jnp.exp(-(x**2)) + jnp.log1p(x * x) * jnp.sinh(x @ p["up"]) / jnp.cosh(x)
+        return (x**2).sum()
+
+    gradient = pl.jit(pl.value_and_grad(of_rows))
+    assert calls(gradient.trace(PARAMS, placed).jaxpr.jaxpr)["of_rows_layer"] > 0
+    lowered = gradient.lower(PARAMS, placed)
+    assert "call @" not in lowered.as_text()
+    assert lowered.compile().as_text().count(" all-reduce(") == 1
+
+
+def test_the_first_softmax_of_a_kind_is_like_the_next_ones():
+    program = pl.make_jaxpr(lambda x: pl.nn.softmax(pl.nn.softmax(x, 1), 1))(np.ones((3, 4, 5)))
+    first, second = (dict(e.params) for e in program.eqns if e.primitive.name == "custom_jvp_call")
+    assert first.pop("call_jaxpr") and second.pop("call_jaxpr")
+    assert first == second
+
+
 def test_programs_that_are_shown_stay_as_they_are():
     program = pl.make_jaxpr(PROGRAMS["block"])(PARAMS, X)
     assert not calls(program.jaxpr)["block"]

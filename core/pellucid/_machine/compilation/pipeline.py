@@ -177,7 +177,8 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
             keep_unused=request.keep_unused or is_symbolic,  # sizes may be known only from shapes
         )
         jaxpr, first_consts = run_pass("discharge references", without_references, program.jaxpr)
-        jaxpr, more_consts = run_pass("inline small calls", inline_small_calls, jaxpr)
+        inline = functools.partial(inline_small_calls, is_partitioned=request.is_partitioned)
+        jaxpr, more_consts = run_pass("inline small calls", inline, jaxpr)
         # (variable, value) of each constant: of references, of the program, of inlined calls.
         all_consts = strict_zip(jaxpr.constvars, [*first_consts, *program.consts, *more_consts])
         prune = functools.partial(remove_dead_equations, keep_inputs=request.keep_unused)
@@ -508,11 +509,18 @@ def _const_sharding(const, request: Request):
     return request.replicated
 
 
-def inline_small_calls(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
-    """The program with calls marked `inline` inlined."""
+def inline_small_calls(jaxpr: Jaxpr, *, is_partitioned: bool) -> tuple[Jaxpr, Values]:
+    """The program with calls marked `inline` inlined; if it is partitioned, those of repeated layers, too.
+
+    XLA combines what several layers send into one message, but not across calls.
+    """
 
     def body_of(equation: Equation) -> ClosedJaxpr | None:
-        return equation.params.jaxpr if getattr(equation.params, "inline", False) is True else None
+        params = equation.params
+        is_inlined = getattr(params, "inline", False) is True or (
+            is_partitioned and getattr(params, "is_layer", False)
+        )
+        return params.jaxpr if is_inlined else None
 
     if not any(map(body_of, jaxpr.equations)):
         return jaxpr, []

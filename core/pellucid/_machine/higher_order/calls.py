@@ -157,11 +157,17 @@ class JitParams(NamedTuple):
     in_shardings: tuple[Any, ...] | None = None
     out_shardings: tuple[Any, ...] | None = None
     compiler_options: tuple[tuple[str, Any], ...] = ()
+    is_layer: bool = False
+    """Whether the call stands for one of equal runs of equations; it is one only where that helps to compile."""
 
     def on(self, program: ClosedJaxpr) -> JitParams:
         """Params of a call of a program derived from this one."""
         return JitParams(
-            self.name, program, inline=self.inline, compiler_options=self.compiler_options
+            self.name,
+            program,
+            inline=self.inline,
+            compiler_options=self.compiler_options,
+            is_layer=self.is_layer,
         )
 
 
@@ -169,7 +175,7 @@ class Jit(Shown, ProgramCall[JitParams]):
     """A call of a program that is compiled as a separate function."""
 
     name = "jit"
-    unshown, says_nothing = ("compiler_options",), (None, False, ())
+    unshown, says_nothing = ("compiler_options", "is_layer"), (None, False, ())
 
     def lower(self, ctx, operands, params):
         return ctx.call(params.jaxpr.jaxpr, params.name, operands)
