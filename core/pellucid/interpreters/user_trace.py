@@ -8,6 +8,8 @@ from typing import Any, NoReturn
 
 from pellucid._machine.base.errors import UnsupportedError
 from pellucid._machine.higher_order.custom_derivatives import custom_jvp_call_p, custom_vjp_call_p
+from pellucid._machine.higher_order.custom_rules import SymbolicZero, as_rule_argument
+from pellucid._machine.ir import Zero
 from pellucid._machine.ir.primitive import Primitive
 from pellucid._machine.tracing.trace import Trace as BuiltIn
 from pellucid.extend.linear_util import WrappedFun, wrap_init
@@ -115,12 +117,13 @@ class Trace(BuiltIn, metaclass=_CountsBuiltIns):
 
             def jvp(*values: Any) -> list[Any]:
                 n = len(values) // 2
-                primals_out, tangents_out = call.rule(values[:n], values[n:])
-                return [*primals_out, *tangents_out]
+                tangents = [Zero(t.aval) if type(t) is SymbolicZero else t for t in values[n:]]
+                primals_out, tangents_out = call.rule(values[:n], tangents)
+                return [*primals_out, *[as_rule_argument(t, True) for t in tangents_out]]
 
             results = self.process_custom_jvp_call(
-                custom_jvp_call_p, fun, wrap_init(jvp), list(operands), symbolic_zeros=False
-            )
+                custom_jvp_call_p, fun, wrap_init(jvp), list(operands), symbolic_zeros=call.symbolic_zeros
+            )  # fmt: skip
         else:
             rules = _Rule("fwd", call), _Rule("bwd", call)
             results = self.process_custom_vjp_call(

@@ -8,6 +8,7 @@ import pellucid.numpy as jnp
 from pellucid._machine.base.errors import MissingRule, UnsupportedError
 from pellucid._machine.higher_order.custom_derivatives import custom_jvp_call_p, custom_vjp_call_p
 from pellucid._machine.tracing import Tracer
+from pellucid.custom_derivatives import SymbolicZero
 from pellucid.extend.core import Primitive, set_current_trace, take_current_trace
 from pellucid.extend.linear_util import wrap_init
 from pellucid.interpreters.user_trace import Trace
@@ -131,3 +132,41 @@ def test_functions_and_rules_are_bound():
     assert float(pl.grad(pl.jit(bound))(1.0)) == 5
     with pytest.raises(UnsupportedError, match="other rules"):
         custom_vjp_call_p.bind(1.0, subfuns=(fun, jvp, jvp), symbolic_zeros=False)
+
+
+def test_a_rule_in_a_trace_has_and_gives_symbolic_zeros():
+    kinds, given = [], []
+
+    @pl.custom_jvp
+    def function(x, y):
+        return jnp.sin(x), jnp.ones(())
+
+    def rule(primals, tangents):
+        kinds.append([type(t) for t in tangents])
+        result = function(*primals)
+        return result, (3.0 * tangents[0], SymbolicZero(pl.typeof(result[1])))
+
+    function.defjvp(rule, symbolic_zeros=True)
+
+    class Giving(Recording):
+        def process_custom_jvp_call(self, primitive, fun, jvp, tracers, *, symbolic_zeros):
+            def noted(*values):
+                results = jvp.call_wrapped(*values)
+                given.append([type(t) for t in results[2:]])
+                return results
+
+            return super().process_custom_jvp_call(
+                primitive, fun, wrap_init(noted), tracers, symbolic_zeros=symbolic_zeros
+            )
+
+    def within(x):
+        with take_current_trace() as parent:
+            trace = Giving(parent)
+            with set_current_trace(trace):
+                first, second = function(Recorded(trace, x), 1.0)
+        return first.value, second.value
+
+    results, tangents = pl.jvp(within, (1.0,), (1.0,))
+    assert [float(r) for r in (*results, *tangents)] == pytest.approx([np.sin(1.0), 1, 3, 0])
+    assert kinds[-1][1] is SymbolicZero
+    assert given[-1][1] is SymbolicZero
