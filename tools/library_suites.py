@@ -50,7 +50,6 @@ SUITES = {
     "gpjax": Suite("gpjax", "tests"),
     "haiku": Suite("dm-haiku", "haiku", ("haiku/_src/integration/jax2tf_test.py",)),  # TensorFlow
     "jax-md": Suite("jax-md", "tests"),
-    "jaxlie": Suite("jaxlie", "tests"),
     "keras": Suite("keras", "keras/src", environment=(("KERAS_BACKEND", "jax"),)),
     "numpyro": Suite("numpyro", "test"),
     "optax": Suite("optax", "optax"),
