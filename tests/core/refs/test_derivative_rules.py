@@ -40,6 +40,10 @@ RULES = {
     "linearize": lambda f: lambda x, t: pl.linearize(f, x)[1](t),
     "vmap": lambda f: lambda x, t: pl.vmap(lambda t: pushed(f, x, t))(jnp.stack([t, t]))[1],
     "checkpoint": lambda f: lambda x, t: pl.checkpoint(lambda t: pushed(f, x, t))(t),
+    "of a loop": lambda f: (
+        lambda x, t: pushed(lambda x: lax.fori_loop(0, 2, lambda i, c: f(x), x), x, t)
+    ),
+    "of cond": lambda f: lambda x, t: pushed(lambda x: lax.cond(x[0] < 9, f, jnp.cos, x), x, t),
     "cond": lambda f: lambda x, t: lax.cond(x[0] < 9, lambda t: pushed(f, x, t), lambda t: t, t),
 }
 MODES = {

@@ -69,6 +69,8 @@ from pellucid._machine.ir import (
     called,
     constants_as_inputs,
     remove_dead_equations,
+    subjaxprs,
+    uses_references,
     write_effect,
 )
 from pellucid._machine.primitives import instantiate, zero_of, zeros
@@ -643,7 +645,8 @@ class RuleTrace(Trace):
             return replay(*without_references(body), *operands)
         # Being linear, it is its own derivative at zero: there linear operands are tangents, the others primals.
         linear = [_belongs(x, self.linear) for x in operands]
-        if any(is_linear and is_reference(x) for is_linear, x in strict_zip(linear, operands)):
+        takes = any(is_linear and is_reference(x) for is_linear, x in strict_zip(linear, operands))
+        if takes or any(map(uses_references, subjaxprs(params))):
             return on_values(primitive, operands, params)
         at = [zeros(x.aval) if t else x for x, t in strict_zip(operands, linear)]
         tangents = [x if t else zero_of(x) for x, t in strict_zip(operands, linear)]
