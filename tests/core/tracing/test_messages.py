@@ -30,7 +30,7 @@ def test_the_message_is_as_shown(code, text):
         (lambda: pl.lax.add(1.0, np.array("s")), "argument 1 of `add`: a NumPy array of dtype <U1 and shape ()"),
         (lambda: pl.jit(lambda x: pl.lax.mul(np.array([None]), x))(1.0), "argument 0 of `mul`: a NumPy array of dtype object"),
         (lambda: pl.lax.sin([1]), "argument 0 of `sin`: [1]"),
-        (lambda: pl.lax.select(True, "a", 1.0), "argument 1 of `select_n`: 'a'"),
+        (lambda: pl.lax.select(True, "a", 1.0), "argument 2 of `select_n`: 'a'"),
     ],
 )  # fmt: skip
 def test_what_is_no_array_is_named_by_operation_and_place(call, line):
