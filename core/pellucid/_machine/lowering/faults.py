@@ -144,6 +144,11 @@ CONTRACTED_SHIFT = _fault(
     "contracted-shift", "The difference of a product and its maximum is the product's rounding error, not 0, where it is greatest (`exact.py`).",
     "tests/core/lowering/test_exact.py -k shift", "all programs", is_of_cpus=True,
 )  # fmt: skip
+SUMMED_PRODUCT = _fault(
+    "summed-product", "A sum of a product of matrices along rows that have few elements, with more than 128 KiB of results, has some of "
+    "them at other places: a library for CPUs takes both as one (`summed_products.py`; jax-ml/jax 39103).",
+    "tests/core/lowering/test_summed_products.py", "all programs", is_of_cpus=True,
+)  # fmt: skip
 
 
 @contextmanager

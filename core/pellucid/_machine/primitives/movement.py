@@ -51,6 +51,7 @@ from pellucid._machine.ir import (
     words,
 )
 from pellucid._machine.lowering.exact import held
+from pellucid._machine.lowering.summed_products import apart_from_product
 from pellucid._machine.sharding import PartitionSpec, Sharding
 from pellucid._machine.tracing import as_array, bind, bind1, type_of
 from pellucid._machine.xla import Array
@@ -630,9 +631,8 @@ class ReduceSum(LaidOut, Movement[ReduceSumParams]):
     def lower(self, ctx, operands, params):
         [x], [aval] = operands, ctx.avals_in
         zero = ctx.constant(np.zeros((), aval.dtype))
-        return [
-            ctx.reduce(held(ctx, x, aval), zero, params.axes, "stablehlo.add", ctx.avals_out[0])
-        ]
+        x = apart_from_product(ctx, held(ctx, x, aval), aval, params.axes)
+        return [ctx.reduce(x, zero, params.axes, "stablehlo.add", ctx.avals_out[0])]
 
 
 reduce_sum_p = ReduceSum()

@@ -1,0 +1,75 @@
+"""Sums of products of matrices that XLA's CPU compiler would give to a library as one operation.
+
+The library has a fault there (`SUMMED_PRODUCT` of `faults.py`): some results are those of other places. A selection between the
+product and the sum, an identity of IEEE arithmetic, keeps them two operations.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pellucid._machine.base import Ints, dtypes
+from pellucid._machine.ir import ShapedArray
+from pellucid._machine.xla.mlir import ir
+
+from .faults import SUMMED_PRODUCT
+
+if TYPE_CHECKING:
+    from .operations import OperationBuilder
+
+_MAX_VISITED_OPERATIONS = 64
+"""Operations between a sum and a product that are looked at; with more of them there may be one."""
+_MOST_BYTES = 1 << 16
+"""Bytes of a sum up to which the library takes it at once: half of the least that went wrong."""
+_APART = frozenset({
+    "stablehlo.constant", "stablehlo.convolution", "stablehlo.custom_call", "stablehlo.fft", "stablehlo.gather", "stablehlo.iota",
+})  # fmt: skip
+"""Operations that are never part of one with a sum, as those aren't that have programs."""
+
+
+def apart_from_product(
+    ctx: OperationBuilder, x: ir.Value, aval: ShapedArray, axes: Ints
+) -> ir.Value:
+    """`x` of type `aval`, which is summed along `axes`, kept apart from a product of matrices that it may be made of."""
+    kept = [size for d, size in enumerate(aval.shape) if d not in axes]
+    is_large = (
+        not all(type(size) is int for size in kept)
+        or math.prod(kept) * aval.dtype.itemsize > _MOST_BYTES
+    )
+    is_floating = dtypes.is_inexact(aval.dtype) and aval.dtype.kind != "c"
+    if not (kept and is_large and is_floating and ctx.has_fault(SUMMED_PRODUCT)):
+        return x
+    if not _may_be_of_product(x):
+        return x
+    is_number = ctx.compare(x, x, "EQ", aval)
+    return ctx.op1("stablehlo.select", aval, [is_number, x, ctx.full(aval, np.nan)])
+
+
+def _may_be_of_product(x: ir.Value) -> bool:
+    """Whether operations on elements make `x` of a product of matrices, here or in a caller or a callee."""
+    pending, seen = [x], {x}
+    while pending:
+        value = pending.pop()
+        operation = value.owner
+        if isinstance(operation, ir.Block):
+            around = operation.owner.operation
+            # What a function is given may be a product of its caller; what loops carry isn't computed with them.
+            if (
+                around.name == "func.func"
+                and ir.StringAttr(around.attributes["sym_name"]).value != "main"
+            ):
+                return True
+            continue
+        if operation.name in ("stablehlo.dot_general", "func.call"):
+            return True
+        if operation.name in _APART or len(operation.regions):
+            continue
+        new = [v for v in operation.operands if v not in seen]
+        seen.update(new)
+        pending += new
+        if len(seen) > _MAX_VISITED_OPERATIONS:
+            return True
+    return False
