@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _MAX_VISITED_OPERATIONS = 64
 """Operations between a sum and a product that are looked at; with more of them there may be one."""
-_MOST_BYTES = 1 << 16
+_MAX_BYTES = 1 << 16
 """Bytes of a sum up to which the library takes it at once: half of the least that went wrong."""
 _APART = frozenset({
     "stablehlo.constant", "stablehlo.convolution", "stablehlo.custom_call", "stablehlo.fft", "stablehlo.gather", "stablehlo.iota",
@@ -37,7 +37,7 @@ def apart_from_product(
     kept = [size for d, size in enumerate(aval.shape) if d not in axes]
     is_large = (
         not all(type(size) is int for size in kept)
-        or math.prod(kept) * aval.dtype.itemsize > _MOST_BYTES
+        or math.prod(kept) * aval.dtype.itemsize > _MAX_BYTES
     )
     is_floating = dtypes.is_inexact(aval.dtype) and aval.dtype.kind != "c"
     if not (kept and is_large and is_floating and ctx.has_fault(SUMMED_PRODUCT)):
