@@ -32,11 +32,31 @@ def _in_a_loop(matrix: Any, rows: Any) -> Any:
     return pl.lax.scan(step, jnp.zeros(len(rows), rows.dtype), None, length=2)[0]
 
 
+def _product(matrix: Any, rows: Any) -> Any:
+    return jnp.einsum("ij,nj->in", matrix, rows)
+
+
+def _sums(matrix: Any, rows: Any) -> Any:
+    return (rows @ matrix.T).sum(1)
+
+
+def _of_two(x: Any) -> Any:
+    zero = x.dtype.type(0)
+    both = lambda a, b: (a[0] + b[0], a[1] + b[1])
+    return pl.lax.reduce((x, 2 * x), (zero, zero), both, (0,))[0]
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, Any], Callable[..., Any]]] = {
     "of each row": (_of_each_row, (SMALL, ROWS), lambda a, b: ((b @ a.T) ** 2).sum(1)),
     "mean": (lambda a, b: jnp.einsum("ij,nj->in", a, b).mean(0), (SMALL, ROWS), lambda a, b: (b @ a.T).mean(1)),
     "through calls": (_through_calls, (SMALL, ROWS), lambda a, b: np.tanh(b @ a.T).sum(1)),
     "in a loop": (_in_a_loop, (SMALL, ROWS), lambda a, b: 2 * (b @ a.T).sum(1)),
+    "by a function of one's own": (lambda a, b: pl.lax.reduce(_product(a, b), b.dtype.type(0), lambda x, y: x + y * 1, (0,)), (SMALL, ROWS), _sums),
+    "of two arrays": (lambda a, b: _of_two(_product(a, b)), (SMALL, ROWS), _sums),
+    "over windows": (lambda a, b: pl.lax.reduce_window(_product(a, b), b.dtype.type(0), pl.lax.add, (3, 1), (1, 1), "VALID")[0], (SMALL, ROWS), _sums),
+    "over windows by a function of one's own": (lambda a, b: pl.lax.reduce_window(_product(a, b), b.dtype.type(0), lambda x, y: x + y * 1, (3, 1), (1, 1), "VALID")[0], (SMALL, ROWS), _sums),
+    "cumulative": (lambda a, b: jnp.cumsum(_product(a, b), 0)[-1], (SMALL, ROWS), _sums),
+    "by products of elements": (lambda a, b: jnp.vecdot(_product(a, b), _product(a, b), axis=0), (SMALL, ROWS), lambda a, b: ((b @ a.T) ** 2).sum(1)),
     "of batches": (lambda a, b: jnp.einsum("bij,bnj->bin", a, b).sum(1), BATCH, lambda a, b: np.einsum("bij,bnj->bn", a, b)),
 }  # fmt: skip
 

@@ -40,6 +40,7 @@ from pellucid._machine.ir import (
     shaped_array,
 )
 from pellucid._machine.lowering.dynamic_shapes import reduce_window as lowered_reduce_window
+from pellucid._machine.lowering.summed_products import apart_from_product
 from pellucid._machine.primitives import (
     GatherScatterMode,
     ScatterDimensionNumbers,
@@ -260,7 +261,7 @@ class Reduce(CombiningReduction[ScalarReduceParams]):
 
     def lower(self, ctx, operands, params):
         op = ctx.op(
-            "stablehlo.reduce", ctx.types(ctx.avals_out), operands,
+            "stablehlo.reduce", ctx.types(ctx.avals_out), _apart_from_products(ctx, operands),
             {"dimensions": params.dimensions}, regions=1,
         )  # fmt: skip
         ctx.jaxpr_body(op.regions[0], params.jaxpr)
@@ -268,6 +269,13 @@ class Reduce(CombiningReduction[ScalarReduceParams]):
 
 
 reduce_p = Reduce()
+
+
+def _apart_from_products(ctx: Any, operands: Any) -> list[Any]:
+    """Operands of a reduction, values before initial values, of which the former are kept apart from products of matrices."""
+    n, shape = len(ctx.avals_out), ctx.avals_out[0].shape
+    pairs = strict_zip(operands[:n], ctx.avals_in[:n])
+    return [*(apart_from_product(ctx, x, aval, shape) for x, aval in pairs), *operands[n:]]
 
 
 def _halved(jaxpr: ClosedJaxpr, values: Operands, dimensions: Ints, consts: Operands) -> Values:
@@ -379,7 +387,7 @@ class ScalarReduceWindow(CombiningReduction[ReduceWindowParams]):
 
     def lower(self, ctx, operands, params):
         return lowered_reduce_window(
-            ctx, ctx.avals_out, operands, window_attributes(ctx, params.window),
+            ctx, ctx.avals_out, _apart_from_products(ctx, operands), window_attributes(ctx, params.window),
             lambda region: ctx.jaxpr_body(region, params.jaxpr),
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Sums of products of matrices that XLA's CPU compiler would give to a library as one operation.
+"""Sums, and sums over windows, of products of matrices that XLA's CPU compiler would give to a library as one operation.
 
 The library has a fault there (`SUMMED_PRODUCT` of `faults.py`): some results are those of other places. A selection between the
 product and the sum, an identity of IEEE arithmetic, keeps them two operations.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pellucid._machine.base import Ints, dtypes
+from pellucid._machine.base import Shape, dtypes
 from pellucid._machine.ir import ShapedArray
 from pellucid._machine.xla.mlir import ir
 
@@ -31,16 +31,15 @@ _APART = frozenset({
 
 
 def apart_from_product(
-    ctx: OperationBuilder, x: ir.Value, aval: ShapedArray, axes: Ints
+    ctx: OperationBuilder, x: ir.Value, aval: ShapedArray, results: Shape
 ) -> ir.Value:
-    """`x` of type `aval`, which is summed along `axes`, kept apart from a product of matrices that it may be made of."""
-    kept = [size for d, size in enumerate(aval.shape) if d not in axes]
+    """`x` of type `aval`, of whose elements `results` are summed, kept apart from a product of matrices that it may be made of."""
     is_large = (
-        not all(type(size) is int for size in kept)
-        or math.prod(kept) * aval.dtype.itemsize > _MAX_BYTES
+        not all(type(size) is int for size in results)
+        or math.prod(results) * aval.dtype.itemsize > _MAX_BYTES
     )
     is_floating = dtypes.is_inexact(aval.dtype) and aval.dtype.kind != "c"
-    if not (kept and is_large and is_floating and ctx.has_fault(SUMMED_PRODUCT)):
+    if not (results and is_large and is_floating and ctx.has_fault(SUMMED_PRODUCT)):
         return x
     if not _may_be_of_product(x):
         return x

@@ -35,6 +35,7 @@ from pellucid._machine.ir import (
     words,
 )
 from pellucid._machine.lowering.faults import UNEVEN_ROUNDED_PRODUCT
+from pellucid._machine.lowering.summed_products import apart_from_product
 from pellucid._machine.sharding import PartitionSpec, Sharding
 from pellucid._machine.sharding.explicit_types import cotangent_sharding
 from pellucid._machine.tracing import bind, bind1, type_of
@@ -186,6 +187,12 @@ class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
                 for x, aval in strict_zip(operands, avals)
             ]
         dims = params.dimension_numbers
+        _, (batch, _) = dims
+        if len(batch) == result.ndim:  # sums of products of elements, to XLA
+            operands = [
+                apart_from_product(ctx, x, aval, result.shape)
+                for x, aval in strict_zip(operands, avals)
+            ]
         if ctx.platform == "cpu" and ctx.sharding_attributes is None:
             operands, dims = _contracted_as_one(ctx, operands, avals, dims)
         attributes["dot_dimension_numbers"] = ctx.attribute(

@@ -27,6 +27,7 @@ from pellucid._machine.ir import (
     Values,
 )
 from pellucid._machine.lowering.dynamic_shapes import reduce_window
+from pellucid._machine.lowering.summed_products import apart_from_product
 from pellucid._machine.tracing import bind1, type_of
 from pellucid._machine.xla import Array
 from pellucid._machine.xla.mlir import ir
@@ -108,8 +109,9 @@ class Cumulative(OfOneArray[CumulativeParams]):
             resized(ones, axis, size), ones, resized([(0, 0)] * aval.ndim, axis, ends), ones, ones
         )
         initial = ctx.constant(self.monoid.identity(aval.dtype))
+        x = apart_from_product(ctx, operands[0], aval, aval.shape)
         return reduce_window(
-            ctx, [aval], [operands[0], initial], window_attributes(ctx, windows),
+            ctx, [aval], [x, initial], window_attributes(ctx, windows),
             lambda region: self.fill(ctx, region, aval.dtype),
         )  # fmt: skip
 

@@ -631,7 +631,7 @@ class ReduceSum(LaidOut, Movement[ReduceSumParams]):
     def lower(self, ctx, operands, params):
         [x], [aval] = operands, ctx.avals_in
         zero = ctx.constant(np.zeros((), aval.dtype))
-        x = apart_from_product(ctx, held(ctx, x, aval), aval, params.axes)
+        x = apart_from_product(ctx, held(ctx, x, aval), aval, ctx.avals_out[0].shape)
         return [ctx.reduce(x, zero, params.axes, "stablehlo.add", ctx.avals_out[0])]
 
 

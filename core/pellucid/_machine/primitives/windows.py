@@ -18,6 +18,7 @@ from pellucid._machine.base import (
 )
 from pellucid._machine.ir import P, Primitive, Traits, is_linear, shaped_array
 from pellucid._machine.lowering.dynamic_shapes import reduce_window
+from pellucid._machine.lowering.summed_products import apart_from_product
 from pellucid._machine.tracing import bind, bind1, type_of
 
 from .arithmetic import add
@@ -116,8 +117,9 @@ class ReduceWindow(OfOneArray[WindowParams]):
     def lower(self, ctx, operands, params):
         result = ctx.avals_out[0]
         initial = ctx.constant(self.monoid.identity(result.dtype))
+        x = apart_from_product(ctx, operands[0], ctx.avals_in[0], result.shape)
         return reduce_window(
-            ctx, [result], [operands[0], initial], window_attributes(ctx, params),
+            ctx, [result], [x, initial], window_attributes(ctx, params),
             lambda region: monoid_body(ctx, region, self.monoid, result.dtype),
         )  # fmt: skip
 
