@@ -35,7 +35,7 @@ def install(devices: int, *, prefix: str | None = None) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line."""
+    """Install a kernel with the options of the command line."""
     parser = argparse.ArgumentParser(prog="python -m pellucid_kernel.install", description=__doc__)
     parser.add_argument(
         "--devices", type=_count, required=True, help="how many virtual CPU devices"

@@ -133,11 +133,11 @@ def _moved(session: Session, shift_ns: int, base: _Bases) -> Session:
         ),
         calls=LaunchColumns(
             calls.name + base["name"], calls.thread + base["thread"], later(calls.start_ns),
-            later(calls.end_ns), _shifted(calls.run, base["run"]),
+            later(calls.end_ns), _shift(calls.run, base["run"]),
         ),
         spans=HostSpans(
             spans.name + base["name"], spans.thread + base["thread"], later(spans.start_ns),
-            later(spans.end_ns), _shifted(spans.detail, base["name"]),
+            later(spans.end_ns), _shift(spans.detail, base["name"]),
         ),
         collectives=Collectives(
             met.operation + base["operation"], met.meeting + base["meeting"], met.wait_ns, met.is_last,
@@ -151,7 +151,7 @@ def _moved(session: Session, shift_ns: int, base: _Bases) -> Session:
     )  # fmt: skip
 
 
-def _shifted(column: Column, base: int) -> Column:
+def _shift(column: Column, base: int) -> Column:
     return np.where(column == ABSENT, ABSENT, column + base)
 
 

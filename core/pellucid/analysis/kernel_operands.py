@@ -148,7 +148,7 @@ def moves_of(
     fetched = None
     if is_read:
         fetched = begins
-        if not operand.aliased:  # a block that was written before has values
+        if not operand.aliased:  # without an alias, a block has no value before it is written
             is_first = np.zeros(windows.count, bool)
             is_first[windows.first_programs] = True
             fetched = begins & ~is_first

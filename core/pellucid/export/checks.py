@@ -33,7 +33,7 @@ class DisabledSafetyCheck:
 
     @classmethod
     def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """Let the program call `target_name`, which nobody promises to keep as it is."""
+        """Allow the program to call `target_name`, whose stability isn't guaranteed."""
         return cls(_Check("custom_call", target_name))
 
     def is_custom_call(self) -> str | None:

@@ -27,7 +27,7 @@ class Solution(NamedTuple):
 
 
 Require = Callable[[Any, str, Any, str], None]
-"""Checks that two values relate as "==" or ">=" says; in the message, `{0}` and `{1}` stand for them."""
+"""Checks that two values satisfy "==" or ">="; in the message, `{0}` and `{1}` are replaced by them."""
 
 
 class ShapeEquations(NamedTuple):
@@ -100,7 +100,7 @@ def _variables(size: Any) -> set[str]:
 def shape_equations(
     shapes: Sequence[Sequence[Size]], names: Sequence[str], scope: Any
 ) -> ShapeEquations:
-    """The equations that give all variables in `shapes`, those of the arguments called `names`.
+    """The equations that determine all variables in `shapes`, which are those of the arguments called `names`.
 
     Raises: ExportError where a variable doesn't follow from the sizes.
     """
@@ -146,7 +146,7 @@ def shape_equations(
 def _next_solution(
     pending: list[tuple[ArgumentDimension, Size]], solved: set[str]
 ) -> tuple[Solution, tuple[ArgumentDimension, Size]] | None:
-    """A variable that one equation gives, preferably without a division, and that equation."""
+    """(a variable that an equation determines, that equation); preferably one that is solved without division."""
     best: tuple[Solution, tuple[ArgumentDimension, Size]] | None = None
     for equation in pending:
         place, size = equation

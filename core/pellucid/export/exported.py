@@ -206,7 +206,8 @@ def _with_derivatives(fields: dict[str, Any], derivative: Any) -> Exported:
 
 
 def over_abstract_meshes(shardings: Sequence[Any]) -> tuple[NamedSharding | None, ...]:
-    """Shardings by the axes of abstract meshes, as exported programs have them; None for none, and for one device.
+    """Shardings over abstract meshes, in the form of exported programs; None for unspecified ones, and for single
+    devices.
 
     Raises: ExportError for a tile assignment that no mesh of the program names.
     """

@@ -68,7 +68,7 @@ def export(
 
 
 def _platform_names(platforms: Sequence[str]) -> tuple[str, ...]:
-    """The platforms by their own names, each once; those that only a plug-in elsewhere knows are taken as they are."""
+    """The platforms by canonical name, without repetitions; names that only plugins on other machines know are kept."""
     if isinstance(platforms, str):
         raise ArgumentTypeError(
             "export takes a sequence of platforms.",

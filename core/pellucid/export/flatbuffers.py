@@ -30,7 +30,9 @@ def encode(root: Mapping[int, Any]) -> bytes:
 
 
 class _Writer:
-    """Writes forward: a table or vector first, with holes for its references, then what it refers to."""
+    """Writes forwards: a table or vector comes first, with placeholders for its references, then the objects it refers
+    to.
+    """
 
     def __init__(self) -> None:
         self.buffer = bytearray(_ROOT_SIZE)
@@ -68,7 +70,7 @@ class _Writer:
         return position
 
     def table(self, fields: Mapping[int, Any]) -> int:
-        """The table after its vtable: both sizes in bytes, then for each field where it lies in the table."""
+        """The table after its vtable: both sizes in bytes, then the offset of each field within the table."""
         fields = {slot: value for slot, value in fields.items() if value is not None}
         layout: dict[int, int] = {}
         size = _OFFSET.itemsize  # the distance to the vtable
@@ -118,7 +120,7 @@ class Table:
         return struct.unpack_from("<I", self._data, position)[0]
 
     def _place(self, slot: int) -> int | None:
-        """The position of a field; None where it was left out."""
+        """The position of a field; None if it was omitted."""
         entry = 4 + 2 * slot
         offset = self._u16(self._vtable + entry) if entry < self._u16(self._vtable) else 0
         return self._position + offset if offset else None

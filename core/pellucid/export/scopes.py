@@ -24,7 +24,7 @@ _MAX_CHOICES = 4
 
 
 class Constraint(NamedTuple):
-    """A constraint of a user: `left` relates to `right` as `relation`, "==" or ">=", says."""
+    """A user's constraint `left relation right`, in which `relation` is "==" or ">="."""
 
     text: str
     left: Size | SizeOperation
@@ -85,7 +85,7 @@ class SymbolicScope:
             self.constraints.append(Constraint(text, left, relation, right))
 
     def _equate(self, text: str, left: Size, right: Size) -> None:
-        """Replace one factor of the equation left == right, in all expressions, by what it equals."""
+        """Use the equation left == right to replace one factor in all expressions."""
         difference = left - right
         if not isinstance(difference, Dimension):
             if difference != 0:

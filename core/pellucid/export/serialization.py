@@ -35,7 +35,7 @@ from .shape_texts import parsed_sizes
 from .trees import decode_tree, encode_tree
 
 _SEAL_SLOT = 26
-"""The field that says that the file ends with a digest, which the reference's files don't; its readers pass both by."""
+"""The field that marks files with a digest at the end. The reference's files have neither; its readers ignore both."""
 _WRITTEN_VERSION = 3
 """The version that every file states; readers don't look at it."""
 _DTYPES: list[Any] = [

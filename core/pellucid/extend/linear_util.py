@@ -18,7 +18,7 @@ from pellucid._machine.tracing.function import name_of
 
 
 class StoreException(PellucidError):
-    """An auxiliary output was read before the call that gives it, or given twice.
+    """An auxiliary output was read before the call that sets it, or was set twice.
 
     >>> keeping = transformation_with_aux2(lambda inner, store, x: store.store(x))
     >>> _, read = keeping(wrap_init(abs))
@@ -176,7 +176,7 @@ def transformation_with_aux2(transformer: Function) -> Callable[..., tuple[Wrapp
 
 
 def _through(generator: Any, inner: Function) -> Any:
-    """The last item of `generator`: it gives (args, kwargs) of `inner` first, and is sent their result."""
+    """The second item of `generator`, which first yields (args, kwargs) for `inner` and then receives its result."""
     args, kwargs = next(generator)
     try:
         return generator.send(inner(*args, **kwargs))

@@ -24,7 +24,7 @@ class Scope(NamedTuple):
 
 
 class Transform(NamedTuple):
-    """An entry of a name stack that a transformation made; it stands around the scope that follows it."""
+    """An entry of a name stack for a transformation; it encloses the next inner scope."""
 
     name: str
 
@@ -87,7 +87,7 @@ def as_name_stack(stack: Any) -> NameStack:
 
 
 def as_scope(stack: Any) -> Stack | None:
-    """`stack` as equations have it; None for no names."""
+    """`stack` in the form that equations have; None if it is empty."""
     if not isinstance(stack, NameStack):
         return stack
     scope = None
@@ -133,7 +133,7 @@ def extend_name_stack(name: str) -> Iterator[NameStack]:
 
 @contextlib.contextmanager
 def transform_name_stack(name: str) -> Iterator[None]:
-    """A context in which a transformation stands around the next scope.
+    """A context in which a transformation encloses the next inner scope.
 
     >>> with transform_name_stack("vmap"), extend_name_stack("layer") as stack:
     ...     print(stack)

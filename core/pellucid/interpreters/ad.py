@@ -120,7 +120,7 @@ def _check_one_result(primitive: Primitive[Any], caller: str) -> None:
 
 
 def defjvp2(primitive: Primitive[Any], *jvprules: Function | None) -> None:
-    """The jvp rule that sums `rule(tangent, result, *primals, **params)` over operands; None where it is zero.
+    """The jvp rule that sums `rule(tangent, result, *primals, **params)` over operands; None entries are zero.
 
     Raises: ArgumentTypeError for a primitive with multiple results, or for another number of rules than operands.
 
@@ -147,7 +147,7 @@ def defjvp2(primitive: Primitive[Any], *jvprules: Function | None) -> None:
 
 
 def defjvp(primitive: Primitive[Any], *jvprules: Function | None) -> None:
-    """The jvp rule that sums `rule(tangent, *primals, **params)` over operands; None where it is zero.
+    """The jvp rule that sums `rule(tangent, *primals, **params)` over operands; None entries are zero.
 
     Raises: ArgumentTypeError for a primitive with multiple results, or for another number of rules than operands.
 

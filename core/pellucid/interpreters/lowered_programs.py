@@ -224,7 +224,7 @@ class _Marks:
         self.attributes: list[dict[str, Any]] = [{} for _ in avals]
 
     def stated(self, option: str, entries: Sequence[Any] | None) -> Sequence[Any]:
-        """`entries` of `option`, all of them None where it isn't given."""
+        """`entries` of `option`, or Nones if the option is None."""
         if entries is not None and len(entries) != len(self.avals):
             raise ArgumentValueError(
                 f"{self.caller} takes `{option}` with an entry for each {self.kind}.",
@@ -279,7 +279,7 @@ class _Marks:
 def _constrain(
     ctx: LoweringContext, function: Any, arguments: list[Any], results: list[Any]
 ) -> None:
-    """Constrain arguments and results of `function` within it to their shardings, None where they have none."""
+    """Constrain arguments and results of `function` within it to their shardings; None leaves them unconstrained."""
 
     def constrained(value: ir.Value, sharding: ir.Attribute) -> ir.Operation:
         return ir.Operation.create(

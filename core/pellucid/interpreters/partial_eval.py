@@ -242,7 +242,7 @@ class PartialVal(tuple[Any, Any]):
         return self[1]
 
     def get_aval(self) -> Any:
-        """The type of an unknown value; None where it is known."""
+        """The type of an unknown value; None if it is known."""
         return self[0]
 
 
@@ -277,7 +277,9 @@ class _PartialTrace(StagingTrace):
         return super().interpret(primitive, operands, params)
 
     def _in_parts(self, primitive, operands, params) -> Values:
-        """The results of a primitive with programs, of which those that need nothing unknown are its parent's."""
+        """The results of a primitive with programs; those that depend only on known values are computed by the parent
+        trace.
+        """
 
         def function(*arguments: Any) -> Values:
             return bind(primitive, *arguments, params=params)
@@ -323,7 +325,7 @@ def trace_to_jaxpr_nounits(
 ) -> tuple[Jaxpr, list[PartialVal], Values]:
     """Run a function of flat values some of which are unknown: what depends on these becomes a program.
 
-    Results of calls, loops and branches are known where they need no unknown value.
+    Results of calls, loops and branches are known if they don't depend on unknown values.
 
     Returns: the program, from the unknown values of `pvals` to the unknown results; the results, those that are
     `instantiate` unknown in any case; and the constants of the program.

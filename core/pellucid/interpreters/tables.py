@@ -18,7 +18,7 @@ _version = flags.RareFlag("pellucid_rules", 0, in_trace_key=True)
 
 
 class Registered(NamedTuple):
-    """A rule in a slot of one primitive: as the user registered it, called as our contract says."""
+    """A user's rule for one primitive, with an adapter to the signature of pellucid's rules."""
 
     rule: Any
     call: Function

@@ -1,4 +1,4 @@
-"""Where a program of a kernel stands in its grid."""
+"""The position of a kernel's program in its grid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pellucid._machine.base import ArgumentValueError, JAXTypeError
 
 
 class GridPosition(NamedTuple):
-    """The grid of the kernel that is being traced, and where its program stands."""
+    """The grid of the kernel that is being traced, and the position of its program."""
 
     ids: tuple[Any, ...]
     sizes: tuple[Any, ...]
@@ -36,7 +36,7 @@ def within(position: GridPosition) -> Iterator[None]:
 
 
 def current_position() -> GridPosition | None:
-    """Where the program of a kernel stands that is being traced; None outside of kernels."""
+    """The current position in the grid of the kernel that is being traced; None outside of kernels."""
     return _position.get()
 
 

@@ -1,4 +1,6 @@
-"""What kernels say beside reading and writing references: conditions, loops, scoped references, masked access, hints."""
+"""Operations in kernels besides reading and writing references: conditions, loops, scoped references, masked access,
+hints.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ from .specs import begins_at_zero
 
 
 def when(condition: Any, /) -> Callable[[Function], None]:
-    """A decorator that runs a function without arguments, for what it writes to references, if `condition` holds.
+    """A decorator that runs a function without arguments, which writes to references, if `condition` is true.
 
     >>> from pellucid._machine.refs.access import new_ref
     >>> ref = new_ref(1)
@@ -82,7 +84,7 @@ def loop(
 ) -> Callable[[Function], Any]:
     """A decorator that runs a function of a number for those from `lower` to below `upper`, in steps of `step`.
 
-    With `init_carry` the function also gets, and gives, a value that is carried; the last one stands for the function.
+    With `init_carry`, the function also takes and returns a carry; the last carry replaces the function's name.
 
     >>> @loop(0, 10, step=3, init_carry=0)
     ... def total(i, before):
@@ -285,7 +287,7 @@ def store(ref: Any, val: Any, *, mask: Any = None) -> None:
 
 
 def swap(ref: Any, val: Any, *, mask: Any = None) -> Any:
-    """Write `val` as `store` does, and give what was there before; undefined where `mask` doesn't hold.
+    """Writes `val` like `store`, and returns the previous value; undefined where `mask` is false.
 
     >>> from pellucid._machine.refs.access import new_ref
     >>> ref = new_ref(np.zeros(2, np.float32))
@@ -307,7 +309,7 @@ def _as(val: Any, view: RefView) -> Any:
 
 
 def fitting(caller: str, name: str, x: Any, shape: tuple[int, ...]) -> Any:
-    """`x` repeated to `shape`; raises ShapeError where it doesn't fit."""
+    """`x` broadcast to `shape`; raises ShapeError if it doesn't fit."""
     try:
         return broadcast_to(x, shape)
     except ShapeError:

@@ -447,7 +447,7 @@ class _KernelDescription(NamedTuple):
         return body, consts, tuple(sites)
 
     def _argument_names(self, trees: Sequence[Any]) -> Sequence[str]:
-        """A name for each reference, as `x_ref`; none where the function's parameters say none."""
+        """A name for each reference, such as `x_ref`; empty if the function's parameters have no names."""
         scalars, inputs, results, scratch = [
             tree.unflatten([0] * tree.num_leaves) for tree in trees
         ]

@@ -92,7 +92,7 @@ class BlockMapping(NamedTuple):
         """(first elements of the block of the program at `ids`, sizes for each `BoundedSlice`)."""
         results: Values = [None] * len(self.dims)
         bounds: Values = []
-        # The index map runs only where some index isn't known, or where it also gives sizes.
+        # The index map runs only if some index is unknown, or if it also returns sizes.
         if any(k is None for k in self.known) or len(self.program.jaxpr.outvars) > len(self.dims):
             results = replay(self.program.jaxpr, (), *ids, *scalars)
             results, bounds = results[: len(self.dims)], results[len(self.dims) :]
@@ -114,7 +114,7 @@ class BlockMapping(NamedTuple):
             if type(dim) is Blocked:
                 behind = _behind(n, size)
             elif type(dim) is not Squeezed:
-                # A block may begin at the last element, unless the table says where the last one begins.
+                # A block may begin at the last element, unless the table specifies the last start.
                 last = n + before + behind - 1
                 if self.indices is not None and len(self.indices):
                     last = int(self.indices[:, i].max())
@@ -375,7 +375,7 @@ def check_written(
     """Raise ArgumentValueError for a result of which blocks are never written, written by several programs of one of the
     `parallel` axes, or left and visited again.
 
-    `is_complete`: whether its blocks have no value but those that are written.
+    `is_complete`: whether elements of its blocks have values only if they are written.
     """
     table = mapping.indices
     if table is None or any(type(dim) in (Element, BoundedSlice) for dim in mapping.dims):
@@ -400,7 +400,7 @@ def check_written(
     ids = positions_of(grid)
     for axis in (
         parallel if total > 1 else ()
-    ):  # one block for all is scratch, as kernels of libraries have it
+    ):  # a block shared by all programs is scratch memory, as in library kernels
         # Each (block, position along the axis) as one number: if there are more than blocks, some block has two positions.
         pairs = numbers * (grid[axis] or 1) + ids[axis]
         if len(np.unique(pairs)) > len(visited):

@@ -93,7 +93,8 @@ def core_map(
     metadata: Mapping[str, str] | None = None,
     scratch_shapes: Any = (),
 ) -> Callable[[Function], None]:
-    """A decorator that runs a function of scratch on each core of `mesh`, for what it writes to references from outside.
+    """A decorator that runs a function of scratch references on each core of `mesh`; it writes to references from
+    outside.
 
     In it `lax.axis_index` gives the position of the core. Cores run one after another, each with scratch of its own. The other
     parameters are hints. Raises: UnsupportedError for communication between cores.

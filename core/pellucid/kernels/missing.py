@@ -1,4 +1,6 @@
-"""What stands for parts of hand-written kernels that aren't there: it is imported, and refuses use."""
+"""Placeholders for functions and classes of hand-written kernels that pellucid lacks: importable, but using them
+raises.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ class KernelError(UnsupportedError, AttributeError):
 
 
 class _Refusing(type):
-    """Class of what stands for a function or class of the reference: calls and attributes of it raise KernelError."""
+    """Class of placeholders for functions and classes of the reference: calls and attributes of them raise KernelError."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
         raise cls._error("call")
@@ -31,7 +33,7 @@ class _Refusing(type):
 
 
 def refusing(module: str, name: str) -> type:
-    """What stands for `name` of a module of kernels.
+    """The placeholder for `name` of a module of kernels.
 
     >>> refusing("pellucid.experimental.pallas", "get_global")(print)
     Traceback (most recent call last):

@@ -63,7 +63,7 @@ class GridKernel:
 
     name: str
     grid: tuple[int | None, ...]
-    """Numbers of programs; None for those that are operands."""
+    """Numbers of programs along the grid's axes; None for those that are operands."""
     body: ClosedJaxpr
     consts: Values
     scalars: Avals
@@ -143,7 +143,8 @@ class GridKernel:
         sweep: type[Sweep] | None = None,
         consts: Operands | None = None,
     ) -> Values:
-        """The results, from the bounds that are traced, the scalars and the inputs; then its failure, if it may fail.
+        """The results of the kernel and, if it may fail, its failure; `operands` are dynamic bounds, scalars, then
+        inputs.
 
         `edge` gives what stands beyond the edges of arrays, by default undefined elements. `sweep` is how it goes over the grid, by
         default with as many programs at once as may be; `consts` stand for the constants.
@@ -174,7 +175,7 @@ class GridKernel:
             values = [finals.get(i, x) for i, x in enumerate(values)]
         results = [
             unpadded(x, m)
-            # Of all references only the results are given back.
+            # Of the references, only the results are returned.
             for x, m in strict_zip(values[n_given : n_given + len(self.results)], self.results)
         ]
         return [*results, first_in_batch(values[-1])] if self.all_sites else results
@@ -193,7 +194,7 @@ class Sweep:
         self.mappings = [*kernel.mappings, *([] if self.failure is None else [None])]
         # Positions of the references that programs write, and so hand on to the next one.
         self.carried = sorted(kernel.written.union(() if self.failure is None else [self.failure]))
-        # Axes of the grid: programs along `batched` run at once (vmap), those along `loops` one after another.
+        # Axes of the grid: programs along `batched` run in parallel (vmap), those along `loops` sequentially.
         self.batched = self.axes()
         self.loops = [a for a in range(len(kernel.grid)) if a not in self.batched]
         # For each reference, by dimension, how it is cut into blocks for the batched axes.
@@ -206,7 +207,7 @@ class Sweep:
         return batched_axes(self.kernel)
 
     def body_results(self, inputs: Values) -> Values:
-        """What the body gives for its inputs."""
+        """The results of the body for its inputs."""
         return replay(self.body.program.jaxpr, (), *inputs)
 
     def finals(self, values: Values) -> dict[int, Any]:
@@ -238,7 +239,7 @@ class Sweep:
 
     def _cut(self, x: Any, splits: dict[int, BlockedDimension]) -> tuple[Any, list[int | None]]:
         """`x` with dimensions cut into (blocks, block), and the batched axis of each dimension of the result."""
-        # `limits`: how far the blocks reach. Elements after are left out, and `_joined` puts them back.
+        # `limits`: the ends of the blocks. Elements after these are left out; `_joined` puts them back.
         shape, labels, limits = [], [], list(type_of(x).shape)
         for dim, n in enumerate(type_of(x).shape):
             if dim in splits:
@@ -284,7 +285,7 @@ class Sweep:
                 ids[axis] = i
             for axis, i in strict_zip(self.loops, position(t, sizes)):
                 ids[axis] = i
-            # By position of a written reference what it holds now; the others hold what they did at first.
+            # Contents of written references, by position; the others keep their initial contents.
             now = dict(strict_zip(self.carried, carried))
             return self._step(ids, [now.get(i, x) for i, x in enumerate(values)])
 
@@ -298,7 +299,7 @@ class Sweep:
         else:
             total = functools.reduce(lambda a, b: a * b, [_as_int32(n) for n in sizes])
             carried = fori_loop(np.int32(0), total, step, carried)
-        # Scratch is dropped: nobody sees it after the programs.
+        # Scratch is dropped: it isn't visible after the programs.
         return [x for i, x in strict_zip(self.carried, carried) if i in self._kept]
 
     def _step(self, ids: Values, values: Values) -> Values:
@@ -315,7 +316,7 @@ class Sweep:
         # The body takes its constants, the position, traced sizes, then one block per reference.
         inputs = [*self.body.consts, *self.consts, *ids, *bounds, *blocks]
         inputs = inputs[: len(self.body.program.jaxpr.invars)]
-        # It gives the new blocks of the written references, in the order of `carried`; a failure of its own among them.
+        # Returns the new blocks of the written references in the order of `carried`, including the failure vector.
         results = [*self.body_results(inputs), *failures]
         after = []
         for i, new in strict_zip(self.carried, results):
@@ -393,7 +394,7 @@ class _View(NamedTuple):
         return dynamic_update_slice(x, new, [*map(_start, starts)])
 
     def is_outside(self, x: Any) -> Any:
-        """Whether the block doesn't lie wholly in its array, of which `x` is left; None where it is known to."""
+        """Whether the block may extend beyond its array, of which `x` remains; None if it is known not to."""
         outside = None
         if self.mapping.indices is None:
             for start, size, n in strict_zip(self.starts, self.mapping.sizes, type_of(x).shape):
@@ -409,7 +410,7 @@ class _View(NamedTuple):
         # Indices that depend on data weren't checked before; a block that isn't wholly inside counts as outside.
         outside = self.is_outside(x)
         inside = None if outside is None else broadcast_in_dim(~outside, sizes, ())
-        # Of a BoundedSlice only the first elements, as many as its size says, are there.
+        # For a BoundedSlice, only as many leading elements as its size are present.
         bounded = [i for i, dim in enumerate(self.mapping.dims) if type(dim) is BoundedSlice]
         for i, bound in zip(bounded, self.bounds, strict=False):
             positions = broadcast_in_dim(iota(INT32, sizes[i]), sizes, (i,))
@@ -496,7 +497,7 @@ def is_some(n: Any) -> bool:
 
 
 def padded(x: Any, mapping: BlockMapping, edge: Callable[[ShapedArray], Any]) -> Any:
-    """`x` with what `edge` gives around it, so that all blocks are whole."""
+    """`x` padded with the values of `edge`, so that all blocks are whole."""
     for axis, amounts in enumerate(mapping.padding()):
         aval = type_of(x)
         # Each a list of one part, or none.
@@ -528,7 +529,7 @@ def batched_axes(kernel: GridKernel) -> tuple[int, ...]:
     of a loop over the other axes overwrites it, or the user declares that the programs are independent.
     """
     mappings = kernel.mappings
-    if discharged(kernel.body.jaxpr).program.effects:  # prints in the order of the grid, say
+    if discharged(kernel.body.jaxpr).program.effects:  # such as prints, in the order of the grid
         return ()
     # Mappings of what is written, None for scratch; a scalar is the same for all programs, so none may write it. Each program has
     # a failure of its own.

@@ -1,4 +1,6 @@
-"""What users say of a kernel's grid: block specs, dimensions of blocks, memory spaces, grid specs, cost estimates."""
+"""The user's specification of a kernel's grid: block specs, block dimensions, memory spaces, grid specs, cost
+estimates.
+"""
 
 from __future__ import annotations
 
@@ -148,7 +150,7 @@ class RevisitMode(enum.Enum):
 
 @dataclass(frozen=True)
 class Buffered:
-    """How many buffers of a block a pipeline has; `revisit` says when its block may be visited again."""
+    """Number of buffers that a pipeline has for a block; `revisit` specifies when a block may be visited again."""
 
     buffer_count: int
     use_lookahead: bool = False
@@ -167,14 +169,14 @@ class DeviceIdType(enum.Enum):
 
 @dataclass(frozen=True)
 class Blocked:
-    """A dimension of a block: the index map gives the number of the block, of `block_size` elements."""
+    """A dimension of a block: the index map returns the number of the block, with `block_size` elements per block."""
 
     block_size: Any
 
 
 @dataclass(frozen=True)
 class Element:
-    """A dimension of a block: the index map gives its first element.
+    """A dimension of a block: the index map returns the index of its first element.
 
     `padding` are numbers of elements without a value that stand before and after the array; positions count from the
     first of them.
@@ -414,7 +416,7 @@ class CostEstimate:
 
 
 class CompilerParams:
-    """What compilers of some devices are told. `dimension_semantics` says which axes may run in any order.
+    """Parameters for compilers of some devices. `dimension_semantics` says which axes may run in any order.
 
     >>> CompilerParams(dimension_semantics=("parallel", "arbitrary")).dimension_semantics
     ('parallel', 'arbitrary')
@@ -439,7 +441,7 @@ class CompilerParams:
 
 
 def is_parallel(semantics: Any) -> bool:
-    """Whether an entry of `dimension_semantics` says that the programs of an axis run in any order."""
+    """Whether an entry of `dimension_semantics` allows the programs of an axis to run in any order."""
     return str(getattr(semantics, "value", semantics)).lower() in (
         "parallel",
         "core_parallel",

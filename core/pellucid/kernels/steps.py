@@ -35,7 +35,7 @@ class Steps(Sweep):
         return ()
 
     def body_results(self, inputs: Values) -> Values:
-        """What the body gives: of a call of it."""
+        """The results of the body, for one call of it."""
         return bind(jit_p, *inputs, params=JitParams(self.kernel.name, self.body.program))
 
 
@@ -76,9 +76,9 @@ class BlockPlace(NamedTuple):
 
     name: str
     shape: tuple[int, ...]
-    """Of the array."""
+    """Size of the array."""
     sizes: tuple[int, ...]
-    """Of the block, along all dimensions of the array."""
+    """Size of the block, along all dimensions of the array."""
     start: tuple[int, ...]
     """The block's first element, which may lie before the array."""
 

@@ -61,7 +61,7 @@ def store(ref: Any, val: Any, *, mask: Any = None, eviction_policy: str | None =
 
 
 def atomic_add(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
-    """Adds `val` to a part of a reference, every addition where positions are repeated, and gives the part before.
+    """Adds `val` to a part of a reference, once per repeated position, and returns the previous part.
 
     >>> from pellucid._machine.refs.access import new_ref
     >>> ref = new_ref(np.zeros(2, np.float32))
@@ -93,7 +93,7 @@ def _extreme(name: str, x_ref_or_view: Any, idx: Any, val: Any, mask: Any) -> An
 
 
 def atomic_max(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
-    """Replaces elements of a part of a reference by `val` where that is larger, and gives the part before.
+    """Replaces elements of a part of a reference by `val` if that is larger, and returns the previous part.
 
     >>> from pellucid._machine.refs.access import new_ref
     >>> ref = new_ref(np.arange(3))
@@ -106,7 +106,7 @@ def atomic_max(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> A
 
 
 def atomic_min(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
-    """Replaces elements of a part of a reference by `val` where that is smaller, and gives the part before.
+    """Replaces elements of a part of a reference by `val` if that is smaller, and returns the previous part.
 
     >>> from pellucid._machine.refs.access import new_ref
     >>> atomic_min(new_ref(np.arange(3)), 1, -1)
@@ -116,7 +116,7 @@ def atomic_min(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> A
 
 
 def _bitwise(name: str, x_ref_or_view: Any, idx: Any, val: Any, mask: Any) -> Any:
-    """The part of a reference before its elements were combined with `val`, one after another where positions are repeated."""
+    """The part of a reference before its elements were combined with `val`, sequentially for repeated positions."""
     old = get(x_ref_or_view, idx)
     aval = type_of(old)
     if aval.dtype.kind not in "iub":
@@ -124,7 +124,7 @@ def _bitwise(name: str, x_ref_or_view: Any, idx: Any, val: Any, mask: Any) -> An
     val = fitting(f"atomic_{name}", "value", convert_element_type(val, aval.dtype), aval.shape)
     holds = fitting(f"atomic_{name}", "mask", True if mask is None else mask, aval.shape)
     whole = jnp.asarray(get(x_ref_or_view))
-    # Where each element of the part stands among those of the whole, row by row; after the last one for those outside.
+    # The position in the whole, in row-major order, of each element of the part; the end for elements outside.
     places = (
         jnp.arange(whole.size).reshape(whole.shape).at[idx].get(mode="fill", fill_value=whole.size)
     )
@@ -142,7 +142,7 @@ def _bitwise(name: str, x_ref_or_view: Any, idx: Any, val: Any, mask: Any) -> An
 
 
 def atomic_and(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
-    """Replaces elements of a part of a reference by their bits that `val` has, too, and gives the part before.
+    """Bitwise and of a part of a reference with `val`; returns the previous part.
 
     >>> from pellucid._machine.refs.access import new_ref
     >>> ref = new_ref(np.array([7, 7]))
@@ -155,7 +155,7 @@ def atomic_and(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> A
 
 
 def atomic_or(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
-    """Adds the bits of `val` to elements of a part of a reference, and gives the part before.
+    """Bitwise or of a part of a reference with `val`; returns the previous part.
 
     >>> from pellucid._machine.refs.access import new_ref
     >>> ref = new_ref(np.array([0, 8]))
@@ -168,7 +168,7 @@ def atomic_or(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> An
 
 
 def atomic_xor(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
-    """Turns the bits of elements of a part of a reference where `val` has one, and gives the part before.
+    """Bitwise xor of a part of a reference with `val`; returns the previous part.
 
     >>> from pellucid._machine.refs.access import new_ref
     >>> ref = new_ref(np.array([7, 7]))
@@ -181,7 +181,7 @@ def atomic_xor(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> A
 
 
 def atomic_xchg(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
-    """Replaces a part of a reference where `mask` holds, and gives the part before.
+    """Replaces a part of a reference where `mask` is true, and returns the previous part.
 
     >>> from pellucid._machine.refs.access import new_ref
     >>> atomic_xchg(new_ref(np.arange(3)), 1, 7)
@@ -194,7 +194,7 @@ def atomic_xchg(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> 
 
 
 def atomic_cas(ref: Any, cmp: Any, val: Any) -> Any:
-    """Replaces what a reference to one element holds by `val` if it is `cmp`, and gives what it held before.
+    """Compare and swap: replaces the element of a reference by `val` if it equals `cmp`, and returns the previous one.
 
     >>> from pellucid._machine.refs.access import new_ref
     >>> ref = new_ref(np.int32(3))

@@ -162,7 +162,9 @@ def _position(grid: Sequence[int], ctx: Lowering) -> Sequence[ir.Value]:
 
 
 def beginnings(kernel: GridKernel) -> list[int]:
-    """The inputs as which results begin. Each is one more operand, so that the input stays what it is where the kernel reads it."""
+    """The inputs whose values results start with. Each is passed once more, so that the kernel can still read the
+    unchanged input.
+    """
     return [kernel.aliases[o] for o in sorted(kernel.aliases)]
 
 
@@ -203,7 +205,7 @@ def _function(ctx: Lowering, kernel: GridKernel) -> tuple[int, int, int]:
 
 
 def _read(kernel: GridKernel) -> set[int]:
-    """Positions of the references that the body reads; of those that it hands to programs within all."""
+    """Positions of the references that the body reads; all those that it passes to inner programs count as read."""
     jaxpr = kernel.body.jaxpr
     places = {v: i for i, v in enumerate(jaxpr.invars[kernel.n_front :])}
     found = set()

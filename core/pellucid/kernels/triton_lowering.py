@@ -61,7 +61,7 @@ class Scope:
         self.reads: dict[Any, tuple[Any, ...]] = {}
         """By variable that was read what identifies the part of the reference, and what that holds."""
         self.definitions = {v: e for e in equations for v in e.results}
-        """By variable the equation that gives it."""
+        """Maps each variable to the equation that computes it."""
         self.first_uses: dict[Any, int] = {}
         """By variable the position of the first equation that uses it."""
         self.position = 0
@@ -182,7 +182,7 @@ class Lowering:
         return x if self.shape(x) == tuple(shape) else triton.broadcast(kind, x)
 
     def spread(self, x: ir.Value, shape: Sequence[int]) -> ir.Value:
-        """A value as a block of `shape`, repeated where it has no axis, or one of a single element."""
+        """A value as a block of `shape`, broadcast along axes that it lacks; a scalar becomes a block of one element."""
         if self.shape(x) == tuple(shape):
             return x
         rank = len(self.shape(x))

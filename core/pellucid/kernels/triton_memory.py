@@ -214,7 +214,7 @@ def _access(
 
 
 def _key(ctx: Lowering, equation: Equation, n_values: int) -> tuple[Any, ...]:
-    """What identifies a part of a reference, and what it holds."""
+    """A key that identifies a part of a reference, and its content."""
     atoms = equation.operands[1 + n_values :]
     indices = tuple([getattr(a, "val", a) for a in atoms])
     return equation.operands[0], equation.params.index, indices, ctx.writes

@@ -217,7 +217,7 @@ def note_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
 
 
 def promote_arguments(name: str, *operands: ArrayLike) -> list[Any]:
-    """`operands` of one dtype and of shapes that elementwise primitives accept."""
+    """`operands` promoted to one dtype, and to shapes that elementwise primitives accept."""
     aval = getattr(operands[0], "aval", None)
     if aval is not None and all(getattr(x, "aval", None) is aval for x in operands):
         return list(operands)  # types are interned: one type, nothing to promote

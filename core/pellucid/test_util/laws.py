@@ -37,7 +37,7 @@ from pellucid.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 TOLERANCES = {
     "float64": 1e-10, "complex128": 1e-10, "float32": 1e-5, "complex64": 1e-5, "float16": 1e-2, "bfloat16": 1e-1,
 }  # fmt: skip
-"""By dtype, how far two ways to a value may be apart, relative to its largest element or to 1."""
+"""By dtype, the tolerated difference between two ways to compute a value, relative to its largest element or to 1."""
 _NARROW_TOLERANCE = 0.5
 _BATCH_SIZE = 2
 
@@ -52,7 +52,7 @@ class LawError(PellucidError, AssertionError):
 
 
 def check_types(f: Function, args: Sequence[Any]) -> None:
-    """Check that the types that `f` gives when it is traced are those of its results.
+    """Check that the types of the results of `f` are the same when it is traced and when it runs.
 
     Raises: LawError.
 
@@ -71,7 +71,7 @@ def check_types(f: Function, args: Sequence[Any]) -> None:
 
 
 def check_lowering(f: Function, args: Sequence[Any], *, tolerance: float | None = None) -> None:
-    """Check that `f` gives the same compiled and evaluated eagerly.
+    """Check that `f` returns the same results compiled and run eagerly.
 
     Raises: LawError.
 
@@ -174,7 +174,7 @@ def check_sharding(f: Function, args: Sequence[Any], *, tolerance: float | None 
 def check_symbolic_sizes(
     f: Function, args: Sequence[Any], *, tolerance: float | None = None
 ) -> None:
-    """Check that a batch of `f` can be exported for any size, and gives what it gives in this process.
+    """Check that a batch of `f` can be exported for any batch size, and returns the same results as in this process.
 
     Raises: LawError; ExportError for what can't be exported, such as native code that nobody promises to keep.
 
@@ -257,7 +257,7 @@ def check_laws(
 
 
 class _Differentiable:
-    """`f` as a function of its floating and complex arguments, `points`, that gives a list of such results."""
+    """`f` as a function from its floating-point and complex arguments, `points`, to a list of such results."""
 
     def __init__(self, f: Function, args: Sequence[Any]) -> None:
         self.f = f

@@ -194,11 +194,11 @@ def first_difference(function: Callable[..., Any]) -> Callable[..., FirstDiffere
     """
     check_function(function, "first_difference")
 
-    def compared(*args: Any, **kwargs: Any) -> FirstDifference | None:
+    def compare(*args: Any, **kwargs: Any) -> FirstDifference | None:
         with without_traps():
             return DebugSession(function, args, kwargs).first_difference()
 
-    return compared
+    return compare
 
 
 def isnan(x: Any) -> Any:

@@ -131,7 +131,7 @@ class _Implied:
             kept = calls[: same + is_same_call]
             self._lines = lines
             self._calls = (*kept, *[-next(_calls) for _ in lines[len(kept) :]])
-            if len(lines) <= same:  # back in the middle of a line
+            if len(lines) <= same:  # execution returned to the middle of a line
                 depths = [same] if lines or n else []
             else:
                 depths = [*range(same + 1, len(lines) + 1)]

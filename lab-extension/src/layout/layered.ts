@@ -37,8 +37,8 @@ const NODE_GAP = 22;
 const BEND_WIDTH = 14;
 const ROW_GAP = 30;
 /** Space below a row of ports at the top, and above one at the bottom. */
-const ARRIVAL_GAP = 20;
-const DEPARTURE_GAP = 12;
+const TOP_PORTS_GAP = 20;
+const BOTTOM_PORTS_GAP = 12;
 /**
  * Maximum number of rows that a routed edge may cross; a longer one would be a line through
  * everything.
@@ -90,8 +90,8 @@ function layPart(graph: LevelGraph): LevelLayout {
   const hasPins = (pin: number): boolean => graph.pins.some(each => each === pin);
   const gaps = new Float32Array(rowCount).fill(ROW_GAP);
   if (rowCount > 2) {
-    gaps[0] = hasPins(-1) && rowHeight[0] === 0 ? ARRIVAL_GAP : ROW_GAP;
-    gaps[rowCount - 2] = hasPins(1) && rowHeight[rowCount - 1] === 0 ? DEPARTURE_GAP : ROW_GAP;
+    gaps[0] = hasPins(-1) && rowHeight[0] === 0 ? TOP_PORTS_GAP : ROW_GAP;
+    gaps[rowCount - 2] = hasPins(1) && rowHeight[rowCount - 1] === 0 ? BOTTOM_PORTS_GAP : ROW_GAP;
   }
   for (let row = 0; row < rowCount; row++) {
     top[row + 1] = top[row]! + rowHeight[row]! + gaps[row]!;

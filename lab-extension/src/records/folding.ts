@@ -10,15 +10,15 @@ export interface Repeat {
 const MAX_CANDIDATES = 48;
 
 /**
- * Stretches of `signatures` that repeat at least `least` times, disjoint and in order.
+ * Stretches of `signatures` that repeat at least `minCount` times, disjoint and in order.
  *
  * Candidate periods are frequent distances between equal entries. Among overlapping stretches the
  * longest wins, and
  * among equally long ones that with the shortest period.
  */
-export function findRepeats(signatures: Int32Array, least: number): Repeat[] {
-  const found = candidatePeriods(signatures, least).flatMap(period =>
-    runs(signatures, period, least),
+export function findRepeats(signatures: Int32Array, minCount: number): Repeat[] {
+  const found = candidatePeriods(signatures, minCount).flatMap(period =>
+    repeatsWithPeriod(signatures, period, minCount),
   );
   found.sort((a, b) => b.count * b.period - a.count * a.period || a.period - b.period);
   const taken = new Uint8Array(signatures.length);
@@ -33,7 +33,7 @@ export function findRepeats(signatures: Int32Array, least: number): Repeat[] {
   return chosen.sort((a, b) => a.start - b.start);
 }
 
-function candidatePeriods(signatures: Int32Array, least: number): number[] {
+function candidatePeriods(signatures: Int32Array, minCount: number): number[] {
   const last = new Map<number, number>();
   const seen = new Map<number, number>();
   signatures.forEach((signature, index) => {
@@ -44,14 +44,14 @@ function candidatePeriods(signatures: Int32Array, least: number): number[] {
     last.set(signature, index);
   });
   return [...seen]
-    .filter(([period, times]) => times >= least - 1 && period * least <= signatures.length)
+    .filter(([period, times]) => times >= minCount - 1 && period * minCount <= signatures.length)
     .sort((a, b) => b[0] * b[1] - a[0] * a[1])
     .slice(0, MAX_CANDIDATES)
     .map(([period]) => period);
 }
 
 /** Longest stretches with this period. */
-function runs(signatures: Int32Array, period: number, least: number): Repeat[] {
+function repeatsWithPeriod(signatures: Int32Array, period: number, minCount: number): Repeat[] {
   const result: Repeat[] = [];
   let run = 0;
   for (let i = 0; i + period <= signatures.length; i++) {
@@ -60,7 +60,7 @@ function runs(signatures: Int32Array, period: number, least: number): Repeat[] {
       continue;
     }
     const count = Math.floor(run / period) + 1;
-    if (count >= least) {
+    if (count >= minCount) {
       result.push({ start: i - run, period, count });
     }
     run = 0;

@@ -55,7 +55,7 @@ class _Reporter(Observer):
             return
         start = starts.pop()
         if event.stage != "compile":
-            self._took(event.stage, start, time.time(), _name(event))
+            self._record_duration(event.stage, start, time.time(), _name(event))
 
     def compilation_finished(self, event: CompilationFinished) -> None:
         end = time.time()
@@ -74,9 +74,9 @@ class _Reporter(Observer):
             record_event_duration_secs(f"{_CACHE}cache_retrieval_time_sec", event.seconds)
         elif event.cache == "miss" and event.asked_disk:
             record_event(f"{_CACHE}cache_misses")
-        self._took("compile", end - event.seconds, end, name)
+        self._record_duration("compile", end - event.seconds, end, name)
 
-    def _took(self, stage: str, start: float, end: float, name: str) -> None:
+    def _record_duration(self, stage: str, start: float, end: float, name: str) -> None:
         record_event_duration_secs(_DURATIONS[stage], end - start, fun_name=name)
         record_event_time_span(_DURATIONS[stage], start, end, fun_name=name)
 
@@ -231,7 +231,7 @@ def unregister_event_time_span_listener(callback: Function) -> None:
 
 
 def unregister_scalar_listener(callback: Function) -> None:
-    """Stop calling `callback` for values.
+    """Stop calling `callback` for scalar values.
 
     Raises: ArgumentValueError if it isn't registered.
 

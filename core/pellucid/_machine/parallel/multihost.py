@@ -303,7 +303,7 @@ _NAME = "live_devices"
 
 @contextlib.contextmanager
 def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
-    """A block of code that all processes of `devices` run, or none: it gives the devices, ordered by id.
+    """A context for code that all processes of `devices` run, or none does; yields the devices, ordered by id.
 
     The processes wait for each other where it begins and where it ends. If one of them fails meanwhile, all others get
     a ProcessFailureError; if it raises, that process gets what it raised and the others an AgreementError that names it.

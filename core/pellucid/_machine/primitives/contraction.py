@@ -138,7 +138,7 @@ class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
         lhs, rhs = words(avals[0].ndim), words(avals[1].ndim, avals[0].ndim)
         for i, j in strict_zip((*lhs_contract, *lhs_batch), (*rhs_contract, *rhs_batch)):
             rhs[j] = lhs[i]
-        # The first operand decides along batch dimensions, as in the reference.
+        # Along batch dimensions the sharding of the first operand takes precedence, as in the reference.
         lhs, rhs = with_mark(lhs, lhs_batch, "<"), with_mark(rhs, rhs_batch, "<")
         free = [lhs[i] for i in other_axes(len(lhs), lhs_contract, lhs_batch)]
         free += [rhs[j] for j in other_axes(len(rhs), rhs_contract, rhs_batch)]

@@ -153,8 +153,7 @@ class MaskTrace(Trace):
         return self.joined(results, lives)
 
     def custom_call(self, call: Any, operands: Operands) -> Values:
-        # User rules work on plain values: a result of such a function of cotangents is a cotangent without known dead
-        # elements.
+        # User rules work on plain values: their results for cotangents are cotangents without known structural zeros.
         is_live = any(is_cotangent(self.live(x)) for x in operands)
         with use_trace(self.parent):
             results = self.parent.custom_call(call, tuple(map(self.value, operands)))

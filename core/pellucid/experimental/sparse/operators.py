@@ -87,7 +87,7 @@ for _primitive in (
     _zero_preserving(_primitive)
 
 
-def _convert(operands: Sequence[Any], params: Any) -> Any:
+def _convert_element_type(operands: Sequence[Any], params: Any) -> Any:
     [x] = operands
     is_exact = np.can_cast(x.dtype, params.new_dtype, "safe") and x.dtype != bool
     x = x if is_exact else _distinct(x)
@@ -169,7 +169,7 @@ def _div(operands: Sequence[Any], params: Any) -> Any:
 
 
 rules.update({
-    lax.convert_element_type_p: _convert, lax.ne_p: _ne, lax.integer_pow_p: _integer_pow, lax.add_p: _add, lax.sub_p: _sub,
+    lax.convert_element_type_p: _convert_element_type, lax.ne_p: _ne, lax.integer_pow_p: _integer_pow, lax.add_p: _add, lax.sub_p: _sub,
     lax.mul_p: _mul, lax.div_p: _div,
 })  # fmt: skip
 

@@ -32,7 +32,7 @@ from pellucid.extend.source_info_util import as_scope
 array_types: set[type] = {np.ndarray, *[dtype.type for dtype in dtypes.ALL]}
 """Types of NumPy's values that are taken as arrays."""
 literalable_types: set[type] = {bool, int, float, complex, *array_types}
-"""Types of scalars that may stand in an equation as a `Literal`."""
+"""Types of scalars that an equation may contain as a `Literal`."""
 
 
 def gensym() -> Callable[[Any], Var]:
@@ -182,7 +182,7 @@ def _call(primitive: ClosedCall, operands: tuple[Any, ...], params: dict[str, An
 
 
 def call(*operands: Any, **params: Any) -> list[Any]:
-    """Results of one function of flat values, `subfuns=(function,)`, as an equation `call` where a program is traced.
+    """Applies the only function in `subfuns` to flat values; a trace stages it as an equation `call`.
 
     Raises: ArgumentTypeError for other params.
 

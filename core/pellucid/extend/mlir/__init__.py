@@ -91,7 +91,7 @@ def refine_polymorphic_shapes(
 
 
 def lower_with_sharding_in_types(ctx: LoweringContext, op: ir.Value, aval: Any) -> ir.Value:
-    """The MLIR value `op` of type `aval`, laid out over Explicit mesh axes as its type says.
+    """The MLIR value `op` of type `aval`, with the sharding over Explicit mesh axes in its type.
 
     >>> from pellucid.extend.core import Primitive
     >>> from pellucid.interpreters import mlir as rules

@@ -344,7 +344,11 @@ export class GraphView {
       const dy = this.anchor.y - place.y;
       this.camera.pan(dx, dy);
       // Previous positions move with the camera, so that the toggled box itself doesn't move.
-      this.motionFrom = shifted(this.motionFrom, -dx / this.camera.scale, -dy / this.camera.scale);
+      this.motionFrom = shiftPlaces(
+        this.motionFrom,
+        -dx / this.camera.scale,
+        -dy / this.camera.scale,
+      );
       if (box.isOpen && box.width * this.camera.scale < this.width) {
         this.camera.reveal(
           { ...boundsOf(box), height: Math.min(box.height, this.height / this.camera.scale) },
@@ -719,7 +723,7 @@ function foldAround(box: Box | null): Box | null {
   return fold;
 }
 
-function shifted(
+function shiftPlaces(
   places: ReadonlyMap<string, readonly [number, number, number, number]> | null,
   dx: number,
   dy: number,

@@ -39,11 +39,11 @@ const GRID_SIZE = 320;
 const OPERAND_WIDTH = 200;
 const OPERAND_HEIGHT = 180;
 /** Room for the words above the picture of an operand. */
-const LEAST_FIGURE = 160;
+const MIN_FIGURE = 160;
 /** Room for the words above the picture of the grid. */
 const CAPTION_WIDTH = 190;
-/** Grids up to this size are searched for the programs that see an element. */
-const MAX_SEARCHED = 1 << 17;
+/** Maximum number of programs of a grid that are searched for those that access an element. */
+const MAX_SEARCHED_PROGRAMS = 1 << 17;
 
 export class GridView {
   readonly element: HTMLElement;
@@ -377,7 +377,8 @@ class KernelView {
 
   /** Lights up the programs that see the element under the pointer. */
   private point(operand: GridOperandRecord, place: readonly [number, number] | null): void {
-    const found = place === null ? null : this.grid.seeing(operand, ...place, MAX_SEARCHED);
+    const found =
+      place === null ? null : this.grid.seeing(operand, ...place, MAX_SEARCHED_PROGRAMS);
     this.lit = new Set(found?.programs.map(each => this.grid.cellOf(each)) ?? []);
     this.cells?.draw();
   }
@@ -415,7 +416,7 @@ class OperandPicture {
     });
     this.element = el(
       'figure',
-      { style: `width: ${Math.max(LEAST_FIGURE, size.width + 2)}px` },
+      { style: `width: ${Math.max(MIN_FIGURE, size.width + 2)}px` },
       el(
         'figcaption',
         {},

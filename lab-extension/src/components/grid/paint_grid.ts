@@ -12,26 +12,26 @@ interface Place {
   readonly height: number;
 }
 
-const LARGEST_CELL = 22;
-/** What is wrong: the red of texts is too light for areas in dark themes. */
+const MAX_CELL = 22;
+/** Colour of faults: the red of texts is too light for areas in dark themes. */
 const WRONG = { light: '#d3303c', dark: '#e5484d' };
-/** Parts that are moved 2 to this power, or more often, have the darkest shade. */
-const MOST_DOUBLINGS = 7;
-/** Cells smaller than this touch each other. */
-const LEAST_GAPPED = 5;
+/** Parts that are moved 2 to this power times, or more often, have the darkest shade. */
+const MAX_DOUBLINGS = 7;
+/** Minimum size of cells that are drawn with a gap between them. */
+const MIN_GAPPED_CELL = 5;
 const HATCH_STEP = 5;
-/** Smaller blocks are drawn larger than they are, to be seen. */
-const LEAST_BLOCK = 5;
+/** Minimum size at which blocks are drawn; smaller ones would be invisible. */
+const MIN_BLOCK = 5;
 
-/** Where the cells of the programs are drawn. */
+/** Position and size of the cells in which programs are drawn. */
 export interface CellLayout extends Place {
   readonly cellWidth: number;
   readonly cellHeight: number;
 }
 
 export function layCells(cells: GridCellColumns, width: number, height: number): CellLayout {
-  const cellWidth = Math.min(LARGEST_CELL, width / cells.columns);
-  const cellHeight = Math.min(LARGEST_CELL, height / cells.rows);
+  const cellWidth = Math.min(MAX_CELL, width / cells.columns);
+  const cellHeight = Math.min(MAX_CELL, height / cells.rows);
   // Cells are square unless that would make them too small to see.
   const side = Math.max(Math.min(cellWidth, cellHeight), Math.min(3, cellWidth, cellHeight));
   const [across, down] = [
@@ -71,7 +71,7 @@ export function paintCells(
   theme: Theme,
 ): void {
   const { cellWidth, cellHeight } = layout;
-  const gap = Math.min(cellWidth, cellHeight) > LEAST_GAPPED ? 1 : 0;
+  const gap = Math.min(cellWidth, cellHeight) > MIN_GAPPED_CELL ? 1 : 0;
   const perProgram = cells.moved_bytes.map((bytes, i) => bytes / Math.max(1, cells.programs[i]!));
   const most = Math.max(1, ...perProgram);
   const place = (cell: number): Place => ({
@@ -179,7 +179,7 @@ export function paintOperand(
       const place = between(tops[row]!, tops[row + 1]!, lefts[column]!, lefts[column + 1]!);
       const mark = raster.marks[cell]!;
       if (moves > 0) {
-        context.fillStyle = heat(theme, (1 + Math.log2(moves)) / (1 + MOST_DOUBLINGS));
+        context.fillStyle = heat(theme, (1 + Math.log2(moves)) / (1 + MAX_DOUBLINGS));
         fill(context, place);
       }
       if ((mark & SHARED) !== 0) {
@@ -202,8 +202,8 @@ export function paintOperand(
   context.strokeRect(layout.left, layout.top, layout.width, layout.height);
   for (const box of boxes) {
     const place = between(box.top, box.bottom, box.left, box.right);
-    const width = Math.max(place.width, LEAST_BLOCK);
-    const height = Math.max(place.height, LEAST_BLOCK);
+    const width = Math.max(place.width, MIN_BLOCK);
+    const height = Math.max(place.height, MIN_BLOCK);
     const left = Math.min(place.left, layout.left + layout.width - width);
     const top = Math.min(place.top, layout.top + layout.height - height);
     context.globalAlpha = activity === 0 ? 0.15 : 0.45;

@@ -250,7 +250,7 @@ export class ArrayValuesView {
       const column = at(event.clientX - box.left, box.width, cells[0]!.length);
       const value = cells[row]![column]!;
       const [i, j] = [firstOf(row, rows, cells.length), firstOf(column, columns, cells[0]!.length)];
-      readout.textContent = `${this.place(i, j)} ${value === null ? 'not finite' : short(value)}`;
+      readout.textContent = `${this.place(i, j)} ${value === null ? 'not finite' : shortNumber(value)}`;
     });
     this.map!.addEventListener('pointerleave', () => {
       readout.textContent = '';
@@ -292,7 +292,7 @@ function firstOf(cell: number, size: number, cells: number): number {
   return Math.floor((cell * size) / cells);
 }
 
-function short(value: number): string {
+function shortNumber(value: number): string {
   return String(Number(value.toPrecision(DIGITS)));
 }
 
@@ -300,10 +300,10 @@ function factsOf(record: ArrayValuesRecord): string[] {
   const facts: string[] = [];
   if (record.low !== null && record.high !== null) {
     const what = record.is_absolute ? 'absolute values' : 'values';
-    facts.push(`${what} ${short(record.low)} to ${short(record.high)}`);
+    facts.push(`${what} ${shortNumber(record.low)} to ${shortNumber(record.high)}`);
   }
   if (record.mean !== null) {
-    facts.push(`mean ${short(record.mean)}`);
+    facts.push(`mean ${shortNumber(record.mean)}`);
   }
   const counts: [number, string][] = [
     [record.nan_count, 'NaN'],
@@ -324,7 +324,7 @@ function histogram(record: ArrayValuesRecord): Content {
   const bars = record.bins.map((count, i) => {
     const from = low + i * width;
     const to = wholes === null ? from + width : Math.min(high, from + width - 1);
-    const range = from === to ? short(from) : `${short(from)} to ${short(to)}`;
+    const range = from === to ? shortNumber(from) : `${shortNumber(from)} to ${shortNumber(to)}`;
     return el(
       'span',
       { class: 'pl-values-slot', title: `${range}: ${whole(count)}` },
@@ -341,9 +341,9 @@ function histogram(record: ArrayValuesRecord): Content {
     el(
       'div',
       { class: 'pl-values-axis pl-muted' },
-      el('span', {}, short(low)),
+      el('span', {}, shortNumber(low)),
       el('span', {}, sampled),
-      el('span', {}, short(high)),
+      el('span', {}, shortNumber(high)),
     ),
   );
 }
@@ -353,7 +353,7 @@ function partsTable(
   show: ((device: number, index: string) => void) | null,
 ): HTMLElement {
   const { parts } = record;
-  const number = (value: number | null): string => (value === null ? '' : short(value));
+  const number = (value: number | null): string => (value === null ? '' : shortNumber(value));
   return tableOf(
     'Parts',
     [
