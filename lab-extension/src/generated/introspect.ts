@@ -738,7 +738,7 @@ export interface FunctionShardingRecord {
    * Source of `collectives` and `device_peak_bytes`: the compiled program, a measurement or an estimate.
    */
   readonly basis: "estimate" | "compiler" | "measured";
-  /** Why there is only an estimate; empty where the program was compiled. */
+  /** Why there is only an estimate; empty if the program was compiled. */
   readonly not_compiled: string;
   /** Constraints that can't be met evenly. */
   readonly uneven: readonly UnevenCutRecord[];
