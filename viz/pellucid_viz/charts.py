@@ -110,7 +110,7 @@ def _roofline(record: Any, plotly: Any) -> Any:
         ends = [min([ridge, *intensities]) / 2, ridge, max([ridge, *intensities]) * 2]
         roof = [min(peaks.flops_per_second, each * peaks.bytes_per_second) for each in ends]
         traces.insert(0, plotly.Scatter(x=ends, y=roof, mode="lines", name=peaks.device_kind))
-    figure = _figure(plotly, traces, "Roofline", "flops for a byte", "flop/s")
+    figure = _figure(plotly, traces, "Roofline", "flops per byte", "flop/s")
     return figure.update_xaxes(type="log").update_yaxes(type="log")
 
 

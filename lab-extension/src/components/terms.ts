@@ -119,13 +119,13 @@ export const TERMS: Readonly<Record<string, Term>> = {
     sentence: 'The operations that compute a gradient, after those of the function itself.',
     more: 'They belong to the line of the forward pass that they differentiate.',
   },
-  'flops for a byte': {
+  'flops per byte': {
     sentence: 'Arithmetic operations for each byte that an operation reads or writes.',
     more: 'It is also called arithmetic intensity. Where it is low, memory bounds the speed.',
   },
   roofline: {
     sentence:
-      'The fastest rate that the machine allows an operation with so many flops for a byte.',
+      'The fastest rate that the machine allows an operation with so many flops per byte.',
     more: 'It rises as long as memory traffic bounds the rate, and is level where arithmetic does.',
   },
   waiting: {

@@ -37,7 +37,7 @@ test('says what a grid moves beside the least possible', () => {
     '64 programs',
     '144 KiB moved',
     '3.00 × the least possible',
-    '3.67 flops for a byte',
+    '3.67 flops per byte',
   ]);
   expect(texts(view, '.pl-grid-fault')).toEqual([]);
   expect(texts(view, 'tbody tr')).toHaveLength(3);

@@ -496,7 +496,7 @@ function chipsOf(record: GridKernelRecord): string[] {
         ? 'the least possible'
         : `${ratio.toPrecision(3)} × the least possible`,
     flops !== null && moved > 0
-      ? `${record.is_least ? 'at least ' : ''}${(flops / moved).toPrecision(3)} flops for a byte`
+      ? `${record.is_least ? 'at least ' : ''}${(flops / moved).toPrecision(3)} flops per byte`
       : '',
     record.stated_flops !== null
       ? `cost_estimate: ${quantity(record.stated_flops ?? 0, 'flop')}, ${quantity(record.stated_bytes ?? 0, 'B')}`
