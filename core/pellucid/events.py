@@ -1,4 +1,4 @@
-"""What core tells while it works, and who listens: one class for each kind of event, and observers of them."""
+"""Events that core publishes while it works, a class for each kind, and observers that receive them."""
 
 from pellucid._machine.base.events import (
     CacheLooked as CacheLooked,

@@ -1,4 +1,4 @@
-"""What the threads that call jitted functions spend their time on: dispatch, transfers, waiting, compilation, Python."""
+"""Time of the threads that call jitted functions, by activity: dispatch, transfers, waiting, compilation, Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What modules, functions and classes say of themselves while `import jax` is answered: that they are of `jax`.
+"""Names that modules, functions and classes report while `import jax` is answered: those of `jax`.
 
 Libraries decide by it: `type(x).__module__.split(".")[0]` chooses the backend of opt_einsum, autoray and others. A public
 module is called as the reference's, and so are the names that it shows; what is within pellucid alone is below `jax._src`.

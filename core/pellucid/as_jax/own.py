@@ -591,7 +591,7 @@ def partition_list(bs: Sequence[bool], l: Sequence[Any]) -> tuple[list[Any], lis
 
 
 def merge_lists(bs: Sequence[bool], l0: Sequence[Any], l1: Sequence[Any]) -> list[Any]:
-    """What `partition_list` took apart.
+    """The inverse of `partition_list`.
 
     >>> merge_lists([True, False, True], ["b"], ["a", "c"])
     ['a', 'b', 'c']

@@ -421,11 +421,11 @@ class EffectTypes:
         return isinstance(eff, Effect)
 
     def filter_in(self, effects: Any) -> list[Any]:
-        """Those of `effects` that can be lowered."""
+        """The `effects` that can be lowered."""
         return [e for e in effects if self.contains(e)]
 
     def filter_not_in(self, effects: Any) -> list[Any]:
-        """Those of `effects` that can't be lowered."""
+        """The `effects` that can't be lowered."""
         return [e for e in effects if not self.contains(e)]
 
 

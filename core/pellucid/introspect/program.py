@@ -227,7 +227,7 @@ class _JaxprWriter:
         )
 
     def origins(self, equation: Equation) -> list[Equation]:
-        """What an equation was made from: in a kernel's definition, the equations of the kernel's body."""
+        """The equations from which an equation was made: in a kernel's definition, those of the kernel's body."""
         own = origins_of(equation, self.in_kernels) if self.in_kernels else []
         return own or origins_of(equation, self.origin.base)
 

@@ -1,4 +1,4 @@
-"""What goes wrong while a kernel runs: its programs note the first failure in a vector, which the call looks at after them."""
+"""Failures while a kernel runs: its programs record the first one in a vector, which the call reads afterwards."""
 
 from __future__ import annotations
 

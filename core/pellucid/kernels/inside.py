@@ -231,7 +231,7 @@ def empty_ref_like(x: Any) -> Any:
 
 
 def load(ref: Any, *, mask: Any = None, other: Any = None) -> Any:
-    """What `ref`, or a part `ref.at[index]`, holds where `mask` holds, and `other` elsewhere.
+    """The elements of `ref`, or of a part `ref.at[index]`, where `mask` is true, and `other` elsewhere.
 
     Without `other` the elements elsewhere are undefined; so are those at positions outside. Raises: ShapeError for a `mask` or an `other` that doesn't fit.
 

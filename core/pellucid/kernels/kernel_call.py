@@ -230,7 +230,7 @@ def pallas_call(
 
 
 class _KernelDescription(NamedTuple):
-    """What the user states of a kernel and its grid."""
+    """The user's specification of a kernel and its grid."""
 
     function: Function
     name: str

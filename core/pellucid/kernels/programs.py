@@ -1,4 +1,4 @@
-"""What a kernel computes, as a program on values: a batch over axes whose programs write blocks of their own, a loop over others."""
+"""A kernel as a program on values: a batch over axes whose programs write distinct blocks, a loop over the others."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from .mappings import INT32, Along, BlockMapping
 from .specs import Blocked, BoundedSlice, Squeezed, padding_of, size_of
 
 UNDEFINED = Lineage("undefined", ())
-"""Of equations that make elements without a value."""
+"""The lineage of equations that create uninitialized elements."""
 _MAX_BYTES = 1 << 29
 """Programs run at once as long as the largest value within them, for all of them, is no larger."""
 
@@ -78,11 +78,11 @@ class GridKernel:
     """Axes whose programs the user declares to be independent."""
     cost: Any = None
     layout: Layout = field(default=Layout(0, 0))
-    """What the vector of its failure has."""
+    """Layout of the vector that records its failure."""
     sites: tuple[CheckSite, ...] = ()
-    """What fails in the body, which then takes a reference to that vector after all others."""
+    """The checks in the body, which then takes a reference to the failure vector as its last argument."""
     compiler_params: Any = None
-    """What the compiler of a device is told."""
+    """Parameters for the compiler of a device."""
     written: frozenset[int] = field(init=False)
     """Positions of the references that the body writes."""
 
@@ -211,7 +211,7 @@ class Sweep:
         return replay(self.body.program.jaxpr, (), *inputs)
 
     def finals(self, values: Values) -> dict[int, Any]:
-        """What the references that are written hold in the end, by position, from what all hold at first."""
+        """The final contents of the written references, by position, given the initial contents of all."""
         # Per reference its value with cut dimensions, and for each batched axis the dimension that its vmap takes.
         cut = [self._cut(x, splits) for x, splits in strict_zip(values, self.splits)]
         places = [_places(labels, self.batched) for _, labels in cut]
@@ -303,7 +303,7 @@ class Sweep:
         return [x for i, x in strict_zip(self.carried, carried) if i in self._kept]
 
     def _step(self, ids: Values, values: Values) -> Values:
-        """What the carried references hold after the program at `ids`, from what all hold before it."""
+        """The contents of the carried references after the program at `ids`, given the contents of all before it."""
         views = [
             None if m is None else _view(m, splits, ids, self.scalars)
             for m, splits in strict_zip(self.mappings, self.splits)

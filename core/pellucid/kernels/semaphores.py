@@ -64,7 +64,7 @@ def _waits_forever(ids: tuple[int, ...], values: Sequence[int]) -> str:
 
 
 def semaphore_read(sem_or_view: Any) -> Any:
-    """What a semaphore has, an int32."""
+    """The value of a semaphore, an int32."""
     _counting("semaphore_read", sem_or_view)
     return get(sem_or_view)
 

@@ -24,7 +24,7 @@ from pellucid_viz.figure import Figure
 MAX_ROWS = 12
 """Maximum number of equations in the text of a comparison."""
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
-"""Of a call, by position and by name."""
+"""Arguments of a call, by position and by name."""
 
 
 class ComparedEquation(NamedTuple):

@@ -14,7 +14,7 @@ from pellucid.introspect.stepping import line_text
 _VALUES = {"eigh": 1, "svd": 0, "eig": 0}
 """Decompositions, and which of the results holds their eigenvalues or singular values."""
 _BETWEEN = frozenset(("sub", "add", "select_n", "convert_element_type", "broadcast_in_dim"))
-"""What lies between these and a divisor."""
+"""Primitives that may be between their eigenvalues or singular values and a division."""
 ADVICE = (
     "a function of a Hermitian matrix has all derivatives by jnp.linalg.hermitian_function(f, A); "
     "of others see docs/when-nan-is-the-answer.md"

@@ -164,7 +164,7 @@ class UnequalRunsRecord(ViewRecord):
 
     function: str
     runs: str
-    """What is compared, in words."""
+    """A text that says what is compared."""
     primitive: str
     """The first operation whose results differ; empty where none does."""
     says: str

@@ -135,7 +135,7 @@ export interface NamedValueRecord {
 /** Runs of one call that are not equal to the bit, at the first operation where they aren't. */
 export interface UnequalRunsRecord {
   readonly function: string;
-  /** What is compared, in words. */
+  /** A text that says what is compared. */
   readonly runs: string;
   /** The first operation whose results differ; empty where none does. */
   readonly primitive: string;

@@ -45,7 +45,7 @@ def ratio_text(moved: float, least: float | None) -> str:
 
 
 def faults(kernel: GridKernelRecord) -> list[str]:
-    """What is wrong with the grid, each in a sentence."""
+    """Faults of the grid, a sentence for each."""
     found = [kernel.refusal] if kernel.refusal else []
     if kernel.sharing_count:
         found.append(

@@ -128,7 +128,7 @@ def collective_row(record: FunctionShardingRecord, each: CollectiveRecord) -> li
 
 
 def uneven_row(record: FunctionShardingRecord, each: UnevenCutRecord) -> list[str]:
-    """What a constraint can't have, and its place."""
+    """(note on a sharding constraint that divides unevenly, its source line)."""
     return [each.note, place_text(record.program, each.equation)]
 
 

@@ -592,7 +592,7 @@ enable_custom_prng = Option(
 )
 legacy_prng_key = Option(
     "allow",
-    """What happens where the words of a key are given in place of a typed key.
+    """Reaction to an array of key words in place of a typed key.
 
     >>> with pl.legacy_prng_key("error"):
     ...     pl.random.uniform(pl.random.PRNGKey(0))

@@ -96,7 +96,7 @@ class _Cause(NamedTuple):
     """The input or the constant; None where the equation made it."""
 
     def text(self, program: ClosedJaxpr) -> str:
-        """What to say of it; `program` has names for its inputs."""
+        """Its text; `program` has names for its inputs."""
         name = "" if self.equation is None else f"`{self.equation.primitive.name}`"
         if self.atom is None:
             return f"first made by {name}"

@@ -49,7 +49,7 @@ class SvdAlgorithm(enum.Enum):
     JACOBI = "Jacobi"
     """cuSOLVER's `gesvdj`."""
     POLAR = "polar"
-    """Of the polar decomposition: cuSOLVER's `gesvdp`, and the one of TPUs."""
+    """Algorithms of the polar decomposition: cuSOLVER's `gesvdp`, and that of TPUs."""
     DIVIDE_AND_CONQUER = "divide_and_conquer"
     """LAPACK's `gesdd`."""
 

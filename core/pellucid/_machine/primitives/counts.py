@@ -17,7 +17,7 @@ def pairs(operands, results, params):
 
 
 def combinations(operands, results, params):
-    """Of a reduction: an operation for each pair."""
+    """Operations of a reduction: one for each pair of elements."""
     return pairs(operands, results, params) * real_operations(results[0])
 
 
@@ -37,7 +37,7 @@ def window_pairs(operands, results, params):
 
 
 def window_combinations(operands, results, params):
-    """Of a reduction of windows: an operation for each pair."""
+    """Operations of a windowed reduction: one for each pair of elements."""
     return window_pairs(operands, results, params) * real_operations(results[0])
 
 
@@ -54,7 +54,7 @@ def dot_operations(operands, results, params):
 
 
 def ragged_dot_operations(operands, results, params):
-    """Those of a matrix product: each row belongs to one group."""
+    """Operations of a matrix product in which each row belongs to one group."""
     return 2.0 * size_of(results[0]) * operands[0].shape[-1] * real_operations(results[0])
 
 

@@ -72,7 +72,7 @@ class Sharding(shardings.Sharding if TYPE_CHECKING else object):
 
     @property
     def _addressable_device_assignment(self) -> tuple[Device, ...]:
-        """Those of `_device_assignment` that belong to this process; orbax reads arrays onto them."""
+        """The devices in `_device_assignment` that belong to this process; orbax reads arrays onto them."""
         return tuple(self._devices_for("_addressable_device_assignment").addressable_device_list)
 
     @property
@@ -82,7 +82,7 @@ class Sharding(shardings.Sharding if TYPE_CHECKING else object):
 
     @property
     def addressable_devices(self) -> set[Device]:
-        """Those of `device_set` that belong to this process."""
+        """The devices in `device_set` that belong to this process."""
         return set(self._devices_for("addressable_devices").addressable_device_list)
 
     @property

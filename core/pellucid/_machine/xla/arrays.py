@@ -68,7 +68,7 @@ if TYPE_CHECKING:
         traceback: Any
         weak_type: bool
         _taken_by: Any
-        """What its buffer was donated to."""
+        """The function to which its buffer was donated."""
         _memory: Any
         """Cached facts about its memory."""
 

@@ -1,4 +1,4 @@
-"""What a function costs, as `pallas_call` takes it."""
+"""Estimated cost of a function, in the form that `pallas_call` takes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pellucid.kernels.specs import CostEstimate
 
 
 def estimate_cost(fun: Function, *args: Any, **kwargs: Any) -> CostEstimate:
-    """What `fun` costs for arguments of these types: arithmetic operations, transcendental functions, and bytes of arguments and results.
+    """The cost of `fun` for arguments of these types: FLOPs, transcendental functions, and bytes of arguments and results.
 
     Raises: UnsupportedError for a loop whose number of steps is known only when it runs.
 
