@@ -11,7 +11,16 @@ from pellucid._machine.base import ArgumentTypeError, library_code, renamed
 from pellucid._machine.higher_order.jitted import Jitted, with_stages
 from pellucid._machine.higher_order.traced_program import JitOptions
 from pellucid._machine.runtime.calls import make_call
-from pellucid._machine.tracing import FunctionSpec, Tracer, context, resolve_arguments
+from pellucid._machine.tracing import (
+    FunctionSpec,
+    Tracer,
+    bottom,
+    computes_known,
+    context,
+    resolve_arguments,
+    use_trace,
+)
+from pellucid._machine.xla.flags import overridden
 from pellucid._machine.xla.pytree import flatten
 
 from .recall import remembering, with_operands
@@ -56,12 +65,16 @@ def numpy_function(
     python = remembering(chosen, static_nums, static_names)
 
     def cache_miss(*args: Any, **kwargs: Any) -> Any:
-        if not context.trace.is_eager:
+        if not context.trace.is_eager and not computes_known.value:
             return python(*args, **kwargs), None
         args, kwargs = with_operands(args, kwargs)
         if any(isinstance(x, Tracer) for x in flatten((args, kwargs))[0]):
             return python(*args, **kwargs), None
-        return jitted.cache_miss(*args, **kwargs)
+        if context.trace.is_eager:
+            return jitted.cache_miss(*args, **kwargs)
+        # Known values under `ensure_compile_time_eval`: one compiled call, too, and no entry for calls under a trace.
+        with use_trace(bottom()), overridden(computes_known, None):
+            return jitted.cache_miss(*args, **kwargs)[0], None
 
     call = make_call(
         chosen.__name__,

@@ -170,3 +170,17 @@ def test_compiled_functions_are_checked_too():
     with pl.debug_nans():
         assert compiled(1.0) == 0
         assert "  first made by `log`" in text(compiled, -1.0)
+
+
+def test_functions_of_known_values_are_one_operation_under_a_trace():
+    """What they make on the way may be infinite, as where they are called eagerly."""
+
+    @pl.jit
+    def function(x):
+        with pl.ensure_compile_time_eval():
+            known = pl.scipy.special.erfinv(pl.numpy.linspace(-1.0, 1.0, 7)[1:-1])
+            assert isinstance(float(known[0]), float)
+        return x + known
+
+    with pl.debug_infs(True):
+        assert function(1.0).shape == (5,)
