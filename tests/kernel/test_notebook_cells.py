@@ -14,8 +14,8 @@ from running_kernel import SECONDS, kernel
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 LINES = "%pellucid memory\n%pellucid misses\n%pellucid devices\n%pellucid traceback"
 WATCHES = ["isnan", "x.ndim > 9"]
-# A watch runs programs besides, which a profile that a cell takes itself counts, too; and it stops in those of `find` and its
-# sisters themselves, which in the other two doesn't end (known gap).
+# A watch runs programs besides, which a profile that a cell takes itself counts, too; in 11_symptoms, with a large program that is
+# searched and then run with the watch, and in the gallery it takes more than ten minutes.
 UNWATCHED = ("07_profiling", "11_symptoms", "gallery")
 WATCHED = [path for path in NOTEBOOKS if path.stem not in UNWATCHED]
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -188,8 +189,15 @@ COUNTED_OTHERWISE = frozenset({"fft", "sort", "convolution", "custom-call"})
 """XLA counts sorts over all elements, no products with padding, and native code not at all."""
 
 
+def n_elements(hlo_type: str) -> int:
+    """Number of elements of an array type as HLO prints it, `f32[3,4]{1,0}`."""
+    sizes = hlo_type.partition("[")[2].partition("]")[0]
+    return math.prod(int(size) for size in sizes.split(",") if size)
+
+
 def check_against_xla(stage: Any, table: CostTable) -> None:
-    """The table is XLA's cost analysis, but that this counts a loop's body once, and complex numbers as real ones.
+    """The table is XLA's cost analysis, but that this counts a loop's body once, complex numbers as real ones, and a flop for each
+    element whose bits are seen as another type.
 
     Bytes that a fused kernel reads count once in the table, and in XLA's as often as its instructions take them.
     """
@@ -198,7 +206,10 @@ def check_against_xla(stage: Any, table: CostTable) -> None:
     if any(each.opcode in COUNTED_OTHERWISE or "c64[" in each.type for each in instructions):
         return
     xla, ours = Counter(stage.cost_analysis()), once(table)
-    assert ours.flops == pytest.approx(xla["flops"], rel=0.02, abs=8)
+    seen_anew = sum(
+        n_elements(each.type) for each in instructions if each.opcode == "bitcast-convert"
+    )
+    assert ours.flops == pytest.approx(xla["flops"] - seen_anew, rel=0.02, abs=8)
     assert ours.transcendentals == pytest.approx(xla["transcendentals"], rel=0.02, abs=1)
     if not any(each.opcode in ("while", "conditional", "call") for each in instructions):
         assert ours.bytes <= 1.15 * xla["bytes accessed"] + 64
@@ -227,6 +238,8 @@ def check_profile(jitted: Any, args: Any, name: str) -> None:
     with profile() as session:
         for _ in range(2):
             pl.block_until_ready(jitted(*args))
+    if len({*session.operations.device.tolist()}) > 1:  # of which the views show one
+        return
     [number] = {*session.operations.program.tolist()}
     kernels = {each.name: each for each in record.kernels}
     for row in session.by_operation:
@@ -247,13 +260,15 @@ def check_profile(jitted: Any, args: Any, name: str) -> None:
         for line, flops in flops_of_lines(record).items():
             if flops > 0.01 * record.cost.flops:
                 assert by_line[line] == pytest.approx(2 * flops, rel=0.02)
-    # The graphs of all stages have the time of the profile.
+    # The graphs of all stages have the time of the profile; before it is compiled, without that of no line.
     run = session.totals.operation_seconds * 1e6 / 2
+    of_no_line = sum(row.seconds for row in session.lines if row.place is None) * 1e6 / 2
     for shown in (jitted.trace(*args), lowered, stage):
         timed = pl.viz.program(shown, profile=session).record
         [times] = [column.values for column in timed.costs if column.name == "time"]
         local = times[: timed.bodies[0].equation_count]
-        assert sum(filter(None, local)) == pytest.approx(run, rel=0.02)
+        missing = 0 if shown is stage else of_no_line
+        assert sum(filter(None, local)) == pytest.approx(run - missing, rel=0.02)
 
 
 @pytest.mark.parametrize("program", cases())

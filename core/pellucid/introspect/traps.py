@@ -1,8 +1,9 @@
-"""Disables the options that raise at NaN and infinity while a tool runs the user's operations."""
+"""Disables what would raise or stop at a value while a tool runs the user's operations."""
 
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 from collections.abc import Callable, Generator
 from typing import ParamSpec, TypeVar
@@ -12,14 +13,24 @@ from pellucid._machine.base import config
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
+_is_looking = contextvars.ContextVar("pellucid.is_looking", default=False)
 _nans, _infs = config.debug_nans.state, config.debug_infs.state
 
 
 @contextlib.contextmanager
 def without_traps() -> Generator[None]:
-    """A context manager and decorator in which operations may return NaN and infinity."""
-    with config.debug_nans(False), config.debug_infs(False):
-        yield
+    """A context manager and decorator in which operations may return NaN and infinity, and no program is stopped."""
+    token = _is_looking.set(True)
+    try:
+        with config.debug_nans(False), config.debug_infs(False):
+            yield
+    finally:
+        _is_looking.reset(token)
+
+
+def is_looking() -> bool:
+    """Whether a tool is running the user's operations, in which neither breakpoints nor watches stop."""
+    return _is_looking.get()
 
 
 def untrapped(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

@@ -22,7 +22,7 @@ from pellucid.introspect.interception import (
 )
 from pellucid.introspect.noting import watching
 from pellucid.introspect.stepping import breakpoints_of, opened, past_breakpoints
-from pellucid.introspect.traps import without_traps
+from pellucid.introspect.traps import is_looking, without_traps
 from pellucid_kernel.debug import python_thread
 from pellucid_kernel.debug.breakpoints import Breakpoints
 from pellucid_kernel.debug.conditions import names_in
@@ -176,7 +176,8 @@ class Stops:
     def run(self, launch: Launch) -> Any:
         """Runs a program with possible stops and returns its results; None for a program without a place to stop."""
         thread = threading.get_ident()
-        if self._thread == thread:  # a program run by the session itself or by an expression
+        if self._thread == thread or is_looking():  # run by the session, by an expression or by a tool
+            launch.needs_python = True  # the next call may be the user's own
             return None
         program = opened(launch.program)[0]
         is_entered = thread in self._entering and not launch.is_operation

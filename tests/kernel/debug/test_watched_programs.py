@@ -149,3 +149,24 @@ def test_a_watched_example_gives_its_losses(path: Path, watch: str, capsys) -> N
         watched = losses()
     assert watched == before
     assert not any(reasons)
+
+
+TOOLS = {
+    "find": lambda f: pl.debugger.find(f, pl.debugger.isnan),
+    "explain_grad": pl.debugger.explain_grad,
+    "diverge": pl.debugger.diverge,
+    "first_difference": pl.debugger.first_difference,
+    "repeat": pl.debugger.repeat,
+}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_no_program_stops_while_a_tool_runs_it(tool: str) -> None:
+    """And the user's own next call of it does."""
+    f = pl.jit(lambda x: jnp.log(x).sum())
+    x = np.array([-1.0, 2.0], np.float32)
+    with watching("isnan") as reasons:
+        TOOLS[tool](lambda x: f(x) + 1)(x)
+        assert not reasons
+        f(x)
+    assert len(reasons) == 1
