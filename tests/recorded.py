@@ -5,22 +5,20 @@ A module of programs is recorded if it has a file in `tests/references`, see the
 
 from __future__ import annotations
 
-import base64
 import functools
 import hashlib
 import importlib.metadata
 import inspect
 import os
-import pickle
 import re
 import sys
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+import answer_text
 import numpy as np
 import pytest
 from oracle import Failure, Oracle, Outcome, is_available
@@ -28,6 +26,7 @@ from oracle import Failure, Oracle, Outcome, is_available
 FOLDER = Path(__file__).parent / "references"
 ROOT = FOLDER.parent.parent
 DIGEST_BYTES = 12
+LONGEST_QUESTION = 150
 MODES = ("read", "add", "renew")
 
 
@@ -36,32 +35,42 @@ class MissingAnswerError(AssertionError):
 
 
 class Book:
-    """The answers recorded for the programs of one module."""
+    """The answers recorded for the programs of one module.
+
+    In its file an answer begins with a line `# KEY  QUESTION`; its text is that of `answer_text`.
+    """
 
     def __init__(self, module: str) -> None:
         self.path = FOLDER / f"{module}.txt"
         self.is_recorded = self.path.exists()
-        lines = self.path.read_text(encoding="ascii").splitlines() if self.is_recorded else []
-        self.texts = dict(line.split(" ", 1) for line in lines)
-        self.asked: set[str] = set()
+        self.texts: dict[str, str] = {}
+        self.asked: dict[str, str] = {}
+        """Questions of this run, by key."""
+        text = self.path.read_text(encoding="utf-8") if self.is_recorded else ""
+        for block in re.split(r"^# ", text, flags=re.MULTILINE)[1:]:
+            head, _, answer = block.partition("\n")
+            self.texts[head.split()[0]] = answer
 
-    def find(self, key: str) -> Any:
+    def find(self, key: str, question: str) -> Any:
         """The answer for `key`; KeyError if there is none."""
-        self.asked.add(key)
-        return pickle.loads(zlib.decompress(base64.b64decode(self.texts[key])))
+        self.asked[key] = question
+        return answer_text.read(self.texts[key])
 
-    def add(self, key: str, answer: Any) -> None:
+    def add(self, key: str, question: str, answer: Any) -> None:
         """Append an answer; several processes may do so at once."""
-        data = zlib.compress(pickle.dumps(answer, protocol=5), 9)
-        self.texts[key] = base64.b64encode(data).decode()
-        with self.path.open("a", encoding="ascii") as file:
-            file.write(f"{key} {self.texts[key]}\n")
+        self.texts[key] = answer_text.write(answer) + "\n"
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(f"# {key}  {question}\n{self.texts[key]}")
 
-    def keep(self, keys: set[str]) -> None:
-        """Rewrite the file with the answers for `keys` only, in order."""
+    def keep(self, asked: dict[str, str]) -> None:
+        """Rewrite the file with the answers to these questions only, in order of the questions."""
         texts = Book(self.path.stem).texts
-        lines = [f"{key} {texts[key]}\n" for key in sorted(keys & texts.keys())]
-        self.path.write_text("".join(lines), encoding="ascii")
+        blocks = [
+            f"# {key}  {question}\n{texts[key]}"
+            for question, key in sorted((question, key) for key, question in asked.items())
+            if key in texts
+        ]
+        self.path.write_text("".join(blocks), encoding="utf-8")
 
 
 @functools.cache
@@ -93,13 +102,15 @@ class RecordedOracle(Oracle):
             return super().call_each(function, questions)
         address = (function.__module__, function.__qualname__)
         keys = [self.key(("each", address, question)) for question in questions]
+        texts = [f"{address[1]} {described(question)}" for question in questions]
+        titles = dict(zip(keys, texts, strict=True))
         missing = {k: q for k, q in zip(keys, questions, strict=True) if k not in book.texts}
         if missing:
             self.require_recording(address)
             answers = self.live.call(function, list(missing.values()))
             for key, answer in zip(missing, answers, strict=True):
-                book.add(key, answer)
-        return [book.find(key) for key in keys]
+                book.add(key, titles[key], answer)
+        return [book.find(key, titles[key]) for key in keys]
 
     def _ask(self, request: Any, timeout: float | None) -> Any:
         book = book_of(request[1][0])
@@ -108,10 +119,12 @@ class RecordedOracle(Oracle):
                 pytest.skip("needs a Python with jax: these answers aren't recorded")
             return self.live._ask(request, timeout)
         key = self.key(request)
+        _, (_, name), *operands = request
+        title = f"{name} {described(operands)}"
         if key not in book.texts:
             self.require_recording(request[1])
-            book.add(key, without_traceback(self.live._ask(request, timeout)))
-        return book.find(key)
+            book.add(key, title, without_traceback(self.live._ask(request, timeout)))
+        return book.find(key, title)
 
     def key(self, request: Any) -> str:
         """Digest of everything that an answer depends on."""
@@ -153,6 +166,24 @@ def without_traceback(answer: Any) -> Any:
     if isinstance(answer, Outcome) and answer.failure is not None:
         return replace(answer, failure=without_traceback(answer.failure))
     return answer
+
+
+def described(value: Any) -> str:
+    """A question in one line for people: arrays by their types, long ones shortened; equal in every process."""
+    text = " ".join(_described(value).split())
+    return text if len(text) <= LONGEST_QUESTION else text[: LONGEST_QUESTION - 3] + "..."
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}[{','.join(map(str, value.shape))}]"
+    if isinstance(value, (list, tuple)):
+        return f"({', '.join(map(_described, value))})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_described(part)}' for key, part in value.items())}}}"
+    if isinstance(value, (type(None), bool, int, float, complex, str, np.generic, np.dtype)):
+        return str(value)
+    return getattr(value, "__qualname__", type(value).__name__)
 
 
 # Keys ---------------------------------------------------------------------------------------------

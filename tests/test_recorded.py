@@ -100,7 +100,7 @@ def test_answers_that_nobody_asked_for_are_dropped(folder: Path) -> None:
     RecordedOracle(Asked(), "renew").call_each(probes.double, [3, 1])
     recorded.drop_unused()
     forget()
-    assert len((folder / "corpus.probes.txt").read_text().splitlines()) == 2
+    assert (folder / "corpus.probes.txt").read_text().count("# ") == 2
     assert RecordedOracle(Asked(), "read").call_each(probes.double, [1, 3]) == [1, 3]
 
 
