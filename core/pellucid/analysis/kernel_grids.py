@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -304,7 +305,7 @@ def operand_record(
         not operand.is_result or (is_read and operand.aliased != "")
     )
     inside = windows.inside
-    return _replaced(
+    return dataclasses.replace(
         record,
         dims=_dims(mapping, windows, reading.grid),
         block_count=windows.block_count,
@@ -318,11 +319,6 @@ def operand_record(
         outside_count=int(_outside(operand, windows).sum()),
         raster=_raster(windows, shared, has_value=not operand.is_result or operand.aliased != ""),
     )
-
-
-def _replaced(record: schema.GridOperandRecord, **changes: Any) -> schema.GridOperandRecord:
-    fields: Mapping[str, Any] = {name: getattr(record, name) for name in record.__slots__}
-    return schema.GridOperandRecord(**{**fields, **changes})
 
 
 def _times(access: Access, counts: np.ndarray) -> int:
