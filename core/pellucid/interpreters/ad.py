@@ -129,7 +129,7 @@ def defjvp2(primitive: Primitive[Any], *jvprules: Function | None) -> None:
     >>> _ = p.def_impl(lambda x: np.exp(x) / 2)
     >>> defjvp2(p, lambda t, result, x: t * result)
     >>> pl.jvp(p.bind, (np.float32(0),), (np.float32(4),))[1]
-    np.float32(2.0)
+    Array(2., dtype=float32)
     """
     _check_one_result(primitive, "defjvp2")
 
@@ -156,7 +156,7 @@ def defjvp(primitive: Primitive[Any], *jvprules: Function | None) -> None:
     >>> _ = p.def_impl(lambda x: x * x / 2)
     >>> defjvp(p, lambda t, x: t * x)
     >>> pl.jvp(p.bind, (np.float32(3),), (np.float32(2),))[1]
-    np.float32(6.0)
+    Array(6., dtype=float32)
     """
 
     def without_result(rule: Function) -> Function:
@@ -177,7 +177,7 @@ def deflinear2(primitive: Primitive[Any], transpose_rule: Function) -> None:
     >>> _ = p.def_abstract_eval(lambda x: x)
     >>> deflinear2(p, lambda cotangent, x: [p.bind(cotangent)])
     >>> pl.linear_transpose(p.bind, np.zeros(3))(np.arange(3.0))
-    (array([2., 1., 0.]),)
+    (Array([2., 1., 0.], dtype=float32),)
     """
 
     def jvp(primals: Any, tangents: Any, **params: Any) -> Any:

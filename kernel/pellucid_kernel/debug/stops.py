@@ -176,8 +176,9 @@ class Stops:
     def run(self, launch: Launch) -> Any:
         """Runs a program with possible stops and returns its results; None for a program without a place to stop."""
         thread = threading.get_ident()
-        if self._thread == thread or is_looking():  # run by the session, by an expression or by a tool
-            launch.needs_python = True  # the next call may be the user's own
+        # The session itself, an expression or a tool runs it; the next call of it may be the user's own.
+        if self._thread == thread or is_looking():
+            launch.needs_python = True
             return None
         program = opened(launch.program)[0]
         is_entered = thread in self._entering and not launch.is_operation

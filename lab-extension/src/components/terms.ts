@@ -124,8 +124,7 @@ export const TERMS: Readonly<Record<string, Term>> = {
     more: 'It is also called arithmetic intensity. Where it is low, memory bounds the speed.',
   },
   roofline: {
-    sentence:
-      'The fastest rate that the machine allows an operation with so many flops per byte.',
+    sentence: 'The fastest rate that the machine allows an operation with so many flops per byte.',
     more: 'It rises as long as memory traffic bounds the rate, and is level where arithmetic does.',
   },
   waiting: {
