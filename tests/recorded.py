@@ -58,7 +58,8 @@ class Book:
 
     def add(self, key: str, question: str, answer: Any) -> None:
         """Append an answer; several processes may do so at once."""
-        self.texts[key] = answer_text.write(answer) + "\n"
+        # Texts of errors name files of the tests: without the folder where this machine has them.
+        self.texts[key] = answer_text.write(answer).replace(f"{ROOT}/", "") + "\n"
         with self.path.open("a", encoding="utf-8") as file:
             file.write(f"# {key}  {question}\n{self.texts[key]}")
 
