@@ -378,7 +378,7 @@ def taylor_mode(jax, x):
 
 def taylor_mode_of_trees(jax, m, x):
     jet = submodule(jax, "experimental.jet").jet
-    f = lambda m, x: {"a": jax.numpy.tanh(m @ x), "b": jax.numpy.sum(x), "c": 2.0}
+    f = lambda m, x: {"a": jax.numpy.tanh(m @ x), "b": jax.numpy.sum(x), "c": jax.numpy.asarray(2.0)}
     return jet(f, (m, x), ([m * 0.5, m], [x, x * 2.0])), jax.jit(
         lambda x: jet(jax.numpy.sin, (x,), ((x, x * 0.0),), factorial_scaled=False)
     )(x)
@@ -625,7 +625,7 @@ def custom_forward_with_symbolic_zeros(jax, x, y):
     f.defjvp(rule, symbolic_zeros=True)
     return (
         jax.grad(f)(x, y),
-        jax.jvp(lambda y: f(x, y), (y,), (1.0,)),
+        jax.jvp(lambda y: f(x, y), (jax.numpy.asarray(y),), (1.0,)),
         jax.jit(jax.grad(f, 1))(x, y),
     )
 
