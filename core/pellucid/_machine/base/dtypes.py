@@ -739,7 +739,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
 
     With `return_weak_type_flag`, also returns whether it is weakly typed.
 
-    Raises: TypePromotionError if there is no common dtype; DtypeError without arguments.
+    Raises: TypePromotionError if there is no common dtype; ValueError without arguments.
 
     >>> result_type(np.int8(1), 2.0), result_type("uint8", "int8")
     (dtype('float32'), dtype('int16'))

@@ -33,7 +33,7 @@ class PellucidError(Exception):
 
     __module__ = _PUBLIC
     page = f"{ERRORS_PAGE}#pelluciderror"
-    """URL of the class's entry in the documentation; a user's subclass has that of its base."""
+    """Address of the class's entry in the documentation (`ERRORS_PAGE`); a user's subclass has that of its base."""
 
     def __init_subclass__(cls) -> None:
         if cls.__module__.partition(".")[0].startswith("pellucid"):

@@ -1,7 +1,7 @@
 """Typed events that core publishes to observers, such as tools, tests and logs.
 
 An event contains references, never formatted text. A hook without observers costs an attribute access and a truth
-test. An observer that raises is reported once and removed.
+test. An observer that raises is reported once; it stays, and can't disturb core.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Event:
 
 @dataclass_transform(eq_default=False)
 def _happening(kind: type[E]) -> type[E]:
-    """Class decorator that registers an event class and its hook."""
+    """Class decorator of event classes: a dataclass with slots, compared by identity."""
     return dataclass(slots=True, eq=False)(kind)
 
 
@@ -116,7 +116,7 @@ class PassFinished(Event):
 
 @_happening
 class CacheLooked(Event):
-    """A jitted function looked up a program or executable. After a miss, `reasons` contain its causes."""
+    """A jitted function looked up a program or executable. After a miss, `miss.reasons` are its causes."""
 
     name: str
     function: Any

@@ -97,7 +97,7 @@ def resized(shape: Sequence[Any], axis: int, *sizes: Any) -> tuple[Any, ...]:
 
 
 def filled(mask: Iterable[bool], values: Iterable[Any], others: Iterable[Any]) -> list[Any]:
-    """`others`, with an additional element from `values` wherever `mask` is true.
+    """`others`, with the next of `values` in place of each element where `mask` is true.
 
     >>> filled([True, False, True], "ab", [0, 1, 2])
     ['a', 1, 'b']

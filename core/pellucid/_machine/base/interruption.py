@@ -34,8 +34,8 @@ def interruptible(
     """`function(*arguments)`, interruptible at once with Ctrl-C or by an exception that `check` raises.
 
     Python handles signals between its own instructions, and a call into C++ is a single instruction. So the main
-    thread, which receives signals, waits for another thread that makes the call (30 us). After an interruption the call
-    continues in the background and its result is dropped. `check()` is called repeatedly during the call.
+    thread, which alone receives signals, waits for another thread that makes the call (30 us). After an interruption
+    the call continues in the background and its result is dropped. `check()` is called repeatedly during the call.
     """
     if check is None and threading.current_thread() is not threading.main_thread():
         return function(*arguments)

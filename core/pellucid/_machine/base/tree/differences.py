@@ -34,7 +34,7 @@ def structure_differences(
     leaves: Sequence[Any] | None = None,
     is_prefix: bool = False,
 ) -> list[TreeDifference]:
-    """The places where the structure `got` differs from `expected`; empty if they are equal.
+    """The places where the structure `got` differs from `expected`; empty if there are none.
 
     `leaves` are those of the tree with the structure `got`, to show their types. With `is_prefix`, a leaf of `expected`
     matches any subtree.
@@ -48,7 +48,7 @@ def structure_differences(
 
 
 def same_node(expected: PyTreeDef, got: PyTreeDef) -> bool:
-    """Whether the roots of two structures are nodes of the same kind, regardless of their children."""
+    """Whether the roots of two structures are nodes of the same kind, with equal static data and as many children."""
     node, other = expected.node_data(), got.node_data()
     if node is None or other is None:
         return node is other

@@ -1,7 +1,4 @@
-"""Flattening, rebuilding, mapping and reducing trees; prefix trees, in which each leaf applies to a whole subtree.
-
-Each leaf of a prefix speaks for a whole subtree.
-"""
+"""Flattening, rebuilding, mapping and reducing trees; prefix trees, in which each leaf applies to a whole subtree."""
 
 import functools
 from collections.abc import Callable, Iterable, Sequence, Sized
