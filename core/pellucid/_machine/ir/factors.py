@@ -152,7 +152,7 @@ def _aligned(old: Ints, new: Ints) -> Iterator[tuple[int | None, int | None, int
 
 
 def batched_factors(ranks: Ints, n_operands: int, batch_ndim: int) -> Factors:
-    """Factors for operands and results of these ranks: the leading axes are shared, the others not sharded together."""
+    """Factors for operands and results of these ranks: the leading axes are shared, the others can't be sharded."""
     batch = words(batch_ndim)
     dims: list[list[str]] = []
     start = batch_ndim

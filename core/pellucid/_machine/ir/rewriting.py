@@ -69,7 +69,7 @@ def constants_as_inputs(jaxpr: Jaxpr, retained: Collection[Var] = ()) -> Jaxpr:
 
 
 def forget_sources(jaxpr: Jaxpr) -> Jaxpr:
-    """`jaxpr` without source lines of its equations: the program of an eager operation may be called from any line."""
+    """`jaxpr`, whose own equations lose their sources in place: any line may call the program of an eager operation."""
     for equation in jaxpr.equations:
         equation.source = None
     return jaxpr
@@ -82,7 +82,7 @@ def rearranged(
 ) -> ClosedJaxpr:
     """A program without constants whose inputs and results are those of `program` at the given positions.
 
-    `inputs` are positions, without those of some unused inputs, and types of additional inputs, which are unused.
+    `inputs` are positions, each once, perhaps without those of unused inputs, and types of additional, unused inputs.
     Results (by default all) may be repeated or left out; `~i` returns the input at position i. Equal arguments return
     the same object.
     """

@@ -42,7 +42,7 @@ class SlotGroup(NamedTuple):
 
 class Slot(NamedTuple):
     """A program, with the positions of the operand groups that are its inputs and of the result groups that it
-    computes.
+    computes, in order.
 
     A program without result groups decides with its only result whether a loop continues.
     """
