@@ -66,7 +66,7 @@ def traced_values_in(*functions: Any) -> list[Tracer]:
 
 
 def _referred(x: Any, kind: type) -> Iterator[Any]:
-    """Objects that an object refers to, which may be of type `kind`."""
+    """Objects that `x`, of type `kind`, refers to."""
     if kind is FunctionType:
         for cell in x.__closure__ or ():
             try:

@@ -29,7 +29,7 @@ def bottom() -> Any:
 
 
 class Context(threading.local):
-    """Thread-local state. `bind` calls the current `trace`; the other fields are stored on equations."""
+    """Thread-local state. `bind` calls the current `trace`; `scope`, `lineage` and `source` are stored on equations."""
 
     trace: Any = _LateTrace()
     scope: ScopeStack | None = None

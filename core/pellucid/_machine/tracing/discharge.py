@@ -192,7 +192,7 @@ def _run_on_cells(
     keep: bool,
     history: _History | None = None,
 ) -> None:
-    """Stages the equations of `jaxpr` into `trace`, and stores its variables in `values`.
+    """Stages the equations of `jaxpr` into `trace`, and stores the values or cells of its variables in `values`.
 
     With `keep`, equations without references are copied unchanged, with facts and variables.
     """

@@ -227,7 +227,7 @@ class StagingTrace(Trace):
         """The variable or literal that represents `x` in this program."""
         if type(x) is StagingTracer and x._trace is self:
             return x.variable
-        # Equal objects share one constant. The entry keeps the object alive, so that its id isn't reused.
+        # One object is one constant. The entry keeps the object alive, so that its id isn't reused.
         constant = self.constants.get(id(x))
         if constant is not None:
             return constant[0]
@@ -287,7 +287,7 @@ class StagingTrace(Trace):
 
 
 class Draft(StagingTrace):
-    """A trace whose equations are discarded."""
+    """A trace of an intermediate program, such as a linear one: its equations aren't published as events."""
 
     __slots__ = ()
     is_heard = False

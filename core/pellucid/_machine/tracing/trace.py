@@ -103,7 +103,7 @@ def bind(primitive: Primitive, *operands: Any, params: Any = NO_PARAMS) -> Value
 def _check_types(
     primitive: Primitive, operands: Operands, params: Any, failure: PellucidError
 ) -> None:
-    """Reraises a failure of the type rule for the caller's operands, with their names.
+    """Raises what the type rule, or an operand without a type, raises for the caller's operands, with their names.
 
     The rule that raised `failure` may have seen other operands: whole batches, or values within a program. An error of
     another class is not the same failure.
