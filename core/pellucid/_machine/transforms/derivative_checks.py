@@ -2,7 +2,6 @@
 
 A directional derivative costs two more evaluations of the function, however many arguments it has. Only if one
 disagrees, each argument is perturbed alone, to report which of them is wrong.
-disagrees is each argument moved alone, to say which of them is to blame.
 """
 
 from __future__ import annotations
@@ -282,7 +281,7 @@ class _Check:
         self.blame(disagreements, what)
 
     def blame(self, disagreements: Function, what: str) -> None:
-        """Raises DerivativeMismatchError if there are disagreements, for a single argument if possible."""
+        """Raises DerivativeMismatchError if there are disagreements, by argument if any disagrees alone."""
         direction = _random_like(self.moving, 0)
         together = disagreements(direction)
         if not together:

@@ -25,7 +25,7 @@ from pellucid._machine.xla import trace_context
 class Derived(NamedTuple):
     """A derived program without constants: its leading inputs are the values `consts` of its former constants.
 
-    `mask` contains the transformation's flag or batch axis for each result.
+    `mask` contains the transformation's flag, batch axis or kind of liveness for each result.
     """
 
     program: ClosedJaxpr
@@ -40,8 +40,9 @@ F = TypeVar("F", bound=Function)
 def remembered(jaxpr: Jaxpr, key: tuple[Any, ...], derive: Callable[[], D]) -> D:
     """Result of `derive()`, a program derived from `jaxpr`; cached on `jaxpr` by `key` and the options in force.
 
-    Values of a running trace (`consts`) are not cached. Equations that don't come from one of `jaxpr` are marked as
-    plumbing, independent of the caller. Programs derived from a batched program have that program as `memo["batched"]`.
+    A result whose `consts` contain values of a running trace is not cached. Equations that don't come from one of
+    `jaxpr` are marked as plumbing, independent of the caller. Programs derived from a batched program have that program
+    as `memo["batched"]`.
     """
     key = (*key, trace_context())
     derived = jaxpr.memo.get(key)

@@ -222,7 +222,9 @@ def fitted(live: Liveness, x: Any, result: Any) -> Liveness:
 
 
 def any_along(live: Elements, axes: Iterable[int], ndim: int) -> Elements:
-    """Liveness of a value of `ndim` dimensions after reducing `axes`: live if any reduced element is."""
+    """Liveness of a value of `ndim` dimensions after reducing `axes`: live if any reduced element is. Its `dims`
+    are numbered as before the reduction.
+    """
     dims, axes = live.along(ndim), {*axes}
     gone = tuple([i for i, d in enumerate(dims) if d in axes])
     if not gone and live.dims is not None:
@@ -279,7 +281,7 @@ def is_finite(x: Any) -> bool:
 
 
 def unknown(results: Results) -> tuple[Results, Sequence[Liveness]]:
-    """Results that depend on cotangents, without dead elements."""
+    """Results that depend on cotangents, without elements known to be dead."""
     return results, [LIVE if is_maskable(x) else None for x in results]
 
 
@@ -325,7 +327,7 @@ def moved(
     if place is not None and isinstance(live, Elements):
         ndim = type_of(operands[0]).ndim
         return results, [moved_to(any_along(live, (), ndim), place)]
-    # The liveness of all results of an equation shares one moved array.
+    # The liveness arrays of all results come from one equation.
     arrays: Any = Elements(
         lambda: bind(primitive, array_of(live, operands[0]), *operands[1:], params=params)
     )
@@ -455,7 +457,7 @@ def multiplied(
 def _unless_dead(
     result: Any, live: Liveness, is_safe: bool
 ) -> tuple[Results, Sequence[Liveness], bool]:
-    """A product with its dead elements set to 0, unless `is_safe`."""
+    """A product; its dead elements may have any value, unless it `is_safe`."""
     if not isinstance(live, Elements):
         return [guarded(live, result)], [live], False
     return [result], [live], not is_safe

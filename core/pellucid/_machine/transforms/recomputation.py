@@ -69,7 +69,7 @@ def with_fewer_residuals(
     settled: set[Var],
     worth: Worth,
 ) -> tuple[Jaxpr, list[Var]]:
-    """(`jaxpr` with fewer constants, variables of the primal program that provide their values).
+    """(`jaxpr` with other constants, variables of the primal program that provide their values).
 
     `residuals` are the variables for the constants of `jaxpr`, `primal_equations` the equations of the primal program.
     Those in `settled` (results of the program, available anyway) stay. A residual is dropped if it is worth recomputing
