@@ -2,9 +2,10 @@
 
 A file consists of a line with its kind, a line with the digest of the rest, and the content. An entry contains a header
 in JSON, the compressed executable and, if the executable holds only what loading needs (`xla/serialized.py`), the
-compressed program. A session contains the keys of its programs. Loading an executable runs code, so only the user may
-have access to the folder. Files of other origin, damaged files and those of other versions are skipped with a warning;
-nothing is parsed before its digest is checked. Files are created by renaming, so that processes can share the folder.
+compressed program. A session contains the keys of its programs. Loading an executable runs code, so the folder must
+belong to the user (or root), and nobody else may write to it. Files of other origin, damaged files and those of other
+versions are skipped with a warning; nothing is parsed before its digest is checked. Files are created by renaming, so
+that processes can share the folder.
 """
 
 from __future__ import annotations
@@ -194,7 +195,7 @@ class _Header(NamedTuple):
 
 
 class _Opened(NamedTuple):
-    """An entry with its loaded executable; `Precompiled` contains the compressed executable and program."""
+    """An entry with its executable, loaded, and compressed as in `Precompiled` (`content`), as is `program`."""
 
     loaded: LoadedExecutable
     header: _Header
@@ -400,7 +401,7 @@ def programs_of_session() -> SessionPrograms[_Opened] | None:
 
 
 def _keys_of(path: Path) -> list[str]:
-    """The keys in a session's file that have an entry, up to the number loaded ahead."""
+    """The keys in a session's file that have an entry, as many as are loaded ahead."""
     try:
         keys = json.loads(_unsealed(_SESSION_MAGIC, path.read_bytes()))
     except FileNotFoundError:
@@ -418,7 +419,7 @@ def _keys_of(path: Path) -> list[str]:
 
 
 def _loader_here(header: _Header) -> Function | None:
-    """A function that loads the entry's executable in this process; None if it can't be requested here."""
+    """A function that loads the entry's executable in this process; None if it can't be loaded ahead."""
     client = clients_by_platform().get(header.platform)
     if client is None or header.host_callbacks:
         return None
@@ -433,7 +434,7 @@ def _loader_here(header: _Header) -> Function | None:
 
 
 def _note_use(path: Path) -> None:
-    """Record a use of the entry at `path`, in its access time and in this session."""
+    """Record a use of the entry at `path`, in its modification time, by which `_evict` sorts, and in this session."""
     programs = programs_of_session()
     with contextlib.suppress(OSError):
         os.utime(path)  # access times of the file system are unreliable

@@ -55,8 +55,8 @@ def call_to_keep() -> Launch | None:
 
 
 runner: Runner | None = None
-"""None while programs run as usual. Calls made without a runner are in C++ caches, which must be cleared when it is
-set.
+"""None while programs run as usual. Calls made without a runner are in C++ caches, which must be cleared when it
+changes.
 """
 
 

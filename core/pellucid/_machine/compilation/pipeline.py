@@ -454,8 +454,7 @@ def _computed_bytes(jaxpr: Jaxpr) -> int:
     """Total bytes of all equations' results, without reuse of memory; loops count one iteration.
 
     If there are few, XLA needn't be asked how much a run allocates, which takes from 150 us to 0.1 s, because it
-    returns the
-    assignment of all buffers.
+    returns the assignment of all buffers.
     """
 
     def total() -> int:

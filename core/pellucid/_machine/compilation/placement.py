@@ -118,10 +118,10 @@ def resolved_placement(
 ) -> ResolvedPlacement:
     """The placement of a program called with `operands`.
 
-    It runs on the devices of committed arrays, of places that the program specifies (`program_places`), of requested
-    shardings of arguments, and of the mesh of `set_mesh`, which must all agree. Otherwise it runs on the first single
-    device that the program specifies, as in `device_put(x, device)`, which has lower priority; else on the default
-    device. `closed_over` are arrays that count only if they have several devices.
+    It runs on the devices of committed arrays, of places that the program specifies (`program_places`: meshes,
+    shardings, devices), of requested shardings of arguments, and of the mesh of `set_mesh`, which must all agree.
+    Without any, it runs on the first single device that the program specifies, as in `device_put(x, device)`, which has
+    lower priority; else on the default device. `closed_over` are arrays that count only if they have several devices.
 
     Raises: DeviceError if devices differ, or if an array is committed to another placement than the requested one.
     """
