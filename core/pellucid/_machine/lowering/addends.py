@@ -91,7 +91,7 @@ def is_product_of_parts(ctx: LoweringContext, x: ir.Value, addends: NamedShardin
 
 
 def _stated_layout(ctx: LoweringContext, x: ir.Value) -> list[list[str]] | None:
-    """Mesh axes that shard each dimension of `x`; None if it has no annotation."""
+    """Mesh axes that shard each dimension of `x`; None if its sharding is left to Shardy."""
     attribute: Any = None
     if isinstance(x.owner, ir.Block):
         attribute = (ctx.stated_for_argument(x) or {}).get("sdy.sharding")

@@ -42,7 +42,7 @@ _MOVEMENTS = frozenset({
 
 
 def difference(ctx: OperationBuilder, x: ir.Value, y: ir.Value, aval: ShapedArray) -> ir.Value:
-    """`x - y` of type `aval`; exactly 0 if one is an extreme of the other's elements and they are equal."""
+    """`x - y` of type `aval`; exactly 0 (of infinities NaN) if one is an extreme of the other's elements, and equal."""
     result = ctx.op1("stablehlo.subtract", aval, [x, y])
     is_shift = _is_floating(aval) and (_is_extreme_of(y, x) or _is_extreme_of(x, y))
     if not is_shift or not ctx.has_fault(CONTRACTED_SHIFT):

@@ -411,7 +411,6 @@ class OperationBuilder(RuleContext):
 
         That is `device`, or the first one. Empty in a program of one device, and in manual regions, where each position
         executes it. An operation without results counts as having one.
-        position does its own; an operation without results counts as one.
         """
         if self.sharding_attributes is None or self.manual is not None:
             return {}
@@ -464,7 +463,7 @@ class OperationBuilder(RuleContext):
         return self._constrained(x, aval, self.sharding_attributes.whole_along(aval, dims))
 
     def is_surely_whole(self, x: ir.Value) -> bool:
-        """Whether `x` is computed elementwise from a constant, or from an argument annotated as unsharded."""
+        """Whether `x` is computed elementwise from a constant, or an argument of `main` annotated with no mesh axis."""
         while not isinstance(x.owner, ir.Block) and x.owner.name in _ELEMENT_BY_ELEMENT:
             x = x.owner.operands[0]
         if not isinstance(x.owner, ir.Block):
