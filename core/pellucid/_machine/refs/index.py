@@ -320,8 +320,7 @@ def _points(index: RefIndex, operands: Operands) -> tuple[Any, GatherDimensionNu
     vector_axes = range(index.position, end)
     window_axes = iter([*range(index.position), *range(end, len(shape))])
     # By axis of the array: the size of a window gathered as a whole, with its axis of the part; positions along the
-    # other axes
-    # and starts of windows, with the axes of the part that they index.
+    # other axes and starts of windows, with the axes of the part along which they vary.
     windows: dict[int, tuple[int, int]] = {}
     positions: dict[int, tuple[Any, Sequence[int]]] = {}
     starts = _starts(index, operands)

@@ -238,9 +238,7 @@ class NewRef(Linearized, OfReference[NewRefParams]):
         return self.beside(primals, params, tangent)
 
     def beside(self, primals: Operands, params: Any, tangent: Callable[[], Results]) -> Any:
-        """(reference, reference to its tangent); `tangent()` returns the latter's initial value. `Zero` without
-        tangents.
-        """
+        """(reference, reference to its tangent, which `tangent()` creates; `Zero` for one without tangents)."""
         results = bind(self, *primals, params=params)
         aval = type_of(results[0])
         return results, tangent() if aval.is_differentiable else [Zero(aval.tangent())]
@@ -439,7 +437,7 @@ class Write(Shown, OfReference[PartParams]):
     def tangent(self, primals: Operands, tangents: Operands) -> Any:
         """The tangent to be written; None if neither the reference nor the value has one.
 
-        Raises: EffectsError for a differentiated value if the reference has no tangent.
+        Raises: EffectsError for a differentiated value if the reference is differentiable, but has no tangent.
         """
         if type(tangents[0]) is not Zero:
             return instantiate(tangents[1])
