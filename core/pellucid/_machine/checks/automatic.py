@@ -1,4 +1,4 @@
-"""Automatic checks: for NaNs, divisors of zero, and out-of-bounds indices."""
+"""Automatic checks: for NaNs, zero divisors, and out-of-bounds indices."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ class Error:
         self, code: Any, payload: Sequence[Sequence[Any]], sites: Sequence[CheckSite]
     ) -> None:
         self.call: CheckedCall | None = None
-        """The call that returned it, for debuggers; for a jitted function only if calls are kept. None otherwise."""
+        """The call that returned it, for debuggers; if it left `jit`, the jitted call if calls are kept, else None."""
         self.code = code
         self.payload = tuple(map(tuple, payload))
         self.sites = tuple(sites)
