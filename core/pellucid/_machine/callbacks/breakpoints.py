@@ -217,7 +217,7 @@ class BreakpointCallback:
         return np.False_
 
     def _flattened(self, variables: dict[str, Any]) -> dict[str, Any]:
-        """The (structure, leaves without arrays) of each variable; variables that contain leaked tracers are left out."""
+        """(structure, leaves with placeholders for arrays) of each variable; those with leaked tracers are left out."""
         flattened = {}
         for name, value in variables.items():
             try:

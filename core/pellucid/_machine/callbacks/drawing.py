@@ -30,20 +30,20 @@ def visualize_sharding(
     color_map: ColorMap | None = None,
 ) -> None:
     """Print which devices hold which part of an array of `shape`, which has one or two dimensions.
-    Print which devices hold which part of an array with the given `shape` of one or two dimensions.
-        Parts are drawn in the array's proportions, `scale` times as large, as far as cells of `min_width` and a whole of
-        `max_width` characters allow. Their colours, where the terminal has colours, are what `color_map` gives for
-        numbers from 0 to 1: red, green and blue from 0 to 1, as the maps of matplotlib do.
 
-        Raises: ShardingArgumentError for another number of dimensions, and for a mesh without devices.
+    Parts are drawn in the array's proportions, `scale` times as large, as far as cells of `min_width` and a whole of
+    `max_width` characters allow. Their colours, where the terminal has colours, are what `color_map` gives for
+    numbers from 0 to 1: red, green and blue from 0 to 1, as the maps of matplotlib do.
 
-        >>> mesh = pl.sharding.Mesh(np.array(pl.devices()[:4]).reshape(2, 2), ("x", "y"))
-        >>> visualize_sharding((4, 4), pl.NamedSharding(mesh, pl.P("y", None)), scale=0.2)
-        ┌─────────┐
-        │ CPU 0,2 │
-        ├─────────┤
-        │ CPU 1,3 │
-        └─────────┘
+    Raises: ShardingArgumentError for another number of dimensions, and for a mesh without devices.
+
+    >>> mesh = pl.sharding.Mesh(np.array(pl.devices()[:4]).reshape(2, 2), ("x", "y"))
+    >>> visualize_sharding((4, 4), pl.NamedSharding(mesh, pl.P("y", None)), scale=0.2)
+    ┌─────────┐
+    │ CPU 0,2 │
+    ├─────────┤
+    │ CPU 1,3 │
+    └─────────┘
     """
     check_can_be_drawn("visualize_sharding", tuple(shape))
     if not isinstance(sharding, Sharding) or sharding._internal_device_list is None:

@@ -159,7 +159,7 @@ def device_of(sharding: SingleDeviceSharding | None) -> Device | None:
 
 
 def check_sharding(caller: str, sharding: Any) -> None:
-    """Raise UnsupportedError if `sharding` has several devices, or within `shard_map`."""
+    """Raise UnsupportedError for a `sharding` that isn't a SingleDeviceSharding, and for any within `shard_map`."""
     if sharding is None:
         return
     if type(sharding) is not SingleDeviceSharding:
