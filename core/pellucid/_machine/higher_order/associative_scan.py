@@ -1,4 +1,4 @@
-"""`associative_scan`: prefix sums of an associative operation, by a tree of combinations."""
+"""`associative_scan`: all prefixes of an associative operation, by a tree of combinations."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _ASSOCIATIVE_SCAN = stand_in("associative_scan", "elems")
 def associative_scan(fn: Binary, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """For each position along `axis` of the arrays in `elems`, all elements up to it combined by `fn`.
 
-    `fn` must be associative and work elementwise on whole arrays; it returns a tree like its two arguments. `reverse`
-    combines from the end. Makes about 2 log2(n) calls of `fn` on ever shorter arrays.
+    `fn` must be associative and work on whole arrays, position by position along `axis`; it returns a tree like its two
+    arguments. `reverse` combines from the end. Makes about 2 log2(n) calls of `fn` on ever shorter arrays.
     Source: R. Ladner and M. Fischer, Parallel prefix computation, 1980.
 
     Raises: ArgumentValueError for arrays of different sizes along `axis`.

@@ -218,7 +218,7 @@ class UnraisedFailureWarning(UserWarning):
 
 
 def unguarded(caller: str, jaxpr: Jaxpr) -> Jaxpr:
-    """A batched program without its guards, which would fail for elements that don't select it; warns if there are any."""
+    """A program of a batch without its guards, which would fail for elements that don't select it; warns of any."""
     if not any(isinstance(e, GuardEffect) for e in jaxpr.effects):
         return jaxpr
     warn_user(

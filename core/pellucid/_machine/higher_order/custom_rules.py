@@ -503,7 +503,7 @@ class DerivativeCall(Shown, CustomCall[P]):
         return list(context.trace.custom_call(call, operands))
 
     def restricted(self, params: Any, used: Mask) -> Any:
-        """Params with rules that only compute the `used` results."""
+        """Params with rules that only return the `used` results."""
         raise NotImplementedError(type(self))
 
     def jvp(self, primals, tangents, params):

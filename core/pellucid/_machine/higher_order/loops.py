@@ -492,7 +492,7 @@ def _next(i):
 
 
 def _counter(bounds: Values):
-    """The dtype of the counter: that of the bounds, which must agree unless one is a Python int."""
+    """The dtype of the counter: that of the bounds, which must agree unless one is a Python int beside an integer."""
     strong = {a.dtype for a in bounds if not a.weak_type}
     are_integers = {kind_of(a.dtype) in INTEGER for a in bounds}
     if len(strong) > 1 or len(are_integers) > 1:

@@ -304,7 +304,7 @@ def checkpoint(
 
     @wraps(fun, "Rematerialized form")
     def rematerialized(*args: Any, **kwargs: Any) -> Any:
-        # Unhashable arguments are allowed: the function is traced at each call.
+        # Unhashable static arguments are allowed: with them, the function is traced at each call.
         call = spec.call(args, kwargs, hashes=False)
         body = known_body(
             fun, ("checkpoint", call.tree, call.avals, call.static), lambda: _traced(spec, call)

@@ -132,7 +132,7 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
 
 @dataclass(frozen=True)  # not a tuple: policies of different classes differ
 class NamesSaveable:
-    """Saves values with certain names, or with all other names; `others` are values without a name."""
+    """Saves values with certain names, or with all other names; `others`: whether also values without a name."""
 
     names: frozenset[str]
     are_kept: bool

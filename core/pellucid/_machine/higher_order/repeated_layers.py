@@ -93,7 +93,7 @@ def with_layers_called(jaxpr: Jaxpr, *, is_final: bool = False) -> Jaxpr:
 
 
 class _Numbers(dict[Any, int]):
-    """Numbers keys consecutively in order of first use.
+    """Numbers by key: a new one for a new key; programs of equal content have the same.
 
     With `is_final`, for a program that won't be transformed any more, differentiation and batching rules are ignored in
     comparisons.
@@ -152,7 +152,7 @@ class _Numbers(dict[Any, int]):
 
 
 def _results(copies: Sequence[_Copy]) -> list[tuple[int, int]]:
-    """The places within a copy of values that are used outside of any copy."""
+    """The places within a copy of the values that are used outside of it, in any of the copies."""
     return sorted(frozenset().union(*(copy.results for copy in copies)))
 
 

@@ -386,12 +386,12 @@ def lower(jitted: Any, /, *args: Any, **kwargs: Any) -> Lowered:
 
 
 def shapes(jitted: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """Shapes and dtypes of the function's results for these arguments, without running it."""
+    """Shapes and dtypes of the function's results for these arguments, without computing them."""
     return trace(jitted, *args, **kwargs).out_info
 
 
 def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:
-    """Shapes and dtypes of `fun(*args, **kwargs)`, without running it.
+    """Shapes and dtypes of `fun(*args, **kwargs)`, without computing it.
 
     >>> eval_shape(lambda x: x @ x, ShapeDtypeStruct((2, 2), np.float32))
     ShapeDtypeStruct(shape=(2, 2), dtype=float32)

@@ -200,7 +200,7 @@ def batched_on_values(
 
 
 def uses_state(effects: Effects) -> bool:
-    """Whether `effects` include reads or writes of references."""
+    """Whether `effects` include uses of references."""
     return any(isinstance(effect, StateEffect) for effect in effects)
 
 
