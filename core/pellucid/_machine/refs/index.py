@@ -284,7 +284,7 @@ def read(array: Any, index: RefIndex, operands: Operands) -> Any:
 
 
 def written(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
-    """`array` with `new` at `index`; positions out of bounds are dropped."""
+    """`array` with `new` at `index`; a block is clamped into bounds, other positions out of bounds are dropped."""
     if index.is_full:
         return new
     if not _is_block(index, operands):
@@ -293,7 +293,7 @@ def written(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
 
 
 def added(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
-    """`array` with `new` added at `index`, several times for repeated positions."""
+    """`array` with `new` added at `index`, several times for repeated positions; out of bounds as in `written`."""
     if not _is_block(index, operands):
         return _scattered(array, index, operands, new, scatter_add)
     return written(array, index, operands, add(read(array, index, operands), new))
