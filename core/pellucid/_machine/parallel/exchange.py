@@ -66,7 +66,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 def of_all_positions(axis: BatchAxis, x: Any, axes: AxisNames) -> tuple[Any, Any]:
-    """(values of all positions along `axes`, including the batch's, as leading axes; each position in the batch).
+    """(values of all positions along `axes`, the batch's too, along one leading axis; each position in the batch).
 
     The batch is the leading axis of `x`.
     """

@@ -325,7 +325,7 @@ class ShardMap(
         n = len(params.out_specs)
         with params.scope():
             program, consts, mask = masked_jaxpr(params.jaxpr.jaxpr, kinds, [False] * n)
-        # The mask of an array's structural zeros is partitioned as the array is.
+        # The array that marks an array's live elements is partitioned as that is.
         is_array = [kind == ARRAY for kind in kinds]
         arrays = [array_of(live, x) for x, live in compress(strict_zip(operands, lives), is_array)]
         in_specs = (*params.in_specs, *compress(params.in_specs, is_array))

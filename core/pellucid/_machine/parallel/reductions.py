@@ -143,7 +143,7 @@ unreduced_psum_p = UnreducedSum("unreduced_psum", "the same", "preduced")
 def are_addends(caller: str, x: Any, axes: AxisNames, groups: Any) -> bool:
     """Whether `x` is unreduced along `axes`.
 
-    Raises: CollectiveError if it is only along some of them, or if there are groups.
+    Raises: CollectiveError if it is, but only along some of them or with groups.
     """
     aval = type_of(x)
     unreduced = [a for a in axes if a in marks_of(aval).unreduced]
