@@ -245,7 +245,7 @@ class SharedMemory:
     """Facts shared by all arrays over the same buffer."""
 
     is_exported = False
-    """Whether a DLPack capsule of it exists, which another library may still use."""
+    """Whether a DLPack capsule of it was ever made, which another library may still use."""
 
 
 def shared_memory_of(array: ArrayImpl) -> SharedMemory:

@@ -43,7 +43,7 @@ def make_call(
     key: Any,
     cache: Any = None,
 ) -> Any:
-    """The C++ callable of `xla.calls.make_call`, wrapped by another one that handles small NumPy arguments.
+    """The C++ callable of `xla.calls.make_call`; for calls with small NumPy arguments it has an inner one.
 
     C++ would read a NumPy array's memory while the program runs. So these calls come through Python each time, which
     copies small arrays and calls the inner callable, with entries of its own, with the copies. If the program has

@@ -275,7 +275,7 @@ class Executable:
         return list(self.loaded.local_devices())
 
     def fast_path(self, out_tree: Any, arguments: Operands) -> FastPath | None:
-        """Data with which the C++ call path runs this program without Python, for arguments of the same types.
+        """Data with which the C++ call path runs this program without Python, for arguments like these.
 
         None for programs that must go through Python: those with effects or host callbacks; those with arrays of
         extended dtypes or results of float0; those on which processes must agree; those large enough to run out of

@@ -29,7 +29,7 @@ _OF_NUMBERS = (
 
 
 def of_words(dtype: Any, words: Any) -> ExtendedArray:
-    """The array of extended `dtype` whose elements are along the last axes of array `words`, which must not be sharded."""
+    """The array of extended `dtype` whose elements are along the last axes of array `words`, which aren't sharded."""
     ndim = words.ndim - len(dtype.element_shape)
     sharding = words._sharding
     if type(sharding) is NamedSharding and len(sharding.spec) > ndim:

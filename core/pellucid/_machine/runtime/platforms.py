@@ -376,7 +376,7 @@ def clients_by_platform() -> dict[str, Client]:
 
 
 def known_platforms() -> frozenset[str]:
-    """The names of all platforms that can be started.
+    """The names of all platforms that could be started, installed or not.
 
     >>> "cpu" in known_platforms()
     True

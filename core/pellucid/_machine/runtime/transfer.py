@@ -338,7 +338,7 @@ def _copied_to(x: ArrayImpl, device: Device, memory_kind: str | None) -> ArrayIm
 
 
 def copied(x: ArrayImpl | ExtendedArray) -> Any:
-    """A copy of array `x` in its own memory, with the same sharding."""
+    """A copy of array `x` in memory of its own, with the same sharding and memory layout."""
     if type(x) is ExtendedArray:
         return ExtendedArray(x.aval, copied(x.words))
     check_not_deleted(x)

@@ -38,7 +38,7 @@ class Coordinator:
         )
         self._job = ""
         self.address_for_others: str | None = None
-        """The address under which another process reached this one; None so far."""
+        """The address under which another process reached this one; None until one has."""
         self._is_empty = asyncio.Event()
 
     async def start(self, host: str | None, port: int) -> None:

@@ -102,7 +102,7 @@ class Job:
         interruptible(self.client.connect, check=lambda: self._check_joining(deadline))
 
     def _check_joining(self, deadline: float) -> None:
-        """Raise if a failure makes it pointless to wait for jaxlib's own meeting, which follows at once."""
+        """Raise if a failure makes it pointless to wait for jaxlib's own meeting, which follows pellucid's at once."""
         self.membership.check()
         if time.monotonic() > deadline:
             raise DistributedTimeoutError(

@@ -25,7 +25,7 @@ def listening_while(make: Callable[[], T], host: str) -> tuple[T, Address | None
 
 
 def cut(here: Address, there: set[Address]) -> int:
-    """End receiving from the connections between `here` and any of `there`; returns their number.
+    """End receiving on the connections at `here`, and on those to any of `there`; returns their number.
 
     Gloo closes a connection when it reads its end. A thread that was sending would fail and then wait forever, so
     sending stays possible.
