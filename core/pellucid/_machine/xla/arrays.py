@@ -70,7 +70,7 @@ if TYPE_CHECKING:
         _taken_by: Any
         """The function to which its buffer was donated."""
         _memory: Any
-        """Cached facts about its memory."""
+        """Facts about its memory, which other arrays may share; made on first use."""
 
         def is_deleted(self) -> bool: ...
         def is_ready(self) -> bool: ...

@@ -14,7 +14,7 @@ Service = _jax.DistributedRuntimeService
 
 _NO_PROXY = "no_grpc_proxy"
 _NEVER = 10_000_000
-"""Heartbeat timeout in seconds, practically infinite: jaxlib would end the process, so pellucid watches peers itself."""
+"""Timeout in seconds, in effect infinite: jaxlib ends the process when a peer is late, so pellucid watches them."""
 
 
 def start_service(address: str, num_processes: int, *, shutdown_timeout: int) -> Service:

@@ -35,7 +35,7 @@ class Partition(Protocol):
     def __call__(
         self, operands: Sequence[PartitionedValue], results: Sequence[PartitionedValue]
     ) -> tuple[bytes, list[HloSharding], list[HloSharding]]:
-        """(MLIR bytecode of the program of one part, shardings of the operands, sharding of the results)."""
+        """(MLIR bytecode of the program of one part, shardings of the operands, shardings of the results)."""
         ...
 
 

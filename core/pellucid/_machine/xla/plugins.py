@@ -2,7 +2,6 @@
 
 The Python side of these wheels imports `jax`, so it is never run: the library is found through the wheel's list of
 files, and loaded here.
-of files and loaded here.
 """
 
 from __future__ import annotations

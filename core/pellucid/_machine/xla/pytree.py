@@ -117,7 +117,6 @@ else:
 
 default_registry = PyTreeRegistry()
 # A registry is pickled by reference, as a global of this module; a treedef is pickled with a reference to its registry.
-# a reference to its registry.
 default_registry.__module__ = __name__
 default_registry.__name__ = "default_registry"
 

@@ -181,8 +181,8 @@ def extend(cls: type, source: type) -> None:
 
 
 def extending(cls: Any) -> Callable[[type[T]], type[T]]:
-    """Decorator that adds the methods of a Python class to the C++ class `cls` (see `extend`), with its name and
-    docstring.
+    """Decorator that adds the methods and the docstring of a Python class to the C++ class `cls` (see `extend`), and
+    replaces it by `cls`.
     """
 
     def extended(source: type[T]) -> type[T]:
