@@ -248,7 +248,7 @@ class FactorRule(NamedTuple):
     marks: Mapping[str, str]
     """Marks by factor."""
     sizes: Mapping[str, int]
-    """Sizes of factors that share a dimension, unless another operand has them as a dimension of their own."""
+    """Sizes of factors that share a dimension, unless an operand has them as a dimension of their own."""
 
 
 def rule_of(factors: Sequence[Any]) -> FactorRule:

@@ -75,7 +75,7 @@ class Tiles(NamedTuple):
     positions: np.ndarray
     """[device, dimension]: index of each device's tile along each dimension."""
     addends: np.ndarray
-    """[device]: index of each device's addend of its tile; all 0 if the value is reduced."""
+    """[device]: index of each device's addend of its tile; all 0 if the tiles are whole."""
     programs: np.ndarray
     """[device]: position of each device along the Manual axes; all 0 without any."""
 
