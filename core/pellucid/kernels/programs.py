@@ -394,7 +394,7 @@ class _View(NamedTuple):
         return dynamic_update_slice(x, new, [*map(_start, starts)])
 
     def is_outside(self, x: Any) -> Any:
-        """Whether the block may extend beyond its array, of which `x` remains; None if it is known not to."""
+        """Whether the block extends beyond its array, of which `x` remains; None if it is known not to."""
         outside = None
         if self.mapping.indices is None:
             for start, size, n in strict_zip(self.starts, self.mapping.sizes, type_of(x).shape):

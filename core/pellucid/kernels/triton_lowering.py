@@ -182,7 +182,7 @@ class Lowering:
         return x if self.shape(x) == tuple(shape) else triton.broadcast(kind, x)
 
     def spread(self, x: ir.Value, shape: Sequence[int]) -> ir.Value:
-        """A value as a block of `shape`, broadcast along axes that it lacks; a scalar becomes a block of one element."""
+        """A value as a block of `shape`, broadcast along axes that it lacks or that have one element."""
         if self.shape(x) == tuple(shape):
             return x
         rank = len(self.shape(x))
