@@ -61,7 +61,7 @@ def register_lowering(
 
     Rules run at each equation, so `inline` and `cacheable` change nothing. Returns `rule`.
 
-    Raises: ArgumentTypeError for anything that isn't a primitive, no function or no platform.
+    Raises: ArgumentTypeError for anything that isn't a primitive, a function or a platform.
 
     >>> from pellucid.extend.core import Primitive
     >>> p = Primitive("negated")
