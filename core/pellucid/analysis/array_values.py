@@ -28,7 +28,7 @@ MAX_SAMPLES = 1 << 16
 _MAX_READ = 512
 """Maximum number of rows, and of columns, that are read for a heat map."""
 _MAX_FETCHED = 1 << 20
-"""Maximum size of arrays that are fetched whole, because that takes less time than compiling a program."""
+"""Maximum number of elements of arrays that are fetched whole, because that takes less time than compiling a program."""
 _CHUNK_LENGTH = 256
 """Number of elements summed in the array's own precision; the sums of chunks are added in float64."""
 _SCALE = 2.0**-64

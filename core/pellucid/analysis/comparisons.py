@@ -37,7 +37,7 @@ MAX_TRITON = 8
 def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
     """A function at each stage for these arguments: jaxpr, StableHLO and optimized HLO, with links between equations.
 
-    Compiles the function if it isn't compiled yet.
+    The kernels for Triton that it calls follow. Compiles the function if it isn't compiled yet.
 
     >>> record = lens(lambda x: x * 2.0, 1.0)
     >>> [program.dialect for program in record.programs], [link.relation for link in record.links]

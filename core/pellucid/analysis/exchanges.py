@@ -53,7 +53,7 @@ class Exchange(NamedTuple):
     equation: int | None
     """Id of the equation that causes it."""
     calls: tuple[int, ...] = ()
-    """Ids of the equations that lead to its site, from the outermost, as far as known."""
+    """Ids of the equations that lead to its site, in no particular order, as far as known."""
     mesh: str = ""
     """Name in the module of the mesh that has the axes."""
     moved: int | None = None
@@ -442,7 +442,8 @@ def exchange_of(
 ) -> Exchange:
     """The collective that an instruction performs per run, without its cause.
 
-    Axes belong to the first of `meshes` along whose axes the device groups lie; empty if there is none.
+    Axes belong to the first of `meshes` along whose axes the device groups lie, else to the
+    last; empty without meshes.
     """
     operation = opcode_of(instruction.opcode)
     _, operand_bytes, note = _moved_by(instruction, operation, instructions)
@@ -461,9 +462,9 @@ def exchange_of(
 def _moved_by(
     instruction: Instruction, operation: str, instructions: Mapping[str, Instruction]
 ) -> tuple[Instruction, float, str]:
-    """(the instruction that computes the moved operand, the bytes of all operands, a note).
+    """(the instruction from which its equation is found, the bytes of all operands, a note).
 
-    If XLA combined several collectives, it is the largest operand.
+    That is the collective itself or, if XLA combined several, its largest operand.
     """
     operands = [instructions[name] for name in instruction.operands]
     sizes = [sum(shape.bytes for shape in hlo_shapes(each.type)) for each in operands]

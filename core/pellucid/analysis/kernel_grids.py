@@ -344,7 +344,8 @@ def _activity(found: Sequence[Access], count: int) -> np.ndarray:
 def _shared(
     kernel: GridKernel, operand: Operand, windows: Windows, grid: Sequence[int]
 ) -> Cells | None:
-    """The parts of a result that several programs along a parallel axis write; None if there are none.
+    """The parts of a result that several programs along a parallel axis access; None if there are none, or too many
+    cells to count them.
 
     A block that all programs share is scratch memory, as in library kernels.
     """

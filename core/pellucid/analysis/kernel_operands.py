@@ -156,7 +156,9 @@ def moves_of(
 
 
 def moved_bytes(kernel: GridKernel) -> int | None:
-    """Bytes that the programs of a kernel move between arrays and their blocks; None where data choose blocks or sizes; cached."""
+    """Bytes that the programs of a kernel move between arrays and their blocks; None where data choose blocks or sizes,
+    for symbolic sizes and for too many programs; cached.
+    """
     memo = kernel.body.jaxpr.memo
     if "moved bytes" not in memo:
         memo["moved bytes"] = _moved_bytes(kernel)

@@ -41,7 +41,7 @@ _LIBRARY_TARGETS = (
 
 
 class FusedInstruction(NamedTuple):
-    """An instruction that is part of a fused kernel."""
+    """An instruction that is part of a kernel, or is the kernel."""
 
     path: str
     """Name of the operation in StableHLO, `jit(f)/vmap(g)/mul`."""

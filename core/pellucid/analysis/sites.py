@@ -101,7 +101,7 @@ def place_of(sites: Sequence[ProgramSite], number: int) -> int:
 
 
 def calls_to(sites: Sequence[ProgramSite], number: int) -> tuple[int, ...]:
-    """Ids of the equations that lead to a value's site, from the outermost."""
+    """Ids of the equations that lead to a value's site, from the innermost on."""
     enclosing = around(sites, place_of(sites, number))
     return tuple(site.equation for site in enclosing if site.equation is not None)
 

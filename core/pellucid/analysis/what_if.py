@@ -158,8 +158,7 @@ class WhatIf:
         `mesh` is a Mesh, an AbstractMesh, or sizes by axis name. Axes that it lacks no longer partition any dimension.
 
         Raises: ArgumentTypeError for another kind of mesh or spec; ArgumentValueError for paths that match no argument,
-        for axes
-        that the mesh lacks, and for more than 4,096 devices.
+        for axes that the mesh lacks, and for more than 4,096 devices.
         """
         start = start or self.today
         over = start.mesh if mesh is None else _abstract(mesh, start.mesh)
@@ -381,7 +380,7 @@ def _mesh_of_program(traced: Traced) -> Mesh | AbstractMesh:
 
 
 def _stated(traced: Traced, count: int) -> list[Any]:
-    """The `in_shardings` of `count` arguments; None for unspecified and for static arguments."""
+    """The `in_shardings` of `count` arguments; None for all of them if there are static arguments, or none is given."""
     program = traced._program  # pyright: ignore[reportPrivateUsage]  # what users don't see of a stage
     stated = program.values.of_inputs(program.in_shardings) or ()
     return list(stated) if len(stated) == count else [None] * count
