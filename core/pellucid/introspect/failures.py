@@ -18,7 +18,7 @@ _SIDE = r"got|expected|returned|taken|\S+ gives"
 _DIFFERENCE = re.compile(
     rf"(?P<path>[^:]+): (?P<left_title>{_SIDE}) (?P<left>.+), (?P<right_title>{_SIDE}) (?P<right>.+)"
 )
-"""Labels of the two sides in errors that compare trees."""
+"""A line of an error that compares the two sides, each with a label, at a path of trees."""
 
 
 def error(raised: BaseException) -> schema.ErrorRecord | None:

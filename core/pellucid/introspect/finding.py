@@ -38,7 +38,7 @@ MAX_OPERATIONS = 100_000
 MAX_OPERATIONS_AGAIN = 1_000
 """The same of all runs of a program that is searched again: the program that searches it as one is worth its compilation then."""
 VALUES_AT_ONCE = 256
-"""Number of values whose conditions are read in one transfer, because reading waits for the device."""
+"""Number of values whose conditions are read together, because reading waits for the device."""
 GROUP = 16
 """Number of values of one type that one compiled program tests."""
 

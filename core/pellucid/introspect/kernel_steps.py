@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _COPIED = ("lanes", "batched")
-"""Attributes that a program made from another copies from it, so that its lines are found."""
+"""Keys of `Jaxpr.memo` that a program made from another copies from it, so that its lines are found."""
 
 
 def with_kernels_in_steps(jaxpr: Jaxpr) -> Jaxpr:

@@ -160,11 +160,11 @@ class MeshPositions:
         return self._remembered(program.jaxpr, "at positions", True, True)
 
     def cut(self) -> ClosedJaxpr:
-        """The program from global operands of the `shard_map` to the inputs of its body at the positions."""
+        """The program from operands of the `shard_map`, as they are around it, to the inputs of its body at the positions."""
         return self._remembered(self._identity("in_avals"), "cut", False, True)
 
     def joined(self) -> ClosedJaxpr:
-        """The program from results of the body at the positions to global results of the `shard_map`."""
+        """The program from results of the body at the positions to results of the `shard_map`, as they are around it."""
         return self._remembered(self._identity("out_avals"), "joined", True, False)
 
     def _identity(self, avals: str) -> Jaxpr:

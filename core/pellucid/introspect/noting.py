@@ -205,7 +205,7 @@ def _staging() -> tuple[StagingTrace | None, int]:
 
 
 def _is_no_function(frame: FrameType) -> bool:
-    """Whether a frame is that of a module or class body rather than of a function."""
+    """Whether a frame is that of a module, or of a method generated from a text, as those of a NamedTuple are."""
     code = frame.f_code
     is_method = code.co_name.startswith("__") or "namedtuple_" in frame.f_globals.get(
         "__name__", ""
@@ -378,7 +378,7 @@ def _passed(
 
 
 def _by_name(debug: DebugInfo | None, inputs: Sequence[Var]) -> dict[str, Var]:
-    """Maps names to inputs, with constants first; empty if two have the same name."""
+    """Maps names to inputs, without the constants before them, which have none; empty if two have the same name."""
     names = () if debug is None else debug.argument_names
     if len(names) > len(inputs):
         return {}

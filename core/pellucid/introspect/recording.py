@@ -132,7 +132,7 @@ class LoadedModule(NamedTuple):
         return xla_hlo.full_text(self.module)
 
     def origins(self) -> Mapping[int, Any] | None:
-        """If another process compiled the program, its equations in this process; None for programs compiled here."""
+        """This process's equations if the executable was compiled by another process or for an equal program, else None."""
         facts = precompiled(self.executable)
         return facts and facts.origins
 

@@ -112,7 +112,7 @@ class SourceRecord(Record):
     """A file or notebook cell that contains the user's lines of equations."""
 
     name: str
-    """The displayed name: `In[4]`, or the shortest unambiguous path."""
+    """The displayed name: `In[4]`, or the path from the current folder, or the file name of one outside."""
     path: str
     cell_id: str | None
     """Id of the notebook cell, if the front end sends ids."""
@@ -121,7 +121,7 @@ class SourceRecord(Record):
     first_line: int
     """Line number of the first entry of `lines`, from 1."""
     lines: list[str] | None
-    """The text of the lines; None if it wasn't requested."""
+    """The text of the lines; None if it wasn't requested or can't be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +178,7 @@ class EquationColumns(Record):
     id: list[int]
     """Stable id: unique in this record, and the same in every record of the program."""
     primitive: list[int]
-    """Index into `strings`: name of the primitive, or of the HLO operation."""
+    """Index into `strings`: name of the primitive or operation."""
     scope: list[int]
     """Index into `ProgramRecord.scopes`; -1 for equations outside of all scopes."""
     span: list[int]
@@ -248,7 +248,7 @@ class ListingRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramRecord(ViewRecord):
-    """A jaxpr, a StableHLO module or an optimized HLO module."""
+    """A jaxpr, a StableHLO module, an optimized HLO module or a kernel in Triton's dialect."""
 
     key: str
     """Identifies this program in links and in other records."""
@@ -387,7 +387,7 @@ class KernelRecord(Record):
     executions: int | None = 1
     """Number of executions in one run; None if unknown, in branches and loops of unknown length, which count as one."""
     lines: list[LineShareRecord] = field(default_factory=list[LineShareRecord])
-    """The source lines that it computes, if there are several; empty if no line is known."""
+    """The source lines that it computes, for fusions and if `hlo_equation` has none; empty if no line is known."""
     is_line_inferred: bool = False
     """Whether its line is unknown and taken from neighbouring kernels."""
     seconds: float | None = None
@@ -486,12 +486,12 @@ class FunctionEntryRecord(Record):
     id: int
     """Identifies the program while it is in the cache."""
     arguments: list[str]
-    """Path and type of each argument, for example `params['w']: f32[8]`; for a static argument its value."""
+    """Path and type of each argument, in order, for example `params['w']: f32[8]`; for a static argument its value."""
     equation_count: int
     executable_count: int
     """Number of argument placements for which it is compiled; 0 if it is only traced."""
     miss: MissRecord | None
-    """Why it was traced, and how long that took; None for a program taken over from another function."""
+    """Why it was traced, and how long tracing and compiling took; None for a program taken over from another function."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -513,7 +513,7 @@ class FunctionRecord(ViewRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionsRecord(Record):
-    """The user's jitted functions, most recently compiled first."""
+    """The user's jitted functions, most recently traced first."""
 
     functions: list[FunctionRecord]
     schema_version: int = SCHEMA_VERSION
@@ -737,8 +737,8 @@ class OriginRecord(Record):
 class SiteColumns(Record):
     """Sites at which bodies run: first the whole program, then each body at each equation that runs it, in any nesting.
 
-    Values are numbered anew at each site, in the order constants, inputs, results of equations. The numbers of one site
-    follow those of the site before.
+    Values are numbered anew at each site, in the order constants, inputs, results of equations, which is also their order
+    among the values of the program's record. The numbers of one site follow those of the site before.
     """
 
     body: list[int]
@@ -770,7 +770,7 @@ class WhyColumns(Record):
     """Where each value's mesh axes came from. A chain continues at `value` with the same axis, and ends at an origin."""
 
     counts: list[int]
-    """For each value at a site, the number of entries that belong to it: one per axis."""
+    """For each value at a site, by its number, how many entries belong to it: one per axis."""
     axis: list[int]
     """Index into `FunctionShardingRecord.axes`."""
     value: list[int]
@@ -853,7 +853,7 @@ class FunctionShardingRecord(ViewRecord):
     device_peak_bytes: list[int]
     """Peak memory of each device, in mesh order; empty if unknown."""
     basis: Literal["estimate", "compiler", "measured"]
-    """Source of `collectives` and `device_peak_bytes`: the compiled program, a measurement or an estimate."""
+    """Source of `collectives` and `device_peak_bytes`: the compiled program, or an estimate."""
     not_compiled: str
     """Why there is only an estimate; empty if the program was compiled."""
     uneven: list[UnevenCutRecord]
@@ -918,8 +918,8 @@ class ExchangeCostRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfRecord(ViewRecord):
-    """Estimates for a function's arguments placed on a mesh that needn't exist, next to their current placement. Bytes
-    are exact.
+    """Estimates for a function's arguments placed on a mesh that needn't exist, next to their current placement. Only
+    the bytes of arguments are exact.
     """
 
     name: str
@@ -1028,7 +1028,7 @@ class GridOperandRecord(Record):
     write_count: int
     moved_bytes: int
     least_bytes: int | None
-    """Bytes of all accessed elements, each transferred once; None if unknown."""
+    """Bytes of all accessed elements, each transferred once in each direction; None if unknown."""
     beyond_share: float
     """Share of the elements of all programs' blocks that lie outside of the array."""
     masked_share: float | None

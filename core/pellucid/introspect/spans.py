@@ -24,7 +24,7 @@ class Naming(NamedTuple):
 
 
 class SourceSpans:
-    """Collects the spans of one program; `function` is the qualified name of its function, to name values."""
+    """Collects the spans of one program; `function` is the unqualified name of its function, to name values."""
 
     def __init__(self, string: Callable[[str], int], function: str = "") -> None:
         self._string = string
@@ -107,8 +107,8 @@ class SourceSpans:
         return self._functions[span]
 
     def naming(self, span: int) -> Naming | None:
-        """The assignment of the value of the whole expression at `span`, directly or as a `return` value of a function
-        called there.
+        """The assignment of the value of the whole expression at `span`, directly, or by a caller if the function returns
+        it.
         """
         if span not in self._namings:
             self._namings[span] = self._find_naming(span)

@@ -308,7 +308,9 @@ class SteppedFrame:
             self._ran = position
 
     def _shown(self, position: int) -> list[Var]:
-        """Variables that are used after a position, and the latest value of each recomputable name, if they are small."""
+        """Variables used after a position and, if they are small, the last of each user's name that equations on the way
+        assign.
+        """
         # Values computed before `position` and used after it.
         live = [v for v, (origin, used) in self._uses() if origin < position <= used]
         names = value_names(self.jaxpr)
@@ -575,10 +577,7 @@ class EquationRuns:
         return turn[0] in self._predicates
 
     def frame(self, turn: Turn) -> SteppedFrame:
-        """The frame of a turn, at the position where it was left.
-
-        Raises: ArgumentValueError if the run doesn't occur.
-        """
+        """The frame of a turn, at the position where it was left. Whether the run occurs isn't checked."""
         if turn not in self.frames:
             slot, number = self.slots.programs[turn[0]], turn[1]
             groups = self.groups

@@ -29,7 +29,7 @@ def without_traps() -> Generator[None]:
 
 
 def is_looking() -> bool:
-    """Whether a tool is running the user's operations, in which neither breakpoints nor watches stop."""
+    """Whether a tool runs the user's operations in `without_traps`, where neither breakpoints nor watches stop."""
     return _is_looking.get()
 
 

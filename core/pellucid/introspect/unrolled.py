@@ -47,7 +47,7 @@ def calling_line() -> UserLine | None:
 
 
 def user_line(file: str, line: int) -> UserLine:
-    """The record of a line of a file, or of the cell that was compiled from it."""
+    """The record of a line of a file, or of the cell whose code has that file name."""
     return UserLine(source.cell_name(file) or os.path.basename(file), line)
 
 

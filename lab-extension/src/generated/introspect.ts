@@ -51,7 +51,9 @@ export interface TypeRecord {
 
 /** A file or notebook cell that contains the user's lines of equations. */
 export interface SourceRecord {
-  /** The displayed name: `In[4]`, or the shortest unambiguous path. */
+  /**
+   * The displayed name: `In[4]`, or the path from the current folder, or the file name of one outside.
+   */
   readonly name: string;
   readonly path: string;
   /** Id of the notebook cell, if the front end sends ids. */
@@ -60,7 +62,7 @@ export interface SourceRecord {
   readonly execution_count: number | null;
   /** Line number of the first entry of `lines`, from 1. */
   readonly first_line: number;
-  /** The text of the lines; None if it wasn't requested. */
+  /** The text of the lines; None if it wasn't requested or can't be read. */
   readonly lines: readonly string[] | null;
 }
 
@@ -107,7 +109,7 @@ export interface LiteralColumns {
 export interface EquationColumns {
   /** Stable id: unique in this record, and the same in every record of the program. */
   readonly id: readonly number[];
-  /** Index into `strings`: name of the primitive, or of the HLO operation. */
+  /** Index into `strings`: name of the primitive or operation. */
   readonly primitive: readonly number[];
   /** Index into `ProgramRecord.scopes`; -1 for equations outside of all scopes. */
   readonly scope: readonly number[];
@@ -182,7 +184,7 @@ export interface ListingRecord {
   readonly line_equations: readonly number[];
 }
 
-/** A jaxpr, a StableHLO module or an optimized HLO module. */
+/** A jaxpr, a StableHLO module, an optimized HLO module or a kernel in Triton's dialect. */
 export interface ProgramRecord {
   /** Identifies this program in links and in other records. */
   readonly key: string;
@@ -307,7 +309,9 @@ export interface KernelRecord {
    * Number of executions in one run; None if unknown, in branches and loops of unknown length, which count as one.
    */
   readonly executions: number | null;
-  /** The source lines that it computes, if there are several; empty if no line is known. */
+  /**
+   * The source lines that it computes, for fusions and if `hlo_equation` has none; empty if no line is known.
+   */
   readonly lines: readonly LineShareRecord[];
   /** Whether its line is unknown and taken from neighbouring kernels. */
   readonly is_line_inferred: boolean;
@@ -384,14 +388,14 @@ export interface FunctionEntryRecord {
   /** Identifies the program while it is in the cache. */
   readonly id: number;
   /**
-   * Path and type of each argument, for example `params['w']: f32[8]`; for a static argument its value.
+   * Path and type of each argument, in order, for example `params['w']: f32[8]`; for a static argument its value.
    */
   readonly arguments: readonly string[];
   readonly equation_count: number;
   /** Number of argument placements for which it is compiled; 0 if it is only traced. */
   readonly executable_count: number;
   /**
-   * Why it was traced, and how long that took; None for a program taken over from another function.
+   * Why it was traced, and how long tracing and compiling took; None for a program taken over from another function.
    */
   readonly miss: MissRecord | null;
 }
@@ -413,7 +417,7 @@ export interface FunctionRecord {
   readonly kind: "function";
 }
 
-/** The user's jitted functions, most recently compiled first. */
+/** The user's jitted functions, most recently traced first. */
 export interface FunctionsRecord {
   readonly functions: readonly FunctionRecord[];
   readonly schema_version: number;
@@ -614,8 +618,8 @@ export interface OriginRecord {
 /**
  * Sites at which bodies run: first the whole program, then each body at each equation that runs it, in any nesting.
  *
- * Values are numbered anew at each site, in the order constants, inputs, results of equations. The numbers of one site
- * follow those of the site before.
+ * Values are numbered anew at each site, in the order constants, inputs, results of equations, which is also their order
+ * among the values of the program's record. The numbers of one site follow those of the site before.
  */
 export interface SiteColumns {
   /** Index of the body that runs at the site. */
@@ -648,7 +652,7 @@ export interface LayoutColumns {
  * Where each value's mesh axes came from. A chain continues at `value` with the same axis, and ends at an origin.
  */
 export interface WhyColumns {
-  /** For each value at a site, the number of entries that belong to it: one per axis. */
+  /** For each value at a site, by its number, how many entries belong to it: one per axis. */
   readonly counts: readonly number[];
   /** Index into `FunctionShardingRecord.axes`. */
   readonly axis: readonly number[];
@@ -734,9 +738,7 @@ export interface FunctionShardingRecord {
   readonly differences: readonly string[];
   /** Peak memory of each device, in mesh order; empty if unknown. */
   readonly device_peak_bytes: readonly number[];
-  /**
-   * Source of `collectives` and `device_peak_bytes`: the compiled program, a measurement or an estimate.
-   */
+  /** Source of `collectives` and `device_peak_bytes`: the compiled program, or an estimate. */
   readonly basis: "estimate" | "compiler" | "measured";
   /** Why there is only an estimate; empty if the program was compiled. */
   readonly not_compiled: string;
@@ -797,8 +799,8 @@ export interface ExchangeCostRecord {
 }
 
 /**
- * Estimates for a function's arguments placed on a mesh that needn't exist, next to their current placement. Bytes
- * are exact.
+ * Estimates for a function's arguments placed on a mesh that needn't exist, next to their current placement. Only
+ * the bytes of arguments are exact.
  */
 export interface WhatIfRecord {
   readonly name: string;
@@ -907,7 +909,7 @@ export interface GridOperandRecord {
   readonly fetch_count: number;
   readonly write_count: number;
   readonly moved_bytes: number;
-  /** Bytes of all accessed elements, each transferred once; None if unknown. */
+  /** Bytes of all accessed elements, each transferred once in each direction; None if unknown. */
   readonly least_bytes: number | null;
   /** Share of the elements of all programs' blocks that lie outside of the array. */
   readonly beyond_share: number;
