@@ -42,9 +42,8 @@ class Hints:
         """Type of the array in the variable `name`; None for other values."""
         root, *attributes = name.split(".")
         value = self._shell.user_ns.get(root)
-        for (
-            attribute
-        ) in attributes:  # only through plain instance attributes: a property may compute or fetch
+        # Only through plain instance attributes: a property may compute or fetch.
+        for attribute in attributes:
             value = getattr(value, "__dict__", {}).get(attribute)
         text = introspect.short_text(value)
         return text if text is None or len(text) <= _MAX_CHARACTERS else f"{text[:59]}…"

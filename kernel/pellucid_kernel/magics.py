@@ -143,8 +143,8 @@ class PellucidMagics(Magics):
     def _run(self, cell: str) -> BaseException | None:
         """Runs the body once as a cell of its own. Shows the exception it raises, and returns it."""
         shell: Any = self._shell
-        # The magic's line is replaced by an empty line, so that line numbers stay; another cell magic replaces it
-        # itself.
+        # The magic's line is replaced by an empty line, so that line numbers stay; another cell magic must be on the
+        # first line.
         source = cell if cell.startswith("%%") else "\n" + cell
         runner, shell.loop_runner = shell.loop_runner, _run_beside
         try:

@@ -65,7 +65,7 @@ class TimelineRequest(Record):
     begin_ns: int
     end_ns: int
     columns: int
-    """Resolution: shorter operations than this fraction of the time are merged."""
+    """Number of equal parts of that time; operations that are shorter than a part are merged."""
     kind: Literal["show_timeline"] = "show_timeline"
 
 

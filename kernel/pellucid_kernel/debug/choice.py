@@ -73,8 +73,8 @@ class Choice:
         self._lane = [*zip(sizes, lane, strict=False)]
 
     def lane_in(self, level: Level) -> LaneIndices:
-        """Selected lanes of the batches around the next equation of a level; empty from the first batch that differs
-        on.
+        """Selected lanes of the batches around the next equation of a level, up to the first batch that differs; empty
+        if no lane is selected.
         """
         if all(index is None for _, index in self._lane):
             return []

@@ -206,7 +206,9 @@ class DebugSession:
 
     @property
     def reason(self) -> str:
-        """Why it stopped here, if it isn't at a breakpoint line: a condition raised, or a watched value was computed."""
+        """Why it stopped here, if the line doesn't tell: a condition or message raised, or the next operation gives a
+        watched value or fails; else empty.
+        """
         place, text = self._reason
         return text if place == self._stepper.place() else ""
 
@@ -425,7 +427,7 @@ class DebugSession:
     # Lines --------------------------------------------------------------------------------------------------
 
     def next(self) -> DebugSession:
-        """Runs to the next line of the same function, over calls."""
+        """Runs to the next line of the same function, over calls, or to its caller's if it returns."""
         calls = self._calls_of(self._stepper.top)
         return self._go_on(lambda visit, calls: not calls or visit.calls[-1] in calls, calls)
 
@@ -454,7 +456,7 @@ class DebugSession:
         into: bool = False,
     ) -> DebugSession:
         """Goes forward to the next visit for which `is_wanted(visit, calls)`: in this program, in inner ones if `into`,
-        else in outer ones.
+        and after its end in outer ones.
 
         `calls` are the function calls active where the step begins; empty if any line is wanted.
         """
@@ -668,7 +670,7 @@ class DebugSession:
 
     def blocks(self, frame: int = -1) -> dict[str, str]:
         """Text with the position in the whole array of each block that a kernel's references hold, by argument name;
-        else empty.
+        empty outside of kernels.
 
         `frame` is an index in the stack (default: the innermost frame).
         """

@@ -92,7 +92,7 @@ class FirstDifference:
     """
 
     primitive: str
-    """Name of the primitive; empty if no single operation differs, only the results of the program compiled as usual."""
+    """Name of the primitive; empty if no single operation differs, at most results of the program compiled as usual."""
     line: str
     """Source line of the operation."""
     ulps: float
@@ -102,7 +102,7 @@ class FirstDifference:
     are_equal: bool = False
     """Whether there is no difference at all."""
     operation: UnequalOperation | None = None
-    """With its operands and results; None where only results of the program differ."""
+    """With its operands and results; None where no single operation differs."""
     begin: Callable[[], tuple[str, DebugSession]] | None = None
     """Gives the name of the call, and a session at its start."""
 
@@ -224,7 +224,7 @@ def _farthest(results: Sequence[Any], others: Sequence[Any]) -> float:
 
 
 def ulps(a: Any, b: Any) -> float:
-    """Largest distance of elements of two arrays in units in the last place; infinite where only one is finite.
+    """Largest distance of elements of two arrays in units in the last place; infinite if unequal ones aren't finite.
 
     For other than floating-point dtypes 0, or infinity if elements differ. PRNG keys are compared by their words.
 

@@ -34,8 +34,8 @@ class ComparedEquation(NamedTuple):
     line: str
     """Source line of the equation."""
     error: float
-    """Largest difference of two elements, relative to the largest element of run `b`; infinite where only one is
-    finite.
+    """Largest difference of two elements, relative to the largest element of run `b`; infinite if unequal ones aren't
+    both finite, or all of `b` is zero.
 
     For other than floating-point results, the fraction of elements that differ.
     """

@@ -144,7 +144,9 @@ class EquationStacks:
         return depths
 
     def _read(self, program: Any) -> None:
-        """Reads the stacks of a program, without the frames of its callers, which all its equations share."""
+        """Reads the stacks of a program, from its function on or, if that isn't in one, without the frames that all
+        share.
+        """
         name = name_of(program)
         full = {
             e: tuple([Line(f.file, f.function, f.line) for f in user_stack(e)])

@@ -183,10 +183,11 @@ def find(function: Callable[..., Any], condition: Condition) -> Callable[..., Fi
 
 
 def first_difference(function: Callable[..., Any]) -> Callable[..., FirstDifference | None]:
-    """A function that gives the first operation of a call that rounds otherwise alone than in the compiled program, or None.
+    """Returns a function that finds the first operation of a call that rounds otherwise alone than compiled.
 
-    The call runs operation by operation, and compiled to give all its values; loops are compared by their results. None, too,
-    for a function that calls Python for values. `diverge` compares all operations, and other ways of running.
+    The call runs operation by operation, and compiled to give all its values; loops are compared by their results. The
+    result says so if none differs, and is None for a function that calls Python for values. `diverge` compares all
+    operations, and other ways of running.
 
     >>> difference = first_difference(lambda x: x * 2.0)(1.0)
     >>> print(difference)

@@ -130,7 +130,9 @@ class GradientRecord(ViewRecord):
     operands: list[list[str]]
     """For each gradient, the ranges of the operands of its path's first operation."""
     within: str
-    """Text that tells what removes the fault, and where in a loop or branch it begins; may be empty."""
+    """Text that tells what removes the fault, which decompositions have values that are equal up to rounding, and where
+    in a loop or branch the fault begins; may be empty.
+    """
     schema_version: int = SCHEMA_VERSION
     kind: Literal["gradient"] = "gradient"
 
@@ -166,7 +168,7 @@ class UnequalRunsRecord(ViewRecord):
     runs: str
     """A text that says what is compared."""
     primitive: str
-    """The first operation whose results differ; empty where none does."""
+    """The first operation whose results differ."""
     says: str
     """How they differ, and what cures it, in words."""
     way: UserLineColumns

@@ -122,7 +122,9 @@ class Stepper:
         self._keep_to_budget()
 
     def out(self) -> None:
-        """Leaves the innermost program: goes after the equation that calls it, after all its runs."""
+        """Leaves the innermost program: goes after the equation that calls it, after all its runs. Goes to the end of
+        the outermost one.
+        """
         if len(self.levels) == 1:
             self._move(len(self.top.frame.jaxpr.equations))
             return

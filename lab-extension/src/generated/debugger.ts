@@ -104,7 +104,8 @@ export interface GradientRecord {
   /** For each gradient, the ranges of the operands of its path's first operation. */
   readonly operands: readonly (readonly string[])[];
   /**
-   * Text that tells what removes the fault, and where in a loop or branch it begins; may be empty.
+   * Text that tells what removes the fault, which decompositions have values that are equal up to rounding, and where
+   * in a loop or branch the fault begins; may be empty.
    */
   readonly within: string;
   readonly schema_version: number;
@@ -137,7 +138,7 @@ export interface UnequalRunsRecord {
   readonly function: string;
   /** A text that says what is compared. */
   readonly runs: string;
-  /** The first operation whose results differ; empty where none does. */
+  /** The first operation whose results differ. */
   readonly primitive: string;
   /** How they differ, and what cures it, in words. */
   readonly says: string;

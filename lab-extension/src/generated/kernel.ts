@@ -40,7 +40,7 @@ export interface TimelineRequest {
   readonly session: number;
   readonly begin_ns: number;
   readonly end_ns: number;
-  /** Resolution: shorter operations than this fraction of the time are merged. */
+  /** Number of equal parts of that time; operations that are shorter than a part are merged. */
   readonly columns: number;
   readonly kind: "show_timeline";
 }
