@@ -22,7 +22,7 @@ class WhatIfWidget(RecordWidget):
     request = traitlets.Dict().tag(sync=True)
     """Placement requested by the front end: `axes`, `dims`, `searchUnder`, and the `number` of the request."""
     answered = traitlets.Int().tag(sync=True)
-    """Number of the last answered request."""
+    """Number of requests that were answered."""
     mesh = traitlets.Dict()
 
     def __init__(self, figure: WhatIfFigure, height: int) -> None:

@@ -153,7 +153,7 @@ def grids_markup(
     record: KernelGridsRecord,
     table: Callable[[Sequence[str], Sequence[Sequence[str]], Sequence[bool]], str],
 ) -> str:
-    """Facts and a table of operands for each kernel; what is wrong is in red."""
+    """Facts and a table of operands for each kernel; faults are in red, their operands in amber."""
     parts: list[str] = []
     for kernel in record.kernels:
         wrong = "".join(

@@ -16,7 +16,7 @@ STAGES = {"jaxpr": "jaxpr", "stablehlo": "StableHLO", "hlo": "optimized HLO", "t
 _MAX_OPEN = 24
 """Maximum number of lines of a program that is shown expanded."""
 _MAX_COMPARED = 4000
-"""Maximum number of lines of two programs to compare, because the comparison takes quadratic time."""
+"""Maximum number of lines of each of two programs to compare, because the comparison takes quadratic time."""
 _MIN_SHARE = 3
 _ELSEWHERE = "the interactive view has them all"
 

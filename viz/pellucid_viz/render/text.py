@@ -46,7 +46,7 @@ from pellucid_viz.render.sharded import (
 
 _MAX_ROWS = 40
 _MAX_LINES = 4000
-"""Maximum number of lines of two programs to compare as text, because the comparison takes quadratic time."""
+"""Maximum number of lines of each program to compare as text, because the comparison takes quadratic time."""
 
 
 def text_of(record: Any) -> str:
