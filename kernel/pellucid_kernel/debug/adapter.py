@@ -79,7 +79,7 @@ class PellucidDebugger(Debugger):
         self._update()
 
     def stop_at_failure(self, number: int) -> str:
-        """Stops at the operation that raised a displayed error, given by its number. Returns an empty string, or why it
+        """Stops at the place of a displayed error or figure, given by its number. Returns an empty string, or why it
         can't.
 
         Front ends call it in the thread of cells. It must not raise: another error would replace the one to be opened.

@@ -293,7 +293,7 @@ class Stops:
         return command
 
     def stop_at_failure(self, number: int) -> str:
-        """Stops, in this thread, at the operation that raised a displayed error, given by its number.
+        """Stops, in this thread, at the place of a displayed error or figure, given by its number.
 
         Returns an empty string, or the reason why it can't, see `session_at`.
         """
