@@ -131,7 +131,9 @@ def _join(address: str, count: int, process: int, devices: int, secret: str) -> 
 
 
 def _report(error: BaseException | None) -> None:
-    """Runs in an engine: tells the others, which run the same cell, that it failed here, so that they don't wait."""
+    """Runs in an engine: tells the others, which run the same cell, that it failed here, so that they don't wait; None
+    tells them that this engine goes on.
+    """
     distributed = importlib.import_module("pellucid").distributed
     if distributed.is_initialized():
         distributed.report_error(
