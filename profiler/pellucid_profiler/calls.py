@@ -164,7 +164,7 @@ def calls_of(events: Events, operations: Operations) -> LaunchColumns:
     modules = events.stat("hlo_module")[operations.event[first]]
     waiting = np.flatnonzero(~started)
     # 2. By name: the runs of a program that are left are assigned, in order, to the calls without a run of functions
-    # that share it.
+    # that share it. The runs of a program are numbered in the order of its calls.
     for functions, shared in _sharing(events.names, calls, runs, modules, waiting):
         rest = np.flatnonzero(np.isin(calls.name, functions) & (calls.run == ABSENT))
         ran = runs[waiting[np.isin(modules[waiting], shared)]]

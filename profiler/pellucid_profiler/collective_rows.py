@@ -75,7 +75,7 @@ class Straggler(NamedTuple):
 
 
 def straggler(session: SessionData) -> Straggler | None:
-    """The device that delays collectives; None if no collective waits.
+    """The device that delays collectives; None if fewer than two devices took part in any.
 
     Where devices share a CPU core, the order of arrivals depends on the OS scheduler. So a device is chosen first by
     its own operations, if they take `SLOW_FACTOR` times the median, and otherwise by who arrives last. Only runs of

@@ -284,7 +284,9 @@ def _of_this_process(events: Events) -> tuple[Events, list[str]]:
 
 
 def _without_draining(events: Events) -> tuple[Events, int]:
-    """(events without those of the profiler's own draining program, end of the recorded block in nanoseconds)."""
+    """(events without the profiler's own draining program and what begins after the recorded block, except operations and
+    events joined to them; end of the block in nanoseconds).
+    """
     begin_ns = events.session.get("profile_start_time", 0)
     stop_ns = events.session.get("profile_stop_time", begin_ns) - begin_ns
     rows = np.flatnonzero(events.texts_are(events.name, recording.DRAINING))

@@ -15,7 +15,7 @@ from pellucid_profiler.session_tables import LineRow, SessionTables
 from pellucid_profiler.text import line_number_text, percent_text, seconds_text
 
 MAX_ROWS = 40
-"""Maximum number of rows in the table of operations, and of lines without source text."""
+"""Maximum number of rows in the table of operations, and in that of compilations."""
 MAX_SOURCES = 8
 
 _FORWARD, _BACKWARD = "#4477aa", "#aa3377"

@@ -31,7 +31,7 @@ from pellucid_profiler.xspace import Column
 MAX_STEPS = 400
 """Maximum number of compile steps in a record; shorter steps are summed by program and phase."""
 MAX_BUFFERS = 40
-"""Maximum number of a program's buffers in a record."""
+"""Maximum number of the buffers at a program's peak in a record."""
 MAX_POINTS = 1000
 """Maximum number of points in a plot over time; each point is the maximum of its interval."""
 

@@ -21,7 +21,7 @@ N_RUNS = 8
 
 
 class Peaks(NamedTuple):
-    """Peak rates measured on the default device, in single precision.
+    """Peak rates of a device in single precision, measured or computed from a GPU's data.
 
     >>> Peaks("cpu", 1e9, 1e9).share(flops=1e6, n_bytes=2e6, seconds=0.004)
     0.5

@@ -35,8 +35,8 @@ create table slice (
 def query(session: SessionTables, sql: str) -> list[dict[str, Any]]:
     """Runs an SQL query over a session: table `slice` has operations and spans, `track` has devices and threads.
 
-    Raises: UnsupportedError if `PELLUCID_TRACE_PROCESSOR` is set and names no file, or the package perfetto is not
-    installed; ArgumentValueError if the SQL fails.
+    Raises: UnsupportedError if `PELLUCID_TRACE_PROCESSOR` is set, but names no file or the package perfetto is not
+    installed for it; ArgumentValueError if the SQL fails.
 
     >>> with pl.profiler.profile() as recorded:
     ...     y = jnp.sin(1.0)

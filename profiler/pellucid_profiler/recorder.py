@@ -123,7 +123,7 @@ class Profile:
         _current = _last = self
 
     def _line_begins(self, frame: FrameType) -> bool:
-        """Called before each line: stops the recording at the limit, or restarts it if the steps so far compiled.
+        """Called before each line: at the limit, stops the recording, or restarts it once if the steps compiled.
         Returns whether it has stopped.
         """
         assert self._limit is not None
@@ -137,7 +137,7 @@ class Profile:
         return True
 
     def step_ends(self) -> None:
-        """Counts a named step. Stops the recording at the limit, or restarts it if the steps so far compiled."""
+        """Counts a named step. Restarts the recording if the first step compiled; otherwise stops it at the limit."""
         if self._limit is None:
             return
         is_enough = self._limit.is_reached_by_step()

@@ -133,7 +133,7 @@ class SessionTables(SessionData):
 
     @cached_property
     def straggler(self) -> Straggler | None:
-        """The device that delays collectives; None if no collective waits."""
+        """The device that delays collectives; None if fewer than two devices took part in any."""
         return straggler(self)
 
     @cached_property
@@ -223,7 +223,8 @@ class SessionTables(SessionData):
         return totals
 
     def seconds_of_run(self, equations: Collection[int]) -> dict[int, float]:
-        """Time of `equations` (ids) in one run of their program on one device, the mean over all runs and devices.
+        """Time of each equation, by id, in one run on one device of the program of `equations` (ids), the mean over all
+        runs and devices.
 
         That is the program most of whose equations they are; empty without one.
         """
@@ -252,8 +253,8 @@ class SessionTables(SessionData):
         """Time of `kernels` in one run of a jitted function's program on one device, the mean over all runs and
         devices.
 
-        If the function has several programs, the one that contains most of the kernels is used. Raises:
-        ArgumentValueError if none of them ran in this session.
+        If the function has several programs, the one with the largest share of its instructions among `kernels` is used.
+        Raises: ArgumentValueError if no program ran for which that is more than half.
         """
         best, seconds = 0.5, dict[str, float]()
         for number, program in self.programs.items():

@@ -26,8 +26,8 @@ class StepLimit:
     """Decides when a recording contains enough steps of a loop.
 
     With `n_steps`, it counts the steps that the program names. Without, `MIN_STEPS` steps and `MIN_SECONDS` seconds are
-    enough; then repetitions of a line in an outermost `for` or `while` statement count as steps, too, if the set of
-    live arrays has changed since the last check (`CHECK_SECONDS` ago). So loops that run no device programs don't stop
+    enough; then repetitions of a line in an outermost `for` or `while` statement count as steps, too, if
+    arrays are alive that weren't at the last check (`CHECK_SECONDS` ago). So loops that run no device programs don't stop
     a recording, and neither do lines that are traced.
 
     >>> import inspect

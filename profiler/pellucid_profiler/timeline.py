@@ -14,7 +14,7 @@ from pellucid_profiler.session_tables import SessionTables
 from pellucid_profiler.xspace import Column
 
 DEFAULT_COLUMNS = 1000
-"""Resolution of a timeline: spans shorter than this fraction of the time are merged."""
+"""Number of equal parts of a timeline: spans shorter than one are merged."""
 MAX_TILES = 12_000
 """Maximum number of tiles; timelines with many lanes have a lower resolution."""
 MAX_ROWS_OF_DEVICE = 6
