@@ -1,4 +1,4 @@
-/** Link to a source line. Hovering highlights it; only activating the link leaves the view. */
+/** Link to a source line. Only activating it leaves the view; other clicks don't. */
 
 import { placeName, placesOf, type CellPlace, type PlaceState } from '../records/cell_places';
 import type { Program } from '../records/program';

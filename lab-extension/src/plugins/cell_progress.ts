@@ -6,7 +6,7 @@ import { baseStyle, followTheme } from '../components/theme';
 import type { ProgressRecord } from '../generated/kernel';
 import type { Connection } from '../panels/panel';
 
-/** Shows running compilations below the running cell. */
+/** Shows a running compilation or wait in its cell, above the outputs. */
 export class CellProgress {
   private readonly place = el('div', { class: 'pellucid-busy' });
   private readonly block: ProgressBlock;

@@ -246,9 +246,7 @@ export class Program {
     return this.strings[this.primitives[equation]!]!;
   }
 
-  /**
-   * Family (kind of work) of an equation; computed for records of older versions, which lack it.
-   */
+  /** Family (kind of work) of an equation; `elementwise` if the record doesn't say it. */
   family(equation: number): Family {
     return this.families.get(this.primitive(equation)) ?? 'elementwise';
   }

@@ -121,7 +121,7 @@ export class ShardedFunction {
     return number - first + firstValue;
   }
 
-  /** The site of body number `use` of an equation at a site, or of its first body. */
+  /** The site of body number `use` of an equation at a site; without one, another of that body. */
   siteWithin(site: number, equation: number, use: number): number {
     const uses = this.program.bodiesOf(equation);
     const { body } = uses[use]!;

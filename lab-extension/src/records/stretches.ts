@@ -13,8 +13,8 @@ export interface Stretch {
 /** Maximum number of boxes that can be taken in at a glance. */
 export const MAX_MEMBERS = 15;
 /**
- * Maximum number of members grouped by line: a few more boxes with the user's text are better than
- * `lines 3–5`.
+ * Maximum number of members before lines are grouped into ranges: a few more boxes with the user's
+ * text are better than `lines 3–5`.
  */
 const MAX_LINES = 24;
 /** Maximum share of a level's cost for neighbours that are grouped when there are too many. */

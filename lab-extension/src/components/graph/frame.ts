@@ -31,7 +31,7 @@ export interface Badge {
 }
 
 export interface Heat {
-  /** Fraction of the hottest box, 0 to 1. */
+  /** Square root of the share of the hottest closed box's cost, 0 to 1; NaN if unknown. */
   readonly part: number;
   /** Texts of the figure, longest first. */
   readonly texts: readonly string[];

@@ -182,7 +182,7 @@ export class LinkedPanes {
     return el('div', { class: 'pl-pane-tools' }, search, this.searchCount, count);
   }
 
-  /** Changes the number of panes, adding later stages or removing panes. */
+  /** Changes the number of panes: appends stages that aren't shown, or removes the last panes. */
   private setCount(count: number): void {
     const others = this.panes.map((_, index) => index).filter(each => !this.stages.includes(each));
     this.stages = [...this.stages, ...others].slice(0, count);
@@ -292,7 +292,7 @@ export class LinkedPanes {
     this.events.onSelect?.(program, equations);
   }
 
-  /** Highlights sets of equations; the panes other than `from` scroll to them. */
+  /** Highlights sets of equations. The panes other than `from` scroll to them, none if it is -1. */
   private show(sets: LinkedSets | null, from: number): void {
     this.shown = sets;
     this.views.forEach((view, index) => {

@@ -7,7 +7,7 @@ import { oneLine } from '../format';
 import { termed } from '../terms';
 import type { Selection } from './selection';
 
-/** Minimum number of consecutive lines without time that are collapsed. */
+/** Number of lines of a source above which those far from lines with time are collapsed. */
 const MIN_FOLDED_LINES = 12;
 const LINES_AROUND = 3;
 

@@ -393,7 +393,7 @@ export class FunctionShardingView {
 
   /**
    * The site where an equation propagates an axis, to its own result or to that of a call; -1 if
-   * ambiguous.
+   * unknown.
    */
   private siteOfHop(hop: Hop, equation: number): number {
     const { sharded } = this;

@@ -349,7 +349,7 @@ function bordersIn(
   );
 }
 
-/** Paints the indices of tile borders, skipping those that would overlap. */
+/** Indices of tile borders with their places, without those that would overlap. */
 function ticks(
   borders: ReadonlyMap<number, number>,
   end: number,

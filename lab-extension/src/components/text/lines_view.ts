@@ -21,7 +21,7 @@ export interface LineMark {
   /** Length of the bar in the margin, 0 to 1. */
   readonly heat?: number;
   readonly note?: string;
-  /** Colours of the fusions (hulls) that the line belongs to. */
+  /** Colours of the fusions (hulls), or of the mesh axes, that the line belongs to. */
   readonly hulls?: readonly string[];
 }
 
