@@ -97,7 +97,7 @@ def vectorize(
             )
         values = [x for i, x in enumerate(args) if i not in fixed]
         values += [kwargs[name] for name in mapped_names]
-        if not values and None in args:
+        if not values and any(x is None for x in args):
             raise ArgumentValueError(
                 f"vectorize: `{name_of(pyfunc)}` was called without an array.", got="got None alone"
             )

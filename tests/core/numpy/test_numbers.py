@@ -375,6 +375,8 @@ def test_none_is_no_array() -> None:
         with pytest.raises(ValueError, match=r"needs numbers|without an array"):
             call()
     assert jnp.vectorize(lambda x, y: x)(1.0, None) == 1
+    total = jnp.vectorize(lambda x: jnp.asarray(x.sum()), excluded={0})
+    assert total(np.arange(3)) == 3  # an excluded array beside no other is no None
 
 
 def test_a_function_that_is_given_sizes_as_arguments_names_itself() -> None:
