@@ -20,12 +20,8 @@ _nans, _infs = config.debug_nans.state, config.debug_infs.state
 @contextlib.contextmanager
 def without_traps() -> Generator[None]:
     """A context manager and decorator in which operations may return NaN and infinity, and no program is stopped."""
-    token = _is_looking.set(True)
-    try:
-        with config.debug_nans(False), config.debug_infs(False):
-            yield
-    finally:
-        _is_looking.reset(token)
+    with _looking(), config.debug_nans(False), config.debug_infs(False):
+        yield
 
 
 def is_looking() -> bool:
@@ -33,14 +29,21 @@ def is_looking() -> bool:
     return _is_looking.get()
 
 
+@contextlib.contextmanager
+def _looking() -> Generator[None]:
+    token = _is_looking.set(True)
+    try:
+        yield
+    finally:
+        _is_looking.reset(token)
+
+
 def untrapped(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """A function that calls `function` with the options off; there is no overhead if they are off already."""
+    """A function that calls `function` as in `without_traps`; options that are off already cost nothing."""
 
     @functools.wraps(function)
     def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        if not (_nans.value or _infs.value):
-            return function(*args, **kwargs)
-        with without_traps():
+        with without_traps() if _nans.value or _infs.value else _looking():
             return function(*args, **kwargs)
 
     return run

@@ -157,6 +157,7 @@ TOOLS = {
     "diverge": pl.debugger.diverge,
     "first_difference": pl.debugger.first_difference,
     "repeat": pl.debugger.repeat,
+    "debug": lambda f: lambda x: pl.debugger.debug(f)(x).finish(),
 }
 
 
