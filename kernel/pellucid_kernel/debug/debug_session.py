@@ -153,7 +153,7 @@ class DebugSession:
         self._stepper.passed = self._say_passed
         self._places = equation_stacks(self._stepper.top.frame.jaxpr)
         self._names: dict[str, Any] = {}
-        self._grid: tuple[Any, KernelGridsRecord] | None = None
+        self._grid: tuple[Any, Any, KernelGridsRecord] | None = None
         """The kernel whose grid was drawn last, with its record."""
         self.breakpoints: list[Breakpoint] = []
         self.hits: dict[Breakpoint, int] = {}
@@ -695,10 +695,12 @@ class DebugSession:
         if found is None:
             return None
         kernel, number = found
-        # Looked at once for each kernel, as its blocks don't change from program to program.
-        if self._grid is None or self._grid[0] is not kernel:
-            self._grid = kernel, analysis.kernel_grid(kernel, *self._grid_operands(kernel))
-        return dataclasses.replace(self._grid[1], program=number)
+        # Looked at once for each call of a kernel: its blocks depend on sizes of the grid and prefetched scalars, not on the program.
+        operands = self._grid_operands(kernel)
+        values = [None if xs is None else [x.tobytes() for x in xs] for xs in operands]
+        if self._grid is None or self._grid[0] is not kernel or self._grid[1] != values:
+            self._grid = kernel, values, analysis.kernel_grid(kernel, *operands)
+        return dataclasses.replace(self._grid[2], program=number)
 
     def grid_position(self, frame: int = -1) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         """(position, sizes of the grid) of the kernel's program that a frame is in; None outside of kernels, and where the sizes are operands."""

@@ -48,7 +48,9 @@ def notes_on_gaps(run: Evaluation) -> list[str]:
             *values.shape[:-1], *[1] * (divisors.ndim - values.ndim + 1)
         )
         # Where nothing is divided by a difference, it doesn't matter.
-        shares = np.where((dividends != 0) | (divisors == 0), divisors, np.inf) / largest
+        # Values that are all 0 have gaps of 0, whatever their size.
+        scaled = np.divide(divisors, largest, out=np.zeros_like(divisors), where=largest > 0)
+        shares = np.where((dividends != 0) | (divisors == 0), scaled, np.inf)
         least = float(shares.min(initial=np.inf)) / eps
         if least <= 4 * values.shape[-1]:
             notes[origin] = _note(origin, least)

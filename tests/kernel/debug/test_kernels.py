@@ -7,6 +7,7 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
+from pellucid import lax
 from pellucid.errors import ArgumentValueError
 from pellucid.experimental import pallas
 from pellucid.experimental.pallas import BlockSpec, pallas_call, tpu
@@ -136,6 +137,27 @@ def test_blocks_that_data_choose_are_known_at_a_stop():
     session = debug(lambda rows, x: call(rows, x))(rows, X).step().jump((1,))
     [kernel] = session.grid_record().kernels
     assert kernel.operands[0].dims[0].start.values == [4, 0, 2]
+
+
+def test_blocks_that_data_choose_are_those_of_the_call_at_hand():
+    def copy(rows_ref, x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    blocks = [BlockSpec((1,), lambda i, rows: (rows[i],))], BlockSpec((1,), lambda i, rows: (i,))
+    spec = tpu.PrefetchScalarGridSpec(1, (2,), *blocks)
+    call = pallas_call(copy, pl.ShapeDtypeStruct((2,), F32), grid_spec=spec)
+    rows = np.array([[0, 1], [3, 3]], np.int32)
+    session = debug(lambda x: lax.scan(lambda c, rows: (c, call(rows, x)), 0, rows)[1])(X)
+    seen = []
+    while not session.is_done and len(seen) < 2:
+        session.step()
+        record = session.grid_record()
+        if record is not None:
+            [kernel] = record.kernels
+            start = kernel.operands[0].dims[0].start
+            blocks = start.values or [start.offset + c * i for c in start.coefficients for i in (0, 1)]
+            seen += [blocks] if blocks not in seen else []
+    assert seen == [[0, 1], [3, 3]]
 
 
 def test_jumps_from_outside_and_what_there_is_none_of():
