@@ -112,11 +112,12 @@ def _by_sqlite(session: SessionTables, sql: str) -> list[dict[str, Any]]:
         database = _databases[session] = _database(session)
     try:
         cursor = database.execute(sql)
+        rows = cursor.fetchall()
     except sqlite3.Error as error:
         tables = f"{error}; without Perfetto's {PROGRAM} there are the tables slice and track"
         raise _failed(tables) from None
     names = [each[0] for each in cursor.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in cursor]
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _database(session: SessionTables) -> sqlite3.Connection:

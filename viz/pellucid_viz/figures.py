@@ -257,7 +257,7 @@ def grid(function: Callable[..., Any]) -> Callable[..., Figure]:
     >>> print(grid(pallas_call(double, x, grid=4, in_specs=[row], out_specs=row))(x))
     kernel `double` over a grid of 4: 4 programs
       moves 256 B, the least possible
-      32 flop (estimate), 0.125 for a byte
+      32 flop (estimate), 0.125 flops per byte
        operand  type      block  blocks  moved      bytes moved  least  not used
        x_ref    f32[4,8]  1 × 8  4       4 fetched  128 B        128 B
        o_ref    f32[4,8]  1 × 8  4       4 written  128 B        128 B

@@ -40,6 +40,7 @@ from pellucid.numpy import (
     maximum,
     min as least,
     minimum,
+    reshape,
     sum as total,
     where,
 )
@@ -197,6 +198,8 @@ class _Walk:
 
     def __init__(self, kernel: GridKernel, scalars: Sequence[Any] | None, limit: int) -> None:
         self.kernel, self.scalars, self.limit = kernel, scalars, limit
+        self._inside: dict[int, Any] = {}
+        """By store with index arrays, which of its elements lie within the reference."""
         self.found: list[tuple[Access, Values]] = []
         """Accesses, each with this program's values: whether it reaches it, number of used elements, ends of the part."""
 
@@ -268,18 +271,23 @@ class _Walk:
             low=[pair and 0 for pair in ends], high=[pair and 0 for pair in ends]
         )
         path = True if context.path is None else context.path
-        used = np.int32(size)
+        used: Any = np.int32(size)
         if (
             equation.primitive is not get_p
         ):  # stores outside are dropped; loads select other values there
-            used = _inside_count(index, operands[n_front:], size)
+            shape = index.result_shape(avals)
+            inside, is_known = _inside(index, operands[n_front:], shape)
+            access = access._replace(is_exact=access.is_exact and is_known)
+            if inside is not None:
+                self._inside[len(self.found)] = inside
+                used = total(convert_element_type(inside, INT32))
         columns = [convert_element_type(x, INT32) for pair in ends if pair for x in pair]
         return access, [path, used, *columns]
 
     def _set_masks(self, place: int, masks: Sequence[tuple[Any, bool]]) -> None:
         """Count the elements that satisfy all of `masks`, pairs (condition, value that keeps an element)."""
         access, (path, size, *ends) = self.found[place]
-        kept: Any = None
+        kept: Any = self._inside.get(place)
         for mask, is_kept in masks:
             if isinstance(mask, _Unknown):
                 access = access._replace(is_exact=False)
@@ -388,21 +396,29 @@ def _counted(x: Any, size: int) -> Any:
     return where(x < 0, x + size, x)
 
 
-def _inside_count(index: Any, operands: Values, size: int) -> Any:
-    """Number of a part's elements that lie within the reference; data-dependent ones count as within."""
+def _inside(index: Any, operands: Values, shape: tuple[int, ...]) -> tuple[Any, bool]:
+    """(which elements of a part of `shape` lie within the reference, whether data don't matter to that); None for all of them.
+
+    Those at positions that data choose count as within. Slices always lie within.
+    """
     rest = iter(operands)
-    is_inside: Any = None
+    found: Any = None
+    is_known = True
     for entry, n in zip(index.entries, index.shape, strict=True):
         if entry is None or entry.start is None:
             x = next(rest)
-            if entry is None and not isinstance(x, _Unknown):
+            if entry is None and isinstance(x, _Unknown):
+                is_known = False
+            elif entry is None:
                 positions = _counted(x, n)
                 fits = logical_and(positions >= 0, positions < n)
-                is_inside = fits if is_inside is None else logical_and(is_inside, fits)
-    if is_inside is None:
-        return np.int32(size)
-    count = total(convert_element_type(is_inside, INT32))
-    return count * np.int32(size // max(math.prod(is_inside.shape), 1))
+                found = fits if found is None else logical_and(found, fits)
+    if found is None:
+        return None, is_known
+    # Axes before: those of the index arrays. After: those of slices in front, of the index arrays, of slices behind.
+    n_behind = len(index.windows) - index.position
+    own = getattr(found, "shape", ())
+    return broadcast_to(reshape(found, (*own, *[1] * n_behind)), shape), is_known
 
 
 class _Flow:

@@ -88,7 +88,8 @@ def kernel_grids(function: Callable[..., Any], *args: Any) -> schema.KernelGrids
         n_first = n_bounds + len(kernel.scalars)
         # Operands are the sizes of the grid that are traced, the prefetched scalars, then the inputs; constants may stand in front.
         n_consts = len(equation.operands) - n_first - len(kernel.inputs)
-        first = values.of(equation, equation.operands[n_consts : n_consts + n_first])
+        atoms = equation.operands[n_consts : n_consts + n_first]
+        first = None if has_symbols(kernel) else values.of(equation, atoms)
         kernels.append(
             kernel_record(
                 kernel,
@@ -220,6 +221,11 @@ def kernel_record(
     rows = [operand_record(kernel, each, reading, _reason(each.mapping)) for each in operands]
     if missing:
         notes.append(f"the bytes of {', '.join(missing)} aren't counted, as data choose the blocks")
+    uncounted = [row.name for row in rows if row.role == "result" and row.shared_elements is None]
+    if uncounted and not missing:
+        notes.append(
+            f"races for {', '.join(uncounted)} aren't looked for: its blocks overlap in too many ways"
+        )
     if any(not a.is_exact for a in found):
         notes.append("branches and masks that data choose count as taken and as used")
     marks = _program_marks(kernel, operands, reading, rows)
@@ -296,7 +302,7 @@ def operand_record(
         return record
     fetched, written = moves_of(operand, windows, is_read, is_written)
     seen = windows.seen_elements
-    shared = _shared(kernel, operand, windows, reading.grid)
+    shared, is_shared_known = _shared(kernel, operand, windows, reading.grid)
     unseen = None
     if operand.is_result and not operand.aliased and seen is not None:
         unseen = math.prod(mapping.aval.shape) - seen
@@ -315,7 +321,7 @@ def operand_record(
         least_bytes=None if seen is None else seen * item * directions,
         beyond_share=1 - int(inside.sum()) / total if total else 0.0,
         unseen_elements=unseen,
-        shared_elements=0 if shared is None else int(shared.sizes[shared.counts > 0].sum()),
+        shared_elements=_n_shared(shared) if is_shared_known else None,
         outside_count=int(_outside(operand, windows).sum()),
         raster=_raster(windows, shared, has_value=not operand.is_result or operand.aliased != ""),
     )
@@ -343,21 +349,27 @@ def _activity(found: Sequence[Access], count: int) -> np.ndarray:
 
 def _shared(
     kernel: GridKernel, operand: Operand, windows: Windows, grid: Sequence[int]
-) -> Cells | None:
-    """The parts of a result that several programs along a parallel axis access; None if there are none, or too many
-    cells to count them.
+) -> tuple[Cells | None, bool]:
+    """(the parts of a result that several programs along a parallel axis access, None if there are none; whether they are known, which
+    they aren't if there are too many cells to count them).
 
     A block that all programs share is scratch memory, as in library kernels.
     """
     if not operand.is_result or (windows.are_kept and math.prod(operand.mapping.n_blocks) == 1):
-        return None
+        return None, True
     ids = positions_of(grid).reshape(len(grid), windows.count)
     found: Cells | None = None
     for axis in sorted(kernel.parallel):
         cells = windows.shared(ids[axis])
-        if cells is not None:
-            found = cells if found is None else cells._replace(counts=cells.counts | found.counts)
-    return found
+        if cells is None:
+            return None, False
+        found = cells if found is None else cells._replace(counts=cells.counts | found.counts)
+    return found, True
+
+
+def _n_shared(cells: Cells | None) -> int:
+    """Number of elements in the marked cells."""
+    return 0 if cells is None else int(cells.sizes[cells.counts > 0].sum())
 
 
 def _dims(
@@ -482,7 +494,7 @@ def _program_marks(
         for does in moves_of(operand, windows, record.is_read, record.is_written):
             if does is not None:
                 moved += np.where(does, windows.inside * item, 0)
-        shared = _shared(kernel, operand, windows, reading.grid)
+        shared, _ = _shared(kernel, operand, windows, reading.grid)
         if shared is not None and shared.counts.any():
             marks |= _SHARED * windows.touching(shared)
         marks |= _OUTSIDE * _outside(operand, windows)
@@ -537,7 +549,8 @@ def _record(
     refusal: str,
     call: Any,
 ) -> schema.GridKernelRecord:
-    count = math.prod(grid) if len(grid) == len(kernel.grid) else 0
+    is_known = len(grid) == len(kernel.grid)
+    count = math.prod(grid) if is_known else 0
     table = jaxpr_costs(read_jaxpr(kernel.body.jaxpr))
     cost, is_least = table.total, False
     if cost.flops is None or cost.transcendentals is None:
@@ -552,8 +565,10 @@ def _record(
         program_count=count,
         operands=rows,
         cells=_cells(reading, each) if reading.windows else None,
-        flops=None if cost.flops is None else cost.flops * count,
-        transcendentals=None if cost.transcendentals is None else cost.transcendentals * count,
+        flops=cost.flops * count if is_known and cost.flops is not None else None,
+        transcendentals=cost.transcendentals * count
+        if is_known and cost.transcendentals is not None
+        else None,
         is_least=is_least,
         stated_flops=None if kernel.cost is None else float(kernel.cost.flops),
         stated_bytes=None if kernel.cost is None else float(kernel.cost.bytes_accessed),

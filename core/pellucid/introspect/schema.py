@@ -1038,7 +1038,7 @@ class GridOperandRecord(Record):
     unseen_elements: int | None
     """For a result: number of elements that no program accesses and that stay uninitialized; None if unknown."""
     shared_elements: int | None
-    """For a result: number of elements that several parallel programs write."""
+    """For a result: number of elements that several parallel programs write; None if unknown."""
     outside_count: int
     """Number of programs whose block lies entirely outside of the array."""
     raster: GridRasterRecord | None
@@ -1083,7 +1083,7 @@ class GridKernelRecord(Record):
     cells: GridCellColumns | None
     """None if nothing is known about any block."""
     flops: float | None
-    """Estimated total of all programs; idle ones count as much as others."""
+    """Estimated total of all programs, of which idle ones count as much as others; None if the grid's size is unknown."""
     transcendentals: float | None
     is_least: bool
     """Whether it is a lower bound, because loops of unknown length count once."""

@@ -234,7 +234,7 @@ def _starts(ctx: Lowering, mapping: BlockMapping, ids: Sequence[ir.Value]) -> tu
 def _constant(ctx: Lowering, x: Any) -> ir.Value:
     array = np.asarray(x)
     first = array.ravel()[:1]
-    if array.tobytes() != first.tobytes() * max(array.size, 1):  # bits: -0 isn't 0
+    if not array.size or array.tobytes() != first.tobytes() * array.size:  # bits: -0 isn't 0
         raise ctx.unsupported(
             "constants have one number everywhere.",
             f"an array of shape {array.shape}",

@@ -923,7 +923,7 @@ export interface GridOperandRecord {
    * For a result: number of elements that no program accesses and that stay uninitialized; None if unknown.
    */
   readonly unseen_elements: number | null;
-  /** For a result: number of elements that several parallel programs write. */
+  /** For a result: number of elements that several parallel programs write; None if unknown. */
   readonly shared_elements: number | null;
   /** Number of programs whose block lies entirely outside of the array. */
   readonly outside_count: number;
@@ -967,7 +967,9 @@ export interface GridKernelRecord {
   readonly operands: readonly GridOperandRecord[];
   /** None if nothing is known about any block. */
   readonly cells: GridCellColumns | null;
-  /** Estimated total of all programs; idle ones count as much as others. */
+  /**
+   * Estimated total of all programs, of which idle ones count as much as others; None if the grid's size is unknown.
+   */
   readonly flops: number | null;
   readonly transcendentals: number | null;
   /** Whether it is a lower bound, because loops of unknown length count once. */

@@ -7,7 +7,7 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.analysis import kernel_grids
+from pellucid.analysis import kernel_grids, kernel_windows
 from pellucid.experimental import pallas
 from pellucid.experimental.pallas import (
     BlockSpec,
@@ -516,3 +516,50 @@ def test_programs_are_laid_out_as_a_matrix(grid, cells):
     for p in range(math.prod(grid)):
         programs[p // found.width // found.row_step, p % found.width // found.column_step] += 1
     assert programs.ravel().tolist() == found.programs
+
+
+@pytest.mark.parametrize(("begin", "masked"), [(0, 0.5), (4, 0.75)])
+def test_elements_of_masked_stores_beyond_the_end_are_not_used(begin, masked):
+    def body(x_ref, o_ref):
+        at, chosen = jnp.arange(8) + 2, jnp.arange(8) // 4 * 4 == begin
+        o_ref[at] = jnp.where(chosen, x_ref[...], o_ref[at])
+
+    [kernel] = kernel_grids(pallas_call(body, like(8)), like(8)).kernels
+    assert (kernel.operands[1].masked_share, kernel.operands[1].is_masked_exactly) == (masked, True)
+
+
+def test_a_store_where_data_choose_is_an_upper_bound():
+    def body(x_ref, o_ref):
+        o_ref[x_ref[...].astype(np.int32)] = x_ref[...]
+
+    [kernel] = kernel_grids(pallas_call(body, like(8)), like(8)).kernels
+    assert not kernel.operands[1].is_masked_exactly
+
+
+def test_nothing_is_counted_over_a_grid_of_unknown_size():
+    (n,) = pl.export.symbolic_shape("n")
+    row = BlockSpec((None, 4), lambda i: (i, 0))
+
+    def over_rows(x):
+        return pallas_call(doubled, x, grid=x.shape[0], in_specs=[row], out_specs=row)(x)
+
+    def over_argument(x, m):
+        return pallas_call(doubled, x, grid=m)(x)
+
+    def doubled(x_ref, o_ref):
+        o_ref[...] = x_ref[...] * 2
+
+    [symbolic] = kernel_grids(over_rows, like(n, 4)).kernels
+    [unknown] = kernel_grids(over_argument, like(8), pl.ShapeDtypeStruct((), np.int32)).kernels
+    for kernel in (symbolic, unknown):
+        assert (kernel.flops, kernel.grid, kernel.program_count) == (None, [], 0)
+        assert "known only when it runs" in kernel.note
+
+
+def test_races_that_are_not_looked_for_are_said_to_be(monkeypatch):
+    parallel = tpu.CompilerParams(dimension_semantics=("parallel",))
+    call = copying(BlockSpec((Element(3),), lambda i: (2 * i,)), (3,), compiler_params=parallel)
+    monkeypatch.setattr(kernel_windows, "MAX_CELLS", 4)
+    [kernel] = kernel_grids(call, like(8)).kernels
+    assert kernel.operands[1].shared_elements is None
+    assert "races for o_ref aren't looked for" in kernel.note

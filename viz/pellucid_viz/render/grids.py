@@ -17,7 +17,10 @@ def title(kernel: GridKernelRecord) -> str:
     """Name, grid and number of programs of a kernel."""
     sizes = " × ".join(map(str, kernel.grid))
     grid = f" over a grid of {sizes}" if kernel.grid else ""
-    return f"kernel `{kernel.name}`{grid}: {counted(kernel.program_count, 'program')}"
+    # A grid of unknown size has neither sizes nor programs; one without axes has a program.
+    is_known = bool(kernel.grid) or kernel.program_count > 0
+    programs = counted(kernel.program_count, "program") if is_known else "programs unknown"
+    return f"kernel `{kernel.name}`{grid}: {programs}"
 
 
 def counted(count: int, noun: str) -> str:
@@ -53,7 +56,7 @@ def faults(kernel: GridKernelRecord) -> list[str]:
         )
     if kernel.outside_count:
         found.append(
-            f"{counted(kernel.outside_count, 'program')} ask for blocks outside of their arrays"
+            f"blocks outside of their arrays, in {counted(kernel.outside_count, 'program')}"
         )
     found += [
         f"no program writes {counted(each.unseen_elements, 'element')} of {each.name}"
@@ -66,10 +69,11 @@ def faults(kernel: GridKernelRecord) -> list[str]:
 def facts(kernel: GridKernelRecord) -> list[str]:
     """Bytes, operations and idle programs, each in a clause."""
     moved, least = kernel.moved_bytes, kernel.least_bytes
-    lines = [f"moves {bytes_text(moved)}{ratio_text(moved, least)}"]
+    # Without cells nothing is known of any block.
+    lines = [f"moves {bytes_text(moved)}{ratio_text(moved, least)}"] if kernel.cells else []
     if kernel.flops is not None and moved:
         least_word = "at least " if kernel.is_least else ""
-        intensity = f"{kernel.flops / moved:.3g} for a byte"
+        intensity = f"{kernel.flops / moved:.3g} flops per byte"
         lines.append(f"{least_word}{count_text(kernel.flops, 'flop')} (estimate), {intensity}")
     if kernel.stated_flops is not None and kernel.stated_bytes is not None:
         lines.append(
@@ -77,7 +81,7 @@ def facts(kernel: GridKernelRecord) -> list[str]:
         )
     if kernel.idle_count:
         lines.append(
-            f"{counted(kernel.idle_count, 'program')} of {kernel.program_count:,} are idle: they write nothing"
+            f"idle, without a write: {counted(kernel.idle_count, 'program')} of {kernel.program_count:,}"
         )
     if kernel.parallel_axes:
         axes = ", ".join(map(str, kernel.parallel_axes))

@@ -294,13 +294,22 @@ export class StoppedProgram {
     }
     try {
       const record = await this.events.onGrid();
-      if (this.standing === standing && record !== null) {
-        this.grid ??= mount(this.gridPlace, record, this.options);
+      if (this.standing !== standing || record === null) {
+        return;
+      }
+      if (this.grid === null) {
+        // A view stays in the shadow of its host, so each has a host of its own.
+        const host = el('div', {});
+        this.gridPlace.replaceChildren(host);
+        this.grid = mount(host, record, this.options);
+      } else {
         this.grid.show(record);
       }
     } catch (error) {
-      this.endGrid();
-      this.gridPlace.textContent = error instanceof Error ? error.message : String(error);
+      if (this.standing === standing) {
+        this.endGrid();
+        this.gridPlace.textContent = error instanceof Error ? error.message : String(error);
+      }
     }
   }
 

@@ -36,7 +36,7 @@ test('says what a grid moves beside the least possible', () => {
     'grid 4 × 4 × 4',
     '64 programs',
     '144 KiB moved',
-    '3.00 × the least possible',
+    '3 × the least possible',
     '3.67 flops per byte',
   ]);
   expect(texts(view, '.pl-grid-fault')).toEqual([]);

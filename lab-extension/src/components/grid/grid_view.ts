@@ -488,15 +488,17 @@ function chipsOf(record: GridKernelRecord): string[] {
   const ratio = least ? moved / least : null;
   return [
     record.grid.length > 0 ? `grid ${record.grid.map(whole).join(' × ')}` : '',
-    counted(record.program_count, 'program'),
+    record.grid.length > 0 || record.program_count > 0
+      ? counted(record.program_count, 'program')
+      : '',
     moved > 0 ? `${quantity(moved, 'B')} moved` : '',
     ratio === null
       ? ''
       : ratio === 1
         ? 'the least possible'
-        : `${ratio.toPrecision(3)} × the least possible`,
+        : `${Number(ratio.toPrecision(3))} × the least possible`,
     flops !== null && moved > 0
-      ? `${record.is_least ? 'at least ' : ''}${(flops / moved).toPrecision(3)} flops per byte`
+      ? `${record.is_least ? 'at least ' : ''}${Number((flops / moved).toPrecision(3))} flops per byte`
       : '',
     record.stated_flops !== null
       ? `cost_estimate: ${quantity(record.stated_flops ?? 0, 'flop')}, ${quantity(record.stated_bytes ?? 0, 'B')}`
@@ -514,7 +516,7 @@ function faultsOf(record: GridKernelRecord): string[] {
     sharing > 0
       ? `Race: ${counted(sharing, 'program')} along parallel axes write elements that others write, too.`
       : '',
-    outside > 0 ? `${counted(outside, 'program')} ask for blocks outside of their arrays.` : '',
+    outside > 0 ? `Blocks outside of their arrays, in ${counted(outside, 'program')}.` : '',
     ...record.operands.map(({ name, unseen_elements: unseen }) =>
       unseen ? `No program writes ${counted(unseen, 'element')} of ${name}.` : '',
     ),

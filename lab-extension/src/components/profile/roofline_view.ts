@@ -84,7 +84,7 @@ export function rooflineView(profile: Profile, selection: Selection): HTMLElemen
       [
         { name: 'Operation' },
         { name: 'Time', isNumber: true },
-        { name: 'Flops for a byte', isNumber: true },
+        { name: 'Flops per byte', isNumber: true },
         { name: 'Rate', isNumber: true },
         { name: 'Of the roofline', isNumber: true },
       ],
@@ -156,7 +156,7 @@ function plot(profile: Profile, points: readonly Point[], select: (point: Point)
       roof(ridge, 10 ** right),
       ...dots,
     ),
-    el('span', { class: 'pl-muted' }, 'Flops for a byte'),
+    el('span', { class: 'pl-muted' }, 'Flops per byte'),
   );
 }
 
