@@ -139,7 +139,7 @@ def test_what_exact_arithmetic_cures_is_said(monkeypatch) -> None:
     assert (name, session.stack()[-1].line) == ("straight", drawn.way.line[-1])
     equal = first_difference(lambda x: x * 2.0)(x)
     assert equal.are_equal
-    assert "figure" not in str(equal._repr_mimebundle_()[0])
+    assert equal._repr_mimebundle_() == ({"text/plain": str(equal)}, {})
 
 
 def test_prints_don_t_happen_and_calls_for_values_are_refused(capfd) -> None:

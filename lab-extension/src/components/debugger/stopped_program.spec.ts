@@ -297,7 +297,7 @@ test('a stop in a kernel goes to another program of its grid, and shows the bloc
   blocks.open = true;
   blocks.dispatchEvent(new Event('toggle'));
   await settled();
-  const drawn = element.querySelector('.pellucid-stopped-grid')!.shadowRoot!;
+  const drawn = element.querySelector('.pellucid-stopped-grid > div')!.shadowRoot!;
   expect(drawn.querySelector('.pl-grid-program')!.textContent).toContain('Program 27 of 64');
   program.show({ ...STANDING, version: 'v2', grid: null });
   expect(blocks.hidden).toBe(true);

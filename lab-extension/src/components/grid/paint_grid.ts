@@ -2,6 +2,7 @@
 
 import type { GridCellColumns, GridOperandRecord } from '../../generated/introspect';
 import { matrixOf, OUTSIDE, SHARED, UNSEEN, type Box } from '../../records/kernel_grid';
+import { hatch } from '../hatch';
 import { blend, type Theme } from '../theme';
 
 /** A rectangle on the page, in CSS pixels. */
@@ -19,7 +20,8 @@ const WRONG = { light: '#d3303c', dark: '#e5484d' };
 const MAX_DOUBLINGS = 7;
 /** Minimum size of cells that are drawn with a gap between them. */
 const MIN_GAPPED_CELL = 5;
-const HATCH_STEP = 5;
+const IDLE_HATCHING = { alpha: 0.5, step: 5, lineWidth: 1 };
+const FAULT_HATCHING = { ...IDLE_HATCHING, alpha: 1 };
 /** Minimum size at which blocks are drawn; smaller ones would be invisible. */
 const MIN_BLOCK = 5;
 
@@ -91,7 +93,12 @@ export function paintCells(
     if (cells.idle[cell]! > 0) {
       const share = cells.idle[cell]! / count;
       // Of cells with many programs, so much is hatched as are idle.
-      hatch(context, { left, top, width: width * share, height }, theme.color('text'), 0.5);
+      hatch(
+        context,
+        { left, top, width: width * share, height },
+        theme.color('text'),
+        IDLE_HATCHING,
+      );
     }
   });
   context.lineWidth = 1.5;
@@ -188,7 +195,7 @@ export function paintOperand(
       } else if ((mark & UNSEEN) !== 0) {
         context.fillStyle = theme.color('removed-soft');
         fill(context, place);
-        hatch(context, place, wrong(theme), 1);
+        hatch(context, place, wrong(theme), FAULT_HATCHING);
       }
       if (isGridded) {
         context.lineWidth = 1;
@@ -230,28 +237,4 @@ function wrong(theme: Theme): string {
 
 function heat(theme: Theme, part: number): string {
   return blend(theme.color('heat-low'), theme.color('heat-high'), Math.min(1, part));
-}
-
-function hatch(
-  context: CanvasRenderingContext2D,
-  { left, top, width, height }: Place,
-  color: string,
-  alpha: number,
-): void {
-  context.save();
-  context.beginPath();
-  context.rect(left, top, width, height);
-  context.clip();
-  context.strokeStyle = color;
-  context.globalAlpha = alpha;
-  context.lineWidth = 1;
-  context.beginPath();
-  // Lines of all places are parts of the same lines of the picture.
-  const first = Math.floor((left + top) / HATCH_STEP) * HATCH_STEP;
-  for (let sum = first; sum < left + top + width + height; sum += HATCH_STEP) {
-    context.moveTo(sum - top, top);
-    context.lineTo(sum - top - height, top + height);
-  }
-  context.stroke();
-  context.restore();
 }

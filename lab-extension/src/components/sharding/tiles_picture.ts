@@ -2,6 +2,7 @@
 
 import type { Mesh, Tiles } from '../../records/tiles';
 import { tileSize } from '../../records/tiles';
+import { hatch } from '../hatch';
 import type { Theme } from '../theme';
 
 /** The displayed plane of an array. */
@@ -146,7 +147,7 @@ function paintTile(
         : theme.color('group-2');
   context.fillRect(box.left, box.top, width, height);
   if (isUnreduced) {
-    hatch(context, box, theme.color('text'), 0.14, 9);
+    hatch(context, box, theme.color('text'), { alpha: 0.14, step: 9, lineWidth: 1.4 });
   }
   if (gap > 0) {
     context.strokeStyle = theme.color('text');
@@ -262,35 +263,12 @@ function paintPadding(context: CanvasRenderingContext2D, box: TileBox, theme: Th
     return;
   }
   const padding: TileBox = { ...box, width, height };
-  hatch(context, padding, theme.color('amber'), 0.5, 6);
+  hatch(context, padding, theme.color('amber'), { alpha: 0.5, step: 6, lineWidth: 1.4 });
   context.strokeStyle = theme.color('amber');
   context.setLineDash([4, 3]);
   context.lineWidth = 1;
   context.strokeRect(box.left + 0.5, box.top + 0.5, width - 1, height - 1);
   context.setLineDash([]);
-}
-
-function hatch(
-  context: CanvasRenderingContext2D,
-  { left, top, width, height }: TileBox,
-  color: string,
-  alpha: number,
-  step: number,
-): void {
-  context.save();
-  context.beginPath();
-  context.rect(left, top, width, height);
-  context.clip();
-  context.strokeStyle = color;
-  context.globalAlpha = alpha;
-  context.lineWidth = 1.4;
-  context.beginPath();
-  for (let x = left - height; x < left + width; x += step) {
-    context.moveTo(x, top + height);
-    context.lineTo(x + height, top);
-  }
-  context.stroke();
-  context.restore();
 }
 
 function paintAxes(context: CanvasRenderingContext2D, paint: TilesPaint): void {
