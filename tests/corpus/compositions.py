@@ -378,7 +378,11 @@ def taylor_mode(jax, x):
 
 def taylor_mode_of_trees(jax, m, x):
     jet = submodule(jax, "experimental.jet").jet
-    f = lambda m, x: {"a": jax.numpy.tanh(m @ x), "b": jax.numpy.sum(x), "c": jax.numpy.asarray(2.0)}
+    f = lambda m, x: {
+        "a": jax.numpy.tanh(m @ x),
+        "b": jax.numpy.sum(x),
+        "c": jax.numpy.asarray(2.0),
+    }
     return jet(f, (m, x), ([m * 0.5, m], [x, x * 2.0])), jax.jit(
         lambda x: jet(jax.numpy.sin, (x,), ((x, x * 0.0),), factorial_scaled=False)
     )(x)

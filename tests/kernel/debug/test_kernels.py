@@ -155,7 +155,9 @@ def test_blocks_that_data_choose_are_those_of_the_call_at_hand():
         if record is not None:
             [kernel] = record.kernels
             start = kernel.operands[0].dims[0].start
-            blocks = start.values or [start.offset + c * i for c in start.coefficients for i in (0, 1)]
+            blocks = start.values or [
+                start.offset + c * i for c in start.coefficients for i in (0, 1)
+            ]
             seen += [blocks] if blocks not in seen else []
     assert seen == [[0, 1], [3, 3]]
 
