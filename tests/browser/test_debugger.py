@@ -36,7 +36,7 @@ def total(ws, xs):
 batched = pl.jit(pl.grad(total, argnums=1))
 ws, xs = jnp.arange(20.0) / 20, jnp.arange(8.0).reshape(2, 4)"""
 CALL = "value = batched(ws, xs)\nprint(value.tolist())"
-SQRT, LAYER, BODY, SCAN, RETURN = 9, 11, 12, 13, 14
+MUL, TANH, SQRT, LAYER, BODY, SCAN, RETURN = 5, 6, 9, 11, 12, 13, 14
 LONG = """import pellucid as pl, pellucid.numpy as jnp
 
 @pl.jit
@@ -72,6 +72,7 @@ class Debugger:
         lab.must_load = True
         self.page = lab.page
         self.frames = self.page.locator(".jp-DebuggerCallstackFrame-name")
+        self.location = self.page.locator(".jp-DebuggerCallstackFrame-location").first
         self.place = self.page.locator(".pellucid-stopped-place")
         self.program = self.page.locator(".pellucid-stopped")
 
@@ -94,13 +95,15 @@ class Debugger:
 
     def at(self, line: int) -> None:
         """Wait until the innermost frame is at a line of the first cell."""
-        location = self.page.locator(".jp-DebuggerCallstackFrame-location").first
-        expect(location).to_contain_text(re.compile(rf":{line}\b"))
+        expect(self.location).to_contain_text(re.compile(rf":{line}\b"))
+
+    def has_left(self, line: int) -> None:
+        """Wait until the innermost frame isn't at a line of the first cell."""
+        expect(self.location).not_to_contain_text(re.compile(rf":{line}\b"))
 
     def is_at(self, line: int) -> bool:
         """Whether the innermost frame is at a line of the first cell now."""
-        location = self.page.locator(".jp-DebuggerCallstackFrame-location").first
-        return re.search(rf":{line}\b", location.inner_text()) is not None
+        return re.search(rf":{line}\b", self.location.inner_text()) is not None
 
     def press(self, name: str) -> None:
         """Click a button of the call stack's toolbar, by its place there."""
@@ -330,13 +333,15 @@ def test_a_stop_outlives_a_change_of_notebook(lab: Lab) -> None:
     lab.page.locator(".jp-CodeCell .cm-content:visible").nth(1).wait_for()
     debugger.stack(re.compile("iteration 0 of 20"))
     expect(debugger.place).to_contain_text("before")
-    # JupyterLab loses moves that come before it has restored the debugger's state, of which it gives no sign.
+    # JupyterLab loses moves that come before it has restored the debugger's state, of which it gives no sign. A move
+    # that is asked for again because it came late is made twice.
     debugger.press("pellucid:step-back")
     with contextlib.suppress(AssertionError):
-        debugger.at(BODY - 1)
-    if not debugger.is_at(BODY - 1):
+        debugger.has_left(BODY)
+    if debugger.is_at(BODY):
         debugger.press("pellucid:step-back")
-        debugger.at(BODY - 1)
+        debugger.has_left(BODY)
+    expect(debugger.location).to_contain_text(re.compile(rf":({LAYER}|{TANH}|{MUL})\b"))
     debugger.press("terminate")
     expect(lab.output_of(1)).to_have_text(undebugged)
     tabs.filter(has_text="other.ipynb").click()
