@@ -11,7 +11,7 @@ from pellucid._machine.xla.shardings import Device
 Axis: TypeAlias = int | Ints | None
 """One dimension or several, counted from the front or, if negative, from the end; None for all of them."""
 ShapeLike: TypeAlias = int | Ints
-"""The size of each dimension, or of the only one."""
+"""A shape: the size of each dimension, or one int for a vector."""
 DeviceLike: TypeAlias = Device | Sharding | PartitionSpec | None
 """Where a result is placed; None leaves that to the operands and to the compiler."""
 OutSharding: TypeAlias = Sharding | PartitionSpec | None

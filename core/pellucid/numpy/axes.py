@@ -108,7 +108,7 @@ def block(arrays: ArrayLike | Sequence[Any]) -> Array:
 
 
 def _block(arrays: ArrayLike | Sequence[Any]) -> tuple[Any, int]:
-    """(the array of nested lists, their depth)."""
+    """Joins nested lists of arrays; returns (the array, the depth of nesting)."""
     if isinstance(arrays, tuple):
         raise ArgumentTypeError("jnp.block needs lists, and got a tuple.", do="Use a list.")
     if not isinstance(arrays, list):
@@ -163,7 +163,7 @@ def insert(
             "jnp.insert needs one or a vector of positions.", got=position_aval.text()
         )
     if position_aval.ndim == 0:
-        # One position takes all of `values`, whose first dimension lies along the axis.
+        # A single position: all of `values` are inserted there, and their first dimension lies along the axis.
         new = asarray(values)
         new = moveaxis(new, 0, axis) if new.ndim == x.ndim else new
         count = new.shape[axis] if new.ndim == x.ndim else 1

@@ -29,7 +29,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Spec(FunctionSpec):
-    """A NumPy function; its errors have its public name, and nothing about static arguments, which are its own."""
+    """The specification of a compiled NumPy function, whose errors contain its public name and no static arguments:
+    users didn't declare those.
+    """
 
     __slots__ = ()
 
@@ -57,7 +59,7 @@ def numpy_function(
     """
     if function is None:
         return functools.partial(numpy_function, static=static)
-    # Private ones are parts of public ones, whose operands they check.
+    # A private function is part of public ones, and these are marked as library code.
     chosen = function if function.__name__.startswith("_") else library_code(function)
     static_nums, static_names = resolve_arguments(chosen, None, static or None, "static")
     spec = _Spec(chosen, chosen.__name__, static_nums, static_names)
@@ -72,7 +74,8 @@ def numpy_function(
             return python(*args, **kwargs), None
         if context.trace.is_eager:
             return jitted.cache_miss(*args, **kwargs)
-        # Known values under `ensure_compile_time_eval`: one compiled call, too, and no entry for calls under a trace.
+        # Concrete operands under `ensure_compile_time_eval`: also one compiled call, but no entry for C++, as a trace
+        # is active.
         with use_trace(bottom()), overridden(computes_known, None):
             return jitted.cache_miss(*args, **kwargs)[0], None
 

@@ -60,7 +60,7 @@ def _convolved(
     preferred: np.dtype | None,
     flips: bool,
 ) -> Any:
-    """Sums of products of windows of the longer vector with the other, which `flips` turns round."""
+    """The convolution of vectors `a` and `v`; their correlation, with `v` conjugated, unless `flips`."""
     a, v = promote_dtypes_inexact(name, a, v)
     v = v if flips else conjugate(v)
     is_swapped = type_of(a).shape[0] < type_of(v).shape[0]
@@ -70,7 +70,8 @@ def _convolved(
 
 
 def window_of_mode(mode: str, size: int, kernel_size: int) -> tuple[int, int]:
-    """(start, length) of what `mode` keeps of the whole convolution of `size` and `kernel_size` elements along an axis.
+    """(start, length) of the part that `mode` keeps of the full convolution of `size` and `kernel_size` elements
+    along an axis.
 
     "same" keeps the middle `size` elements.
     """
@@ -89,7 +90,7 @@ def direct_convolution(
     precision: PrecisionLike = None,
     preferred: DTypeLike | None = None,
 ) -> Any:
-    """Convolution of two arrays of one rank and dtype, as far as `mode` keeps it; "same" is of the shape of `a`."""
+    """Convolution of two arrays of one rank and dtype; with mode "same" the result has the shape of `a`."""
     shape, kernel_shape = type_of(a).shape, type_of(v).shape
     windows = [window_of_mode(mode, n, k) for n, k in zip(shape, kernel_shape, strict=True)]
     if math.prod(shape) < math.prod(kernel_shape):
@@ -244,7 +245,7 @@ def _cov(
 def _weights(
     caller: str, fweights: ArrayLike | None, aweights: ArrayLike | None, observations: int
 ) -> Any:
-    """The product of both kinds of weights, None without any."""
+    """The product of `fweights` and `aweights`; None if both are None."""
     weights = None
     for name, each in (("fweights", fweights), ("aweights", aweights)):
         if each is None:

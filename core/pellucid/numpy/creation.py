@@ -148,7 +148,7 @@ _HOST = bool, int, float, complex, np.ndarray, np.generic
 
 
 def _from_host(value: Any, aval: Any, place: Any) -> Any:
-    """An array of type `aval` with the contents of a value of the host, which goes to its `place` once."""
+    """An array of type `aval` with the contents of a host value, transferred once to its `place`."""
     if place is not None:
         sharding = _sharding_of(place, "array", aval.shape)
         if context.trace.is_eager and type_sharding(sharding, aval.ndim) is None:
@@ -163,7 +163,9 @@ def _as_array(x: Any, dtype: Any) -> Any:
 
 
 def _typed(x: Any, dtype: Any) -> tuple[Any, Any]:
-    """(the values in `x`, an array, or one of NumPy or a number where no array is in `x`; their type, of dtype `dtype` if that is given)."""
+    """(`x` as an array, or as a NumPy array or a number if it contains no array; its type, of dtype `dtype` if that
+    is given).
+    """
     if isinstance(x, (bool, int, float, complex)):
         return x, type_of(x) if dtype is None else shaped_array((), dtype)
     if is_array_like(x):
@@ -193,7 +195,7 @@ def _typed_sequence(x: Any, dtype: Any) -> tuple[Any, Any]:
     kinds = set(map(type, leaves))
     is_of_numbers = kinds <= DTYPES_OF_NUMBERS.keys()
     if dtype is None and leaves:
-        # Numbers of one type have one type of arrays.
+        # One number per Python type suffices: all numbers of a type have the same dtype.
         typical = (
             dict(zip(map(type, leaves), leaves, strict=True)).values() if is_of_numbers else leaves
         )
@@ -253,12 +255,12 @@ def _leaves(x: Any) -> list[Any]:
 
 
 def _place(device: DeviceLike, out_sharding: OutSharding) -> Any:
-    """The placement that a user stated for a result; None where neither argument states one."""
+    """The placement requested for a result; None if neither argument requests one."""
     return stated_result("out_sharding", out_sharding) if device is None else device
 
 
 def _placed(x: ArrayLike, place: DeviceLike, name: str) -> Any:
-    """`x`, the result of the function `name`, placed as a user stated."""
+    """`x`, a result of the function `name`, with the requested placement."""
     sharding = _sharding_of(place, name, np.shape(x))
     if type_sharding(sharding, type_of(x).ndim) is not None:
         return laid_out(x, sharding)
@@ -266,7 +268,7 @@ def _placed(x: ArrayLike, place: DeviceLike, name: str) -> Any:
 
 
 def _sharding_of(place: DeviceLike, name: str, shape: tuple[int, ...]) -> Any:
-    """The sharding that `place`, a device or what `stated_sharding` takes, means for a result of `shape`."""
+    """The sharding that `place` describes (a device, or an argument of `stated_sharding`) for a result of `shape`."""
     if isinstance(place, Device):
         return make_single_device_sharding(place)
     sharding = stated_sharding(f"jnp.{name}", place)
@@ -296,7 +298,8 @@ def asarray(
 
 
 def of_sequence(x: Any) -> Any:
-    """`x`, lists and tuples as arrays: for functions whose arguments may be such in the reference.
+    """`x`, converted to an array if it is a list or tuple: for functions whose arguments may be sequences in the
+    reference.
 
     >>> of_sequence([1.0, 2.0]), of_sequence(1.0)
     (Array([1., 2.], dtype=float32), 1.0)
@@ -411,13 +414,15 @@ def full(
 
 
 def number_for(x: Any, dtype: Any) -> Any:
-    """`x` for a result of `dtype`: a number, where that has 64 bits that numbers don't have now, as an array of it."""
+    """`x` as operand of a result of `dtype`: a number becomes a scalar of `dtype` if that has 64 bits while they are
+    off.
+    """
     is_wide = dtypes.canonicalize(dtype) != dtype
     return scalar(x, dtype) if is_wide and isinstance(x, (int, float, complex, np.generic)) else x
 
 
 def _numbers_for(name: str, dtype: DTypeLike | None, *values: ArrayLike) -> list[Any]:
-    """`values` to compute with for a result of the dtype that a user asks for."""
+    """`values` as operands of a computation whose result has the requested `dtype`."""
     if dtype is None:
         return [*values]
     computed = dtypes.to_inexact_dtype(_dtype(dtype, None, name))
@@ -446,7 +451,7 @@ def _all_equal(
 
 
 def _check_fill(name: str, value: Any, dtype: Any) -> None:
-    """Raise DtypeError for a complex Python number that an array of `dtype` is to be filled with, if that is real."""
+    """Raises DtypeError if `value` is a complex Python number and `dtype` isn't complex."""
     if type(value) is complex and dtype not in dtypes.KINDS["complex floating"]:
         raise DtypeError(
             f"jnp.{name} can't fill an array of {dtype} with a complex number.",
@@ -629,12 +634,12 @@ def arange(
 
 
 def _number(x: ArrayLike) -> Any:
-    """`x` as a Python number; symbols stay."""
+    """The value of `x` as a Python number; a symbolic size is returned unchanged."""
     return x if isinstance(x, Symbol) else np.asarray(x).item()
 
 
 def _count(first: Any, end: Any, delta: Any) -> int:
-    """How many numbers `delta` apart lie between `first` and `end`, without `end`."""
+    """The number of elements of `arange(first, end, delta)`."""
     if any(isinstance(v, complex) for v in (first, end, delta)):
         raise ArgumentValueError(
             "jnp.arange needs real bounds.", got=f"start: {first}, stop: {end}, step: {delta}"
@@ -706,7 +711,7 @@ def _linspace(
     check_promotion("linspace", start, stop)
     ends = promote_dtypes_inexact("linspace", start, stop)
     ends = [canonical("linspace", x) for x in ends]
-    computed = ends[0][1].dtype  # never weakly typed
+    computed = ends[0][1].dtype  # without weak types
     start, stop = broadcast_arrays("linspace", *(convert(x, aval, computed) for x, aval in ends))
     aval = type_of(start)
     gaps = num - 1 if endpoint else num
@@ -799,7 +804,9 @@ def geomspace(
 
 
 def _converted(name: str, x: ArrayLike, dtype: DTypeLike | None) -> Any:
-    """The inexact array `x` as the `dtype` a user asks for; what is whole but for rounding becomes that integer."""
+    """The inexact array `x` converted to the requested `dtype`; for an integer dtype, values within rounding error of
+    an integer become that integer.
+    """
     if dtype is None:
         return x
     chosen = _dtype(dtype, None, name)
@@ -866,7 +873,9 @@ def tri(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike | None 
 
 
 def diagonal_number(name: str, k: Any) -> Any:
-    """`k`, which must be an integer: its value if that is known, else the tracer."""
+    """`k`, the number of a diagonal, as an int, or as a tracer; raises ArgumentValueError unless it is an integer
+    scalar.
+    """
     k = as_operand(k)
     aval = type_of(k) if is_array_like(k) else None
     if aval is None or aval.shape != () or aval.dtype.kind not in "iu":
@@ -883,7 +892,9 @@ def _diagonal_band(rows: int, columns: int, k: ArrayLike, dtype: Any, compare: s
 
 
 def band(rows: int, columns: int, k: ArrayLike, dtype: np.dtype, compare: str) -> Any:
-    """Ones on ("eq"), or at and below ("ge"), the diagonal number `k` of a matrix [rows, columns], under a trace."""
+    """A matrix [rows, columns] of ones on ("eq"), or on and below ("ge"), diagonal number `k`, and zeros; for use
+    under a trace.
+    """
     index = np.dtype(np.int32)
     row = creation.broadcasted_iota(index, (rows, columns), 0)
     column = creation.broadcasted_iota(index, (rows, columns), 1)

@@ -36,7 +36,7 @@ def accumulated(
     dtype: np.dtype | None,
     promote: bool = False,
 ) -> Any:
-    """A cumulative reduction along `axis`, or of the raveled array; bools are counted."""
+    """The cumulative reduction `apply` along `axis`, or of the raveled array if it is None; bools count as 0 and 1."""
     a, aval = canonical(name, a)
     if axis is None:
         a, axis = reshape(a, (aval.size,)), 0
@@ -44,7 +44,7 @@ def accumulated(
     computed = dtype or default
     along = canonical_axis(axis, type_of(a).ndim)
     a = convert(a, type_of(a), computed)
-    if computed == _BOOL:  # truth is added and multiplied as 0 and 1
+    if computed == _BOOL:  # True and False count as 1 and 0
         a = convert(a, type_of(a), dtypes.default_int_dtype())
     result = apply(a, along)
     return convert(result, type_of(result), computed)
@@ -98,7 +98,9 @@ def _cumulative(
     name: str, apply: Callable[..., Any], x: ArrayLike, axis: int | None, dtype: np.dtype | None, include_initial: bool, initial: int,
     promote: bool,
 ) -> Any:  # fmt: skip
-    """The array API's form: along one axis, named unless there is only one, with the identity in front on request."""
+    """A cumulative reduction as the array API defines it: `axis` may be None for vectors only; `include_initial` puts
+    the identity first.
+    """
     aval = aval_of(name, x)
     if aval.ndim == 0 or (axis is None and aval.ndim != 1):
         raise ArgumentValueError(

@@ -38,7 +38,7 @@ from .sorting import argsort
 
 
 def _part(x: Any, axis: int, *bounds: int | None) -> Any:
-    """The slice of `x` along `axis`."""
+    """`x` sliced by `slice(*bounds)` along `axis`."""
     return x[(slice(None),) * axis + (slice(*bounds),)]
 
 

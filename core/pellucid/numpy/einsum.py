@@ -57,7 +57,7 @@ class Notation(NamedTuple):
 
 
 def parse(subscripts: str, shapes: Sequence[Shape]) -> Notation:
-    """`subscripts` for operands of `shapes`, with letters for what ellipses stand for.
+    """The notation of `subscripts` for operands of `shapes`; letters replace each ellipsis.
 
     Without an arrow, the result has the ellipsis, then the letters that occur once, in alphabetical order.
     Raises ArgumentValueError for malformed subscripts, ShapeError where they don't fit the operands.
@@ -134,7 +134,7 @@ def _check(notation: Notation, shapes: Sequence[Shape], subscripts: str) -> None
 
 
 def _in_text(first: ArrayLike, rest: Sequence[Any]) -> tuple[str, list[Any]]:
-    """Subscripts and operands from (operand, its labels, operand, its labels, ..., labels of the result)."""
+    """(subscripts, operands) from operand, its labels, operand, its labels, ..., labels of the result."""
     items = [first, *rest]
     n_operands = len(items) // 2
     letters: dict[Any, str] = {}
@@ -157,7 +157,7 @@ def _in_text(first: ArrayLike, rest: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 def _given(subscripts: Any, operands: Operands) -> tuple[str, list[Any]]:
-    """Subscripts and operands from either form of arguments."""
+    """(subscripts, operands) from either form of einsum's arguments."""
     return (
         (subscripts, list(operands))
         if isinstance(subscripts, str)
@@ -169,7 +169,9 @@ def _given(subscripts: Any, operands: Operands) -> tuple[str, list[Any]]:
 
 
 class ContractionStep(NamedTuple):
-    """One contraction: operands taken from the list (their results are appended), letters summed, the result's letters."""
+    """One contraction: positions of operands, which leave the list (the result is appended), letters summed, letters
+    of the result.
+    """
 
     operands: tuple[int, ...]
     summed: str
@@ -177,14 +179,14 @@ class ContractionStep(NamedTuple):
 
 
 def _opt_einsum() -> Any:
-    """The package opt_einsum; it loads when it is first needed."""
+    """The package opt_einsum, imported at the first call."""
     return importlib.import_module("opt_einsum")
 
 
 def _contract_path(
     notation: Notation, shapes: Sequence[Shape], optimize: Any
 ) -> tuple[list[tuple[int, ...]], Any]:
-    """The order of contractions, and opt_einsum's report."""
+    """(path: the positions of each contraction's operands; opt_einsum's report)."""
     if optimize is True:
         optimize = "optimal"
     elif optimize is False:  # the first two operands each time, without a search
@@ -225,7 +227,7 @@ def steps(notation: Notation, path: Sequence[tuple[int, ...]]) -> tuple[Contract
 
 
 SIZE_OF_SYMBOLS = 64
-"""The size that symbolic dimensions have in the search of a path, whose costs need numbers."""
+"""The size assumed for symbolic dimensions while a contraction path is searched: its costs need numbers."""
 
 
 @cached(4096)
@@ -273,7 +275,7 @@ def _einsum(
 def _contracted(
     chosen: Any, step: ContractionStep, multiply: Callable[..., Any], dtype: Any
 ) -> tuple[Any, str]:
-    """The product of two operands, whose sums are of `dtype`, and its letters."""
+    """(the contraction of two operands with letters, its letters); sums have dtype `dtype`."""
     (lhs, left), (rhs, right) = chosen
     lhs, left = _without_stretched(lhs, left, rhs, right)
     rhs, right = _without_stretched(rhs, right, lhs, left)
@@ -289,7 +291,7 @@ def _contracted(
     )
     left_rest = [c for c in left if c not in summed and c not in batch]
     right_rest = [c for c in right if c not in summed and c not in batch]
-    # The operands change places where that spares a transposition.
+    # Operands are exchanged if that spares a transposition.
     if "".join([*batch, *right_rest, *left_rest]) == step.result:
         product = multiply(rhs, lhs, ((right_summed, left_summed), (right_batch, left_batch)))
         return product, step.result
@@ -300,7 +302,7 @@ def _contracted(
 def _without_stretched(
     x: ArrayLike, letters: str, other: ArrayLike, other_letters: str
 ) -> tuple[Any, str]:
-    """`x` without axes of size 1 that stand beside longer ones of the other operand."""
+    """`x` without axes of size 1 whose letter is a longer axis of the other operand, and its remaining letters."""
     shape = type_of(x).shape
     others = dict(zip(other_letters, type_of(other).shape, strict=True))
     axes = [i for i, c in enumerate(letters) if shape[i] == 1 != others.get(c, 1)]
@@ -308,7 +310,7 @@ def _without_stretched(
 
 
 def _summed(x: ArrayLike, letters: str, names: Sequence[str], dtype: Any) -> tuple[Any, str]:
-    """`x` summed over the letters among `names` that it has once."""
+    """`x` summed over those letters of `names` that occur once in `letters`, and its remaining letters."""
     axes = [letters.index(c) for c in names if letters.count(c) == 1]
     if not axes:
         return x, letters
@@ -316,12 +318,14 @@ def _summed(x: ArrayLike, letters: str, names: Sequence[str], dtype: Any) -> tup
 
 
 def _total(x: ArrayLike, axes: Sequence[int], dtype: np.dtype | None) -> Any:
-    x = convert(x, type_of(x), dtype)  # bools and short integers would overflow
+    x = convert(x, type_of(x), dtype)  # bools and short integers would overflow in their own dtype
     return reduce_or(x, axes) if dtype == np.bool_ else reduce_sum(x, axes)
 
 
 def _diagonals(x: ArrayLike, letters: str, result_letters: str, dtype: Any) -> tuple[Any, str]:
-    """`x` with the axes of each repeated letter replaced by their diagonal, or its sum if nobody keeps the letter."""
+    """`x` with the axes of each repeated letter replaced by their diagonal, or by its sum if the letter isn't in
+    `result_letters`; and its letters.
+    """
     for letter in dict.fromkeys(letters):
         axes = [i for i, c in enumerate(letters) if c == letter]
         if len(axes) == 1:
@@ -335,7 +339,7 @@ def _diagonals(x: ArrayLike, letters: str, result_letters: str, dtype: Any) -> t
 
 
 def _on_diagonal(shape: Shape, axes: Sequence[int]) -> Any:
-    """Whether the indices along `axes`, which have one size, are equal."""
+    """A mask of `shape`: whether the indices along `axes`, which have one size, are equal."""
     square = tuple([shape[a] for a in axes])
     indices = [broadcasted_iota(np.uint32, square, i) for i in range(len(axes))]
     pairs = [eq(a, b) for a, b in itertools.pairwise(indices)]

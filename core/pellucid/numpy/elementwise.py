@@ -168,16 +168,16 @@ degrees = alias(rad2deg, "degrees")
 
 
 def _to_base(x: ArrayLike, scale: Callable[[Any], Any]) -> Any:
-    """Logarithm of `x` to the base for which `scale` turns natural logarithms into those of the base."""
+    """Logarithm of `x` to another base; `scale` converts natural logarithms to that base."""
     log = arithmetic.log(x)
-    if is_complex(x):  # by parts: a complex product of infinities has NaN parts
+    if is_complex(x):  # by parts: a complex product with infinities has NaN parts
         return conversion.complex(scale(conversion.real(log)), scale(conversion.imag(log)))
     result = scale(log)
     return _snapped(result) if type_of(x).dtype.name in ("float32", "float64") else result
 
 
 def _snapped(x: ArrayLike) -> Any:
-    """`x`, and the integer nearest to it where that is at most one unit in the last place away.
+    """`x`, rounded to the nearest integer where it differs from that by at most one unit in the last place.
 
     The logarithm of an integer power of the base is rounded twice and may miss the integer by one unit; the
     floating neighbours of the power have logarithms that round to the same integer.
@@ -186,7 +186,7 @@ def _snapped(x: ArrayLike) -> Any:
     nearest = arithmetic.round(value, arithmetic.RoundingMethod.TO_NEAREST_EVEN)
     unit = arithmetic.mul(arithmetic.abs(value), _like(dtypes.finfo(type_of(x).dtype).eps, x))
     is_near = logical.le(arithmetic.abs(arithmetic.sub(nearest, value)), unit)
-    # Its derivative is that of `x`, and `x - value` is 0.
+    # Rounding keeps the derivative of `x`: `x - value` is 0 and has that derivative.
     return selected(is_near, arithmetic.add(nearest, arithmetic.sub(x, value)), x)
 
 
@@ -422,7 +422,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     [a] = promote_dtypes("round", a)
     if decimals == 0:
         return rint(a)
-    if aval.dtype == np.float16:  # a product by the scale may be beyond its range
+    if aval.dtype == np.float16:  # the product with the scale may overflow in half precision
         wide = round(convert_element_type(a, np.float32), decimals)
         return convert_element_type(wide, aval.dtype)
     scale = constant_like(a, 10.0**decimals)
@@ -471,7 +471,7 @@ def fmod(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def _divisor(y: ArrayLike) -> Any:
-    """`y`, with ones in place of integer zeros: every integer has the remainder 0 then."""
+    """`y` with integer zeros replaced by ones, for which every integer has the remainder 0."""
     return y if dtypes.is_inexact(type_of(y).dtype) else arithmetic.nonzero(y)
 
 
@@ -511,7 +511,7 @@ def _float_divmod(x: ArrayLike, y: ArrayLike) -> tuple[Any, Any]:
     """(floor of x / y, remainder with the sign of y) of floating operands."""
     mod_ = arithmetic.rem(x, y)
     zero, one = constant_like(x, 0), constant_like(x, 1)
-    # Divided by zero, `mod_` is NaN, but the quotient is infinite.
+    # For a divisor of zero `mod_` is NaN, while the quotient must be infinite.
     numerator = selected(logical.eq(y, zero), x, arithmetic.sub(x, mod_))
     quotient = arithmetic.div(numerator, y)
     fix = logical.bitwise_and(
@@ -540,7 +540,7 @@ def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Any, Any]:
 
 
 def selected(which: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Any:
-    """`on_true` where `which`, else `on_false`; operands are broadcast to one shape."""
+    """`on_true` where `which` is true, else `on_false`; operands broadcast to one shape."""
     shape = broadcast_shapes(*(type_of(v).shape for v in (which, on_true, on_false)))
 
     def full(v: ArrayLike) -> Any:
@@ -575,13 +575,13 @@ pow = alias(power, "pow")
 
 
 def raised(x: ArrayLike, y: ArrayLike) -> Any:
-    """`x ** y` of operands that are arrays or numbers."""
+    """`x ** y` of arrays or numbers; a known integer exponent becomes `integer_pow`."""
     exponent = _known_integer(y)
     return _power(x, y) if exponent is None else integer_power(x, exponent)
 
 
 def _known_integer(y: Any) -> int | None:
-    """The value of the scalar integer `y`; None if it is none, or known only when programs run."""
+    """The value of `y` if it is a scalar integer known while tracing, else None."""
     if isinstance(y, Tracer) or getattr(y, "shape", ()) != ():
         return None
     try:
@@ -703,7 +703,7 @@ def nan_to_num(
 
 
 def _ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """`compare`, for complex numbers by their real parts, then their imaginary parts."""
+    """`compare` for all numbers: complex ones by their real parts, then by their imaginary parts."""
 
     def apply(x: ArrayLike, y: ArrayLike) -> Any:
         if not is_complex(x):

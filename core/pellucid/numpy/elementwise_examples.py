@@ -57,19 +57,19 @@ EXAMPLES = {
     "left_shift": ("1, 3", "Array(8, dtype=int32, weak_type=True)"),
     "right_shift": ("8, 2", "Array(2, dtype=int32, weak_type=True)"),
 }
-"""By name of the function: arguments and result, as printed. Its docstring shows the example, which makes it a test."""
+"""Maps function name to (arguments, printed result) of the example in its docstring, which runs as a test."""
 
 _WIDENED = {
     "inexact": "Integers and bools become float32 (64-bit ones float64)",
     "numeric": "Bools become int32",
 }
-"""Dtypes that a promotion gives integers and bools, by a word of its name."""
+"""Maps a word of a promotion's name to the sentence about the dtypes that integers and bools get."""
 
 
 def docstring(
     name: str, summary: str, promotion: str, is_binary: bool, dtype: str | None, refused: str
 ) -> str:
-    """Docstring of the elementwise function `name`, whose operands the function called `promotion` converts.
+    """Docstring of the elementwise function `name`, whose operands are converted by the function named `promotion`.
 
     `dtype` is that of the result where it isn't that of the promoted operands; `refused` are operands for which
     DtypeError is raised.

@@ -401,7 +401,7 @@ def _compiled(
     if not axes:
         to = dtypes.to_inexact_dtype if kind is FftType.RFFT else dtypes.to_complex_dtype
         return convert(a, aval, to(aval.dtype))
-    if 0 in lengths:  # along an empty axis there is nothing to transform
+    if 0 in lengths:  # along an empty axis the result is zeros
         return _empty(aval, kind, lengths, axes)
     ndim = aval.ndim
     needed = list(lengths)
@@ -432,7 +432,9 @@ def _empty(
 
 
 def _several(x: ArrayLike, kind: FftType, lengths: tuple[int, ...]) -> Any:
-    """The transform along the last axes, three at most at a time; the last axis of real signals comes first or last."""
+    """The transform along the last axes, at most `MAX_AXES` at a time; the last axis is transformed first by RFFT,
+    last by IRFFT.
+    """
     if len(lengths) <= MAX_AXES:
         return lax_fft(x, kind, lengths)
     ndim = type_of(x).ndim
@@ -465,7 +467,7 @@ def _resized(a: ArrayLike, axis: int, n: int) -> Any:
 
 
 def _scaled(x: ArrayLike, kind: FftType, count: int, norm: str) -> Any:
-    """`x` divided as `norm` says; inverse transforms come divided by `count`."""
+    """`x` multiplied by the factor of the normalization `norm`; inverse transforms already contain 1 / `count`."""
     inverse = kind in (FftType.IFFT, FftType.IRFFT)
     factor = {
         "backward": 1.0,
@@ -487,7 +489,7 @@ def _conjugated(a: ArrayLike) -> Any:
 def _shifted(name: str, x: ArrayLike, axes: Axis, sign: int) -> Any:
     shape = aval_of(name, x).shape
     chosen = canonical_axes(axes, len(shape))
-    # Back by the larger half where the length is odd.
+    # fftshift moves by n // 2, ifftshift back by the same number.
     shifts = tuple([shape[i] // 2 if sign > 0 else -(shape[i] // 2) for i in chosen])
     return roll(x, shifts, chosen)
 

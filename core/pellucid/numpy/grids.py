@@ -287,7 +287,7 @@ def ravel_multi_index(
 
 
 def _values_of(part: slice) -> Any:
-    """The numbers that a slice means: by a step, or, where that is imaginary, by how many of them."""
+    """The numbers of a grid's slice: an imaginary step is their count, and `stop` is then included."""
     start, stop = 0 if part.start is None else part.start, part.stop
     step = 1 if part.step is None else part.step
     if isinstance(step, complex):
@@ -296,7 +296,7 @@ def _values_of(part: slice) -> Any:
 
 
 class _Grid:
-    """A grid by slices, one for each dimension: `grid[0:2, 0:1:3j]`."""
+    """Grids from one slice per dimension: `grid[0:2, 0:1:3j]`."""
 
     def __init__(self, *, sparse: bool) -> None:
         self.sparse = sparse
@@ -317,7 +317,7 @@ def _promoted_axes(*axes: Any) -> list[Any]:
 
 
 class _Concatenator:
-    """Pieces joined along an axis: slices, arrays and numbers; a text `axis,ndim,position` first says how.
+    """Joins slices, arrays and numbers along an axis; a string `axis,ndim,position` in front sets how.
 
     `axis`: along which axis; `ndim`: with how many dimensions at least; `position`: where a piece's own axes stand
     among these.
@@ -374,7 +374,7 @@ def _with_dimension(x: Array) -> Any:
 
 
 class _Indexer:
-    """Gives back its index: slices as values, `s_[1:3]`."""
+    """Returns its index: slices as values, `s_[1:3]`."""
 
     def __init__(self, *, as_tuple: bool) -> None:
         self.as_tuple = as_tuple

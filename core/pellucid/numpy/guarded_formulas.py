@@ -44,7 +44,7 @@ def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
     large = arithmetic.max(x, y)
     zero, one = constant_like(large, 0), constant_like(large, 1)
     is_zero = logical.eq(large, zero)
-    # The length doesn't depend on the unit, whose derivatives would have a kink where both sides are equal.
+    # The result doesn't depend on the scale, whose derivatives would have a kink where both sides are equal.
     unit = conversion.stop_gradient(selected(is_zero, one, large))
     squares = [arithmetic.square(arithmetic.div(side, unit)) for side in (x, y)]
     total = selected(is_zero, one, arithmetic.add(*squares))
@@ -54,7 +54,7 @@ def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def _weak_if_all_are(x: ArrayLike, *operands: ArrayLike) -> Any:
-    """`x`, weakly typed only if all `operands` are; promotion looks at the dtype that they get together."""
+    """`x`, weakly typed only if all `operands` are, whatever the dtype they promote to."""
     aval = type_of(x)
     weak_type = aval.weak_type and all(type_of(o).weak_type for o in operands)
     return convert(x, aval, aval.dtype, weak_type)
@@ -95,11 +95,11 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None
 def _log_of_sum(
     name: str, x1: ArrayLike, x2: ArrayLike, exp: Callable[[Any], Any], unit: float
 ) -> Any:
-    """Logarithm of `exp(x1) + exp(x2)` to the base of `exp`, in which `unit` is the logarithm of e."""
+    """log(exp(x1) + exp(x2)) to the base of `exp`; `unit` is the logarithm of e to that base."""
     x1, x2 = promote_arguments_inexact(name, x1, x2)
     total, delta = arithmetic.add(x1, x2), arithmetic.sub(x1, x2)
     has_parts = is_complex(total)
-    # One choice for both keeps all derivatives right where the operands are equal.
+    # One mask selects both operands, so that all derivatives are right where the operands are equal.
     is_first = logical.eq(arithmetic.max(x1, x2), x1)
     large, small = selected(is_first, x1, x2), selected(is_first, x2, x1)
     below = arithmetic.sub(small, large)

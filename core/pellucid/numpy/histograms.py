@@ -127,7 +127,7 @@ def histogram_bin_edges(
 
 
 def _bin_numbers(x: ArrayLike, edges: Array) -> Any:
-    """Numbers of the bins of `x`, and one more than the last outside; the last bin has both its edges."""
+    """The bin numbers of `x`, and the number of bins for elements outside; the last bin includes both its edges."""
     count = type_of(edges).size - 1
     place = searchsorted(edges, x, side="right") - 1
     place = where(x == edges[-1], count - 1, place)
@@ -208,7 +208,7 @@ def histogramdd(
         histogram_bin_edges(column, each, extent)
         for column, each, extent in zip(columns, listed, ranges, strict=True)
     ]
-    sizes = tuple(type_of(each).size for each in edges)  # one more than bins, for what lies outside
+    sizes = tuple(type_of(each).size for each in edges)  # one more than bins, for elements outside
     numbers = [_bin_numbers(x, each) for x, each in zip(columns, edges, strict=True)]
     if weights is not None:
         [weights] = promote_dtypes_inexact("histogramdd", weights)

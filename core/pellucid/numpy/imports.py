@@ -127,7 +127,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     contents = np.load(file, *args, **kwargs)
     if not isinstance(contents, np.ndarray):
         return contents
-    if contents.dtype.kind == "V":  # how a file holds dtypes that NumPy doesn't know
+    if contents.dtype.kind == "V":  # files hold elements of dtypes unknown to NumPy as raw bytes
         raise ArgumentTypeError(
             "jnp.load has a file whose elements have a dtype that it doesn't name.",
             got=f"{contents.dtype.itemsize} bytes an element",

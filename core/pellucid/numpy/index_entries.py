@@ -1,4 +1,4 @@
-"""Entries of a NumPy index: one for each thing that it does to an array's axes."""
+"""Entries of a NumPy index: scalars, windows, vectors of indices, new axes."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ Shape = tuple[int, ...]
 
 
 class Scalar(NamedTuple):
-    """One element of an axis, which disappears: a Python int, or an integer scalar known when the program runs."""
+    """One element of an axis, which the result lacks: a Python int, or an integer scalar computed at run time."""
 
     index: Any
 
 
 class StridedWindow(NamedTuple):
-    """`length` elements of an axis from `lowest` on, `abs(step)` apart; in reverse if `step` is negative.
+    """`length` elements of an axis, `abs(step)` apart, the first at `lowest`; in reverse order if `step` is negative.
 
     They all exist. `lowest` may be a traced scalar. `extent` is stated where the elements that a symbolic slice leaves out
     after its last one exist, too: by it the length of the slice is the same expression.
@@ -48,17 +48,17 @@ class StridedWindow(NamedTuple):
 
     @property
     def span(self) -> Size:
-        """How many elements lie between the first and the last, both included, and maybe some behind."""
+        """Number of elements from the first to the last, both included; `extent` if that is stated."""
         return dilated_size(self.length, abs(self.step)) if self.extent is None else self.extent
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether no element is left out."""
+        """Whether the elements are consecutive."""
         return abs(self.step) == 1
 
 
 class Vector(NamedTuple):
-    """The elements of an axis at an array of integers, which is not a scalar."""
+    """The elements of an axis at the indices in an integer array of at least one dimension."""
 
     index: Any
 
@@ -71,7 +71,7 @@ Entry = Scalar | StridedWindow | Vector | NewAxis
 
 
 class Index(NamedTuple):
-    """The entries of an index. `flags` are axes of size 1 that the array must first be given, for True and False."""
+    """A parsed index. `flags`: axes of size 1 to insert into the array first, for True and False."""
 
     entries: tuple[Entry, ...]
     flags: tuple[int, ...] = ()
@@ -123,12 +123,12 @@ INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 
 
 def index_dtype(shape: Shape) -> np.dtype:
-    """The dtype of indices into an array of `shape`."""
+    """The integer dtype of indices into an array of `shape`: int32 unless a size exceeds it."""
     return np.dtype(np.int32 if all(fits(size, INT32_MAX) for size in shape) else np.int64)
 
 
 def _within_dtype(index: Any, shape: Shape) -> Any:
-    """`index`; numbers of the host that the dtype of indices can't hold are replaced by its limits, as far out of bounds."""
+    """`index`, with host integers beyond the index dtype clipped to its limits, which are out of bounds as well."""
     if type(index) is int and not INT32_MIN <= index <= INT32_MAX:
         limits = np.iinfo(index_dtype(shape))
         return min(max(index, limits.min), limits.max)
@@ -140,7 +140,7 @@ def _within_dtype(index: Any, shape: Shape) -> Any:
 
 
 def _one_for_each_axis(items: tuple[Any, ...], ndim: int) -> list[Any]:
-    """The items of an index, simplified, with slices in place of the ellipsis or of axes that are left out."""
+    """The items of an index, simplified, with full slices in place of the ellipsis and of omitted axes."""
     simple = []
     n_axes = 0
     dots = None
@@ -169,7 +169,7 @@ def _one_for_each_axis(items: tuple[Any, ...], ndim: int) -> list[Any]:
 
 
 def _simplified(item: Any) -> Any:
-    """An item of an index, no slice, as a bool, an int, or an array of integers or bools."""
+    """An item of an index that is no slice, as a bool, an int, or an array of integers or bools."""
     if isinstance(item, (bool, np.bool_)):
         return bool(item)
     if isinstance(item, (int, np.integer)):
@@ -222,7 +222,9 @@ def _bad_slice(item: slice) -> IndexingError:
 
 
 def _of_mask(mask: Array, shape: Shape, axis: int) -> list[Vector]:
-    """The places at which a mask is True, one array of them for each axis of the mask; none for one without elements."""
+    """The positions at which a mask is True, a vector for each of its axes; empty vectors for a mask without
+    elements.
+    """
     expected = shape[axis : axis + mask.ndim]
     if any(size not in (0, n) for size, n in zip(mask.shape, expected, strict=True)):
         raise IndexingError(

@@ -1,4 +1,4 @@
-"""`x.at[index]`: arrays that differ from `x` at the places that an index names."""
+"""Updates `x.at[index]`: copies of `x` with other elements at an index."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from .promotion import convert
 
 
 class Update(NamedTuple):
-    """How elements are updated.
+    """The operation and the mode of an update of `x.at[index]`.
 
     `operation` is a scatter, or with `is_function` the function that `apply` is given. With `then`, it works on
     ones in place of the array, and the result is `then(array, that)`.
@@ -83,7 +83,7 @@ def updated(x: Array, index: Any, values: Any, update: Update) -> Any:
 
 
 def _check_cast(array: Array, values: Any) -> None:
-    """Raise for values that the array can't take, warn of those that conversion may change."""
+    """Raises for values that the array can't hold; warns about values that conversion may change."""
     if array.dtype == values.dtype:
         return
     if any(isinstance(a.dtype, dtypes.ExtendedDType) for a in (array, values)):
@@ -101,7 +101,7 @@ def _check_cast(array: Array, values: Any) -> None:
 
 
 def _compiled(structure: Structure, update: Update) -> Any:
-    """A compiled update, remembered as long as the function lives that it applies."""
+    """The compiled form of an update; with a user's function it is cached while that function lives."""
     if not update.is_function:
         return _compiled_update(structure, update)
     if compares_by_identity(update.operation):
@@ -113,7 +113,7 @@ def _compiled(structure: Structure, update: Update) -> Any:
 
 @cached(4096, weakly=True)
 def _compiled_apply(function: Unary, structure: Structure, update: Update) -> Any:
-    held = weakref.ref(function)  # who calls it has the function
+    held = weakref.ref(function)  # the caller keeps the function alive
 
     def apply_at(x: Array, values: ArrayLike, *operands: ArrayLike) -> Any:
         whole = update._replace(operation=held())
@@ -145,7 +145,8 @@ def scattered(x: Array, index: Index, values: Any, update: Update) -> Any:
     if 0 in places.shape:
         return x
     shape = type_of(flagged).shape
-    if 0 in shape:  # every place is out of bounds; those in arrays are left out
+    # All positions are out of bounds: array indices are dropped, a scalar index is an error.
+    if 0 in shape:
         for axis, entry in enumerate(e for e in arranged.entries if type(e) is not NewAxis):
             if type(entry) is Scalar:
                 check_not_empty(shape[axis], axis, shape)
@@ -184,7 +185,7 @@ def _of_one_dtype(x: Array, values: Any) -> tuple[Any, Any]:
 
 
 def _shaped(values: ArrayLike, places: IndexWindows, new_axes: list[int]) -> Any:
-    """`values` repeated to the shape of what they replace, with its elements in the order of the array's."""
+    """`values` broadcast to the shape of the elements they replace, in the order of the array's axes."""
     shape = list(places.shape)
     for axis in new_axes:
         shape.insert(axis, 1)
@@ -237,7 +238,7 @@ class IndexUpdateHelper:
 
 
 def indexer(x: Array) -> Any:
-    """The property `at`: of arrays for functional updates, of traced references for views of parts."""
+    """The property `at`: for arrays their functional updates, for traced references views of parts."""
     if is_reference(x):
         return x.aval.methods["at"](x)
     return IndexUpdateHelper(x)
@@ -279,7 +280,7 @@ def _method(
 
 
 class IndexUpdateRef:
-    """`x.at[index]`: methods that give arrays which differ from `x` at `index`.
+    """`x.at[index]`: methods that return the elements at `index`, or a copy of `x` with others there.
 
     All take `indices_are_sorted` and `unique_indices`, which are promises, and `mode`, which says what happens at
     indices out of bounds: "drop" (updates) and "promise_in_bounds" (`get`) by default, "clip", "fill". Negative
@@ -306,7 +307,7 @@ class IndexUpdateRef:
         out_sharding: OutSharding = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        """`x[index]`; in mode "fill", `fill_value` (by default NaN, or an extreme integer) out of bounds.
+        """`x[index]`; in mode "fill", elements out of bounds are `fill_value` (default: NaN, or an extreme integer).
 
         >>> jnp.asarray([1, 2, 3]).at[7].get(mode="fill", fill_value=0)
         Array(0, dtype=int32)

@@ -52,7 +52,7 @@ Shape = tuple[int, ...]
 
 
 class Lookup(NamedTuple):
-    """How an index is to be read; what `x.at[index].get` takes."""
+    """Options of a lookup, as `x.at[index].get` takes them."""
 
     indices_are_sorted: bool = False
     unique_indices: bool = False
@@ -67,7 +67,7 @@ _PLAIN = Lookup()
 
 
 def getitem(x: Array, index: Any) -> Any:
-    """`x[index]`, with NumPy's meaning, but for integers out of bounds: they are moved to the nearest bound."""
+    """`x[index]` with NumPy's semantics, except that integers out of bounds are clamped to the nearest element."""
     is_number = type(index) is int and INT32_MIN <= index <= INT32_MAX
     if config.check_static_indices.value:
         is_number = False
@@ -116,7 +116,7 @@ def _compiled_take(structure: Structure, lookup: Lookup) -> Any:
 
 
 class Structure(NamedTuple):
-    """An index without its numbers: for each entry its class, or (lowest, length, step) of a window.
+    """An index without its runtime numbers: for each entry its class, or (lowest, length, step) of a window.
 
     The lowest element of a window is None where it is among the numbers; at the edge it is not.
     """
@@ -140,7 +140,7 @@ class Structure(NamedTuple):
 
 
 def taken_apart(index: Index) -> tuple[Structure, list[Any]]:
-    """The structure and the numbers of an index."""
+    """(structure, numbers) of an index."""
     kinds: list[Any] = []
     operands: list[Any] = []
     for entry in index.entries:
@@ -160,7 +160,7 @@ def taken_apart(index: Index) -> tuple[Structure, list[Any]]:
 
 
 def take(x: ArrayLike, index: Index, lookup: Lookup) -> Any:
-    """The part of `x` that `index` names, by the cheapest primitive."""
+    """The elements of `x` at `index`, by the cheapest primitive."""
     x = with_flags(x, index)
     aval = type_of(x)
     arranged = arrangement(index.entries)
@@ -185,7 +185,7 @@ def take(x: ArrayLike, index: Index, lookup: Lookup) -> Any:
 
 
 def with_flags(x: ArrayLike, index: Index) -> Any:
-    """`x` with the axes of size 1 that True and False in an index need."""
+    """`x` with the axes of size 1 that True and False in an index insert."""
     return expand_dims(x, index.flags) if index.flags else x
 
 
@@ -199,7 +199,7 @@ def _empty(x: ArrayLike, shape: Shape) -> Any:
 
 
 class Cut(NamedTuple):
-    """One window of an array, for each axis where it begins, how far it reaches and in which steps."""
+    """A window of an array: for each axis its start, span and stride."""
 
     starts: list[Any]
     spans: list[int]
@@ -207,11 +207,11 @@ class Cut(NamedTuple):
     reversed: list[int]
     dropped: list[int]
     outside: list[int]
-    """Axes along which it begins out of bounds: `dynamic_slice` moves it, and `checkify` sees it."""
+    """Axes along which the window begins out of bounds: `dynamic_slice` clamps it, and `checkify` reports it."""
 
 
 def _window(entries: Sequence[Entry], shape: Shape, lookup: Lookup) -> Cut | None:
-    """The window that scalars and slices cut out; None where some of it might have to be filled, or a step is a symbol."""
+    """The window that scalars and slices select; None if elements might have to be filled in, or a step is symbolic."""
     cut = Cut([], [], [], [], [], [])
     fills = lookup.mode in (GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT)
     dtype = index_dtype(shape)
@@ -256,7 +256,7 @@ def _window(entries: Sequence[Entry], shape: Shape, lookup: Lookup) -> Cut | Non
 
 
 def check_not_empty(size: int, axis: int, shape: Shape) -> None:
-    """Raise IndexingError if an element of an axis of `size` 0 is wanted."""
+    """Raises IndexingError if `size`, that of an indexed axis, is 0."""
     if size == 0:
         raise IndexingError(
             f"an array of shape {shape} has no elements along axis {axis} to choose from."
@@ -283,13 +283,13 @@ def _cut(x: ArrayLike, cut: Cut) -> Any:
 
 
 class BlockAxes(NamedTuple):
-    """The axes of a result that the arrays of an index, broadcast together, give it."""
+    """The axes of a result that come from the index arrays, broadcast together."""
 
     shape: Shape
 
 
 class Arrangement(NamedTuple):
-    """The axes of an indexed array's result, in order."""
+    """The axes of the result of an index, in order."""
 
     entries: tuple[Entry, ...]
     axes: tuple[BlockAxes | StridedWindow | NewAxis, ...]
@@ -297,7 +297,7 @@ class Arrangement(NamedTuple):
 
     @property
     def new_axes(self) -> list[int]:
-        """Where the result has new axes of size 1."""
+        """Positions of the result's new axes of size 1."""
         positions = []
         position = 0
         for item in self.axes:
@@ -307,7 +307,7 @@ class Arrangement(NamedTuple):
 
 
 def arrangement(entries: tuple[Entry, ...]) -> Arrangement:
-    """The axes that an index gives its result.
+    """The axes of the result of an index with `entries`.
 
     Arrays and, beside them, scalars stand together for one block of axes: at the place of the first of them, but
     in front if anything else is between them (NumPy, "Combining advanced and basic indexing").
@@ -334,21 +334,23 @@ def _common_shape(vectors: Sequence[Vector]) -> Shape:
 
 
 class IndexWindows(NamedTuple):
-    """What `gather` and `scatter` need for an index of NumPy: start indices, dimension numbers, sizes of windows. New axes are left out."""
+    """Start indices, dimension numbers and window sizes by which `gather` and `scatter` implement an index; without
+    its new axes.
+    """
 
     indices: Any
     numbers: GatherDimensionNumbers
     slice_sizes: Shape
     shape: Shape
-    """Of the result, or of the updates."""
+    """Shape of the result, or of the updates."""
     reversed: list[int]
-    """Axes of the result along which the elements are wanted in reverse."""
+    """Axes of the result along which the order is reversed."""
 
 
 def index_windows(arranged: Arrangement, shape: Shape, wrap: bool) -> IndexWindows:
-    """The windows that an index names in an array of `shape`."""
-    # The axes of the indices, which are those of the result that are no axes of windows: their sizes, which of
-    # them are the block's, and which one goes over the elements of each window with gaps.
+    """The gather windows of an index into an array of `shape`."""
+    # Axes of the start indices are the result's axes outside of windows. `batch`: their sizes; `block`: those of the
+    # index arrays; `strided`: one over the elements of each window with gaps.
     batch: list[int] = []
     block: range = range(0)
     strided: list[int] = []
@@ -408,7 +410,7 @@ def index_windows(arranged: Arrangement, shape: Shape, wrap: bool) -> IndexWindo
 
 
 def normalized(index: Any, size: int, dtype: np.dtype, wrap: bool) -> Any:
-    """Indices into an axis of `size` as `dtype`, those below 0 counted from the end if `wrap`.
+    """Indices into an axis of `size` as `dtype`; negative ones count from the end if `wrap`.
 
     What is known now is computed now.
     """

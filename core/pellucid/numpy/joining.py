@@ -1,4 +1,4 @@
-"""Arrays joined to one and cut to several: concatenate, stack, split."""
+"""Joining and splitting of arrays: concatenate, stack, split."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def concatenate(
 
 @numpy_function(static=("axis", "dtype"))
 def _merged(arrays: ArrayLike, axis: int | None, dtype: DTypeLike | None) -> Any:
-    """The slices of `arrays` along its first axis, joined along `axis`: that axis and the first one are one."""
+    """`arrays` [n, ...] as one array, in which the n slices are joined along `axis` (raveled if it is None)."""
     if axis is None:
         joined = ravel(arrays)
     else:

@@ -1,4 +1,4 @@
-"""Logarithms of sums and means of exponentials, and their shares of the sum, without overflow."""
+"""Logarithms of sums and means of exponentials, and softmax, without overflow."""
 
 from __future__ import annotations
 
@@ -65,16 +65,16 @@ def _logsumexp(
     counted = x.real if b is None else choose(b != 0, x.real, -np.inf)
     largest = max(counted, axis=axes, keepdims=True, where=where, initial=-np.inf)
     largest = stop_gradient(choose(isfinite(largest), largest, 0))
-    # What is left out must not overflow: derivatives multiply it by 0.
+    # Elements left out get the lowest value: their exponentials must not overflow, as derivatives multiply them by 0.
     if where is not None:
         x = choose(where, x, lowest)
-    if b is not None:  # a weight of 0 has the derivative exp(x) itself
+    if b is not None:  # the derivative by a weight of 0 is exp(x), so a finite one is kept
         x = choose((b != 0) | isfinite(exp(x - largest)), x, lowest)
     terms = exp(x - largest)
     if b is not None:
         terms = terms * b
     total = sum(terms, axis=axes, keepdims=keepdims, where=where)
-    if b is not None:  # the logarithm of no terms is -inf, whatever `a` is
+    if b is not None:  # without terms the result is -inf, whatever `a` is: no derivative
         has_terms = any(b != 0, axis=axes, keepdims=keepdims, where=where)
         total = choose(has_terms, total, stop_gradient(total))
     offset = largest if keepdims else largest.squeeze(axes)

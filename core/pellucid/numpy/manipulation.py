@@ -1,4 +1,4 @@
-"""The same elements in other shapes and orders: reshape, join, split, repeat, flip."""
+"""The same elements in other shapes and orders: reshape, transpose, repeat, flip, roll, diagonals."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def reshape(
     >>> reshape(np.arange(6), (2, -1)).shape
     (2, 3)
     """
-    del copy  # nobody can tell a copy of an Array from a view
+    del copy  # a copy of an Array can't be told from a view
     aval = aval_of("reshape", a)
     sizes = movement.inferred_sizes("jnp.reshape", aval.shape, listed(shape))
     if isinstance(a, (np.ndarray, np.generic)) and out_sharding is None:
@@ -597,7 +597,7 @@ def _repeated_order(repeats: ArrayLike, size: int, total: int) -> Any:
     index = dtypes.default_int_dtype()
     counts = movement.broadcast_to(convert(repeats, type_of(repeats), index), (size,))
     starts = arithmetic.sub(cumulative.cumsum(counts, 0), counts)
-    # At each start, the position in the input moves on by one; starts beyond the end are dropped.
+    # The input's position moves on by one at each start; starts beyond the end are dropped.
     steps = movement.broadcast_in_dim(index.type(0), (total,), ())
     moves = steps.at[starts].add(index.type(1))
     return arithmetic.sub(cumulative.cumsum(moves, 0), index.type(1))
@@ -798,7 +798,7 @@ def _triangle_of(m: ArrayLike, k: ArrayLike, upper: bool) -> Any:
     return logical.select_n(mask, m, zeros) if upper else logical.select_n(mask, zeros, m)
 
 
-# A number that is known is no operand: nothing is transferred for it.
+# A known `k` is static, not an operand: nothing is transferred for it.
 _known_triangle = numpy_function(_triangle_of, static=("k", "upper"))
 _computed_triangle = numpy_function(_triangle_of, static="upper")
 

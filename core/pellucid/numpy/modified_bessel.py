@@ -12,11 +12,11 @@ from pellucid._machine.primitives.formulas import Term, exp, polynomial, select,
 from .partials import removable, with_partials
 
 _SHIFT = 5.0
-"""exp(|x| - 5) overflows for no |x| for which a modified Bessel function doesn't."""
+"""Shift of an exponent: exp(|x| - 5) is finite for all |x| at which a modified Bessel function is."""
 
 
 def _unscaled(x: Term, scaled: Term) -> Term:
-    """exp(|x|) `scaled`, whose first factor alone may overflow."""
+    """exp(|x|) * `scaled`, without the overflow of the first factor."""
     size = abs(x)
     is_large = size > 2 * _SHIFT  # where `size - _SHIFT` is exact
     factor = select(is_large, scaled * math.exp(_SHIFT), scaled)

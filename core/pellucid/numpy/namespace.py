@@ -53,7 +53,7 @@ class ArrayNamespaceInfo:
         return [None, *platforms.devices()]
 
     def default_dtypes(self, *, device: DeviceLike = None) -> dict[str, Any]:
-        """The dtypes of numbers that nobody gave one, by kind; the same on every `device`."""
+        """Default dtypes by kind, for numbers without a stated dtype; the same on every `device`."""
         del device
         integer = dtypes.default_int_dtype()
         return {

@@ -48,7 +48,7 @@ def _has_nan(aval: ShapedArray) -> bool:
 
 
 def _without_nan(name: str, a: ArrayLike, identity: Callable[[Any], Any]) -> Any:
-    """`a` with an element that changes nothing in place of each NaN."""
+    """`a` with each NaN replaced by the reduction's identity."""
     aval = aval_of(name, a)
     if not _has_nan(aval):
         return a
@@ -58,7 +58,7 @@ def _without_nan(name: str, a: ArrayLike, identity: Callable[[Any], Any]) -> Any
 
 
 def _present(a: ArrayLike) -> Any:
-    """Which elements are not NaN."""
+    """Mask of the elements that are not NaN."""
     return logical.bitwise_not(logical.ne(a, a))
 
 
@@ -174,7 +174,7 @@ def _extreme(
     initial: ArrayLike | None,
     where: ArrayLike | None,
 ) -> Any:
-    """An extreme element that is not NaN; NaN if all are and there is no `initial`."""
+    """The largest or smallest element that is not NaN; NaN if all are NaN and there is no `initial`."""
     a, _ = canonical(name, a)
     result = extreme(
         name, kind, _without_nan(name, a, kind.identity), axis, keepdims, initial, where
@@ -251,7 +251,7 @@ def nanmin(
 def _position(
     name: str, find: Callable[..., Any], kind: Kind, a: ArrayLike, axis: int | None, keepdims: bool
 ) -> Any:
-    """Index of an extreme element that is not NaN; -1 if all are."""
+    """Index of the largest or smallest element that is not NaN; -1 if all are NaN."""
     a, aval = canonical(name, a)
     index = position(name, find, _without_nan(name, a, kind.identity), axis, keepdims)
     if not _has_nan(aval):
@@ -383,7 +383,7 @@ def _variance(
     divisor = arithmetic.sub(count, convert(ddof, type_of(ddof), part))
     total = reduced(name, SUM, squares, axis, part, keepdims, where=where)
     defined = logical.gt(divisor, part.type(0))
-    # A quotient by 0 has no derivative, also where it is left out.
+    # Divisors of 0 and less are replaced by 1: a quotient by 0 has no derivative, also where it isn't selected.
     variance = arithmetic.div(total, masked(name, divisor, defined, part.type(1)))
     variance = convert(variance, type_of(variance), result)
     return masked(name, variance, defined, np.asarray(np.nan, result)[()])

@@ -198,7 +198,7 @@ def spacing(x: ArrayLike, /) -> Array:
     x = convert(x, type_of(x), dtype)
     _, n_mantissa, bias = _bits_of(x)
     _, exponent = frexp(x)
-    # One unit in the last place, by its bits: numbers this small may be flushed to zero by arithmetic.
+    # The spacing is assembled from bits: arithmetic may flush numbers this small to zero.
     place = exponent - 1 - n_mantissa
     kind = np.dtype(f"uint{8 * dtype.itemsize}")
     normal = left_shift((place + bias).clip(1).astype(kind), np.asarray(n_mantissa, kind)[()])

@@ -74,7 +74,7 @@ _UNARY: dict[str, Any] = {
 
 
 def _compiled(function: Callable[..., Any], *, swapped: bool) -> Any:
-    """An operator of arrays: a C++ callable that is a method; NotImplemented for foreign operands."""
+    """An operator of arrays as a C++ callable that binds as a method; it returns NotImplemented for foreign operands."""
     python = function.python
     jitted = function.jitted if not swapped else _swapped(function).jitted
 
@@ -90,7 +90,8 @@ def _compiled(function: Callable[..., Any], *, swapped: bool) -> Any:
 
 
 def _of_foreign(y: Any) -> Any:
-    """NotImplemented: the operand may define the operator itself, which Python's containers don't.
+    """NotImplemented, as the operand may define the operator itself; raises ArgumentTypeError for Python's
+    containers, which don't.
 
     Raises: ArgumentTypeError for these; Python would answer comparisons with them by False.
     """
@@ -112,7 +113,7 @@ def _swapped(function: Callable[..., Any]) -> Any:
 
 
 def _traced(function: Callable[..., Any], *, swapped: bool) -> Callable[[Any, Any], Any]:
-    """An operator of tracers."""
+    """An operator of tracers; the reflected one if `swapped`."""
     python = function.python
 
     def forward(x: ArrayLike, y: ArrayLike) -> Any:
@@ -126,7 +127,7 @@ def _traced(function: Callable[..., Any], *, swapped: bool) -> Callable[[Any, An
 
 @library_code
 def _power(x: ArrayLike, y: ArrayLike) -> Any:
-    if type(y) is int:  # most often
+    if type(y) is int:  # the most common exponent: a Python int
         return elementwise.integer_power(x, y)
     return elementwise.raised(x, y) if is_array_like(y) else _of_foreign(y)
 
@@ -167,7 +168,7 @@ def _iterate(x: Array) -> Any:
         return iter(joining.unstack(x))
     shown = x.aval.shown_sharding
     if shown is not None and shown.spec.axes_per_dim[0]:
-        # Rows of an array that is cut along its first dimension can't be told apart in their types.
+        # The type of a row can't tell which shard it comes from: the first dimension is gathered first.
         spec = x.sharding.spec.padded(x.ndim)
         x = reshard(x, x.sharding.with_spec(spec.update((None, *spec.partitions[1:]))))
     n = x.shape[0]
@@ -183,14 +184,14 @@ def _iterate(x: Array) -> Any:
 
 @numpy_function
 def _rows_from(x: Array, start: int) -> tuple[Array, ...]:
-    """The rows of `x` from `start` on, as many as one program gives; the last ones of `x` where it has fewer."""
+    """The `_MAX_UNSTACKED_ROWS` rows of `x` from `start` on; the last ones of `x` where it has fewer."""
     return joining.unstack(dynamic_slice_in_dim(x, start, _MAX_UNSTACKED_ROWS))
 
 
 _MAX_UNSTACKED_ROWS = 20
-"""Maximum number of rows that one program gives to an iteration: the time to compile it grows with them."""
+"""Maximum number of rows that one compiled program returns to an iteration: its compile time grows with them."""
 _MIN_ROW_SIZE = 8
-"""Minimum number of elements of a row for which one program cuts a block out and into rows.
+"""Minimum number of elements of a row for which one program slices a block and unstacks it.
 
 XLA counts a whole array for each row. Smaller rows are cut in two programs, which it runs in the calling thread.
 """
@@ -367,9 +368,8 @@ def install() -> None:
         cls.__hash__ = None  # type: ignore[assignment]
     add_methods(METHODS, PROPERTIES)
     for cls in ARRAY_TYPES:
-        if "__getattr__" in vars(
-            cls
-        ):  # the lazy hook of `runtime.array`, through which this module was imported
+        # Removes the lazy hook of `runtime.array`, which imported this module.
+        if "__getattr__" in vars(cls):
             delattr(cls, "__getattr__")
     _show_on_base()
 
@@ -380,7 +380,9 @@ _OF_CLASSES = frozenset(
 
 
 def _show_on_base() -> None:
-    """Give `Array`, of which users read methods as `Array.sum`, what all classes of arrays on devices have."""
+    """Copies to `Array`, on which users look up methods (`Array.sum`), the attributes that all classes of device
+    arrays have.
+    """
     for name in vars(ArrayImpl).keys() & vars(ExtendedArray).keys() - _OF_CLASSES:
         if not name.startswith("_") or name.endswith("__"):
             setattr(Array, name, vars(ArrayImpl)[name])

@@ -48,7 +48,7 @@ _OPTIONS = {
     "symmetric": {"reflect_type"}, "edge": set(), "wrap": set(), "empty": set(),
     **{mode: {"stat_length"} for mode in _STATISTICS},
 }  # fmt: skip
-"""Modes with the options that they take."""
+"""Maps mode to the options it accepts."""
 
 
 def pad(
@@ -97,7 +97,7 @@ def pad(
 
 
 def _places(n: Size, before: Size, after: Size, mode: str) -> Any:
-    """For each element of a padded axis, the position among its `n` elements that it repeats."""
+    """For each element along a padded axis, the position of the element (of `n`) that it repeats."""
     if is_static((n, before, after)):
         return np.pad(np.arange(n), (before, after), mode=mode).astype(np.int32)  # type: ignore[call-overload]
     places = arange(-before, n + after)
@@ -171,7 +171,7 @@ def _pad(
 
 
 def _with_constants(x: Array, values: Any, widths: Widths) -> Any:
-    """`x` with `values`, by default 0, at its edges: one, or one for each (axis, side)."""
+    """`x` padded with `values` (default 0): one, or one for each (axis, side)."""
     if values is None or not type_of(values).ndim:
         value = scalar(0, x.dtype) if values is None else values.astype(x.dtype)
         return lax_pad(x, value, [(before, after, 0) for before, after in widths])
@@ -184,7 +184,7 @@ def _with_constants(x: Array, values: Any, widths: Widths) -> Any:
 
 
 def _side(x: Array, axis: int, width: Size, side: int, mode: str, values: Any, length: Size) -> Any:
-    """The elements before (`side` 0) or after (1) `x` along `axis`."""
+    """The elements that pad `x` before (`side` 0) or after (1) it along `axis`."""
     shape = resized(x.shape, axis, width)
     lead = (slice(None),) * axis
     if mode == "linear_ramp":

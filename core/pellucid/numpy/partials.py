@@ -1,4 +1,4 @@
-"""Formulas of terms as functions of arrays: precision, and derivatives that are formulas too."""
+"""Formulas of `Term`s as functions of arrays: computed in float32 at least, with derivatives that are formulas, too."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Formula = Callable[..., Any]
 
 
 def evaluated(formula: Formula, operands: Sequence[Any]) -> Any:
-    """Results of `formula` of terms, computed in float32 at least, in the dtype of `operands`."""
+    """Results of `formula`, computed in float32 at least and returned in the dtype of `operands`."""
     aval = type_of(operands[0])
     weak = all(type_of(x).weak_type for x in operands)
     is_narrow = dtypes.itemsize_bits(aval.dtype) < dtypes.itemsize_bits(_MIN_DTYPE)
@@ -59,7 +59,7 @@ def with_partials(*partials: Formula | None) -> Callable[[Formula], Formula]:
 
 
 def removable(x: Term, quotient: Formula, radius: float, near: Formula) -> Term:
-    """`quotient(x)`, which is 0 / 0 at 0, by its series `near` where |x| is below `radius`.
+    """`quotient(x)`, or its series `near` where |x| is below `radius`, as the quotient is 0 / 0 at 0.
 
     Unlike a limit put in at one place, this has the derivatives of the function there.
     """
@@ -68,6 +68,6 @@ def removable(x: Term, quotient: Formula, radius: float, near: Formula) -> Term:
 
 
 def same_dtype(terms: Sequence[Any]) -> list[Term]:
-    """`terms`, with each number made a term of the dtype and shape of the first one that is none."""
+    """`terms`, with numbers converted to terms of the dtype and shape of the first `Term`."""
     like = next(x for x in terms if isinstance(x, Term))
     return [x if isinstance(x, Term) else like.filled(x) for x in terms]

@@ -288,7 +288,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
 
 
 def _wide(x: ArrayLike) -> Any:
-    """`x` in at least single precision: decompositions take no half precision."""
+    """`x` in single precision or wider: decompositions accept no half precision."""
     return asarray(x, dtype=dtypes.promote_types(type_of(x).dtype, np.float32))
 
 

@@ -44,7 +44,7 @@ Axes = tuple[int, ...]
 
 
 def _static(name: str, precision: PrecisionLike, preferred: DTypeLike | None) -> tuple[Any, Any]:
-    """`precision` and `preferred_element_type` as compiled calls remember them."""
+    """(precision, preferred dtype) in hashable form, as static arguments of compiled calls."""
     return tuple(precision) if isinstance(precision, list) else precision, preferred_dtype(
         preferred, name
     )
@@ -63,7 +63,7 @@ def _product(
     preferred: Any,
     sharding: OutSharding = None,
 ) -> Any:
-    """`dot_general` with the dtype that NumPy gives the product of `a` and `b`; raises for sizes that don't fit."""
+    """`dot_general` with NumPy's result dtype; raises ShapeError if contracted sizes differ."""
     first, second = _avals(name, a, b)
     ((left, right), _) = dims
     for i, j in zip(left, right, strict=True):
@@ -314,7 +314,7 @@ def _multiplied(
 
 
 def _named(x: ArrayLike, leading: Axes, n_leading: int, dropped: Ints) -> tuple[Any, list[Any]]:
-    """`x` without leading axes of size 1 that are `dropped` where they are, and the numbers of the rest in the result."""
+    """`x` without those leading axes of size 1 that are in `dropped`, and the result's numbers of the remaining ones."""
     first = n_leading - len(leading)
     ones = [i for i, size in enumerate(leading) if size == 1 and first + i in dropped]
     return squeeze(x, ones), [first + i for i in range(len(leading)) if i not in ones]
@@ -416,7 +416,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def _times(a: ArrayLike, b: ArrayLike) -> Any:
-    """Elementwise product of operands of one dtype; of bools, whether both are true."""
+    """Elementwise product of operands of one dtype; logical and for bools."""
     is_bool = type_of(a).dtype == np.bool_
     return logical.bitwise_and(a, b) if is_bool else arithmetic.mul(a, b)
 

@@ -38,7 +38,7 @@ def listed(sizes: Any) -> tuple[Any, ...]:
 
 
 def written(name: str) -> str:
-    """A function as users write it: those of nn and scipy with their module's name, others as numpy's."""
+    """The name of a function in messages: with the module for nn and scipy, else with `jnp.`."""
     return name if name.startswith(("nn.", "scipy.")) else f"jnp.{name}"
 
 
@@ -108,7 +108,7 @@ def _is_exactly_defined(x: Any, dtype: np.dtype) -> bool:
 
 
 def number_type(name: str, x: Any, position: int = 0) -> ShapedArray:
-    """Type of an argument that has to be of numbers or bools; raises as `aval_of`, and DtypeError for random keys."""
+    """Type of an argument of numbers or bools; raises as `aval_of`, and DtypeError for random keys."""
     aval = aval_of(name, x, position)
     if isinstance(aval.dtype, dtypes.ExtendedDType):
         raise DtypeError(
@@ -120,7 +120,7 @@ def number_type(name: str, x: Any, position: int = 0) -> ShapedArray:
 
 
 def canonical(name: str, x: ArrayLike) -> tuple[Any, ShapedArray]:
-    """`x`, of numbers, and its type, elements of 64 bits being converted to 32 while 64-bit dtypes are off."""
+    """(`x`, its type); 64-bit numbers are converted to 32 bits while 64-bit dtypes are off."""
     aval = number_type(name, x)
     dtype = dtypes.canonicalize_explicit(aval.dtype)
     return (x, aval) if dtype == aval.dtype else (convert(x, aval, dtype), aval.update(dtype=dtype))
@@ -129,7 +129,7 @@ def canonical(name: str, x: ArrayLike) -> tuple[Any, ShapedArray]:
 def _promoted(
     name: str, operands: tuple[ArrayLike, ...], to: Callable[[Any], Any] | None = None
 ) -> list[Any]:
-    """`operands` converted to the dtype that they promote to, or to what `to` makes of it."""
+    """`operands` converted to the dtype they promote to, mapped by `to` if given."""
     avals = [aval_of(name, x, i) for i, x in enumerate(operands)]
     try:
         dtype, weak_type = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in avals]))
@@ -206,7 +206,7 @@ def _check_ranks(name: str, shapes: Sequence[Shape]) -> None:
 
 
 def note_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
-    """Warn of operands of several ranks, or raise ShapeError, as `numpy_rank_promotion` says."""
+    """Warns about operands of different ranks, or raises ShapeError, as the option `numpy_rank_promotion` demands."""
     mode = promotion()[0]
     if mode == "allow":
         return

@@ -1,4 +1,4 @@
-"""Questions about values: dtype, shape, size, kind; copies, casts and texts of arrays."""
+"""Properties of values: dtype, shape, size, kind; copies, casts and texts of arrays."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def iterable(y: Any) -> bool:
 
 
 def _shape_of(a: ArrayLike) -> tuple[int, ...]:
-    if isinstance(a, (np.ndarray, np.generic)):  # also of dtypes that no array here has
+    if isinstance(a, (np.ndarray, np.generic)):  # also for dtypes that arrays on devices can't have
         return a.shape
     return type_of(a).shape if is_array_like(a) else np.shape(a)
 

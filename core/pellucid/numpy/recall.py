@@ -1,4 +1,4 @@
-"""Under a trace, a NumPy function writes again the equations that it wrote for the same types of operands.
+"""Replays the equations of a NumPy function under a trace for operand types with which it was called before.
 
 Promotion, checks of axes and choices between primitives are Python; for one function, the types of its operands
 and its static arguments they always come out the same. So what they bind is remembered when a kind of call comes for the second time.
@@ -31,11 +31,13 @@ from pellucid._machine.xla.pytree import flatten
 
 _NEW = ExecutionPlan([], [], [], [], list)
 _SEEN = ExecutionPlan([], [], [], [], list)
-"""Of a kind that was seen once."""
+"""The plan of a kind of calls that was seen once."""
 
 
 class _Kind:
-    """A kind of calls of one function; its plan is None where none can be used again."""
+    """Calls of one function with equal operand types and static arguments; `plan` is None if their equations can't be
+    replayed.
+    """
 
     __slots__ = ("plan",)
 
@@ -51,7 +53,7 @@ def _kind(function: Callable[..., Any], *key: Any) -> _Kind:
 def remembering(
     function: Callable[..., Any], static_nums: tuple[int, ...], static_names: tuple[str, ...]
 ) -> Callable[..., Any]:
-    """`function` for use under a trace; calls of a kind that was seen before bind what they bound then.
+    """`function` for use under a trace: repeated calls of a kind replay the equations of an earlier one.
 
     A kind is the types of arrays and tracers, the values of Python numbers and of the arguments in `static_nums`
     and `static_names`, and the options that tracing depends on. Other calls (of lists, of NumPy arrays) simply run.
@@ -87,7 +89,7 @@ def remembering(
             except TypeError:  # a static argument that can't be hashed
                 return run(args, kwargs)
             plan = remembered.plan
-            if plan is _NEW:  # what happens once only is not worth a plan
+            if plan is _NEW:  # a plan is made at the second call of its kind
                 remembered.plan = _SEEN
                 return run(args, kwargs)
             if plan is _SEEN:
@@ -125,7 +127,7 @@ def _as_array(x: Any) -> Any:
 
 
 def _is_known_by_value(x: Any, kind: type) -> bool:
-    """Whether equal values are alike: zeros of both signs are equal, and NaN isn't to itself."""
+    """Whether equal values of this kind are interchangeable; not a zero float (either sign is equal) and not NaN."""
     if kind is float:
         return x != 0 and x == x  # noqa: PLR0124
     return x is None or kind is int or kind is bool or isinstance(x, Symbol)
@@ -134,7 +136,7 @@ def _is_known_by_value(x: Any, kind: type) -> bool:
 def _plan(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], operands: list[Any]
 ) -> ExecutionPlan | None:
-    """The operations that the call binds; None if they can't be used again."""
+    """The plan of the equations that a call binds; None if they can't be replayed."""
     containers: list[Any] = []
 
     def run(*tracers: Any) -> list[Any]:
@@ -156,7 +158,7 @@ def _plan(
             results = run(*arguments)
         jaxpr, consts = trace.finish(results)
     except (PellucidError, TypeError, ValueError, IndexError):
-        return None  # the call itself will raise it, about the user's own values
+        return None  # the call itself will raise the error, about the user's own values
     finally:
         trace.close()
     if consts or any(type(a) is Literal for a in jaxpr.outvars):

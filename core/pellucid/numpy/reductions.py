@@ -59,7 +59,7 @@ _HALF = frozenset({"float16", "bfloat16"})
 
 
 def static_axis(axis: Any) -> Any:
-    """`axis` as something hashable, for the cache of compiled calls."""
+    """`axis` in hashable form, for the cache of compiled calls."""
     if axis is None or isinstance(axis, int):
         return axis
     try:
@@ -74,12 +74,12 @@ def static_axis(axis: Any) -> Any:
 
 
 def static_dtype(name: str, dtype: DTypeLike | None) -> Any:
-    """A user's `dtype` as an array has it; None stays."""
+    """The canonical form of a user's `dtype`; None stays."""
     return None if dtype is None else dtypes.check_user_dtype(dtype, f"jnp.{name}")
 
 
 def wide(dtype: np.dtype) -> Any:
-    """The dtype to compute in: sums of half precision in float32, as each step would be rounded."""
+    """The dtype in which sums are computed: float32 for half precision, where each step would be rounded."""
     return np.dtype(np.float32) if dtype.name in _HALF else dtype
 
 
@@ -101,7 +101,7 @@ def masked(name: str, a: ArrayLike, where: ArrayLike | None, neutral: Any) -> An
 
 
 class Kind(NamedTuple):
-    """A reduction: how elements along axes and two elements are combined, and the element that changes nothing."""
+    """A reduction: the function that reduces axes, the one that combines two elements, and the identity by dtype."""
 
     reduce: Callable[..., Any]
     combine: Callable[..., Any]
@@ -367,7 +367,7 @@ def extreme(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Any:
-    """Maximum or minimum; raises unless there is an element, or `initial`, to give."""
+    """Maximum or minimum; raises unless there is an element or `initial`."""
     a, aval = canonical(name, a)
     if initial is None:
         if where is not None:

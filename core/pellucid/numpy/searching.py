@@ -1,4 +1,4 @@
-"""Places in sorted arrays, partial orders and orders by several keys: searchsorted, digitize, partition, lexsort."""
+"""Search and order: searchsorted, digitize, partition, and lexsort by several keys."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _searchsorted(a: Any, v: ArrayLike, left: bool, method: str) -> Any:
 
 
 def _ordered(x: ArrayLike) -> Any:
-    """`x` with one zero and one NaN, of which the total order of floating numbers has several."""
+    """`x` with one kind of zero and of NaN: the total order of floating numbers distinguishes several."""
     dtype = type_of(x).dtype
     if dtype not in dtypes.KINDS["real floating"]:
         return x
@@ -155,7 +155,7 @@ def digitize(
 
 
 def _kth(name: str, a: ArrayLike, kth: int, axis: int) -> None:
-    """Raise for elements without an order, and for `kth` that is no position along `axis`."""
+    """Raises for complex elements, which have no order, and for `kth` that is no single position along `axis`."""
     aval = aval_of(name, a)
     if aval.dtype.kind == "c":
         raise UnsupportedError(f"jnp.{name} has no order for complex elements.", got=aval.text())
@@ -244,17 +244,17 @@ def _lexsort(keys: list[Any], axis: int) -> Any:
 
 
 _MAX_KEYS = 8
-"""Keys of one sort: one of 100 operands takes seconds to compile, and moves them all."""
+"""Maximum number of keys of one sort: one of 100 operands takes seconds to compile, and moves them all."""
 
 
 def _sorted_by_each(positions: Any, keys: Any, axis: int) -> Any:
-    """`positions`, sorted by one of `keys` after the other, the last of which counts most: equals keep their order."""
+    """`positions` sorted by each of `keys` in turn, by a stable sort: the last key counts most."""
 
     def sorted_by(order: Any, key: Any) -> tuple[Any, None]:
         operands = take_along_axis(key, order, axis), order
         return sorting.sort(operands, dimension=axis, num_keys=1)[-1], None
 
-    # The first one sorts by itself: the positions are laid out as the keys from then on.
+    # The first sort is outside of the loop: it gives `positions` the layout of the keys.
     first, _ = sorted_by(positions, keys[0])
     return scan(sorted_by, first, keys[1:])[0]
 

@@ -136,7 +136,7 @@ def _segments(
     )
     if count < 0:
         raise ArgumentValueError(f"{caller}: num_segments can't be negative.", got=f"got {count}")
-    # A vector that doesn't fit is refused where it is an index.
+    # A vector that doesn't fit is rejected when it is used as an index.
     rows = data.shape[: segment_ids.ndim or 1]
     if segment_ids.ndim != 1 and data.ndim >= segment_ids.ndim and rows != segment_ids.shape:
         raise ShapeError(

@@ -119,7 +119,9 @@ def take(
 def _indices_along(
     name: str, arr: ArrayLike, indices: ArrayLike, axis: int | None
 ) -> tuple[Array, tuple[Any, ...], tuple[int, ...]]:
-    """`arr`, the index of all its axes that `indices` along `axis` mean, and the shape that they broadcast to."""
+    """(`arr`, raveled if `axis` is None; the index of all its axes; the shape of the result) of `indices` along
+    `axis`.
+    """
     _check_integers(name, indices)
     if axis is None:
         _axis_and_shape(name, ravel(arr), indices, 0)
@@ -184,9 +186,9 @@ def take_along_axis(
 
 @numpy_function(static=("axis", "lookup"))
 def _taken_along(arr: ArrayLike, indices: ArrayLike, axis: int, lookup: Lookup) -> Any:
-    """One gather, whose batches are the dimensions that `arr` and `indices` share: these may be sharded."""
+    """One gather; the dimensions that `arr` and `indices` share are its batch dimensions, which may be sharded."""
     shape, index_shape = type_of(arr).shape, type_of(indices).shape
-    # Where only one of both has more than one element, it is a window of the array, or an axis of the indices alone.
+    # Dimensions of size 1 in one of both: `windows` are whole axes of `arr`, `alone` axes of the indices only.
     others = [i for i in range(len(shape)) if i != axis]
     windows = [i for i in others if shape[i] != index_shape[i] and index_shape[i] == 1]
     alone = [i for i in others if shape[i] != index_shape[i] and i not in windows]

@@ -44,7 +44,7 @@ _SEARCHES = ("auto", "compare_all", "binary_search", "sort")
 
 
 class UniqueAll(NamedTuple):
-    """Distinct values, where each stands first, which of them each element is, and how often each occurs."""
+    """Distinct values, the index of each one's first occurrence, for each element the index of its value, and counts."""
 
     values: Any
     indices: Any
@@ -60,7 +60,7 @@ class UniqueCounts(NamedTuple):
 
 
 class UniqueInverse(NamedTuple):
-    """Distinct values and which of them each element is."""
+    """Distinct values, and for each element the index of its value."""
 
     values: Any
     inverse_indices: Any
@@ -68,11 +68,13 @@ class UniqueInverse(NamedTuple):
 
 @numpy_function(static="equal_nan")
 def _runs(rows: Array, equal_nan: bool) -> tuple[Any, Any]:
-    """Rows [n, width] sorted: their numbers, of equal rows the first row first; and which differ from the one before."""
+    """Row numbers of `rows` [n, width] in stable sorted order, and a mask of the sorted rows that differ from the one
+    before.
+    """
     n, width = type_of(rows).shape
     if not width:
         return arange(n), arange(n) == 0
-    # The first column counts most, which is the last key.
+    # The first column is the primary key, which lexsort takes last.
     order = argsort(rows[:, 0]) if width == 1 else lexsort_rows.python(flip(rows.T, 0), 0)
     ordered = rows[order]
     differs = ordered[1:] != ordered[:-1]
@@ -83,7 +85,7 @@ def _runs(rows: Array, equal_nan: bool) -> tuple[Any, Any]:
 
 @numpy_function(static="size")
 def _sized_starts(is_first: ArrayLike, size: int) -> tuple[Any, Any]:
-    """Where the first `size` runs begin, 0 for those that there aren't; and how many runs there are."""
+    """(starts of the first `size` runs, 0 for those that don't exist; number of runs)."""
     [starts] = sized_nonzero(is_first, size, 0)
     return starts, sum(is_first, dtype=np.int32)
 
@@ -96,7 +98,7 @@ def _inverse(order: Any, is_first: ArrayLike) -> Any:
 
 
 def _known(name: str, x: ArrayLike, size: int | None) -> int | None:
-    """`size`, an int or None; raises where the size of the result can't be known without it."""
+    """`size` as an int or None; raises ConcretizationTypeError if it is None and `x` is traced."""
     if size is not None:
         return known_int(name, "size", size, canonical_size)
     if isinstance(x, Tracer):
@@ -140,7 +142,7 @@ def _distinct(
     rows = reshape(flat, (n, math.prod(rest)))
     order, is_first = _runs(rows, bool(equal_nan))
     count = int(np.asarray(is_first).sum()) if size is None else size
-    # One more than there are results: the last of them ends where the next run begins.
+    # One start more than results: each run ends where the next one begins.
     starts, total = _sized_starts(is_first, smaller(count + 1, n))
     starts = _extended(starts, count + 1, 0)
     starts, following = starts[:count], starts[1 : count + 1]
@@ -340,7 +342,8 @@ def _combined(
 
 
 def _chosen(mask: Array, size: int | None, fills: Sequence[Any], *columns: Array) -> list[Any]:
-    """The elements of each of `columns` where `mask` is true; the first `size` of them, then that column's fill.
+    """For each of `columns`, its elements where `mask` is true; with `size`, exactly that many, filled up with the
+    column's fill.
 
     A fill of None is the column's first element, or 0 without one.
     """

@@ -100,7 +100,7 @@ def _sort(a: ArrayLike, axis: int, stable: bool, descending: bool) -> Any:
 
 @numpy_function(static=("axis", "stable", "descending"))
 def _argsort(a: ArrayLike, axis: int, stable: bool, descending: bool) -> Any:
-    # Equal elements keep their order also when descending: the input is turned before and after.
+    # Reversed before and after the sort, so that equal elements keep their order also when descending.
     if descending:
         a = movement.rev(a, (axis,))
     aval = type_of(a)

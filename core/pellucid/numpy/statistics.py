@@ -45,7 +45,7 @@ def _count(
     dtype: np.dtype | None,
     keepdims: bool,
 ) -> Any:
-    """How many elements are reduced: known when tracing, or, with `where`, counted."""
+    """The number of elements reduced: a constant, or counted from `where`."""
     if where is None:
         sizes = [aval.shape[i] for i in canonical_axes(axis, aval.ndim)]
         count = as_value(math.prod(sizes))
@@ -156,7 +156,7 @@ def _variance(
     else:
         mean = given_mean(name, mean, aval, computed)
     deviations = arithmetic.sub(*promote_shapes(name, a, mean))
-    # Derivatives multiply what is left out by 0: it must be finite before it is squared.
+    # Masked before they are squared: derivatives multiply elements left out by 0, so their squares must be finite.
     squares = squared(masked(name, deviations, where, computed.type(0)))
     part = dtypes.to_floating_dtype(computed)
     count = _count(name, aval, axis, where, part, keepdims)
@@ -285,7 +285,9 @@ def _average(a: ArrayLike, weights: Any, axis: Axis, keepdims: bool) -> tuple[An
 
 
 def _spread_weights(aval: ShapedArray, weights: ArrayLike, axis: Axis) -> ArrayLike:
-    """`weights` of the shape of the array, given so or for the reduced axes only."""
+    """`weights` broadcast to the shape of the array; they have that shape already, or one weight per element of the
+    reduced axes.
+    """
     shape = type_of(weights).shape
     if shape == aval.shape:
         return weights

@@ -1,4 +1,4 @@
-"""Python numbers that have a dtype and a shape, as rules of derivatives get those that they kept."""
+"""Python numbers with a dtype and a shape: the form in which derivative rules receive numbers that they saved."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Typed:
 
     @property
     def dtype(self) -> np.dtype:
-        """The dtype that it was given; the default dtype of numbers of its kind, if it was given none."""
+        """The stated dtype, or the default dtype of numbers of its kind."""
         return self._dtype or dtypes.python_scalar_dtype(type(self).__mro__[2])
 
     def __reduce__(self) -> Any:

@@ -29,7 +29,7 @@ from .vectorized import vectorize
 
 
 class _UfuncType(type):
-    """Calls of NumPy's own functions stay compiled calls, which have a ufunc's methods as attributes."""
+    """Metaclass of `ufunc`: compiled functions with a ufunc's methods count as instances."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         has_methods = hasattr(instance, "reduceat") and not isinstance(instance, type)
@@ -114,7 +114,7 @@ class ufunc(metaclass=_UfuncType):
         initial: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> Any:
-        """The elements of `a` along `axis` combined from the first on, of no elements the identity.
+        """The elements of `a` along `axis` combined from the first on; the identity if there are none.
 
         >>> jnp.add.reduce(jnp.array([1, 2, 3]))
         Array(6, dtype=int32)
@@ -211,7 +211,7 @@ class ufunc(metaclass=_UfuncType):
     def at(
         self, a: ArrayLike, indices: ArrayLike, b: ArrayLike | None = None, *, inplace: bool = True
     ) -> Any:
-        """`a` with the function applied at `indices`, with operands `b`, as often as they name an element.
+        """`a` with the function applied at `indices`, with operands `b`, once per occurrence of an index.
 
         Pass `inplace=False`.
 
@@ -329,7 +329,7 @@ _METHODS = ("reduce", "accumulate", "at", "outer", "reduceat", *_FACTS)
 
 
 class _Fact:
-    """An attribute that a ufunc has for good, and other compiled functions have if somebody gives it to them."""
+    """Descriptor of an attribute that a ufunc always has, and other compiled functions only if it was set."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -125,7 +125,7 @@ def _mapped(
     outputs: Sequence[CoreDims] | None,
     name: str,
 ) -> Any:
-    """`function` mapped over the axes before those that `inputs` names."""
+    """`function` mapped over the leading axes, those before the core axes in `inputs`."""
     sizes: dict[str, int] = {}
     fronts = [
         _checked(x.shape, dims, sizes, f"argument {i} of `{name}`")
@@ -160,7 +160,7 @@ def _mapped(
                 )
         return result
 
-    # An axis of length 1 beside longer ones is taken away: that element is the same for all.
+    # Leading axes of size 1 beside longer ones are squeezed: their element is shared.
     padded = [(1,) * (len(shape) - len(front)) + front for front in fronts]
     small = [
         squeeze(x, tuple([i for i, n in enumerate(front) if n == 1]))
@@ -185,7 +185,9 @@ def _mapped(
 def _checked(
     shape: tuple[int, ...], dims: CoreDims, sizes: dict[str, int], what: str
 ) -> tuple[int, ...]:
-    """The dimensions before those named `dims`, whose sizes must be those in `sizes` or become so."""
+    """The leading dimensions of `shape`; sizes of its core dimensions `dims` are compared with `sizes` or entered
+    there.
+    """
     n = len(dims)
     if len(shape) < n:
         raise ShapeError(

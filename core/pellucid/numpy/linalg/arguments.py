@@ -14,7 +14,7 @@ Shape = tuple[int, ...]
 
 
 def _public(name: str) -> str:
-    """A function of linear algebra as errors name it: those of scipy have their module's name, others are numpy's."""
+    """The name of a function of linear algebra in errors: scipy's have their module's name, others are numpy's."""
     return name if name.startswith("scipy.") else f"linalg.{name}"
 
 

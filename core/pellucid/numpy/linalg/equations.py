@@ -241,7 +241,7 @@ def lstsq(
 
 
 def _default_tolerance(x: ArrayLike) -> float:
-    """The precision of the dtype, times the greater size of the matrices."""
+    """Default relative tolerance: machine epsilon of the dtype times the larger size of the matrices."""
     aval = type_of(x)
     return float(np.finfo(aval.dtype).eps) * max(aval.shape[-2:])
 
@@ -298,7 +298,7 @@ def _pinv(a: ArrayLike, rtol: ArrayLike | None, hermitian: bool) -> Any:
     rtol = 10 * _default_tolerance(a) if rtol is None else rtol
     rtol = asarray(rtol, real(a).dtype) + zeros_like(real(a), shape=tuple(batch))
     if hermitian and m == n:
-        a = (a + H(a)) / 2  # as `eigh` does, whose derivatives these then are
+        a = (a + H(a)) / 2  # `eigh` does the same, so derivatives agree with its
     return (_inverse_by_eigenvalues if hermitian else _inverse_by_svd)(a, rtol)
 
 
@@ -479,7 +479,7 @@ def _det_by_lu_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 @custom_vmap
 def _is_any(x: Array) -> Any:
-    """Whether any element of `x` is true, in all of a batch: so a branch that few matrices need stays a branch."""
+    """Whether any element of `x` is true, over the whole batch under `vmap`: a `cond` on the result stays a branch."""
     return x.any()
 
 

@@ -41,7 +41,7 @@ _NEAR = 1 / 16
 """Eigenvalues that differ by less than this share of the larger one are near: quotients of their differences lose digits."""
 _ON_INTERVAL = np.polynomial.legendre.leggauss(6)
 _NODES, _WEIGHTS = (_ON_INTERVAL[0] + 1) / 2, _ON_INTERVAL[1] / 2
-"""Of Gauss and Legendre's quadrature from 0 to 1."""
+"""Nodes and weights of Gauss-Legendre quadrature from 0 to 1."""
 
 
 def hermitian_function(f: Unary, A: ArrayLike) -> Array:
@@ -73,7 +73,8 @@ def hermitian_function(f: Unary, A: ArrayLike) -> Array:
 
 
 def _form_of(f: Any, a: Any, v: Any, w: Any, constants: Any, directions: Any) -> Any:
-    """The derivative of V f(w) Vᴴ in `directions`, one after the other, which is linear in each of them.
+    """The derivative of V f(w) Vᴴ in `directions`, of the order of their number: a form that is linear in each of
+    them.
 
     `a` is the matrix of which v and w are parts; it has the tangent, and they have none.
     """
@@ -102,7 +103,8 @@ def _form_jvp(f: Any, primals: Any, tangents: Any) -> Any:
     y = _form(f, *primals)
     y_dot = zeros_like(y)
     parts = (a, v, w, constants)
-    # A direction more, or another one for one of them: the form is symmetric in its directions.
+    # Product rule: `e_dot` replaces direction i, `a_dot` is an additional one; the form is symmetric in its
+    # directions.
     for i, e_dot in enumerate((*directions_dot, a_dot)):
         if not isinstance(e_dot, SymbolicZero):
             others = (*directions[:i], *directions[i + 1 :])
@@ -120,7 +122,8 @@ _form.defjvp(_form_jvp, symbolic_zeros=True)
 
 
 def _in_direction(f: Any, parts: Any, others: Any, direction: Any) -> Any:
-    """The form in the directions `others` and in `direction`, as a linear call: its transpose is a form, which has derivatives.
+    """The form in the directions `others` and in `direction`, as a linear call whose transpose is a form again, and
+    so has derivatives.
 
     It has its own transpose, because tr(C D[E]) is the same in both: that of the next derivative of the trace.
     """
@@ -137,7 +140,7 @@ def _in_direction(f: Any, parts: Any, others: Any, direction: Any) -> Any:
 
 
 def _by_constants(f: Any, parts: Any, directions: Any, constants_dot: Any) -> Any:
-    """The tangent of a form by what `f` closes over."""
+    """The tangent of the form for `constants_dot`, the tangents of the values that `f` closes over."""
 
     def moved(w: Any, pair: Any) -> Any:
         at, dot = pair
@@ -158,7 +161,7 @@ def _by_constants(f: Any, parts: Any, directions: Any, constants_dot: Any) -> An
 
 @custom_jvp
 def _once(a: Any, v: Any, w: Any) -> Any:
-    """`v` and `w`, for what has no derivatives by `a`."""
+    """`v` and `w`, for results that can't be differentiated by `a`: a tangent of `a` raises DerivativeRuleError."""
     return v, w
 
 
@@ -200,7 +203,7 @@ def _divided(f: Unary, points: Sequence[Any]) -> Any:
     low, high = points[0], points[-1]
     gap = high - low
     is_near = gap <= _NEAR * maximum(absolute(low), absolute(high))
-    # Each way gets points at which it is finite.
+    # Both formulas are evaluated, each at points where it is finite.
     far = _divided(f, points[1:]) - _divided(f, points[:-1])
     quotient = far / where(is_near, ones_like(gap), gap)
     near = [where(is_near, x, high) for x in points]

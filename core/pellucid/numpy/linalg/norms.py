@@ -68,12 +68,12 @@ def _euclidean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _length_of(x: Any) -> Any:
-    """The Euclidean norm of all of `x`, which is scaled by a power of two where the sum of its squares leaves the range."""
+    """The Euclidean norm of all of `x`, scaled by a power of two if the sum of its squares under- or overflows."""
     squares = total(_squares(x))
     info = np.finfo(type_of(squares).dtype)
-    # Within these bounds no square that matters is subnormal, and derivatives of the root are finite, too.
+    # Within these bounds no significant square is subnormal, and derivatives of the root are finite.
     is_small, is_large = squares < math.sqrt(info.tiny), squares > math.sqrt(info.max)
-    # For single precision 2^80, which brings all sums of squares into the range.
+    # 2^80 in single precision, which brings every sum of squares into the range.
     power = 2.0 ** (5 * info.maxexp // 8)
 
     def scaled() -> Any:
@@ -88,7 +88,7 @@ _length = custom_jvp(library_code(_length_of))
 
 @library_code
 def _length_jvp(primals: Any, tangents: Any) -> Any:
-    # The direction of `x` has the same scale whatever that of `x` is. There is none at 0: NaN.
+    # `x / length` doesn't depend on the scale of `x`; at 0 it is NaN: there is no direction.
     [x], [x_dot] = primals, tangents
     length = _length(x)
     products = conj(x / length) * x_dot if type_of(x).dtype.kind == "c" else x / length * x_dot

@@ -165,7 +165,7 @@ def _matrix_power(a: ArrayLike, n: int) -> Any:
     if n == 0:
         return eye_like(a)
     result: Any = None
-    while n:  # squares, of which those are multiplied whose bit is set
+    while n:  # Repeated squaring: the squares whose bit of `n` is set are multiplied.
         if n & 1:
             result = a if result is None else numpy_matmul(result, a, precision=Precision.HIGHEST)
         n >>= 1
