@@ -32,7 +32,7 @@ _NORMS = {None: False, "backward": False, "ortho": True}
 def _along(
     function: Callable[..., Any], name: str, x: Any, type: int, n: Any, axis: int, norm: str | None
 ) -> Array:
-    """`function` of `x` along `axis`, which is cut or padded with zeros to `n` elements."""
+    """`function` along `axis` of `x`, which is first cut or padded with zeros to `n` elements."""
     if type != 2:
         raise UnsupportedError(f"scipy.fft.{name} has type 2 only.", got=f"type: {type!r}")
     if norm not in _NORMS:
@@ -80,7 +80,7 @@ def _several(
 
 
 def _operand(name: str, x: Array, size: int, axis: int) -> Array:
-    """`x` with `axis` last and of `size` elements, of a dtype that transforms take."""
+    """`x` in single precision at least, with `axis` moved to the end and cut or padded with zeros to `size` elements."""
     [x] = promote_dtypes_inexact(f"scipy.fft.{name}", x)
     x = x.astype(np.float32) if type_of(x).dtype.itemsize < 4 else x
     x = jnp.moveaxis(x, axis, -1)[..., :size]
@@ -89,7 +89,7 @@ def _operand(name: str, x: Array, size: int, axis: int) -> Array:
 
 
 def _turns(size: int, dtype: np.dtype) -> Any:
-    """`exp(-i pi k / (2 size))` for the k of a one-sided spectrum."""
+    """`exp(-i pi k / (2 size))` for k = 0, …, size // 2."""
     phases = np.arange(size // 2 + 1) * (-np.pi / (2 * size))
     return np.exp(1j * phases).astype(np.result_type(dtype, np.complex64))
 
@@ -102,7 +102,7 @@ def _weights(size: int, dtype: np.dtype) -> Any:
 
 
 def _of_parts(function: Callable[[Any], Any], x: Array) -> Array:
-    """A real linear function of real `x`, or of both parts of complex `x`."""
+    """`function`, which is real and linear, of `x`; of complex `x` by parts."""
     if type_of(x).dtype.kind != "c":
         return function(x)
     return jnp.asarray(function(x.real)) + 1j * function(x.imag)
@@ -114,7 +114,7 @@ def _dct(x: Array, size: int, axis: int, is_orthonormal: bool) -> Array:
         order = jnp.concatenate([x[..., ::2], x[..., 1::2][..., ::-1]], axis=-1)
         dtype = type_of(x).dtype
         turned = 2 * jnp.fft.rfft(order) * _turns(size, dtype)
-        # Element size - k is the negative imaginary part of element k.
+        # Element size - k of the result is the negative imaginary part of element k.
         later = -turned.imag[..., 1 : (size + 1) // 2][..., ::-1]
         result = jnp.concatenate([turned.real, later], axis=-1)
         return result * _weights(size, dtype) if is_orthonormal else result

@@ -1,4 +1,4 @@
-"""`pellucid.scipy.interpolate`: functions between samples on grids."""
+"""`pellucid.scipy.interpolate`: interpolation on grids."""
 
 from pellucid.scipy.interpolate.regular_grid import (
     RegularGridInterpolator as RegularGridInterpolator,

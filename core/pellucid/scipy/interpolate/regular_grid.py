@@ -1,4 +1,4 @@
-"""Functions of several variables between their values on a grid."""
+"""Interpolation of functions of several variables on a rectangular grid."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _METHODS = ("linear", "nearest")
 
 
 class RegularGridInterpolator:
-    """A function of n variables between its `values` [m1, …, mn, …] on the grid of `points`, vectors [m1], …, [mn].
+    """Interpolates a function of n variables between its `values` [m1, …, mn, …] on the grid of `points`, vectors
+    [m1], …, [mn].
 
     `points` ascend or, where they are known when tracing, descend. `method`: "linear" weighs the corners of a cell of
     the grid, "nearest" takes the nearest one. Outside of the grid the function is `fill_value`, or extrapolated if that
@@ -108,7 +109,7 @@ def _checked_method(method: str) -> str:
 
 
 def _ascending(points: Array) -> tuple[Any, bool]:
-    """`points` in ascending order, and whether they descended; traced ones are assumed to ascend."""
+    """(`points` in ascending order, whether they were descending); traced points are assumed to ascend."""
     if isinstance(points, Tracer):
         return points, False
     steps: Any = np.diff(np.asarray(points))

@@ -49,7 +49,7 @@ def _form(name: str, trans: Any) -> int:
 
 
 def _columns(name: str, a: Array, b: Array) -> tuple[Any, Any, bool]:
-    """Matrices and right-hand sides with equal leading axes, and whether these were vectors."""
+    """(matrices, right-hand sides, both with equal leading axes; whether the right-hand sides were vectors)."""
     is_vector = type_of(b).ndim == type_of(a).ndim - 1
     b = b[..., None] if is_vector else b
     if type_of(b).ndim < 2 or type_of(a).shape[-1] != type_of(b).shape[-2]:

@@ -43,7 +43,8 @@ from pellucid.numpy.linalg.arguments import inexact, matrices, square_matrices
 
 # The exponential ----------------------------------------------------------------------------------
 
-_PADE = {  # by dtype of real parts: largest 1-norm without scaling, coefficients (Higham 2005, table 2.3)
+# maps dtype of real parts to (largest 1-norm without scaling, Padé coefficients) (Higham 2005, table 2.3)
+_PADE = {
     "float32": (3.925724783138660, [17297280, 8648640, 1995840, 277200, 25200, 1512, 56, 1]),
     "float64": (5.371920351148152, [
         64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000,
@@ -69,7 +70,7 @@ def _expm(a: Array, upper_triangular: bool, max_squarings: int) -> Array:
     identity = jnp.eye(n, dtype=a.dtype)
     squared = product(scaled, scaled)
     power, odd, even = identity, 0, 0
-    for i in range(0, len(coefficients), 2):  # odd powers have `scaled` as a common factor
+    for i in range(0, len(coefficients), 2):  # the common factor `scaled` of odd powers is left out
         even = even + mul(power, coefficients[i])
         if i + 1 < len(coefficients):
             odd = odd + mul(power, coefficients[i + 1])
@@ -252,7 +253,8 @@ def hessenberg(
 
 
 def _by_columns(n: int, start: Array, column: Callable[[Any, Any, Any], tuple[Any, Any]]) -> Array:
-    """An upper triangular matrix from `start`, its diagonal, whose column j solves a system with its leading j rows.
+    """An upper triangular matrix with diagonal `start`, built by columns: column j solves a triangular system of its
+    leading j rows.
 
     `column(result, j, before)` gives the system's matrix and right-hand side; `before` masks the rows above j.
     """
@@ -389,11 +391,11 @@ def _solve_sylvester(a: Any, b: Any, c: Any, tol: Any, by_eigenvalues: bool) -> 
 
 
 def _sylvester(a: Any, b: Any, c: Any, tol: Any = 0) -> Array:
-    """The solution X of A X + X B = C, complex, with derivatives by all of them."""
+    """The complex solution X of A X + X B = C, differentiable by A, B and C."""
     form_of_a, form_of_b = (reductions.schur(stop_gradient(x)) for x in (a, b))
 
     def transposed(_: Any, y: Any) -> Array:
-        # Aᵀ Y + Y Bᵀ = C is, conjugated, an equation of Aᴴ and Bᴴ: with the same vectors and adjoint forms.
+        # The conjugate of Aᵀ Y + Y Bᵀ = C is an equation of Aᴴ and Bᴴ: the same Schur vectors, adjoint forms.
         return jnp.conj(_by_forms(form_of_a, form_of_b, jnp.conj(y), tol, is_adjoint=True))
 
     return custom_linear_solve(
@@ -405,7 +407,7 @@ def _sylvester(a: Any, b: Any, c: Any, tol: Any = 0) -> Array:
 
 
 def _by_forms(of_a: Any, of_b: Any, c: Any, tol: Any, is_adjoint: bool = False) -> Array:
-    """The solution X of A X + X B = C, or Aᴴ X + X Bᴴ = C, of the Schur forms of A and B."""
+    """The solution X of A X + X B = C, or of Aᴴ X + X Bᴴ = C, computed from the Schur forms of A and B."""
     (r, u), (s, v) = of_a, of_b
     right = product(H(u), c, v)
     m, n = type_of(right).shape
@@ -414,7 +416,7 @@ def _by_forms(of_a: Any, of_b: Any, c: Any, tol: Any, is_adjoint: bool = False) 
     triangle = {"left_side": True, "transpose_a": is_adjoint, "conjugate_a": is_adjoint}
 
     def step(i: Any, y: Any) -> Any:
-        # Columns that are known already: those before k, of a lower triangle those after it.
+        # Columns that are computed by now: those before k; of a lower triangle those after k.
         k = n - 1 - i if is_adjoint else i
         known = positions > k if is_adjoint else positions < k
         earlier_terms = product(y, jnp.where(known, rows[:, k], 0)[:, None])

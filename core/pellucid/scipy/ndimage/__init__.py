@@ -1,4 +1,4 @@
-"""`pellucid.scipy.ndimage`: elements of arrays between their elements."""
+"""`pellucid.scipy.ndimage`: interpolation of arrays at coordinates between their elements."""
 
 from pellucid.scipy.ndimage.interpolation import map_coordinates as map_coordinates
 

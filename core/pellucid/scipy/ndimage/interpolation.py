@@ -1,4 +1,4 @@
-"""Elements of arrays at coordinates between their elements."""
+"""Interpolation of arrays at coordinates between their elements."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _PLACES: dict[str, Callable[[Any, int], Any]] = {
     "mirror": _mirrored,
     "reflect": _reflected,
 }
-"""For each mode, the position in the axis that an index beyond it is mapped to."""
+"""Maps mode to the function from an index out of bounds to a position within the axis."""
 
 
 def map_coordinates(
@@ -111,7 +111,7 @@ def _mapped(x: Array, coordinates: list[Any], cval: Array, order: int, mode: str
 
 
 def _nodes(coordinate: Array, order: int) -> list[tuple[Any, Any]]:
-    """(index, weight) of each element that counts along an axis."""
+    """(index, weight) of each element that contributes to the value at `coordinate` along an axis."""
     aval = type_of(coordinate)
     if not dtypes.is_inexact(aval.dtype):
         return [

@@ -16,7 +16,9 @@ from pellucid._machine.higher_order.loops import while_loop
 from pellucid._machine.primitives.precision import Precision
 
 _DECREASE, _CURVATURE = 1e-4, 0.9
-"""Fractions of the initial slope: of the mean slope of a step at least, of the slope at its end at most."""
+"""Constants of the Wolfe conditions, as fractions of the initial slope: least mean slope of a step, largest slope at
+its end.
+"""
 _MAX_STEP_GROWTH = 2.0
 
 
@@ -26,7 +28,7 @@ def dot(a: Any, b: Any) -> Any:
 
 
 class Point(NamedTuple):
-    """A step's length with the value, gradient and slope at its end."""
+    """A trial step: its length, and the value, gradient and slope at its end."""
 
     length: Any
     value: Any
@@ -53,7 +55,7 @@ def line_search(
     length: Any,
     max_evaluations: int,
 ) -> LineSearchState:
-    """Search from `x` along `direction`, first at `length`; `low` is the step, acceptable if `is_done`.
+    """Searches from `x` along `direction`, with `length` as first trial; `low` is the step, acceptable if `is_done`.
 
     Without an acceptable step, `low` is the one of lowest value that decreases it enough, or a step of length 0.
     """
@@ -72,7 +74,7 @@ def line_search(
         is_first = state.evaluations == 0
         trial = at(jnp.where(is_first, length, trial_length(state)))
         bound = value + _DECREASE * trial.length * slope
-        # Values that rounding can't tell apart are compared by their slopes.
+        # Values that differ by rounding only are compared by their slopes.
         is_flat = jnp.abs(trial.value - value) <= resolution
         is_low = (trial.value <= bound) | (is_flat & (trial.slope <= (2 * _DECREASE - 1) * slope))
         is_low &= jnp.isfinite(trial.value) & (trial.value <= state.low.value + resolution)
@@ -98,7 +100,7 @@ def line_search(
 
 
 def _further(trial: Point, low: Point) -> Point:
-    """The end of the next interval of extrapolation, as far beyond `trial` as that is beyond `low`."""
+    """`trial` with the length of the next end of extrapolation: as far beyond `trial` as `trial` is beyond `low`."""
     return trial._replace(length=2 * trial.length - low.length)
 
 
@@ -107,7 +109,8 @@ def _chosen(condition: Any, a: Any, b: Any) -> Any:
 
 
 def _between(low: Point, high: Point) -> Any:
-    """Length of the minimum of the cubic with the values and slopes of both ends, kept off the ends.
+    """Length at the minimum of the cubic with the values and slopes of both ends, at least a tenth of the width off
+    them.
 
     The middle, where the cubic has none.
     """

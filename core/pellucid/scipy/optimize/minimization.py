@@ -76,14 +76,14 @@ class _State(NamedTuple):
 
 
 class _Method(NamedTuple):
-    """How a method keeps what it knows of the inverse Hessian."""
+    """The update rule of a quasi-Newton method for its approximate inverse Hessian."""
 
     first: Callable[[Any], Any]
-    """The state for the vector x."""
+    """Returns the initial state for the vector x."""
     direction: Callable[[Any, Any], Any]
-    """(state, gradient) to a direction of descent."""
+    """Maps (state, gradient) to a direction of descent."""
     updated: Callable[[Any, Any, Any], Any]
-    """(state, step, change of the gradient) to the next state."""
+    """Maps (state, step, change of the gradient) to the next state."""
 
 
 # BFGS ---------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ _BFGS = _Method(
 
 
 def _limited(count: int) -> _Method:
-    """BFGS that keeps the last `count` steps in place of a matrix."""
+    """Limited-memory BFGS: keeps the last `count` steps in place of a matrix."""
 
     def first(x: Any) -> _History:
         empty = jnp.zeros((count, type_of(x).shape[0]), type_of(x).dtype)
@@ -152,7 +152,7 @@ def _limited(count: int) -> _Method:
 
 
 class _Limits(NamedTuple):
-    """When a minimization ends; `ftol` None and numbers None are no limits."""
+    """Termination criteria of a minimization; `ftol` and numbers that are None don't apply."""
 
     maxiter: int | None
     norm: Any
@@ -177,7 +177,7 @@ def _minimized(
         direction = method.direction(state.curvature, state.gradient)
         descends = dot(direction, state.gradient) < 0
         direction = jnp.where(descends, direction, -state.gradient)
-        # Without knowledge of the curvature, a first step of length 1.
+        # The curvature is unknown before the first step, whose first trial has norm 1 at most.
         size = jnp.sqrt(dot(state.gradient, state.gradient))
         length = jnp.where(state.steps == 0, jnp.minimum(1, 1 / size), 1).astype(
             type_of(state.value).dtype

@@ -39,7 +39,7 @@ _TRANSFORMED = (np.float32, np.float64, np.complex64, np.complex128)
 
 
 def _checked(name: str, in1: Any, in2: Any, mode: str) -> tuple[ShapedArray, ShapedArray]:
-    """Types of two arrays of one rank."""
+    """The types of two arrays; raises unless they have one rank and `mode` is known."""
     if mode not in _MODES:
         raise ArgumentValueError(
             f"scipy.signal.{name}: mode is one of {', '.join(_MODES)}.", got=f"mode: {mode!r}"
@@ -233,7 +233,9 @@ def _by_fft(in1: Any, in2: Any, mode: str, axes: tuple[int, ...], correlates: bo
 
 
 def _fast_size(size: Size) -> Size:
-    """The first number from `size` whose prime factors are 2, 3 and 5, of which transforms are fast; a symbol itself."""
+    """The smallest number from `size` on with the prime factors 2, 3 and 5 only, for which Fourier transforms are
+    fast; a symbol itself.
+    """
     if isinstance(size, Symbol):
         return size
     while True:

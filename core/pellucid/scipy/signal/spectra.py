@@ -41,7 +41,7 @@ _MIN_NORM = 1e-10
 
 
 class _Segments(NamedTuple):
-    """Sizes in samples: of a segment, of the step to the next one, and of its Fourier transform."""
+    """Sizes in samples: of a segment, of the step between segments, and of the Fourier transform."""
 
     size: int
     step: int
@@ -51,7 +51,7 @@ class _Segments(NamedTuple):
 def _segments(
     name: str, window: Any, nperseg: int | None, noverlap: int | None, nfft: int | None, length: int
 ) -> tuple[_Segments, Any]:
-    """Sizes, and the window [size], of segments of a signal of `length` samples."""
+    """(sizes, window [size]) of the segments of a signal of `length` samples."""
     if nperseg is not None and known_int(f"scipy.signal.{name}", "nperseg", nperseg) < 1:
         raise ArgumentValueError(f"scipy.signal.{name} needs nperseg of at least 1.", got=f"nperseg: {nperseg}")  # fmt: skip
     if not is_array_like(window):
@@ -93,7 +93,9 @@ def _overlap(name: str, noverlap: int | None, size: int) -> int:
 
 @numpy_function(static=("sizes", "boundary", "is_padded"))
 def _cut(x: Array, sizes: _Segments, boundary: str | None, is_padded: bool) -> Array:
-    """Segments [..., segments, size] of signals [..., samples], which are extended by half a segment at both ends."""
+    """Segments [..., segments, size] of signals [..., samples]; these are extended by half a segment at both ends
+    unless `boundary` is None.
+    """
     around = [(0, 0)] * (type_of(x).ndim - 1)
     options = _PADDING[boundary]
     if options is not None:
@@ -119,7 +121,7 @@ def _scale(window: Any, fs: Any, is_density: bool) -> Array:
 
 @numpy_function(static=("nfft", "is_onesided"))
 def _products(first: Array, second: Array, scale: Array, nfft: int, is_onesided: bool) -> Array:
-    """Products of spectra; of one-sided ones, frequencies that stand for two count twice."""
+    """Products of spectra, times `scale`; in one-sided spectra, frequencies with a mirror image count twice."""
     products = first.real**2 + first.imag**2 if second is None else jnp.conj(first) * second
     if is_onesided:
         frequencies = np.arange(nfft // 2 + 1)
@@ -129,7 +131,7 @@ def _products(first: Array, second: Array, scale: Array, nfft: int, is_onesided:
 
 
 class _Spectra(NamedTuple):
-    """Transforms of the segments of one or two signals, and what they were computed with."""
+    """Fourier transforms of the segments of one or two signals, with the parameters that they were computed with."""
 
     transforms: list[Any]
     sizes: _Segments
@@ -329,7 +331,9 @@ def _density(
 
 
 def _median(products: Array) -> Array:
-    """Medians over segments of parts of `products`, divided by the median of so many squares of normal numbers."""
+    """Medians over segments, of real and imaginary parts, divided by their bias: the median of as many squares of
+    normal numbers.
+    """
     count = type_of(products).shape[-2]
     odd = np.arange(3, count + 1, 2)
     bias = 1 + np.sum(1 / odd - 1 / (odd - 1))
@@ -382,7 +386,7 @@ def istft(
             raise ArgumentValueError("scipy.signal.istft needs nperseg of at least 1.", got=f"nperseg: {size}")  # fmt: skip
         dtype = dtypes.finfo(dtypes.to_inexact_dtype(aval.dtype)).dtype
         weights = periodic_window(window, size).astype(dtype)
-    # A one-sided spectrum [n // 2 + 1] doesn't say whether n is even.
+    # The length n // 2 + 1 of a one-sided spectrum doesn't say whether n is even.
     is_odd = bool(input_onesided) and size == default + 1
     transformed = (
         (size if is_odd else default)
@@ -397,7 +401,7 @@ def istft(
     sizes = _Segments(size, size - _overlap("istft", noverlap, size), transformed)
     signal = _inverted(Zxx, weights, axes, sizes, bool(input_onesided), bool(boundary))
     times = jnp.arange(type_of(signal).shape[-1], dtype=dtypes.default_float_dtype()) / fs
-    # The time axis comes back to its place among the axes that are left.
+    # The time axis is moved to its place among the remaining axes.
     place = axes[1] - (axes[0] < axes[1])
     return times, jnp.moveaxis(signal, -1, place)
 

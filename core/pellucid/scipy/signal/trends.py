@@ -69,7 +69,7 @@ def _detrended(data: Array, axis: int, edges: tuple[int, ...], is_linear: bool) 
 
 
 def _residual(x: Array, is_linear: bool) -> Array:
-    """Vectors along the last axis less their mean, or less their line of least squares."""
+    """Vectors along the last axis minus their mean, or minus their least-squares line."""
     x = x - jnp.mean(x, axis=-1, keepdims=True)
     size = type_of(x).shape[-1]
     if not is_linear or size == 1:

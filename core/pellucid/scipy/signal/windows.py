@@ -1,4 +1,4 @@
-"""Windows by which segments of signals are weighed, under the names of SciPy."""
+"""Window functions, which weight the samples of segments, under SciPy's names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COSINES = {
     "blackmanharris": (0.35875, 0.48829, 0.14128, 0.01168),
     "flattop": (0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368),
 }  # fmt: skip
-"""Coefficients of cosines of multiples of the phase, whose signs alternate."""
+"""Coefficients of the cosines of multiples of the phase; their signs alternate."""
 
 
 def _tukey(x: np.ndarray, alpha: float) -> np.ndarray:
@@ -35,7 +35,7 @@ _SHAPES: dict[str, tuple[Callable[..., np.ndarray], int]] = {
     "gaussian": (lambda x, n, std: np.exp(-0.5 * (x * n / 2 / std) ** 2), 1),
     "tukey": (lambda x, n, alpha=0.5: _tukey(x, alpha), 1),
 }
-"""Functions of x from -1 to before 1, of the number n of steps, and of as many parameters."""
+"""Maps name to (function of x in [-1, 1), of the number n of steps and of parameters; number of parameters)."""
 _ALIASES = {"box": "boxcar", "ones": "boxcar", "rect": "boxcar", "rectangular": "boxcar", "hanning": "hann", "black": "blackman"}  # fmt: skip
 
 

@@ -57,7 +57,7 @@ def _added(x: Tree, scale: Any, y: Tree) -> Tree:
 
 
 def _wider(scale: Any, x: Any) -> Any:
-    """The dtype of `x` for a real scale, a complex one for a complex scale."""
+    """The dtype of `scale * x`: complex if `scale` is, else that of `x`."""
     dtype = type_of(x).dtype
     return np.result_type(dtype, np.complex64) if type_of(scale).dtype.kind == "c" else dtype
 
@@ -98,7 +98,7 @@ def _solution(
     *,
     is_symmetric: bool,
 ) -> tuple[Any, None]:
-    """`method(A, b, x0, M, maxiter)` as a solution that is differentiated by its equation."""
+    """Solves A x = b by `method(A, b, x0, M, maxiter)`; derivatives come from the equation, not from the iteration."""
     for each in tree_leaves(b):
         if not is_array_like(each):
             raise ArgumentTypeError(
@@ -125,7 +125,7 @@ def _solution(
     def solve(matvec: Operator, rhs: Any) -> Any:
         return method(matvec, rhs, x0, precondition, limit)
 
-    # The transpose of a Hermitian operator is its conjugate.
+    # The transpose of a Hermitian operator is its conjugate: symmetric only if it is real.
     is_symmetric &= all(type_of(x).dtype.kind != "c" for x in tree_leaves(b))
     x = custom_linear_solve(
         _operator(name, A), b, solve=solve, transpose_solve=solve, symmetric=is_symmetric
@@ -134,7 +134,7 @@ def _solution(
 
 
 def _threshold(b: Tree, tol: Any, atol: Any) -> Any:
-    """Square of the norm below which a residual is small enough."""
+    """Squared norm below which a residual counts as converged."""
     return jnp.maximum(jnp.square(tol) * _dot(b, b), jnp.square(atol))
 
 
@@ -313,7 +313,7 @@ def gmres(
         if not count:
             return x0
         norm = jnp.linalg.norm
-        # The residual is that of the preconditioned equation, and so is its bound.
+        # `bound` is scaled to the preconditioned equation, whose residual is compared with it.
         bound = jnp.maximum(tol * norm(flat_b), atol)
         bound = bound * norm(preconditioned) / jnp.where(norm(flat_b) == 0, 1, norm(flat_b))
         build = _in_batches if solve_method == "batched" else _step_by_step
@@ -337,7 +337,9 @@ def gmres(
 
 
 def _expanded(apply: Operator, V: Any, k: Any) -> tuple[Any, Any]:
-    """(basis [n, m + 1] with vector k + 1, column k [m + 1] of the Hessenberg matrix), orthogonalized twice."""
+    """One Arnoldi step: (basis [n, m + 1] with vector k + 1, column k [m + 1] of the Hessenberg matrix),
+    orthogonalized twice.
+    """
     w = apply(V[:, k])
     size = jnp.linalg.norm(w)
     column = jnp.zeros(type_of(V).shape[1], type_of(V).dtype)
@@ -352,7 +354,7 @@ def _expanded(apply: Operator, V: Any, k: Any) -> tuple[Any, Any]:
 
 
 def _in_batches(apply: Operator, v: Any, size: Any, count: int, bound: Any) -> Any:
-    """The correction of least residual in a Krylov space of `count` dimensions, by one problem of least squares."""
+    """The correction of least residual in a Krylov space of `count` dimensions, from one problem of least squares."""
     n, dtype = type_of(v).shape[0], type_of(v).dtype
     V = jnp.zeros((n, count + 1), dtype).at[:, 0].set(v)
     H = jnp.zeros((count + 1, count), dtype)
@@ -368,7 +370,9 @@ def _in_batches(apply: Operator, v: Any, size: Any, count: int, bound: Any) -> A
 
 
 def _step_by_step(apply: Operator, v: Any, size: Any, count: int, bound: Any) -> Any:
-    """The same, by Givens rotations of one column after another, until the residual is within `bound`."""
+    """The correction of least residual by Givens rotations, column by column, until the residual is within `bound` or
+    `count` columns are used.
+    """
     n, dtype = type_of(v).shape[0], type_of(v).dtype
     V = jnp.zeros((n, count + 1), dtype).at[:, 0].set(v)
     R = jnp.eye(count + 1, count, dtype=dtype)

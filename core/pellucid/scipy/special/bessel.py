@@ -91,9 +91,8 @@ def _backward(z: Array, v: int, n_iter: int) -> Array:
     """J₀(z), …, Jᵥ(z) by Miller's method (DLMF 3.6), on the ratios Jₖ / Jₖ₋₁, which don't overflow."""
     most = max(v, _LARGE)
     start = max(n_iter, math.ceil(most + 12 * most ** (1 / 3) + 12))
-    tiny = np.asarray(np.finfo(z.dtype).eps / 1024, z.dtype)[
-        ()
-    ]  # about what rounding leaves of a zero
+    # About the rounding error of a denominator that is 0 exactly, which it replaces.
+    tiny = np.asarray(np.finfo(z.dtype).eps / 1024, z.dtype)[()]
 
     def step(state: Any, k: Any) -> Any:
         ratio, total = state  # Jₖ₊₁ / Jₖ, and the sum of Jⱼ / Jₖ over even j > k

@@ -218,7 +218,7 @@ def complex_loggamma(z: Any) -> Array:
     left = jnp.real(z) < 0.5
     value = _right_half(jnp.where(left, 1 - z, z))
     upper = jnp.where(is_lower, jnp.conj(z), z)
-    near = upper - jnp.round(jnp.real(upper))  # whose exponential is the same, with its digits
+    near = upper - jnp.round(jnp.real(upper))  # has the same exponential, with more digits
     sine = jnp.log1p(-jnp.exp(2j * math.pi * near)) - 1j * math.pi * (upper - 0.5) - math.log(2)
     sine = sine.astype(z.dtype)
     reflected = math.log(math.pi) - jnp.where(is_lower, jnp.conj(sine), sine) - value

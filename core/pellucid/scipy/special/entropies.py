@@ -31,7 +31,7 @@ def entr_of(p: Term) -> Term:
 
 
 def _log_ratio(p: Term, q: Term) -> Term:
-    """log(p / q), with the digits of p - q where they are close."""
+    """log(p / q), accurate where p and q are close."""
     away = (p - q) / q
     return select(abs(away) < 0.5, log1p(away), log(p / q))
 
@@ -43,13 +43,15 @@ def _defined(p: Term, q: Term, value: Term, at_zero: Term) -> Term:
 
 
 def _slope(p: Term, q: Term, slope: Term, at_zero: Term | float) -> Term:
-    """A derivative of such functions: `slope` for positive p, `at_zero` for p = 0, and 0 where they are always ∞."""
+    """A derivative of a function made by `_defined`: `slope` for positive p, `at_zero` for p = 0, and 0 where the
+    function is always ∞.
+    """
     value = select((p > 0) & (q >= 0), slope, select((p == 0) & (q >= 0), at_zero, p.filled(0)))
     return select(is_nan(p) | is_nan(q), np.nan, value)
 
 
 def _steep_at_zero(p: Term, q: Term) -> Term:
-    """Derivatives by p at p = 0: that from above, and 0 at q = 0, where there is none."""
+    """Derivatives by p at p = 0: -∞, from above; 0 at q = 0, where there is none."""
     return select(q > 0, -np.inf, p.filled(0))
 
 
@@ -73,7 +75,7 @@ def rel_entr_of(p: Term, q: Term) -> Term:
 
 @with_partials(lambda y, x: 1 / (x * (1 - x)))
 def logit_of(x: Term) -> Term:
-    """log(x / (1 - x)), by log1p where that is close to 0."""
+    """log(x / (1 - x)), by log1p where x is close to 1/2."""
     away = 2 * x - 1
     middle = log1p(away) - log1p(-away)
     return select(abs(away) < 0.5, middle, log(x) - log1p(-x))

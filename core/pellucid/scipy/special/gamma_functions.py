@@ -50,7 +50,7 @@ _LAST_PRODUCT = 24
 """Largest argument whose gamma function is computed as a product, which is exact for whole numbers."""
 
 _LAST_FINITE = {32: 34, 64: 170}
-"""By bits of a dtype, a whole number whose gamma function doesn't overflow."""
+"""Maps the bits of a dtype to a whole number whose gamma function doesn't overflow."""
 
 
 @functools.cache

@@ -72,10 +72,12 @@ def _asymptotic(a: Term, b: Term, x: Term) -> Term:
 
 
 def _hyp1f1(a: Term, b: Term, x: Term) -> Term:
-    """Its power series for x ≥ 0, Kummer's transformation for x < 0 (DLMF 13.2.39), asymptotic series far away."""
+    """M(a, b, x): power series for x ≥ 0, Kummer's transformation for x < 0 (DLMF 13.2.39), asymptotic series for
+    large |x|.
+    """
     turned = (x < 0) & ~_is_polynomial(a)
     a_, x_ = select(turned, b - a, a), select(turned, -x, x)
-    root = exp(select(turned, 0.5 * x, 0.0))  # twice, because sums may overflow
+    root = exp(select(turned, 0.5 * x, 0.0))  # applied twice, because sums may overflow
     wide = _MIN_ASYMPTOTIC + 2 * (a * a + b * b)
     is_far = (abs(x) > wide) & ~_is_polynomial(a) & ~_is_polynomial(b - a)
     near = root * _power_series([a_], b, select(is_far, 1.0, x_), root)
@@ -121,7 +123,7 @@ def _gauss(a: Term, b: Term, c: Term, x: Term) -> Term:
 
 
 def _hyp2f1(a: Term, b: Term, c: Term, x: Term) -> Term:
-    """For x < 0 by Pfaff's transformation to 0 < x / (x - 1) < 1 (DLMF 15.8.1)."""
+    """F(a, b; c; x); for x < 0 by Pfaff's transformation to 0 < x / (x - 1) < 1 (DLMF 15.8.1)."""
     terminates = _is_polynomial(a) | _is_polynomial(b)
     turned = (x < 0) & ~terminates
     other = select(turned, x / (x - 1), x)

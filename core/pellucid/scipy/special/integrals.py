@@ -72,7 +72,7 @@ def expi_of(x: Term) -> Term:
     v = 1 / x
     middle = series(v, 1 / 18, 1 / 6, tables.EI_MIDDLE)
     far = series(v, 0, 1 / 18, tables.EI_FAR)
-    half = exp(0.5 * x)  # whose square may overflow where the quotient does not
+    half = exp(0.5 * x)  # its square may overflow where the result does not
     large = half * (select(x < 18, middle, far) / x) * half
     value = select(x < 6, near, large)
     value = select(x < 0, -exp1_of(abs(x)), value)
@@ -80,14 +80,14 @@ def expi_of(x: Term) -> Term:
 
 
 def _expn_slope(y: Term, n: Term, x: Term) -> Term:
-    """-Eₙ₋₁(x), for n = 0 by its formula."""
+    """-Eₙ₋₁(x), the derivative of Eₙ(x); in closed form for n = 0."""
     below = exp(-x) * (1 / x + 1 / square(x))
     return -select(n == 0, below, expn_of(maximum(n - 1, n.filled(0)), x))
 
 
 @with_partials(undifferentiable("expn", "n"), _expn_slope)
 def expn_of(n: Term, x: Term) -> Term:
-    """Eₙ(x) for whole n: a power series for x ≤ 1 (DLMF 8.19.8), a continued fraction beyond (DLMF 8.19.17), summed up."""
+    """Eₙ(x) for whole n: a power series for x ≤ 1 (DLMF 8.19.8), a continued fraction beyond (DLMF 8.19.17)."""
     is_far, one, order = x > 1, x.filled(1), n - 1
     half = 0.5 * order
     sign = 1 - 4 * abs(half - formulas.nearest(half))
@@ -177,12 +177,12 @@ def _quarter_square(x: Term) -> Term:
     rest = low * (x + high) * 0.5
     total = total - 2 * formulas.nearest(0.5 * total)
     total = total + (rest - 2 * formulas.nearest(0.5 * rest))
-    # Numbers as large as these are multiples of 2, whose squares may overflow.
+    # Numbers this large are multiples of 2; their squares may overflow.
     return select((abs(x) > 4 / float(x.limits.eps)) & is_finite(x), 0.0, total)
 
 
 def _fresnel_far(x: Term) -> tuple[Term, Term, Term, Term]:
-    """(f, g, sine, cosine) at x ≥ 1.6, with which S and C differ from 1/2 (DLMF 7.5.3, 7.5.4)."""
+    """(f, g, sine, cosine) at x ≥ 1.6, from which S and C follow (DLMF 7.5.3, 7.5.4)."""
     inverse = 1 / maximum(x, x.constant(_FRESNEL_NEAR))
     v = square(square(inverse))
     split_at = _FRESNEL_FAR**-4
@@ -198,7 +198,7 @@ def _fresnel_far(x: Term) -> tuple[Term, Term, Term, Term]:
 
 
 def _fresnel(x: Term, near: Term, far: Term) -> Term:
-    """`near` and, beyond 1.6, `far` with the sign of `x`."""
+    """`near` for |x| up to 1.6, beyond it `far` with the sign of `x`."""
     far = select(abs(x) == np.inf, 0.5, far)
     return select(abs(x) <= _FRESNEL_NEAR, near, select(x < 0, -far, far))
 

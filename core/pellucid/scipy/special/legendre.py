@@ -129,7 +129,7 @@ def _harmonics(n: Array, m: Array, theta: Any, phi: Any, n_max: int) -> Array:
     n, m, theta, phi = broadcast_arrays("sph_harm_y", n, m, theta, phi)
     shape = type_of(theta).shape
     n, m, theta, phi = (jnp.ravel(x) for x in (n, m, theta, phi))
-    # As SciPy, beyond the poles too: a polar angle counts by its cosine.
+    # As in SciPy, polar angles beyond [0, π] are used by their cosine.
     table = _legendre(jnp.cos(theta), jnp.abs(jnp.sin(theta)), n_max, n_max, True)
     order = jnp.abs(m)
     values = table[jnp.clip(order, 0, n_max), jnp.clip(n, 0, n_max), np.arange(theta.size)]

@@ -55,7 +55,9 @@ def erfc_of(x: Term) -> Term:
 
 @with_partials(lambda y, x: 1 - 2 * x * y)
 def dawsn_of(x: Term) -> Term:
-    """exp(-x²) ∫ exp(t²) dt from 0 to x, by series of what it differs from x and 1/(2x), between of its product with 2x + 1/x."""
+    """Dawson's integral exp(-x²) ∫ exp(t²) dt from 0 to x: by series of its differences from x and 1/(2x), in between
+    of its product with 2x + 1/x.
+    """
     s = square(x)
     inverse = 1 / x
     v = minimum(square(inverse), s.constant(0.125))
@@ -67,7 +69,7 @@ def dawsn_of(x: Term) -> Term:
 
 
 def _quantile(middle: Term, tail: Term) -> Term:
-    """The size of the normal quantile at 1/2 + `middle`, where `tail` = 1/2 - |middle| is the probability beyond."""
+    """The absolute value of the normal quantile at 1/2 + `middle`; `tail` = 1/2 - |middle| is the probability beyond."""
     central = abs(middle) * series(square(middle), 0, 0.425**2, tables.NORMAL_MIDDLE)
     r = sqrt(-log(tail))
     v = 1 / r
@@ -100,7 +102,9 @@ def ndtr_of(x: Term) -> Term:
 
 
 def _normal_tail(x: Term) -> Term:
-    """The probability beyond |x|; erfcx, unlike erfc, changes by no more digits than its rounded argument."""
+    """The probability of a normal number beyond |x|; by erfcx, which is less sensitive than erfc to its argument's
+    rounding.
+    """
     return 0.5 * exp_square(x, -0.5) * erfcx_of(abs(x) * (1 / _ROOT_2))
 
 
@@ -122,7 +126,7 @@ def log_ndtr_of(x: Term) -> Term:
 
 
 def _owens_quadrature(h: Term, a: Term) -> Term:
-    """T(h, a) for 0 ≤ a ≤ 1 by Gauss's quadrature of its integral, of which nothing is left where h t is large."""
+    """T(h, a) for 0 ≤ a ≤ 1 by Gauss's quadrature, up to where the integrand vanishes."""
     cut, count = (6.2, 14) if h.limits.bits == 32 else (8.9, 28)
     nodes, weights = np.polynomial.legendre.leggauss(count)
     top = minimum(a, cut / h)

@@ -1,4 +1,4 @@
-"""Real functions stated as formulas of terms: promotion, precision, derivatives, series."""
+"""Real functions defined by formulas of `Term`s: promotion, precision, derivatives, series."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def promoted_reals(name: str, *operands: Any) -> list[Any]:
         raise DtypeError(f"{name} needs real numbers.", got=operand_lines(operands))
     check_promotion(name, *operands)
     whole = broadcast_arrays(name, *operands)
-    # Numbers are laid out as the array beside them: the sums of a series start with either.
+    # Numbers get the layout of the array operand: the sums of a series start with either.
     shape = type_of(whole[0]).shape
     layout = next((type_of(x).shown_sharding for x in operands if type_of(x).shape == shape), None)
     if layout is None:
@@ -89,12 +89,12 @@ def _for_arrays(signature: inspect.Signature) -> inspect.Signature:
 
 
 def undifferentiable(function: str, argument: str) -> Formula:
-    """The partial derivative that isn't known: it raises MissingRule."""
+    """A partial derivative that isn't implemented: computing it raises MissingRule."""
     return lambda y, *terms: no_derivative(function, argument)()
 
 
 def numerically_exact(formula: Formula, position: int) -> Formula:
-    """The partial derivative by argument `position` of a formula with loops, by forward mode."""
+    """The partial derivative by argument `position` of a formula with loops, computed by forward mode."""
 
     def partial(y: Term, *terms: Term) -> Term:
         values = [x.value for x in terms]
@@ -160,9 +160,9 @@ def exp_square(x: Term, factor: float) -> Term:
     high, low = split(x)
     rest = low * (x + high)
     large = exp(factor * (high * high))
-    # Where the first factor is 0 or infinite the other one may be the inverse, whatever it should be.
+    # No correction where the first factor is 0 or infinite: the other factor could be its inverse.
     correction = select((large > 0) & is_finite(large), formulas.expm1(factor * rest), 0.0)
-    # As a product of two values of exp, the compiler would add their arguments, which rounds x² after all.
+    # Not a product of two values of exp: the compiler would add their arguments, which rounds x² after all.
     return large * (1 + correction)
 
 

@@ -32,7 +32,7 @@ def _cdf(z: Term) -> Term:
 
 
 def _ppf(q: Term) -> Term:
-    """tan(π(q - 1/2)), at both ends by the cotangent of the smaller probability."""
+    """The quantile tan(π(q - 1/2)); towards both ends by the cotangent of the smaller probability."""
     tail = select(q < 0.5, q, 1 - q)
     far = 1 / tan(math.pi * tail)
     return select(abs(q - 0.5) < 0.25, tan(math.pi * (q - 0.5)), select(q < 0.5, -far, far))

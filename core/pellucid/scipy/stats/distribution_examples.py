@@ -107,4 +107,4 @@ EXAMPLES = {
     "wrapcauchy.logpdf": ("1.0, 0.5", "-1.7826"),
     "wrapcauchy.pdf": ("1.0, 0.5", "0.1682"),
 }
-"""By distribution and function. The function's docstring shows the example, which makes it a test."""
+"""Maps `distribution.function` to (arguments, result) of its docstring's example, which runs as a test."""

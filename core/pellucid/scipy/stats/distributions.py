@@ -1,4 +1,4 @@
-"""Distributions stated by formulas of their standard forms; location, scale, support and NaN are handled here."""
+"""Distributions defined by formulas of their standard forms; location, scale, support and NaN are handled here."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _OUTSIDE = {
     "pdf": (0, 0), "logpdf": (-np.inf, -np.inf), "pmf": (0, 0), "logpmf": (-np.inf, -np.inf), "cdf": (0, 1),
     "logcdf": (-np.inf, 0), "sf": (1, 0), "logsf": (0, -np.inf),
 }  # fmt: skip
-"""By function, its value below and above the support."""
+"""Maps function to its values below and above the support."""
 
 
 class Distribution:
@@ -74,7 +74,9 @@ class Distribution:
         self.formulas = formulas
 
     def functions(self, names: str, **arguments: str) -> list[Any]:
-        """Public functions in the order of `names`; `arguments` are first arguments that aren't called as usual."""
+        """Public functions in the order of `names`; `arguments` maps a name to its first argument where that isn't
+        the usual one.
+        """
         return [self._function(name, arguments.get(name)) for name in names.split()]
 
     def _function(self, kind: str, argument: str | None) -> Any:

@@ -115,7 +115,7 @@ class gaussian_kde:
 
     @classmethod
     def tree_unflatten(cls, aux_data: None, children: Any) -> gaussian_kde:
-        """The estimate of these arrays."""
+        """The estimate with the arrays `children`."""
         kde = object.__new__(cls)
         for name, value in zip(_FIELDS, children, strict=True):
             setattr(kde, name, value)
@@ -175,7 +175,7 @@ class gaussian_kde:
         return jnp.sum(self.weights * (ends[1] - ends[0]))
 
     def integrate_kde(self, other: gaussian_kde) -> Array:
-        """The integral of the product of two densities of one dimension count."""
+        """The integral of the product of two densities with equally many dimensions."""
         if other.d != self.d:
             raise ShapeError(
                 "stats.gaussian_kde.integrate_kde needs samples of equally many dimensions.",

@@ -43,7 +43,7 @@ def _check_policy(name: str, nan_policy: str, supported: tuple[str, ...] = ("pro
 
 
 def _rows(a: Array, axis: int | None) -> tuple[Any, tuple[int, ...]]:
-    """`a` with `axis` (or all axes as one) last, and the shape of results that keep it with size 1."""
+    """`a` with `axis` last (raveled if it is None), and the shape of results that keep the axis with size 1."""
     a = jnp.asarray(a)
     if axis is None:
         return a.ravel(), (1,) * a.ndim
@@ -61,7 +61,7 @@ def _mode(a: Any, axis: Any, keepdims: bool) -> tuple[Any, Any]:
     else:
         values = jnp.sort(rows, -1)
         before, after = values[..., :-1], values[..., 1:]
-        # NaN are equal here: they count together, as in SciPy.
+        # NaNs count as equal, as in SciPy.
         differs = ~((before == after) | (jnp.isnan(before) & jnp.isnan(after)))
         starts = jnp.concatenate([jnp.ones_like(values[..., :1], dtype=bool), differs], -1)
         places = jnp.arange(size, dtype=np.int32)

@@ -18,9 +18,11 @@ from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 
 _SMALL_ANGLE = 1e-3
-"""Angles below, in radians, are taken by series."""
+"""Angles below this, in radians, are computed by series."""
 _LOCKED_ANGLE = 1e-7
-"""Middle Euler angles, in radians, this close to 0 or pi leave one rotation for the two other angles."""
+"""Gimbal lock: if the middle Euler angle is this close to 0 or pi, in radians, the other two are angles of one
+rotation.
+"""
 
 
 @numpy_function
@@ -45,7 +47,9 @@ def inverse(q: Array) -> Array:
 
 @numpy_function
 def canonical(q: Array) -> Array:
-    """Of q and -q, which are one rotation, that whose last part that isn't 0 is positive; the scalar counts first."""
+    """Of q and -q, which are one rotation, the one whose first nonzero part is positive, in the order scalar, x, y,
+    z.
+    """
     x, y, z, w = (q[..., i] for i in range(4))
     is_negative = (w < 0) | ((w == 0) & ((x < 0) | ((x == 0) & ((y < 0) | ((y == 0) & (z < 0))))))
     return jnp.where(is_negative[..., None], -q, q)
@@ -68,7 +72,7 @@ def from_rotation_vector(v: Array) -> Array:
 
 @numpy_function
 def to_rotation_vector(q: Array) -> Array:
-    """Vectors along the axes of rotations, of the length of their angles, from 0 to pi."""
+    """Rotation vectors: along the axes, with the angles, from 0 to pi, as lengths."""
     q = jnp.where(q[..., 3:] < 0, -q, q)
     vector, scalar = q[..., :3], q[..., 3:]
     square = jnp.sum(vector * vector, axis=-1, keepdims=True)
@@ -177,7 +181,7 @@ def from_euler(angles: Array, axes: tuple[int, ...], is_intrinsic: bool) -> Any:
 
 @numpy_function(static=("axes", "is_intrinsic"))
 def to_euler(q: Array, axes: tuple[int, ...], is_intrinsic: bool) -> Array:
-    """Angles [..., 3] about three numbered axes; where two are one rotation, the third one is 0."""
+    """Euler angles [..., 3] about three numbered axes; in gimbal lock the third one is 0."""
     i, j, k = axes[::-1] if is_intrinsic else axes
     first, third = (2, 0) if is_intrinsic else (0, 2)
     is_proper = i == k

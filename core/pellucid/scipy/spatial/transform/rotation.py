@@ -28,7 +28,7 @@ class _Quaternions(NamedTuple):
 
 
 def _parts(name: str, x: Any, shape: tuple[int, ...]) -> Array:
-    """`x` [n, *shape] or `shape`, floating."""
+    """`x`, of shape [n, *shape] or `shape`, in a floating dtype; raises ShapeError for other shapes."""
     aval = aval_of(f"Rotation.{name}", jnp.asarray(x))
     if aval.shape[-len(shape) :] != shape or aval.ndim > len(shape) + 1:
         raise ShapeError(
@@ -38,7 +38,7 @@ def _parts(name: str, x: Any, shape: tuple[int, ...]) -> Array:
 
 
 class Rotation(_Quaternions):
-    """One rotation, or a vector of them, as unit quaternions `quat` [4] or [n, 4] with the scalar last; a tree.
+    """One rotation, or a vector of them, as unit quaternions `quat` [4] or [n, 4] with the scalar last; a pytree.
 
     >>> turn = Rotation.from_euler("z", 90, degrees=True)
     >>> turn.apply(jnp.array([1.0, 0.0, 0.0])).round(4) + 0
