@@ -1,4 +1,4 @@
-"""`pellucid.image`: images resized, scaled and translated."""
+"""`pellucid.image`: resizing, scaling and translation of images."""
 
 from pellucid.image.resampling import (
     ResizeMethod as ResizeMethod,

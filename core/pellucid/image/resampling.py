@@ -32,11 +32,11 @@ from pellucid.numpy.manipulation import canonical_axes
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 
 _MIN_TOTAL_WEIGHT = 1000 * float(np.finfo(np.float32).eps)
-"""A sample whose weights have no greater absolute sum lies outside of the image: it is 0."""
+"""Samples whose weights have a smaller absolute sum lie outside of the image: they are 0."""
 
 
 class ResizeMethod(enum.Enum):
-    """A way to compute elements between the elements of an image.
+    """A method of interpolation between the elements of an image.
 
     NEAREST takes the nearest element. LINEAR, CUBIC (Keys, a = -0.5), LANCZOS3 and LANCZOS5 weigh elements by a kernel
     of radius 1, 2, 3 and 5. CUBIC_PYTORCH gives what PyTorch's "bicubic" gives: with antialiasing CUBIC, without it the
@@ -132,7 +132,9 @@ def _weights(
 
 
 def _repeating_borders(elements: Array, centers: Array, size: int) -> Array:
-    """Weights [size, samples] of PyTorch's cubic kernel in an image whose outermost elements go on beyond its borders."""
+    """Weights [size, samples] of PyTorch's cubic kernel in an image whose outermost elements repeat beyond its
+    borders.
+    """
     taps = jnp.floor(centers) + jnp.arange(-1, 3)[:, None]
     weights = _cubic(-0.75)(jnp.abs(centers - taps))
     is_tap = elements[:, None] == jnp.clip(taps, 0, size - 1)
@@ -183,7 +185,7 @@ def _method_of(method: Any) -> ResizeMethod:
 
 
 def _sizes(name: str, image: Any, shape: Any) -> tuple[Any, tuple[int, ...]]:
-    """Type of the image, and `shape`, which must have as many sizes as the image has axes."""
+    """(type of the image, `shape` as a tuple); raises ShapeError unless it has a size for each axis of the image."""
     aval = aval_of(f"image.{name}", image)
     sizes = canonical_shape(shape, f"image.{name}")
     if len(sizes) != aval.ndim:

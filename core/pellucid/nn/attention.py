@@ -114,7 +114,7 @@ def _attention(
         query, key, value = (jnp.expand_dims(x, 0) for x in (query, key, value))
     b, t, n, h = type_of(query).shape
     s, groups = type_of(key).shape[1:3]
-    # Heads [N] of the query are [K, G]: each head of the key serves G of them.
+    # The N heads of the query as [K, G]: each of the K heads of the key serves G of them.
     grouped = query.reshape((b, t, groups, n // groups, h))
     wide = dtypes.promote_types(dtype, np.float32)
     logits = jnp.einsum("btkgh,bskh->bkgts", grouped, key, preferred_element_type=wide)
@@ -139,7 +139,7 @@ def _attention(
 
 
 def _of_heads(x: Array, is_single: bool) -> Array:
-    """`x` that broadcasts to [B, N, T, S], of one example to [N, T, S]."""
+    """`x` that broadcasts to [B, N, T, S]; that of a single example broadcasts to [N, T, S]."""
     return jnp.expand_dims(x, 0) if is_single and type_of(x).ndim == 3 else jnp.asarray(x)
 
 
@@ -153,7 +153,7 @@ def _allowed(
     s: int,
     is_single: bool,
 ) -> Any:
-    """Which positions attend to which, or None for all to all: broadcasts to [B, N, T, S]."""
+    """Mask of the positions that attend to each other, which broadcasts to [B, N, T, S]; None if all do."""
     rows, columns = jnp.arange(t)[:, None], jnp.arange(s)[None, :]
     masks = [] if mask is None else [_of_heads(mask, is_single)]
     if is_causal:

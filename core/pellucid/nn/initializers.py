@@ -34,7 +34,7 @@ _TRUNCATED_COMPLEX_DEVIATION = 0.95311164380491208
 
 
 class Initializer(Protocol):
-    """A function that gives initial values.
+    """A function that returns initial values.
 
     `key` is a random key, `shape` the shape of the result and `dtype` its dtype, by default that of the initializer.
 

@@ -66,7 +66,7 @@ def _standardize(
 
     if mean is None:
         deviations = x - mean_of(x)
-        deviations -= mean_of(deviations)  # what the rounding of the mean left
+        deviations -= mean_of(deviations)  # removes the rounding error of the mean
     else:
         deviations = jnp.subtract(x, mean)
     if variance is not None:
@@ -80,7 +80,7 @@ def _standardize(
     scale = rsqrt(variance + epsilon).astype(jnp.result_type(deviations, epsilon))
     if where is None:
         return deviations * scale
-    # The derivative by `scale` multiplies what is left out by 0: only if it is finite.
+    # The derivative by `scale` multiplies excluded deviations by 0: only finite ones enter the product.
     is_factor = where | jnp.isfinite(deviations)
     product = jnp.where(is_factor, deviations, 0) * scale
     return jnp.where(is_factor, product, deviations)

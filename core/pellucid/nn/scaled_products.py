@@ -1,4 +1,4 @@
-"""Products of matrices scaled by blocks, and of matrices that are quantized so."""
+"""Products of matrices scaled by blocks, and of matrices quantized to such blocks."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def _quantized(x: Array, config: BlockScaleConfig) -> tuple[Array, Array]:
 
 _MANTISSA_BITS = 23
 _LARGEST_EXPONENT = 254
-"""Exponent bits of the largest numbers of float32, biased by 127."""
+"""Exponent bits of the largest finite float32 numbers, with bias 127."""
 
 
 def _powers_of_two(x: Array) -> tuple[Array, Array]:
@@ -259,7 +259,7 @@ def _powers_of_two(x: Array) -> tuple[Array, Array]:
 
 
 def _where_representable(x: Array, config: BlockScaleConfig, slope: Array) -> Array:
-    """`slope`, 0 where no scales of "nvfp4" reach the size of `x`."""
+    """`slope`, or 0 where `x` exceeds what scales of "nvfp4" can represent."""
     if config.global_scale is None:
         return slope
     largest = math.prod(float(dtypes.finfo(t).max) for t in (config.data_type, config.scale_type))

@@ -45,7 +45,7 @@ def drawn(
     caller: str, function: Any, key: Array, parameters: dict[str, Any], shape: int | Ints | None, dtype: DTypeLike | None,
     out_sharding: Sharding | PartitionSpec | None = None,
 ) -> Any:  # fmt: skip
-    """`function(key, shape, dtype, *parameters)` of checked arguments, the parameters of the dtype of the samples."""
+    """`function(key, shape, dtype, *parameters)` with checked arguments, laid out as `out_sharding` says."""
     typed = single_key(caller, key)
     dtype = checked_dtype(caller, dtype, FLOATING, default_float())
     operands = check_parameters(caller, **parameters)
@@ -54,7 +54,7 @@ def drawn(
 
 
 def of_dtype(dtype: Any, shape: Shape, *parameters: Any) -> list[Any]:
-    """Parameters converted to the dtype and broadcast to the shape of samples."""
+    """`parameters` converted to `dtype` and broadcast to `shape`."""
     return [broadcast_to(convert_element_type(p, dtype), shape) for p in parameters]
 
 

@@ -101,7 +101,7 @@ def _poisson(key: Array, shape: Shape, dtype: np.dtype, lam: Array) -> Array:
 
 
 def _poisson_by_product(key: Array, lam: Array, dtype: np.dtype) -> Array:
-    """Numbers of uniform numbers whose product is still above exp(-lam).
+    """Poisson numbers: how many uniform numbers can be multiplied before their product falls to exp(-lam).
 
     Source: Knuth, The Art of Computer Programming, volume 2, 3.4.1.
     """
@@ -129,7 +129,7 @@ def _poisson_by_product(key: Array, lam: Array, dtype: np.dtype) -> Array:
 
 
 def _poisson_by_rejection(key: Array, lam: Array, dtype: np.dtype) -> Array:
-    """Numbers by transformed rejection with squeeze.
+    """Poisson numbers by transformed rejection with squeeze.
 
     Source: Hörmann, The Transformed Rejection Method for Generating Poisson Random Variables, 1993, algorithm PTRS.
     """
@@ -225,7 +225,9 @@ def _binomial(key: Array, shape: Shape, dtype: np.dtype, n: Array, p: Array) -> 
 
 
 def _binomial_by_steps(key: Array, n: Array, p: Array) -> Array:
-    """Numbers of geometric steps that fit into `n` trials. Source: Devroye, Non-Uniform Random Variate Generation, X.4."""
+    """Binomial numbers: how many geometric steps fit into `n` trials. Source: Devroye, Non-Uniform Random Variate
+    Generation, X.4.
+    """
     aval = type_of(n)
     log_failure = log1p(neg(p))
 
@@ -253,7 +255,7 @@ _TAILS = tuple(_stirling_tail(k) for k in range(10))
 
 
 def _tails(k: Array) -> Array:
-    """`_stirling_tail` of whole numbers: by a table up to 9, by three terms of its series above."""
+    """`_stirling_tail` of whole numbers: from a table up to 9, from three terms of its series above."""
     largest = constant_like(k, len(_TAILS) - 1)
     next_k = k + constant_like(k, 1)
     square = next_k * next_k
@@ -264,7 +266,7 @@ def _tails(k: Array) -> Array:
 
 
 def _binomial_by_rejection(key: Array, n: Array, p: Array) -> Array:
-    """Numbers by transformed rejection with squeeze.
+    """Binomial numbers by transformed rejection with squeeze.
 
     Source: Hörmann, The Generation of Binomial Random Variates, 1993, algorithm BTRS.
     """
@@ -326,7 +328,7 @@ def _multinomial(
 ) -> Array:
     p = jnp.broadcast_to(convert_element_type(p, dtype), shape)
     n = jnp.broadcast_to(convert_element_type(n, dtype), shape[:-1])
-    # The outcomes one after the other, each among those that are left.
+    # Outcomes are drawn one after the other, each among the trials that are left.
     rest = jnp.flip(jnp.cumsum(jnp.flip(p, -1), axis=-1), -1)
     shares = p / jnp.where(rest == constant_like(rest, 0), constant_like(rest, 1), rest)
     keys = jnp.stack(split_keys(key, shape[-1]))

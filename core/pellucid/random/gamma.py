@@ -1,4 +1,4 @@
-"""The gamma distribution, and those that are made of it: beta, Dirichlet, χ², t, F, generalized normal, balls."""
+"""The gamma distribution, and distributions built from it: beta, Dirichlet, χ², t, F, generalized normal, balls."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class RandomGammaParams(NamedTuple):
 
 
 class RandomGamma(OnKeys[RandomGammaParams]):
-    """Numbers of gamma distributions, or their logarithms, for each key a whole array."""
+    """Samples of gamma distributions, or their logarithms: for each key an array."""
 
     name = "random_gamma"
 
@@ -107,7 +107,7 @@ class RandomGamma(OnKeys[RandomGammaParams]):
         numbers = reshape(alpha, (aval.size,))
         if generator is threefry_prng_impl:
             samples = vmap(number)(elements, numbers)
-        else:  # bits of other generators depend on the batch
+        else:  # other generators draw other bits under `vmap`
             samples = map_each(lambda pair: number(*pair), (elements, numbers))
         return reshape(samples, aval.shape)
 

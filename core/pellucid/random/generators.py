@@ -1,4 +1,4 @@
-"""Generators of random bits: what gives the words of a key their meaning, and the registry of them by name."""
+"""Generators of random bits, which interpret the words of keys, and their registry by name."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ class PRNGImpl:
     name: str = "<unnamed>"
     tag: str = "?"
     dtype: Any = field(init=False, compare=False)
-    """The dtype of its keys."""
+    """The dtype of the generator's keys."""
 
     def __new__(cls, *fields: Any, **_: Any) -> Self:
         generator = super().__new__(cls)
-        if fields:  # those of pickles of the reference, which call nothing else
+        if fields:  # pickles of the reference call `__new__` with the fields, and no `__init__`
             cls.__init__(generator, *fields)
         return generator
 
@@ -86,7 +86,7 @@ _registry: dict[str, PRNGImpl] = {}
 
 
 def registered(generator: PRNGImpl) -> PRNGImpl:
-    """`generator`, which from now on is found by its name."""
+    """Registers `generator` under its name, and returns it."""
     _registry[generator.name] = generator
     return generator
 
@@ -127,7 +127,7 @@ def define_prng_impl(
     name: str = "<unnamed>",
     tag: str = "?",
 ) -> PRNGImpl:
-    """A generator of one's own, to be given as `impl`; the arguments are those of `PRNGImpl`.
+    """A user-defined generator, to be passed as `impl`; the arguments are those of `PRNGImpl`.
 
     >>> words = define_prng_impl(
     ...     key_shape=(2,), seed=threefry_seed, split=threefry_split, random_bits=threefry_bits,
@@ -146,7 +146,7 @@ def _halves(words: Array) -> tuple[Array, Array]:
 
 
 def threefry_seed(seed: Array) -> Array:
-    """Two words: the upper and the lower half of an integer of 64 bits; of a narrower one the upper half is 0."""
+    """A key of two words: the upper and the lower half of a 64-bit integer; for a narrower one the upper half is 0."""
     aval = type_of(seed)
     if aval.dtype.itemsize == 8:
         upper = convert_element_type(shift_right_logical(seed, aval.dtype.type(32)), _WORD)
@@ -156,13 +156,14 @@ def threefry_seed(seed: Array) -> Array:
 
 
 def _counted(words: Array, shape: Shape) -> list[Array]:
-    """Threefry of the positions in an array of `shape`: two words for each."""
+    """Two words of bits for each position in an array of `shape`: Threefry of the 64-bit position."""
     first, second = _halves(words)
     return threefry2x32(first, second, *iota_2x32_shape(shape))
 
 
 def _of_consecutive_counts(words: Array, count: int) -> Array:
-    """Threefry of the numbers below `count`, the upper half of which are the lower words: each word needs all counts.
+    """Threefry of the numbers below `count`: a counter pairs number i with i + count / 2, so every word depends on
+    `count`.
 
     Raises: UnsupportedError for more than 2³² words.
     """
@@ -176,20 +177,20 @@ def _of_consecutive_counts(words: Array, count: int) -> Array:
 
 
 def threefry_split(words: Array, shape: Shape) -> Array:
-    """Keys for the positions in an array of `shape`."""
+    """A key for each position in an array of `shape`."""
     if not config.threefry_partitionable.value:
         return reshape(_of_consecutive_counts(words, 2 * math.prod(shape)), (*shape, 2))
     return stack(_counted(words, shape), len(shape))
 
 
 def threefry_fold_in(words: Array, data: Array) -> Array:
-    """The key at position `data` of 2³²."""
+    """The key derived from `words` with the 32-bit number `data`."""
     first, second = _halves(words)
     return stack(threefry2x32(first, second, np.uint32(0), data), 0)
 
 
 def threefry_bits(words: Array, bit_width: int, shape: Shape) -> Array:
-    """Bits of which each element depends on the key and on its own position alone.
+    """Random bits; under `threefry_partitionable` each element depends on the key and its own position only.
 
     So parts of an array need nothing of each other, and positions are counted with 64 bits. Without the option
     `threefry_partitionable`, bits depend on the size of the array, too.
@@ -204,7 +205,7 @@ def threefry_bits(words: Array, bit_width: int, shape: Shape) -> Array:
 
 
 def _bits_of_counts(words: Array, bit_width: int, count: int) -> Array:
-    """`count` numbers of the fewest words that hold them: narrow ones share a word, the lowest bits first."""
+    """`count` numbers from as few words as possible: narrow numbers share a word, the lowest bits first."""
     drawn = _of_consecutive_counts(words, -(-bit_width * count // 32))
     if bit_width == 64:
         return _joined(
@@ -222,7 +223,7 @@ def _bits_of_counts(words: Array, bit_width: int, count: int) -> Array:
 
 
 def _joined(upper: Array, lower: Array) -> Array:
-    """Numbers of 64 bits of their words."""
+    """64-bit numbers from their upper and lower words."""
     wide = np.dtype(np.uint64)
     upper, lower = convert_element_type(upper, wide), convert_element_type(lower, wide)
     return bitwise_or(shift_left(upper, _wide_scalar(32)), lower)
@@ -233,7 +234,7 @@ def _wide_scalar(value: int) -> Array:
 
 
 def unsigned(bit_width: int) -> np.dtype[Any]:
-    """The dtype of unsigned integers of so many bits."""
+    """The dtype of unsigned integers of `bit_width` bits."""
     return np.dtype(f"uint{bit_width}")
 
 
@@ -278,14 +279,16 @@ def _hashing(
     seed: Callable[[Array, Array], list[Any]],
     halves: Callable[[list[Array]], tuple[Array, Array]],
 ) -> PRNGImpl:
-    """The generator of a hash, whose bits depend on the key and on an element's position alone.
+    """A generator from the hash `word_hash`: its bits depend on the key and an element's position only.
 
     `seed`: (upper, lower word of a seed) -> the operands of the hash of which the first words are the key's.
     `halves`: words of random bits -> (upper, lower word) of a number of 64 bits.
     """
     n = word_hash.n_key_words
     zeros = [np.uint32(0)] * (word_hash.n_counter_words - 2)
-    """Words of a counter beside the position: after it where numbers are drawn, before it where keys are made."""
+    """The other words of a counter: they follow the position when bits are drawn, and precede it when keys are
+    derived.
+    """
 
     def of_counter(words: Array, *counter: Any) -> list[Array]:
         key = [index_in_dim(words, i, keepdims=False) for i in range(n)]
@@ -340,7 +343,7 @@ def _rbg_seed(seed: Array) -> Array:
 
 
 def _in_pairs(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` of two words, for each half of four; the halves of the result are along the last axis."""
+    """Applies a function of two words to both halves of four words; their results are halves of the last axis."""
 
     def of_four(words: Any, *arguments: Any) -> Any:
         pairs = reshape(words, (2, 2))

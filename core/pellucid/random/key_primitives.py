@@ -1,4 +1,4 @@
-"""Primitives on typed keys. What they compute is said by the generator among the dtype of the keys."""
+"""Primitives on typed keys; the generator in the dtype of the keys implements them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _WORD = np.dtype(np.uint32)
 _RANDOM = Traits(kind="random", flops=THREEFRY_FLOPS)
 _USES_KEYS = _RANDOM.replace(keys="used")
 _NEW_KEYS = MOVEMENT.replace(linear=None, keys="new")
-"""The words of a key, and a key of words: which key they are of isn't followed."""
+"""Traits of primitives whose results count as new keys: which key words belong to isn't tracked."""
 
 
 def over_leading(ndim: int, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,14 +66,14 @@ def _compiled(rule: Callable[..., Any], statics: tuple[Any, ...]) -> Callable[..
 
 
 def words_of(x: Array) -> Array:
-    """The words of an array of keys on a device; any other value itself."""
+    """The words of a key array; any other value as an array on a device."""
     if type(x) is ExtendedArray:
         return x.words
     return x if type(x) in ARRAY_TYPES else from_host(x)
 
 
 class OnKeys(Runs, Primitive[P]):
-    """A primitive whose first operand has leading axes that its results keep.
+    """A primitive whose results keep the leading axes of its first operand.
 
     Outside traces it is one compiled call on the words of keys, which C++ makes without Python.
     """
@@ -81,7 +81,7 @@ class OnKeys(Runs, Primitive[P]):
     traits = _RANDOM
 
     def generator(self, avals: tuple[Any, ...], params: P) -> PRNGImpl:
-        """The generator whose keys these are."""
+        """The generator of the keys in `avals`."""
         return generator_of_aval(self.name, avals[0])
 
     def on_words(self, *arguments: Any) -> Any:
@@ -96,7 +96,7 @@ class OnKeys(Runs, Primitive[P]):
         return [of_words(result.dtype, words) if kind_of(result.dtype) == "key" else words]
 
     def n_leading(self, avals: tuple[Any, ...], params: P) -> int:
-        """How many leading axes the operands have."""
+        """Number of leading axes of the operands."""
         return avals[0].ndim
 
     def batch(self, axis, operands, dims, params):
@@ -106,7 +106,7 @@ class OnKeys(Runs, Primitive[P]):
     def lower(self, ctx, operands, params):
         avals = ctx.avals_in
         statics = (self.generator(avals, params), self.n_leading(avals, params), params)
-        # Over which axes values vary was checked when the program was traced, and no axis is in sight here.
+        # Varying axes were checked when the program was traced; inside of the lowered function no axis is bound.
         ctx.avals_in = tuple([physical(aval).update(varying=frozenset()) for aval in avals])
         return ctx.from_python(self.on_words, operands, statics)
 
@@ -120,7 +120,7 @@ def generator_of_aval(caller: str, aval: Any) -> PRNGImpl:
 
 
 def _within(ndim: int, element: Shape) -> tuple[list[str], list[str]]:
-    """Factors of `ndim` leading axes, and of those of an element, which are never cut."""
+    """Factors of `ndim` leading axes, and of the axes of an element, which can't be sharded."""
     return words(ndim), words(len(element), ndim, "!")
 
 
@@ -132,7 +132,7 @@ class RandomSeedParams(NamedTuple):
 
 
 class RandomSeed(OnKeys[RandomSeedParams]):
-    """Keys of integers."""
+    """Makes keys from integers."""
 
     name = "random_seed"
 
@@ -158,7 +158,7 @@ random_seed_p = RandomSeed()
 
 
 class RandomWrap(OnKeys[RandomSeedParams]):
-    """Keys of their words."""
+    """Makes keys from their words."""
 
     name = "random_wrap"
     traits = _NEW_KEYS
@@ -190,7 +190,7 @@ random_wrap_p = RandomWrap()
 
 
 class RandomUnwrap(OnKeys[NoParams]):
-    """The words of keys."""
+    """Returns the words of keys."""
 
     name = "random_unwrap"
     traits = _NEW_KEYS
@@ -215,7 +215,7 @@ random_unwrap_p = RandomUnwrap()
 
 
 class RandomClone(OnKeys[NoParams]):
-    """The same keys, which a check of reuse counts as new ones."""
+    """Returns the same keys, which the check for key reuse counts as new ones."""
 
     name = "random_clone"
     traits = _NEW_KEYS
@@ -245,7 +245,7 @@ class RandomSplitParams(NamedTuple):
 
 
 class RandomSplit(OnKeys[RandomSplitParams]):
-    """For each key an array of keys."""
+    """Derives an array of keys from each key."""
 
     name = "random_split"
     traits = _USES_KEYS
@@ -266,7 +266,7 @@ class RandomSplit(OnKeys[RandomSplitParams]):
 
 
 def leading_kept(ndim: int, result_ndim: int) -> tuple[list[Words], list[Words]]:
-    """Factors of an operation that gives each element of its operand axes of its own."""
+    """Factors of an operation whose result has the axes of the operand, then axes within each element."""
     leading = words(ndim)
     return [leading], [[*leading, *["1"] * (result_ndim - ndim)]]
 
@@ -275,7 +275,7 @@ random_split_p = RandomSplit()
 
 
 class RandomFoldIn(OnKeys[NoParams]):
-    """Keys of keys and numbers, element by element."""
+    """Derives a key from each key and number."""
 
     name = "random_fold_in"
 
@@ -308,7 +308,8 @@ class RandomFoldIn(OnKeys[NoParams]):
         key_aval = type_of(keys)
         if not type_of(
             data
-        ).ndim:  # one number for all keys: what is computed of it must not depend on the batch
+            # a number shared by all keys isn't batched: what is computed from it mustn't depend on the batch
+        ).ndim:
             function = generator.fold_in
             for _ in range(ndim):
                 function = vmap(function, in_axes=(0, None))
@@ -331,7 +332,7 @@ class RandomBitsParams(NamedTuple):
 
 
 class RandomBits(OnKeys[RandomBitsParams]):
-    """For each key an array of random bits."""
+    """Draws an array of random bits from each key."""
 
     name = "random_bits"
     traits = _USES_KEYS

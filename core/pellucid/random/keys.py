@@ -1,4 +1,4 @@
-"""Keys: made of seeds and of words, split, and read."""
+"""Typed keys: made from seeds and words, split, read."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _chosen(impl: Any, dtype: Any = None) -> PRNGImpl:
 
 
 def random_seed(seeds: Any, impl: Any) -> Array:
-    """Typed keys of the integers `seeds`, an array or a number, for the generator `impl`.
+    """Typed keys for the integers `seeds`, an array or a number, of the generator `impl`.
 
     The option `random_seed_offset` is added to the seeds.
 
@@ -162,7 +162,7 @@ def _words(typed: Any) -> Array:
 
 
 def _like_given(keys: Array, typed: Any) -> Array:
-    """Typed keys in the form in which the user gave `keys`: typed, or as words."""
+    """`typed` in the form in which the user passed `keys`: typed, or as words."""
     return typed if is_keys(keys) else _words(typed)
 
 
@@ -197,7 +197,9 @@ def wrap_key_data(
 
 
 def reduced(keys: Array) -> Any:
-    """How keys are pickled: as a call of `wrap_key_data`, which the reference reads, where their generator has a name."""
+    """The pickled form of keys: a call of `wrap_key_data`, which the reference reads, or of `of_words` if the
+    generator has no name.
+    """
     impl = key_impl(keys)
     if isinstance(impl, str):
         return functools.partial(wrap_key_data, impl=impl), (keys.words,)
@@ -205,7 +207,7 @@ def reduced(keys: Array) -> Any:
 
 
 def reduced_dtype(dtype: dtypes.KeyDType) -> Any:
-    """How the dtype of keys is pickled: as a call of `key_dtype`, where the generator has a name."""
+    """The pickled form of a dtype of keys: a call of `key_dtype`, or of its class if the generator has no name."""
     name = _name_of(dtype.implementation)
     if isinstance(name, str):
         return key_dtype, (name,)
@@ -293,7 +295,7 @@ def fold_in(key: Array, data: ArrayLike) -> Array:
 
 
 def clone(key: Array) -> Array:
-    """The same key, which a check of reuse counts as a new one.
+    """The same key, which the check for key reuse counts as a new one.
 
     Shape and dtype stay.
     Raises: ArgumentTypeError for anything that isn't a key.

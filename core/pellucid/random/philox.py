@@ -16,7 +16,9 @@ from .threefry import CounterHash
 
 _ROUNDS = 10
 _WEYL = (0x9E3779B9, 0xBB67AE85)
-"""What is added to each word of the key after a round: the golden ratio and the square root of 3, less 1, as fractions of 2³²."""
+"""Constants added to the words of the key after each round: the golden ratio and the square root of 3, less 1, as
+fractions of 2³².
+"""
 
 
 def _product(x: Array, factor: int) -> tuple[Array, Array]:
@@ -30,7 +32,7 @@ def _stepped(key: Sequence[Array]) -> list[Array]:
 
 
 class Philox2x32(CounterHash):
-    """A word of key and two words of counter give two words of random bits, element by element."""
+    """Hashes a word of key and two words of counter to two words of random bits, element by element."""
 
     name = "philox2x32"
     n_key_words, n_counter_words = 1, 2
@@ -48,7 +50,7 @@ philox2x32_p = Philox2x32()
 
 
 class Philox4x32(CounterHash):
-    """Two words of key and four words of counter give four words of random bits, element by element."""
+    """Hashes two words of key and four words of counter to four words of random bits, element by element."""
 
     name = "philox4x32"
     n_key_words, n_counter_words = 2, 4

@@ -50,7 +50,7 @@ def default_generator() -> PRNGImpl:
 
 
 def wrapped(words: ArrayLike, generator: PRNGImpl) -> Array:
-    """Typed keys over `words`."""
+    """Typed keys with the words `words`."""
     if type(words) is ArrayImpl and context.trace.is_eager and _are_words(words.aval, generator):
         return of_words(generator.dtype, words)
     return bind1(random_wrap_p, words, params=RandomSeedParams(generator))
@@ -95,7 +95,7 @@ def typed_keys(caller: str, keys: Array) -> Any:
 
 
 def _check_words_are_allowed(caller: str, aval: Any) -> None:
-    """Warn of keys that are given as words, or raise ArgumentTypeError, as the option `legacy_prng_key` says."""
+    """Warns about keys passed as words, or raises ArgumentTypeError, as the option `legacy_prng_key` demands."""
     level = config.legacy_prng_key.value
     if level == "allow":
         return
@@ -107,7 +107,7 @@ def _check_words_are_allowed(caller: str, aval: Any) -> None:
 
 
 def single_key(caller: str, key: Array) -> Any:
-    """`key` as a typed one; raises ShapeError unless it is a single one."""
+    """`key` as a typed key; raises ShapeError unless it is a single one."""
     typed = typed_keys(caller, key)
     if typed.shape != ():
         raise ShapeError(
@@ -177,7 +177,7 @@ def parameter(
 
 
 def check_parameters(caller: str, **parameters: Any) -> list[Any]:
-    """Operands for parameters.
+    """`parameters` as operands; raises ArgumentTypeError unless they are arrays or numbers.
 
     Raises ArgumentTypeError for anything that isn't an array or number, DtypeError for complex numbers and random keys.
     """
@@ -210,7 +210,7 @@ def to_rank(x: ArrayLike, ndim: int) -> Any:
 
 
 def sampler(*static: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Compile a function of a typed key for eager calls: one C++ call on the key's words.
+    """Decorator that compiles a function of a typed key for eager calls: one C++ call on the key's words.
 
     `static` names its arguments that aren't arrays. Under a trace its primitives are traced.
     """

@@ -62,7 +62,7 @@ def _gumbel(key: Array, shape: Shape, dtype: np.dtype, mode: str) -> Array:
         numbers = _uniform(key, shape, dtype, smallest_normal(dtype), np.ones((), dtype)[()])
         return neg(log(neg(log(numbers))))
     coarse, fine = fine_numbers(key, shape, dtype)
-    # Below a half there are numbers between those of the coarse steps.
+    # Below a half, floats are denser than the coarse steps.
     step = constant_like(fine, dtypes.finfo(dtype).eps)
     finer = step * fine + coarse + constant_like(fine, smallest_normal(dtype))
     numbers = jnp.where(coarse >= constant_like(coarse, 0.5), coarse, finer)
@@ -161,7 +161,7 @@ def categorical(
 
 @sampler("axis")
 def _shuffled(key: Array, x: Array, axis: int) -> Array:
-    """The elements of `x` sorted by random bits.
+    """`x` shuffled along `axis`: sorted by random bits, in several rounds if it is large.
 
     Equal bits would leave elements in order, so several rounds are made: with n³ ≤ 2³² in one of them all orders
     are equally likely up to one in n.

@@ -30,14 +30,14 @@ _WORD = np.dtype(np.uint32)
 
 
 class CounterHash(Primitive[Any]):
-    """Words of a key and words of a counter give as many words of random bits as the counter has, element by element."""
+    """Hashes words of key and counter to as many words of random bits as the counter has, element by element."""
 
     traits = Traits(kind="random", flops=THREEFRY_FLOPS, returns_list=True)
     n_key_words: int
     n_counter_words: int
 
     def rounds(self, key: Sequence[Any], counter: Sequence[Any]) -> list[Any]:
-        """`definition` of the words of the key and those of the counter."""
+        """The words of random bits for the words of key and counter."""
         raise NotImplementedError(type(self))
 
     def abstract_eval(self, avals, params):
@@ -74,7 +74,7 @@ class CounterHash(Primitive[Any]):
 
 
 class Threefry2x32(CounterHash):
-    """Two words of key and two words of counter give two words of random bits, element by element."""
+    """Hashes two words of key and two words of counter to two words of random bits, element by element."""
 
     name = "threefry2x32"
     n_key_words = n_counter_words = 2
@@ -87,7 +87,7 @@ threefry2x32_p = Threefry2x32()
 
 
 class Threefry4x32(CounterHash):
-    """Four words of key and four words of counter give four words of random bits, element by element."""
+    """Hashes four words of key and four words of counter to four words of random bits, element by element."""
 
     name = "threefry4x32"
     n_key_words = n_counter_words = 4
@@ -161,7 +161,7 @@ class Iota2x32ShapeParams(NamedTuple):
 
 
 class Iota2x32Shape(Primitive[Iota2x32ShapeParams]):
-    """Positions in row-major order as numbers of 64 bits, in two words, also where 64-bit types are off."""
+    """Row-major positions as 64-bit numbers in two words, also while 64-bit types are off."""
 
     name = "iota_2x32_shape"
     traits = Traits(kind="creation", flops=0.0, returns_list=True)

@@ -70,7 +70,7 @@ INNER_MODES = ("high", "low")
 
 
 def default_float() -> np.dtype[Any]:
-    """The dtype of samples that nobody gave one."""
+    """The default dtype of samples."""
     return dtypes.default_float_dtype()
 
 
@@ -78,7 +78,9 @@ def default_float() -> np.dtype[Any]:
 
 
 def unit_numbers(key: Array, shape: Shape, dtype: np.dtype) -> Array:
-    """Numbers of [0, 1) in equal steps: random bits as the mantissa of numbers of [1, 2), less 1."""
+    """Uniform numbers in [0, 1) in equal steps: random bits become the mantissa of numbers in [1, 2), from which 1 is
+    subtracted.
+    """
     width, mantissa = dtypes.itemsize_bits(dtype), dtypes.finfo(dtype).nmant
     n_bits = 8 if mantissa < 8 else width
     words = unsigned(width)
@@ -138,12 +140,12 @@ def _randint(key: Array, shape: Shape, dtype: np.dtype, minval: Array, maxval: A
     limits = dtypes.iinfo(dtype)
     n_bits = max(dtypes.itemsize_bits(dtype), 32)
     if dtypes.itemsize_bits(dtype) < 32:
-        # 32 bits hold the whole span, also where it ends just beyond the largest number of the dtype.
+        # 32 bits hold the whole span, also if it ends one beyond the dtype's largest number.
         wide = np.dtype(np.int32)
         bounds = [_within(x, dtype, more) for x, more in ((minval, 0), (maxval, 1))]
         return convert_element_type(_randint(key, shape, wide, *bounds), dtype)
     words = unsigned(n_bits)
-    # A bound beyond the largest number means that this number is included.
+    # An upper bound beyond the largest number includes that number.
     is_beyond = _is_above(maxval, int(limits.max))
     low = to_rank(_within(minval, dtype), len(shape))
     high = to_rank(_within(maxval, dtype), len(shape))
@@ -154,7 +156,7 @@ def _randint(key: Array, shape: Shape, dtype: np.dtype, minval: Array, maxval: A
     span = jnp.where(
         bitwise_and(to_rank(is_beyond, len(shape)), gt(high, low)), add(span, one), span
     )
-    # upper * 2**n_bits + lower modulo span: so many bits leave no bias worth of mention.
+    # (upper * 2**n_bits + lower) modulo span: with this many bits the bias is negligible.
     half = rem(constant_like(upper, 2 ** (n_bits // 2)), span)
     multiplier = rem(mul(half, half), span)
     remainder = add(mul(rem(upper, span), multiplier), rem(lower, span))
@@ -162,14 +164,16 @@ def _randint(key: Array, shape: Shape, dtype: np.dtype, minval: Array, maxval: A
 
 
 def _is_above(x: Array, limit: int) -> Array:
-    """`x > limit`, where the limit may lie beyond the numbers of the dtype of `x`."""
+    """`x > limit`, for a limit that may exceed the dtype of `x`."""
     aval = type_of(x)
     largest = dtypes.iinfo(aval.dtype).max
     return gt(x, constant_like(x, min(limit, int(largest))))
 
 
 def _within(x: Array, dtype: np.dtype, more: int = 0) -> Array:
-    """Integers `x` as `dtype`, those beyond its limits as the nearest one; by `more` above them, if `x` can be."""
+    """Integers `x` clipped to the limits of `dtype` and converted to it; with `more`, clipped that far above them and
+    not converted.
+    """
     operand_limits, limits = dtypes.iinfo(type_of(x).dtype), dtypes.iinfo(dtype)
     low, high = (
         max(int(operand_limits.min), int(limits.min)),
@@ -262,7 +266,7 @@ def _truncated_normal(
     root = constant_like(lower, math.sqrt(2))
     low, high = erf(lower / root), erf(upper / root)
     numbers = mul(root, erf_inv(_uniform(key, shape, dtype, low, high)))
-    # Rounding may give a bound itself.
+    # Rounding may return a bound itself, which is excluded.
     infinity = constant_like(numbers, math.inf)
     return jnp.clip(
         numbers,
@@ -308,7 +312,7 @@ def _bernoulli(key: Array, p: Array, shape: Shape, mode: str) -> Array:
 def fine_numbers(
     key: Array, shape: Shape, dtype: np.dtype, low: float = 0.0
 ) -> tuple[Array, Array]:
-    """Uniform numbers, and others for the bits below the last one of the first."""
+    """(uniform numbers, uniform numbers for the bits below the last bit of the first)."""
     both = _uniform(key, (2, *shape), dtype, np.asarray(low, dtype)[()], 1.0)
     return both[0], both[1]
 
@@ -344,7 +348,7 @@ def bernoulli(
 
 
 def signs(key: Array, shape: Shape, dtype: np.dtype) -> Array:
-    """-1 or 1, for samplers."""
+    """Random signs, -1 or 1, for samplers."""
     half = np.asarray(0.5, default_float())[()]
     drawn = convert_element_type(_bernoulli(key, half, shape, "low"), dtype)
     return sub(mul(constant_like(drawn, 2), drawn), constant_like(drawn, 1))
