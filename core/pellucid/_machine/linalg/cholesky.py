@@ -22,7 +22,7 @@ from .triangular import triangular_solve
 
 
 class Cholesky(MatrixPrimitive[NoParams]):
-    """Gives L with A = L Lᴴ, of whose upper triangle nothing is said; reads the lower triangle of A."""
+    """Returns L with A = L Lᴴ, whose upper triangle is unspecified; reads the lower triangle of A."""
 
     name = "cholesky"
     traits = decomposition(1 / 3).replace(returns_list=False)
@@ -38,7 +38,7 @@ class Cholesky(MatrixPrimitive[NoParams]):
             factor, tangent, lower=True, transpose_a=True, conjugate_a=True, left_side=False
         )
         solved = triangular_solve(factor, solved, lower=True, left_side=True)
-        # Of the lower triangle half the diagonal: L⁻¹ dA L⁻ᴴ is the sum of this and its conjugate transpose.
+        # The lower triangle with half the diagonal: L⁻¹ dA L⁻ᴴ is its sum with its conjugate transpose.
         diagonal = sub(tril(solved), tril(solved, -1))
         half = sub(tril(solved), div(diagonal, type_of(solved).dtype.type(2)))
         return [factor], [product(factor, half)]

@@ -35,7 +35,7 @@ from .symmetric_eigen import by_columns_gap
 
 
 class EigImplementation(enum.Enum):
-    """Which library finds eigenvalues on a GPU; CPUs have LAPACK.
+    """Libraries that compute eigenvalues: on GPUs one of several, on CPUs LAPACK.
 
     >>> EigImplementation.LAPACK
     <EigImplementation.LAPACK: 'lapack'>
@@ -57,7 +57,7 @@ class EigParams(NamedTuple):
 
 
 class Eig(MatrixPrimitive[EigParams]):
-    """Gives eigenvalues, then left vectors, then right ones, where they are computed."""
+    """Returns eigenvalues, then left and right eigenvectors, each if requested."""
 
     name = "eig"
     traits = decomposition(25.0)
@@ -86,7 +86,7 @@ class Eig(MatrixPrimitive[EigParams]):
                 "eig: derivatives of eigenvectors hold only if eigenvalues differ, and for the phases that LAPACK chooses.",
                 do="Pass enable_eigvec_derivs=True to lax.linalg.eig if that is so, or differentiate eigenvalues alone.",
             )
-        # Of vectors only what no phase changes is used, so their own derivatives are right as well.
+        # Only what phases don't change is used of the vectors, so the derivatives of this rule are right as well.
         every = params._replace(compute_right_eigenvectors=True, enable_eigvec_derivs=True)
         w, *left, v = bind(self, *primals, params=every)
         change = converted(tangents[0], type_of(w).dtype)

@@ -37,7 +37,7 @@ from .triangular import triangular_solve
 
 
 class Lu(MatrixPrimitive[NoParams]):
-    """Gives (L and U in one matrix, pivots, permutation)."""
+    """Returns (L and U in one matrix, pivots, permutation)."""
 
     name = "lu"
     traits = decomposition(1.0)
@@ -53,7 +53,7 @@ class Lu(MatrixPrimitive[NoParams]):
         lu, pivots, permutation = bind(self, *primals, params=params)
         *_, m, n = type_of(lu).shape
         k = smaller(m, n)
-        # L and U are made square with parts of identity matrices, so that both can be solved with.
+        # L and U are completed by parts of identity matrices to square ones, so that both can be solved with.
         lower = add(padded(tril(columns(lu, k), -1), m, m), identity(lu, m))
         rest = sub(identity(lu, n), padded(identity(lu, k), n, n))
         upper = add(padded(triu(rows(lu, k)), n, n), rest)
@@ -79,7 +79,7 @@ class Lu(MatrixPrimitive[NoParams]):
         )
         results = [matrix, ((*batch, k), INT32), (batch, INT32)]
         lu, pivots, info = native(target, operands, results, n_batch, "", [(0, 0)])
-        lu = nan_unless(ge(info, np.int32(0)), lu)  # a positive one says that U is singular
+        lu = nan_unless(ge(info, np.int32(0)), lu)  # a positive `info` reports that U is singular
         pivots = sub(pivots, np.int32(1))
         return [lu, pivots, lu_pivots_to_permutation(pivots, m)]
 
@@ -109,7 +109,7 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
 
 
 def rows_at(x: Array, permutation: Array) -> Array:
-    """The matrices in `x` with their rows in another order."""
+    """The matrices in `x` with their rows in the order `permutation`."""
     ndim = type_of(x).ndim
     shape = (*type_of(permutation).shape, type_of(x).shape[-1])
     indices = broadcast_in_dim(permutation, shape, tuple(range(ndim - 1)))
@@ -153,9 +153,8 @@ class LuPivotsToPermutation(MatrixPrimitive[LuPivotsToPermutationParams]):
             return native(target, operands, [((*batch, size), INT32)], len(batch))
         first_pivots = slice_in_dim(pivots, 0, 1, axis=len(batch))
         positions = broadcasted_iota(INT32, (*[1] * len(batch), size), len(batch))
-        positions = add(
-            mul(first_pivots, np.int32(0)), positions
-        )  # cut along its batch axes as `pivots`
+        # Sharded along its batch axes as `pivots`.
+        positions = add(mul(first_pivots, np.int32(0)), positions)
 
         def exchanged(i: Any, order: Any) -> Any:
             target = expand_dims(

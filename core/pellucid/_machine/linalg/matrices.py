@@ -1,4 +1,4 @@
-"""The family of primitives on batches of matrices, and the algebra of which their rules are made."""
+"""The family of primitives on batches of matrices, and the matrix algebra that their rules use."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from pellucid._machine.xla.arrays import Array
 
 P = TypeVar("P")
 ACCEPTED = ("float32", "float64", "complex64", "complex128")
-"""Elements that the libraries compute with."""
+"""Dtypes that the libraries support."""
 PLATFORMS_OF_LIBRARIES = ("cpu", "cuda", "rocm")
-"""Where LAPACK or its like is."""
+"""Platforms with LAPACK or a counterpart of it."""
 _INT32 = np.dtype(np.int32)
 
 
@@ -58,12 +58,12 @@ def cubic(factor: float) -> CountRule:
 
 
 def decomposition(flops: float) -> Traits:
-    """Traits of a primitive that takes matrices apart, with `flops` * m * n * min(m, n) operations for each."""
+    """Traits of a matrix decomposition with `flops` * m * n * min(m, n) operations per matrix."""
     return Traits(kind="contraction", flops=cubic(flops), makes_nan=True, returns_list=True)
 
 
 class MatrixPrimitive(Primitive[P]):
-    """A primitive on a batch of problems: the leading axes, which all operands share, count them.
+    """A primitive on a batch of problems; its operands share their leading axes, those of the batch.
 
     `core_ranks`: for each operand, the number of its trailing axes that belong to one problem.
     """
@@ -75,7 +75,7 @@ class MatrixPrimitive(Primitive[P]):
         return None
 
     def batch_ndim(self, avals: Avals) -> int:
-        """Number of leading axes that count problems."""
+        """Number of leading batch axes."""
         return avals[0].ndim - self.core_ranks[0]
 
     def check(self, avals: Avals, *, square: bool = False) -> tuple[int, ...]:
@@ -141,7 +141,7 @@ class MatrixPrimitive(Primitive[P]):
         return self.empty(operands, results, params)
 
     def definition(self, operands: Sequence[Any], params: P, platform: str) -> list[Any]:
-        """The results on `platform`, as native calls and other primitives give them."""
+        """The results on `platform`, computed by native calls and other primitives."""
         raise self.missing("definition")
 
     def empty(self, operands: Sequence[Any], results: Avals, params: P) -> list[Any]:
@@ -187,7 +187,7 @@ def hermitian_part(x: ArrayLike) -> Array:
 
 
 def is_at(shape: Sequence[int], k: int, compare: Callable[[Any, Any], Any] = ge) -> Array:
-    """For each element of a matrix, how its row plus `k` compares with its column; by default, whether it's no smaller."""
+    """For each element of a matrix, its row number plus `k` compared with its column number; >= by default."""
     sizes = tuple(shape[-2:])
     rows, columns = (broadcasted_iota(_INT32, sizes, i) for i in (0, 1))
     return compare(add(rows, np.int32(k)), columns)
@@ -274,14 +274,14 @@ def padded(x: Array, m: int, n: int) -> Array:
 
 
 def nan_unless(succeeded: Array, x: Array) -> Array:
-    """`x` where `succeeded`, which has its leading axes, is True, else NaN."""
+    """`x` where `succeeded`, which has its leading axes, else NaN."""
     aval = type_of(x)
     mask = broadcast_in_dim(succeeded, aval.shape, tuple(range(type_of(succeeded).ndim)))
     return select_n(mask, full_like(x, np.nan), x)
 
 
 def without_info(results: Sequence[Any]) -> list[Array]:
-    """Results but the last, LAPACK's `info`; NaN where that says that an algorithm failed."""
+    """All results but the last, LAPACK's `info`; NaN where it reports failure."""
     *values, info = results
     succeeded = eq(info, np.int32(0))
     return [nan_unless(succeeded, x) for x in values]

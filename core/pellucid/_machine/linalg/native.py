@@ -18,8 +18,9 @@ INT32 = np.dtype(np.int32)
 
 
 class NativeCallParams(NamedTuple):
-    """`batch_ndim` leading axes of each operand and result count problems; `aliases` are pairs (result, operand) that
-    share memory, `linear` the operands in which the routine is linear. Matrices are column-major unless `row_major`.
+    """Params of a native call: `batch_ndim` leading axes of operands and results are batch axes; `aliases` are pairs
+    (result, operand) that share memory, `linear` the operands in which the routine is linear. Matrices are
+    column-major unless `row_major`.
 
     `config` is the text of a dictionary of attributes, or of the whole configuration where `api_version` is below 4.
     """
@@ -35,7 +36,7 @@ class NativeCallParams(NamedTuple):
 
 
 class NativeCall(Primitive[NativeCallParams]):
-    """Made by lowering rules of this folder only, so it has no derivative, nor a batch rule."""
+    """Calls a native routine; only lowering rules of this folder make it, so it has no derivative and no batch rule."""
 
     name = "native_call"
     traits = Traits(
@@ -96,19 +97,19 @@ def native(
 
 
 def lapack_name(routine: str, x: Any, unitary: str | None = None) -> str:
-    """Target of a LAPACK routine for the elements of `x`; `unitary` is its name for complex ones."""
+    """Call target of a LAPACK routine for the dtype of `x`; `unitary` is the routine's name for complex matrices."""
     dtype = type_of(x).dtype
     name = unitary if unitary is not None and dtype.kind == "c" else routine
     return f"lapack_{_PREFIXES[dtype.name]}{name}_ffi"
 
 
 def gpu_name(target: str, platform: str) -> str:
-    """Target of a CUDA library, or of its counterpart in ROCm."""
+    """Call target of a routine of a CUDA library, or of its ROCm counterpart."""
     return target.replace("cu", "hip", 1) if platform == "rocm" else target
 
 
 def byte(letter: str) -> str:
-    """An attribute that holds a LAPACK option, a letter.
+    """Attribute text of a LAPACK option, which is a letter.
 
     >>> byte("L")
     '76 : ui8'
@@ -117,12 +118,12 @@ def byte(letter: str) -> str:
 
 
 def boolean(value: bool) -> str:
-    """An attribute that holds a truth value."""
+    """Attribute text of a bool."""
     return "true" if value else "false"
 
 
 def _layout(rank: int, params: NativeCallParams) -> list[int]:
-    """Axes from the fastest to the slowest."""
+    """Memory layout: the axes from the fastest to the slowest."""
     order = list(range(rank))[::-1]
     if rank - params.batch_ndim == 2 and not params.row_major:
         order[:2] = order[1::-1]

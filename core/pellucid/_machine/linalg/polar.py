@@ -1,4 +1,4 @@
-"""The polar decomposition by dynamically weighted Halley iterations, and singular values by it."""
+"""The polar decomposition by dynamically weighted Halley iterations, and the singular value decomposition from it."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ def qdwh(
         return x, product(H(x), x), np.int32(0), np.bool_(True)
     last = (aval.ndim - 2, aval.ndim - 1)
     sums = [reduce_max(reduce_sum(absolute(x), (i,)), (aval.ndim - 2,)) for i in last]
-    bound = sqrt(mul(*sums))  # of the greatest singular value
+    bound = sqrt(mul(*sums))  # an upper bound of the largest singular value
     bound = select_n(eq(bound, full_like(bound, 0)), bound, full_like(bound, 1))
     u = div(x, converted(expand_dims(bound, last), aval.dtype))
     before = u
     weights = _weights(eps, 10 if max_iterations is None else int(max_iterations))
     for a, b, c in weights:
         before, u = u, _iterated(u, a, b, c)
-    # One step of Newton and Schulz makes up for rounding.
+    # One Newton-Schulz step corrects rounding errors.
     half = aval.dtype.type(0.5)
     u = sub(mul(u, aval.dtype.type(1.5)), mul(half, product(u, product(H(u), u))))
     u = hermitian_part(u) if is_hermitian else u
@@ -106,7 +106,7 @@ def qdwh(
 
 
 def _iterated(u: Array, a: float, b: float, c: float) -> Array:
-    """u (a + b uᴴ u) (1 + c uᴴ u)⁻¹."""
+    """One weighted Halley iteration: u (a + b uᴴ u) (1 + c uᴴ u)⁻¹."""
     number = type_of(u).dtype.type
     n = type_of(u).shape[-1]
     keep = mul(u, number(b / c))

@@ -45,7 +45,7 @@ class QrParams(NamedTuple):
 
 
 class Qr(MatrixPrimitive[QrParams]):
-    """Gives (Q, R), and the order of columns with pivoting."""
+    """Returns (Q, R), with pivoting also the order of columns."""
 
     name = "qr"
     traits = decomposition(2.0)
@@ -103,7 +103,7 @@ class Qr(MatrixPrimitive[QrParams]):
 
     def empty(self, operands, results, params):
         q, r = super().empty(operands, results[:2], params)
-        if 0 not in type_of(q).shape:  # of a matrix without columns
+        if 0 not in type_of(q).shape:  # without columns, Q is the identity
             q = eye_like(q)
         return [q, r, *[broadcasted_iota(INT32, o.shape, o.ndim - 1) for o in results[2:]]]
 
@@ -112,7 +112,7 @@ qr_p = Qr()
 
 
 class Geqrf(MatrixPrimitive[NoParams]):
-    """Gives (reflections below R, their factors)."""
+    """Returns (Householder reflections below R, their factors)."""
 
     name = "geqrf"
     traits = decomposition(2.0)
@@ -146,10 +146,10 @@ def geqrf(x: Array) -> list[Array]:
 
 
 def _pivoted(x: Array, params: QrParams, platform: str) -> list[Any]:
-    """Reflections below R, the order of columns counted from 1, and factors."""
+    """(reflections below R, order of columns counted from 1, factors) of a decomposition with pivoting."""
     aval = type_of(x)
     *batch, m, n = aval.shape
-    order = broadcast_in_dim(np.int32(0), (*batch, n), ())  # all columns are free
+    order = broadcast_in_dim(np.int32(0), (*batch, n), ())  # 0: every column may be moved
     results = [
         (aval.shape, aval.dtype),
         ((*batch, n), INT32),

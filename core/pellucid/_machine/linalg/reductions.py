@@ -1,4 +1,4 @@
-"""Schur, Hessenberg and tridiagonal forms: matrices that unitary ones turn into simpler ones."""
+"""Schur, Hessenberg and tridiagonal forms: simpler matrices that are unitarily similar."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SchurParams(NamedTuple):
 
 
 class Schur(MatrixPrimitive[SchurParams]):
-    """Gives T, and Z if it is wanted."""
+    """Returns the Schur form T, and Z if requested."""
 
     name = "schur"
     traits = decomposition(25.0)
@@ -95,7 +95,7 @@ def schur(
 
 
 class Hessenberg(MatrixPrimitive[NoParams]):
-    """Gives (H with reflections below its first subdiagonal, their factors)."""
+    """Returns (H with reflections below its first subdiagonal, their factors)."""
 
     name = "hessenberg"
     traits = decomposition(10 / 3)
@@ -143,7 +143,7 @@ class TridiagonalParams(NamedTuple):
 
 
 class Tridiagonal(MatrixPrimitive[TridiagonalParams]):
-    """Gives (reflections, diagonal, subdiagonal, factors)."""
+    """Returns (reflections, diagonal, subdiagonal, factors)."""
 
     name = "tridiagonal"
     traits = decomposition(4 / 3)

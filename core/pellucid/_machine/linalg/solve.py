@@ -17,16 +17,17 @@ from .matrices import product
 from .triangular import triangular_solve
 
 PLAIN, TRANSPOSED, ADJOINT = range(3)
-"""Forms of the matrix whose factors are given, by SciPy's numbers."""
+"""Forms op(A) in which a factorized matrix is solved with, by SciPy's numbers."""
 
 
 def with_factors(factors: Array, permutation: Array, b: Array, form: int = PLAIN) -> Array:
-    """The solutions x of op(A) x = b for A, given as `lu` gives its factors; `form` says what op does.
+    """Solves op(A) x = b with the factors of A that `lu` returns; `form` selects op.
 
     Shapes are [..., n, n], [..., n] and [..., n, k] with equal leading axes; or `b` alone has leading axes.
     """
     ndim = type_of(b).ndim
-    if type_of(factors).ndim == 2 < ndim:  # all systems have one matrix: more right-hand sides
+    # one matrix for all systems, whose right-hand sides are joined
+    if type_of(factors).ndim == 2 < ndim:
         rows_first = move_axis(b, ndim - 2, 0)
         shape = type_of(rows_first).shape
         b = reshape(rows_first, (shape[0], int(np.prod(shape[1:]))))

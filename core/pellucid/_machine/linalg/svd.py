@@ -37,7 +37,7 @@ from .symmetric_eigen import by_columns_gap, chosen
 
 
 class SvdAlgorithm(enum.Enum):
-    """How singular values are parts; each platform has some of the algorithms.
+    """Algorithms of the singular value decomposition; each platform has some of them.
 
     >>> SvdAlgorithm.QR
     <SvdAlgorithm.QR: 'QR'>
@@ -72,7 +72,7 @@ class SvdParams(NamedTuple):
 
 
 class Svd(MatrixPrimitive[SvdParams]):
-    """Gives (singular values, U, Vᴴ), or the values alone."""
+    """Returns (singular values, U, Vᴴ), or the values alone."""
 
     name = "svd"
     traits = decomposition(20.0)
@@ -121,7 +121,7 @@ class Svd(MatrixPrimitive[SvdParams]):
         subset = params.subset_by_index
         if not params.compute_uv:
             return [chosen(s, subset)], [chosen(s_dot, subset)]
-        # Of Uᴴ dA V = B + C, the Hermitian part B and the skew part C, off the diagonal: dU = U (B / (s_j - s_i) + C / (s_j + s_i)),
+        # Off the diagonal, with Uᴴ dA V = B + C, B Hermitian and C skew: dU = U (B / (s_j - s_i) + C / (s_j + s_i)),
         # dV = V (B / (s_j - s_i) - C / (s_j + s_i)). Squares of singular values would leave the range of their dtype.
         on_diagonal = is_at(type_of(change).shape, 0, eq)
         half = full_like(change, 0.5)
@@ -133,12 +133,12 @@ class Svd(MatrixPrimitive[SvdParams]):
             turn = div(part, divisors)
             turns.append(where_in_matrix(on_diagonal, full_like(turn, 0), turn))
         turn_u, turn_v = (combine(*turns) for combine in (add, sub))
-        if is_complex:  # phases are shared by both; here those of U turn
+        if is_complex:  # U and V share the phases; here those of U turn
             phases = imag(diagonal)
             twist = complex_of(full_like(phases, 0), div(phases, s))
             turn_u = add(turn_u, by_columns(eye_like(turn_u), twist))
         u_dot, v_dot = product(u, turn_u), product(v, turn_v)
-        # Vectors of a singular value that is 0 are any of those that are left: quotients by it are infinite or NaN.
+        # Vectors of a singular value 0 aren't determined: quotients by it are infinite or NaN.
         if m > n:
             rest = product(a_dot, v)
             rest = sub(rest, product(u, product(H(u), rest)))
@@ -209,7 +209,7 @@ def _on_cpu(x: Array, params: SvdParams) -> list[Array]:
 
 
 def _on_gpu(x: Array, params: SvdParams, platform: str) -> list[Array]:
-    """By `gesvdj`, `gesvdp`, or `gesvd`, which takes no fewer rows than columns."""
+    """The decomposition on GPUs by `gesvdj`, `gesvdp` or `gesvd`, which takes no fewer rows than columns."""
     aval = type_of(x)
     *batch, m, n = aval.shape
     k = smaller(m, n)
@@ -221,7 +221,7 @@ def _on_gpu(x: Array, params: SvdParams, platform: str) -> list[Array]:
     flags = f"compute_uv = {boolean(params.compute_uv)}"
     if algorithm is SvdAlgorithm.QR:
         is_wide = m < n
-        x = T(x) if is_wide else x  # whose memory, row by row, is that of `x` column by column
+        x = T(x) if is_wide else x  # its row-major memory is the column-major memory of `x`
         tall, short = max(m, n), k
         u = tall if params.full_matrices and params.compute_uv else short
         results = [

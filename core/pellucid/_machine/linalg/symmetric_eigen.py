@@ -34,7 +34,7 @@ from .native import INT32, boolean, byte, gpu_name, lapack_name, native
 
 
 class EighImplementation(enum.Enum):
-    """Which algorithm finds the eigenvalues of a Hermitian matrix; each platform has some of them.
+    """Algorithms for the eigenvalues of Hermitian matrices; each platform has some of them.
 
     >>> EighImplementation.QR
     <EighImplementation.QR: 'qr'>
@@ -45,7 +45,7 @@ class EighImplementation(enum.Enum):
     JACOBI = "jacobi"
     """On GPUs and TPUs."""
     QDWH = "qdwh"
-    """Spectral divide and conquer; nowhere yet."""
+    """Spectral divide and conquer; not available on any platform yet."""
 
 
 _CUSOLVER = {None: 0, EighImplementation.QR: 1, EighImplementation.JACOBI: 2}
@@ -59,7 +59,7 @@ class EighParams(NamedTuple):
 
 
 class Eigh(MatrixPrimitive[EighParams]):
-    """Gives (eigenvectors, eigenvalues)."""
+    """Returns (eigenvectors, eigenvalues)."""
 
     name = "eigh"
     traits = decomposition(9.0)
@@ -127,7 +127,7 @@ eigh_p = Eigh()
 
 
 def by_columns_gap(w: Array, like: Any) -> Array:
-    """For each pair, eigenvalue of the column minus that of the row, with the dtype of `like`."""
+    """For each pair, the eigenvalue of the column minus that of the row, in the dtype of `like`."""
     ndim = type_of(w).ndim
     shape = type_of(like).shape
     by_column, by_row = (
@@ -137,7 +137,7 @@ def by_columns_gap(w: Array, like: Any) -> Array:
 
 
 def chosen(x: Array, start_end: tuple[int, int] | None) -> Array:
-    """The part of `x` from start to end along its last axis."""
+    """`x[..., start:end]`; `x` if `start_end` is None."""
     if start_end is None:
         return x
     return slice_in_dim(x, *start_end, axis=type_of(x).ndim - 1)

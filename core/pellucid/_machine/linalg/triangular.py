@@ -51,7 +51,7 @@ class TriangularSolve(MatrixPrimitive[TriangularSolveParams]):
     def factors(self, avals, results, params):
         [a, b], [x], *_ = super().factors(avals, results, params)
         n = len(a) - 2
-        free = n + params.left_side  # right-hand sides don't depend on each other
+        free = n + params.left_side  # right-hand sides are independent of each other
         side = "r"
         b, x = ([*dims[:free], side, *dims[free + 1 :]] for dims in (b, x))
         return [a, b], [x]
@@ -79,7 +79,7 @@ class TriangularSolve(MatrixPrimitive[TriangularSolveParams]):
 
     def batch(self, axis, operands, dims, params):
         (a, b), (a_dim, b_dim) = operands, dims
-        if a_dim is None:  # more right-hand sides of one matrix
+        if a_dim is None:  # one matrix: the batch becomes right-hand sides
             b = move_axis(b, b_dim, 0)
             aval = type_of(b)
             free = aval.ndim - 1 if params.left_side else aval.ndim - 2
@@ -110,7 +110,7 @@ class TriangularSolve(MatrixPrimitive[TriangularSolveParams]):
     def definition(self, operands, params, platform):
         a, b = operands
         n_batch = type_of(a).ndim - 2
-        if params.conjugate_a and not params.transpose_a:  # no option of BLAS
+        if params.conjugate_a and not params.transpose_a:  # BLAS has no such option
             a = conjugated(a)
         turn = ("C" if params.conjugate_a else "T") if params.transpose_a else "N"
         options = {

@@ -1,4 +1,4 @@
-"""Products of a matrix with its transpose, and Cholesky factors after the addition of one."""
+"""Symmetric products of matrices with their transposes, and rank-one updates of Cholesky factors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _operations(operands: Any, results: Any, params: Any) -> float:
 
 
 class SymmetricProduct(MatrixPrimitive[SymmetricProductParams]):
-    """On GPUs only the lower triangle of the result is defined."""
+    """A symmetric product; on GPUs only the lower triangle of the result is defined."""
 
     name = "symmetric_product"
     traits = Traits(kind="contraction", flops=_operations, makes_nan=True, linear=None)
