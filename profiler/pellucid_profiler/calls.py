@@ -169,9 +169,8 @@ def calls_of(events: Events, operations: Operations) -> LaunchColumns:
         rest = np.flatnonzero(np.isin(calls.name, functions) & (calls.run == ABSENT))
         ran = runs[waiting[np.isin(modules[waiting], shared)]]
         n = min(len(ran), len(rest))
-        calls.run[rest[:n]] = ran[
-            len(ran) - n :
-        ]  # the last n runs: earlier ones were called before the recording
+        # The last n runs: earlier ones were called before the recording.
+        calls.run[rest[:n]] = ran[len(ran) - n :]
     return calls
 
 

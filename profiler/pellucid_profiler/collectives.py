@@ -51,9 +51,8 @@ def collectives_of(events: Events, operations: Operations) -> Collectives:
     np.maximum.at(latest, meeting, arrival)
     wait = np.minimum(latest[meeting], operations.end_ns[operation]) - arrival
     last = np.zeros(len(latest), np.int64)
-    last[meeting] = np.arange(
-        len(meeting)
-    )  # rows are sorted by arrival, so the last one overwrites the others
+    # Rows are sorted by arrival, so the last one overwrites the others.
+    last[meeting] = np.arange(len(meeting))
     is_last = np.zeros(len(meeting), np.int64)
     is_last[last] = 1
     return Collectives(operation, meeting, np.maximum(wait, 0), is_last)

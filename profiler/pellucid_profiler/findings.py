@@ -207,9 +207,8 @@ def _transfers(session: SessionTables) -> Iterator[Finding]:
     rows = np.flatnonzero(np.array([name == _TRANSFER for name in session.names], bool)[spans.name])
     logged = [row for row in session.by_transfer() if row.direction == _TO_DEVICE]
     durations = spans.end_ns[rows] - spans.start_ns[rows]
-    if len(
-        session.live_arrays.n_bytes
-    ):  # recordings of other tools have no sampled arrays and no log of transfers
+    # Recordings of other tools have no sampled arrays and no log of transfers.
+    if len(session.live_arrays.n_bytes):
         # The first call of a function places its Python numbers in spans of the same name, absent from the log of
         # transfers. They are the shortest spans, so they are dropped first.
         n_numbers = max(0, len(rows) - sum(row.count for row in logged))

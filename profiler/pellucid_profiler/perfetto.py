@@ -94,9 +94,8 @@ def _lanes(start_ns: Column, end_ns: Column) -> Column:
     """For each span, the first lane in which it nests within, or is disjoint from, the spans before it."""
     lanes = np.zeros(len(start_ns), np.int64)
     around: list[list[int]] = []  # for each lane, the end times of open spans, innermost last
-    order = np.lexsort(
-        (-end_ns, start_ns)
-    )  # outer spans first: of those that begin together, the longest
+    # Outer spans first: of those that begin together, the longest.
+    order = np.lexsort((-end_ns, start_ns))
     crossing = order[~alone(start_ns[order], end_ns[order])]
     columns = (each.tolist() for each in (crossing, start_ns[crossing], end_ns[crossing]))
     for row, start, end in zip(*columns, strict=True):

@@ -287,9 +287,8 @@ class _Reader:
         n = len(lengths)
         sizes, at = varints(self.data, lengths)
         ends = at + sizes.astype(np.int64)
-        numbers = np.zeros(
-            (4, n), np.int64
-        )  # row by field number: 1 metadata_id, 2 offset_ps, 3 duration_ps
+        # Row by field number: 1 metadata_id, 2 offset_ps, 3 duration_ps.
+        numbers = np.zeros((4, n), np.int64)
         stat_bounds: list[tuple[Column, Positions, Positions]] = []
         active = np.flatnonzero(at < ends)
         while active.size:

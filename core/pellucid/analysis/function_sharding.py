@@ -60,9 +60,8 @@ def sharding(function: Callable[..., Any], *args: Any) -> schema.FunctionShardin
             got="got Compiled",
             do="Pass the function that was compiled, with its arguments.",
         )
-    if not callable(function) or isinstance(
-        function, Mesh | AbstractMesh
-    ):  # a Mesh is callable too, as a decorator
+    # A Mesh is callable too, as a decorator.
+    if not callable(function) or isinstance(function, Mesh | AbstractMesh):
         raise ArgumentTypeError(
             f"sharding: a {type(function).__name__} is no function.",
             do="For an array, a sharding or a mesh, use introspect.sharding.",

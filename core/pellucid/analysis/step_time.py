@@ -135,9 +135,8 @@ class _Clock:
         parts = math.prod(size for _, size in axes)
         flops = (self.costs["flops"][row] or 0) / parts
         moved_bytes = self.costs["bytes"][row] or 0
-        if moved_bytes < self._total_bytes(
-            operands
-        ):  # it reads a part of an operand, or writes in place
+        # Such an operation reads a part of an operand, or writes in place.
+        if moved_bytes < self._total_bytes(operands):
             n_bytes = moved_bytes / parts
         else:
             # An operation that only moves elements reads no more than its results contain.

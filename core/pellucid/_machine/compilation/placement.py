@@ -52,9 +52,8 @@ class ExecutionPlacement(NamedTuple):
             return platform_of(self.client)
         device = self.abstract_mesh.abstract_device
         name = platforms.default_platform() if device is None else device.platform
-        return (
-            "cuda" if name == "gpu" else name
-        )  # as in `platform_of`; known GPU kinds are NVIDIA's
+        # As in `platform_of`; known GPU kinds are NVIDIA's.
+        return "cuda" if name == "gpu" else name
 
     @property
     def size(self) -> int:

@@ -44,9 +44,8 @@ def element_apart(ctx: OperationBuilder, x: ir.Value, aval: Any, result: Any) ->
     if aval.dtype not in _AFFECTED or not is_scalar or not ctx.has_fault(LOST_FACTOR):
         return x
     if isinstance(x.owner, ir.Block):
-        may_be_product = (
-            ctx.stated_for_argument(x) is None
-        )  # of a function or loop that XLA may inline
+        # An argument of a function or loop that XLA may inline may be a product too.
+        may_be_product = ctx.stated_for_argument(x) is None
     else:
         may_be_product = x.owner.name != "stablehlo.constant"
     return _apart(ctx, x) if may_be_product else x

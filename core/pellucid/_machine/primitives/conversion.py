@@ -373,9 +373,8 @@ class BitcastConvertType(Primitive[BitcastParams]):
         return [y], [zero_of(y)]
 
     def batch(self, axis, operands, dims, params):
-        x = move_axis(
-            operands[0], dims[0], 0
-        )  # the last axis is split or merged where the width changes
+        # The last axis is split or merged where the width changes.
+        x = move_axis(operands[0], dims[0], 0)
         return bind(self, x, params=params), [0]
 
     def lower(self, ctx, operands, params):

@@ -191,9 +191,8 @@ def _moving_window(caller: str, entry: Slice, dim: int) -> ReferenceWindow:
         None if entry.is_dynamic_start else entry.start, entry.size, entry.stride
     )
     is_ahead = caller == "at" and not entry.is_dynamic_start and entry.start >= 0
-    if (
-        not is_ahead
-    ):  # masked access may extend beyond the end; other access to the view is checked later
+    # Masked access may extend beyond the end; other access to the view is checked later.
+    if not is_ahead:
         check_window(caller, window, dim)
     if window.start is None or window.start >= 0:
         return window
