@@ -244,7 +244,7 @@ def _structured(
         return replay(bodies[i].program.jaxpr, (), *bodies[i].consts, *inputs)
 
     def noted(i: int, results: Results, next_groups: Sequence[Operands]) -> Values:
-        """The notes of program `i`, including those of predicates for the operands of the next run."""
+        """The failure notes of program `i`, including those of predicates on the operands of its next run."""
         if not sites:
             return []
         merged = FailureNotes()

@@ -89,7 +89,7 @@ def _is_bad(kind: str, value: Any) -> bool:
 
 
 class _Cause(NamedTuple):
-    """Where a NaN or an infinity comes from: made by an equation, or by an input or a constant that one took."""
+    """The origin of a NaN or an infinity: an equation, or an input or a constant that it took."""
 
     equation: Equation | None
     atom: Atom | None = None

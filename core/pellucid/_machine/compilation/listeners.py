@@ -13,7 +13,7 @@ from .key_reuse import KeyUses
 from .launches import Launch, Listener
 
 LISTENERS: tuple[Listener, ...] = (Interception(), FiniteCheck(), KeyUses())
-"""From the innermost, which may replace the run, to the outermost."""
+"""All listeners, from the innermost, which may replace the run, to the outermost."""
 
 
 def run(launch: Launch) -> Results:

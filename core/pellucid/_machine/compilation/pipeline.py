@@ -168,7 +168,7 @@ def run_pass(name: str, function: Function, *arguments: Any) -> Any:
 
 
 def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
-    """From a program to a StableHLO module: the passes, in this order."""
+    """Lowers a program to a StableHLO module: runs the passes in this order."""
     with stage_events("lower", request.name, program.jaxpr):
         in_avals = program.in_avals
         is_symbolic = any(map(symbols_of, in_avals))
@@ -232,7 +232,7 @@ def shardy_attributes(request: Request) -> ShardyAttributes | None:
 
 
 def compile_lowered(lowered: LoweredProgram) -> Executable:
-    """From a StableHLO module to a loaded executable."""
+    """Turns a StableHLO module into a loaded executable: from a cache, or compiled."""
     request, module = lowered.request, lowered.module
     placement = request.placement
     if placement.abstract_mesh is not None:
@@ -367,7 +367,7 @@ def _failures_of(module: LoweredModule) -> Iterator[None]:
 
 
 def compile_program(program: ClosedJaxpr, request: Request) -> Executable:
-    """From a program to a loaded executable."""
+    """Lowers a program and turns it into a loaded executable."""
     return compile_lowered(lower_program(program, request))
 
 

@@ -125,7 +125,7 @@ class LinearCall(CustomCall[LinearCallParams]):
             batch_jaxpr(program.jaxpr, axis, [*dims[:n], *[0] * size], True)
             for program, size in ((params.callee, len(linear)), (params.transpose, n_results))
         ]
-        # Both take the constants of both in front of the residuals.
+        # Both programs take the constants of both, in front of the residuals.
         (callee, transpose), consts = with_common_consts(derived)
         batched = LinearCallParams(callee, transpose, len(consts) + n)
         return bind(self, *consts, *operands[:n], *linear, params=batched), [0] * n_results
@@ -196,7 +196,7 @@ class LinearSolveTuple(NamedTuple):
     transpose_solve: Any
 
     def transposed(self) -> LinearSolveTuple:
-        """The same for the transposed system."""
+        """This tuple with the functions of the transposed system."""
         return LinearSolveTuple(self.vecmat, self.matvec, self.transpose_solve, self.solve)
 
 

@@ -412,7 +412,7 @@ class ScanParts(NamedTuple):
 @remembered_on_program
 def split_scan(params: ScanParams, nonzero: Mask) -> ScanParts:
     """The primal and linear part of a scan whose operands have tangents marked by `nonzero`."""
-    # What is saved is saved for each step.
+    # Residuals are saved once per step, so fewer bytes are worth recomputing an equation.
     length = params.length if is_static((params.length,)) else 1
     worth = Worth(-(-WORTH_AN_EQUATION // max(length, 1)), by_kernel=False)
     consts_nz, carried, xs_nz = params.split([*nonzero])

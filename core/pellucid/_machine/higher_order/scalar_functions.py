@@ -361,7 +361,7 @@ class ReduceWindowParams(NamedTuple):
         )
 
     def with_window(self, window: WindowParams) -> ReduceWindowParams:
-        """The same params with other windows."""
+        """These params with other windows."""
         return self._replace(**window._asdict())
 
 

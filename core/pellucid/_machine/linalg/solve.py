@@ -26,7 +26,7 @@ def with_factors(factors: Array, permutation: Array, b: Array, form: int = PLAIN
     Shapes are [..., n, n], [..., n] and [..., n, k] with equal leading axes; or `b` alone has leading axes.
     """
     ndim = type_of(b).ndim
-    # one matrix for all systems, whose right-hand sides are joined
+    # One matrix for all systems, whose right-hand sides are joined.
     if type_of(factors).ndim == 2 < ndim:
         rows_first = move_axis(b, ndim - 2, 0)
         shape = type_of(rows_first).shape

@@ -1,4 +1,4 @@
-"""Updates of part of an array with values computed from the array itself, as in `x.at[1:].set(x[:-1])`.
+"""Finds updates of part of an array with values computed from the array itself, as in `x.at[1:].set(x[:-1])`.
 
 XLA's CPU compiler may fuse the computation of an update with the update, and write in place. It normally detects reads
 of overwritten elements, but not if there is a reshape before or after the update: then results are wrong. Such an

@@ -25,7 +25,7 @@ _AFFECTED = (np.dtype(np.int32), np.dtype(np.uint32))
 
 
 def moved_inside(ctx: OperationBuilder, start: ir.Value, aval: Any, last: Size) -> ir.Value:
-    """The scalar position `start` of type `aval`, moved to the nearest of 0 to `last`, as the operation that takes it would."""
+    """The scalar position `start` of type `aval` clamped to 0 … `last`, as the operation that uses it would clamp it."""
     if not ctx.has_fault(MERGED_WINDOWS):
         return start
     largest = int(np.iinfo(aval.dtype).max)
@@ -52,7 +52,9 @@ def element_apart(ctx: OperationBuilder, x: ir.Value, aval: Any, result: Any) ->
 
 
 def factor_apart(ctx: OperationBuilder, x: ir.Value, aval: Any) -> ir.Value:
-    """The factor `x` of type `aval`. Where devices have parts of arrays, the partitioner makes slices of products, too."""
+    """The factor `x` of type `aval`, kept apart in partitioned programs if it is a constant: the partitioner makes
+    slices of products, too.
+    """
     if aval.dtype not in _AFFECTED or not ctx.is_partitioned or not ctx.has_fault(LOST_FACTOR):
         return x
     return _apart(ctx, x) if _is_constant(x) else x
@@ -70,7 +72,7 @@ def _is_constant(x: ir.Value) -> bool:
 
 
 def _known(x: ir.Value) -> int | None:
-    """The number that a scalar is, if it is a constant."""
+    """The value of a constant scalar; None if `x` isn't one."""
     if isinstance(x.owner, ir.Block) or x.owner.name != "stablehlo.constant":
         return None
     return int(np.asarray(ir.DenseIntElementsAttr(x.owner.attributes["value"])))

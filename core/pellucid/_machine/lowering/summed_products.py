@@ -1,4 +1,4 @@
-"""Sums, and sums over windows, of products of matrices that XLA's CPU compiler would give to a library as one operation.
+"""Sums of matrix products, also over windows, that XLA's CPU compiler would hand to a library as one operation.
 
 The library has a fault there (`SUMMED_PRODUCT` of `faults.py`): some results are those of other places. A selection between the
 product and the sum, an identity of IEEE arithmetic, keeps them two operations.
@@ -23,17 +23,19 @@ if TYPE_CHECKING:
 _MAX_VISITED_OPERATIONS = 64
 """Operations between a sum and a product that are looked at; with more of them there may be one."""
 _MAX_BYTES = 1 << 16
-"""Bytes of a sum up to which the library takes it at once: half of the least that went wrong."""
+"""Largest sum, in bytes, that the library computes at once: half of the smallest that was wrong."""
 _APART = frozenset({
     "stablehlo.constant", "stablehlo.convolution", "stablehlo.custom_call", "stablehlo.fft", "stablehlo.gather", "stablehlo.iota",
 })  # fmt: skip
-"""Operations that are never part of one with a sum, as those aren't that have programs."""
+"""Operations that XLA never fuses with a sum, besides those that contain programs."""
 
 
 def apart_from_product(
     ctx: OperationBuilder, x: ir.Value, aval: ShapedArray, results: Shape
 ) -> ir.Value:
-    """`x` of type `aval`, of whose elements `results` are summed, kept apart from a product of matrices that it may be made of."""
+    """`x` of type `aval`, from which sums of shape `results` are computed, kept apart from a matrix product that it
+    may be computed from.
+    """
     is_large = (
         not all(type(size) is int for size in results)
         or math.prod(results) * aval.dtype.itemsize > _MAX_BYTES
@@ -55,7 +57,7 @@ def _may_be_of_product(x: ir.Value) -> bool:
         operation = value.owner
         if isinstance(operation, ir.Block):
             around = operation.owner.operation
-            # What a function is given may be a product of its caller; what loops carry isn't computed with them.
+            # An argument of a function may be a product in its caller; values that loops carry aren't fused with it.
             if (
                 around.name == "func.func"
                 and ir.StringAttr(around.attributes["sym_name"]).value != "main"

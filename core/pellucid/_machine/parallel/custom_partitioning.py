@@ -243,7 +243,7 @@ def _chosen(
 
 
 class custom_partitioning(ForwardsDefinitions):
-    """A function of which `def_partition` says how several devices do it in parts.
+    """A function whose partitioning over devices `def_partition` defines.
 
     On one device, and inside `shard_map`, it is the function itself. That GPUs compute it in parts is tested of programs
     that are compiled for them, not of any that has run on several. `static_argnums` are positions of arguments that

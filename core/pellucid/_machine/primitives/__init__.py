@@ -1,4 +1,4 @@
-"""First-order primitives: their params hold no programs. What other rooms use is shown here."""
+"""First-order primitives: their params contain no programs. Lists the names that other rooms import."""
 
 from .arithmetic import add, div, mul, neg, sub
 from .assembly import concatenate, pad, slice, split, stack

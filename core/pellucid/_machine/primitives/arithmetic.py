@@ -154,7 +154,7 @@ def _lower_mul(ctx, operands, params: MulParams):
 
 
 def _mul_back(cotangent, other, dtype, params: MulParams, *, is_second: bool):
-    """The cotangent of an operand of dtype `dtype`, given the other one; it takes the operand's place."""
+    """The cotangent of one operand of a product, of dtype `dtype`, from that of the product and the `other` operand."""
     if params.out_dtype is not None:
         other = converted(other, params.out_dtype)
     product = mul(other, cotangent) if is_second else mul(cotangent, other)
@@ -241,14 +241,14 @@ def _linear_quotient(avals: Avals, params) -> Linear | None:
 def _lower_div(ctx, operands, params):
     [result], (x, y) = ctx.avals_out, operands
     if kind_of(result.dtype) == "complex" and _is_constant_zero(y):
-        # XLA multiplies by the reciprocal of a constant, and every part of a product by 1 / (0 + 0j) is NaN.
+        # XLA multiplies by the reciprocal of a constant, and a product with 1 / (0 + 0j) has NaN parts.
         y = ctx.op1("stablehlo.optimization_barrier", result, [y])
     x, y = (held(ctx, v, result) for v in (x, y))
     return ctx.op1("stablehlo.divide", result, [x, y])
 
 
 def _is_constant_zero(x) -> bool:
-    """Whether the complex MLIR value `x` is a scalar constant, zero, or an array made of one."""
+    """Whether the complex MLIR value `x` is the constant zero: a scalar, or broadcast from one."""
     while getattr(x.owner, "name", None) == "stablehlo.broadcast_in_dim":
         x = x.owner.operands[0]
     if getattr(x.owner, "name", None) != "stablehlo.constant" or x.type.shape:
@@ -323,7 +323,7 @@ def _abs_tangent(t, y, x):
 
 
 def nonzero(x: Any) -> Any:
-    """`x` with ones in place of zeros."""
+    """`x` with its zeros replaced by ones."""
     return select(eq(x, constant_like(x, 0)), full_as(x, 1), x)
 
 
@@ -404,7 +404,7 @@ def min(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def share(x: Any, z: Any, y: Any) -> Any:
-    """How much of the extremum `z` of `x` and `y` is `x`: 1, 0, or a half where they are equal."""
+    """The share of `x` in the extremum `z` of `x` and `y`: 1 or 0, and a half where both are equal."""
     is_x = select(eq(x, z), full_as(z, 1), full_as(z, 0))
     return div(is_x, select(eq(y, z), full_as(z, 2), full_as(z, 1)))
 
@@ -478,7 +478,7 @@ def _pow_by_base(t, z, x, y):
 
 
 def _pow_by_exponent(t, z, x, y):
-    return mul(t, mul(log(nonzero(x)), z))  # 0ʸ log 0 is taken for 0ʸ log 1
+    return mul(t, mul(log(nonzero(x)), z))  # 0ʸ log 0 counts as 0ʸ log 1
 
 
 pow_p: Elementwise = Pow(
@@ -677,7 +677,7 @@ cbrt_p = real_transcendental(
 
 
 class RoundingMethod(enum.IntEnum):
-    """Where numbers half-way between two integers go.
+    """The direction in which numbers half-way between two integers are rounded.
 
     >>> x = jnp.array([0.5, 1.5, 2.5])
     >>> lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO), lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)

@@ -1,4 +1,6 @@
-"""Arrays cut, padded, put together and taken apart: `slice` and `pad`, `concatenate` and `split`, `stack` and `unstack`, `tile`."""
+"""Slices, padding, joining and splitting: `slice` and `pad`, `concatenate` and `split`, `stack` and `unstack`,
+`tile`.
+"""
 
 from __future__ import annotations
 
@@ -219,7 +221,7 @@ class Pad(JointlyLinear[PadParams]):
         return [shaped_array(shape, x.dtype, x.weak_type and value.weak_type)]
 
     def operand_cotangents(self, cotangent, operands, params):
-        # The elements at which those of the operand are; 0 where they were cut away.
+        # The operand's elements within the cotangent; elements that were cut off have cotangent 0.
         config = params.padding_config
         cuts = [(-low, -high, 0) for low, high, _ in config]
         unpadded = pad(cotangent, zero_like_elements(cotangent), cuts)
@@ -261,7 +263,7 @@ class Pad(JointlyLinear[PadParams]):
 
 
 def _padded_then_cut(x, value, config: Sequence[Any]):
-    """`pad` that cuts off afterwards what is too much."""
+    """`pad` without negative widths in the operation: pads by the positive ones, then slices off the others."""
     grown = pad(x, value, [(larger(low, 0), larger(high, 0), inner) for low, high, inner in config])
     starts = [larger(-low, 0) for low, _, _ in config]
     sizes = type_of(grown).shape
@@ -305,7 +307,7 @@ def pad(
 
 
 class Joining(JointlyLinear[P]):
-    """A primitive that joins arrays along an axis; the cotangents of the arrays are parts of the result's."""
+    """A primitive that joins arrays along an axis; the arrays' cotangents are slices of the result's."""
 
     def check(self, avals: Avals) -> None:
         """Raise unless there are operands, of one dtype and rank."""
@@ -417,7 +419,7 @@ def concatenate(operands: ArrayLike | Sequence[ArrayLike], dimension: int) -> Ar
 
 
 def _listed(operands, name: str) -> Values:
-    """`operands` as a list; the rows of an array if it is one."""
+    """`operands` as a list; an array is split into its rows."""
     if isinstance(operands, (list, tuple)):
         return list(operands)
     if getattr(operands, "ndim", 0):

@@ -79,7 +79,7 @@ from .precision import (
 
 @dataclass(init=False, unsafe_hash=True)
 class RaggedDotDimensionNumbers:
-    """Which axes `ragged_dot_general` contracts, which one is ragged, which one of `rhs` counts groups.
+    """Axes of `ragged_dot_general`: the contracted and batch ones, the ragged one of `lhs`, the group axis of `rhs`.
 
     `dot_dimension_numbers` are those of `dot_general`. `lhs_ragged_dimensions` holds the one axis of `lhs` that
     is divided into groups; `rhs_group_dimensions` the axis of `rhs` with one matrix for each group, if the ragged
@@ -177,8 +177,8 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
         contract, batch = contracts[side], batches[side]
         n_batch, n_contract = len(batch), len(contract)
         if numbers.mode == "contracting":
-            # Each contracted element of the other operand meets the cotangent of its group. Its axes are brought into
-            # the order of the dimension numbers, since group sizes refer to those left of the ragged one.
+            # The other operand is contracted with the cotangent of its group. Its axes are transposed to the order of
+            # the dimension numbers: group sizes refer to the axes left of the ragged one.
             free = other_axes(ndim, contract, batch)
             other_contract, other_batch = contracts[1 - side], batches[1 - side]
             other_free = other_axes(type_of(other).ndim, other_contract, other_batch)
@@ -341,10 +341,12 @@ def _by_masking(lhs, rhs, group_sizes, *fields):
 
 
 def _masked(x, group_sizes, prefix: Ints, ragged: int):
-    """For each group a copy of `x`, zero where the index along axis `ragged` is not of the group; groups are axis 0."""
+    """Copies of `x`, one per group along a new axis 0, with zeros where the index along axis `ragged` is outside of
+    the group.
+    """
     aval = type_of(x)
     sizes = type_of(group_sizes)
-    if sizes.dtype.itemsize < 4:  # too narrow for the sums
+    if sizes.dtype.itemsize < 4:  # too narrow for sums of group sizes
         group_sizes = converted(group_sizes, np.dtype(np.int32))
     shape = (sizes.shape[-1], *aval.shape)
     ends = cumsum(group_sizes, sizes.ndim - 1)
@@ -555,6 +557,6 @@ def scaled_dot(
 
 
 def _unit_scale(aval, axes: Axes):
-    """A scale of ones, with one block along each contracted axis."""
+    """A scale of ones for an operand of type `aval`, with one block along each contracted axis."""
     shape = tuple([1 if a in axes else n for a, n in enumerate(aval.shape)])
     return converted(ones(shaped_array(shape, _BF16)), dtypes.as_dtype("float8_e8m0fnu"))

@@ -90,7 +90,7 @@ class Bilinear(JointlyLinear[P]):
 
 
 def converted(x: Any, dtype: Any) -> Any:
-    """`x` with elements of `dtype`; of complex ones the real part, if it is real."""
+    """`x` converted to `dtype`; a complex `x` is replaced by its real part if `dtype` is real."""
     if type_of(x).dtype.kind == "c" != dtype.kind:
         x = real(x)
     return x if type_of(x).dtype == dtype else convert_element_type(x, dtype)
@@ -211,7 +211,7 @@ class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
 
 
 def check_dimensions(lhs: Any, rhs: Any, dims: CanonicalDimensions, caller: str) -> None:
-    """Raise unless operands are of numbers, and `dims` pair axes that both have, each once and of equal size."""
+    """Raises unless both operands are numeric, and `dims` pairs axes that exist, each at most once and of equal size."""
     check_elements(caller, (lhs, rhs), ANY)
     contract, batch = dims
     got = [f"lhs: {lhs.text()}", f"rhs: {rhs.text()}"]
@@ -271,7 +271,7 @@ def cotangent_dimensions(
 
 
 def swapped(dims: CanonicalDimensions) -> CanonicalDimensions:
-    """Dimension numbers of the operands in the other order."""
+    """The dimension numbers of the same product with its operands exchanged."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dims
     return (rhs_contract, lhs_contract), (rhs_batch, lhs_batch)
 
@@ -313,7 +313,8 @@ def dimensions_text(dims: CanonicalDimensions) -> str:
 def _contracted_as_one(
     ctx, operands: Operands, avals: Sequence[ShapedArray], dims: CanonicalDimensions
 ) -> tuple[Operands, CanonicalDimensions]:
-    """Operands whose contracted axes are merged into one, where they are neighbours, in the same order, in both.
+    """(operands, dimension numbers) with contracted axes merged into one, if they are adjacent and in the same order
+    in both operands.
 
     XLA's CPU compiler copies an operand into another order if several axes are contracted, as in the gradient of
     weights, even if a reshape, which costs nothing, would do.

@@ -1,4 +1,4 @@
-"""Conversion: other dtypes, parts of complex numbers, other readings of the same bits, fewer bits, and copies."""
+"""Conversion: dtypes, real and imaginary parts, bitcasts, reduced precision, and copies."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ T = TypeVar("T")
 
 
 def real_dtype(dtype: Any) -> np.dtype:
-    """The dtype of the parts of a complex `dtype`; any other is its own."""
+    """The dtype of the parts of a complex `dtype`; any other `dtype` unchanged."""
     return dtypes.to_floating_dtype(dtype) if dtype.kind == "c" else dtype
 
 
 def complex_dtype(dtype: Any, *_: Any) -> np.dtype:
-    """The complex dtype with parts of `dtype`; raises DtypeError unless that is float32 or float64."""
+    """The complex dtype whose parts have `dtype`; raises DtypeError unless that is float32 or float64."""
     if dtype.name not in ("float32", "float64"):
         raise DtypeError(
             f"no complex numbers have parts of dtype {dtype.name}.",
@@ -140,7 +140,7 @@ complex_p: Elementwise = Elementwise(
 
 
 class ConjParams(NamedTuple):
-    """`input_dtype` decides what the cotangent is converted to: a real operand gets the real part."""
+    """`input_dtype`: the operand's dtype, to which the cotangent is converted; a real operand gets the real part."""
 
     input_dtype: Any
 
@@ -222,7 +222,7 @@ def convert_element_type(
 
 
 def converted(operand: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
-    """`operand` as `dtype`; what derivatives use, so it warns of nothing."""
+    """`operand` converted to `dtype` without the warnings that users get; for derivative rules."""
     is_of_numpy = isinstance(operand, (np.ndarray, np.generic)) and not weak_type
     if is_of_numpy and dtypes.canonicalize(dtype) != dtype:
         return scalar(operand, dtype)  # not through the 32 bits that values of NumPy count for
@@ -249,7 +249,7 @@ class ConvertElementType(Folds, Elementwise[ConvertElementTypeParams]):
         return [shaped_array(x.shape, params.new_dtype, params.weak_type)]
 
     def fold(self, operands, params):
-        # No equation converts what is of the type already, nor a number of the host to a wider type.
+        # No equation if the operand has the type already, or is a host number that is converted to a wider type.
         [x], dtype = operands, params.new_dtype
         aval = type_of(x)
         if aval.dtype == dtype and aval.weak_type == params.weak_type:
@@ -271,7 +271,7 @@ class ConvertElementType(Folds, Elementwise[ConvertElementTypeParams]):
 
 
 def _converts(source, target) -> bool:
-    """Whether elements are converted from one dtype to another, as the rules of an extended one say."""
+    """Whether elements can be converted between two dtypes, as the rules of an extended dtype decide."""
     if rules := getattr(source, "_rules", None):
         return rules.convert_from(source, target)
     if rules := getattr(target, "_rules", None):
@@ -446,7 +446,7 @@ reduce_precision_p: Elementwise = Elementwise(
 
 
 class Copy(Identity):
-    """The same value in another buffer."""
+    """Copies a value to another buffer."""
 
     name = "copy"
 

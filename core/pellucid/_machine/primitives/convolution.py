@@ -132,8 +132,8 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
             pads.append((low, rest + window - 1) if side else (window - 1 - low, -rest))
         groups, batch_groups = params.feature_group_count, params.batch_group_count
         if side == 1:
-            # Each kernel element meets one strided part of the array: a convolution of the array with the cotangent,
-            # in which batch and features change places.
+            # The cotangent of a kernel element sums products with one strided slice of the array: a convolution of
+            # the array with the cotangent, in which batch and feature axes change places.
             factors = converted(lhs, dtype), cotangent
             specs = [(s[1], s[0], *s[2:]) for s in (lhs_spec, out_spec, rhs_spec)]
             params = params._replace(
@@ -232,7 +232,7 @@ _UNCHANGED_ATTRIBUTES = (
 
 
 def _fast_order(ndim: int) -> ConvDimensionNumbers:
-    """The order of axes that XLA's kernels on the CPU take: `b01f_01io->b01f`."""
+    """The axis order that XLA's fast CPU kernels need: `b01f_01io->b01f`."""
     last = ndim - 1
     spatial = range(1, last)
     return ConvDimensionNumbers(
@@ -241,7 +241,7 @@ def _fast_order(ndim: int) -> ConvDimensionNumbers:
 
 
 def _in_fast_order(lhs, rhs, *fields):
-    """A convolution of transposed operands, which XLA's kernels on the CPU take.
+    """A convolution with its operands transposed to the axis order of XLA's fast CPU kernels.
 
     XLA's pass for it looks at a program's outermost computation only: not into loops, nor calls that stay calls.
     """
@@ -335,7 +335,9 @@ def _result_dtype(dtype, preferred):
 
 
 def _folded(x, axis: int, into: int, within: int = 1):
-    """`x` with `axis` merged into the axis that is `into` without it: each of `within` parts is repeated along `axis`."""
+    """`x` with `axis` merged into axis `into` of the other axes; this axis is split into `within` parts, to each of
+    which `axis` is added.
+    """
     moved = move_axis(x, axis, into)
     shape = type_of(moved).shape
     if within > 1:
@@ -380,7 +382,7 @@ def _dimensions_attribute(ctx, numbers: ConvDimensionNumbers):
 
 
 def _is_mixed(low, high) -> bool:
-    """Whether one end of a dimension may be cut, and the other one padded."""
+    """Whether the two ends of a dimension may be padded with opposite signs: one end cut, the other one padded."""
     return not (known_at_least(low, 0) and known_at_least(high, 0)) and not (
         known_at_least(-low, 0) and known_at_least(-high, 0)
     )
@@ -402,7 +404,7 @@ def _padded_before(lhs, rhs, *fields):
 
 
 def _complex_by_parts(lhs, rhs, *fields):
-    """A complex convolution by three real ones: (a + bi)(c + di) = (k - m) + (k + l)i.
+    """A complex convolution (a + bi)(c + di) = (k - m) + (k + l)i by three real ones.
 
     k = (a + b)c, l = a(d - c), m = b(c + d). CPUs and GPUs have real convolutions only.
     """

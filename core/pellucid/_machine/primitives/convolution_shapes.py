@@ -45,7 +45,7 @@ def reduce_window_shape_tuple(
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Which axis is what in a convolution.
+    """The axes of operands and result of a convolution: batch, feature and spatial axes of each.
 
     `lhs_spec` and `out_spec`: the batch axis, the feature axis, the spatial axes. `rhs_spec`: the axis of output
     features, that of input features, the spatial axes, each spatial axis at the place of the one that it slides over.
@@ -60,7 +60,8 @@ class ConvDimensionNumbers(NamedTuple):
 
 
 ConvGeneralDilatedDimensionNumbers = None | ConvDimensionNumbers | tuple[str, str, str]
-"""None for ('NCHW', 'OIHW', 'NCHW'), three such strings, or `ConvDimensionNumbers`."""
+"""Dimension numbers as users state them: three strings, `ConvDimensionNumbers`, or None for ('NCHW', 'OIHW', 'NCHW').
+"""
 
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Shape, Shape, Shape]:

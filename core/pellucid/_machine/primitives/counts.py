@@ -1,4 +1,4 @@
-"""Operation counts that no number per result element gives; each is a `CountRule` (see `ir/traits.py`).
+"""Operation counts of primitives that need a formula; each is a `CountRule` (see `ir/traits.py`).
 
 Counted as XLA counts: two operations for each product that is summed, one for each element that is combined with another.
 """
@@ -12,7 +12,7 @@ from pellucid._machine.ir import real_operations, size_of
 
 
 def pairs(operands, results, params):
-    """Pairs that a reduction combines: one for each element of the first operand beyond those of the result."""
+    """Number of pairs that a reduction combines: elements of the first operand minus elements of the result."""
     return max(0.0, size_of(operands[0]) - size_of(results[0]))
 
 
@@ -82,7 +82,9 @@ def convolution_operations(operands, results, params):
 
 
 def _met(n: int, n_out: int, start: int, stride: int, dilation: int) -> int:
-    """How many of the places `start + i * stride`, for i < `n_out`, have one of `n` elements that lie `dilation` apart."""
+    """How many of the positions `start + i * stride`, i < `n_out`, coincide with one of `n` elements that are
+    `dilation` apart.
+    """
     common = math.gcd(stride, dilation)
     if not n or start % common:
         return 0
@@ -95,7 +97,9 @@ def _met(n: int, n_out: int, start: int, stride: int, dilation: int) -> int:
 
 
 def fft_operations(operands, results, params):
-    """5 N log2 N for N complex numbers (Cooley and Tukey), or half of it if one side is real."""
+    """Operations of a Fourier transform: 5 N log2 N for N complex numbers (Cooley and Tukey), half of it if one side
+    is real.
+    """
     n = math.prod(params.fft_lengths)
     transforms = math.prod(results[0].shape[: -len(params.fft_lengths) or None])
     is_complex = operands[0].dtype.kind == results[0].dtype.kind == "c"

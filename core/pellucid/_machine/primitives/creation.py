@@ -1,4 +1,4 @@
-"""Creation: arrays made of nothing, or of one scalar; zeros and ones of a given type, for tangents that are absent."""
+"""Creation: full, iota and empty arrays; zeros and ones of a given type, also for known-zero tangents."""
 
 from __future__ import annotations
 
@@ -253,7 +253,9 @@ def full_like(
 
 
 def type_of_like(x: Any) -> ShapedArray:
-    """The type of an array like `x`, which is one or has a shape and a dtype, as a view of a reference."""
+    """The type of arrays like `x`: its own type, or that of its shape and dtype if it has only these, as a view of a
+    reference.
+    """
     try:
         return type_of(x)
     except ArgumentTypeError:
@@ -263,7 +265,7 @@ def type_of_like(x: Any) -> ShapedArray:
 
 
 def _check_real(x, dtype, name: str) -> None:
-    """Raise DtypeError if `x` is complex and `dtype` is one of real numbers."""
+    """Raises DtypeError if `x` is complex and `dtype` is real."""
     if kind_of(type_of(x).dtype) == "complex" and kind_of(dtype) not in ("complex", "bool"):
         raise DtypeError(
             f"{name} can't fill an array of {dtype} with a complex number.",
@@ -273,7 +275,7 @@ def _check_real(x, dtype, name: str) -> None:
 
 
 def layout_of(x: Any, shape: Shape) -> Any:
-    """The sharding of arrays of `shape` like `x`: its own if the user put it there, or what its type shows; else None.
+    """The sharding for an array of `shape` like `x`: that of a committed `x`, or the one in its type; else None.
 
     `x` may have a sharding without being an array, as a ShapeDtypeStruct. An array of another shape shares the device of
     `x` only, not how it is cut.
@@ -291,7 +293,7 @@ def layout_of(x: Any, shape: Shape) -> Any:
 
 
 def _filled(sizes: Shape, scalar, sharding):
-    """`scalar` repeated to `sizes` and placed by `sharding`; no device makes more than its part."""
+    """`scalar` broadcast to `sizes` and placed by `sharding`; each device creates its own shard only."""
     if not context.trace.is_eager:
         if sharding is None or type_sharding(sharding, len(sizes)) is not None:
             return broadcast_in_dim(scalar, sizes, (), out_sharding=sharding)
@@ -356,7 +358,7 @@ def shape_as_value(shape: Ints) -> ArrayLike:
 
 
 def zeros(aval: Any) -> Any:
-    """An array of zeros of type `aval`; for float0, a NumPy array, since no device holds such.
+    """An array of zeros of type `aval`; a NumPy array for float0, which devices don't support.
 
     >>> zeros(pl.typeof(np.float32(1)))
     Array(0., dtype=float32)
@@ -368,14 +370,14 @@ def zeros(aval: Any) -> Any:
     if rules := getattr(aval.dtype, "_rules", None):
         return full(aval.shape, rules.zero(aval.dtype))
     if isinstance(aval.dtype, dtypes.ExtendedDType):
-        # No scalar of the host is one.
+        # Extended dtypes have no host scalars.
         params = EmptyParams(aval.shape, aval.dtype, aval.shown_sharding)
         return vary(bind1(empty_p, params=params), aval.varying)
     return filled(aval, 0)
 
 
 def instantiate(tangent: Any) -> Any:
-    """`tangent` as an array, also if it is a known zero.
+    """`tangent` as an array: a known zero becomes zeros.
 
     >>> instantiate(Zero(pl.typeof(np.float32(1)))), instantiate(2.0)
     (Array(0., dtype=float32), 2.0)
@@ -401,7 +403,9 @@ def filled(aval: Any, value: int) -> Any:
 
 
 def _filled_addends(aval, value: int):
-    """The same where devices hold addends: of zeros such are zeros; of others one device has all, where XLA lays it out."""
+    """An array of `value`, unreduced as `aval` says: zeros have addends of 0; of other values one device has the
+    whole, where XLA lays it out.
+    """
     shown = aval.shown_sharding
     if value and shown.spec.unreduced.intersection(shown.mesh.manual_axes):
         raise ShardingTypeError(
@@ -414,7 +418,7 @@ def _filled_addends(aval, value: int):
 
 
 def zero_like_elements(x: Any) -> Any:
-    """A scalar zero of the dtype of `x`: an addend where elements of `x` are, so that results of both may be such."""
+    """A scalar zero of the dtype of `x`, unreduced over the same axes, so that results of both can be unreduced."""
     aval = type_of(x)
     shown = aval.shown_sharding
     if shown is None or not shown.spec.unreduced:

@@ -126,10 +126,10 @@ class CumulativeSum(Cumulative, Movement[CumulativeParams]):
 
 
 class Scanned(Cumulative):
-    """A cumulative reduction whose derivative is that of a tree of combinations (see `prefixes`)."""
+    """A cumulative reduction that is differentiated as a tree of combinations (see `prefixes`)."""
 
     def __init__(self, monoid: Monoid, pair: Callable[[Pair, Pair], Pair], **traits: Any) -> None:
-        """`pair` combines two values with their tangents; `traits` are what differs from those of extremes."""
+        """`pair` combines two pairs (value, tangent); `traits` override those of extremes."""
         self.traits = Traits(kind="reduction", flops=2.0).replace(**traits)
         super().__init__(monoid)
         self.pair = pair
@@ -151,7 +151,8 @@ class Scanned(Cumulative):
 
 
 def prefixes(combine: Callable[[Any, Any], Results], arrays: Operands, axis: int) -> Results:
-    """All prefixes of `arrays` along `axis` combined, in logarithmic depth; `combine` takes and gives lists of arrays.
+    """The cumulative combination of `arrays` along `axis`, in logarithmic depth; `combine` maps two lists of arrays
+    to one.
 
     Neighbours are combined, the half as long arrays are scanned, and the prefixes that end at the other elements are made
     from those (Ladner and Fischer, "Parallel prefix computation", 1980).
@@ -204,7 +205,7 @@ def _log_sum_pair(a: Pair, b: Pair) -> Pair:
 
 
 def _finite(x, z):
-    """`x`, but 0 where it is infinite and equal to `z`, except for one that is minus infinity beside z."""
+    """`x` with infinity replaced by 0; if `x` is `z`, minus infinity as well."""
     aval = type_of(x)
     is_infinite = eq(x, np.asarray(np.inf, aval.dtype))
     if x is z:

@@ -25,7 +25,7 @@ class Slice:
 
     @property
     def is_dynamic_start(self) -> bool:
-        """Whether the start is known only when the program runs."""
+        """Whether the start is computed at run time."""
         return not isinstance(self.start, int)
 
     def __eq__(self, other: object) -> bool:

@@ -272,12 +272,12 @@ class Elementwise(Shown, Primitive[P]):
             value = self.hlo(ctx, operands, params)
         else:
             value = ctx.op1(self.hlo, result, operands)
-        # What may make NaN is rounded, too.
+        # Results that may be NaN are rounded, too.
         return [held(ctx, value, result) if self.traits.makes_nan else value]
 
 
 class LinearElementwise(Elementwise[P]):
-    """An elementwise primitive that is linear in all operands together: of tangents it gives the tangent."""
+    """An elementwise primitive that is linear in all operands together: its jvp applies it to the tangents."""
 
     def jvp(self, primals, tangents, params):
         if any(type(t) is Zero for t in tangents):
@@ -291,7 +291,7 @@ def unchanged(t: Any, *_: Any) -> Any:
 
 
 class AddAny(LinearElementwise):
-    """Its operands have one type, so where only one of them has a batch axis, the other one is repeated."""
+    """Adds two operands of one type; if only one has a batch axis, the other one is repeated."""
 
     def batch(self, axis, operands, dims, params):
         dim = next(d for d in dims if d is not None)
@@ -319,7 +319,7 @@ def zero_of(x: Any) -> Zero:
 
 
 def add_tangents(x: Any, y: Any) -> Any:
-    """Sum of two tangents, either of which may be a known zero.
+    """The sum of two tangents, each an array or a known zero.
 
     >>> add_tangents(Zero(pl.typeof(1.0)), 2.0)
     2.0
@@ -416,7 +416,7 @@ def accuracy_attributes(ctx: Any, params: AccuracyParams) -> dict[str, Any]:
 
 
 def with_accuracy(name: str) -> Any:
-    """A lowering to the StableHLO operation `name`, which takes an accuracy."""
+    """A lowering rule to the StableHLO operation `name`, which has an accuracy attribute."""
 
     def lower(ctx: Any, operands: Any, params: AccuracyParams) -> Any:
         attributes = accuracy_attributes(ctx, params)

@@ -16,7 +16,7 @@ from .families import constant_like, full_as
 
 
 class Term:
-    """A floating-point or boolean array whose operators bind primitives; a number beside it takes its dtype.
+    """A floating-point or boolean array whose operators bind primitives; numbers among the operands take its dtype.
 
     >>> (2 * Term(np.float32(3)) + 1).value
     Array(7., dtype=float32)

@@ -35,7 +35,7 @@ MAX_AXES = 3
 
 
 class FftType(enum.IntEnum):
-    """Which Fourier transform: forward or inverse, of complex or of real signals.
+    """Kinds of Fourier transforms: forward or inverse, of complex or real signals.
 
     >>> FftType.RFFT
     <FftType.RFFT: 2>
@@ -98,7 +98,7 @@ class Fft(Movement[FftParams]):
             return bind1(self, cotangent, params=params)
         n = math.prod(lengths)
         if kind is FftType.RFFT:
-            # IRFFT counts a frequency with its mirror image, and RFFT gives only one of the two.
+            # IRFFT adds each frequency's mirror image, of which RFFT returns only one: the cotangent is halved there.
             once = mul(conj(cotangent), _by_mirror_image(lengths[-1], 0.5, type_of(cotangent)))
             spectrum = bind1(self, once, params=FftParams(FftType.IRFFT, lengths))
             return mul(np.asarray(n, aval.dtype), spectrum)
@@ -126,7 +126,9 @@ class Fft(Movement[FftParams]):
 
 
 def _by_mirror_image(length: int, factor: float, aval):
-    """For each frequency of a real signal of `length`, `factor` if it has a mirror image, else 1; broadcasts to `aval`."""
+    """Weights of the frequencies of a real signal of `length`: `factor` where a mirror image exists, else 1;
+    broadcast to `aval`.
+    """
     size = aval.shape[-1]
     alone_at_end = int(length % 2 == 0 and length > 1)
     middle = broadcast_in_dim(np.asarray(factor, aval.dtype), (size - 1 - alone_at_end,), ())

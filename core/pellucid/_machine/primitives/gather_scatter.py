@@ -1,4 +1,4 @@
-"""`gather`, and scatters: windows read from an array, and combined with those of one."""
+"""`gather` and scatters: windows read from an array, and updates combined with windows of an array."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _lowered_indices(ctx, indices, aval: ShapedArray) -> tuple[Any, ShapedArray]
 
 
 def _last_starts(ctx, indices: ShapedArray, operand: Shape, axes: Ints, windows: Shape):
-    """For each index vector, the largest indices at which a window still lies in the operand."""
+    """The largest start indices with which a window lies within the operand, for each index vector."""
     largest = np.iinfo(indices.dtype).max
     starts = [operand[a] - windows[a] for a in axes]
     starts = [start if fits(start, largest) else smaller(start, largest) for start in starts]
@@ -116,7 +116,9 @@ def _moved_inside(ctx, indices, aval: ShapedArray, operand: Shape, axes: Ints, w
 
 
 def _dimension_numbers(ctx, numbers, windows: ShapedArray, indices: ShapedArray) -> ir.Attribute:
-    """`#stablehlo.gather` or `#stablehlo.scatter`; axes of elements, in `windows`, are window axes, too."""
+    """The attribute `#stablehlo.gather` or `#stablehlo.scatter`; element axes of extended dtypes, last in `windows`,
+    are window axes.
+    """
     window_dims, collapsed, index_map, batching, indices_batching = numbers
     inner = range(windows.ndim, windows.ndim + len(element_shape(windows)))
     is_gather = isinstance(numbers, GatherDimensionNumbers)
@@ -248,7 +250,7 @@ class Gather(JointlyLinear[GatherParams]):
         return [ctx.op1("stablehlo.select", result, [mask, gathered, fill])]
 
     def _inside(self, ctx, indices, aval: ShapedArray, shape: Shape, params: GatherParams):
-        """For each index vector, whether its window lies in the operand."""
+        """For each index vector, whether its window lies within the operand."""
         last = _last_starts(
             ctx, aval, shape, params.dimension_numbers.start_index_map, params.slice_sizes
         )
@@ -365,7 +367,7 @@ def written_apart(x: Any, update: Any, write: Binary) -> tuple[Any, Any]:
 
 
 def _may_be_sliced(ctx, x) -> bool:
-    """Whether `x` is a dynamic slice, or may become one where devices have parts."""
+    """Whether `x` is a dynamic slice, or may become one when the program is partitioned."""
     is_slice = getattr(x.owner, "name", None) == "stablehlo.dynamic_slice"
     return ctx.has_fault(SCATTER_OF_ONE_WINDOW) and (
         is_slice or ctx.sharding_attributes is not None
@@ -380,7 +382,7 @@ class ScatterParams(NamedTuple):
 
 
 class Scatter(Shown, Primitive[ScatterParams]):
-    """A primitive that combines windows of updates with what the operand holds.
+    """A primitive that combines windows of the operand with updates.
 
     `combine` is a function of two scalars, old and new; None where the new one replaces the old.
     """
@@ -439,7 +441,8 @@ class Scatter(Shown, Primitive[ScatterParams]):
         program = self.update_program(physical(aval).dtype, params)
         indices = ctx.in_even_parts(UNEVEN_SCATTER, indices, indices_aval)
         updates = ctx.in_even_parts(UNEVEN_SCATTER, updates, updates_aval)
-        is_one_window = math.prod(indices_aval.shape[:-1]) == 1  # XLA makes slices of it
+        # XLA turns such scatters into slices
+        is_one_window = math.prod(indices_aval.shape[:-1]) == 1
         array = x
         if is_one_window and _may_be_sliced(ctx, x):
             x = ctx.op1("stablehlo.optimization_barrier", aval, [x])
@@ -456,7 +459,7 @@ class Scatter(Shown, Primitive[ScatterParams]):
         return [op.result]
 
     def update_program(self, dtype: Any, params: Any) -> ClosedJaxpr:
-        """The program, on scalars, that combines what is there with an update."""
+        """The program, on scalars, that combines an element with an update."""
         combine: Any = self.combine or _replaced
         return _update_program(combine, dtype)
 
@@ -486,7 +489,7 @@ def gathered_updates(x: Any, indices: Any, updates: ShapedArray, params: Any) ->
 
 
 class LinearScatter(JointlyLinear[ScatterParams], Scatter):
-    """The operand plus, or minus, the updates placed in zeros: linear in both together."""
+    """Adds updates to the operand, or subtracts them: linear in both together."""
 
     traits = Scatter.traits.replace(linear=(0, 2), makes_nan=True)
 
@@ -572,9 +575,8 @@ class ScatterReplace(JointlyLinear[ScatterParams], Scatter):
         if params.unique_indices:
             tangents = bind(self, tx, indices, tu, params=params)
             return bind(self, *primals, params=params), tangents
-        # Which one of several updates for one place remains is up to the platform, so values and tangents are
-        # taken by one and the same choice: those updates that remain are added to the operand, emptied where one was
-        # written.
+        # The platform decides which of several updates to one element remains. One choice serves values and tangents:
+        # those updates that remain are added to the operand, emptied where one was written.
         remains, untouched = self.remaining(type_of(x), indices, type_of(updates), params)
 
         def chosen(old, new):
@@ -715,7 +717,7 @@ scatter_mul = _function(
 
 
 class ScatterExtremum(Scatter):
-    """Takes the extremum of the old element and of all updates for it.
+    """A scatter that keeps the extremum of the old element and all updates to it.
 
     Where several of these are equal to the result, they share its derivative equally.
     """

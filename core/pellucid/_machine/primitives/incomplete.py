@@ -1,4 +1,5 @@
-"""The incomplete gamma functions, their derivative by the parameter, that of gamma samples, and the incomplete beta function.
+"""The incomplete gamma functions, their derivatives by the parameter and those of gamma samples, and the incomplete
+beta function.
 
 P(a, x) is computed by its power series for small x, Q(a, x) = 1 - P(a, x) by its continued fraction for
 large x; derivatives by `a` differentiate the terms of either (DLMF, sections 8.7 and 8.9; Moore, Algorithm
@@ -70,33 +71,33 @@ def log_gamma_power(a: Term, x: Term) -> Term:
 
 
 def beyond(a: Term, x: Term) -> Term:
-    """Where the continued fraction is used, the power series elsewhere."""
+    """Mask: where the continued fraction is used; elsewhere the power series is."""
     return (x > 1) & (x > a)
 
 
 def is_regular_gamma(a: Term, x: Term) -> Term:
-    """Where a > 0 and x > 0 are finite, so that there is something to compute."""
+    """Mask: where a > 0 and x > 0 are finite; elsewhere the result is a limit or NaN."""
     return ((a > 0) & (x > 0)) & ((a < np.inf) & (x < np.inf))
 
 
 def is_undefined_gamma(a: Term, x: Term) -> Term:
-    """Where an argument is negative or NaN, or both are zero."""
+    """Mask: where an argument is negative or NaN, or both are zero."""
     return (a < 0) | (x < 0) | ((a == 0) & (x == 0)) | (is_nan(a) | is_nan(x))
 
 
 _MIN_OF_EXPANSION = {32: 1e5, 64: 1e6}
-# Powers of η of the coefficients of the expansion: of c₀, and the first ones of c₁ (Temme, SIAM J. Math. Anal. 10, 1979).
+# Coefficients of powers of η in the expansion: of c₀, and the first ones of c₁ (Temme, SIAM J. Math. Anal. 10, 1979).
 _TEMME = (-1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600)
 _TEMME_NEXT = (-1 / 540, -1 / 288, 1 / 378)
 
 
 def is_large(a: Term) -> Term:
-    """Where the asymptotic expansion is used."""
+    """Mask: where the asymptotic expansion is used."""
     return a > _MIN_OF_EXPANSION[a.limits.bits]
 
 
 def expansion(a: Term, x: Term) -> tuple[Term, Term]:
-    """(square root of the deviance, with the sign of x - a; η): what is left where |η| is above 0.1 underflows."""
+    """(square root of the deviance, with the sign of x - a; η, clipped to ±0.1, as terms beyond underflow)."""
     root = sqrt(deviance(a, x, x - a))
     root = select(x < a, -root, root)
     eta = root * sqrt(2 / a)
@@ -169,7 +170,7 @@ def step_gamma(
     dfactor = new_dp * new_q + new_p * new_dq
     new_s = select(far, s * factor, s + term)
     new_ds = select(far, ds * factor + s * dfactor, ds + dterm)
-    # What is left of the series is at most a geometric one; of the fraction, about what the last level changed.
+    # The remaining terms sum to at most a geometric series; the fraction still changes by about its last change.
     tail = select(far, 0.25, x / (below - x))
     moved = abs(new_s - s) * tail > abs(new_s) * limits.eps
     scale = abs(new_ds) + abs(new_s)
@@ -275,12 +276,12 @@ def mirrored(a: Term, b: Term, x: Term) -> tuple[Term, Term, Term, Term, Term]:
 
 
 def is_regular_beta(a: Term, b: Term, x: Term) -> Term:
-    """Where a > 0 and b > 0 are finite and 0 < x < 1, so that there is something to compute."""
+    """Mask: where a > 0 and b > 0 are finite and 0 < x < 1; elsewhere the result is a limit or NaN."""
     return (x > 0) & (x < 1) & ((a > 0) & (a < np.inf)) & ((b > 0) & (b < np.inf))
 
 
 def is_undefined_beta(a: Term, b: Term, x: Term) -> Term:
-    """Where parameters are negative, both zero or both infinite, or x is not from 0 to 1."""
+    """Mask: where parameters are negative, both zero or both infinite, or x is outside of [0, 1]."""
     result = (x < 0) | (x > 1)
     for n in (a, b, x):
         result = result | ((n < 0) | is_nan(n))
@@ -293,7 +294,7 @@ _MIN_OF_BETA_EXPANSION = {32: 1e5, 64: 1e8}
 
 
 def is_large_beta(a: Term, b: Term) -> Term:
-    """Where the asymptotic expansion for large parameters is used."""
+    """Mask: where the asymptotic expansion for large parameters is used."""
     return minimum(a, b) > _MIN_OF_BETA_EXPANSION[a.limits.bits]
 
 

@@ -79,7 +79,7 @@ _MODES: dict[str | None, GatherScatterMode] = {
 
 
 class GatherDimensionNumbers(NamedTuple):
-    """Which axes play which part in a gather. Source: StableHLO specification, `gather`.
+    """Dimension numbers of a gather. Source: StableHLO specification, `gather`.
 
     >>> columns = lax.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(1,), start_index_map=(1,))
     >>> lax.gather(jnp.arange(6).reshape(2, 3), np.array([[2], [0]]), columns, slice_sizes=(2, 1))
@@ -92,7 +92,7 @@ class GatherDimensionNumbers(NamedTuple):
     collapsed_slice_dims: Axes
     """Axes of the operand along which windows have size 1 and that the result lacks, increasing."""
     start_index_map: Axes
-    """For each element of an index vector, the axis of the operand that it indexes."""
+    """Maps each element of an index vector to the operand axis that it indexes."""
     operand_batching_dims: Axes = ()
     """Axes of the operand that correspond to axes of the indices, increasing."""
     start_indices_batching_dims: Axes = ()
@@ -100,7 +100,7 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """Which axes play which part in a scatter. Source: StableHLO specification, `scatter`.
+    """Dimension numbers of a scatter. Source: StableHLO specification, `scatter`.
 
     >>> rows = lax.ScatterDimensionNumbers(
     ...     update_window_dims=(), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,)
@@ -114,7 +114,7 @@ class ScatterDimensionNumbers(NamedTuple):
     inserted_window_dims: Axes
     """Axes of the operand along which windows have size 1 and that the updates lack, increasing."""
     scatter_dims_to_operand_dims: Axes
-    """For each element of an index vector, the axis of the operand that it indexes."""
+    """Maps each element of an index vector to the operand axis that it indexes."""
     operand_batching_dims: Axes = ()
     """Axes of the operand that correspond to axes of the indices, increasing."""
     scatter_indices_batching_dims: Axes = ()
@@ -122,7 +122,7 @@ class ScatterDimensionNumbers(NamedTuple):
 
 
 def with_int_fields(numbers: Any) -> Any:
-    """`numbers` with tuples of Python ints, which hash and print alike however they were given."""
+    """`numbers` with tuples of Python ints, so that equal numbers have equal hashes and texts."""
     return type(numbers)(*map(ints, numbers))
 
 
@@ -269,7 +269,8 @@ def check_scatter(
 def with_batch(
     numbers: Any, ndim: int, windows_ndim: int, dim: BatchDim, indices_dim: BatchDim
 ) -> tuple[Any, int]:
-    """`numbers` for an operand with a batch axis at `dim` and indices with one at `indices_dim`; not both are None.
+    """`numbers` for an operand with a batch axis at `dim` and indices with one at `indices_dim`; at least one isn't
+    None.
 
     `ndim` and `windows_ndim` are those of one element of the batch. Also the batch axis of the windows' array.
     """

@@ -25,7 +25,7 @@ class LayoutConstraintParams(NamedTuple):
 
 
 class LayoutConstraint(Runs, Identity[LayoutConstraintParams]):
-    """The same value, laid out in memory as stated."""
+    """Returns its operand, stored in the stated memory layout."""
 
     name = "layout_constraint"
 
@@ -43,7 +43,7 @@ class LayoutConstraint(Runs, Identity[LayoutConstraintParams]):
         [dim] = dims
         if dim is None:
             return bind(self, *operands, params=params), dims
-        # Elements of the batch lie one after the other, each as stated.
+        # Batch elements are stored one after the other, each in the stated layout.
         order = [d + (d >= dim) for d in params.layout.major_to_minor]
         layout = params.layout.update(major_to_minor=(dim, *order))
         return bind(self, *operands, params=LayoutConstraintParams(layout)), dims

@@ -16,7 +16,7 @@ from .movement import other_axes
 
 
 class JointlyLinear(Primitive[P]):
-    """A primitive that is linear in one group of operands or in each of several, as `traits.linear` says."""
+    """A primitive that is linear in one group of operands, or in each of several, as `traits.linear` defines."""
 
     def jvp(self, primals, tangents, params):
         results = bind(self, *primals, params=params)
@@ -38,7 +38,7 @@ class JointlyLinear(Primitive[P]):
         return [c if is_linear(x) else None for c, x in strict_zip(results, operands)]
 
     def operand_cotangents(self, cotangent: Any, operands: Operands, params: P) -> Results:
-        """Cotangents of the first operands; those of operands that are no `LinearOperand` are ignored."""
+        """Cotangents of the leading operands; those of operands that aren't `LinearOperand` are ignored."""
         raise self.missing("transpose")
 
 

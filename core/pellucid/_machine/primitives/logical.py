@@ -344,7 +344,7 @@ clz_p = Elementwise("clz", ARITHMETIC, INTEGER, _lower_clz)
 
 
 def ordered(compare: Function, x: Any, y: Any) -> Any:
-    """`compare(x, y)`, of complex numbers by their real, then by their imaginary parts."""
+    """`compare(x, y)`; complex numbers compare by real parts, then by imaginary parts."""
     if type_of(x).dtype.kind != "c":
         return compare(x, y)
     by_real, by_imag = (compare(part(x), part(y)) for part in (real, imag))
@@ -443,7 +443,9 @@ def _part(which, i: int, cotangent, zero):
 
 
 def _fitted(axis: BatchAxis, x, dim: BatchDim, target: int, shape: Shape):
-    """As `brought_to` for an `x` that may be a scalar: a batch of scalars is repeated to `shape`, one scalar is not."""
+    """`brought_to` for operands that may be scalars: a batch of scalars is broadcast to `shape`, a single scalar
+    stays.
+    """
     ndim = type_of(x).ndim
     if dim is None and ndim == 0:
         return x

@@ -25,21 +25,21 @@ class Monoid(NamedTuple):
     """An operation on elements, as reductions, windows, scatters and collectives use it."""
 
     name: str
-    """The part of the names of its primitives: `reduce_sum`, `cumsum`, `psum`."""
+    """Suffix in the names of the monoid's primitives: `reduce_sum`, `cumsum`, `psum`."""
     combine: str
     """Name of the primitive that combines two elements."""
     hlo: str
     identity: Callable[[DType], Any]
-    """The element that changes nothing, as a NumPy scalar of the given dtype."""
+    """Returns the identity element as a NumPy scalar of the given dtype."""
 
 
 def lowest(dtype: DType) -> Any:
-    """The least value of `dtype`: minus infinity where there is one; of complex dtypes, with imaginary part 0."""
+    """The least value of `dtype`: minus infinity if it exists; for complex dtypes with imaginary part 0."""
     return _extreme(dtype, -1)
 
 
 def highest(dtype: DType) -> Any:
-    """The greatest value of `dtype`: infinity where there is one; of complex dtypes, with imaginary part 0."""
+    """The greatest value of `dtype`: infinity if it exists; for complex dtypes with imaginary part 0."""
     return _extreme(dtype, 1)
 
 
@@ -88,7 +88,7 @@ _BY_COMBINE = {monoid.combine: monoid for monoid in MONOIDS.values()}
 
 
 def monoid_of(combine: str) -> Monoid | None:
-    """The monoid whose operation is the primitive called `combine`, if there is one."""
+    """The monoid whose operation is the primitive named `combine`; None if there is none."""
     return _BY_COMBINE.get(combine)
 
 

@@ -108,7 +108,7 @@ class OfOneArray(Primitive[P]):
     """A primitive of one array, whose batch rule changes the params alone."""
 
     dim_fields: ClassVar[Sequence[str]] = ()
-    """The params that hold dimensions of the array along which the operation works; with them comes a batch rule."""
+    """Params that hold the dimensions along which the operation works; naming them provides the batch rule."""
     dims_mark = "!"
     """The mark of their factors; "" if the results lack them."""
 
@@ -162,7 +162,7 @@ class Movement(OfOneArray[P]):
 
 
 class Identity(Movement[P]):
-    """A primitive whose result equals its operand, and which does to tangents and cotangents what it does to values.
+    """A primitive that returns its operand; tangents and cotangents are treated like values.
 
     Subclasses add a side condition or an effect.
     """
@@ -197,7 +197,7 @@ class IdentityOfValues(Identity[P]):
 
 
 class ReshapeParams(NamedTuple):
-    """`dimensions` is kept for the reference's text; it is always None here."""
+    """`dimensions` exists for the reference's text; it is always None here."""
 
     dimensions: None
     new_sizes: Shape
@@ -601,7 +601,7 @@ class ReduceSum(LaidOut, Movement[ReduceSumParams]):
     traits = Traits(kind="reduction", flops=combinations, linear="all", makes_nan=True)
 
     def types(self, avals, params):
-        # Asked here, since what the type rule itself answers is remembered, whatever the option.
+        # Read here because type rules are cached, and their cache keys don't contain this option.
         [x] = avals
         forbidden = not config.allow_f16_reductions.value and x.dtype in _HALF_WIDTH
         if forbidden and any(x.shape[a] != 1 for a in params.axes):

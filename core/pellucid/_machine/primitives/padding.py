@@ -30,7 +30,9 @@ PADDING_NAMES = ("VALID", "SAME", "SAME_LOWER")
 def same_padding(
     size: int, window: int, stride: int, more_at_start: bool = False
 ) -> tuple[int, int]:
-    """Padding that makes as many windows as there are strides in `size`; an odd one goes to the end."""
+    """Padding (before, after) with which the number of windows is the size divided by `stride`, rounded up; odd
+    padding goes to the end.
+    """
     total = larger((strided_length(size, stride) - 1) * stride + window - size, 0)
     return (total - total // 2, total // 2) if more_at_start else (total // 2, total - total // 2)
 
@@ -38,7 +40,7 @@ def same_padding(
 def padtype_to_pads(
     in_shape: Ints, window_shape: Ints, window_strides: Ints, padding: str
 ) -> list[tuple[int, int]]:
-    """Padding before and after each axis that `padding` means: 'VALID', 'SAME' or 'SAME_LOWER'.
+    """Padding (before, after) of each axis for the name `padding`: 'VALID', 'SAME' or 'SAME_LOWER'.
 
     'VALID' pads nothing; 'SAME' makes ceil(size / stride) windows and puts an odd element of padding after the
     array, 'SAME_LOWER' before it. Raises ArgumentValueError for another name.
@@ -68,7 +70,7 @@ def padtype_to_pads(
 
 
 def positive_sizes(values: Any, count: int, name: str, caller: str) -> Shape:
-    """`values` as a tuple of `count` positive integers; None means ones."""
+    """`values` as a tuple of `count` positive integers; ones if it is None."""
     if values is None:
         return (1,) * count
     with expecting(f"{caller} needs integers as {name}", values):

@@ -1,4 +1,4 @@
-"""Where values are: `device_put`, which moves them to devices, shardings and memories."""
+"""Placement: `device_put`, which moves values to devices, shardings and memories."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .families import zero_of
 
 
 class ArrayCopySemantics(enum.Enum):
-    """Whether a value that already is where it should be is used again, copied, or given away."""
+    """Whether `device_put` reuses, copies or donates a value that has the requested placement already."""
 
     REUSE_INPUT = 0
     ALWAYS_COPY = 1
@@ -82,7 +82,7 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
 
     def jvp(self, primals, tangents, params):
         results = bind(self, *primals, params=params)
-        # Of arrays it is known where they are, so that cotangents go back there.
+        # The placement of concrete arrays is known, so cotangents return there.
         srcs = [
             x.sharding if src is None and isinstance(x, ArrayImpl) else src
             for x, src in strict_zip(primals, params.srcs)
@@ -97,7 +97,7 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
         return [Zero(x.aval) if ct is None else ct for ct, x in strict_zip(moved, operands)]
 
     def _moved(self, tangents, params: DevicePutParams) -> Values:
-        """`tangents`, or cotangents, at their places; None for known zeros."""
+        """`tangents`, or cotangents, moved to their placements; None for known zeros."""
         nonzero = [type(t) is not Zero for t in tangents]
         chosen = DevicePutParams(*(tuple(compress(field, nonzero)) for field in params))
         moved = iter(bind(self, *compress(tangents, nonzero), params=chosen))
@@ -207,7 +207,7 @@ def device_put(
 
 
 def _checked_place(place):
-    """`place` as it stands among the params; raises for anything that isn't a place."""
+    """`place` in the form of a param; raises for anything that isn't a placement."""
     if isinstance(place, (MemorySpace, Device)):
         return place
     sharding = sharding_for(place)

@@ -1,4 +1,4 @@
-"""How exactly products of arrays are computed: precisions and algorithms."""
+"""Precision of products of arrays: precisions and algorithms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DType = np.dtype[Any]
 
 
 class Precision(enum.Enum):
-    """How much of the operands' precision a product keeps, on hardware that offers a choice.
+    """The precision of a product, on hardware that offers a choice.
 
     Members are also found by the names of what they mean for float32: `Precision("tensorfloat32")`.
 
@@ -88,7 +88,7 @@ class _Recipe(NamedTuple):
     inputs: tuple[Any, ...] | None = None
     """Dtypes in which operands may be stored; others are converted to the first."""
     outputs: tuple[Any, ...] | None = None
-    """Dtypes in which the device can give the result; it is converted from the first to others."""
+    """Dtypes that the device can return; the first is converted to any other."""
 
 
 def _recipe(precision, accumulation, inputs: Sequence[Any], operations: int = 1) -> _Recipe:
@@ -166,7 +166,7 @@ class DotAlgorithmPreset(enum.Enum):
         return _RECIPES[self.name].accumulation_type
 
     def supported_output_types(self, lhs_dtype: Any, rhs_dtype: Any) -> tuple[Any, ...] | None:
-        """Dtypes in which the device can give the result for such operands; None for any."""
+        """Dtypes that the device can return for operands of these dtypes; None if all."""
         recipe = _RECIPES[self.name]
         if (
             recipe.outputs == (_F32,)
@@ -223,7 +223,7 @@ def precision_attribute(ctx: Any, precision: CanonicalPrecision, dialect: str = 
 
 
 class AlgorithmPlan(NamedTuple):
-    """How to lower a product by an algorithm: its attribute, and dtypes of operands and result."""
+    """The lowering of a product with an algorithm: its attribute, and the dtypes of operands and result."""
 
     attribute: Any
     operand_dtypes: tuple[DType, DType]
@@ -233,7 +233,7 @@ class AlgorithmPlan(NamedTuple):
 def plan_algorithm(
     ctx: Any, precision: CanonicalPrecision, lhs: DType, rhs: DType, result: DType
 ) -> AlgorithmPlan | None:
-    """The plan of a product by the algorithm `precision`; None if it is no algorithm.
+    """The `AlgorithmPlan` of a product for `precision`; None if that is no algorithm.
 
     Raises CompilationError where the platform lacks it, DtypeError for operands that it does not take.
     """
@@ -269,7 +269,7 @@ def plan_algorithm(
 
 
 def _first_unless(dtype: DType, allowed: tuple[Any, ...] | None) -> DType:
-    """`dtype` if it is among `allowed`, else the first of them."""
+    """`dtype` if it is among `allowed`, else the first of `allowed`."""
     if allowed is None or any(dtype == np.dtype(a) for a in allowed):
         return dtype
     return np.dtype(allowed[0])
@@ -314,7 +314,7 @@ def is_float8(dtype: DType) -> bool:
 
 
 def component_bits(dtype: DType) -> int:
-    """Bits of one element, of its real part if it is complex."""
+    """Bits of an element; of its real part if it is complex."""
     bits = 1 if dtype == np.bool_ else dtypes.itemsize_bits(dtype)
     return bits // 2 if dtype.kind == "c" else bits
 
@@ -336,7 +336,7 @@ def _rank(dtype: DType) -> tuple[Any, ...]:
 
 
 def product_dtype(lhs: DType, rhs: DType, preferred: DType | None, caller: str) -> DType:
-    """Dtype of a sum of products: `preferred`, or that of the operand with the wider range.
+    """The dtype in which products are summed: `preferred`, or the dtype of the operand with the wider range.
 
     Complex is above floating, floating above integers; then range, fraction, bits, and signedness decide, as
     in XLA. Raises DtypeError for dtypes between which none of these decides, and for a `preferred` integer or complex dtype

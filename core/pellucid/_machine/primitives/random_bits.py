@@ -78,7 +78,7 @@ class RngBitGenerator(Primitive[RngBitGeneratorParams]):
         return [key, shaped_array(params.shape, params.dtype)]
 
     def batch(self, axis, operands, dims, params):
-        # As in the reference, one generator, that of the first key, gives the bits of the whole batch.
+        # As in the reference, the generator of the first key draws the bits of the whole batch.
         keys = move_axis(operands[0], dims[0], 0)
         first = index_in_dim(keys, 0, keepdims=False)
         batched = params._replace(shape=(axis.size, *params.shape))

@@ -75,7 +75,7 @@ class ReduceParams(NamedTuple):
 
 
 class Reduction(OfOneArray[ReduceParams]):
-    """A reduction by a monoid; `accepts` are the kinds of elements that it takes."""
+    """A reduction by a monoid; `accepts`: kinds of dtypes that are allowed."""
 
     traits = Traits(kind="reduction", flops=combinations)
     dim_fields, dims_mark = ("axes",), ""
@@ -97,7 +97,7 @@ class Reduction(OfOneArray[ReduceParams]):
 
 
 def _cpus_combine(monoid: str, dtype: np.dtype[Any]) -> bool:
-    """Whether CPUs can combine the results of their parts."""
+    """Whether CPUs can combine partial results of several devices."""
     if monoid in ("max", "min"):
         return dtype.kind != "c"
     return monoid in ("sum", "prod") or (dtype == np.bool_ and monoid != "xor")
@@ -151,7 +151,9 @@ def by_halves(combine: Callable[[Any, Any], Results], arrays: Operands, axes: Ax
 
 
 class ReduceProd(Reduction):
-    """Product. Its derivative is that of a tree of products, which has no division and so no trouble with zeros."""
+    """Product along axes. Its derivative is that of a tree of products, which needs no division and is right at
+    zeros.
+    """
 
     traits = Traits(kind="reduction", flops=combinations, makes_nan=True)
 

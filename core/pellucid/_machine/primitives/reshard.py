@@ -49,19 +49,19 @@ from .sharding_constraint import batched_sharding, by_leaf, constrained
 
 
 class ReshardParams(NamedTuple):
-    """How the result is laid out, over a mesh whose axis types the result's type has."""
+    """The sharding of the result; the result's type contains the axis types of its mesh."""
 
     dst_sharding: NamedSharding
     source: AnyMesh | None = None
-    """The mesh that cotangents go back to where the operand's type shows none; by default that of the result."""
+    """The mesh to which cotangents return if the operand's type shows none; by default that of the result."""
 
 
 class Reshard(Placed, Shown, Identity[ReshardParams]):
-    """The identity, with another sharding in its type. Devices exchange what they need for it."""
+    """The identity with another sharding in its type; devices exchange the data for it."""
 
     name = statement = "reshard"
     traits = COLLECTIVE
-    unshown = ReshardParams._fields  # the result's type says it
+    unshown = ReshardParams._fields  # the result's type shows it
 
     def abstract_eval(self, avals, params):
         [aval] = avals
@@ -98,11 +98,13 @@ class Reshard(Placed, Shown, Identity[ReshardParams]):
             and shown is None
             and not is_product_of_parts(ctx, operands[0], sharding)
         ):
-            # Else what makes the operand would be laid out as addends are, each of which is then the whole value.
+            # Otherwise the operation that makes the operand would be laid out as addends, each of which is then the
+            # whole value.
             whole = NamedSharding(sharding.mesh, PartitionSpec())
             return [ctx.constrain(operands[0], whole, ctx.avals_in[0], leave_auto_open=True)]
         if not sharding.mesh.explicit_axes or ctx.avals_out[0].shown_sharding is not None:
-            return operands  # nothing moves, or what the type says is laid out by the caller
+            # Nothing moves, or the caller constrains the layout that the type states.
+            return operands
         return [ctx.constrain(operands[0], sharding, ctx.avals_in[0], leave_auto_open=True)]
 
 
@@ -137,7 +139,7 @@ def _keeping_batch(sharding: NamedSharding, dim: int, old: PartitionSpec) -> Nam
 
 
 def _from_mesh(source: AnyMesh | None, xs, out_shardings):
-    """`reshard` of values that are over the mesh `source`, where their types don't say."""
+    """`reshard` of values over the mesh `source`, where their types don't show a mesh."""
     resharded = functools.partial(_resharded, source)
     return by_leaf(resharded, xs, out_shardings, "reshard: out_shardings", "xs")
 
@@ -215,7 +217,9 @@ def _has_mesh(args: Any) -> bool:
 
 
 def with_out_sharding(out_sharding: Any, function: Function, *operands: Any) -> Any:
-    """`function(*operands)`, laid out over Explicit mesh axes as `out_sharding` says, where it says something."""
+    """`function(*operands)` with its results laid out by `out_sharding` over Explicit axes; unchanged if that states
+    nothing.
+    """
     if stated_result("out_sharding", out_sharding) is None:
         return function(*operands)
     return auto_axes(function, out_sharding=out_sharding)(*operands)
@@ -260,7 +264,9 @@ def explicit_axes(
 
 
 def _retyped_mesh(caller: str, args, axes, axis_type: AxisType) -> tuple[Any, Any]:
-    """The current mesh, else the one that the types of the arrays `args` show, and the same with `axes` of another type."""
+    """(the current mesh, or the one in the types of the arrays `args`; the same mesh with `axes` of type
+    `axis_type`).
+    """
     mesh = get_abstract_mesh()
     if mesh.empty:
         shown = [*filter(None, map(_shown, tree_flatten(args)[0]))]
@@ -284,7 +290,7 @@ def _without_axes(xs, mesh):
         old = _shown(x)
         if old is None or old.mesh is mesh:
             return x
-        # The same everywhere, which is what reduced means of the value itself, needs no words over Auto axes.
+        # Over Auto axes no marks are needed: a reduced value is the same everywhere.
         kept = frozenset(mesh.explicit_axes)
         if context.trace.is_eager:
             sharding = x.sharding

@@ -49,7 +49,7 @@ from .movement import Identity
 
 
 class ShardingConstraintParams(NamedTuple):
-    """How the operand is laid out; unconstrained dimensions of a NamedSharding are left to the compiler."""
+    """The sharding of the operand; unconstrained dimensions of a NamedSharding are left to the compiler."""
 
     sharding: Any
 
@@ -135,7 +135,9 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
 
 def by_leaf(function: Function, xs, stated, what: str, name: str):
-    """`function(leaf, what is stated for it, its path)` of the leaves of `xs`; `stated` is a prefix of this tree."""
+    """Applies `function(leaf, its entry of stated, its path)` to the leaves of `xs`; `stated` is a prefix of this
+    tree.
+    """
     with_paths, structure = tree_flatten_with_path(xs)
     entries = broadcast_prefix(stated, xs, is_none, caller=what, name=name)
     return structure.unflatten(
@@ -155,7 +157,7 @@ def _constrained_as(x, stated, path: str):
 
 
 def constrained(x: Any, sharding: Any, path: str = "x") -> Any:
-    """One array, laid out as `sharding`; `path` is what messages call it."""
+    """One array constrained to `sharding`; `path` is its name in messages."""
     check_no_manual_axis("with_sharding_constraint", sharding)
     shape = type_of(x).shape
     try:

@@ -1,4 +1,4 @@
-"""Slices by name of the axis, and windows whose place is known only when the program runs.
+"""Slices by axis, and windows whose start is computed at run time.
 
 A window that would reach over an edge is moved until it fits; no error is raised for it.
 """
@@ -163,7 +163,7 @@ def _within(index, size: Size):
 def start_scalars(
     name: str, shape: Shape, start_indices: Any, allow_negative_indices: bool | Sequence[bool]
 ) -> Values:
-    """One scalar for each dimension of `shape`, all of one dtype; negative ones count from the end if allowed.
+    """One scalar start index per dimension of `shape`, all of one dtype; negative ones count from the end if allowed.
 
     What is known now is computed now, so that it stands in the program as a literal.
     """
@@ -240,7 +240,7 @@ def wrapped(index: Any, size: Size) -> Any:
                 do="Index with Python integers, or enable 64-bit types: `config.update('enable_x64', True)`.",
             )
         index = convert_element_type(index, dtype)
-    # The size itself may be one too large for the dtype; its sum with a negative index wraps around to what it is.
+    # `size` may exceed the dtype by one; its sum with a negative index then wraps around to the right value.
     size_as_index = np.int64(size).astype(dtype) if type(size) is int else size_scalar(size, dtype)
     return select_n(lt(index, dtype.type(0)), index, add(index, size_as_index))
 
@@ -313,7 +313,7 @@ class _Window(JointlyLinear[P]):
         raise self.missing("lower")
 
     def lowered(self, ctx: Any, operands: Operands, params: P, inner: Shape) -> Any:
-        """The lowered result; operands have start indices for the axes `inner` of elements, too."""
+        """Lowers the primitive; the operands contain start indices for the element axes `inner`, too."""
         raise self.missing("lower")
 
 

@@ -58,7 +58,7 @@ _INT32 = np.dtype(np.int32)
 
 
 def taken_along(x: Any, indices: Any, axis: int) -> Any:
-    """The elements of `x` at `indices`, which are positions along `axis`; the other axes go side by side."""
+    """Elements of `x` at the positions `indices` along `axis`; all other axes are batch axes."""
     ndim = type_of(x).ndim
     others = other_axes(ndim, [axis])
     numbers = GatherDimensionNumbers(
@@ -126,7 +126,7 @@ sort_p = Sort()
 
 @cached(256)
 def _comparator(dtypes: tuple[Any, ...], num_keys: int) -> ClosedJaxpr:
-    """The program that compares two elements of each operand: whether the first ones come first."""
+    """The program by which a sort compares two elements of each operand: whether the first ones come first."""
 
     def comes_first(*scalars: Any) -> Values:
         pairs = list(strict_zip(scalars[::2], scalars[1::2]))[:num_keys]
@@ -218,7 +218,7 @@ def sort_key_val(
 
 
 class Greatest(Primitive[P]):
-    """A primitive that gives some elements along an axis and their positions."""
+    """A primitive that returns the k greatest elements along an axis, and their positions."""
 
     traits = Traits(kind="reduction", flops=top_k_comparisons, returns_list=True)
 
@@ -290,8 +290,8 @@ def _top_k_along_last_axis(x, axis: int, k: int):
 
 
 def _sorted_k(x, axis: int, k: Any):
-    """`top_k` for a symbolic `k`, which the operation doesn't take: the first of all elements in decreasing order."""
-    # Sorted from behind, so that of equal elements the first ones come first.
+    """`top_k` for a symbolic `k`, which the operation doesn't support: sorts all elements and takes the first k."""
+    # Sorted in reverse, so that among equal elements the first ones come first.
     backwards = [rev(x, (axis,)), rev(broadcasted_iota(_INT32, type_of(x).shape, axis), (axis,))]
     return [
         slice_in_dim(rev(values, (axis,)), 0, k, axis=axis)
@@ -413,7 +413,7 @@ def _approx_function(name: str, is_max_k: bool, doc: str) -> Function:
         [size] = canonical_shape([k])
         dimension, override = ints([reduction_dimension, reduction_input_size_override])
         if isinstance(size, Symbol):
-            # The operation takes no symbolic k; the exact elements are what most platforms give anyway.
+            # The operation supports no symbolic k; exact results are what most platforms return anyway.
             count: Any = size
             values, positions = top_k(operand if is_max_k else neg(operand), count, axis=dimension)
             return [values if is_max_k else neg(values), positions]

@@ -24,7 +24,7 @@ from .movement import IdentityOfValues
 
 
 class WithoutResults(Primitive[P]):
-    """A primitive without results: tangents and layouts of its operands mean nothing to it."""
+    """A primitive without results, for which the operands' tangents and layouts don't matter."""
 
     traits = HOST.replace(flops=0.0)
     types_are_laid_out = True
@@ -40,7 +40,7 @@ class WithoutResults(Primitive[P]):
 
 
 class Stage(IdentityOfValues):
-    """The same value, as part of the program."""
+    """Returns its operand, as part of the program."""
 
     name = "stage"
 
@@ -135,7 +135,7 @@ create_token_p, after_all_p = TokenBarrier("create_token"), TokenBarrier("after_
 
 
 def create_token(_: object = None) -> Any:
-    """A token, which orders operations that take and give one; the argument does nothing.
+    """A token, which orders the operations that pass it on; the argument is ignored.
 
     The result has neither shape nor dtype. Raises nothing.
     Source: StableHLO specification, `create_token`.
@@ -164,7 +164,7 @@ def after_all(*operands: Any) -> Any:
 
 
 class OptimizationBarrier(Primitive):
-    """Gives its operands back, any number of them."""
+    """Returns its operands, across which XLA moves or fuses no operation."""
 
     name = "optimization_barrier"
     traits = MOVEMENT.replace(returns_list=True)
@@ -194,7 +194,7 @@ optimization_barrier_p = OptimizationBarrier()
 
 
 def _through_barrier(tangents: Operands) -> Values:
-    """`tangents` after a barrier of their own; known zeros need none."""
+    """`tangents` behind a barrier of their own; known zeros stay."""
     nonzero = iter(bind(optimization_barrier_p, *(t for t in tangents if type(t) is not Zero)))
     return [t if type(t) is Zero else next(nonzero) for t in tangents]
 
@@ -222,7 +222,7 @@ class XlaMetadataParams(NamedTuple):
 
 
 class XlaMetadataValue(IdentityOfValues[XlaMetadataParams]):
-    """The same value; the operation that computes it has metadata."""
+    """Returns its operand; the operation that computes it gets metadata."""
 
     name = "xla_metadata_value"
 

@@ -255,7 +255,7 @@ def _hyperbolic(y):
 
 
 def _off_axis(x, part):
-    """`part`, but an exact zero on the imaginary axis, where it must vanish also if the other part is infinite."""
+    """`part`, replaced by an exact zero on the imaginary axis, where it vanishes even if the other part is infinite."""
     return select(eq(x, constant_like(x, 0)), full_as(x, 0), part)
 
 
@@ -401,7 +401,7 @@ atanh_p = transcendental("atanh", "chlo.atanh", _atanh_tangent)
 
 
 def no_derivative(function: str, argument: str) -> Any:
-    """The tangent rule of an argument by which there is no known derivative: it raises MissingRule."""
+    """The tangent rule for an argument without a known derivative: it raises MissingRule."""
 
     def tangent(*_: Any) -> Any:
         raise MissingRule(

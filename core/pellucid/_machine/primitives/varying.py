@@ -33,7 +33,7 @@ from .movement import Identity
 
 
 class Marks(NamedTuple):
-    """Over which mesh axes a value is unreduced, and over which it is reduced."""
+    """The mesh axes over which a value is unreduced, and those over which it is reduced."""
 
     unreduced: AxisSet = NO_AXES
     reduced: AxisSet = NO_AXES
@@ -55,7 +55,7 @@ def marked(aval: Any, marks: Marks, mesh: Any = None) -> Any:
 
 
 def states_of(aval: Any) -> dict[str, AxisSet]:
-    """By "varying", "unreduced" and "reduced" the axes along which the type `aval` says that of a value."""
+    """Maps "varying", "unreduced" and "reduced" to the axes along which a value of type `aval` is in that state."""
     return {"varying": aval.varying, **marks_of(aval)._asdict()}
 
 
@@ -77,7 +77,9 @@ class MarkParams(NamedTuple):
 
 
 class Recast(Collective, Shown, Identity[MarkParams]):
-    """A cast between states along mesh axes; `state` is that of the result, `inverse` the cast that transposes it, if any."""
+    """A cast between states along mesh axes; `state` is the result's, `inverse` the primitive that transposes the
+    cast, if any.
+    """
 
     traits = COLLECTIVE
     axes_field = "axes"
@@ -98,7 +100,7 @@ class Recast(Collective, Shown, Identity[MarkParams]):
 
 
 reduced_p = Recast("preduced", "reduced", "unreduced_psum")
-"""The same value, whose cotangent is unreduced."""
+"""Returns its operand; the cotangent is unreduced."""
 reduced_vary_cast_p = Recast("reduced_vary_cast", "varying", "vary_unreduced_cast")
 """A reduced value as each position's own."""
 vary_unreduced_cast_p = Recast("vary_unreduced_cast", "unreduced", "reduced_vary_cast")
@@ -134,7 +136,7 @@ class PVaryParams(NamedTuple):
 
 
 class PVary(Identity[PVaryParams]):
-    """The same value, whose type says that it may differ along mesh axes."""
+    """Returns its operand with a type that varies over more mesh axes."""
 
     name = "pvary"
     traits = COLLECTIVE
@@ -154,14 +156,14 @@ pvary_p = PVary()
 
 
 def sum_along(x: Any, params: CollectiveParams) -> Any:
-    """The sum of `x` along named axes, by the primitive that says whether `x` varies along them by its type."""
+    """The sum of `x` along named axes, by the primitive for values that vary, or don't, in their type."""
     varies = params.axis_index_groups is None and type_of(x).varying.intersection(params.axes)
-    # By name, since collectives stand above what makes zeros of a type that varies.
+    # Looked up by name: collectives are in a higher layer than the zeros of varying types.
     return bind1(registry["psum_invariant" if varies else "psum"], x, params=params)
 
 
 def vary(x: Any, axes: Iterable[Any]) -> Any:
-    """`x` with a type that says that it varies over those of `axes` that are checked."""
+    """`x` cast to vary over the checked axes among `axes`."""
     aval = type_of(x) if context.checked_axes else None
     if not isinstance(aval, ShapedArray):
         return x
@@ -184,7 +186,7 @@ def vary(x: Any, axes: Iterable[Any]) -> Any:
 
 
 def unified(primitive: Primitive, operands: Operands) -> Operands:
-    """`operands` of one equation so that all traced ones vary over the same axes."""
+    """`operands` of one equation with all traced ones cast to vary over the same axes."""
     if len(operands) < 2 or (
         isinstance(primitive, HigherOrderPrimitive) and not primitive.varies_jointly
     ):

@@ -56,7 +56,7 @@ def window_params(
     window_dilation: Ints | None,
     caller: str,
 ) -> WindowParams:
-    """Params of windows over an array of `shape`; None means ones, `padding` may be a name."""
+    """Params of windows over an array of `shape`; None counts as ones, `padding` may be a name."""
     ndim = len(shape)
     stated = {
         "window_dimensions": window_dimensions, "window_strides": window_strides, "base_dilation": base_dilation,
@@ -146,7 +146,7 @@ class ReduceWindowSum(ReduceWindow, Movement[WindowParams]):
 
 
 class ReduceWindowExtreme(ReduceWindow):
-    """Maximum or minimum over windows; the derivative is that of the element which `select` prefers."""
+    """Maximum or minimum over windows; its derivative is that of the element that `select` prefers."""
 
     traits = Traits(kind="reduction", flops=window_combinations)
 
@@ -196,7 +196,9 @@ def _worst(select: Primitive, dtype):
 
 
 class _Selecting(JointlyLinear[P]):
-    """A primitive of a source, in which it is linear, and an operand from whose windows elements are selected."""
+    """A primitive of two operands: a source, in which it is linear, and the array from whose windows elements are
+    selected.
+    """
 
     all_dims = "~="
 
@@ -215,7 +217,9 @@ class _Selecting(JointlyLinear[P]):
 
 
 class SelectAndGatherAdd(_Selecting[SelectAndGatherParams]):
-    """From each window of `tangents`, the element where that of `operand` is preferred; linear in `tangents`."""
+    """From each window of `tangents`, the element at the position that is preferred in `operand`; linear in
+    `tangents`.
+    """
 
     name = "select_and_gather_add"
     traits = Traits(kind="reduction", flops=window_combinations, linear=(0,), passive=(1,))
@@ -327,7 +331,9 @@ class SelectAndScatterAdd(_Selecting[SelectAndScatterParams]):
 
 
 def _scattered_into_padded(source, operand, select: Primitive, sizes, strides, padding: Pads):
-    """`select_and_scatter_add` that pads the operand itself, with what is never preferred; the operation might prefer it."""
+    """`select_and_scatter_add` with the operand padded beforehand by a value that is never preferred; the operation's
+    own padding might be.
+    """
     aval = type_of(operand)
     config = [(low, high, 0) for low, high in padding]
     padded = pad(operand, np.asarray(_worst(select, aval.dtype)), config)

@@ -107,7 +107,7 @@ Transform = Reshaped | Transposed | Bitcast
 
 
 def _cast_shape(shape: Shape, dtype, new_dtype) -> Shape:
-    """The shape after a bitcast. Raises: ShapeError without rows, or if the rows can't be combined to whole ones of the
+    """The shape after a bitcast. Raises: ShapeError if there are no rows, or if they don't make up whole rows of the
     other width.
     """
     old_bits, new_bits = dtypes.itemsize_bits(dtype), dtypes.itemsize_bits(new_dtype)

@@ -84,7 +84,7 @@ class _Methods(_Sharded):
 
     @property
     def sharding(self) -> Sharding:
-        """Which device holds which part, in which memory."""
+        """The placement: the part that each device holds, and in which memory."""
         return self._sharding
 
     @property

@@ -142,7 +142,8 @@ def put_host(
     else:
         devices, indices = addressable_parts(sharding, data.shape)
         may_alias = data.nbytes < arrays.LARGE
-        parts = np.array(data) if may_alias else data  # one copy, of which devices may use parts
+        # One host copy, slices of which devices may alias.
+        parts = np.array(data) if may_alias else data
         shards = [parts[index] for index in indices]
     put = lambda: arrays.put(aval, sharding, shards, devices, committed, may_alias=may_alias)
     is_free = not explicit and (not context.trace.is_eager or is_own_constant(value))
@@ -570,7 +571,7 @@ def _got(leaf):
 
 
 def copy_to_host_async(x: Any) -> Any:
-    """Start copying every array of the tree `x` to the host, and give `x`; `device_get` waits less then.
+    """Start copying every array of the tree `x` to the host, and return `x`; a later `device_get` waits less.
 
     >>> x = copy_to_host_async({"w": jnp.arange(3)})
     >>> pl.device_get(x)
@@ -581,7 +582,7 @@ def copy_to_host_async(x: Any) -> Any:
 
 
 def block_until_ready(x: Any) -> Any:
-    """Wait until every array of the tree `x` is computed, and give `x`; raises what computing them raised.
+    """Wait until every array of the tree `x` is computed, and return `x`; raises what computing them raised.
 
     >>> block_until_ready([device_put(1.5), "anything else"])
     [Array(1.5, dtype=float32, weak_type=True), 'anything else']

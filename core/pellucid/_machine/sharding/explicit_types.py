@@ -293,12 +293,13 @@ class ShardedOperation(NamedTuple):
     operands: Sequence[Operand]
     mesh: AbstractMesh
     linear: Any
-    """In which operands it is linear, which decides which of them may be unreduced. `"all"`: jointly in all that are not
-    passive; `"each"`: in each of them, the others fixed; positions: jointly in these; None: in none."""
+    """Operands in which the operation is linear; it decides which of them may be unreduced. `"all"`: jointly in all
+    that are not passive; `"each"`: in each of them, the others fixed; positions: jointly in these; None: in none.
+    """
     passive: tuple[int, ...] = ()
     """Indices of operands that select elements."""
     contracts: bool = False
-    """Whether it is a product whose operands have separate loops, so that none passes `reduced` on."""
+    """Whether the operation is a product whose operands have separate loops; then none passes `reduced` on."""
     takes_out_sharding: bool = False
     """Whether the operation has a parameter `out_sharding`."""
 

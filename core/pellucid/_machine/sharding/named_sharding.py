@@ -214,5 +214,5 @@ def is_unreduced(sharding: object) -> TypeGuard[NamedSharding]:
 
 
 def summed(sharding: NamedSharding) -> NamedSharding:
-    """How the sum of addends that are placed by `sharding` is cut into parts as they are."""
+    """The sharding of the sum of values that are unreduced in `sharding`, divided into the same parts."""
     return sharding.update(spec=sharding.spec.update(unreduced=NO_AXES))

@@ -97,7 +97,8 @@ class PartitionSpec(Interned):
             ) from None
         if spec is None:
             spec = _specs.add(key, _new_spec(entries, unreduced, reduced))
-        # What was written is found at once the next time, also where it was not the canonical form.
+        # Stored under the entries as written, too, so that a spec that isn't canonical is found at once the next
+        # time.
         return spec if written is None else _specs.add(written, spec)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Sharding, what every placement of a value on devices can be asked, and the placements without a mesh.
+"""The base class `Sharding`, and the shardings without a mesh.
 
 The classes are C++; the methods here are added to their common root, so that shardings made by C++ answer
 as well. A placement is determined by three facts, which a subclass supplies: `_internal_device_list` (the

@@ -163,7 +163,9 @@ def create_hybrid_device_mesh(
 
 
 def _ring_of_small_slice(shape: Shape, devices: Devices) -> list[Any] | None:
-    """Slices too small to wrap around have no rings along their axes, but one through all devices."""
+    """The devices in the order of one ring through all of them, for a slice that is too small to wrap around; None
+    for other slices.
+    """
     grid = grid_of(devices)
     is_line = sum(size > 1 for size in shape) <= 1
     fits = (
@@ -304,7 +306,9 @@ def layouts(grid: Grid, mesh_shape: Ints, *, split: bool) -> Iterator[Grid]:
 def _assignments(
     physical: Shape, logical: Shape, left: Shape, split: bool
 ) -> Iterator[list[Shape]]:
-    """For each logical axis the factors of the physical axes that it takes, where `left` remains."""
+    """Generates, for each logical axis, the factors of the physical axes that are assigned to it, from those in
+    `left`.
+    """
     if not logical:
         if math.prod(left) == 1:
             yield []

@@ -165,7 +165,8 @@ def as_operand(x: Any) -> Any:
 
 
 def as_array(x: Any) -> Any:
-    """`x` as an array where operations run at once: what those that change nothing give of a number or a NumPy array.
+    """`x` as an array where operations run at once; used by operations that return their operand, which may be a
+    number or a NumPy array.
 
     Within a trace these stay what they are: literals and constants of the program.
     """

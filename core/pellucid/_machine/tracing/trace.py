@@ -42,12 +42,12 @@ class Trace:
     is_eager = False
     """Whether results are computed at once, so that compiled functions may use the C++ call path."""
     evaluates_its_tracers = False
-    """Whether it also interprets what eager code does with its tracers, as traces of libraries do."""
+    """Whether the trace also interprets operations on its tracers in eager code, as traces of libraries do."""
     call: Any
     """The call of the user function that is being transformed; None or unset if there is none."""
 
     def as_tangent(self, value: Any) -> Any:
-        """`value`, a tangent that a rule made of constants, as one to which others may be added later."""
+        """`value`, a tangent that a rule made from constants, in a form to which other tangents can be added."""
         return value
 
     def name_of_argument(self, x: Any) -> str | None:
@@ -103,7 +103,8 @@ def bind(primitive: Primitive, *operands: Any, params: Any = NO_PARAMS) -> Value
 def _check_types(
     primitive: Primitive, operands: Operands, params: Any, failure: PellucidError
 ) -> None:
-    """Raises what the type rule, or an operand without a type, raises for the caller's operands, with their names.
+    """Raises the error of the type rule, or of an operand without a type, for the caller's operands, with their
+    names.
 
     The rule that raised `failure` may have seen other operands: whole batches, or values within a program. An error of
     another class is not the same failure.

@@ -357,7 +357,7 @@ def _wide(x: Any) -> np.ndarray:
 
 
 def _like(x: Any, value: np.ndarray) -> Any:
-    """`value` as the kind of thing that `x` is: a number, or an array of its dtype."""
+    """`value` in the form of `x`: a number, or an array of its dtype."""
     return value.item() if isinstance(x, (float, complex)) else value.astype(type_of(x).dtype)
 
 

@@ -237,7 +237,7 @@ class _ScalarFunction(FlatFunction):
 
 
 def scalar_result(result: Any, caller: str, function: Function) -> Any:
-    """`result` if it is a scalar array; otherwise raises the error that tells why it has no gradient."""
+    """`result` if it is a scalar array; otherwise raises an error that states why it has no gradient."""
     try:
         shape = type_of(result).shape
     except ArgumentTypeError:

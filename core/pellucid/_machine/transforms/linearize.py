@@ -641,7 +641,7 @@ class RuleTrace(Trace):
         """
         body = called(primitive, params)
         if body is not None:
-            # What a reference made within holds may be linear later: as values each part finds its place.
+            # A reference made within may hold a linear value later: as plain values each part gets its place.
             return replay(*without_references(body), *operands)
         # Being linear, it is its own derivative at zero: there linear operands are tangents, the others primals.
         linear = [_belongs(x, self.linear) for x in operands]

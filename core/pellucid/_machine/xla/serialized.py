@@ -76,7 +76,9 @@ def _taken_apart(payload: bytes) -> tuple[bytes, bytes, list[bytes]]:
     for number in _TO_MODULE:
         fields = list(_fields(content))
         if not fields or fields[0].number != number or not isinstance(fields[0].value, bytes):
-            raise UnknownFormatError("an executable has no program at its place")
+            raise UnknownFormatError(
+                f"a serialized executable lacks field {number}, which holds its program"
+            )
         content = fields[0].value
         rests.append(_joined(fields[1:]))
     return payload[: start + size], content, rests

@@ -16,7 +16,7 @@ _LOOKUP_INTERVAL_SECONDS = 1.0
 
 
 class ProcessIdentity(NamedTuple):
-    """The place of a process in its job; None for unknown parts."""
+    """The identity of a process in its job; fields are None where unknown."""
 
     coordinator_address: str | None = None
     num_processes: int | None = None
