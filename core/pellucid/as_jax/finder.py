@@ -70,7 +70,9 @@ _LOADED_WITH_JAX = [
 
 
 class _Recorded(ModuleType):
-    """Class of modules that are served as the reference's: has what `ADDED` lists, and records the attributes that they lack."""
+    """Class of modules served under the reference's names: it provides the names in `ADDED`, and records attributes
+    that are missing.
+    """
 
     def __getattr__(self, name: str) -> Any:
         value = private.added(self.__name__, name)
@@ -86,7 +88,7 @@ class _Recorded(ModuleType):
 
 
 class _Served:
-    """Loader of a module that exists under another name: it is the same object under both."""
+    """Loader of a module that exists under another name: both names import the same object."""
 
     def __init__(self, module: ModuleType) -> None:
         self.module = module
@@ -102,7 +104,7 @@ class _Served:
 
 
 class _ServedMain(_Served):
-    """The same for `python -m`, which asks for the code of a module and runs it as `__main__`."""
+    """Loader for `python -m`, which requests the code of a module and runs it as `__main__`."""
 
     def get_code(self, name: str) -> Any:
         loader: Any = self.spec and self.spec.loader
@@ -119,7 +121,7 @@ def _load_with_jax() -> None:
 
 
 class _Distribution(importlib.metadata.Distribution):
-    """The installed distribution `jax`, as far as its version goes."""
+    """The installed distribution `jax`, of which only the version is known."""
 
     def read_text(self, filename: str) -> str | None:
         if filename != "METADATA":
@@ -131,7 +133,8 @@ class _Distribution(importlib.metadata.Distribution):
 
 
 class Finder:
-    """Answers `import jax` and all below it: an adapter where there is one, else pellucid's module of that name.
+    """Finder for `import jax` and its submodules: returns an adapter if there is one, else pellucid's module of that
+    name.
 
     Modules of pellucid are found as usual, and say from then on that they are of `jax`.
     """
@@ -159,7 +162,7 @@ class Finder:
         return spec
 
     def find_distributions(self, context: Any = None) -> Iterator[importlib.metadata.Distribution]:
-        """The distribution `jax`, if that is what is asked for."""
+        """Yields the distribution `jax` if that is requested."""
         if context is not None and context.name == "jax":
             yield _Distribution()
 
@@ -168,7 +171,7 @@ class Finder:
 
 
 def _relabelling(name: str, path: Any, target: Any) -> Any:
-    """The spec of a module of pellucid as the other finders give it, with a loader that relabels what it defines."""
+    """The spec of a module of pellucid from the other finders, with a loader that relabels the module's definitions."""
     adapter = f"{BELOW_PUBLIC}{name.removeprefix('pellucid')}"
     if not name.startswith("pellucid.as_jax") and _exists(adapter):
         return _spec(name, adapter)  # a part of the reference's module of this name
@@ -183,7 +186,7 @@ def _relabelling(name: str, path: Any, target: Any) -> Any:
 
 
 def _spec(name: str, served: str) -> importlib.machinery.ModuleSpec:
-    """The module `served` under the name `name`, which is also its `__name__` if it is below `jax` and public."""
+    """The spec of the module `served` under `name`, which becomes its `__name__` if it is public and below `jax`."""
     module = importlib.import_module(served)
     if name.startswith("jax") and not name.startswith("jax._src"):
         module.__name__ = name
@@ -262,5 +265,5 @@ def missing() -> list[str]:
     >>> isinstance(missing(), list)
     True
     """
-    # A submodule is asked for as an attribute before it is imported.
+    # A submodule is requested as an attribute before it is imported.
     return [name for name, here in private.asked_in_vain.items() if here not in sys.modules]

@@ -67,7 +67,9 @@ def as_jax(name: str) -> str:
 
 
 def relabel(module: ModuleType, public: str | None = None) -> None:
-    """Have what `module` has, under its own name, say that it is of `jax`; of `public`, if that is the module's name."""
+    """Makes the functions and classes in `module` report modules of `jax`: `public`, if that is given, for those that
+    it shows.
+    """
     names = vars(module)
     listed = names.get("__all__", names)
     for name, value in list(names.items()):
@@ -76,7 +78,7 @@ def relabel(module: ModuleType, public: str | None = None) -> None:
 
 
 def show_as(value: Any, public: str | None) -> None:
-    """Have a function or class of pellucid say that it is of `jax`: of the module `public` if none shows it yet."""
+    """Makes a function or class of pellucid report a module of `jax`: `public`, if no module shows it yet."""
     if not isinstance(value, (FunctionType, type, PjitFunction)):
         return
     module = getattr(value, "__module__", None)
@@ -91,7 +93,7 @@ def show_as(value: Any, public: str | None) -> None:
 
 
 class RelabellingLoader(SourceFileLoader):
-    """The usual loader; what modules define says from then on that it is of `jax`."""
+    """The usual loader, after which the module's definitions report modules of `jax`."""
 
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
@@ -99,7 +101,7 @@ class RelabellingLoader(SourceFileLoader):
 
 
 def identify(module: ModuleType) -> None:
-    """Relabel what a module of pellucid defines, and let it be found under the name that this says."""
+    """Relabels the definitions of a module of pellucid, and registers the module under the name that they report."""
     relabel(module)
     shown = as_jax(module.__name__)
     if shown.startswith("jax._src."):
@@ -107,7 +109,7 @@ def identify(module: ModuleType) -> None:
 
 
 def identify_loaded() -> None:
-    """The same for all modules of pellucid that are loaded."""
+    """Identifies all modules of pellucid that are loaded."""
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == "pellucid" and isinstance(module, ModuleType):
             identify(module)

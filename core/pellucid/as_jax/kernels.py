@@ -16,7 +16,7 @@ from pellucid.kernels.missing import refusing
 _PACKAGE = "jax.experimental"
 _PACKAGES = {name.rpartition(".")[0] for name in NAMES}
 _OURS = ("pallas", "pallas.tpu", "pallas.triton")
-"""Modules that pellucid has, with a part of the names."""
+"""Modules that pellucid implements in part."""
 
 
 class _Loader:

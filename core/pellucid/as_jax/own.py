@@ -1,4 +1,4 @@
-"""Objects behind private names that are in no public module, in our own form; `private_names` says which they are."""
+"""Our implementations of private names that no public module has; the table in `private_names` refers to them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def trace_state_clean() -> bool:
 
 
 def itself(x: T) -> T:
-    """`x`: a tracer stands for no other value here.
+    """Returns `x`: a tracer represents no other value here.
 
     >>> itself(1)
     1
@@ -79,7 +79,7 @@ def option(name: str) -> Any:
 
 
 class JaxprEqnContext:
-    """What is in force around an equation, of which equations here keep nothing.
+    """The reference's context of an equation, of which equations here keep nothing.
 
     Raises: UnsupportedError for a compute type or metadata, which would be lost.
 
@@ -113,7 +113,7 @@ def infer_argnums_and_argnames(
     argnums: int | Iterable[int] | None,
     argnames: str | Iterable[str] | None,
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Positions and names of arguments, of which one follows from the other where only that is passed.
+    """Positions and names of arguments; if only one of both is passed, the other follows from the signature.
 
     >>> infer_argnums_and_argnames(inspect.signature(lambda x, axis: 0), None, "axis")
     ((1,), ('axis',))
@@ -177,7 +177,7 @@ class DuckTypedArray(SupportsDType, SupportsShape, Protocol):
 
 
 def dtype_of(x: Any, *, canonicalize: bool = True) -> Any:
-    """The element type of an array, a number or what else has one.
+    """The element type of an array, a number, or another value that has one.
 
     >>> dtype_of(1.0)
     dtype('float32')
@@ -231,7 +231,7 @@ def promote_dtypes(*args: Any) -> list[Any]:
 
 
 def promote_dtypes_inexact(*args: Any) -> list[Any]:
-    """The same, with a floating or complex dtype.
+    """Promotes `args` to one floating or complex dtype.
 
     >>> [x.dtype.name for x in promote_dtypes_inexact(np.int8(1))]
     ['float32']
@@ -240,7 +240,7 @@ def promote_dtypes_inexact(*args: Any) -> list[Any]:
 
 
 def promote_dtypes_numeric(*args: Any) -> list[Any]:
-    """The same, with integers for bools.
+    """Promotes `args` to one numeric dtype: bools become integers.
 
     >>> [x.dtype.name for x in promote_dtypes_numeric(np.bool_(1))]
     ['int32']
@@ -249,7 +249,7 @@ def promote_dtypes_numeric(*args: Any) -> list[Any]:
 
 
 def promote_dtypes_complex(*args: Any) -> list[Any]:
-    """The same, with a complex dtype.
+    """Promotes `args` to one complex dtype.
 
     >>> [x.dtype.name for x in promote_dtypes_complex(np.float32(1), 2)]
     ['complex64', 'complex64']
@@ -264,7 +264,7 @@ def promote_dtypes_complex(*args: Any) -> list[Any]:
 
 
 class UnspecifiedValue:
-    """Class of what stands for a sharding that nobody stated; `jit` takes None for it."""
+    """Class of the sentinel for an unspecified sharding; `jit` takes None for it."""
 
     def __repr__(self) -> str:
         return "UnspecifiedValue"
@@ -320,7 +320,7 @@ def running_backends() -> dict[str, Any]:
 
 
 class _State:
-    """State of the job; without one, `client` is None, and the others are those of one process."""
+    """State of the job; without a job, `client` is None, and the other values are those of a single process."""
 
     @property
     def client(self) -> Any:
@@ -354,7 +354,9 @@ global_state = _State()
 
 
 class NodeFunctions(NamedTuple):
-    """How nodes of one class come apart, to (children, what they keep beside them), and together again."""
+    """Flattening of one class of nodes: `to_iter(node)` returns (children, static data), `from_iter` takes static
+    data and children.
+    """
 
     to_iter: Callable[[Any], tuple[Iterable[Any], Any]]
     from_iter: Callable[[Any, Iterable[Any]], Any]
@@ -414,7 +416,7 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
 def prefix_errors(
     prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Callable[[str], TreeStructureError]]:
-    """For each place where a tree is no prefix of another, the error of an argument of a given name.
+    """For each place at which a tree isn't a prefix of another, a function from an argument's name to the error.
 
     >>> [error] = prefix_errors((0, [1, 2]), (5, [6, 7, 8]))
     >>> print(error("in_axes"))
@@ -435,7 +437,7 @@ def include_frame(f: Any) -> bool:
 
 
 def api_boundary(fun: F, **_: Any) -> F:
-    """`fun`: filtering of tracebacks takes place where errors are shown.
+    """Returns `fun`: tracebacks are filtered where errors are shown.
 
     >>> api_boundary(abs)(-1)
     1
@@ -519,7 +521,7 @@ def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
 
 
 def foreach(f: Callable[..., Any], *args: Iterable[Any]) -> None:
-    """Call `f` with the items of iterables of one length, one after the other.
+    """Calls `f` with the items of iterables of equal length, in order.
 
     >>> foreach(print, [1, 2], "ab")
     1 a
@@ -581,7 +583,7 @@ def split_list(args: Sequence[Any], ns: Sequence[int]) -> list[list[Any]]:
 
 
 def partition_list(bs: Sequence[bool], l: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The items where `bs` is false, and those where it is true.
+    """(items where `bs` is false, items where it is true).
 
     >>> partition_list([True, False, True], "abc")
     (['b'], ['a', 'c'])
@@ -656,7 +658,7 @@ _ANY_NUMBER = 1 << 20
 def wraps(
     wrapped: Any, namestr: str | None = None, docstr: str | None = None, **kwargs: Any
 ) -> Callable[[F], F]:
-    """A decorator that gives a function the name and docstring of another, in the forms `namestr` and `docstr`.
+    """Decorator that gives a function the name and docstring of `wrapped`, in the forms `namestr` and `docstr`.
 
     >>> wraps(abs, "grad_of_{fun}")(lambda x: x).__name__
     'grad_of_abs'

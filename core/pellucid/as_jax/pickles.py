@@ -1,4 +1,4 @@
-"""Pickles between pellucid and the reference: what those of the reference ask for, and what ours ask for in its words.
+"""Pickles shared with the reference: resolves names in its pickles, and writes names that it can resolve.
 
 The reference pickles most of its classes without a call, so that what is here is made empty, and then given their fields.
 """
@@ -105,7 +105,7 @@ _WRITTEN_AS = {
 
 
 def use_names_of_reference() -> None:
-    """Let pickles that are written from now on say what the reference reads."""
+    """Makes pickles that are written from now on refer to the reference's names."""
     for full, value in _WRITTEN_AS.items():
         module, _, name = full.rpartition(".")
         value.__module__, value.__name__ = f"jax._src.{module}", name

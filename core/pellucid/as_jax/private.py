@@ -25,7 +25,7 @@ _MODULES = {"", *SOURCES}
 _PACKAGES = {name.rpartition(".")[0] for name in SOURCES}
 
 asked_in_vain: dict[str, str] = {}
-"""Names below `jax` that were asked for and aren't there, with what they would be called here."""
+"""Names below `jax` that were requested and don't exist, with the names that they would have here."""
 
 
 class PrivateModule(ModuleType):
@@ -102,7 +102,9 @@ def resolved(target: str) -> Any:
 
 
 def added(module: str, name: str) -> Any:
-    """What the reference has as `name` of a public module and pellucid's module of that name hasn't; None for nothing."""
+    """The object that the reference has as `name` of a public module and pellucid's module lacks; None if there is
+    none.
+    """
     target = ADDED.get(f"{module.removeprefix('jax.')}.{name}")
     return None if target is None else resolved(target)
 
@@ -140,7 +142,9 @@ def _served(below: str, name: str) -> Any:
 
 
 def _own(below: str, name: str) -> Any:
-    """What a module of pellucid that is called as a private one defines, as pickles ask for it; None for nothing."""
+    """The definition that pickles request from a module of pellucid by the name of a private one; None if there is
+    none.
+    """
     for package in (MACHINE, "pellucid"):
         try:
             module = importlib.import_module(f"{package}.{below}")
@@ -153,14 +157,14 @@ def _own(below: str, name: str) -> Any:
 
 
 def _shows(module: ModuleType, name: str) -> bool:
-    """Whether a public module has `name`, which may be loaded only when it is read."""
+    """Whether a public module has `name`, which may be loaded on access only."""
     if name not in dir(module) and name not in getattr(module, "__all__", ()):
         return False
     return not isinstance(getattr(module, name), ModuleType) or name in PUBLIC
 
 
 def _advice(name: str) -> str:
-    """Where a public object of that name is."""
+    """Advice where to find a public object of that name."""
     for public in sorted(PUBLIC):
         module = sys.modules.get(f"jax.{public}".strip("."))
         if module is not None and _shows(module, name):

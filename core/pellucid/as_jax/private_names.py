@@ -1,4 +1,4 @@
-"""The table of private names: what `jax._src.MODULE.NAME` is here.
+"""The table of private names: maps `jax._src.MODULE.NAME` to an object of pellucid.
 
 A name of a module is looked up among its `OBJECTS`, then in the public modules of `SOURCES`, where it means what it does in
 the reference; objects that have no public form are in `own`. What can't be served is in `REFUSED`, with what to use.
@@ -256,7 +256,7 @@ OBJECTS = {
 """Names that are in no public module, with the objects that they are here."""
 
 ADDED = {"lax.select_and_scatter_p": "pellucid.as_jax.own.select_and_scatter_p"}
-"""Names that modules which `import jax` loads have besides those of pellucid's, below `jax`."""
+"""Names below `jax` that pellucid's modules lack, with the objects that serve them."""
 
 READ_ANEW = {
     "compiler.backend_compile_and_load": "pellucid._machine.xla.compile.compile_module",
@@ -295,4 +295,4 @@ REFUSED = {
     "interpreter of its equations replace a primitive.",
     "pjit.pjit_staging_rule": "Programs are staged in one way; read calls of `jit` as equations of `pjit.jit_p`.",
 }
-"""Names that can't be served, and what to use."""
+"""Names that can't be served, with what to use instead."""

@@ -12,7 +12,8 @@ _chosen: list[str] = []
 
 
 def answered() -> str:
-    """The chosen version; without one that of the installed jaxlib, with which the reference's release of that number runs.
+    """The version reported as `jax.__version__`: the chosen one, else that of the installed jaxlib if supported, else
+    the reference's.
 
     >>> is_supported(answered())
     True

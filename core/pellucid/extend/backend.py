@@ -49,7 +49,7 @@ def backend_xla_version(platform: str | None = None) -> int | None:
 
 
 def register_backend_cache(cache: Any, for_what: str) -> None:
-    """Have `cache.cache_clear()` called by `clear_backends`; `for_what` says what it remembers.
+    """Register `cache`, whose `cache_clear()` is called by `clear_backends`; `for_what` describes its contents.
 
     >>> import functools
     >>> register_backend_cache(functools.lru_cache(pl.devices), "devices")
@@ -74,7 +74,7 @@ def clear_backends() -> None:
 def register_backend_factory(
     name: str, factory: Callable[[], Client | None], *, priority: int = 0, **_: Any
 ) -> None:
-    """Add a platform whose client `factory()` makes when it is first needed.
+    """Add a platform, whose client is created by `factory()` when it is first needed.
 
     It is the default platform where the option `platforms` names it first; `priority` and other keywords change nothing.
 

@@ -98,7 +98,7 @@ class WrappedFun:
     def wrap(
         self, definition: Function, around: Function, arguments: tuple[Any, ...], store: Any
     ) -> WrappedFun:
-        """This under one more transformation: `around(inner, *arguments, *args, **kwargs)`."""
+        """This function under one more transformation: `around(inner, *arguments, *args, **kwargs)`."""
         chain = ((definition, around, arguments), *self._chain)
         return WrappedFun(self.f, chain, (store, *self.stores), self.params, self.debug_info)
 
@@ -137,7 +137,8 @@ def wrap_init(
 
 
 def transformation2(transformer: Function) -> Callable[..., WrappedFun]:
-    """`transformer(inner, *arguments, *args, **kwargs)` as what makes a WrappedFun of (WrappedFun, *arguments).
+    """A constructor of WrappedFuns from (WrappedFun, *arguments), by `transformer(inner, *arguments, *args,
+    **kwargs)`.
 
     >>> shifted = transformation2(lambda inner, by, x: inner(x + by))
     >>> shifted(wrap_init(abs), -5).call_wrapped(3)
@@ -253,7 +254,7 @@ def merge_linear_aux(aux1: Function, aux2: Function) -> tuple[bool, Any]:
 
 
 def cache(call: Function) -> Function:
-    """`call(fun, *args)`, remembered for equal `fun` and arguments; auxiliary outputs are given again.
+    """`call(fun, *args)`, cached for equal `fun` and arguments; auxiliary outputs are stored again on a hit.
 
     >>> run = cache(lambda fun, x: print("runs") or fun.call_wrapped(x))
     >>> run(wrap_init(abs), -3), run(wrap_init(abs), -3)

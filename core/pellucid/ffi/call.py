@@ -1,4 +1,4 @@
-"""`ffi_call`: the result of a native function as part of a program."""
+"""`ffi_call`: native functions as part of programs."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class FfiCallParams(NamedTuple):
 
 
 class FfiCall(Shown, Primitive[FfiCallParams]):
-    """A call of a native function; XLA takes it to depend on operands and attributes alone unless it has effects."""
+    """Calls a native function; XLA assumes that it depends on operands and attributes only, unless it has effects."""
 
     name = "ffi_call"
     traits = Traits(kind="custom", flops=None, makes_nan=True, returns_list=True)

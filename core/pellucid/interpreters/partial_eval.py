@@ -1,4 +1,4 @@
-"""Dead code, and programs of what is unknown, under the names of `jax.interpreters.partial_eval`."""
+"""Dead-code elimination and partial evaluation, under the names of `jax.interpreters.partial_eval`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ from pellucid.interpreters.tables import RuleTable, checked_list
 def dce_jaxpr(
     jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool]]:
-    """`jaxpr` without what its `used_outputs` don't need, and whether each of its inputs is needed.
+    """`jaxpr` without the equations that its `used_outputs` don't need, and for each of its inputs whether it is
+    needed.
 
     Inputs that aren't needed are dropped unless they are to be instantiated. Equations with effects stay.
 
@@ -207,7 +208,7 @@ dce_jaxpr_closed_call_rule = renamed(dce_jaxpr_call_rule, "dce_jaxpr_closed_call
 
 
 class PartialVal(tuple[Any, Any]):
-    """A value that is known, as (None, value), or the type of one that isn't, as (type, None).
+    """A known value, as (None, value), or the type of an unknown one, as (type, None).
 
     >>> PartialVal.unknown(pl.typeof(3.0)), PartialVal.known(3.0)
     ((ShapedArray(float32[], weak_type=True), None), (None, 3.0))
@@ -258,7 +259,7 @@ class _PartialTrace(StagingTrace):
     def __init__(self, debug: DebugInfo | None) -> None:
         super().__init__(debug)
         self.is_split = False
-        """Whether what is interpreted is a part that is to be staged whole."""
+        """Whether the current equation belongs to a part that is staged as a whole."""
 
     def is_unknown(self, x: Any) -> bool:
         """Whether `x` depends on an unknown value."""

@@ -20,7 +20,7 @@ from pellucid._machine.xla.compile import compile_options
 from pellucid._machine.xla.shardings import HloSharding, OpSharding
 
 Index = tuple[slice, ...]
-"""The part of an array that a device holds."""
+"""Index of the part of an array that a device holds."""
 MeshAxisName = Any
 ArrayMapping = OrderedDict[MeshAxisName, int]
 """The dimension that each mesh axis cuts."""

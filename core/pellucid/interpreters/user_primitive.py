@@ -22,7 +22,7 @@ from pellucid._machine.ir.traits import Traits
 from pellucid._machine.sharding.explicit_types import check_divisible
 
 CUSTOM = Traits(kind="custom", flops=None)
-"""An operation of which only its rules are known."""
+"""Traits of an operation of which only the rules are known."""
 
 
 class Keywords:
@@ -263,7 +263,7 @@ def listed(primitive: BuiltIn[Any], results: Any, what: str) -> Values:
 
 
 def unlisted(primitive: BuiltIn[Any], values: Results) -> Any:
-    """A list with an item for each result as functions of the user take it: the one item, or the list."""
+    """Results in the form that users' functions take: the list if `multiple_results`, else the only one."""
     return list(values) if primitive.multiple_results else values[0]
 
 
