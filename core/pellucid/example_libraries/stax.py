@@ -356,7 +356,7 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
 
 
 def FanOut(num: int) -> Layer:
-    """Gives its input `num` times.
+    """Returns its input `num` times.
 
     >>> FanOut(2)[1]((), 5)
     [5, 5]

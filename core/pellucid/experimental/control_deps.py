@@ -13,7 +13,7 @@ from pellucid.ffi.call import ffi_call
 
 
 def control_dep(src: Any, dst: Any) -> Any:
-    """State that the operation that computes `src` comes before that of `dst`.
+    """State that the operation that computes `src` runs before that of `dst`.
 
     >>> def f(x, y):
     ...     control_dep(x + 1, y + 1)

@@ -230,12 +230,12 @@ def _forward(
     func: Callable[..., Any], settings: Tolerances, y0: Any, times: Any, *args: Any
 ) -> Any:
     ys = _solution(func, settings, y0, times, *args)
-    # Where derivatives are taken outside of other traces, NumPy's arrays arrive as such.
+    # Outside of other traces, NumPy arrays arrive unconverted.
     return ys, (ys, *tree_map(jnp.asarray, (times, args)))
 
 
 def _backward(func: Callable[..., Any], settings: Tolerances, saved: Any, cotangent: Any) -> Any:
-    """Cotangents of y0, of the times and of the other arguments, from the last time to the first."""
+    """Cotangents of y0, of the times and of the other arguments, integrated from the last time to the first."""
     ys, times, args = saved
 
     def adjoint(state: Any, backwards: Any, *args: Any) -> Any:

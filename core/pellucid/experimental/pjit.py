@@ -8,7 +8,7 @@ from pellucid._machine.higher_order.jit_shardings import WHOLE_OVER_ENTERED_MESH
 from pellucid._machine.higher_order.jitted import jit
 
 UNSPECIFIED = object()
-"""Stands for shardings that the caller says nothing about."""
+"""Sentinel for shardings that the caller doesn't specify."""
 
 
 def pjit(
@@ -25,7 +25,7 @@ def pjit(
     inline: bool = False,
     compiler_options: Mapping[str, Any] | None = None,
 ) -> Any:
-    """`pellucid.jit`, which takes shardings by position too, and for which None is `P()` within `with mesh:`.
+    """`pellucid.jit` that takes shardings by position, too, and for which None is `P()` within `with mesh:`.
 
     >>> from pellucid import NamedSharding, P, make_mesh
     >>> whole = NamedSharding(make_mesh((1,), ("x",)), P())

@@ -35,7 +35,7 @@ _FIELDS = tuple(f.name for f in dataclasses.fields(Executable) if f.name not in 
 
 
 class _Pickler(pickle.Pickler):
-    """Writes devices by their positions among those of the executable."""
+    """Pickler that writes devices as their positions among those of the executable."""
 
     def __init__(self, file: Any, devices: Sequence[Device]) -> None:
         super().__init__(file, protocol=5)

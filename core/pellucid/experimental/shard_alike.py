@@ -16,7 +16,7 @@ from pellucid._machine.tracing.trace import bind
 
 
 class ShardAlike(Primitive[NoParams]):
-    """The two operands themselves, members of one group that Shardy gives one sharding."""
+    """Returns its two operands, to which Shardy gives one sharding, as members of a group."""
 
     name = "shard_alike"
     traits = Traits(kind="movement", flops=0.0, linear="all", returns_list=True, cheap=True)

@@ -128,7 +128,7 @@ def _has_static_shape(aval: Any) -> bool:
 
 
 def _reshaped(ctx: Any, x: ir.Value, aval: Any) -> ir.Value:
-    """`x` as a value of type `aval`: a size that is known may be a symbol there, or the other way round."""
+    """`x` as a value of type `aval`: a known size may be symbolic there, or the other way round."""
     return x if x.type == ctx.type(aval) else ctx.convert(x, aval)
 
 
@@ -150,7 +150,9 @@ def _module(exported: Any, ctx: Any, types: Sequence[ir.Type]) -> ir.Module:
 
 
 def _variables(exported: Any, avals: Avals) -> dict[str, Any]:
-    """The dimension variables of an exported program by the types of its arguments, which must be those it takes."""
+    """The dimension variables of an exported program, solved from argument types; raises for types that it doesn't
+    accept.
+    """
     wrong = [
         (i, a, b)
         for i, (a, b) in enumerate(strict_zip(exported.in_avals, avals))
@@ -197,7 +199,7 @@ def _check_devices(exported: Any, ctx: Any) -> None:
 
 
 def _platform_position(exported: Any, ctx: Any) -> int:
-    """The position of the platform at hand among those of the exported program."""
+    """The position of the current platform among those of the exported program."""
     platform = ctx.platform
     if platform in exported.platforms:
         return exported.platforms.index(platform)

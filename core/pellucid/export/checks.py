@@ -69,7 +69,7 @@ STABLE_CUSTOM_CALLS = frozenset({
     *(f"stablehlo.dynamic_{name}" for name in
       ("approx_top_k", "reduce_window", "rng_bit_generator", "top_k")),
 })  # fmt: skip
-"""Custom calls that libraries promise to keep as they are: what an exported program may contain."""
+"""Custom calls that libraries promise to keep stable: exported programs may contain them."""
 
 
 def custom_calls(module: ir.Module) -> list[str]:

@@ -46,7 +46,7 @@ class _Writer:
         self.buffer += bytes(-(len(self.buffer) + ahead) % size)
 
     def value(self, value: Any) -> int:
-        """Write what a reference leads to; its position."""
+        """Writes the value that a reference leads to, and returns its position."""
         if isinstance(value, Mapping):
             return self.table(value)
         if isinstance(value, list):

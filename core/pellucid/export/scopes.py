@@ -235,7 +235,7 @@ class SymbolicScope:
             yield from _forms([value - Dimension(((rest, 1),), self) * (least or 0)])
 
     def _facts_of_operation(self, value: Dimension, operation: SizeOperation) -> Iterator[Size]:
-        """Expressions that are at least 0 by what the operation means."""
+        """Expressions that are at least 0 by the definition of the operation."""
         x, y = operation.operands
         if operation.name == "max":
             yield from (value - x, value - y)

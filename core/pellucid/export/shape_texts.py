@@ -53,7 +53,7 @@ class _Parser:
         return self.words[self.position] if self.position < len(self.words) else ""
 
     def accept(self, *words: str) -> str:
-        """The word at hand, which is passed over, if it is one of `words`; else an empty text."""
+        """The current word, which is consumed, if it is one of `words`; else an empty text."""
         word = self.word
         if word in words and word:
             self.position += 1
@@ -107,7 +107,7 @@ class _Parser:
         return sizes
 
     def checked(self, dim: int) -> Size:
-        """The size that comes next, which must be that of `like` if both are integers."""
+        """The next size; raises unless it is that of `like`, if both are integers."""
         size = self.sum()
         size_of_like = self.like[dim] if self.like is not None and dim < len(self.like) else None
         if type(size) is int and type(size_of_like) is int and size != size_of_like:

@@ -36,7 +36,7 @@ from .stepping import (
 MAX_OPERATIONS = 100_000
 """Maximum number of operations of a run that is searched one by one: each takes some 50 us beyond its work."""
 MAX_OPERATIONS_AGAIN = 1_000
-"""The same of all runs of a program that is searched again: the program that searches it as one is worth its compilation then."""
+"""The limit for all runs of a program that is searched again: beyond it, compiling a program that searches pays off."""
 VALUES_AT_ONCE = 256
 """Number of values whose conditions are read together, because reading waits for the device."""
 GROUP = 16

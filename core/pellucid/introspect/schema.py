@@ -329,7 +329,7 @@ class DiffRecord(ViewRecord):
     kind: Literal["diff"] = "diff"
 
 
-# What was compiled
+# Compiled programs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -520,7 +520,7 @@ class FunctionsRecord(Record):
     kind: Literal["functions"] = "functions"
 
 
-# What went wrong
+# Errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -592,7 +592,7 @@ class EventRecord(Record):
     kind: Literal["event"] = "event"
 
 
-# What lives on devices
+# Values on devices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

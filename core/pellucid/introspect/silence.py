@@ -1,4 +1,6 @@
-"""Programs without the calls of Python that give no values, such as prints: what a tool runs besides the user's own run."""
+"""Programs without those calls of Python that return nothing, such as prints: for runs that a tool makes besides the
+user's own.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +37,12 @@ def is_silent() -> bool:
 
 
 def is_note(equation: Equation) -> bool:
-    """Whether an equation calls Python and gives no value, as a print does."""
+    """Whether an equation calls Python and returns nothing, as a print does."""
     return isinstance(equation.primitive, HostCall) and not equation.results
 
 
 def heard(program: ClosedJaxpr) -> ClosedJaxpr:
-    """What frames of this thread run of a program without constants: without its effects in `silence`."""
+    """The form in which frames of this thread run a program without constants: within `silence`, without its notes."""
     if not _state.is_on or not program.effects:
         return program
     memo = program.jaxpr.memo
@@ -50,7 +52,9 @@ def heard(program: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def silenced(jaxpr: Jaxpr) -> Jaxpr:
-    """The program, and the programs within it, without what `is_note`; itself where there is none. Remembered."""
+    """The program, and the programs within it, without equations that are notes (`is_note`); itself if there are
+    none. Cached.
+    """
     if "silenced" not in jaxpr.memo:
         equations = [_silenced(e) for e in jaxpr.equations if not is_note(e)]
         kept = len(equations) == len(jaxpr.equations)

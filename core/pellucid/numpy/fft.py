@@ -489,7 +489,7 @@ def _conjugated(a: ArrayLike) -> Any:
 def _shifted(name: str, x: ArrayLike, axes: Axis, sign: int) -> Any:
     shape = aval_of(name, x).shape
     chosen = canonical_axes(axes, len(shape))
-    # fftshift moves by n // 2, ifftshift back by the same number.
+    # `fftshift` moves by n // 2, `ifftshift` back by the same number.
     shifts = tuple([shape[i] // 2 if sign > 0 else -(shape[i] // 2) for i in chosen])
     return roll(x, shifts, chosen)
 

@@ -308,7 +308,7 @@ class RandomFoldIn(OnKeys[NoParams]):
         key_aval = type_of(keys)
         if not type_of(
             data
-            # a number shared by all keys isn't batched: what is computed from it mustn't depend on the batch
+            # A number shared by all keys isn't batched: what is computed from it mustn't depend on the batch.
         ).ndim:
             function = generator.fold_in
             for _ in range(ndim):

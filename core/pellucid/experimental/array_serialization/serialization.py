@@ -126,7 +126,7 @@ async def async_serialize(
     _check_array(arr_inp)
     ts = _tensorstore()
     spec = tensorstore_spec if "schema" in tensorstore_spec else _described(tensorstore_spec, arr_inp)  # fmt: skip
-    is_whole = arr_inp.is_fully_addressable  # else a process would delete what others write
+    is_whole = arr_inp.is_fully_addressable  # otherwise this process would delete what others write
     store = await ts.open(
         ts.Spec(spec),
         create=True,
@@ -287,11 +287,11 @@ class GlobalAsyncCheckpointManagerBase(abc.ABC):
 
     @abc.abstractmethod
     def check_for_errors(self) -> None:
-        """Raise what a write that has ended raised."""
+        """Raise the error of a write that has ended, if there is one."""
 
     @abc.abstractmethod
     def wait_until_finished(self) -> None:
-        """Wait for the files, and raise what writing raised."""
+        """Wait until the files are written, and raise the error of writing, if there is one."""
 
     @abc.abstractmethod
     def serialize(
@@ -336,13 +336,13 @@ class AsyncManager:
         self._thread.start()
 
     def check_for_errors(self) -> None:
-        """Raise what the last write raised, if it has ended."""
+        """Raise the error of the last write, if it ended with one."""
         if self._error is not None:
             error, self._error = self._error, None
             raise error
 
     def wait_until_finished(self) -> None:
-        """Wait for the files of the last write, and raise what it raised."""
+        """Wait for the files of the last write, and raise its error, if there is one."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None

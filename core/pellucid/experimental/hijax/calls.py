@@ -20,7 +20,7 @@ from .types import raised
 
 
 class Carried:
-    """A value of a library on its way into a program or out of it: its type, its state and its arrays."""
+    """A library's value as argument or result of a program: its type, its state and its arrays."""
 
     __slots__ = ("hi_type", "state", "arrays")
 
@@ -38,7 +38,7 @@ class Carried:
 
 @dataclasses.dataclass(frozen=True)
 class Repeated:
-    """Stands for an argument that is the same value as an earlier one, that at `position` among them."""
+    """Placeholder for an argument that is identical to an earlier one, the one at `position`."""
 
     position: int
 
@@ -64,7 +64,7 @@ def _is_apart(node: Any) -> bool:
 
 
 def carried(value: Any) -> Carried:
-    """`value` as it goes into a program, under the current trace."""
+    """`value` in the form in which it enters a program, under the current trace."""
     hi_type = library_types[type(value)](value)
     if mutable.is_mutable_type(hi_type):
         return Carried(hi_type, *mutable.read(value))
@@ -91,7 +91,9 @@ def _taken_apart(args: Any, kwargs: Any, static: Any) -> tuple[Any, Any, list[An
 
 
 def _on_copies(function: Function, static: Any) -> Callable[..., Any]:
-    """`function` of arguments that were taken apart; it gives the result and the final states of those that changed."""
+    """`function` of arguments that were taken apart; it returns the result and the final states of arguments that
+    changed.
+    """
 
     @functools.wraps(function, updated=())
     def on_copies(*args: Any, **kwargs: Any) -> Any:
@@ -129,7 +131,7 @@ def _on_copies(function: Function, static: Any) -> Callable[..., Any]:
 
 
 _transformed: weakref.WeakKeyDictionary[Jitted, Any] = weakref.WeakKeyDictionary()
-"""For each jitted function, the one of arguments that were taken apart."""
+"""Maps each jitted function to the one that takes its arguments' arrays."""
 
 
 def call(jitted: Jitted, args: Operands, kwargs: Keywords) -> Any:

@@ -1,4 +1,6 @@
-"""Values that change in place, under traces: those of a trace are changed, those from outside lie in references."""
+"""Values that change in place, under traces: a trace changes its own values; those from outside are held in
+references.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def is_mutable_type(hi_type: Any) -> bool:
 
 
 def hold(value: Any) -> None:
-    """Note that `value` is one of the current trace, which alone may change it."""
+    """Registers `value` as one of the current trace, which alone may change it."""
     if not context.trace.is_eager:
         _of_traces.setdefault(context.trace, {})[id(value)] = Held(value)
 
@@ -103,7 +105,7 @@ def copy(value: Any, state: Any, arrays: Sequence[Any]) -> Any:
 
 
 def is_changed_in_place(value: Any) -> bool:
-    """Whether the current trace may change `value` itself: it is its own, and lies in no references."""
+    """Whether the current trace may change `value` in place: it owns the value, which no references hold."""
     trace, held = _owner(value)
     return trace is context.trace and (held is None or held.refs is None)
 
@@ -121,7 +123,7 @@ def _traces() -> Iterator[Any]:
 
 
 def _owner(value: Any) -> tuple[Any, Held | None]:
-    """The trace that made `value`, and what is held of it; of eager code, None where no trace has used it."""
+    """The trace that made `value`, and its `Held`; this is None for a value of eager code that no trace has used."""
     for trace in _traces():
         held = _of_traces.get(trace, {}).get(id(value))
         if held is not None:
@@ -133,7 +135,7 @@ def _owner(value: Any) -> tuple[Any, Held | None]:
 
 
 def _owner_by_arrays(value: Any) -> tuple[Any, Held | None]:
-    """Of a value that no primitive made, the innermost trace that made one of its arrays, and what is held of it."""
+    """For a value that no primitive made, the innermost trace that made one of its arrays, and its `Held`."""
     with use_trace(bottom()):
         arrays = _type_of(value).read_loval(state_of(value), value)
     traces = [x._trace for x in arrays if isinstance(x, Tracer)]

@@ -77,7 +77,7 @@ class HiPrimitive:
         raise NotImplementedError(f"{self.name}.to_lojax")
 
     def impl(self, *operands: Any, **params: Any) -> Any:
-        """The result outside of traces, as `to_lojax` gives it unless a subclass defines it."""
+        """The result outside of traces; by default that of `to_lojax`."""
         return self.to_lojax(*operands, **params)
 
     def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
@@ -333,12 +333,12 @@ class AxisData:
 
 
 def instantiate_symbolic(cotangent: Any) -> Any:
-    """`cotangent`, or zeros where it is known to be zero."""
+    """`cotangent`, with zeros in place of a symbolic zero."""
     return zeros_of(cotangent.aval) if type(cotangent) is SymbolicZero else cotangent
 
 
 def _compared(hi_type: Any) -> Any:
-    """The type of an argument as it is compared with `in_avals`: without its weak type."""
+    """The type of an argument for comparison with `in_avals`: without its weak type."""
     return hi_type if isinstance(hi_type, HiType) else (hi_type.shape, hi_type.dtype)
 
 

@@ -20,7 +20,7 @@ from pellucid._machine.tracing.tracer import Tracer
 from pellucid._machine.xla import pytree
 
 _CARRIERS = "_pellucid_tangent_carriers"
-"""Attribute of a traced value whose tangent consists of other arrays than it does: zeros, whose tangents those are."""
+"""Attribute of a traced value whose tangent consists of other arrays than the value: zeros with these tangents."""
 
 
 class HiType(AbstractValue):
@@ -56,7 +56,7 @@ class HiType(AbstractValue):
         return self.to_tangent_aval()
 
     def to_ct_aval(self) -> AbstractValue:
-        """Type of a cotangent of a value of this type: that of a tangent, unless a subclass says otherwise."""
+        """Type of cotangents of values of this type; by default that of tangents."""
         return self.to_tangent_aval()
 
     def str_short(self, short_dtypes=False):
@@ -94,7 +94,7 @@ class MutableHiType(HiType):
 
 
 class HiPspec:
-    """Base class of placements of such values.
+    """Base class of placements of values whose type is a `HiType`.
 
     >>> HiPspec().to_lo()
     Traceback (most recent call last):
@@ -109,7 +109,7 @@ class HiPspec:
 
 @dataclass(frozen=True)
 class AvalQDD:
-    """A type together with what is known of a value's present state.
+    """A type together with the known state of a value.
 
     >>> AvalQDD(pl.typeof(1.0), None).qdd is None
     True
@@ -121,7 +121,7 @@ class AvalQDD:
 
 @dataclass(frozen=True)
 class AvalMutableQDD:
-    """A type together with a cell for what is known of a value's present state.
+    """A type together with a mutable cell for the known state of a value.
 
     >>> AvalMutableQDD(pl.typeof(1.0), None).mutable_qdd is None
     True
@@ -232,7 +232,7 @@ def is_value(x: Any) -> bool:
 
 
 def own_types(hi_type: Any) -> list[Any]:
-    """Types of the arrays that values of `hi_type`, which may be that of an array, consist of."""
+    """Types of the arrays in a value of `hi_type`; an array type is its own."""
     return hi_type.lo_ty() if isinstance(hi_type, HiType) else [hi_type]
 
 
@@ -261,7 +261,7 @@ def carriers(value: Any, hi_type: Any) -> list[Any]:
 
 
 def zeros_of(aval: Any) -> np.ndarray:
-    """Zeros of a type, of which float0 is one, in the memory of one element."""
+    """Zeros of a type, also of float0, in the memory of one element."""
     return np.broadcast_to(np.zeros((), aval.dtype), aval.shape)
 
 
@@ -329,7 +329,7 @@ def tangent_arrays(hi_type: Any, tangent: Any) -> list[Any]:
 
 
 def zero_tangent(hi_type: Any) -> Any:
-    """Zero tangent of values of `hi_type`, which may be that of an array."""
+    """The zero tangent of values of `hi_type`, which may be an array type."""
     if not isinstance(hi_type, HiType):
         return zeros_of(hi_type.tangent())
     kind = _known_tangent_type(hi_type)

@@ -1,4 +1,4 @@
-"""Costs of a function on one device, from its program: what it computes, moves and sends."""
+"""Costs of a function on one device, from its program: operations, bytes moved, bytes sent."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class RooflineResult:
         return cls()
 
     def __add__(self, other: RooflineResult) -> RooflineResult:
-        """Costs of one program after the other; the peak is the higher one."""
+        """Costs of two programs, one after the other; the peak is the higher one."""
         return RooflineResult(
             flops=self.flops + other.flops,
             unfused_flops=self.unfused_flops + other.unfused_flops,
@@ -298,7 +298,9 @@ _EXCHANGES = {
     **dict.fromkeys(("ppermute", "psend", "precv"), "collective-permute"),
     "pbroadcast": "collective-broadcast",
 }
-"""The exchange that a primitive asks for. Others change types alone, or leave to the compiler what is sent."""
+"""Maps a primitive to its exchange between devices; other primitives change types only, or leave exchanges to the
+compiler.
+"""
 
 
 def _of_collective(equation: Equation, options: _Options) -> RooflineResult:
@@ -389,7 +391,7 @@ def roofline(
         result = _of_program(program.jaxpr, options)
         if in_specs is None:
             return shapes, result
-        # Outside of shard_map, values are those of all devices.
+        # Outside of shard_map, values are global.
         parts = [e for e in program.jaxpr.equations if e.primitive.name == "shard_map"]
         peak = max([_of_equation(e, options).peak_hbm_bytes for e in parts], default=0)
         return shapes, replace(result, peak_hbm_bytes=peak)
@@ -401,7 +403,7 @@ _vjp = vjp
 
 
 def _backward(function: Function, args: tuple[Any, ...]) -> tuple[Function, tuple[Any, ...]]:
-    """The function of residuals and cotangents that gives the cotangents of `args`, and its arguments."""
+    """(function from residuals and cotangents to the cotangents of `args`, its arguments)."""
     results, pullback = eval_shape(lambda *args: _vjp(function, *args), *args)
     cotangents = tree_map(lambda x: ShapeDtypeStruct(x.shape, x.dtype), results)
     return lambda pullback, cotangents: pullback(cotangents), (pullback, cotangents)

@@ -24,7 +24,7 @@ class SparseEfficiencyError(ValueError):
 
 
 class SparseEfficiencyWarning(UserWarning):
-    """Such an operation, where it was asked to warn.
+    """Warning about an inefficient sparse operation, if warnings were requested.
 
     >>> import warnings
     >>> from pellucid.experimental import sparse

@@ -1,4 +1,5 @@
-"""BCSR: batched compressed sparse rows. As BCOO with two sparse dimensions, whose rows are given by where they begin.
+"""BCSR: batched compressed sparse rows. Like BCOO with two sparse dimensions, but with row starts in place of row
+indices.
 
 `data` has the shape [*batch, nse, *dense], `indices` [*batch, nse] the columns, `indptr` [*batch, rows + 1] where each row
 begins. What lies after the last row is padding.

@@ -60,7 +60,7 @@ class SparseDimensions(NamedTuple):
     nse: int
 
     def split(self, shape: Sequence[Any]) -> tuple[tuple[Any, ...], ...]:
-        """(batch, sparse, dense) parts of things that stand for all dimensions."""
+        """(batch, sparse, dense) parts of a sequence with one item per dimension."""
         n, m = self.n_batch, self.n_batch + self.n_sparse
         return tuple(shape[:n]), tuple(shape[n:m]), tuple(shape[m:])
 

@@ -1,4 +1,4 @@
-"""Sparse arrays that are made of nothing: empty ones, identities, random ones; and their dense arrays."""
+"""Creation of sparse arrays: empty ones, identities, random ones; and their dense arrays."""
 
 from __future__ import annotations
 

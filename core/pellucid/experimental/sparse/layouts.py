@@ -78,7 +78,7 @@ def _over(mat: BCOO, function: Any, n_batch: int) -> BCOO:
 
 
 def _positions(shape: tuple[int, ...], dtype: Any) -> list[Any]:
-    """For each dimension of `shape`, an array that has at each place the place along it."""
+    """For each dimension of `shape`, an array of the positions along it."""
     return [
         jnp.broadcast_to(jnp.arange(n, dtype=dtype).reshape(-1, *[1] * (len(shape) - 1 - i)), shape)
         for i, n in enumerate(shape)
@@ -86,7 +86,7 @@ def _positions(shape: tuple[int, ...], dtype: Any) -> list[Any]:
 
 
 def _dense_to_sparse(mat: BCOO, n: int) -> BCOO:
-    """The first `n` dense dimensions as the last sparse ones."""
+    """`mat` with its first `n` dense dimensions turned into its last sparse ones."""
     nse, first = mat.nse, mat.n_batch + mat.n_sparse
     sizes = mat.shape[first : first + n]
 
@@ -100,7 +100,7 @@ def _dense_to_sparse(mat: BCOO, n: int) -> BCOO:
 
 
 def _batch_to_sparse(mat: BCOO, n: int) -> BCOO:
-    """The last `n` batch dimensions as the first sparse ones."""
+    """`mat` with its last `n` batch dimensions turned into its first sparse ones."""
     n_batch = mat.n_batch - n
     sizes, sparse = mat.shape[n_batch : mat.n_batch], mat.dims().split(mat.shape)[1]
     buffers = [stretched(x, mat.shape[: mat.n_batch]) for x in (mat.data, mat.indices)]
@@ -115,7 +115,7 @@ def _batch_to_sparse(mat: BCOO, n: int) -> BCOO:
 
 
 def _sparse_to_dense(mat: BCOO, n: int) -> BCOO:
-    """The last `n` sparse dimensions as the first dense ones."""
+    """`mat` with its last `n` sparse dimensions turned into its first dense ones."""
     n_rest = mat.n_sparse - n
     first = mat.n_batch + n_rest
     sizes = mat.shape[first : first + n]
@@ -134,7 +134,7 @@ def _sparse_to_dense(mat: BCOO, n: int) -> BCOO:
 
 
 def _sparse_to_batch(mat: BCOO, n: int) -> BCOO:
-    """The first `n` sparse dimensions as the last batch ones."""
+    """`mat` with its first `n` sparse dimensions turned into its last batch ones."""
     sizes = mat.shape[mat.n_batch : mat.n_batch + n]
     rest = mat.shape[mat.n_batch + n : mat.n_batch + mat.n_sparse]
 

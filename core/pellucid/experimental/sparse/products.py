@@ -276,7 +276,7 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
 def _pairs(
     lhs: tuple[Any, Any], rhs: tuple[Any, Any], dims: Any, lhs_sizes: Any, rhs_sizes: Any
 ) -> Any:
-    """Which pairs [n, m] of rows of `lhs` and `rhs` are no padding and agree in the columns `dims`."""
+    """Mask [n, m] of the pairs of rows of `lhs` and `rhs` that aren't padding and agree in the columns `dims`."""
     agree = in_bounds(lhs[1], lhs_sizes)[:, None] & in_bounds(rhs[1], rhs_sizes)[None]
     for i, j in dims:
         agree = agree & (lhs[1][:, i, None] == rhs[1][None, :, j])

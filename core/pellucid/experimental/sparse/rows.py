@@ -9,7 +9,9 @@ from pellucid._machine.base import public_functions
 
 
 def row_starts(row: Any, n_rows: int) -> Any:
-    """Where each row begins [n_rows + 1] among elements whose rows are `row` [nse], in order; the last is their end."""
+    """Start of each row [n_rows + 1] among elements whose row numbers `row` [nse] are sorted; the last one is their
+    end.
+    """
     ends = jnp.searchsorted(row, jnp.arange(n_rows + 1, dtype=row.dtype))
     return ends.astype(row.dtype)
 

@@ -1,4 +1,5 @@
-"""`sparsify`: functions of dense arrays applied to sparse ones. A trace whose rules keep sparse what they can.
+"""`sparsify`: functions of dense arrays applied to sparse ones, by a trace whose rules keep results sparse where they
+can.
 
 A rule takes BCOO or BCSR arrays and dense ones in place of operands. What has no rule raises UnsupportedError: nothing
 becomes dense that isn't asked to.
@@ -34,7 +35,7 @@ rules: dict[Primitive[Any], Rule] = {}
 
 
 class SparseTracer(Tracer):
-    """A sparse array in a function of dense ones: it has the type of the dense array.
+    """A sparse array in a function of dense ones; its type is that of the dense array.
 
     >>> from pellucid.experimental import sparse
     >>> def f(x):

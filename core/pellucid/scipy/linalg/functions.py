@@ -43,7 +43,7 @@ from pellucid.numpy.linalg.arguments import inexact, matrices, square_matrices
 
 # The exponential ----------------------------------------------------------------------------------
 
-# maps dtype of real parts to (largest 1-norm without scaling, Padé coefficients) (Higham 2005, table 2.3)
+# Maps dtype of real parts to (largest 1-norm without scaling, Padé coefficients) (Higham 2005, table 2.3).
 _PADE = {
     "float32": (3.925724783138660, [17297280, 8648640, 1995840, 277200, 25200, 1512, 56, 1]),
     "float64": (5.371920351148152, [
