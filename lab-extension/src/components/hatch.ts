@@ -1,4 +1,4 @@
-/** Slanted lines over a place of a canvas: what is idle, shared, or padding. */
+/** Hatching of areas of a canvas that are idle, shared, or padding. */
 
 export interface Hatching {
   readonly alpha: number;
@@ -7,7 +7,7 @@ export interface Hatching {
   readonly lineWidth: number;
 }
 
-/** Hatches a place. Lines of all places are parts of the same lines of the picture. */
+/** Hatches an area. Lines of all areas of a picture are aligned. */
 export function hatch(
   context: CanvasRenderingContext2D,
   { left, top, width, height }: { left: number; top: number; width: number; height: number },

@@ -49,7 +49,7 @@ describe('groups', () => {
 
   test('fold layers that differ in size separately', () => {
     const program = sampleProgram('transformer');
-    // One layer gets another literal: it is not equal any more.
+    // One layer gets another literal, so it differs from the others.
     const equation = program.ids.findIndex(
       (_, each) => each > 400 && program.param(each, 'y') === '3',
     );
@@ -85,7 +85,7 @@ describe('groups', () => {
       for (const group of groupsIn(hierarchy.body(body)).filter(
         each => each.children.length > 15,
       )) {
-        // What is left are lines of the user, each with its text on it.
+        // The remaining members are lines of the user, labelled with their text.
         expect(group.children.length).toBeLessThanOrEqual(24);
       }
     }

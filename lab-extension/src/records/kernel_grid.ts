@@ -21,11 +21,11 @@ export interface Box {
   readonly right: number;
 }
 
-/** The part of an operand that a program sees. */
+/** The part of an operand that a program accesses. */
 export interface Block {
   /** For each dimension the first element, and the one behind the last, within the array. */
   readonly bounds: readonly (readonly [number, number])[];
-  /** Whether some of it lies outside of the array. */
+  /** Whether a part of the block lies outside of the array. */
   readonly isCut: boolean;
   readonly isEmpty: boolean;
 }
@@ -46,7 +46,7 @@ export function programAt(position: readonly number[], grid: readonly number[]):
   return grid.reduce((number, size, axis) => number * size + position[axis]!, 0);
 }
 
-/** What a record of numbers says for the program of a number at `position`. */
+/** The number that a record has for a program, which is at `position`. */
 export function numberFor(
   record: GridNumberRecord,
   program: number,
@@ -65,7 +65,7 @@ export function numberFor(
 export class KernelGrid {
   readonly grid: readonly number[];
   readonly count: number;
-  /** Only every so many-th program is known of all operands. */
+  /** Distance between the programs that are known for all operands. */
   readonly step: number;
 
   constructor(readonly record: GridKernelRecord) {
@@ -78,13 +78,13 @@ export class KernelGrid {
     this.step = Math.max(1, ...numbers.map(each => each.step ?? 1));
   }
 
-  /** The nearest program that is known, of those that there are. */
+  /** The nearest known program at or before this one, within the grid. */
   known(program: number): number {
     const within = Math.max(0, Math.min(this.count - 1, program));
     return within - (within % this.step);
   }
 
-  /** 1 if the program reads the operand, 2 if it writes it, 3 for both. */
+  /** Activity of a program: 1 if it reads the operand, 2 if it writes it, 3 for both. */
   activity(operand: GridOperandRecord, program: number): number {
     return numberFor(operand.activity, program, positionOf(program, this.grid), this.grid);
   }
@@ -96,7 +96,7 @@ export class KernelGrid {
     return cells !== null && cells.idle[cell]! > 0 && cells.idle[cell] === cells.programs[cell];
   }
 
-  /** The part of an operand that a program sees; null where it isn't known. */
+  /** The block of an operand that a program accesses; null if it isn't known. */
   block(operand: GridOperandRecord, program: number): Block | null {
     if (operand.note !== '') {
       return null;
@@ -113,7 +113,7 @@ export class KernelGrid {
     return { bounds, isCut, isEmpty: bounds.some(([low, high]) => low === high) };
   }
 
-  /** Whether a program's block is another one than that of the program before, so that it is moved. */
+  /** Whether a program's block differs from the previous program's, and so is moved. */
   isMoved(operand: GridOperandRecord, program: number): boolean {
     const isPart = operand.dims.some(({ rule }) => rule === 'accessed');
     if (program === 0 || isPart || this.step > 1) {
@@ -123,7 +123,7 @@ export class KernelGrid {
     return String(now) !== String(before);
   }
 
-  /** Programs that see an element, up to `most` of them; `isAll` says whether all were looked at. */
+  /** Programs that access an element, up to `most`; `isAll` tells whether all were checked. */
   seeing(
     operand: GridOperandRecord,
     row: number,

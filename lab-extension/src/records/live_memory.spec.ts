@@ -16,7 +16,7 @@ test('memory at an operation is that of the values in use and of what it runs', 
     const values = live.at(step);
     expect(values.reduce((sum, each) => sum + each.bytes, 0) + live.inside[step]!).toBe(bytes);
     expect(bytes).toBeGreaterThanOrEqual(argumentBytes);
-    // What an operation takes is in use while it runs.
+    // Operands of an operation are in use while it runs.
     const shown = new Set(values.map(each => each.value));
     for (const operand of program.operandsOf(first + step)) {
       const maker = program.definers[operand] ?? -1;

@@ -29,7 +29,7 @@ describe('a program', () => {
         for (let equation = body.first; equation < body.end; equation++) {
           values.push(...program.resultsOf(equation));
         }
-        // What nobody uses is `_`, as in the printed program.
+        // Unused values are `_`, as in the printed program.
         const names = values.map(value => program.valueName(value)).filter(name => name !== '_');
         expect(new Set(names).size).toBe(names.length);
       }

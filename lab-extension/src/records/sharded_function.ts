@@ -235,7 +235,7 @@ export class ShardedFunction {
     return this.at.get(`${site}:${equation}`) ?? [];
   }
 
-  /** What a constraint at a site can't have. */
+  /** Uneven cuts that a constraint at a site demands. */
   unevenOf(site: number, equation: number): readonly UnevenCutRecord[] {
     return this.uneven.filter(each => each.site === site && each.equation === equation);
   }

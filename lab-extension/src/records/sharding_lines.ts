@@ -32,7 +32,7 @@ interface Row {
   /** -1 on rows of exchanges and of uneven cuts, and on those that begin a site. */
   readonly number: number;
   readonly exchange: CollectiveRecord | null;
-  /** What a constraint can't have; null on other rows. */
+  /** The uneven cut that a constraint demands; null on other rows. */
   readonly uneven: UnevenCutRecord | null;
   /** The equation that the row belongs to; -1 for inputs. */
   readonly maker: number;

@@ -24,7 +24,7 @@ def title(kernel: GridKernelRecord) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number of things.
+    """`count` with a noun, in the plural unless it is 1.
 
     >>> counted(1, "program"), counted(4096, "program")
     ('1 program', '4,096 programs')
@@ -33,7 +33,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def ratio_text(moved: float, least: float | None) -> str:
-    """How many times the least possible is moved; empty if unknown.
+    """Text of the ratio of moved bytes to the least possible; empty if that is unknown.
 
     >>> ratio_text(300, 200), ratio_text(5, 5)
     (', 1.5 times the least possible', ', the least possible')
@@ -137,7 +137,7 @@ def percent(share: float) -> str:
 
 
 def grids_text(record: KernelGridsRecord, aligned: Callable[[list[list[str]]], list[str]]) -> str:
-    """The kernels one below the other; `!` marks what is wrong."""
+    """Text of the kernels, one below the other; `!` marks faults."""
     parts: list[str] = []
     for kernel in record.kernels:
         rows = [

@@ -60,12 +60,12 @@ def program_text(record: ProgramRecord) -> str:
 
 
 def lens_text(record: LensRecord) -> str:
-    """The stages, one below the other."""
+    """Text of the stages of a program, one below the other."""
     return _sections((STAGES[each.dialect], program_text(each)) for each in record.programs)
 
 
 def ladder_text(record: LadderRecord) -> str:
-    """The programs, one below the other."""
+    """Text of the transformed programs, one below the other."""
     names = [name or record.name for name in record.transformations]
     return _sections(zip(names, map(program_text, record.programs), strict=True))
 

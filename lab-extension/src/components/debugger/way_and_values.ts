@@ -1,4 +1,7 @@
-/** What views of one operation of a call have in common: the lines that lead there, and values with their names. */
+/**
+ * Common parts of views of one operation of a call: the lines that lead to it, and values with
+ * their names.
+ */
 
 import type { UserLineColumns } from '../../generated/debugger';
 import type { ArrayValuesRecord } from '../../generated/introspect';

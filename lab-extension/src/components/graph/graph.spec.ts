@@ -354,7 +354,7 @@ describe('the camera', () => {
     expect([camera.x, camera.y]).toEqual([0, 0]);
     camera.reveal({ left: 100, top: 900, width: 50, height: 20 }, 800, 600);
     expect(camera.y).toBe(600 - 60 - 920);
-    // What has little room beside it stands in the middle.
+    // A target with little room beside it is centred.
     camera.reveal({ left: 0, top: 900, width: 780, height: 20 }, 800, 600);
     expect(camera.x).toBe(10);
   });

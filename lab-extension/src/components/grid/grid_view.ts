@@ -87,7 +87,7 @@ export class GridView {
         : null,
       this.place,
     );
-    // What is wrong is what somebody looks for.
+    // A kernel with faults is shown first.
     const wrong = kernels.findIndex(each => faultsOf(each).length > 0);
     choice.value = String(Math.max(0, wrong));
     this.show(Math.max(0, wrong));
@@ -384,7 +384,7 @@ class KernelView {
   }
 }
 
-/** An operand as a picture, with what a program sees of it. */
+/** Picture of an operand, with the block that a program accesses. */
 class OperandPicture {
   readonly element: HTMLElement;
   readonly pane: CanvasPane;
@@ -448,7 +448,7 @@ function labelOf(operand: GridOperandRecord): string {
     .join(', ');
 }
 
-/** What is known of the element at a row and column. */
+/** Describes the element at a row and column. */
 function readoutOf(operand: GridOperandRecord, row: number, column: number): string {
   const place = `[${elementAt(operand, row, column).join(', ')}]`;
   const { raster } = operand;
@@ -508,7 +508,7 @@ function chipsOf(record: GridKernelRecord): string[] {
   ].filter(text => text !== '');
 }
 
-/** What is wrong with a grid, each in a sentence. */
+/** Faults of a grid, one sentence each. */
 function faultsOf(record: GridKernelRecord): string[] {
   const { sharing_count: sharing, outside_count: outside } = record;
   return [

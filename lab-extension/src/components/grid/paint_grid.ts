@@ -154,7 +154,10 @@ export function elementUnder(
   return isInside ? [row, column] : null;
 }
 
-/** An operand by how often its parts are moved, what is wrong in red, and the block of a program in front of it. */
+/**
+ * Paints an operand: shaded by how often its parts are moved, faults in red, and the block of a
+ * program on top.
+ */
 export function paintOperand(
   context: CanvasRenderingContext2D,
   operand: GridOperandRecord,
