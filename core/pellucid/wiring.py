@@ -6,6 +6,7 @@ late.origins.update(
     {
         "array methods": "pellucid.numpy.operators:METHODS",  # importing it installs them
         "asarray": "pellucid.numpy.creation:asarray",  # `jnp.float32(3)` makes an array
+        "batched guards": "pellucid._machine.checks.checkify:batched_guards",
         "bottom trace": "pellucid._machine.compilation.eager:bottom",
         "check library result": "pellucid._machine.compilation.finite:check_library_result",
         "call of functions": "pellucid.extend.core.construction:call",  # libraries bind `call_p`

@@ -6,7 +6,6 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid._machine.higher_order.bodies import UnraisedFailureWarning
 from pellucid.experimental import checkify, pallas
 from pellucid.experimental.pallas import BlockSpec, pallas_call, tpu
 
@@ -199,8 +198,10 @@ def test_blocks_outside_count_only_where_their_kernel_is_chosen():
 
     n, s = np.array([0, 1], np.int32), np.stack([OUTSIDE, INSIDE])
     for function in (chosen, repeated):
-        with pytest.warns(UnraisedFailureWarning, match="doesn't raise what fails within it"):
-            np.testing.assert_array_equal(pl.vmap(function)(n, s), [X, CHOSEN(INSIDE, X)])
+        for run in (pl.vmap(function), pl.jit(pl.vmap(function))):
+            np.testing.assert_array_equal(run(n, s), [X, CHOSEN(INSIDE, X)])
+            with pytest.raises(ValueError, match=r"in_specs\[0\] lies outside"):
+                run(n[::-1], s)
 
 
 def test_blocks_outside_of_traced_grids_raise_when_the_program_runs():

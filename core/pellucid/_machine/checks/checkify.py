@@ -13,6 +13,8 @@ from pellucid._machine.higher_order.calls import ClosedCallParams, Defined, clos
 from pellucid._machine.higher_order.custom_rules import CustomCall
 from pellucid._machine.higher_order.structured import Structured, bind_programs
 from pellucid._machine.ir import (
+    BatchAxis,
+    BatchDim,
     ClosedJaxpr,
     DebugInfo,
     Equation,
@@ -49,6 +51,7 @@ from pellucid._machine.tracing import (
 )
 from pellucid._machine.transforms import (
     argument_paths,
+    batch_flat,
     check_callable,
     remembered,
     result_leaves,
@@ -58,13 +61,15 @@ from pellucid._machine.transforms import (
 from pellucid._machine.xla.pytree import flatten
 
 from .automatic import check_equation
-from .check import Check
+from .check import Check, CheckParams
 from .errors import CheckedCall, Error, ErrorCategory, JaxException, error_of, user_checks
-from .guard import guard_p
+from .guard import Guard, guard_p
 from .notes import NONE, Checked, CheckSite, FailureNotes, first, nothing
 from .watch import Conditions, Watch
 
-Errors = frozenset[ErrorCategory | Watch | Conditions]
+Errors = frozenset[ErrorCategory | type[Guard] | Watch | Conditions]
+_GUARDS: Errors = frozenset({Guard})
+"""Asks for what guards find, of any category."""
 _PYTHON_NUMBERS = (bool, int, float, complex)
 
 
@@ -184,7 +189,7 @@ def _results(
     """Results of an equation; records its failures."""
     primitive, params = equation.primitive, equation.params
     if isinstance(primitive, Check):
-        if any(site.category in errors for site in params.sites):
+        if type(primitive) in errors or any(site.category in errors for site in params.sites):
             notes.merge(params.sites, operands)
         elif primitive is guard_p:
             bind(guard_p, *operands, params=params)
@@ -210,12 +215,10 @@ def _custom_call(
     if body.sites:
         results = replay(body.program.jaxpr, (), *body.consts, *operands)
         notes.merge(body.sites, results[: body.n_notes])
-    unchecked = checked_program(jaxpr, frozenset())
-    n_results = len(unchecked.program.jaxpr.outvars)
-    program = rearranged(
-        unchecked.program, range(len(unchecked.program.jaxpr.invars)), range(1, n_results)
-    )
-    return bind_programs(primitive, params, slots, [operands], [(program, unchecked.consts)])
+    # The same program without its notes, and so without guards that became notes.
+    ends = range(body.n_notes, len(body.program.jaxpr.outvars))
+    program = rearranged(body.program, range(len(body.program.jaxpr.invars)), ends)
+    return bind_programs(primitive, params, slots, [operands], [(program, body.consts)])
 
 
 def _structured(
@@ -295,6 +298,27 @@ def _structured(
     results = bind_programs(primitive, params, new_slots, new_groups, opened)
     notes.merge(sites, results[:n])
     return results[n:]
+
+
+def batched_guards(
+    primitive: Structured[Any],
+    axis: BatchAxis,
+    operands: Operands,
+    dims: Sequence[BatchDim],
+    params: Any,
+) -> tuple[Values, list[BatchDim]]:
+    """(results, batch axes) of a branch or loop with guards whose batch elements go different ways.
+
+    What fails within is a value of each element, chosen like its results; a guard behind it raises that of the first one.
+    """
+
+    def one(*elements: Any) -> Values:
+        notes = FailureNotes()
+        results = _structured(notes, primitive, params, elements, _GUARDS)
+        bind(guard_p, *notes.results(), params=CheckParams(False, tuple(notes.sites)))
+        return [*results]
+
+    return batch_flat(one, axis, operands, dims)
 
 
 def _by_position(

@@ -18,7 +18,6 @@ from pellucid._machine.base import (
     leaf_paths,
     strict_zip,
     structure_differences,
-    warn_user,
 )
 from pellucid._machine.compilation import interception
 from pellucid._machine.ir import (
@@ -27,11 +26,8 @@ from pellucid._machine.ir import (
     DebugInfo,
     Effects,
     GuardEffect,
-    HigherOrderPrimitive,
-    Jaxpr,
     ShapedArray,
     Values,
-    with_programs,
 )
 from pellucid._machine.primitives import convert_element_type, vary
 from pellucid._machine.sharding import PartitionSpec
@@ -213,38 +209,9 @@ def check_batched_effects(caller: str, effects: Effects) -> None:
         )
 
 
-class UnraisedFailureWarning(UserWarning):
-    """A failure within a branch or loop is not raised, because elements of a batch diverge there."""
-
-
-def unguarded(caller: str, jaxpr: Jaxpr) -> Jaxpr:
-    """A program of a batch without its guards, which would fail for elements that don't select it; warns of any."""
-    if not any(isinstance(e, GuardEffect) for e in jaxpr.effects):
-        return jaxpr
-    warn_user(
-        f"vmap of `{caller}` whose elements go different ways doesn't raise what fails within it, such as a kernel's access "
-        "outside of an array. Use `lax.map` to have failures raised.",
-        UnraisedFailureWarning,
-    )
-    return _without_guards(jaxpr)
-
-
-def _without_guards(jaxpr: Jaxpr) -> Jaxpr:
-    """A program and its inner programs without guards; cached."""
-
-    def derive() -> Jaxpr:
-        equations = []
-        for equation in jaxpr.equations:
-            if any(isinstance(e, GuardEffect) for e in equation.effects):
-                if not isinstance(equation.primitive, HigherOrderPrimitive):
-                    continue
-                effects = frozenset([e for e in equation.effects if not isinstance(e, GuardEffect)])
-                params = with_programs(equation.params, _without_guards)
-                equation = equation.replace(params=params, effects=effects)
-            equations.append(equation)
-        return jaxpr.replace(equations=equations, effects=None)
-
-    return jaxpr.remembered("unguarded", derive)
+def has_guards(effects: Effects) -> bool:
+    """Whether `effects` include conditions that raise if they fail."""
+    return any(isinstance(e, GuardEffect) for e in effects)
 
 
 def differing_types(avals: Avals, others: Sequence[Any]) -> list[int]:

@@ -25,6 +25,7 @@ from pellucid._machine.base import (
     strict_zip,
     structure_differences,
 )
+from pellucid._machine.base.late import late
 from pellucid._machine.ir import (
     CONTROL,
     Avals,
@@ -94,10 +95,10 @@ from .bodies import (
     TracedBody,
     check_batched_effects,
     differing_types,
+    has_guards,
     layout_advice,
     traced,
     type_lines,
-    unguarded,
 )
 from .calls import chosen, without_calls
 from .structured import (
@@ -370,6 +371,8 @@ def _all_branches(
     """
     if uses_state(cond_p.effects((), params)):
         return batched_on_values(cond_p, axis, operands, dims, params)
+    if has_guards(cond_p.effects((), params)):
+        return late("batched guards")(cond_p, axis, operands, dims, params)
     check_batched_effects("cond", cond_p.effects((), params))
     if params.branches_platforms is not None:
         index = bind1(platform_index_p, params=PlatformIndexParams(params.branches_platforms))
@@ -382,9 +385,7 @@ def _all_branches(
         is_chosen = eq(index, dtype.type(i))
         # `chosen` selects the second case where true: `x` itself for elements that select this branch.
         guarded = [chosen(is_chosen, stop_gradient(x), x) for x in inputs]
-        program, consts, _ = batch_jaxpr(
-            unguarded("cond", branch.jaxpr), axis, [0] * len(inputs), True
-        )
+        program, consts, _ = batch_jaxpr(branch.jaxpr, axis, [0] * len(inputs), True)
         results.append(replay(program.jaxpr, (), *consts, *guarded))
     # `results` has one list per branch; `cases` are the same result of each branch.
     return [chosen(index, *cases) for cases in strict_zip(*results)], [0] * len(results[0])

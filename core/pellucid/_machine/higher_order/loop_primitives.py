@@ -18,6 +18,7 @@ from pellucid._machine.base import (
     is_static,
     strict_zip,
 )
+from pellucid._machine.base.late import late
 from pellucid._machine.ir import (
     Avals,
     ClosedJaxpr,
@@ -76,7 +77,7 @@ from pellucid._machine.transforms import (
     unnamed,
 )
 
-from .bodies import check_batched_effects, unguarded
+from .bodies import check_batched_effects, has_guards
 from .calls import chosen
 from .structured import (
     Structured,
@@ -703,6 +704,8 @@ class While(Linearized, Structured[WhileParams]):
             carry_batched = out_batched
         if ends_apart and uses_state(self.effects((), params)):
             return batched_on_values(self, axis, operands, dims, params)
+        if ends_apart and has_guards(self.effects((), params)):
+            return late("batched guards")(self, axis, operands, dims, params)
         carry = aligned_at(axis, carry, carry_dims, inner)
         if ends_apart:
             cond_consts = [*condition.consts, *cond_consts]
@@ -781,8 +784,7 @@ def _ending_apart(
     condition, then its own.
     """
     check_batched_effects("while_loop", while_p.effects((), params))
-    tested = unguarded("while_loop", condition.program.jaxpr)
-    jaxpr = unguarded("while_loop", body.program.jaxpr)
+    tested, jaxpr = condition.program.jaxpr, body.program.jaxpr
 
     def any_goes_on() -> Derived:
         run = lambda *values: [reduce_or(replay(tested, (), *values)[0], (0,))]

@@ -83,8 +83,8 @@ class NoDCEEffect(Effect):
 
 
 class GuardEffect(Effect):
-    """A condition that raises if it fails. Branches that differ between elements of a batch run without it, after a
-    warning (`unguarded`).
+    """A condition that raises if it fails. In branches that elements of a batch choose apart it is a value, and raises behind them
+    (`batched_guards`).
     """
 
     control_flow_allowed = True
