@@ -78,16 +78,14 @@ def kernel_of(jaxpr: Jaxpr) -> GridKernel | None:
 
 
 def block_names(kernel: GridKernel) -> list[str]:
-    """Names of the inputs, then of the results: the names of the body's arguments, or of their block specs."""
-    debug = kernel.body.jaxpr.debug
-    names = () if debug is None else debug.argument_names
-    # The body's arguments are references, in the order scalars, inputs, results, scratch.
+    """Names of the inputs, then of the results: the names of the body's arguments, or else of their block specs."""
+    jaxpr = kernel.body.jaxpr
+    names = () if jaxpr.debug is None else jaxpr.debug.argument_names
+    # The body's arguments are references, in the order scalars, inputs, results, scratch. Constants may have no names.
     mappings = (*kernel.inputs, *kernel.results)
-    first = kernel.n_front - len(kernel.consts) + len(kernel.scalars)
-    chosen = names[first : first + len(mappings)]
-    if len(chosen) < len(mappings) or not all(chosen):
-        return [m.name for m in mappings]
-    return [*chosen]
+    first = kernel.n_front + len(kernel.scalars) - (len(jaxpr.invars) - len(names))
+    chosen = names[first : first + len(mappings)] if names else [""] * len(mappings)
+    return [name or m.name for name, m in zip(chosen, mappings, strict=True)]
 
 
 def block_places(kernel: GridKernel, number: int) -> Sequence[tuple[str, BlockPlace | None]]:

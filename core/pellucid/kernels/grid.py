@@ -1,4 +1,4 @@
-"""The position of a kernel's program in its grid."""
+"""The position of a kernel's program in its grid, and the trace around its programs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pellucid._machine.base import ArgumentValueError, JAXTypeError
+from pellucid._machine.tracing import context
 
 
 class GridPosition(NamedTuple):
@@ -23,6 +24,24 @@ class GridPosition(NamedTuple):
 _position: contextvars.ContextVar[GridPosition | None] = contextvars.ContextVar(
     "position", default=None
 )
+
+
+_around: contextvars.ContextVar[Any] = contextvars.ContextVar("around", default=None)
+
+
+@contextlib.contextmanager
+def programs_of_kernel() -> Iterator[None]:
+    """Trace in the block a program that runs once for each program of a kernel; what all have in common belongs to the trace around."""
+    token = _around.set(context.trace)
+    try:
+        yield
+    finally:
+        _around.reset(token)
+
+
+def trace_around() -> Any:
+    """The trace around the programs of the kernel that is being traced; None outside of kernels."""
+    return _around.get()
 
 
 @contextlib.contextmanager

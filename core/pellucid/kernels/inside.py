@@ -15,6 +15,7 @@ from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     Function,
+    JAXTypeError,
     ShapeError,
     UnsupportedError,
     dtypes,
@@ -38,10 +39,12 @@ from pellucid._machine.primitives import (
 from pellucid._machine.refs.access import RefView, empty_ref, get, new_ref, set as set_part, view_of
 from pellucid._machine.refs.index import RefIndex
 from pellucid._machine.tracing import is_reference, type_of, types_of, use_lineage
+from pellucid._machine.tracing.current import use_trace
 from pellucid._machine.transforms import check_callable
 from pellucid._machine.transforms.jvp import concrete_value
 from pellucid.numpy import asarray, dot as dot_product
 
+from .grid import trace_around
 from .programs import UNDEFINED, undefined
 from .specs import begins_at_zero
 
@@ -132,7 +135,7 @@ def run_scoped(f: Function, *types: Any, collective_axes: Any = (), **kw_types: 
             got=f"collective_axes: {collective_axes!r}",
         )
     leaves, tree = tree_flatten((types, kw_types), is_leaf=_is_array_type)
-    args, keywords = tree.unflatten([*map(_allocated, leaves)])
+    args, keywords = tree.unflatten([_allocated("run_scoped", x) for x in leaves])
     return f(*args, **keywords)
 
 
@@ -140,14 +143,36 @@ def _is_array_type(x: Any) -> bool:
     return hasattr(x, "shape") and hasattr(x, "dtype")
 
 
-def _allocated(x: Any) -> Any:
+def _allocated(caller: str, x: Any) -> Any:
     if not _is_array_type(x):
         raise ArgumentTypeError(
-            "run_scoped takes types of references: something with shape and dtype.",
+            f"{caller} takes types of references: something with shape and dtype.",
             got=f"got {x!r:.60}",
         )
     initial = zeros if begins_at_zero(x) else undefined
     return new_ref(initial(shaped_array(tuple(x.shape), dtypes.canonicalize(x.dtype))))
+
+
+def get_global(what: Any) -> Any:
+    """A new reference of this type that all programs of a kernel have in common: semaphores begin at 0, else its contents are undefined.
+
+    Each call gives another one, which lives as long as one run of the kernel. As programs share it, they run one after another.
+
+    Raises: JAXTypeError outside of a kernel; ArgumentTypeError for what is no type of a reference.
+
+    >>> from pellucid.experimental.pallas import pallas_call, semaphore_read, semaphore_signal, tpu
+    >>> def count(o_ref):
+    ...     counter = get_global(tpu.SemaphoreType.REGULAR)
+    ...     semaphore_signal(counter)
+    ...     o_ref[...] = semaphore_read(counter)
+    >>> pallas_call(count, np.int32(0), grid=3)()
+    Array(3, dtype=int32)
+    """
+    trace = trace_around()
+    if trace is None:
+        raise JAXTypeError("get_global has a meaning only in a kernel.")
+    with use_trace(trace):
+        return _allocated("get_global", what)
 
 
 def with_scoped(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +37,7 @@ from pellucid._machine.ir import (
     shaped_array,
 )
 from pellucid._machine.primitives import zeros
+from pellucid._machine.refs.access import get, set as write
 from pellucid._machine.tracing import bind, is_reference, name_of, type_of, types_of
 from pellucid._machine.transforms import (
     argument_paths,
@@ -51,8 +52,9 @@ from pellucid._machine.transforms import (
 )
 
 from . import triton
+from .captured import Captured, with_captured
 from .failures import Failures, Layout
-from .grid import GridPosition, within
+from .grid import GridPosition, programs_of_kernel, within
 from .mappings import (
     INDEX,
     BlockMapping,
@@ -246,7 +248,7 @@ class _KernelDescription(NamedTuple):
         return f"pallas_call of `{self.name}`"
 
     def __call__(self, *args: Any) -> Any:
-        kernel, operands, out_tree = self._kernel(args)
+        kernel, operands, out_tree, written = self._kernel(args)
         avals, debug = types_of(operands), DebugInfo(self.name)
         program, consts = stage_open(kernel.run, avals, debug)
         smooth = None
@@ -259,10 +261,14 @@ class _KernelDescription(NamedTuple):
         if sites := kernel.all_sites:
             *results, failure = results
             guard(failure[0], [failure] * len(sites), sites)
-        return out_tree.unflatten(results)
+        # After the user's results come the last contents of references from outside.
+        n_results = out_tree.num_leaves
+        for ref, value in strict_zip(written, results[n_results:]):
+            write(ref, ..., value)
+        return out_tree.unflatten(results[:n_results])
 
-    def _kernel(self, args: tuple[Any, ...]) -> tuple[GridKernel, Values, Any]:
-        """(the kernel, its operands, the tree of its results)."""
+    def _kernel(self, args: tuple[Any, ...]) -> tuple[GridKernel, Values, Any, Values]:
+        """(the kernel, its operands, the tree of its results, the references from outside that it writes)."""
         n_scalars = self.spec.num_scalar_prefetch
         if len(args) < n_scalars:
             raise ArgumentTypeError(
@@ -317,7 +323,7 @@ class _KernelDescription(NamedTuple):
         )
         ranks = [len(m.dims) for m in found if m.indices is None]
         layout = Layout(len(grid), max([2, *ranks]))
-        body, consts, sites = self._body(
+        body, consts, captured, sites = self._body(
             grid,
             scalar_refs,
             scalar_tree,
@@ -329,8 +335,25 @@ class _KernelDescription(NamedTuple):
             scratch_tree,
             layout,
         )
+        more = with_indices(
+            [
+                mapping_of(
+                    f"reference {i} from outside",
+                    whole,
+                    x.aval.inner_aval,
+                    len(grid),
+                    scalar_refs,
+                    scalar_tree,
+                )
+                for i, x in enumerate(captured.references)
+            ],
+            grid,
+        )
+        aliases |= captured.aliases(len(scalars) + n, len(out_avals))
+        operands = [*bounds, *scalars, *inputs, *map(get, captured.references)]
+        results = [*found[n:], *compress(more, captured.is_written)]
         kernel = GridKernel(
-            self.name, grid, body, consts, tuple([a.inner_aval for a in scalar_refs]), tuple(found[:n]), tuple(found[n:]),
+            self.name, grid, body, consts, tuple([a.inner_aval for a in scalar_refs]), (*found[:n], *more), tuple(results),
             tuple(scratch), counters, aliases, parallel, self.cost, layout, sites, self.compiler_params,
         )  # fmt: skip
         try:
@@ -338,7 +361,7 @@ class _KernelDescription(NamedTuple):
         except ArgumentValueError as error:
             error.refused_kernel = kernel
             raise
-        return kernel, [*bounds, *scalars, *inputs], out_tree
+        return kernel, operands, out_tree, captured.written
 
     def _size(self, n: Any) -> Any:
         """A size of the grid: an int, or a scalar operand."""
@@ -385,9 +408,9 @@ class _KernelDescription(NamedTuple):
         scratch,
         scratch_tree,
         layout,
-    ) -> tuple[ClosedJaxpr, Values, tuple[CheckSite, ...]]:
-        """The kernel as a program: of constants, the position in the grid, traced bounds, and references; the constants, and what
-        may fail in it. With that it takes a reference to its failure at the end.
+    ) -> tuple[ClosedJaxpr, Values, Captured, tuple[CheckSite, ...]]:
+        """The kernel as a program: of constants, the position in the grid, traced bounds, and references; the constants, the
+        references from outside, and what may fail in it. With that it takes a reference to its failure at the end.
         """
         # Types of the references, in the order of the kernel's arguments: scalars, inputs, results, scratch.
         refs = [
@@ -434,8 +457,9 @@ class _KernelDescription(NamedTuple):
         avals = [*[INDEX] * (len(grid) + n_dynamic), *refs]
         # In front of the function's arguments are the position and bounds, after them is the failure.
         names = lambda: [*[""] * (len(grid) + n_dynamic), *self._argument_names(trees), ""]
-        body, consts = stage_open(run, avals, DebugInfo(self.name, names))
-        arrays = [x for x in consts if not isinstance(x, np.ndarray)]
+        with programs_of_kernel():
+            body, consts = stage_open(run, avals, DebugInfo(self.name, names))
+        arrays = [x for x in consts if not isinstance(x, np.ndarray) and not is_reference(x)]
         if arrays:
             raise ArgumentValueError(
                 f"{self.caller}: the kernel uses arrays from outside.",
@@ -444,7 +468,9 @@ class _KernelDescription(NamedTuple):
             )
         if not sites:
             body = rearranged(body, range(len(body.jaxpr.invars) - 1))
-        return body, consts, tuple(sites)
+        n_front = len(grid) + n_dynamic + len(scalars) + len(inputs)
+        body, consts, captured = with_captured(body, consts, n_front, len(results))
+        return body, consts, captured, tuple(sites)
 
     def _argument_names(self, trees: Sequence[Any]) -> Sequence[str]:
         """A name for each reference, such as `x_ref`; empty if the function's parameters have no names."""

@@ -33,6 +33,7 @@ from pellucid._machine.tracing import name_of, replay
 from pellucid._machine.tracing.current import bound_axes
 from pellucid._machine.transforms import check_callable, stage_open
 
+from .grid import programs_of_kernel
 from .inside import empty_ref_like, run_scoped
 from .specs import MemoryRef
 
@@ -127,7 +128,7 @@ def core_map(
                 )
             return []
 
-        with bound_axes(mesh.shape):
+        with bound_axes(mesh.shape), programs_of_kernel():
             program, refs = stage_open(on_core, [], DebugInfo(name or name_of(function)))
         # In the order of the mesh, the last axis fastest.
         for position in itertools.product(*map(range, mesh.sizes)):

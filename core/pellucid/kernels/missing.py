@@ -35,10 +35,10 @@ class _Refusing(type):
 def refusing(module: str, name: str) -> type:
     """The placeholder for `name` of a module of kernels.
 
-    >>> refusing("pellucid.experimental.pallas", "get_global")(print)
+    >>> refusing("pellucid.experimental.pallas", "ops")(print)
     Traceback (most recent call last):
         ...
-    pellucid.kernels.missing.KernelError: `pellucid.experimental.pallas.get_global`: pellucid has no such part of hand-written kernels.
+    pellucid.kernels.missing.KernelError: `pellucid.experimental.pallas.ops`: pellucid has no such part of hand-written kernels.
     ...
     """
     doc = "A name of the reference that pellucid has no meaning for."

@@ -32,7 +32,7 @@ call = pl.pallas_call(
 )
 assert (call(x, x) == 2 * x).all()
 for use in (
-    lambda: pl.get_global(print), lambda: pltpu.InterpretParams(), lambda: pltpu.BufferType.INPUT, lambda: flash_attention(1),
+    lambda: pl.semaphore(), lambda: pltpu.InterpretParams(), lambda: pltpu.BufferType.INPUT, lambda: flash_attention(1),
     lambda: Mine(), lambda: plgpu.elementwise_inline_asm,
 ):
     try:

@@ -194,7 +194,7 @@ def test_names_of_the_reference_are_there():
     names = pallas.__all__
     assert all(hasattr(pallas, name) for name in names)
     with pytest.raises(NotImplementedError, match="no such part"):
-        pallas.get_global(tpu.SemaphoreType.REGULAR)
+        pallas.semaphore()
     with pytest.raises(NotImplementedError, match="no such part"):
         triton.elementwise_inline_asm(
             "mov.b32 $0, $1;", args=[X], constraints="=r,r", pack=1, result_shape_dtypes=X

@@ -21,6 +21,7 @@ from pellucid.kernels.inside import (
     empty_like as empty_like,
     empty_ref_like as empty_ref_like,
     enable_poison_buffers as enable_poison_buffers,
+    get_global as get_global,
     loop as loop,
     multiple_of as multiple_of,
     next_power_of_2 as next_power_of_2,
@@ -64,9 +65,7 @@ from pellucid.kernels.specs import (
 from pellucid.numpy import broadcast_to as broadcast_to
 
 dslice = ds
-get_global, ops, semaphore = [
-    refusing(__name__, name) for name in ("get_global", "ops", "semaphore")
-]
+ops, semaphore = [refusing(__name__, name) for name in ("ops", "semaphore")]
 
 __all__ = [
     "ANY", "HOST", "BlockDim", "BlockSpec", "Blocked", "BoundedSlice", "Buffered", "CompilerParams", "CostEstimate",
