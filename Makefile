@@ -14,6 +14,9 @@ NOTEBOOK ?= $(wildcard notebooks/01_first_look.ipynb)
 # In a container one is often root, which Jupyter refuses unless told that it is meant.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
+# Tests start hundreds of processes: without stored bytecode each compiles all modules anew, a second of processor time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help environment lab test test-all references test-libraries test-browser bench bench-lab gallery lint format types layers check snapshots api docs wheel clean
 

@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))
+# Processes that compile all modules anew would be measured; jax's bytecode was stored when it was installed.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 class Target(NamedTuple):
