@@ -37,6 +37,7 @@ from .kernel_operands import (
     Operand,
     Reading,
     has_symbols,
+    is_gathered,
     is_symbolic,
     moves_of,
     operands_of,
@@ -236,6 +237,8 @@ def _reason(mapping: BlockMapping) -> str:
     """Why the blocks of an operand are unknown."""
     if is_symbolic(mapping):
         return "its sizes are symbols"
+    if is_gathered(mapping):
+        return "its blocks are gathered from several positions"
     return "data choose its blocks, and aren't known before the program runs"
 
 

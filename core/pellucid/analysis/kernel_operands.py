@@ -12,7 +12,7 @@ from pellucid._machine.base.dims import Symbol
 from pellucid.introspect.kernel_steps import block_names
 from pellucid.kernels.mappings import BlockMapping, indices_with, positions_of
 from pellucid.kernels.programs import GridKernel
-from pellucid.kernels.specs import BoundedSlice, padding_of, step_of
+from pellucid.kernels.specs import BoundedSlice, Indirect, padding_of, step_of
 
 from .kernel_accesses import Access, accesses, touched
 from .kernel_windows import Windows
@@ -77,6 +77,11 @@ def is_symbolic(mapping: BlockMapping) -> bool:
     return any(isinstance(n, Symbol) for n in (*mapping.aval.shape, *mapping.sizes))
 
 
+def is_gathered(mapping: BlockMapping) -> bool:
+    """Whether the elements of blocks lie at positions of their own."""
+    return any(type(dim) is Indirect for dim in mapping.dims)
+
+
 def windows_of(
     kernel: GridKernel,
     operand: Operand,
@@ -86,7 +91,7 @@ def windows_of(
 ) -> Windows | None:
     """The blocks of an operand that all programs access; None if unknown."""
     mapping, count = operand.mapping, reading.n_programs
-    if is_symbolic(mapping):
+    if is_symbolic(mapping) or is_gathered(mapping):
         return None
     bounded = [i for i, dim in enumerate(mapping.dims) if type(dim) is BoundedSlice]
     indices, lengths = mapping.indices, np.zeros((count, 0), np.int32)

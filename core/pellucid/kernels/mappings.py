@@ -25,7 +25,8 @@ from pellucid._machine.ir import (
 )
 from pellucid._machine.primitives import convert_element_type
 from pellucid._machine.primitives.dslice import Slice
-from pellucid._machine.tracing import discharged, name_of, replay, type_of
+from pellucid._machine.refs.access import RefView, get
+from pellucid._machine.tracing import discharged, is_reference, name_of, replay, type_of
 from pellucid._machine.tracing.current import ensure_compile_time_eval
 from pellucid._machine.transforms import stage_open
 from pellucid._machine.transforms.vmap import vmap
@@ -35,6 +36,7 @@ from .specs import (
     BlockSpec,
     BoundedSlice,
     Element,
+    Indirect,
     RevisitMode,
     Squeezed,
     block_dims,
@@ -58,8 +60,8 @@ class Along(NamedTuple):
 class BlockMapping(NamedTuple):
     """Which block of an array of type `aval` the programs of a grid see: `dims` of the block, and its index.
 
-    `program` takes the position in the grid and the prefetched scalars, and gives an index for each dimension, then a size for
-    each `BoundedSlice`. `known` has for each dimension what is known of its index: a number, an `Along`, or None. `indices`
+    `program` takes the position in the grid and the prefetched scalars, and gives an index for each dimension, for an `Indirect`
+    one an array of them, then a size for each `BoundedSlice`. `known` has for each dimension what is known of its index: a number, an `Along`, or None. `indices`
     are those of all programs of the grid, row by row, where none depends on data.
     """
 
@@ -89,7 +91,9 @@ class BlockMapping(NamedTuple):
         return tuple([-(-(n + sum(padding_of(d))) // max(step_of(d), 1)) for d, n in pairs])
 
     def starts(self, ids: Operands, scalars: Operands) -> tuple[Values, Values]:
-        """(first elements of the block of the program at `ids`, sizes for each `BoundedSlice`)."""
+        """(first elements of the block of the program at `ids`, of `Indirect` dimensions all positions; sizes for each
+        `BoundedSlice`).
+        """
         results: Values = [None] * len(self.dims)
         bounds: Values = []
         # The index map runs only if some index is unknown, or if it also returns sizes.
@@ -113,7 +117,7 @@ class BlockMapping(NamedTuple):
             size, (before, behind) = size_of(dim), padding_of(dim)
             if type(dim) is Blocked:
                 behind = _behind(n, size)
-            elif type(dim) is not Squeezed:
+            elif type(dim) not in (Squeezed, Indirect):
                 # A block may begin at the last element, unless the table specifies the last start.
                 last = n + before + behind - 1
                 if self.indices is not None and len(self.indices):
@@ -163,7 +167,8 @@ def mapping_of(
             if type(dim) is BoundedSlice and isinstance(entry, Slice):
                 entry, bound = entry.start, entry.size
                 sizes.append(_integer(name, spec, bound))
-            starts.append(_integer(name, spec, entry))
+            shape = (dim.block_size,) if type(dim) is Indirect else ()
+            starts.append(_integer(name, spec, entry, shape))
         return [*starts, *sizes]
 
     debug = DebugInfo("index map" if index_map is None else name_of(index_map))
@@ -199,11 +204,17 @@ def mapping_of(
     return BlockMapping(name, spec, aval, dims, program, tuple(known))
 
 
-def _integer(name: str, spec: BlockSpec, index: Any) -> Any:
+def _integer(name: str, spec: BlockSpec, index: Any, shape: Shape = ()) -> Any:
+    """An index, or an array of them of this `shape`, as int32."""
+    if shape and (is_reference(index) or type(index) is RefView):
+        index = get(index)
     aval = None if isinstance(index, (bool, np.bool_, Slice)) else type_of(index)
-    if aval is None or aval.shape or aval.dtype.kind not in "iu":
+    if aval is None or aval.shape != shape or aval.dtype.kind not in "iu":
+        kinds = (
+            f"an array of {shape[0]} integers for an Indirect dimension" if shape else "integers"
+        )
         raise ArgumentTypeError(
-            f"{name}: an index map gives integers.",
+            f"{name}: an index map gives {kinds}.",
             got=f"got {index!r:.60}" if aval is None else f"got {aval.text()}",
             where=spec.line,
         )
@@ -231,6 +242,8 @@ def with_indices(
 
     def looked_at(mapping: BlockMapping) -> bool:
         if any(isinstance(n, Symbol) for n in (*mapping.aval.shape, *mapping.sizes)):
+            return False
+        if any(type(dim) is Indirect for dim in mapping.dims):
             return False
         used = remove_dead_equations(mapping.program.jaxpr)[1]
         return not any(used[n_axes:])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid._machine.base import (
+    ArgumentTypeError,
     ArgumentValueError,
     Function,
     UnsupportedError,
@@ -16,13 +17,15 @@ from pellucid._machine.base import (
 )
 from pellucid._machine.higher_order.loops import fori_loop
 from pellucid._machine.primitives.dslice import ds
-from pellucid._machine.refs.access import RefView, new_ref
+from pellucid._machine.refs.access import RefView, get, new_ref
+from pellucid._machine.tracing import is_reference, type_of
 from pellucid._machine.transforms import check_callable
+from pellucid.numpy import arange, asarray
 
 from .grid import GridPosition, current_position, within
 from .inside import load, store
 from .programs import position
-from .specs import BlockSpec, BoundedSlice, Squeezed, block_dims, size_of, step_of
+from .specs import BlockSpec, BoundedSlice, Indirect, Squeezed, block_dims, size_of, step_of
 
 
 def emit_pipeline(
@@ -102,8 +105,33 @@ def _block(spec: BlockSpec, ref: Any, ids: Sequence[Any]) -> RefView:
             got=f"{len(indices)} for block {spec.block_shape} of a reference of shape {ref.shape}",
             where=spec.line,
         )
+    if any(type(dim) is Indirect for dim in dims):
+        return ref.at[_positions(dims, indices)]
     entries = []
     for dim, index in strict_zip(dims, indices):
         start = index * np.int32(step_of(dim))  # no int, so that a block may reach beyond the edge
         entries.append(start if type(dim) is Squeezed else ds(start, size_of(dim)))
     return ref.at[tuple(entries)]
+
+
+def _positions(dims: Sequence[Any], indices: Sequence[Any]) -> tuple[Any, ...]:
+    """The positions of a block's elements along each dimension, which together are those of all pairs."""
+    # Dimensions of the block as the kernel sees it.
+    kept = [i for i, dim in enumerate(dims) if type(dim) is not Squeezed]
+    entries = []
+    for i, (dim, index) in enumerate(strict_zip(dims, indices)):
+        if type(dim) is Indirect:
+            x = asarray(get(index) if is_reference(index) or type(index) is RefView else index)
+            if x.shape != (dim.block_size,) or x.dtype.kind not in "iu":
+                raise ArgumentTypeError(
+                    f"emit_pipeline: an index map gives an array of {dim.block_size} integers for an Indirect dimension.",
+                    got=type_of(x).text(),
+                )
+        elif type(dim) is Squeezed:
+            x = index
+        else:
+            x = index * np.int32(step_of(dim)) + arange(size_of(dim), dtype=np.int32)
+        if type(dim) is not Squeezed:
+            x = x.reshape([-1 if k == i else 1 for k in kept])
+        entries.append(x)
+    return tuple(entries)

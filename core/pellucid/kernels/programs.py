@@ -44,10 +44,11 @@ from pellucid._machine.tracing import Tracer, bind, discharged, replay, type_of,
 from pellucid._machine.tracing.current import ensure_compile_time_eval
 from pellucid._machine.transforms import stage_open
 from pellucid._machine.transforms.vmap import vmap
+from pellucid.numpy import argmax, asarray, take
 
 from .failures import Layout, first_in_batch, first_of
 from .mappings import INT32, Along, BlockMapping
-from .specs import Blocked, BoundedSlice, Squeezed, padding_of, size_of
+from .specs import Blocked, BoundedSlice, Indirect, Squeezed, padding_of, size_of
 
 UNDEFINED = Lineage("undefined", ())
 """The lineage of equations that create uninitialized elements."""
@@ -332,7 +333,8 @@ class Sweep:
             has_failed = None if view is None else view.is_outside(values[i])
             if view is not None and has_failed is not None:
                 code = len(self.kernel.sites) + k + 1
-                failure = first_of(failure, has_failed, layout.vector(code, ids, view.starts))
+                shown = [_farthest(start) for start in view.starts]
+                failure = first_of(failure, has_failed, layout.vector(code, ids, shown))
         return failure
 
 
@@ -369,35 +371,61 @@ class _View(NamedTuple):
 
     def read(self, x: Any) -> Any:
         """The block."""
-        sizes, starts = self.mapping.sizes, self.starts
-        if _is_whole(x, starts, sizes):
-            block = x
-        elif all(isinstance(start, int) for start in starts):
-            block = static_slice(x, starts, [a + n for a, n in strict_zip(starts, sizes)])
-        else:
-            block = dynamic_slice(x, [*map(_start, starts)], sizes)
-        inside = self._inside(x, sizes)
+        block, inside = self._block(x), self._inside(x, self.mapping.sizes)
         if inside is not None:
             block = select_n(inside, undefined(type_of(block)), block)
         return reshape(block, self.mapping.block_aval.shape)
 
+    def _block(self, x: Any) -> Any:
+        """The block with all dimensions of the array; one that lies outside is the one at the nearest place inside."""
+        sizes, starts = self.mapping.sizes, self.starts
+        if _is_whole(x, starts, sizes):
+            return x
+        if all(isinstance(start, int) for start in starts):
+            return static_slice(x, starts, [a + n for a, n in strict_zip(starts, sizes)])
+        block = dynamic_slice(x, *self._slice(x))
+        for axis, positions in self._gathered:
+            block = take(block, positions, axis, mode="clip")
+        return block
+
     def written(self, x: Any, new: Any) -> Any:
         """`x` with another block."""
-        sizes, starts = self.mapping.sizes, self.starts
+        sizes = self.mapping.sizes
         new = reshape(new, sizes)
         inside = self._inside(x, sizes)
         if inside is not None:
             # A start outside is clamped: what lies at the clamped place is written back unchanged.
-            new = select_n(inside, dynamic_slice(x, [*map(_start, starts)], sizes), new)
-        if _is_whole(x, starts, sizes):
+            new = select_n(inside, self._block(x), new)
+        if _is_whole(x, self.starts, sizes):
             return new
-        return dynamic_update_slice(x, new, [*map(_start, starts)])
+        starts, sizes = self._slice(x)
+        if self._gathered:
+            new = _scattered(dynamic_slice(x, starts, sizes), new, self._gathered)
+        return dynamic_update_slice(x, new, starts)
+
+    @property
+    def _gathered(self) -> list[tuple[int, Any]]:
+        """Each `Indirect` dimension with the positions of its elements."""
+        pairs = strict_zip(self.mapping.dims, self.starts)
+        return [(i, start) for i, (dim, start) in enumerate(pairs) if type(dim) is Indirect]
+
+    def _slice(self, x: Any) -> tuple[Values, Shape]:
+        """(first elements, sizes) of the part of the array `x` that the block is taken from: the block, with all of `Indirect` dimensions."""
+        starts, sizes = [*map(_start, self.starts)], [*self.mapping.sizes]
+        for axis, _ in self._gathered:
+            starts[axis], sizes[axis] = np.int32(0), type_of(x).shape[axis]
+        return starts, tuple(sizes)
 
     def is_outside(self, x: Any) -> Any:
         """Whether the block extends beyond its array, of which `x` remains; None if it is known not to."""
         outside = None
         if self.mapping.indices is None:
-            for start, size, n in strict_zip(self.starts, self.mapping.sizes, type_of(x).shape):
+            for dim, start, n in strict_zip(self.mapping.dims, self.starts, type_of(x).shape):
+                if type(dim) is Indirect:
+                    misses = ((start < 0) | (start >= n)).any()
+                    outside = misses if outside is None else outside | misses
+                    continue
+                size = size_of(dim)
                 if type(start) is int and start == 0 and isinstance(n - size, Symbol):
                     continue  # the array is padded to whole blocks
                 if not isinstance(start, int) or start > n - size:
@@ -416,6 +444,22 @@ class _View(NamedTuple):
             positions = broadcast_in_dim(iota(INT32, sizes[i]), sizes, (i,))
             inside = positions < bound if inside is None else inside & (positions < bound)
         return inside
+
+
+def _farthest(start: Any) -> Any:
+    """A first element; of several positions the one that is the farthest outside, if one is: as unsigned numbers negative ones are large."""
+    if isinstance(start, int) or not type_of(start).shape:
+        return start
+    return start[argmax(start.astype(np.uint32))] if type_of(start).size else np.int32(0)
+
+
+def _scattered(x: Any, new: Any, gathered: Sequence[tuple[int, Any]]) -> Any:
+    """`x` with `new` at the positions along some axes, each given with its positions, of all of which pairs are meant."""
+    (axis, positions), *rest = gathered
+    place = (*[slice(None)] * axis, positions)
+    if rest:
+        new = _scattered(take(x, positions, axis, mode="clip"), new, rest)
+    return asarray(x).at[place].set(new, mode="clip")
 
 
 def _is_whole(x: Any, starts: Values, sizes: Shape) -> bool:

@@ -204,7 +204,11 @@ class BoundedSlice:
 
 @dataclass(frozen=True)
 class Indirect:
-    """A dimension of a block whose elements are gathered; no kernel here has one yet."""
+    """A dimension of a block whose index map gives the positions of its elements, `block_size` of them: an array of integers, or a
+    reference that holds them.
+
+    Inputs are gathered, and results scattered; where positions are equal, a result keeps one of the elements.
+    """
 
     block_size: int
 
@@ -229,7 +233,7 @@ class BlockSpec:
 
     `index_map` gets the position in the grid and gives, for each dimension of the array, the number of the block; `None`
     stands for zeros. An entry of `block_shape` is a size, `None` for a dimension that the kernel doesn't see, or one of
-    `Element`, `Squeezed`, `BoundedSlice`. Without a `block_shape` the block is the array.
+    `Element`, `Squeezed`, `BoundedSlice`, `Indirect`. Without a `block_shape` the block is the array.
 
     >>> spec = BlockSpec((8, None), lambda i, j: (i, j))
     >>> spec.block_shape
@@ -306,11 +310,9 @@ def block_dims(name: str, spec: BlockSpec, shape: Shape) -> tuple[Any, ...]:
             dim = Blocked(int(dim))
         elif isinstance(dim, Symbol):
             dim = Blocked(dim)
-        is_one = isinstance(dim, BlockDim)
-        if not is_one or type(dim) is Indirect or is_negative(size_of(dim)):
-            what = "are not supported" if is_one and type(dim) is Indirect else "are no sizes"
+        if not isinstance(dim, BlockDim) or is_negative(size_of(dim)):
             raise ArgumentValueError(
-                f"{name}: a dimension of a block is a size, None, Element, Squeezed or BoundedSlice; others {what}.",
+                f"{name}: a dimension of a block is a size, None, Element, Squeezed, BoundedSlice or Indirect; others are no sizes.",
                 got=f"{dim!r} in block {spec.block_shape}",
                 where=spec.line,
             )

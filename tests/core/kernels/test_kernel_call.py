@@ -505,7 +505,7 @@ def run(kernel=squared, out=(8,), x=X, aliases=None, **options):
                 "in_specs": [BlockSpec((pallas.Indirect(2),), lambda i: (i,))],
                 "out_specs": BLOCK,
             },
-            ["not supported"],
+            ["an array of 2 integers for an Indirect dimension"],
         ),
         (
             {"grid": 4.0, "in_specs": [BLOCK], "out_specs": BLOCK},
