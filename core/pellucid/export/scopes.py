@@ -58,6 +58,7 @@ class SymbolicScope:
         parsed = sorted(map(_split, constraints_str), key=lambda c: c[1] != "==")
         for text, relation, left, right in parsed:
             self._state(text, left, relation, right)
+        self._use_remainders()
         for constraint in self.constraints:
             for name in _variables(constraint.left) | _variables(constraint.right):
                 low, high = self._bounds_of(self.factor(name))
@@ -113,6 +114,24 @@ class SymbolicScope:
             raise _contradiction(text)
         self._replacements[factor] = value
         self._replacements = {f: self.restated(v) for f, v in self._replacements.items()}
+
+    def _use_remainders(self) -> None:
+        """State the least and the largest values that sizes with known remainders have: an even size of at least 1 is at least 2."""
+        for constraint in self.constraints:
+            operation, remainder = constraint.left, constraint.right
+            if not isinstance(operation, SizeOperation) or operation.name != "mod":
+                continue
+            x, divisor = operation.operands
+            if not isinstance(x, Dimension) or type(remainder) is not int:
+                continue
+            if type(divisor) is not int or divisor < 1:
+                continue
+            low, high = self.bounds(x)
+            if low is not None:
+                self._inequalities.append(dict((x - low - (remainder - low) % divisor).terms))
+            if high is not None:
+                self._inequalities.append(dict((high - (high - remainder) % divisor - x).terms))
+            self._bounds.clear()
 
     def factor(self, factor: Factor) -> Size:
         """The expression that consists of one factor, or what equality constraints replace it by."""

@@ -130,6 +130,26 @@ def test_constraints():
 
 
 @pytest.mark.parametrize(
+    ("constraints", "bounds"),
+    [
+        (["mod(a, 2) == 0"], (2, None)), (["mod(a, 8) == 0", "a <= 30"], (8, 24)), (["mod(a, 4) == 3", "a >= 5"], (7, None)),
+        (["mod(a, 3) == 1"], (1, None)), (["mod(a, b) == 0"], (1, None)), (["mod(a, 5) == 0", "a <= 9"], (5, 5)),
+    ],
+)  # fmt: skip
+def test_bounds_of_sizes_with_known_remainders(constraints, bounds):
+    a, b = symbolic_shape("a, b", constraints=constraints)
+    assert a.bounds() == bounds
+    assert (a + b).bounds()[0] == bounds[0] + 1
+
+
+def test_bounds_of_sums_with_known_remainders():
+    a, b = symbolic_shape("a, b", constraints=["mod(a + b, 4) == 0"])
+    assert a + b >= 4
+    with pytest.raises(ArgumentValueError, match="holds for no sizes"):
+        symbolic_shape("a", constraints=["mod(a, 4) == 0", "a <= 3"])
+
+
+@pytest.mark.parametrize(
     ("constraint", "message"),
     [
         ("a > b", "has no relation"), ("a", "has no relation"), ("2*a == 3*b", "solved for one variable"),

@@ -384,17 +384,19 @@ def grouped(x):
 
 
 @pytest.mark.parametrize(
-    ("function", "symbols", "shapes"),
+    ("function", "symbols", "constraints", "shapes"),
     [
-        (whole_blocks, "n, m", [(2, 3)]),
-        (rows, "n, m", [(2, 3), (1, 1)]),
-        (with_edges, "n", [(1,), (6,), (8,)]),
-        (with_edges, "3*n", [(6,)]),
-        (grouped, "n, 2*m", [(3, 4)]),
+        (whole_blocks, "n, m", [], [(2, 3)]),
+        (rows, "n, m", [], [(2, 3), (1, 1)]),
+        (with_edges, "n", [], [(1,), (6,), (8,)]),
+        (with_edges, "3*n", [], [(6,)]),
+        (with_edges, "n", ["mod(n, 3) == 0"], [(3,), (6,)]),
+        (grouped, "n, 2*m", [], [(3, 4)]),
+        (grouped, "n, m", ["mod(m, 2) == 0"], [(3, 4), (1, 2)]),
     ],
 )
-def test_symbolic_sizes(function, symbols, shapes):
-    symbolic = pl.export.symbolic_shape(symbols)
+def test_symbolic_sizes(function, symbols, constraints, shapes):
+    symbolic = pl.export.symbolic_shape(symbols, constraints=constraints)
     exported = pl.export.export(pl.jit(function))(like(symbolic))
     for shape in shapes:
         x = np.arange(np.prod(shape), dtype=F32).reshape(shape)
