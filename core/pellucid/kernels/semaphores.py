@@ -117,6 +117,17 @@ def write_whole(ref: Any, value: Any) -> None:
         set_part(each, ..., where(is_chosen, value, get(each)))
 
 
+def copied(src_ref: Any, dst_ref: Any, *, add: bool) -> None:
+    """Let one reference, or a selected one, hold what another one holds; with `add` in addition to what it holds."""
+    value = read_whole(src_ref)
+    if not add:
+        write_whole(dst_ref, value)
+    elif isinstance(dst_ref, SelectedRef):
+        write_whole(dst_ref, read_whole(dst_ref) + value)
+    else:
+        addupdate(dst_ref, ..., value)
+
+
 class AsyncCopy(NamedTuple):
     """A copy from one reference to another, which is made when it starts; `wait` has nothing to wait for."""
 
@@ -124,9 +135,9 @@ class AsyncCopy(NamedTuple):
     dst_ref: Any
     sem: Any
 
-    def start(self, priority: int = 0) -> None:
-        """Make the copy."""
-        write_whole(self.dst_ref, read_whole(self.src_ref))
+    def start(self, priority: int = 0, *, add: bool = False) -> None:
+        """Make the copy; with `add` it is added to what the target holds."""
+        copied(self.src_ref, self.dst_ref, add=add)
 
     def wait(self) -> None:
         """Wait until the copy is made."""
@@ -146,8 +157,10 @@ def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopy:
     return AsyncCopy(src_ref, dst_ref, sem)
 
 
-def async_copy(src_ref: Any, dst_ref: Any, sem: Any, *, priority: int = 0) -> AsyncCopy:
-    """Like `make_async_copy`, started.
+def async_copy(
+    src_ref: Any, dst_ref: Any, sem: Any, *, priority: int = 0, add: bool = False
+) -> AsyncCopy:
+    """Like `make_async_copy`, started; with `add` it is added to what `dst_ref` holds.
 
     >>> from pellucid._machine.refs.access import new_ref
     >>> target = new_ref(np.zeros(2, np.float32))
@@ -156,5 +169,5 @@ def async_copy(src_ref: Any, dst_ref: Any, sem: Any, *, priority: int = 0) -> As
     Ref([1., 1.], dtype=float32)
     """
     copy = make_async_copy(src_ref, dst_ref, sem)
-    copy.start(priority)
+    copy.start(priority, add=add)
     return copy

@@ -5,11 +5,10 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from pellucid._machine.refs.access import addupdate
 from pellucid.numpy import arange, mod, moveaxis, roll as rolled, take_along_axis
 
 from .inside import load as masked_load
-from .semaphores import read_whole, write_whole
+from .semaphores import copied
 from .specs import Space
 
 
@@ -56,11 +55,7 @@ def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
     >>> target
     Ref([1., 1.], dtype=float32)
     """
-    value = read_whole(src_ref)
-    if add:
-        addupdate(dst_ref, ..., value)
-    else:
-        write_whole(dst_ref, value)
+    copied(src_ref, dst_ref, add=add)
 
 
 def roll(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pellucid as pl
+import pellucid.numpy as jnp
 from pellucid.experimental import checkify, pallas
 from pellucid.experimental.pallas import BlockSpec, pallas_call, tpu
 
@@ -155,3 +156,18 @@ def test_costs():
     assert pallas.estimate_cost(scaled, x, twice=True).flops == 8 * 16
     with pytest.raises(NotImplementedError, match="only when the function runs"):
         pallas.estimate_cost(lambda n: pl.lax.fori_loop(0, n, lambda i, x: x * 2, 1.0), np.int32(3))
+
+
+@pytest.mark.parametrize("chosen", [0, 1])
+def test_copies_add(chosen):
+    def kernel(n_ref, x_ref, o_ref, p_ref, sem):
+        o_ref[...], p_ref[...] = jnp.ones_like(o_ref), jnp.zeros_like(p_ref)
+        tpu.async_copy(x_ref, o_ref, sem, add=True).wait()
+        copy = tpu.make_async_copy(x_ref, pallas.select_ref(n_ref[0], o_ref, p_ref), sem)
+        copy.start(add=True)
+        copy.wait()
+
+    call = pallas_call(kernel, [X, X], scratch_shapes=[tpu.SemaphoreType.DMA])
+    o, p = call(np.array([chosen], np.int32), X)
+    np.testing.assert_array_equal(o, 1 + X + X * (chosen == 0))
+    np.testing.assert_array_equal(p, X * (chosen == 1))
