@@ -182,7 +182,7 @@ def rebase_donate_argnums(
     donated, static = sorted(set(donate_argnums)), set(static_argnums)
     if both := static.intersection(donated):
         raise ArgumentValueError(
-            "an argument is static or donated.", got=f"both: positions {sorted(both)}"
+            "an argument can't be both static and donated.", got=f"both: positions {sorted(both)}"
         )
     return tuple([n - sum(s < n for s in static) for n in donated])
 

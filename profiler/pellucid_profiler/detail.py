@@ -32,7 +32,7 @@ def detail(function: Any, *args: Any, runs: int = 3, **kwargs: Any) -> Session:
     """
     if not hasattr(function, "lower"):
         raise ArgumentTypeError(
-            "profiler.detail takes a jitted function.",
+            "profiler.detail needs a jitted function.",
             got=f"{type(function).__name__}",
             do="Pass `pl.jit(function)`.",
         )

@@ -294,7 +294,7 @@ def profile(
     1
     """
     if steps is not None and steps < 1:
-        raise ArgumentValueError("profile records one step at least.", got=f"steps={steps}")
+        raise ArgumentValueError("profile must record at least one step.", got=f"steps={steps}")
     limit = None if steps is None else StepLimit(steps)
     options = recording_options(python=python, programs=programs)
     return Profile(options=options, lines=lines, limit=limit)

@@ -66,7 +66,7 @@ def test_axes_are_resized_and_dropped_and_fast_placements_found(lab: Lab) -> Non
     slider.focus()
     slider.press("End")
     refusal = view.get_by_role("alert")
-    expect(refusal).to_contain_text("what_if takes meshes of 1 to 4096 devices")
+    expect(refusal).to_contain_text("what_if needs meshes of 1 to 4096 devices")
 
 
 def test_a_figure_is_the_control_while_its_kernel_has_it(lab: Lab) -> None:
@@ -91,7 +91,7 @@ def test_a_figure_is_the_control_while_its_kernel_has_it(lab: Lab) -> None:
     slider.focus()
     slider.press("End")
     refusal = view.get_by_role("alert")
-    expect(refusal).to_contain_text("what_if takes meshes of 1 to 4096 devices")
+    expect(refusal).to_contain_text("what_if needs meshes of 1 to 4096 devices")
     lab.evaluate_in_kernel("get_ipython().run_line_magic('reset', '-f'); import gc; gc.collect()")
     slider.press("ArrowLeft")
     expect(refusal).to_contain_text("this figure is gone")

@@ -30,5 +30,5 @@ def test_each_line_of_a_fusion_is_measured(tmp_path: Path) -> None:
 
 
 def test_what_is_no_jitted_function_is_refused() -> None:
-    with pytest.raises(ArgumentTypeError, match="takes a jitted function"):
+    with pytest.raises(ArgumentTypeError, match="needs a jitted function"):
         detail(np.mean, 1)

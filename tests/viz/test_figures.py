@@ -79,7 +79,7 @@ FIGURES = {
 def test_what_if_takes_arguments_in_a_second_call():
     with pytest.raises(TypeError, match=r"Write pl.viz.what_if\(f\)\(x\)"):
         pl.viz.what_if(jitted, sharded())
-    with pytest.raises(TypeError, match="what_if takes a function"):
+    with pytest.raises(TypeError, match="what_if needs a function"):
         pl.viz.what_if(sharded())
 
 

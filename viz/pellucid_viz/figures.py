@@ -198,7 +198,7 @@ def function(f: Any) -> Figure:
     record = introspect.function(f)
     if record is None:
         raise ArgumentTypeError(
-            "function takes a jitted function.",
+            "function needs a jitted function.",
             got=f"got {type(f).__name__}",
             do="Write pl.jit(f).",
         )
@@ -308,7 +308,7 @@ def check_function(x: Any, caller: str) -> None:
     """Raises ArgumentTypeError unless `x` is a function."""
     if not is_function(x):
         raise ArgumentTypeError(
-            f"{caller} takes a function, and its arguments in a second call.",
+            f"{caller} needs a function, and its arguments in a second call.",
             got=f"got {type(x).__name__}",
             do=f"Write pl.viz.{caller}(f)(x).",
         )

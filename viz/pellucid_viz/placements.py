@@ -141,7 +141,7 @@ def what_if(
     check_function(function, "what_if")
     if args:
         raise ArgumentTypeError(
-            "what_if takes the arguments of the function in a second call.",
+            "what_if needs the arguments of the function in a second call.",
             got=f"got {len(args)} beside the function",
             do="Write pl.viz.what_if(f)(x).",
         )

@@ -45,7 +45,7 @@ def compiled(x: Any, *args: Any, with_program: bool = True) -> schema.CompiledRe
         return compiled_record(x, "memory", [], with_program=with_program)
     if not callable(x):
         raise ArgumentTypeError(
-            "compiled takes a Compiled stage or a function.", got=f"got {type(x).__name__}"
+            "compiled needs a Compiled stage or a function.", got=f"got {type(x).__name__}"
         )
     with observe(_Phases()) as seen:
         stage = (x if hasattr(x, "trace") else jit(x)).trace(*args).lower().compile()  # pyright: ignore[reportFunctionMemberAccess]  # a jitted function has it

@@ -38,7 +38,7 @@ def fastest(
     limit = what_if.machine.memory_bytes if memory_limit_bytes is None else memory_limit_bytes
     for name, amount in (("memory_limit_bytes", limit), ("count", count), ("seconds", seconds)):
         if amount <= 0:
-            raise ArgumentValueError(f"what_if: `{name}` is positive.", got=f"got {amount}")
+            raise ArgumentValueError(f"what_if: `{name}` must be positive.", got=f"got {amount}")
     deadline = time.monotonic() + seconds
     estimates = {start: what_if.estimate(start)}
     excluded: set[Placement] = set()

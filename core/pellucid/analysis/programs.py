@@ -48,7 +48,7 @@ def program(
         x = x.trace(*args) if hasattr(x, "trace") else make_jaxpr(x)(*args)  # pyright: ignore[reportFunctionMemberAccess]  # a jitted function has it
     else:
         raise ArgumentTypeError(
-            "program takes a function, a jaxpr or a stage of a jitted function.",
+            "program needs a function, a jaxpr or a stage of a jitted function.",
             got=f"got {type(x).__name__}",
         )
     if isinstance(x, Lowered):

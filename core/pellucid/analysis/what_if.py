@@ -129,7 +129,7 @@ class WhatIf:
     ) -> None:
         if isinstance(function, Compiled) or not callable(function):
             raise ArgumentTypeError(
-                "what_if takes a function and its arguments.",
+                "what_if needs a function and its arguments.",
                 got=f"got {type(function).__name__}",
                 do="Write pl.viz.what_if(f)(*args).",
             )
@@ -431,19 +431,19 @@ def _abstract(mesh: Any, today: AbstractMesh) -> AbstractMesh:
         for name, size in mesh.items():
             if not isinstance(size, int) or size < 1:
                 raise ArgumentValueError(
-                    "what_if: the size of a mesh axis is a positive int.",
+                    "what_if: the size of a mesh axis must be a positive int.",
                     got=f"mesh[{name!r}] is {size!r}",
                 )
         mesh = AbstractMesh(tuple(mesh.values()), tuple(mesh), tuple(types))
     if not isinstance(mesh, (Mesh, AbstractMesh)):
         raise ArgumentTypeError(
-            "what_if: `mesh` is a mesh, or sizes by axis name.",
+            "what_if: `mesh` must be a mesh, or sizes by axis name.",
             got=f"got {type(mesh).__name__}",
             do="Write mesh={'data': 64, 'model': 8}.",
         )
     if not 0 < mesh.size <= MAX_DEVICES:
         raise ArgumentValueError(
-            f"what_if takes meshes of 1 to {MAX_DEVICES} devices.",
+            f"what_if needs meshes of 1 to {MAX_DEVICES} devices.",
             got=f"got {mesh.size} devices: {dict(mesh.shape)}",
         )
     return mesh.abstract_mesh

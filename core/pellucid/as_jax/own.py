@@ -407,7 +407,7 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
     node = pytree.flatten_one_level(tree)
     if node is None:
         raise ArgumentValueError(
-            "flatten_one_level takes a node of a tree, and got a leaf.",
+            "flatten_one_level needs a node of a tree, got a leaf.",
             got=f"got {type(tree).__name__}",
         )
     return node[0], node[1]

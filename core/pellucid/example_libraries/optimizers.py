@@ -394,7 +394,7 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
     limits, sizes = jnp.array(boundaries), jnp.array(values)
     if limits.ndim != 1 or sizes.ndim != 1 or len(limits) + 1 != len(sizes):
         raise ArgumentValueError(
-            "piecewise_constant takes one value more than boundaries, both in sequences.",
+            "piecewise_constant needs one value more than boundaries, both in sequences.",
             got=f"boundaries of shape {limits.shape}, values of shape {sizes.shape}",
         )
     return lambda i: sizes[jnp.sum(i > limits)]
@@ -413,7 +413,7 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
     if jnp.ndim(scalar_or_schedule) == 0:
         return constant(scalar_or_schedule)
     raise ArgumentTypeError(
-        "a step size is a number or a function of the step.",
+        "a step size must be a number or a function of the step.",
         got=f"{type(scalar_or_schedule).__name__} of shape {jnp.shape(scalar_or_schedule)}",
     )
 
@@ -477,7 +477,7 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     unmarked = [type(x).__name__ for x in points if not isinstance(x, JoinPoint)]
     if unmarked:
         raise ArgumentTypeError(
-            "pack_optimizer_state takes a tree of JoinPoints.",
+            "pack_optimizer_state needs a tree of JoinPoints.",
             got=f"a leaf of type {unmarked[0]}",
             do="Give what `unpack_optimizer_state` returned.",
         )

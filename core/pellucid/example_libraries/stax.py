@@ -70,7 +70,7 @@ def _convolution(
     lhs, rhs, out = dimension_numbers
     if len(filter_shape) != len(rhs) - 2:
         raise ArgumentValueError(
-            "a convolution takes one size of its filter for each spatial dimension.",
+            "a convolution needs one size of its filter for each spatial dimension.",
             got=f"filter_shape {tuple(filter_shape)} for {dimension_numbers}",
         )
     kernel_init = W_init or glorot(rhs.index("I"), rhs.index("O"))
@@ -259,7 +259,7 @@ def _pooling(
     spatial = [i for i, d in enumerate(spec) if d not in "NC"]
     if len(spatial) != len(window_shape):
         raise ArgumentValueError(
-            "a pooling layer takes one size of its window for each spatial dimension.",
+            "a pooling layer needs one size of its window for each spatial dimension.",
             got=f"window_shape {tuple(window_shape)} for {spec!r}",
             do="Name the dimensions: spec='NHC' for sequences.",
         )
@@ -368,7 +368,7 @@ def _init_of_sum(rng: Any, input_shape: Sequence[Shape]) -> Any:
     shapes = set(map(tuple, input_shape))
     if len(shapes) != 1:
         raise ArgumentValueError(
-            "FanInSum adds inputs of one shape.", got=", ".join(map(str, input_shape)) or "none"
+            "FanInSum needs inputs of one shape.", got=", ".join(map(str, input_shape)) or "none"
         )
     return input_shape[0], ()
 

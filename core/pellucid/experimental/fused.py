@@ -31,7 +31,7 @@ def fused(*, out_spaces: Sequence[MemorySpace]) -> Callable[[Function], Function
     """
     spaces = tuple(out_spaces)
     if not all(isinstance(space, MemorySpace) for space in spaces):
-        raise ArgumentValueError("fused: out_spaces are `memory.Space`s.", got=f"got {spaces}")
+        raise ArgumentValueError("fused: out_spaces must be `memory.Space`s.", got=f"got {spaces}")
 
     def decorate(function: Function) -> Function:
         @jit
@@ -41,7 +41,7 @@ def fused(*, out_spaces: Sequence[MemorySpace]) -> Callable[[Function], Function
             results, tree = tree_flatten(function(*args, **kwargs))
             if len(results) != len(spaces):
                 raise ArgumentValueError(
-                    "fused: out_spaces has one memory for each array of the result.",
+                    "fused: out_spaces must have one memory for each array of the result.",
                     got=f"{len(spaces)} memories for {len(results)} arrays",
                 )
             return tree.unflatten(

@@ -87,14 +87,14 @@ def odeint(
         for leaf in tree_leaves(tree):
             if not is_array_like(leaf):
                 raise ArgumentTypeError(
-                    "odeint takes arrays and trees of them.",
+                    "odeint needs arrays and trees of them.",
                     got=f"{what}: {type(leaf).__name__} ({leaf!r:.60})",
                     do="Bind other values with a lambda or functools.partial.",
                 )
     t = jnp.asarray(t)
     if t.ndim != 1:
         raise ShapeError(
-            "odeint takes the times as an array of one dimension.", got=f"t: {type_of(t).text()}"
+            "odeint needs the times as an array of one dimension.", got=f"t: {type_of(t).text()}"
         )
     y0, args = tree_map(jnp.asarray, (y0, args))
     converted, captured = closure_convert(func, y0, t[0], *args)

@@ -68,7 +68,7 @@ def xla_metadata_call(f: Function | None = None, **meta: str) -> Any:
       in (b,) }
     """
     if bad := {key: value for key, value in meta.items() if not isinstance(value, str)}:
-        raise ArgumentTypeError("metadata of a call is text.", got=f"{bad}")
+        raise ArgumentTypeError("metadata of a call must be strings.", got=f"{bad}")
     if f is None:
         return functools.partial(xla_metadata_call, **meta)
     function, metadata = f, tuple(sorted(meta.items()))

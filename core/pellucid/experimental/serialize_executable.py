@@ -68,7 +68,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
     """
     if not isinstance(compiled, Compiled):
         raise ArgumentTypeError(
-            "serialize takes a compiled function.",
+            "serialize needs a compiled function.",
             got=f"got {type(compiled).__name__}",
             do="`jit(f).lower(*arguments).compile()`.",
         )
@@ -143,7 +143,7 @@ def deserialize_and_load(
     )
     if len(devices) != count:
         raise ArgumentValueError(
-            "a compiled function is loaded onto as many devices as it was compiled for.",
+            "a compiled function must be loaded onto as many devices as it was compiled for.",
             got=f"{len(devices)} devices, compiled for {count}",
         )
     loaded_by = (
@@ -154,7 +154,7 @@ def deserialize_and_load(
     written_by = (tuple(versions), header["platform"], header["device_kind"])
     if loaded_by != written_by:
         raise ArgumentValueError(
-            "a compiled function is loaded by the jaxlib, and for the kind of devices, that it was compiled for.",
+            "a compiled function must be loaded by the jaxlib, and for the kind of devices, that it was compiled for.",
             got=[f"compiled: {written_by}", f"here: {loaded_by}"],
             do="Compile it here; `pellucid.export` writes programs for other machines.",
         )

@@ -68,7 +68,7 @@ def shard_alike(x: Any, y: Any) -> tuple[Any, Any]:
     avals = [type_of(a) for a in operands]
     if (avals[0].shape, avals[0].dtype) != (avals[1].shape, avals[1].dtype):
         raise ArgumentValueError(
-            "shard_alike takes two arrays of one shape and dtype.",
+            "shard_alike needs two arrays of one shape and dtype.",
             got=" and ".join(aval.text() for aval in avals),
         )
     first, second = bind(shard_alike_p, *operands, params=NoParams())

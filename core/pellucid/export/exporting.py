@@ -53,7 +53,7 @@ def export(
     """
     if not (hasattr(fun_jit, "trace") and hasattr(fun_jit, "lower")):
         raise ArgumentValueError(
-            "export takes a jitted function.",
+            "export needs a jitted function.",
             got=f"got {type(fun_jit).__name__}",
             do="Use `export(jit(f))`.",
         )
@@ -71,7 +71,7 @@ def _platform_names(platforms: Sequence[str]) -> tuple[str, ...]:
     """The platforms by canonical name, without repetitions; names that only plugins on other machines know are kept."""
     if isinstance(platforms, str):
         raise ArgumentTypeError(
-            "export takes a sequence of platforms.",
+            "export needs a sequence of platforms.",
             got=f"platforms={platforms!r}",
             do=f"Write platforms=[{platforms!r}].",
         )

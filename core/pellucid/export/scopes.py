@@ -44,7 +44,7 @@ class SymbolicScope:
     def __init__(self, constraints_str: Sequence[str] = ()) -> None:
         if isinstance(constraints_str, str):
             raise ArgumentValueError(
-                "constraints of symbolic dimensions are a sequence of texts.",
+                "constraints of symbolic dimensions must be a sequence of strings.",
                 got=f"got {constraints_str!r}",
                 do=f"Use ({constraints_str!r},).",
             )

@@ -62,7 +62,7 @@ def symbolic_shape(
             do="State them where the scope is made: `SymbolicScope(constraints)`.",
         )
     if not isinstance(shape_spec, (str, type(None))):
-        raise ArgumentTypeError("symbolic_shape reads a text.", got=f"got {shape_spec!r:.60}")
+        raise ArgumentTypeError("symbolic_shape needs a string.", got=f"got {shape_spec!r:.60}")
     return parsed_sizes("..." if shape_spec is None else shape_spec, scope, like)
 
 

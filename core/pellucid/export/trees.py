@@ -103,7 +103,7 @@ def register_namedtuple_serialization(nodetype: Class, *, serialized_name: str) 
     fields: tuple[str, ...] | None = getattr(nodetype, "_fields", None)
     if fields is None or not issubclass(nodetype, tuple):
         raise ArgumentValueError(
-            "register_namedtuple_serialization takes the class of a named tuple.",
+            "register_namedtuple_serialization needs the class of a named tuple.",
             got=f"nodetype: {nodetype}",
             do="Use `register_pytree_node_serialization` for other classes.",
         )

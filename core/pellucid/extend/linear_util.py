@@ -132,7 +132,7 @@ def wrap_init(
     5
     """
     if not callable(f):
-        raise ArgumentTypeError("wrap_init takes a function.", got=f"f: {type(f).__name__}")
+        raise ArgumentTypeError("wrap_init needs a function.", got=f"f: {type(f).__name__}")
     return WrappedFun(f, (), (), tuple(sorted((params or {}).items())), debug_info)
 
 

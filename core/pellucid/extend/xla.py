@@ -64,7 +64,7 @@ def register_hlo_module_transformation(
     on_platforms = _checked("register_hlo_module_transformation", stage, platforms)
     if not callable(callback):
         raise ArgumentTypeError(
-            "register_hlo_module_transformation takes a function.",
+            "register_hlo_module_transformation needs a function.",
             got=f"got {type(callback).__name__}",
         )
     try:

@@ -84,7 +84,7 @@ def _content(value: Any) -> Any:
     if isinstance(value, (bool, int, str, bytes)):
         return type(value).__name__, value
     raise ArgumentTypeError(
-        "attributes of native functions are bools, numbers, strings, dtypes, NumPy arrays, and mappings and sequences of them.",
+        "attributes of native functions must be bools, numbers, strings, dtypes, NumPy arrays, and mappings and sequences of them.",
         got=f"got {type(value).__name__}",
         do="Pass arrays that a program computes as operands.",
     )

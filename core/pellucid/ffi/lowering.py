@@ -31,7 +31,7 @@ def fastest_first(caller: str, aval: Any, layout: Any, *, is_slowest_first: bool
     ndim = 0 if isinstance(aval, AbstractToken) else physical(aval).ndim
     if sorted(order) != [*range(ndim)]:
         raise ArgumentValueError(
-            f"{caller}: a layout lists each dimension of its value once.",
+            f"{caller}: a layout must list each dimension of its value once.",
             got=f"layout {tuple(layout) if not isinstance(layout, Layout) else layout} of {aval.text()}",
         )
     return order
@@ -49,7 +49,7 @@ def checked_layouts(
     layouts = tuple(layouts)
     if len(layouts) != len(avals):
         raise ArgumentValueError(
-            f"{caller} takes one layout for each of its {what}.",
+            f"{caller} needs one layout for each of its {what}.",
             got=f"{len(layouts)} layouts for {len(avals)} {what}",
         )
     return tuple(

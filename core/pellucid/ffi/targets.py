@@ -34,7 +34,7 @@ def register_ffi_target(
     for stage, capsule in stages.items():
         if stage not in _STAGES or type(capsule).__name__ != "PyCapsule":
             raise ArgumentTypeError(
-                f"register_ffi_target of {name!r} takes a capsule of the function, or capsules by stage.",
+                f"register_ffi_target of {name!r} needs a capsule of the function, or capsules by stage.",
                 got=f"{stage}: {type(capsule).__name__}",
                 do=f"Load the function with ctypes and wrap it: `pycapsule(library.function)`. Stages are "
                 f"{', '.join(_STAGES)}.",
@@ -72,7 +72,7 @@ def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") 
     capsules = dict(type_registration) if is_dictionary else {}
     if "type_id" not in capsules or not {"type_id", "type_info"}.issuperset(capsules):
         raise ArgumentTypeError(
-            f"register_ffi_type of {name!r} takes a dictionary of capsules.",
+            f"register_ffi_type of {name!r} needs a dictionary of capsules.",
             got=f"keys {', '.join(capsules) or 'none'}"
             if is_dictionary
             else type(type_registration).__name__,
@@ -122,7 +122,7 @@ def pycapsule(funcptr: Any) -> Any:
         address = ctypes.cast(funcptr, ctypes.c_void_p)
     except (TypeError, ctypes.ArgumentError):
         raise ArgumentTypeError(
-            "pycapsule takes a function of a library loaded by ctypes.",
+            "pycapsule needs a function of a library loaded by ctypes.",
             got=f"got {type(funcptr).__name__}",
             do="Load it: `ctypes.cdll.LoadLibrary(path).function`.",
         ) from None

@@ -64,7 +64,7 @@ class ResizeMethod(enum.Enum):
         """
         if s not in _METHODS:
             raise ArgumentValueError(
-                f"image: the resize method is one of {', '.join(_METHODS)}.", got=f"got {s!r}"
+                f"image: the resize method must be one of {', '.join(_METHODS)}.", got=f"got {s!r}"
             )
         return _METHODS[s]
 
@@ -179,7 +179,7 @@ def _method_of(method: Any) -> ResizeMethod:
         return method
     if not isinstance(method, str):
         raise ArgumentTypeError(
-            "image: the resize method is a string or a ResizeMethod.", got=f"got {method!r}"
+            "image: the resize method must be a string or a ResizeMethod.", got=f"got {method!r}"
         )
     return ResizeMethod.from_string(method)
 

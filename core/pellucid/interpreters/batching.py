@@ -182,7 +182,7 @@ def register_vmappable(
     for function in (to_elt, from_elt, make_iota):
         if function is not None and not callable(function):
             raise ArgumentTypeError(
-                "register_vmappable takes functions that take a container apart and put it together.",
+                "register_vmappable needs functions that take a container apart and put it together.",
                 got=f"got {function!r:.80}",
             )
     vmappable.registered[data_type] = vmappable.Vmappable(to_elt, from_elt)

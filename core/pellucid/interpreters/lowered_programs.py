@@ -227,7 +227,7 @@ class _Marks:
         """`entries` of `option`, or Nones if the option is None."""
         if entries is not None and len(entries) != len(self.avals):
             raise ArgumentValueError(
-                f"{self.caller} takes `{option}` with an entry for each {self.kind}.",
+                f"{self.caller} needs `{option}` with an entry for each {self.kind}.",
                 got=f"got {len(entries)} for {len(self.avals)}",
             )
         return [None] * len(self.avals) if entries is None else entries
@@ -305,7 +305,7 @@ def _constrain(
 def _check_types(caller: str, jaxpr: ClosedJaxpr, in_avals: Sequence[Any] | None) -> None:
     if in_avals is not None and tuple(in_avals) != jaxpr.in_avals:
         raise ArgumentValueError(
-            f"{caller}: `in_avals` are the types of the program's inputs.",
+            f"{caller}: `in_avals` must be the types of the program's inputs.",
             got=f"{[a.text() for a in in_avals]}; the inputs: {[a.text() for a in jaxpr.in_avals]}",
         )
 

@@ -413,7 +413,7 @@ class EffectTypes:
         """
         if not issubclass(effect_type, Effect):
             raise ArgumentTypeError(
-                "types of effects are derived from `core.Effect`.", got=effect_type.__name__
+                "types of effects must be derived from `core.Effect`.", got=effect_type.__name__
             )
 
     def contains(self, eff: Any) -> bool:

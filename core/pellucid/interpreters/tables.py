@@ -99,7 +99,7 @@ def register(primitive: Primitive[Any], slot: str, rule: Any, call: Function) ->
     """
     if not isinstance(primitive, Primitive):
         raise ArgumentTypeError(
-            f"rules are registered for primitives, such as `lax.sin_p` (slot {slot}).",
+            f"rules can only be registered for primitives, such as `lax.sin_p` (slot {slot}).",
             got=f"got {type(primitive).__name__}",
         )
     setattr(primitive, slot, Registered(rule, call))

@@ -270,6 +270,6 @@ def unlisted(primitive: BuiltIn[Any], values: Results) -> Any:
 def _checked_function(function: Any, method: str, primitive: Primitive) -> Callable[..., Any]:
     if not callable(function):
         raise ArgumentTypeError(
-            f"`{primitive.name}_p.{method}` takes a function.", got=f"got {type(function).__name__}"
+            f"`{primitive.name}_p.{method}` needs a function.", got=f"got {type(function).__name__}"
         )
     return function

@@ -45,7 +45,7 @@ def sharding(
     placed = getattr(x, "sharding", None)
     if not isinstance(placed, Sharding):
         raise ArgumentTypeError(
-            "sharding takes an array, a sharding or a mesh.",
+            "sharding needs an array, a sharding or a mesh.",
             got=f"got {type(x).__name__}",
             do="Put an array on devices first: pl.device_put(x, sharding). For a function, use analysis.sharding(f, *args).",
         )

@@ -906,7 +906,7 @@ def frame_of(program: ClosedJaxpr, *operands: Any) -> SteppedFrame:
     inputs = [*consts, *program.consts, *operands]
     if len(inputs) != len(jaxpr.invars):
         raise ArgumentTypeError(
-            "a program is stepped on as many operands as it takes.",
+            "a program must be stepped with as many operands as it takes.",
             got=f"{len(operands)}, for {len(program.jaxpr.invars)}",
         )
     return SteppedFrame(jaxpr, inputs)

@@ -222,7 +222,7 @@ def variance_scaling(
         chosen = _dtype(dtype, None)
         if not dtypes.is_inexact(chosen):
             raise DtypeError(
-                "variance_scaling gives floating-point or complex numbers.", got=f"dtype: {chosen}"
+                "variance_scaling needs a floating or complex dtype.", got=f"dtype: {chosen}"
             )
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
         counts = {

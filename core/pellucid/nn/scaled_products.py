@@ -141,7 +141,7 @@ def scaled_dot_general(
         return dot_general(lhs, rhs, dimension_numbers, preferred_element_type=dtype)
     if dtype.name not in ("float32", "bfloat16", "float16"):
         raise DtypeError(
-            "nn.scaled_dot_general gives float32, bfloat16 or float16.",
+            "nn.scaled_dot_general can only return float32, bfloat16 or float16.",
             got=f"preferred_element_type={dtype.name}",
         )
     if len(configs) < 2:

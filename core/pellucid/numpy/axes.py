@@ -302,7 +302,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
         )
     if not isinstance(trim, str) or not {*trim.lower()} <= {"f", "b"}:
         raise ArgumentValueError(
-            'jnp.trim_zeros takes "f", "b" or "fb" as `trim`.', got=f"trim: {trim!r:.60}"
+            'jnp.trim_zeros needs "f", "b" or "fb" as `trim`.', got=f"trim: {trim!r:.60}"
         )
     is_nonzero = np.asarray(x) != 0
     axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis

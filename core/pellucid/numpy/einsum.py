@@ -69,7 +69,7 @@ def parse(subscripts: str, shapes: Sequence[Shape]) -> Notation:
         letters = term.replace("...", "", 1)
         if set(letters) & set(".->"):
             raise ArgumentValueError(
-                "einsum: subscripts are letters and commas, with an ellipsis ('...') at most once for each operand.",
+                "einsum: subscripts must be letters and commas, with an ellipsis ('...') at most once for each operand.",
                 got=f"subscripts: {subscripts!r}",
             )
     if len(terms) != len(shapes):

@@ -411,7 +411,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     decimals = known_int("round", "decimals", decimals)
     aval = number_type("round", a)
     if aval.dtype == np.bool_:
-        raise ArgumentValueError("jnp.round takes numbers, not bools.", got=f"got {aval.text()}")
+        raise ArgumentValueError("jnp.round needs numbers, not bools.", got=f"got {aval.text()}")
     if aval.dtype.kind in "iu":
         if decimals >= 0:
             return convert(a, aval, aval.dtype, aval.weak_type)

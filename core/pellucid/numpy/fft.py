@@ -352,7 +352,7 @@ def _along(
 ) -> Any:
     if np.ndim(axis):
         raise ArgumentValueError(
-            f"jnp.fft.{name} transforms one axis.",
+            f"jnp.fft.{name} needs a single axis.",
             got=f"axis: {axis!r}",
             do=f"Use `jnp.fft.{name}n`.",
         )
@@ -370,12 +370,12 @@ def _transformed(
     axes = canonical_axes(axes, aval.ndim)
     if lengths is not None and len(lengths) != len(axes):
         raise ArgumentValueError(
-            f"jnp.fft.{name} takes one length for each axis.",
+            f"jnp.fft.{name} needs one length for each axis.",
             got=f"{len(lengths)} lengths, {len(axes)} axes",
         )
     if kind is FftType.RFFT and aval.dtype.kind == "c":
         raise ArgumentValueError(
-            f"jnp.fft.{name} takes real signals only.",
+            f"jnp.fft.{name} needs real signals only.",
             got=f"operand: {aval.text()}",
             do=f"Use `jnp.fft.{name.removeprefix('r')}` for complex ones.",
         )
@@ -501,14 +501,14 @@ def _frequencies(name: str, counts: np.ndarray, n: int, d: Any, dtype: Any, devi
         else dtypes.check_user_dtype(dtype, f"jnp.fft.{name}")
     )
     if np.ndim(d):
-        raise ArgumentValueError(f"jnp.fft.{name} takes one number as `d`.", got=f"got {d!r:.60}")
+        raise ArgumentValueError(f"jnp.fft.{name} needs one number as `d`.", got=f"got {d!r:.60}")
     frequencies = asarray(counts, result_dtype, device=device)
     return arithmetic.div(frequencies, asarray(d * n, result_dtype))
 
 
 def _size(name: str, n: Any) -> int:
     if np.ndim(n):
-        raise ArgumentValueError(f"jnp.fft.{name} takes one int as `n`.", got=f"got {n!r:.60}")
+        raise ArgumentValueError(f"jnp.fft.{name} needs one int as `n`.", got=f"got {n!r:.60}")
     return known_int(f"fft.{name}", "n", n, canonical_size)
 
 
@@ -517,16 +517,16 @@ def _checked_norm(name: str, norm: str | None) -> str:
         return "backward"
     if norm not in _INVERSE:
         raise ArgumentValueError(
-            f"jnp.fft.{name}: norm is 'backward', 'ortho' or 'forward'.", got=f"norm: {norm!r}"
+            f"jnp.fft.{name}: norm must be 'backward', 'ortho' or 'forward'.", got=f"norm: {norm!r}"
         )
     return norm
 
 
 def _two(name: str, axes: Any) -> tuple[int, ...]:
-    with expecting(f"jnp.fft.{name} takes two axes", axes):
+    with expecting(f"jnp.fft.{name} needs two axes", axes):
         chosen = ints(axes)
     if len(chosen) != 2:
-        raise ArgumentValueError(f"jnp.fft.{name} takes two axes.", got=f"axes: {chosen}")
+        raise ArgumentValueError(f"jnp.fft.{name} needs two axes.", got=f"axes: {chosen}")
     return chosen
 
 

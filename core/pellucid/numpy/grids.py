@@ -338,7 +338,7 @@ class _Concatenator:
                     numbers = [int(each) for each in text.split(",")]
                 except ValueError:
                     raise ArgumentValueError(
-                        "a text in r_ and c_ has up to three whole numbers.",
+                        "a string in r_ and c_ must have up to three whole numbers.",
                         got=f"got {text!r}",
                         do='For example "0,2": along axis 0, with two dimensions.',
                     ) from None
@@ -349,7 +349,9 @@ class _Concatenator:
         pieces = []
         for part in parts:
             if isinstance(part, str):
-                raise ArgumentValueError("a text stands first in r_ and c_.", got=f"got {part!r}")
+                raise ArgumentValueError(
+                    "a string must come first in r_ and c_.", got=f"got {part!r}"
+                )
             piece = _values_of(part) if isinstance(part, slice) else asarray(part)
             pieces.append(self._with_axes(piece, ndim, position))
         joined = concatenate([*map(_with_dimension, pieces)], axis)

@@ -180,7 +180,7 @@ def _simplified(item: Any) -> Any:
         item = asarray(item)
     if not hasattr(item, "dtype"):
         raise IndexingError(
-            "an index consists of integers, slices, `...`, None, and arrays of integers or bools.",
+            "an index must consist of integers, slices, `...`, None, and arrays of integers or bools.",
             got=f"got {type(item).__name__}: {item!r:.80}",
         )
     kind = kind_of(item.dtype)

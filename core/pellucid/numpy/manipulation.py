@@ -146,7 +146,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     ndim = aval_of("transpose", a).ndim
     order = tuple(range(ndim))[::-1]
     if axes is not None:
-        with expecting("axes are ints", axes):
+        with expecting("axes must be ints", axes):
             order = tuple([canonical_axis(i, ndim) for i in axes])
     return _transpose(a, order)
 
@@ -271,7 +271,7 @@ def expand_dims(a: ArrayLike, axis: Axis) -> Array:
     (1, 2, 3, 1)
     """
     aval_of("expand_dims", a)
-    with expecting("axis is an int, or several ints", axis):
+    with expecting("axis must be an int, or several ints", axis):
         axes = ints(listed(axis))
     return _expand_dims(a, axes)
 
@@ -454,7 +454,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
            [1, 3]], dtype=int32)
     """
     ndim = aval_of("rot90", m).ndim
-    with expecting("axes are two ints", axes):
+    with expecting("axes must be two ints", axes):
         first, second = canonical_axes(axes, ndim)
     k = known_int("rot90", "k", k) % 4
     if k == 0:

@@ -97,7 +97,7 @@ def _of_foreign(y: Any) -> Any:
     """
     if isinstance(y, (list, tuple, set, dict)):
         raise ArgumentTypeError(
-            "operators of arrays take arrays and numbers.",
+            "operators of arrays need arrays or numbers.",
             got=f"{type(y).__name__}: {y!r:.60}",
             do="Make an array of it with `jnp.asarray`, or an array of each element with `tree.map`.",
         )

@@ -69,7 +69,7 @@ def static_axis(axis: Any) -> Any:
         raise
     except (TypeError, ValueError):
         raise ArgumentTypeError(
-            "axis is an int, several ints, or None.", got=f"got {axis!r:.60}"
+            "axis must be an int, several ints, or None.", got=f"got {axis!r:.60}"
         ) from None
 
 
@@ -496,9 +496,7 @@ def single_axis(name: str, axis: Any) -> int | None:
     except ConcretizationTypeError:
         raise
     except TypeError:
-        raise ArgumentTypeError(
-            f"jnp.{name} works along one axis.", got=f"axis: {axis!r}"
-        ) from None
+        raise ArgumentTypeError(f"jnp.{name} needs a single axis.", got=f"axis: {axis!r}") from None
 
 
 @numpy_function(static=("axis", "keepdims"))

@@ -461,7 +461,7 @@ def choose(
     """
     refuse_out("choose", out)
     _check_integers("choose", a)
-    with expecting("jnp.choose: `choices` is a sequence of arrays", choices):
+    with expecting("jnp.choose: `choices` must be a sequence of arrays", choices):
         listed = list(choices)
     if not (count := len(listed)):
         raise ArgumentValueError("jnp.choose needs at least one array to choose from.")

@@ -77,7 +77,7 @@ def argsort(
     size = type_of(a).shape[axis]
     if chosen.kind not in "iu" or size - 1 > dtypes.iinfo(chosen).max:
         raise ArgumentValueError(
-            "jnp.argsort gives indices of an integer dtype that holds the last one.",
+            "jnp.argsort needs an integer dtype that holds the last index.",
             got=f"dtype: {chosen}, size of the axis: {size}",
         )
     return convert_element_type(indices, chosen)

@@ -79,7 +79,7 @@ def vectorize(
     wrong = [x for x in excluded if not isinstance(x, (int, str)) or (isinstance(x, int) and x < 0)]
     if wrong:
         raise ArgumentTypeError(
-            "vectorize: `excluded` holds positions, from 0, and names of arguments.",
+            "vectorize: `excluded` must hold positions, from 0, and names of arguments.",
             got=f"got {wrong[0]!r}",
         )
     pyfunc = users_function(pyfunc)

@@ -193,7 +193,7 @@ def poisson(
     generator = single_key("poisson", key).dtype.implementation
     if generator is not threefry_prng_impl:
         raise UnsupportedError(
-            "poisson takes keys of the generator threefry2x32.", got=f"key: {generator.dtype}"
+            "poisson needs keys of the generator threefry2x32.", got=f"key: {generator.dtype}"
         )
     return _counted("poisson", _poisson, key, {"lam": lam}, shape, dtype, out_sharding)
 

@@ -62,7 +62,7 @@ class RandomGamma(OnKeys[RandomGammaParams]):
         keys, alpha = avals
         generator_of_aval(self.name, keys)
         if kind_of(alpha.dtype) != "floating":
-            raise DtypeError("random_gamma takes floating parameters.", got=alpha.text())
+            raise DtypeError("random_gamma needs floating parameters.", got=alpha.text())
         if alpha.shape[: keys.ndim] != keys.shape:
             raise ShapeError(
                 "random_gamma needs parameters for each key.", got=[keys.text(), alpha.text()]

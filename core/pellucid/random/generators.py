@@ -111,7 +111,7 @@ def generator_of(spec: Any) -> PRNGImpl:
             do=f"Did you mean {near[0]!r}?" if near else f"Use one of {', '.join(_registry)}.",
         )
     raise ArgumentTypeError(
-        "a random generator is chosen by its name, by a dtype of keys, or by itself.",
+        "a random generator must be chosen by its name, by a dtype of keys, or by itself.",
         got=f"impl: {type(spec).__name__}",
         do=f"Use one of {', '.join(_registry)}.",
     )
@@ -246,7 +246,7 @@ def threefry_2x32(keypair: Array, count: Array) -> Array:
     """
     aval = type_of(count)
     if aval.dtype != _WORD:
-        raise ArgumentTypeError("threefry_2x32 takes words of dtype uint32.", got=aval.text())
+        raise ArgumentTypeError("threefry_2x32 needs words of dtype uint32.", got=aval.text())
     flat = reshape(count, (aval.size,))
     odd = aval.size % 2
     if odd:

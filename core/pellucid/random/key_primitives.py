@@ -142,7 +142,7 @@ class RandomSeed(OnKeys[RandomSeedParams]):
     def abstract_eval(self, avals, params):
         [seeds] = avals
         if kind_of(seeds.dtype) not in ("signed", "unsigned"):
-            raise DtypeError("random_seed makes keys of integers.", got=seeds.text())
+            raise DtypeError("random_seed needs integers.", got=seeds.text())
         return [shaped_array(seeds.shape, params.impl.dtype)]
 
     def factors(self, avals, results, params):
@@ -283,7 +283,7 @@ class RandomFoldIn(OnKeys[NoParams]):
         keys, data = avals
         generator_of_aval(self.name, keys)
         if data.dtype != _WORD:
-            raise DtypeError("random_fold_in takes numbers of dtype uint32.", got=data.text())
+            raise DtypeError("random_fold_in needs numbers of dtype uint32.", got=data.text())
         if data.ndim not in (0, keys.ndim) and keys.ndim:
             raise ShapeError(
                 "random_fold_in needs keys and numbers of one rank, or scalars.",

@@ -80,14 +80,14 @@ def random_seed(seeds: Any, impl: Any) -> Array:
     generator = generator_of(impl)
     seeds = as_operand(seeds)
     if not is_array_like(seeds):
-        raise ArgumentTypeError("a seed is an integer.", got=f"seed: {type(seeds).__name__}")
+        raise ArgumentTypeError("a seed must be an integer.", got=f"seed: {type(seeds).__name__}")
     if isinstance(seeds, (bool, int)):
         seeds = _number(int(seeds))
     aval = type_of(seeds)
     if kind_of(aval.dtype) == "bool":
         seeds = convert_element_type(seeds, np.dtype(np.int32))
     elif kind_of(aval.dtype) not in ("signed", "unsigned"):
-        raise DtypeError("a seed is an integer.", got=f"seed: {aval.text()}")
+        raise DtypeError("a seed must be an integer.", got=f"seed: {aval.text()}")
     offset = config.random_seed_offset.value
     if offset:
         seeds = add(seeds, constant_like(seeds, offset))
@@ -107,7 +107,7 @@ def seed_with_impl(impl: PRNGImpl, seed: ArrayLike) -> Array:
 def _number(seed: int) -> np.generic:
     """A Python integer as a seed: its 64 bits, or with 64-bit dtypes off its lower 32 ones."""
     if not -(2**63) <= seed < 2**63:
-        raise IntegerRangeError("a seed has at most 64 bits.", got=f"seed: {seed}")
+        raise IntegerRangeError("a seed can't have more than 64 bits.", got=f"seed: {seed}")
     return np.int64(seed).astype(dtypes.default_int_dtype())
 
 
@@ -117,11 +117,11 @@ def _seeded(caller: str, seed: Any, generator: PRNGImpl) -> Array:
         aval = type_of(seed)
         if kind_of(aval.dtype) == "key":
             raise ArgumentTypeError(
-                f"{caller} takes an integer as a seed, and got a key.", got=aval.text()
+                f"{caller} needs an integer as a seed, got a key.", got=aval.text()
             )
         if aval.shape != ():
             raise ShapeError(
-                f"{caller} takes a single seed.",
+                f"{caller} needs a single seed.",
                 got=f"seed: {aval.text()}",
                 do="Use `vmap` for an array of seeds.",
             )
@@ -191,7 +191,7 @@ def wrap_key_data(
     words = as_operand(key_bits_array)
     if not is_array_like(words):
         raise ArgumentTypeError(
-            "wrap_key_data takes an array of words.", got=type(key_bits_array).__name__
+            "wrap_key_data needs an array of words.", got=type(key_bits_array).__name__
         )
     return wrapped(words, _chosen(impl, dtype))
 
@@ -273,18 +273,18 @@ def fold_in(key: Array, data: ArrayLike) -> Array:
     typed = single_key("fold_in", key)
     data = as_operand(data)
     if not is_array_like(data):
-        raise ArgumentTypeError("fold_in takes a number.", got=f"data: {type(data).__name__}")
+        raise ArgumentTypeError("fold_in needs a number.", got=f"data: {type(data).__name__}")
     aval = type_of(data)
     if aval.shape != ():
         raise ShapeError(
-            "fold_in takes a single number.",
+            "fold_in needs a single number.",
             got=f"data: {aval.text()}",
             do="Use `vmap` for an array of numbers.",
         )
     if isinstance(data, int):
         if not 0 <= data < 2**32:
             raise IntegerRangeError(
-                "fold_in takes numbers of 32 bits without sign.", got=f"data: {data}"
+                "fold_in needs numbers of 32 bits without sign.", got=f"data: {data}"
             )
         number: Any = np.uint32(data)
     elif isinstance(data, np.generic) and data.dtype.kind in "iu":

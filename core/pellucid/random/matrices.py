@@ -50,7 +50,7 @@ def multivariate_normal(
     typed = single_key("multivariate_normal", key)
     if method not in _METHODS:
         raise ArgumentValueError(
-            'the method of multivariate_normal is "cholesky", "eigh" or "svd".',
+            'the method of multivariate_normal must be "cholesky", "eigh" or "svd".',
             got=f"method: {method!r}",
         )
     dtype = checked_dtype("multivariate_normal", dtype, FLOATING, default_float())

@@ -75,7 +75,7 @@ def typed_keys(caller: str, keys: Array) -> Any:
         return keys
     if not isinstance(keys, (ArrayImpl, Tracer, np.ndarray)):
         raise ArgumentTypeError(
-            f"{caller} takes a random key.",
+            f"{caller} needs a random key.",
             got=f"key: {type(keys).__name__}",
             do="Make one with `random.key(seed)`.",
         )
@@ -86,7 +86,7 @@ def typed_keys(caller: str, keys: Array) -> Any:
     if not _are_words(aval, generator):
         size = ", ".join(map(str, generator.key_shape))
         raise ArgumentTypeError(
-            f"{caller} takes a random key: a typed one, or its words, uint32[{size}].",
+            f"{caller} needs a random key: a typed one, or its words, uint32[{size}].",
             got=f"key: {aval.text()}",
             do="Make one with `random.key(seed)`.",
         )
@@ -111,7 +111,7 @@ def single_key(caller: str, key: Array) -> Any:
     typed = typed_keys(caller, key)
     if typed.shape != ():
         raise ShapeError(
-            f"{caller} takes a single key.",
+            f"{caller} needs a single key.",
             got=f"key: {type_of(typed).text()}",
             do="Use `vmap` for an array of keys.",
         )
@@ -161,7 +161,7 @@ def checked_dtype(caller: str, dtype: DTypeLike | None, kinds: frozenset[str], d
     chosen = dtypes.check_user_dtype(dtype, caller)
     if kind_of(chosen) not in kinds:
         raise ArgumentValueError(
-            f"{caller} gives numbers of other dtypes.",
+            f"{caller} can't return this dtype.",
             got=f"dtype: {chosen}",
             do=f"Ask for a dtype of these kinds: {', '.join(sorted(kinds))}.",
         )
@@ -186,13 +186,13 @@ def check_parameters(caller: str, **parameters: Any) -> list[Any]:
         operand = as_operand(x)
         if not is_array_like(operand):
             raise ArgumentTypeError(
-                f"{caller} takes arrays or numbers.",
+                f"{caller} needs arrays or numbers.",
                 got=f"{name}: {type(x).__name__}",
                 do="Convert with `jnp.asarray` first.",
             )
         aval = type_of(operand)
         if kind_of(aval.dtype) in ("complex", "key"):
-            raise DtypeError(f"{caller} takes real parameters.", got=f"{name}: {aval.text()}")
+            raise DtypeError(f"{caller} needs real parameters.", got=f"{name}: {aval.text()}")
         operands.append(operand)
     return operands
 

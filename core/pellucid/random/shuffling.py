@@ -52,7 +52,9 @@ def _checked_mode(caller: str, mode: str | None) -> str:
     if mode is None:
         return "high" if config.high_dynamic_range_gumbel.value else "low"
     if mode not in INNER_MODES:
-        raise ArgumentValueError(f'the mode of {caller} is "high" or "low".', got=f"mode: {mode!r}")
+        raise ArgumentValueError(
+            f'the mode of {caller} must be "high" or "low".', got=f"mode: {mode!r}"
+        )
     return mode
 
 
@@ -204,14 +206,14 @@ def _things(caller: str, name: str, x: Any) -> Array:
     x = as_operand(x)
     if not is_array_like(x):
         raise ArgumentTypeError(
-            f"{caller} takes an array, or an integer.", got=f"{name}: {type(x).__name__}"
+            f"{caller} needs an array, or an integer.", got=f"{name}: {type(x).__name__}"
         )
     aval = type_of(x)
     if aval.shape != ():
         return jnp.asarray(x)
     if kind_of(aval.dtype) not in INTEGER:
         raise ArgumentTypeError(
-            f"{caller} takes an integer, or an array with at least one dimension.",
+            f"{caller} needs an integer, or an array with at least one dimension.",
             got=f"{name}: {aval.text()}",
         )
     return canonical_size(x)
@@ -307,7 +309,7 @@ def choice(
             p = p.astype(default_float())
         if p.shape != (size,):
             raise ShapeError(
-                "choice takes one probability for each part.",
+                "choice needs one probability for each part.",
                 got=[f"p: {type_of(p).text()}", f"parts: {size}"],
             )
     if p is None and not replace:

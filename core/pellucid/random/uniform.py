@@ -206,7 +206,7 @@ def randint(
         dtype = dtypes.default_int_dtype()
     dtype = dtypes.check_user_dtype(dtype, "randint")
     if kind_of(dtype) not in INTEGER:
-        raise DtypeError("randint gives integers.", got=f"dtype: {dtype}")
+        raise DtypeError("randint needs an integer dtype.", got=f"dtype: {dtype}")
     bounds = check_parameters("randint", minval=minval, maxval=maxval)
     shape = shape_of_result("randint", shape, *bounds)
     low, high = [
@@ -336,11 +336,13 @@ def bernoulli(
     Array([False, False, False, False], dtype=bool)
     """
     if mode not in INNER_MODES:
-        raise ArgumentValueError('the mode of bernoulli is "high" or "low".', got=f"mode: {mode!r}")
+        raise ArgumentValueError(
+            'the mode of bernoulli must be "high" or "low".', got=f"mode: {mode!r}"
+        )
     typed = single_key("bernoulli", key)
     [p] = check_parameters("bernoulli", p=p)
     if kind_of(type_of(p).dtype) != "floating":
-        raise DtypeError("bernoulli takes floating probabilities.", got=f"p: {type_of(p).text()}")
+        raise DtypeError("bernoulli needs floating probabilities.", got=f"p: {type_of(p).text()}")
     if isinstance(p, float):
         p = np.asarray(p, default_float())[()]
     shape = shape_of_result("bernoulli", shape, p)

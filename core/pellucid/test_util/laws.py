@@ -244,7 +244,7 @@ def check_laws(
     unknown = {*skip} - {*LAWS, "reference"}
     if unknown:
         raise ArgumentValueError(
-            "check_laws: `skip` names laws.", got=f"got {sorted(unknown)}", do=f"There are {[*LAWS, 'reference']}."
+            "check_laws: `skip` must name laws.", got=f"got {sorted(unknown)}", do=f"There are {[*LAWS, 'reference']}."
         )  # fmt: skip
     for name, law in LAWS.items():
         if name not in skip:

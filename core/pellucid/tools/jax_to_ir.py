@@ -47,7 +47,7 @@ def parse_shape_str(s: str) -> ShapeDtypeStruct:
     dtype = None if match is None else _DTYPES.get(match["dtype"])
     if match is None or dtype is None:
         raise ArgumentValueError(
-            "an input is described by a dtype and sizes, as `f32[8,128]`.", got=repr(s)
+            "an input must be described by a dtype and sizes, as `f32[8,128]`.", got=repr(s)
         )
     return ShapeDtypeStruct(tuple([int(n) for n in match["sizes"].split(",") if n.strip()]), dtype)
 
@@ -73,13 +73,13 @@ def jax_to_ir(
     constants = dict(constants or {})
     if format not in FORMATS:
         raise ArgumentValueError(
-            "jax_to_ir writes HLO and StableHLO.",
+            "jax_to_ir can only write HLO and StableHLO.",
             got=f"format: {format!r}",
             do=f"One of {FORMATS}.",
         )
     names = [name for name, _ in input_shapes]
     if both := sorted({*names} & constants.keys()):
-        raise ArgumentValueError("an argument is an input or a constant.", got=f"both: {both}")
+        raise ArgumentValueError("an argument must be an input or a constant.", got=f"both: {both}")
 
     @functools.wraps(fn)
     def of_inputs(*inputs: Any) -> Any:

@@ -49,7 +49,7 @@ def test_kernels_in_loops_are_found():
 
 
 def test_what_is_no_executable_is_refused():
-    with pytest.raises(ArgumentTypeError, match="compiled takes"):
+    with pytest.raises(ArgumentTypeError, match="compiled needs"):
         analysis.compiled(3)
 
 

@@ -167,7 +167,7 @@ def changed(*arguments, function=step, args=(PARAMS, X)):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: analysis.WhatIf(3), "takes a function"),
+        (lambda: analysis.WhatIf(3), "needs a function"),
         (lambda: analysis.WhatIf(step, PARAMS, X, device="abacus"), "Known kinds are A100"),
         (lambda: changed({"data": 0}), "'data'] is 0"),
         (lambda: changed({"data": 8192}), "8192 devices"),
@@ -179,7 +179,7 @@ def changed(*arguments, function=step, args=(PARAMS, X)):
         (lambda: changed({"data": 48}), "can't be split evenly"),
         (lambda: changed({"data": 4, "row": 2}, function=constrained, args=(X8,)), "it names one itself"),
         (lambda: changed({"data": 4}, function=constrained, args=(X8,)), "another number of devices"),
-        (lambda: analysis.fastest(analysis.WhatIf(step, PARAMS, X), analysis.WhatIf(step, PARAMS, X).today, 0), "is positive"),
+        (lambda: analysis.fastest(analysis.WhatIf(step, PARAMS, X), analysis.WhatIf(step, PARAMS, X).today, 0), "must be positive"),
         (
             lambda: analysis.WhatIf(product, X, placed((256, 256), pl.sharding.AbstractMesh((4,), ("row",)))),
             "several meshes",

@@ -490,7 +490,7 @@ def test_a_process_starts_as_options_say():
         "there is no platform 'abacus'.",
         "collectives over MPI need MPItrampoline.",
         3,
-        "reached_preemption_sync_point: nobody watches for SIGTERM.",
+        "reached_preemption_sync_point: no process watches for SIGTERM.",
         False,
     ]
 

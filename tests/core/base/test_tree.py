@@ -514,7 +514,7 @@ def test_wrong_numbers_of_leaves_are_counted():
     with pytest.raises(TreeStructureError) as caught:
         tree_unflatten(treedef, [1, 2])
     assert str(caught.value) == (
-        "tree_unflatten: the number of leaves is wrong.\n"
+        "tree_unflatten got the wrong number of leaves.\n"
         "  2 leaves for a structure of 3: PyTreeDef({'a': *, 'b': [*, *]})\n"
         '  first without a value: tree["b"][1]'
     )

@@ -134,7 +134,7 @@ def test_programs_run_past_muted_breakpoints() -> None:
     ("options", "error"),
     [
         ({"backend": "paper"}, "there is no such `backend`"),
-        ({"ordered": True, "token": 1.0}, "takes no `token`"),
+        ({"ordered": True, "token": 1.0}, "can't take a `token`"),
         ({"num_frames": 0}, "from 1 on"),
     ],
 )

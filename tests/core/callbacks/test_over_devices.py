@@ -119,7 +119,7 @@ def test_results_lie_on_one_device(x, caller):
     last = SingleDeviceSharding(pl.devices()[7])
     assert f(np.ones(2, np.float32), last).devices() == {pl.devices()[7]}
     for wrap in (lambda g: g, pl.jit):
-        with pytest.raises(UnsupportedError, match="takes a SingleDeviceSharding"):
+        with pytest.raises(UnsupportedError, match="needs a SingleDeviceSharding"):
             wrap(lambda v: f(v, x.sharding))(x)
         with pytest.raises(UnsupportedError, match="within shard_map"):
             wrap(

@@ -186,7 +186,7 @@ def test_every_kind_of_index(name, index):
 def test_bad_arguments_are_refused():
     with pytest.raises(TypeError, match="scalar boolean"):
         check(X > 0, "all")
-    with pytest.raises(TypeError, match="shows arrays"):
+    with pytest.raises(TypeError, match="needs arrays"):
         check(True, "{}", "text")
     with pytest.raises(ValueError, match="no argument"):
         check(True, "{} {a}", X)
@@ -194,7 +194,7 @@ def test_bad_arguments_are_refused():
         check(True, "plain", X)
     with pytest.raises(TypeError, match="categories"):
         checkify.checkify(positive, {ValueError})
-    with pytest.raises(TypeError, match="takes an Error"):
+    with pytest.raises(TypeError, match="needs an Error"):
         checkify.check_error("no")
 
 

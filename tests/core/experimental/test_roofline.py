@@ -145,5 +145,5 @@ def test_results_add_up() -> None:
 def test_arguments_are_checked() -> None:
     with pytest.raises(ArgumentValueError, match="`mesh`, `in_specs` and `out_specs` together"):
         roofline(jnp.sin, in_specs=P(), out_specs=P())
-    with pytest.raises(ArgumentTypeError, match="takes the type of an array"):
+    with pytest.raises(ArgumentTypeError, match="needs the type of an array"):
         RooflineShape.from_aval(None)

@@ -35,7 +35,7 @@ def test_a_gpu_by_its_name(monkeypatch) -> None:
 
 
 def test_metadata_is_text() -> None:
-    with pytest.raises(ArgumentTypeError, match="metadata of a call is text"):
+    with pytest.raises(ArgumentTypeError, match="metadata of a call must be strings"):
         scheduling_groups.scheduling_group(3)
 
 

@@ -215,7 +215,7 @@ def test_disabled_checks_are_values_and_travel():
 
 
 def test_functions_must_be_jitted():
-    with pytest.raises(ValueError, match="export takes a jitted function"):
+    with pytest.raises(ValueError, match="export needs a jitted function"):
         export.export(f)
 
 

@@ -76,7 +76,7 @@ def test_transformed_programs_are_not_kept_on_disk(tmp_path) -> None:
 
 
 def test_bad_transformations_are_refused() -> None:
-    with pytest.raises(ArgumentTypeError, match="takes a function"):
+    with pytest.raises(ArgumentTypeError, match="needs a function"):
         xla.register_hlo_module_transformation(3, name="three")  # type: ignore[arg-type]
     with pytest.raises(ArgumentTypeError, match="must be a PipelineStage"):
         xla.clear_hlo_module_transformation("x", 0)  # type: ignore[arg-type]

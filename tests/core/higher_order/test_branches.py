@@ -76,7 +76,7 @@ ERRORS = [
     (lambda: lax.cond(True, lambda x: {"a": x}, lambda x: {"a": 1}, 1.0), TypeError, ["result['a']", "i32[]", "f32[]"]),
     (lambda: lax.cond(np.ones(2), lax.sin, lax.cos, 1.0), TypeError, ["scalar pred", "f32[2]", ".any()"]),
     (lambda: lax.cond("a", lax.sin, lax.cos, 1.0), TypeError, ["scalar pred", "str"]),
-    (lambda: lax.cond(True, lax.sin, 3, 1.0), TypeError, ["takes a function"]),
+    (lambda: lax.cond(True, lax.sin, 3, 1.0), TypeError, ["needs a function"]),
     (lambda: lax.switch(1.5, [lax.sin, lax.cos], 1.0), TypeError, ["integer index", "f32[]"]),
     (lambda: lax.switch(True, [lax.sin, lax.cos], 1.0), TypeError, ["integer index", "`cond`"]),
     (lambda: lax.switch(0, [], 1.0), ValueError, ["at least one branch"]),

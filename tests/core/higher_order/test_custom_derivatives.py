@@ -134,7 +134,7 @@ def test_batches_are_summed_for_arguments_that_have_none():
 
 
 ERRORS = [
-    (lambda: custom_jvp(3), ["custom_jvp takes a function"]),
+    (lambda: custom_jvp(3), ["custom_jvp needs a function"]),
     (lambda: custom_jvp(lambda x: x)(1.0), ["no derivative was given", "defjvp"]),
     (lambda: grad(forward(lambda p, t: p[0]))(1.0), ["must return a pair (result, tangent)"]),
     (lambda: grad(forward(lambda p, t: (p[0], t)))(1.0), ["another structure than the result"]),

@@ -145,7 +145,7 @@ def test_keys_of_results_follow_the_carry():
 
 
 ERRORS = [
-    (lambda: lax.scan(3, 0.0, XS), TypeError, ["scan takes a function"]),
+    (lambda: lax.scan(3, 0.0, XS), TypeError, ["scan needs a function"]),
     (lambda: lax.scan(lambda c, x: c, 0.0, XS), TypeError, ["must return a pair (carry, y)"]),
     (lambda: lax.scan(lambda c, x: (c, x), 0.0), ValueError, ["number of steps", "Give length"]),
     (lambda: lax.scan(lambda c, x: (c, x), 0.0, (XS, np.ones(4))), ValueError, ["xs[0]: f32[3]", "xs[1]: f32[4]"]),

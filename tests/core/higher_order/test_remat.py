@@ -114,11 +114,11 @@ def test_bodies_of_loops_keep_only_their_carries():
 
 
 ERRORS = [
-    (lambda: checkpoint(3), TypeError, ["checkpoint takes a function"]),
+    (lambda: checkpoint(3), TypeError, ["checkpoint needs a function"]),
     (lambda: checkpoint(lax.sin, concrete=True), NotImplementedError, ["`concrete`", "static_argnums"]),
     (lambda: checkpoint(lambda x, y: x if y else -x)(1.0, True), TypeError, ["argument y", "checkpoint of", "static_argnums"]),
     (lambda: grad(checkpoint(lax.sin, policy=lambda *_, **__: "yes"))(1.0), TypeError, ["a policy", "'yes'"]),
-    (lambda: checkpoint_name(1.0, 3), TypeError, ["takes a string"]),
+    (lambda: checkpoint_name(1.0, 3), TypeError, ["needs a string"]),
     (lambda: policies.save_and_offload_only_these_names(
         names_which_can_be_saved=["a"], names_which_can_be_offloaded=["a"], offload_src="device", offload_dst="pinned_host"),
      ValueError, ["both: a"]),

@@ -17,7 +17,7 @@ def test_programs_give_what_the_reference_gives(oracle, program) -> None:
 
 
 def test_what_can_not_be_called_is_refused() -> None:
-    with pytest.raises(ArgumentTypeError, match="wrap_init takes a function"):
+    with pytest.raises(ArgumentTypeError, match="wrap_init needs a function"):
         linear_util.wrap_init(3)  # type: ignore[arg-type]
 
 

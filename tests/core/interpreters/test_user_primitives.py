@@ -86,7 +86,7 @@ def lowered(rule, **more):
 
 BAD = {
     "name": (lambda: Primitive(3), "its name"),
-    "impl": (lambda: Primitive("new").def_impl(3), "takes a function"),
+    "impl": (lambda: Primitive("new").def_impl(3), "needs a function"),
     "table key": (lambda: ad.primitive_jvps.__setitem__("sin", len), "for primitives"),
     "table value": (lambda: ad.primitive_jvps.__setitem__(lax.sin_p, 3), "must be a function"),
     "types": (lambda: pl.jit(typed(lambda x: x.shape).bind)(X), "must return one value"),
@@ -207,7 +207,7 @@ def test_records_have_a_users_primitive() -> None:
 def test_containers_are_refused_with_what_is_wrong_of_them() -> None:
     Columns, Along = user_primitives.Columns, user_primitives.Along
     register = functools.partial(batching.register_vmappable, Columns, Along, int)
-    check_message(lambda: register(3, abs, None), ArgumentTypeError, "takes functions", "got 3")
+    check_message(lambda: register(3, abs, None), ArgumentTypeError, "needs functions", "got 3")
     check_message(
         lambda: batching.register_vmappable(Columns, 1, int, abs, abs, None),
         ArgumentTypeError,

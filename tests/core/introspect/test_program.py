@@ -227,7 +227,7 @@ def test_stages_jaxprs_and_functions_are_programs():
 
 @pytest.mark.parametrize("inputs", [(3,), (None,), ("text",)])
 def test_what_is_no_program_is_refused(inputs):
-    with pytest.raises(ArgumentTypeError, match="program takes"):
+    with pytest.raises(ArgumentTypeError, match="program needs"):
         analysis.program(*inputs)
 
 

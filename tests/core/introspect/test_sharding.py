@@ -56,5 +56,5 @@ def test_a_mesh_is_one_element_on_each_device(mesh):
 
 
 def test_what_lies_nowhere_is_refused():
-    with pytest.raises(ArgumentTypeError, match="takes an array, a sharding or a mesh"):
+    with pytest.raises(ArgumentTypeError, match="needs an array, a sharding or a mesh"):
         introspect.sharding(np.zeros(3))

@@ -46,7 +46,7 @@ class Reflecting:
 def test_operators_refuse_containers(operator, container):
     call = OPERATORS[operator]
     for run in (lambda: call(X, container), lambda: pl.eval_shape(lambda x: call(x, container), X)):
-        with pytest.raises(ArgumentTypeError, match="operators of arrays take arrays and numbers"):
+        with pytest.raises(ArgumentTypeError, match="operators of arrays need arrays or numbers"):
             run()
 
 
@@ -206,7 +206,7 @@ def test_results_are_not_written_into_arguments(call):
 ])  # fmt: skip
 @pytest.mark.parametrize("bad", [1.5, 1j])
 def test_axes_and_lengths_are_ints(call, bad):
-    with pytest.raises(ArgumentTypeError, match=r"(is an int|are ints|to be an int)"):
+    with pytest.raises(ArgumentTypeError, match=r"(must be an int|must be ints|to be an int)"):
         call(bad)
 
 
@@ -253,7 +253,7 @@ def test_sizes_and_orders_are_ints(call, bad):
     (lambda: jnp.sort(X, kind="quicksort"), ArgumentTypeError, "Use `stable`"),
     (lambda: jnp.var(MATRIX, mean=X[:2]), ShapeError, "the axes of its array"),
     (lambda: jnp.nanstd(MATRIX, mean=X[:2]), ShapeError, "the axes of its array"),
-    (lambda: jnp.fft.fft(X, axis=(0,)), ArgumentValueError, "transforms one axis"),
+    (lambda: jnp.fft.fft(X, axis=(0,)), ArgumentValueError, "needs a single axis"),
     (lambda: jnp.fft.fft2(MATRIX, axes=1.0), ArgumentTypeError, "two axes"),
     (lambda: jnp.round(X, 2.5), ArgumentTypeError, "`decimals` to be an int"),
     (lambda: jnp.expand_dims(X, 1.5), ArgumentTypeError, "an int, or several ints"),

@@ -118,7 +118,7 @@ def test_there_must_be_a_partition_and_a_rule():
         custom_partitioning(lambda x: x)(X)
     with pytest.raises(ShardingArgumentError, match="by `sharding_rule`"):
         doubled(infer_sharding_from_operands=lambda *args: None, sharding_rule=None)
-    with pytest.raises(ShardingArgumentError, match="sharding_rule` that is a text"):
+    with pytest.raises(ShardingArgumentError, match="sharding_rule` that is a string"):
         doubled(sharding_rule=None, reduction_factors=("i",))
 
 
@@ -182,8 +182,8 @@ def test_many_factors_have_names():
         ("i ) -> i", {}, "balanced"),
         ("i (j) -> i", {}, "at least two factors"),
         ("i ... -> i", {}, "leading dimensions only"),
-        ("i 2j -> i", {}, "a factor is a letter"),
-        ("i-j -> i", {}, "a factor is a letter"),
+        ("i 2j -> i", {}, "a factor must be a letter"),
+        ("i-j -> i", {}, "a factor must be a letter"),
         ("i (j k) -> i", {"j": 2}, "'k' needs a size"),
         ("i -> i", {"i": 2}, "size of its dimension already"),
         ("i -> i", {"reduction_factors": ("k",)}, "'k' is not used"),

@@ -44,7 +44,7 @@ def test_other_devices_do_not():
 
 
 def test_what_is_no_token():
-    with pytest.raises(ArgumentTypeError, match=r"(?s)precv takes a token.*f32\[2\].*psend"):
+    with pytest.raises(ArgumentTypeError, match=r"(?s)precv needs a token.*f32\[2\].*psend"):
         mapped(lambda x: lax.precv(x, x, "i", RING)).trace(X)
 
 
@@ -54,5 +54,5 @@ def test_positions_that_do_not_fit(name):
         "psend": lambda x: lax.psend(x, "i", [(0, 4)]),
         "precv": lambda x: lax.precv(lax.create_token(), x, "i", [(0, 4)]),
     }[name]
-    with pytest.raises(CollectiveError, match=f"{name}: each position is the destination"):
+    with pytest.raises(CollectiveError, match=f"{name}: each position must be the destination"):
         mapped(call).trace(X)

@@ -73,7 +73,7 @@ def test_memory_spaces_are_part_of_types() -> None:
 
 
 def test_what_compiled_functions_can_not_do_is_said() -> None:
-    with pytest.raises(ShardingArgumentError, match="device_put takes a device"):
+    with pytest.raises(ShardingArgumentError, match="device_put needs a device"):
         pellucid.jit(lambda x: pellucid.device_put(x, 3))(X)
 
 

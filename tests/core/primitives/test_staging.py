@@ -68,7 +68,7 @@ def test_attributes_are_checked():
 def test_tokens_come_out_of_calls_only_as_tokens():
     token = lax.after_all(lax.create_token(), lax.create_token())
     assert pl.typeof(token) is pl.core.abstract_token
-    check_message(lambda: lax.after_all(token, 1.0), TypeError, "after_all takes tokens.", "f32[]")
+    check_message(lambda: lax.after_all(token, 1.0), TypeError, "after_all needs tokens.", "f32[]")
     add = pl.jit(lambda token, x: {"token": lax.after_all(token), "x": x + 1})
     for call in (add, add.lower(token, X).compile(), lambda t, x: pl.jit(add)(t, x)):
         results = call(token, X)

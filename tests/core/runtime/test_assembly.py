@@ -116,7 +116,7 @@ def test_traced_parts_and_layouts_of_the_compiler_are_refused(over):
     with pytest.raises(pl.errors.UnexpectedTracerError, match="make_array_from_callback"):
         pl.jit(lambda x: pl.make_array_from_callback((8,), over("x"), lambda i: x[i]))(np.ones(8))
     one = pl.sharding.SingleDeviceSharding(pl.devices()[0])
-    with pytest.raises(ValueError, match="takes arrays on devices"):
+    with pytest.raises(ValueError, match="needs arrays on devices"):
         pl.jit(lambda x: pl.make_array_from_single_device_arrays((8,), one, [x]))(np.ones(8))
     with pytest.raises(TypeError, match="order of elements"):
         pl.make_array_from_callback((8,), Format(Layout.AUTO, over("x")), lambda i: np.ones(8)[i])

@@ -166,7 +166,7 @@ def test_a_format_without_layout_is_its_sharding(devices):
 
 
 def test_what_is_no_place_is_refused():
-    with pytest.raises(ShardingArgumentError, match="takes a device, a sharding, a format or None"):
+    with pytest.raises(ShardingArgumentError, match="needs a device, a sharding, a format or None"):
         device_put(1, "cpu")
     with pytest.raises(TreeStructureError, match="expected dict with keys 'b'"):
         device_put({"a": 1}, {"b": platforms.devices()[0]})

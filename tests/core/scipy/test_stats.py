@@ -142,7 +142,7 @@ def test_statistics_of_samples() -> None:
     np.testing.assert_allclose(
         stats.sem(x[1], nan_policy="omit"), scipy.stats.sem(x[1], nan_policy="omit"), 1e-6
     )
-    with pytest.raises(ArgumentValueError, match="method is one of"):
+    with pytest.raises(ArgumentValueError, match="method must be one of"):
         stats.rankdata(x, "least")
     with pytest.raises(UnsupportedError, match="nan_policy"):
         stats.mode(x, nan_policy="omit")

@@ -101,7 +101,7 @@ def test_an_abstract_mesh_has_no_devices() -> None:
         (lambda d: Mesh([d[0], d[0]], "x"), "only one place"),
         (lambda d: Mesh(d, 3), "sequence of names"),
         (lambda d: Mesh(d, "x", "Auto"), "members of AxisType"),
-        (lambda d: Mesh(d, "x", (AxisType.Auto,) * 2), "each axis has one type"),
+        (lambda d: Mesh(d, "x", (AxisType.Auto,) * 2), "each axis must have one type"),
         (lambda d: AbstractMesh((4,), ("x", "y")), "one size and one name"),
         (lambda d: AbstractMesh((0,), ("x",)), "at least 1"),
         (lambda d: AbstractMesh((2,), "x").update_axis_types({"y": AxisType.Auto}), "axis 'y'"),
@@ -111,8 +111,8 @@ def test_an_abstract_mesh_has_no_devices() -> None:
         (lambda d: make_mesh(8, "x", devices=d), "sequence of sizes"),
         (lambda d: make_mesh((4, 2), ("x",), devices=d), "one dimension for each axis name"),
         (lambda d: create_device_mesh((4,), d), "has 4 places"),
-        (lambda d: set_mesh(AbstractMesh((2,), "x")), "takes a Mesh"),
-        (lambda d: use_abstract_mesh(Mesh(d, "x")), "takes an AbstractMesh"),
+        (lambda d: set_mesh(AbstractMesh((2,), "x")), "needs a Mesh"),
+        (lambda d: use_abstract_mesh(Mesh(d, "x")), "needs an AbstractMesh"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(make: Any, text: str, devices: list[Any]) -> None:

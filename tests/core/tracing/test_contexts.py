@@ -42,7 +42,7 @@ def test_a_function_is_decorated():
 
 def test_names_are_strings():
     for use in (lambda: pl.named_call(jnp.sin, name=3), lambda: pl.named_call(object())):
-        check_message(use, TypeError, "named_call takes a name that is a string.")
+        check_message(use, TypeError, "named_call needs a name that is a string.")
 
 
 def test_values_that_are_known_are_given():

@@ -93,7 +93,7 @@ def test_linear_functions_are_transposed():
 
 
 ERRORS = [
-    (lambda: grad(3), ArgumentTypeError, ["grad takes a function", "int"]),
+    (lambda: grad(3), ArgumentTypeError, ["grad needs a function", "int"]),
     (
         lambda: grad(cubed)(1),
         DtypeError,

@@ -771,7 +771,7 @@ auto_pcast = Option(
     ...     pl.shard_map(jnp.multiply, mesh=mesh, in_specs=(pl.P("i"), pl.P()), out_specs=pl.P("i"))(jnp.ones(2), 3.0)
     Traceback (most recent call last):
         ...
-    pellucid.errors.CollectiveError: `mul` takes operands that vary over the same mesh axes.
+    pellucid.errors.CollectiveError: `mul` needs operands that vary over the same mesh axes.
     ...
     """,
     in_trace_key=True,

@@ -135,7 +135,7 @@ def canonical_shape(sizes: Iterable[Any]) -> tuple[Size, ...]:
     try:
         return tuple([size if type(size) is int else canonical_size(size) for size in sizes])
     except TypeError:
-        with expecting("sizes are sequences of integers", sizes):
+        with expecting("sizes must be sequences of integers", sizes):
             raise
 
 

@@ -84,11 +84,11 @@ def expecting(what: str, argument: Any) -> Generator[None]:
 
     Other errors of pellucid pass.
 
-    >>> with expecting("perm is a list of pairs", [1, 2]):
+    >>> with expecting("perm must be a list of pairs", [1, 2]):
     ...     pairs = [(source, destination) for source, destination in [1, 2]]
     Traceback (most recent call last):
         ...
-    pellucid.errors.ArgumentTypeError: perm is a list of pairs.
+    pellucid.errors.ArgumentTypeError: perm must be a list of pairs.
       got [1, 2]
     """
     try:

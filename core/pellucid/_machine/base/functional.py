@@ -27,7 +27,7 @@ def ints(values: Iterable[Any]) -> tuple[int, ...]:
     try:
         return tuple(map(operator.index, values))
     except TypeError:
-        with expecting("axes and other indices are sequences of integers", values):
+        with expecting("axes and other indices must be sequences of integers", values):
             raise
 
 

@@ -303,12 +303,12 @@ def breakpoint(
     """
     if num_frames is not None and (type(num_frames) is not int or num_frames < 1):
         raise ArgumentTypeError(
-            "debug.breakpoint: `num_frames` is a number of frames, from 1 on.",
+            "debug.breakpoint: `num_frames` must be a number of frames, from 1 on.",
             got=f"got {num_frames!r}",
         )
     if ordered and token is not None:
         raise ArgumentValueError(
-            "debug.breakpoint: what is `ordered` takes no `token`.",
+            "debug.breakpoint can't take a `token` if it is `ordered`.",
             do="Leave one of them out: a token orders by the values that depend on it.",
         )
     frames = _frames(sys._getframe(1), filter_frames, num_frames)

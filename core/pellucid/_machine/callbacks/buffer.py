@@ -191,6 +191,6 @@ def _check_aliases(aliases: Any, operands: Any, results: Any) -> None:
             )
         if (operands[i].shape, operands[i].dtype) != (results[j].shape, results[j].dtype):
             raise ArgumentValueError(
-                "buffer_callback: an operand and a result that share memory have one type.",
+                "buffer_callback: an operand and a result that share memory must have one type.",
                 got=f"operand {i}: {operands[i].text()}, result {j}: {results[j].text()}",
             )

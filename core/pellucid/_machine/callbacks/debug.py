@@ -191,7 +191,7 @@ def _show(
 ) -> None:  # fmt: skip
     if not isinstance(fmt, str):
         raise ArgumentTypeError(
-            "debug.print takes a format string first.",
+            "debug.print needs a format string first.",
             got=f"got {type(fmt).__name__}",
             do='Write `debug.print("x = {}", x)`.',
         )

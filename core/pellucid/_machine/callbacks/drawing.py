@@ -48,7 +48,7 @@ def visualize_sharding(
     check_can_be_drawn("visualize_sharding", tuple(shape))
     if not isinstance(sharding, Sharding) or sharding._internal_device_list is None:
         raise ShardingArgumentError(
-            "visualize_sharding takes a sharding over devices.", got=f"sharding: {sharding!r}"
+            "visualize_sharding needs a sharding over devices.", got=f"sharding: {sharding!r}"
         )
     colored = use_color and _has_colors()
     grid = _labels_by_part(tuple(shape), sharding)
@@ -73,7 +73,7 @@ def check_can_be_drawn(caller: str, shape: tuple[int, ...]) -> None:
     """Raise ShardingArgumentError for arrays that don't have one or two dimensions."""
     if len(shape) not in (1, 2):
         raise ShardingArgumentError(
-            f"{caller} draws arrays of one or two dimensions.",
+            f"{caller} needs an array of one or two dimensions.",
             got=f"shape: {shape}",
             do="`pl.viz.sharding(array)` shows any number of dimensions.",
         )

@@ -146,7 +146,7 @@ def flat_arguments(
         aval = type_of(x)
         if type(aval) is not ShapedArray:
             raise ArgumentTypeError(
-                f"{caller} passes arrays of numbers to its function.",
+                f"{caller} needs arrays of numbers.",
                 got=f"got {aval.text()}",
                 do="Pass arrays.",
             )
@@ -164,7 +164,7 @@ def check_sharding(caller: str, sharding: Any) -> None:
         return
     if type(sharding) is not SingleDeviceSharding:
         raise UnsupportedError(
-            f"{caller} takes a SingleDeviceSharding: its results lie on one device.",
+            f"{caller} needs a SingleDeviceSharding: its results lie on one device.",
             got=f"sharding: {sharding!r:.80}",
             do="Leave `sharding` out, and `device_put` the results.",
         )

@@ -69,7 +69,7 @@ class Check(Runs, WithoutResults[CheckParams]):
         if params.debug:
             return []
         raise EffectsError(
-            "a `check` is in a function that is compiled without `checkify`.",
+            "a `check` can't be compiled without `checkify`.",
             got=[line for line in [describe(site.source) for site in params.sites[:3]] if line],
             do="Wrap the function in `checkify`: `error, result = jit(checkify(f))(x)`, and look with `error.throw()`; "
             "or use `debug_check`, which does nothing without `checkify`.",
@@ -105,7 +105,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     if not is_array_like(pred) or type_of(pred).shape != () or type_of(pred).dtype != np.bool_:
         shown = type_of(pred).text() if is_array_like(pred) else type(pred).__name__
         raise ArgumentTypeError(
-            "check takes a scalar boolean.",
+            "check needs a scalar boolean.",
             got=f"pred: {shown}",
             do="Reduce it, for example with `.all()`; write a condition for a number.",
         )
@@ -114,7 +114,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     for path, x in pairs:
         if not is_array_like(x):
             raise ArgumentTypeError(
-                "check shows arrays in its message.",
+                "check needs arrays as fields of its message.",
                 got=f"argument {path[1]}: {type(x).__name__} ({x!r:.60})",
                 do="Write other values into the message before.",
             )
@@ -149,7 +149,7 @@ def check_error(error: Error) -> None:
     >>> check_error(init_error)
     """
     if not isinstance(error, Error):
-        raise ArgumentTypeError("check_error takes an Error.", got=f"got {type(error).__name__}")
+        raise ArgumentTypeError("check_error needs an Error.", got=f"got {type(error).__name__}")
     code, values = error.code, flatten(error.payload)[0]
     batch = type_of(code).shape
     if batch:

@@ -66,7 +66,7 @@ class Watch:
             return None
         if not is_array_like(answer) or type_of(answer).dtype != np.bool_:
             raise ArgumentTypeError(
-                "a condition that is watched for gives booleans.",
+                "a watched condition must return booleans.",
                 got=f"for {type_of(x).text()}: {type_of(answer).text() if is_array_like(answer) else type(answer).__name__}",
                 do="Compare, for example `lambda x: abs(x) > 1e4`.",
             )
@@ -128,7 +128,7 @@ class Conditions:
         holds = condition(values.__getitem__)
         aval = type_of(holds)
         if aval.size != 1:
-            raise ArgumentTypeError("a condition has one element.", got=aval.text())
+            raise ArgumentTypeError("a condition must have one element.", got=aval.text())
         flag = ne(reshape(holds, ()), np.zeros((), aval.dtype))
         notes.add(_site(equation), flag)
 

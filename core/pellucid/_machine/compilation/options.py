@@ -32,7 +32,7 @@ def frozen(options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
             continue
         if not isinstance(name, str) or not isinstance(value, (str, bool, int, float)):
             raise ArgumentTypeError(
-                "compiler_options maps names of XLA options to strings, bools, ints or floats.",
+                "compiler_options must map names of XLA options to strings, bools, ints or floats.",
                 got=f"{name!r}: {type(value).__name__}",
                 do='For example `{"xla_cpu_enable_fast_math": True}`.',
             )

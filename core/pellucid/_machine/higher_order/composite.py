@@ -119,7 +119,7 @@ def composite(decomposition: Function, name: str, version: int = 0) -> Function:
     check_callable(decomposition, "composite")
     if not _NAME.fullmatch(name):
         raise ArgumentValueError(
-            "composite: a name has words of letters, digits and underscores, with a point between them.",
+            "composite: a name must have words of letters, digits and underscores, with a point between them.",
             got=f"name: {name!r}",
             do='Put a name of your own in front, as in "my.operation".',
         )

@@ -746,7 +746,7 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     for leaf in leaves:
         if type(leaf) is not CustomVJPPrimal:
             raise DerivativeRuleError(
-                "custom_vjp_primal_tree_values takes a tree of CustomVJPPrimal.",
+                "custom_vjp_primal_tree_values needs a tree of CustomVJPPrimal.",
                 got=f"{type(leaf).__name__}",
             )
     return structure.unflatten([leaf.value for leaf in leaves])

@@ -48,7 +48,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
     Array(1., dtype=float32)
     """
     if not isinstance(name, str):
-        raise ArgumentTypeError("checkpoint_name takes a string.", got=f"got {type(name).__name__}")
+        raise ArgumentTypeError("checkpoint_name needs a string.", got=f"got {type(name).__name__}")
     return tree_map(lambda leaf: bind1(name_p, leaf, params=NameParams(name)), x)
 
 

@@ -67,7 +67,7 @@ class ShapeDtypeStruct(Described):
             raise ArgumentValueError("ShapeDtypeStruct needs a dtype.")
         if not isinstance(manual_axis_type, (ManualAxisType, type(None))):
             raise ArgumentTypeError(
-                "ShapeDtypeStruct: `manual_axis_type` is a ManualAxisType.",
+                "ShapeDtypeStruct: `manual_axis_type` must be a ManualAxisType.",
                 got=f"manual_axis_type: {type(manual_axis_type).__name__}",
                 do="Take that of a value, `typeof(x).manual_axis_type`.",
             )

@@ -334,7 +334,7 @@ def derived_types(
         isinstance(self, OnReferences) and self.takes_references
     ):
         raise ArgumentTypeError(
-            f"`{self.name}` takes arrays, and got a reference.",
+            f"`{self.name}` needs arrays, got a reference.",
             got=", ".join(aval.text() for aval in avals),
             do="Read what the reference holds: `ref[...]`.",
         )

@@ -168,7 +168,7 @@ def eigh(
     """
     if implementation is not None and not isinstance(implementation, EighImplementation):
         raise ArgumentTypeError(
-            "eigh: implementation is an EighImplementation.", got=f"{implementation!r}"
+            "eigh: implementation must be an EighImplementation.", got=f"{implementation!r}"
         )
     if symmetrize_input:
         eigh_p.check((type_of(x),), square=True)

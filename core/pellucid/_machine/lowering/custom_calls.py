@@ -82,7 +82,7 @@ def typed_attribute(ctx: OperationBuilder, value: Any) -> ir.Attribute:
     if is_list_or_tuple(value):
         return ir.ArrayAttr.get([typed_attribute(ctx, v) for v in value], context=ctx.context)
     raise ArgumentTypeError(
-        "attributes of operations are bools, numbers, strings, dtypes, arrays, and mappings and sequences of them.",
+        "attributes of operations must be bools, numbers, strings, dtypes, arrays, and mappings and sequences of them.",
         got=f"got {type(value).__name__}",
     )
 

@@ -125,7 +125,7 @@ class RuleContext:
         unknown = changes.keys() - _OF_THE_EQUATION
         if unknown:
             raise ArgumentTypeError(
-                "ctx.replace takes what belongs to one equation.",
+                "ctx.replace can only replace attributes of one equation.",
                 got=f"got {', '.join(sorted(unknown))}",
                 do=f"Replace among {', '.join(_OF_THE_EQUATION)}.",
             )

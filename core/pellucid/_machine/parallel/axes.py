@@ -66,7 +66,7 @@ def as_tuple(caller: str, axis_name: Any) -> AxisNames:
     """`axis_name`, one or several, as a tuple; raises ArgumentTypeError for a set, which is unordered."""
     if isinstance(axis_name, (set, frozenset)):
         raise ArgumentTypeError(
-            f"{caller} takes one axis name or a tuple of names.", got=f"axis_name={axis_name!r}"
+            f"{caller} needs one axis name or a tuple of names.", got=f"axis_name={axis_name!r}"
         )
     return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
 
@@ -100,7 +100,7 @@ def checked_groups(caller: str, axes: AxisNames, groups: Any) -> Groups | None:
     """`axis_index_groups` as tuples; raises CollectiveError unless they contain each position along `axes` once."""
     if groups is None:
         return None
-    with expecting(f"{caller}: axis_index_groups is a list of lists of positions", groups):
+    with expecting(f"{caller}: axis_index_groups must be a list of lists of positions", groups):
         listed = tuple([ints(group) for group in groups])
     size = size_along(axes)
     if sorted(i for group in listed for i in group) != list(range(size)):
@@ -226,7 +226,7 @@ def pcast(x: Any, axis_name: AxisName | Sequence[AxisName], *, to: str) -> Any:
     """
     if to not in ("varying", "reduced", "unreduced"):
         raise ArgumentValueError(
-            'pcast: `to` is "varying", "reduced" or "unreduced".', got=f"to={to!r}"
+            'pcast: `to` must be "varying", "reduced" or "unreduced".', got=f"to={to!r}"
         )
     axes = listed_axes("pcast", axis_name) if axis_name != () else ()
     if not axes:

@@ -233,7 +233,7 @@ def _chosen(
     for leaf in leaves:
         if not isinstance(leaf, Sharding):
             raise ArgumentTypeError(
-                f"custom_partitioning: `partition` gives {what} that are shardings.",
+                f"custom_partitioning: `partition` must return {what} that are shardings.",
                 got=f"got {type(leaf).__name__}",
             )
     return [
@@ -307,7 +307,7 @@ class custom_partitioning(ForwardsDefinitions):
             sharding_rule = parse_rule(sharding_rule, **options)
         elif any(options.values()):
             raise ShardingArgumentError(
-                "custom_partitioning: factors are told with a `sharding_rule` that is a text.",
+                "custom_partitioning: options about factors need a `sharding_rule` that is a string.",
                 got=f"{', '.join(name for name, value in options.items() if value)}",
             )
         if sharding_rule is None and (infer_sharding_from_operands or propagate_user_sharding):
@@ -325,7 +325,7 @@ class custom_partitioning(ForwardsDefinitions):
         fun = self.fun
         if self._partition is None:
             raise UnsupportedError(
-                f"custom_partitioning: nobody said how `{name_of(fun)}` is done in parts.",
+                f"custom_partitioning: `{name_of(fun)}` has no partitioning yet.",
                 do=f"Call `{name_of(fun)}.def_partition(partition, sharding_rule=...)` first.",
             )
         args = self.signature.positional(args, kwargs)

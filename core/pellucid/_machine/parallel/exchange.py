@@ -147,7 +147,9 @@ def axes_and_pairs(caller: str, axis_name: Any, perm: Iterable[Ints]) -> tuple[A
     """
     names = listed_axes(caller, axis_name)
     axes = tuple([axis for axis in context.axes if axis in names])
-    with expecting(f"{caller}: perm is a list of pairs (source, destination) of positions", perm):
+    with expecting(
+        f"{caller}: perm must be a list of pairs (source, destination) of positions", perm
+    ):
         pairs = tuple([(s, d) for s, d in map(ints, perm)])
     size = size_along(axes)
     for what, positions in zip(("source", "destination"), strict_zip(*pairs), strict=False):
@@ -155,7 +157,7 @@ def axes_and_pairs(caller: str, axis_name: Any, perm: Iterable[Ints]) -> tuple[A
         twice = sorted({p for p in positions if positions.count(p) > 1})
         if bad or twice:
             raise CollectiveError(
-                f"{caller}: each position is the {what} of one pair at most, and between 0 and {size - 1}.",
+                f"{caller}: each position must be the {what} of one pair at most, and between 0 and {size - 1}.",
                 got=f"{what} {(bad or twice)[0]} in perm={list(pairs)}, axis_name={axes!r} of size {size}",
             )
     return axes, pairs
@@ -191,7 +193,7 @@ def pshuffle(x: Any, axis_name: AxisName | Sequence[AxisName], perm: Ints) -> An
     Array([3, 1, 2], dtype=int32)
     """
     size = size_along(listed_axes("pshuffle", axis_name))
-    with expecting("pshuffle: perm is a list of positions", perm):
+    with expecting("pshuffle: perm must be a list of positions", perm):
         sources = ints(perm)
     if sorted(sources) != list(range(size)):
         raise CollectiveError(
@@ -260,7 +262,7 @@ def pbroadcast(x: Any, axis_name: AxisName | Sequence[AxisName], source: int) ->
     Array([2, 2, 2], dtype=int32)
     """
     axes = listed_axes("pbroadcast", axis_name)
-    with expecting("pbroadcast: source is a position", source):
+    with expecting("pbroadcast: source must be a position", source):
         [source] = ints([source])
     if not 0 <= source < size_along(axes):
         raise CollectiveError(

@@ -209,7 +209,7 @@ def all_gather(
     """
     if to not in _GATHERS:
         raise ArgumentValueError(
-            'all_gather: `to` is "varying", "invarying" or "reduced".', got=f"to={to!r}"
+            'all_gather: `to` must be "varying", "invarying" or "reduced".', got=f"to={to!r}"
         )
     axes, groups = axes_and_even_groups("all_gather", axis_name, axis_index_groups)
     if to != "varying" and groups is not None:

@@ -96,7 +96,7 @@ def check_is_array(aval: Any, path: str) -> None:
     """Raise UnsupportedError for references and tokens, which can't be divided into parts."""
     if not isinstance(aval, ShapedArray):
         raise UnsupportedError(
-            "shard_map takes arrays, no references or tokens.", got=f"{path}: {aval.text()}",
+            "shard_map needs arrays, no references or tokens.", got=f"{path}: {aval.text()}",
             do="Make references inside the function, or pass them as arguments.",
         )  # fmt: skip
 

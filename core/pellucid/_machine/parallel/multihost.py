@@ -101,7 +101,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     sources = np.flatnonzero(process_allgather(np.bool_(is_source)))
     if len(sources) != 1:
         raise ArgumentValueError(
-            "broadcast_one_to_all: one process is the source.",
+            "broadcast_one_to_all: one process must be the source.",
             got=f"sources: {'none' if not len(sources) else ', '.join(map(str, sources))}",
         )
     peers.agree("broadcast_one_to_all", _types_of(in_tree))
@@ -237,7 +237,7 @@ def reached_preemption_sync_point(step_id: int) -> bool:
         return False
     if not config.enable_preemption_service.value:
         raise DistributedError(
-            "reached_preemption_sync_point: nobody watches for SIGTERM.",
+            "reached_preemption_sync_point: no process watches for SIGTERM.",
             got="option enable_preemption_service: False",
             do="Switch it on before the first step.",
         )
@@ -258,7 +258,7 @@ def _converted(name: str, what: str, tree, pspecs, convert):
     for spec in specs:
         if not isinstance(spec, PartitionSpec):
             raise PartitionSpecError(
-                f"{name}: `pspecs` is a tree of PartitionSpecs.",
+                f"{name}: `pspecs` must be a tree of PartitionSpecs.",
                 got=f"{type(spec).__name__}",
                 do="Write PartitionSpec() for what every device holds whole.",
             )

@@ -89,7 +89,7 @@ def pmap(
     check_callable(fun, "pmap")
     if not all(type(axis) is int for axis in tree_leaves((in_axes, out_axes))):
         raise ArgumentTypeError(
-            "pmap: in_axes and out_axes are ints or None, or trees of those.",
+            "pmap: in_axes and out_axes must be ints or None, or trees of those.",
             got=f"in_axes={in_axes!r}, out_axes={out_axes!r}",
         )
     name = _Unnamed() if axis_name is None else axis_name
@@ -157,7 +157,7 @@ def pmap(
     def mapped(*args: Any, **kwargs: Any) -> Any:
         if static and len(args) <= static[-1]:
             raise ArgumentValueError(
-                f"pmap: static arguments of `{name_of(fun)}` are given by position.",
+                f"pmap: static arguments of `{name_of(fun)}` must be passed by position.",
                 got=f"static_broadcasted_argnums={static}, called with {len(args)} positional arguments",
             )
         if platforms.process_count(backend) > 1:

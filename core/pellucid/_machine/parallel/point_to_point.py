@@ -84,7 +84,7 @@ class PRecv(PointToPoint[PRecvParams]):
     def abstract_eval(self, avals, params):
         if avals[0] is not abstract_token:
             raise ArgumentTypeError(
-                "precv takes a token.",
+                "precv needs a token.",
                 got=avals[0].text(),
                 do="Give what `psend` gave, or `create_token()`.",
             )

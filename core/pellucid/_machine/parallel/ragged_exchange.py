@@ -175,11 +175,12 @@ def ragged_all_to_all(
         aval = type_of(x)
         if aval.dtype.kind not in "iu":
             raise DtypeError(
-                "ragged_all_to_all: offsets and sizes are integers.", got=f"{what}: {aval.text()}"
+                "ragged_all_to_all: offsets and sizes must be integers.",
+                got=f"{what}: {aval.text()}",
             )
         if aval.shape != (size,):
             raise CollectiveError(
-                f"ragged_all_to_all: offsets and sizes have one element for each of {size} positions.",
+                f"ragged_all_to_all: offsets and sizes must have one element for each of {size} positions.",
                 got=f"{what}: {aval.text()}, axis_name={axes!r}",
             )
     operands = [vary(x, axes) for x in (operand, output, *layout)]

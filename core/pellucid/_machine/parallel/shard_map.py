@@ -184,14 +184,14 @@ def smap(
     Array([0, 2, 4, 6], dtype=int32)
     """
     if isinstance(axis_name, (list, tuple)):
-        raise ArgumentTypeError("smap takes one axis name.", got=f"axis_name={axis_name!r}")
+        raise ArgumentTypeError("smap needs one axis name.", got=f"axis_name={axis_name!r}")
     if f is None:
         return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
 
     def spec(axis: Any) -> PartitionSpec:
         if axis is not None and (type(axis) is not int or axis < 0):
             raise ArgumentTypeError(
-                "smap: axes are None or ints from 0 on, or trees of those.", got=f"got {axis!r}"
+                "smap: axes must be None or ints from 0 on, or trees of those.", got=f"got {axis!r}"
             )
         return spec_along(axis, axis_name)
 
@@ -216,7 +216,7 @@ def _checked_mesh(mesh) -> AnyMesh:
             )
     if not isinstance(mesh, (Mesh, AbstractMesh)):
         raise ShardingArgumentError(
-            "shard_map takes a Mesh or an AbstractMesh.", got=f"mesh: {type(mesh).__name__}"
+            "shard_map needs a Mesh or an AbstractMesh.", got=f"mesh: {type(mesh).__name__}"
         )
     if mesh.empty:
         raise MeshError("shard_map: the mesh has no devices.", got=repr(mesh))
@@ -227,7 +227,7 @@ def _manual_axes(mesh: AnyMesh, axis_names) -> AxisSet:
     """The axes that become manual: those in `axis_names`, by default all that aren't manual already."""
     if isinstance(axis_names, str):
         raise ArgumentTypeError(
-            "shard_map: axis_names is a set of names.", got=f"axis_names={axis_names!r}",
+            "shard_map: axis_names must be a set of names.", got=f"axis_names={axis_names!r}",
             do=f"Write {{{axis_names!r}}}.",
         )  # fmt: skip
     for name in axis_names:
@@ -238,7 +238,7 @@ def _manual_axes(mesh: AnyMesh, axis_names) -> AxisSet:
     already = frozenset(outer.manual_axes) & context.axes.keys()
     if already and outer.shape != mesh.shape:
         raise MeshError(
-            "shard_map within another runs over axes of the same mesh.",
+            "shard_map within another one must run over axes of the same mesh.",
             got=f"{mesh}, within {outer}",
             do="Make one mesh with all axes, and name those of each shard_map in axis_names.",
         )
@@ -420,7 +420,7 @@ def _inferred(x, mesh: AnyMesh, manual: AxisSet, path: str) -> PartitionSpec:
 def _check_spec(what: str, spec, mesh: AnyMesh, manual: AxisSet) -> None:
     if not isinstance(spec, PartitionSpec):
         raise ArgumentTypeError(
-            f"shard_map {what} is a PartitionSpec, or a tree of them.", got=f"got {spec!r:.60}",
+            f"shard_map {what} must be a PartitionSpec, or a tree of them.", got=f"got {spec!r:.60}",
             do="Write P() for a value that every position has whole.",
         )  # fmt: skip
     for axes in spec.axes_per_dim:

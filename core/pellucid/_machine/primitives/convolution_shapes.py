@@ -121,7 +121,7 @@ def conv_dimension_numbers(
         or not all(isinstance(name, str) for name in dimension_numbers)
     ):
         raise ArgumentTypeError(
-            "dimension_numbers of a convolution are three strings, for lhs, rhs and the result.",
+            "dimension_numbers of a convolution must be three strings, for lhs, rhs and the result.",
             got=f"dimension_numbers: {dimension_numbers!r}",
             do="For example ('NHWC', 'HWIO', 'NHWC').",
         )

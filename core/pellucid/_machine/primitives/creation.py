@@ -76,7 +76,7 @@ class Iota(LaidOut, Primitive[IotaParams]):
 
     def abstract_eval(self, avals, params):
         if kind_of(params.dtype) not in NUMBER:
-            raise DtypeError("iota counts in numbers.", got=f"dtype: {params.dtype}")
+            raise DtypeError("iota needs a numeric dtype.", got=f"dtype: {params.dtype}")
         if not 0 <= params.dimension < len(params.shape):
             raise ArgumentValueError(
                 "iota needs a dimension of its shape.",

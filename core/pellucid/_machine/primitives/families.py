@@ -395,7 +395,7 @@ def accurate(primitive: Elementwise, x: Any, accuracy: Any) -> Any:
         return bind1(primitive, x, params=_AS_USUAL)
     if not isinstance(accuracy, (AccuracyMode, Tolerance)):
         raise ArgumentTypeError(
-            "accuracy is an AccuracyMode, a Tolerance or None.",
+            "accuracy must be an AccuracyMode, a Tolerance or None.",
             got=f"accuracy: {type(accuracy).__name__}",
         )
     return bind1(primitive, x, params=AccuracyParams(accuracy))

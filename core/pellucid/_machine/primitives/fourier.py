@@ -168,7 +168,7 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Ints) -> Array:
     if kind is FftType.RFFT:
         if dtype.kind == "c":
             raise ArgumentValueError(
-                "RFFT takes real signals only.",
+                "RFFT needs real signals only.",
                 got=f"operand: {type_of(x).text()}",
                 do="Use FFT for complex ones.",
             )

@@ -80,7 +80,7 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
     def constrained(leaf, layout):
         if not isinstance(layout, Layout):
             raise ArgumentTypeError(
-                "with_layout_constraint takes a `Layout` for each array.",
+                "with_layout_constraint needs a `Layout` for each array.",
                 got=f"{type(layout).__name__} ({layout!r:.60})",
                 do="Write `Layout(major_to_minor)`; of a `Format`, pass its `layout`.",
             )

@@ -63,7 +63,7 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
     """`axis` as an index from the front; raises AxisError if an array of `ndim` axes lacks it."""
     index = axis
     if type(axis) is not int:
-        with expecting(f"{what} is an int", axis):
+        with expecting(f"{what} must be an int", axis):
             index = operator.index(axis)
     if not -ndim <= index < ndim:
         raise AxisError(
@@ -536,7 +536,7 @@ def broadcast_shapes(*shapes: Ints) -> Shape:
         for size in shape:
             if (type(size) is not int and not _is_size(size)) or size < 0:
                 raise ShapeError(
-                    "broadcast_shapes takes shapes of integers from 0.", got=f"got {shape!r:.60}"
+                    "broadcast_shapes needs shapes of integers from 0.", got=f"got {shape!r:.60}"
                 )
     first = tuple(shapes[0]) if shapes else ()
     if all(tuple(shape) == first for shape in shapes[1:]):

@@ -71,7 +71,7 @@ class RngBitGenerator(Primitive[RngBitGeneratorParams]):
             )
         if kind_of(params.dtype) != "unsigned" or dtypes.itemsize_bits(params.dtype) < 8:
             raise DtypeError(
-                "rng_bit_generator gives unsigned integers.",
+                "rng_bit_generator needs an unsigned integer dtype.",
                 got=f"dtype: {params.dtype}",
                 do="Ask for uint8, uint16, uint32 or uint64.",
             )

@@ -148,7 +148,7 @@ def _resharded(source: AnyMesh | None, x, stated, path: str):
     sharding = stated_sharding("reshard", stated)
     if not isinstance(sharding, NamedSharding):
         raise ShardingArgumentError(
-            "reshard takes NamedShardings or PartitionSpecs.", got=f"{type(stated).__name__}"
+            "reshard needs NamedShardings or PartitionSpecs.", got=f"{type(stated).__name__}"
         )
     check_no_manual_axis("reshard", sharding)
     mesh, spec = sharding.mesh, sharding.spec
@@ -158,7 +158,7 @@ def _resharded(source: AnyMesh | None, x, stated, path: str):
     for axis in spec.axis_names | spec.unreduced | spec.reduced:
         if mesh.axis_type_by_name[axis] is not AxisType.Explicit:
             raise PartitionSpecError(
-                f"reshard: a spec names Explicit mesh axes only; {axis!r} is {mesh.axis_type_by_name[axis]!r}.",
+                f"reshard: a spec must name Explicit mesh axes only; {axis!r} is {mesh.axis_type_by_name[axis]!r}.",
                 got=[f"{spec!r}", f"{mesh}"],
                 do="Use `with_sharding_constraint` for axes over which the compiler decides.",
             )

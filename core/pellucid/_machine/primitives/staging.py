@@ -121,7 +121,7 @@ class TokenBarrier(Primitive):
         others = [aval.text() for aval in avals if aval is not abstract_token]
         if others:
             raise ArgumentTypeError(
-                f"{self.name} takes tokens.",
+                f"{self.name} needs tokens.",
                 got=", ".join(others),
                 do="Make one with `create_token()`.",
             )

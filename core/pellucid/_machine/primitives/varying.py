@@ -199,7 +199,7 @@ def unified(primitive: Primitive, operands: Operands) -> Operands:
     axes = frozenset().union(*axis_sets)
     if not config.auto_pcast.value:
         raise CollectiveError(
-            f"`{primitive.name}` takes operands that vary over the same mesh axes.",
+            f"`{primitive.name}` needs operands that vary over the same mesh axes.",
             got=[f"{type_of(x).text()}" for x in operands],
             do=f"Say so with `lax.pcast(x, {tuple(sorted(axes))!r}, to='varying')`, or allow `auto_pcast`.",
         )

@@ -308,7 +308,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Any
     """
     if is_reference(init_val) or not is_array_like(init_val):
         kind_of = type_of(init_val).text() if is_reference(init_val) else type(init_val).__name__
-        raise ArgumentTypeError("new_ref takes an array.", got=f"got {kind_of}")
+        raise ArgumentTypeError("new_ref needs an array.", got=f"got {kind_of}")
     return bind1(new_ref_p, init_val, params=NewRefParams(kind, memory_space))
 
 
@@ -323,7 +323,7 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Any:
     """
     if not (hasattr(ty, "shape") and hasattr(ty, "dtype")):
         raise ArgumentTypeError(
-            "empty_ref takes a type: something with shape and dtype.",
+            "empty_ref needs a type: something with shape and dtype.",
             got=f"got {type(ty).__name__}",
         )
     aval = shaped_array(tuple(ty.shape), dtypes.canonicalize(ty.dtype))
@@ -426,7 +426,7 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
 
 def _reference(caller: str, ref):
     if not is_reference(ref):
-        raise ArgumentValueError(f"{caller} takes a reference.", got=f"got {type(ref).__name__}")
+        raise ArgumentValueError(f"{caller} needs a reference.", got=f"got {type(ref).__name__}")
     return ref
 
 

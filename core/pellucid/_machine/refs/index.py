@@ -223,7 +223,7 @@ def _position(caller: str, entry, dim: int):
         or not (is_array_like(entry) or isinstance(entry, (list, tuple)))
     ):
         raise IndexingError(
-            f"{caller}: references are indexed by integers, slices, arrays of integers and `...`.",
+            f"{caller}: indices of references must be integers, slices, arrays of integers and `...`.",
             got=f"got {entry!r:.60}",
         )
     if isinstance(entry, (int, np.integer)):

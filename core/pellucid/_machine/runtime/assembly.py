@@ -57,7 +57,7 @@ def make_array_from_callback(
     name = "make_array_from_callback"
     if not callable(data_callback):
         raise ArgumentTypeError(
-            f"{name} takes a function of the index of a part.",
+            f"{name} needs a function of the index of a part.",
             got=f"data_callback: {type(data_callback).__name__}",
         )
     sharding = _checked_sharding(name, sharding)
@@ -113,19 +113,19 @@ def make_array_from_single_device_arrays(
     shape = _checked_shape(name, shape, sharding)
     if not isinstance(arrays, (list, tuple)):
         raise ArgumentTypeError(
-            f"{name} takes a list of arrays.", got=f"arrays: {type(arrays).__name__}"
+            f"{name} needs a list of arrays.", got=f"arrays: {type(arrays).__name__}"
         )
     for i, x in enumerate(arrays):
         if type(x) not in ARRAY_TYPES:
             error = ArrayConversionError if isinstance(x, Tracer) else ArgumentTypeError
             raise error(
-                f"{name} takes arrays on devices.",
+                f"{name} needs arrays on devices.",
                 got=f"arrays[{i}]: {type(x).__name__}",
                 do="Put it on its device first, with `device_put`.",
             )
         if x._sharding.num_devices != 1:
             raise ArgumentValueError(
-                f"{name} takes arrays that each are on one device.",
+                f"{name} needs arrays that each are on one device.",
                 got=f"arrays[{i}]: {x.aval.text()} on {x._sharding.num_devices} devices",
             )
         check_not_deleted(x)
@@ -133,7 +133,7 @@ def make_array_from_single_device_arrays(
     devices = list(sharding._internal_device_list.addressable_device_list)
     if set(by_device) != set(devices) or len(arrays) != len(devices):
         raise ArgumentValueError(
-            f"{name} takes one array for each device of the sharding.",
+            f"{name} needs one array for each device of the sharding.",
             got=[
                 f"the sharding: {len(devices)} devices of this process, first {devices[0]}",
                 f"arrays: {len(arrays)} on {len(by_device)} devices",
@@ -200,7 +200,7 @@ def _from_local(sharding: Sharding, data, global_shape) -> ArrayImpl:
     sizes = (None,) * data.ndim if global_shape is None else tuple(global_shape)
     if len(sizes) != data.ndim:
         raise ArgumentValueError(
-            f"{name}: `global_shape` has one size for each dimension of the data.",
+            f"{name}: `global_shape` must have one size for each dimension of the data.",
             got=f"data of shape {data.shape}, global_shape {sizes}",
         )
     sharding.check_compatible_aval(data.shape)
@@ -241,7 +241,7 @@ def _local_slice(
 def _checked_sharding(name: str, sharding: Sharding) -> Sharding:
     checked = sharding_for(sharding, name)
     if checked is None:
-        raise ArgumentTypeError(f"{name} takes a sharding.", got=f"sharding: {sharding!r}")
+        raise ArgumentTypeError(f"{name} needs a sharding.", got=f"sharding: {sharding!r}")
     if isinstance(stated_layout(sharding), AutoLayout):
         raise ArgumentTypeError(
             f"{name} can't leave the order of elements to the compiler: it compiles nothing.",
@@ -252,7 +252,7 @@ def _checked_sharding(name: str, sharding: Sharding) -> Sharding:
 
 def _checked_shape(name: str, shape, sharding: Sharding) -> Shape:
     """`shape` as a tuple of sizes that `sharding` divides evenly."""
-    with expecting(f"{name}: `shape` is a sequence of integers", shape):
+    with expecting(f"{name}: `shape` must be a sequence of integers", shape):
         sizes = ints(shape)
     check_fits(name, "an array", sharding, sizes)
     return sizes

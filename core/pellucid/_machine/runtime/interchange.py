@@ -74,7 +74,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     """
     if not (hasattr(external_array, "__dlpack__") and hasattr(external_array, "__dlpack_device__")):
         raise ArgumentTypeError(
-            "from_dlpack takes an array with the methods `__dlpack__` and `__dlpack_device__`.",
+            "from_dlpack needs an array with the methods `__dlpack__` and `__dlpack_device__`.",
             got=f"external_array: {type(external_array).__name__}",
         )
     if isinstance(external_array, np.ma.MaskedArray):

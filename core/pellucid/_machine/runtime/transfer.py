@@ -477,7 +477,7 @@ def _check_leaves(caller: str, name: str, tree) -> None:
             wrong.append(f"{shown_path(name, path)}: {type(leaf).__name__}{kind}")
     if wrong:
         raise ArgumentTypeError(
-            f"{caller} takes a tree of arrays and Python numbers.", got=wrong[:5]
+            f"{caller} needs a tree of arrays and Python numbers.", got=wrong[:5]
         ) from None
 
 
@@ -499,12 +499,12 @@ def device_put_sharded(shards: Operands, devices: Sequence[Device]) -> Any:
     """
     if not isinstance(shards, Sequence) or isinstance(shards, str):
         raise ArgumentTypeError(
-            "device_put_sharded takes a sequence of shards.", got=type(shards).__name__
+            "device_put_sharded needs a sequence of shards.", got=type(shards).__name__
         )
     sharding = _first_dimension_over("device_put_sharded", devices)
     if len(shards) != len(devices):
         raise ArgumentValueError(
-            "device_put_sharded takes one shard for each device.",
+            "device_put_sharded needs one shard for each device.",
             got=f"{len(shards)} shards, {len(devices)} devices",
         )
     _check_leaves("device_put_sharded", "shards", shards)
@@ -513,7 +513,7 @@ def device_put_sharded(shards: Operands, devices: Sequence[Device]) -> Any:
         avals = types_of(leaves)
         if len({(aval.shape, aval.dtype) for aval in avals}) != 1:
             raise ArgumentValueError(
-                "device_put_sharded: the shards of one array have one shape and dtype.",
+                "device_put_sharded: the shards of one array must have one shape and dtype.",
                 got=[aval.text() for aval in dict.fromkeys(avals)],
             )
         return put_leaf(np.stack([np.asarray(leaf, avals[0].dtype) for leaf in leaves]), sharding)
@@ -539,7 +539,7 @@ def _first_dimension_over(caller: str, devices: Sequence[Device]) -> NamedShardi
     """
     if not isinstance(devices, Sequence):
         raise ArgumentTypeError(
-            f"{caller} takes a sequence of devices.",
+            f"{caller} needs a sequence of devices.",
             got=f"devices: {type(devices).__name__}",
             do="Write a list, for example `local_devices()`.",
         )

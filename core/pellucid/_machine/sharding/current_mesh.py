@@ -54,7 +54,7 @@ class set_mesh:
         mesh = empty_mesh if mesh is None else mesh
         if not isinstance(mesh, Mesh):
             raise ShardingArgumentError(
-                "set_mesh takes a Mesh.",
+                "set_mesh needs a Mesh.",
                 got=f"mesh: {type(mesh).__name__}",
                 do="Use `use_abstract_mesh` for an AbstractMesh."
                 if isinstance(mesh, AbstractMesh)
@@ -102,7 +102,7 @@ class use_abstract_mesh:
     def __init__(self, mesh: AbstractMesh) -> None:
         if not isinstance(mesh, AbstractMesh):
             raise ShardingArgumentError(
-                "use_abstract_mesh takes an AbstractMesh.",
+                "use_abstract_mesh needs an AbstractMesh.",
                 got=f"mesh: {type(mesh).__name__}",
                 do="Use `mesh.abstract_mesh`, or `set_mesh(mesh)` outside of traced functions."
                 if isinstance(mesh, Mesh)

@@ -158,7 +158,7 @@ def checked_out_spec(
     for axis in sorted_axes(spec.axis_names):
         if mesh.axis_type_by_name[axis] is not AxisType.Explicit:
             raise PartitionSpecError(
-                f"{name}: `out_sharding` names Explicit mesh axes; {axis!r} is "
+                f"{name}: `out_sharding` must name Explicit mesh axes; {axis!r} is "
                 f"{mesh.axis_type_by_name[axis]!r}.",
                 got=[f"out_sharding: {spec!r}", str(mesh)],
                 do=f"Use with_sharding_constraint for {axis!r}.",
@@ -272,7 +272,7 @@ def rule_of(factors: Sequence[Any]) -> FactorRule:
             match = _FACTOR.fullmatch(text)
             if match is None:
                 raise ShardingArgumentError(
-                    "sharding rule: a factor is a letter, letters and digits, and marks of `!~=^<`.",
+                    "sharding rule: a factor must be a letter, letters and digits, and marks of `!~=^<`.",
                     got=repr(word),
                 )
             name, new_marks = match.groups()

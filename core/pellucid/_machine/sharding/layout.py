@@ -64,7 +64,7 @@ class Layout:
         order = tuple(self.major_to_minor)
         if set(order) != set(range(len(order))):
             raise LayoutError(
-                "Layout: `major_to_minor` lists each dimension once, slowest first.",
+                "Layout: `major_to_minor` must list each dimension once, slowest first.",
                 got=f"major_to_minor={order}",
                 do=f"Write an order of {tuple(range(len(order)))}.",
             )
@@ -125,12 +125,12 @@ class Format:
         layout, sharding = self.layout, self.sharding
         if layout is not None and not isinstance(layout, (Layout, AutoLayout)):
             raise ShardingArgumentError(
-                "Format: `layout` is a Layout, Layout.AUTO or None.",
+                "Format: `layout` must be a Layout, Layout.AUTO or None.",
                 got=f"layout: {type(layout).__name__}",
             )
         if sharding is not None and not isinstance(sharding, Sharding):
             raise ShardingArgumentError(
-                "Format: `sharding` is a Sharding or None.",
+                "Format: `sharding` must be a Sharding or None.",
                 got=f"sharding: {type(sharding).__name__}",
                 do="Use NamedSharding(mesh, spec) or SingleDeviceSharding(device).",
             )

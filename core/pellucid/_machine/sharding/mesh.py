@@ -181,7 +181,7 @@ class AbstractMesh(_NamedAxes):
                 got=f"{len(sizes)} sizes {sizes}, {len(names)} names {names}",
             )
         if any(size < 1 for size in sizes):
-            raise MeshError("AbstractMesh: sizes of axes are at least 1.", got=f"sizes {sizes}")
+            raise MeshError("AbstractMesh: sizes of axes must be at least 1.", got=f"sizes {sizes}")
         mesh = made(
             object.__new__(cls),
             axis_sizes=sizes,
@@ -293,7 +293,7 @@ class Mesh(_NamedAxes, contextlib.ContextDecorator):
         for item in flat:
             if not hasattr(item, "id"):
                 raise ShardingArgumentError(
-                    "Mesh: `devices` holds devices.",
+                    "Mesh: `devices` must hold devices.",
                     got=f"{item!r} of type {type(item).__name__}",
                     do="Take them from `devices()`, or write `make_mesh(sizes, names)`.",
                 )
@@ -423,7 +423,7 @@ def _canonical_axes(caller: str, names: Any, types: Any) -> tuple[AxisNames, tup
         names = (names,)
     if not is_iterable(names):
         raise ShardingArgumentError(
-            f"{caller}: `axis_names` is a sequence of names.",
+            f"{caller}: `axis_names` must be a sequence of names.",
             got=f"axis_names: {type(names).__name__}",
         )
     names = tuple(names)
@@ -442,13 +442,13 @@ def _canonical_axes(caller: str, names: Any, types: Any) -> tuple[AxisNames, tup
     wrong = [t for t in types if not isinstance(t, AxisType)]
     if wrong:
         raise ShardingArgumentError(
-            f"{caller}: `axis_types` holds members of AxisType.",
+            f"{caller}: `axis_types` must hold members of AxisType.",
             got=f"{wrong[0]!r} of type {type(wrong[0]).__name__}",
             do="Use AxisType.Auto, AxisType.Explicit or AxisType.Manual.",
         )
     if len(types) != len(names):
         raise MeshError(
-            f"{caller}: each axis has one type.",
+            f"{caller}: each axis must have one type.",
             got=f"{len(names)} names {names}, {len(types)} types {types}",
         )
     return names, types

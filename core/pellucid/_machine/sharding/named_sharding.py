@@ -170,12 +170,12 @@ def sharding_of_tiles(
 def _check_types(mesh: object, spec: object) -> None:
     if not isinstance(mesh, (Mesh, AbstractMesh)):
         raise ShardingArgumentError(
-            "NamedSharding: `mesh` is a Mesh or an AbstractMesh.",
+            "NamedSharding: `mesh` must be a Mesh or an AbstractMesh.",
             got=f"mesh: {type(mesh).__name__}",
         )
     if not isinstance(spec, PartitionSpec):
         raise ShardingArgumentError(
-            "NamedSharding: `spec` is a PartitionSpec.",
+            "NamedSharding: `spec` must be a PartitionSpec.",
             got=f"spec: {type(spec).__name__}",
             do="Write PartitionSpec() for a value that is on every device whole."
             if spec is None

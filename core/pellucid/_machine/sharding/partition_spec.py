@@ -92,7 +92,7 @@ class PartitionSpec(Interned):
             spec = _specs.get(key)
         except TypeError:
             raise ShardingArgumentError(
-                "PartitionSpec: an entry is None, UNCONSTRAINED, an axis name, or a tuple of axis names.",
+                "PartitionSpec: an entry must be None, UNCONSTRAINED, an axis name, or a tuple of axis names.",
                 got=[f"entry {i}: {type(entry).__name__}" for i, entry in enumerate(entries)],
             ) from None
         if spec is None:
@@ -274,7 +274,7 @@ def checked_axis_set(caller: str, name: str, axes: object) -> AxisSet:
     """
     if not is_set(axes):
         raise ShardingArgumentError(
-            f"{caller}: `{name}` is a set of mesh axes.",
+            f"{caller}: `{name}` must be a set of mesh axes.",
             got=f"{name}: {type(axes).__name__}",
             do=f"Write {name}={{{axes!r}}}." if isinstance(axes, str) else None,
         )

@@ -42,7 +42,7 @@ class CompoundFactor(Names):
     def __new__(cls, *factors: str) -> Self:
         if len(factors) < 2:
             raise ShardingArgumentError(
-                "CompoundFactor: a dimension is shared by at least two factors.", got=f"{factors!r}"
+                "CompoundFactor needs at least two factors.", got=f"{factors!r}"
             )
         for factor in factors:
             _check_factor(factor)
@@ -232,7 +232,7 @@ def _parsed(text: str, rule: str) -> ArrayMapping:
 def _check_factor(factor: object) -> None:
     if not isinstance(factor, str) or not _FACTOR.fullmatch(factor):
         raise ShardingArgumentError(
-            "sharding rule: a factor is a letter, followed by letters, digits and underscores.",
+            "sharding rule: a factor must be a letter, followed by letters, digits and underscores.",
             got=f"{factor!r}",
         )
 

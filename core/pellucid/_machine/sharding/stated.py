@@ -54,7 +54,7 @@ def stated_sharding(caller: str, stated: Any, *, with_layout: bool = False) -> A
             )
         return stated_sharding(caller, stated.sharding)
     raise ShardingArgumentError(
-        f"{caller}: a value is placed by a Sharding or a PartitionSpec.",
+        f"{caller}: a value must be placed by a Sharding or a PartitionSpec.",
         got=f"{type(stated).__name__} ({stated!r:.60})",
         do="Write NamedSharding(mesh, PartitionSpec(...)), or None to leave it to the compiler.",
     )
@@ -78,7 +78,7 @@ def stated_result(caller: str, stated: Any) -> NamedSharding | None:
         return None
     if not isinstance(sharding, NamedSharding):
         raise ShardingArgumentError(
-            f"{caller}: `out_sharding` is a PartitionSpec or a NamedSharding.",
+            f"{caller}: `out_sharding` must be a PartitionSpec or a NamedSharding.",
             got=f"out_sharding: {type(stated).__name__}",
         )
     current, mesh = mesh_context.abstract.value, sharding.mesh
@@ -91,7 +91,7 @@ def stated_result(caller: str, stated: Any) -> NamedSharding | None:
     for axis in sharding.spec.axis_names:
         if mesh.axis_type_by_name[axis] is not AxisType.Explicit:
             raise PartitionSpecError(
-                f"{caller}: `out_sharding` names Explicit mesh axes; {axis!r} is "
+                f"{caller}: `out_sharding` must name Explicit mesh axes; {axis!r} is "
                 f"{mesh.axis_type_by_name[axis]!r}.",
                 got=[f"out_sharding: {sharding.spec!r}", str(mesh)],
                 do=f"Use with_sharding_constraint for {axis!r}.",
@@ -173,7 +173,7 @@ def sharding_for(device: Any, caller: str = "device_put") -> Any:
     if device is None or isinstance(device, Sharding):
         return device
     raise ShardingArgumentError(
-        f"{caller} takes a device, a sharding, a format or None, or a tree of these.",
+        f"{caller} needs a device, a sharding, a format or None, or a tree of these.",
         got=f"device: {type(device).__name__} ({device!r:.60})",
         do="For a platform's first device, write `devices(platform)[0]`.",
     )

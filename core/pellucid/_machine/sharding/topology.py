@@ -221,13 +221,13 @@ def _devices_or_default(devices: Devices | None) -> list[Any]:
 def _checked_shape(caller: str, shape: Any) -> Shape:
     if isinstance(shape, int) or not is_iterable(shape):
         raise ShardingArgumentError(
-            f"{caller}: the shape of a mesh is a sequence of sizes.",
+            f"{caller}: the shape of a mesh must be a sequence of sizes.",
             got=f"{shape!r} of type {type(shape).__name__}",
             do=f"Write ({shape},)." if isinstance(shape, int) else None,
         )
     sizes = tuple(int(size) for size in shape)
     if any(size < 1 for size in sizes):
-        raise MeshError(f"{caller}: sizes of mesh axes are at least 1.", got=f"sizes {sizes}")
+        raise MeshError(f"{caller}: sizes of mesh axes must be at least 1.", got=f"sizes {sizes}")
     return sizes
 
 

@@ -215,7 +215,7 @@ def named_call(fun: Function, *, name: str | None = None) -> Function:
 def _checked_name(caller: str, name: object) -> str:
     if not isinstance(name, str):
         raise ArgumentTypeError(
-            f"{caller} takes a name that is a string.", got=f"name: {type(name).__name__}"
+            f"{caller} needs a name that is a string.", got=f"name: {type(name).__name__}"
         )
     return name
 

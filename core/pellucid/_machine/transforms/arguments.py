@@ -36,14 +36,14 @@ from pellucid._machine.xla import ARRAY_TYPES, flatten, flatten_with_path
 def check_callable(function: Any, caller: str) -> None:
     """Raises ArgumentTypeError unless `function` is callable."""
     if not callable(function):
-        raise ArgumentTypeError(f"{caller} takes a function.", got=f"got {type(function).__name__}")
+        raise ArgumentTypeError(f"{caller} needs a function.", got=f"got {type(function).__name__}")
 
 
 def check_by_argument(caller: str, **values: Any) -> None:
     """Raises ArgumentTypeError unless all `values`, given by name, are tuples or lists."""
     if not all(isinstance(value, (tuple, list)) for value in values.values()):
         raise ArgumentTypeError(
-            f"{caller} takes {' and '.join(values)} as tuples or lists, one item for each argument.",
+            f"{caller} needs {' and '.join(values)} as tuples or lists, one item for each argument.",
             got=f"got {' and '.join(type(value).__name__ for value in values.values())}",
         )
 

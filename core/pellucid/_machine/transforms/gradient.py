@@ -364,7 +364,7 @@ class VJP:
         leaves, tree = flatten(refs, is_none)
         if tree != self.in_tree:
             raise ArgumentTypeError(
-                f"with_refs of the backward pass of `{self.derivative.name}` takes an entry for each argument.",
+                f"with_refs of the backward pass of `{self.derivative.name}` needs an entry for each argument.",
                 got=structure_lines("refs", self.in_tree, tree),
             )
 

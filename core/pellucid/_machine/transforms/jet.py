@@ -140,7 +140,7 @@ def _checked_order(primals: Operands, series: Any) -> int:
         ):
             if not is_array_like(value):
                 raise ArgumentTypeError(
-                    "jet takes arrays, not trees of them.", got=f"{what}: {type(value).__name__}"
+                    "jet needs arrays, not trees of them.", got=f"{what}: {type(value).__name__}"
                 )
             if type_of(value).shape != type_of(x).shape:
                 raise ArgumentValueError(

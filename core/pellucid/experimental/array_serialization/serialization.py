@@ -62,7 +62,7 @@ def get_tensorstore_spec(
     """
     if driver not in _DRIVERS:
         raise ArgumentValueError(
-            f"arrays are stored by one of {', '.join(_DRIVERS)}.", got=f"driver={driver!r}"
+            f"arrays must be stored by one of {', '.join(_DRIVERS)}.", got=f"driver={driver!r}"
         )
     path = os.fspath(ckpt_path).rstrip("/")
     scheme, is_url, rest = path.partition("://")
@@ -189,7 +189,7 @@ async def async_deserialize(
         sharding = sharding.sharding
     if not isinstance(sharding, Sharding):
         raise ArgumentTypeError(
-            "an array is read into a sharding, a Format or a ShapeDtypeStruct that has one.",
+            "an array can only be read into a sharding, a Format or a ShapeDtypeStruct that has one.",
             got=f"got {type(in_type).__name__}",
         )
     ts = _tensorstore()
@@ -197,7 +197,7 @@ async def async_deserialize(
     shape = tuple(store.shape if global_shape is None else global_shape)
     if len(shape) != len(store.shape):
         raise ArgumentValueError(
-            "a stored array is read with as many dimensions as it has.",
+            "a stored array must be read with as many dimensions as it has.",
             got=f"global_shape {shape}, stored {tuple(store.shape)}",
         )
     part_dtype = np.dtype(store.dtype.numpy_dtype if dtype is None else dtype)
@@ -277,7 +277,7 @@ def run_deserialization(
 def _check_counts(values: Sequence[Any], specs: Sequence[Any]) -> None:
     if len(values) != len(specs):
         raise ArgumentValueError(
-            "each array has one description of its place.",
+            "each array needs one description of its place.",
             got=f"{len(values)} arrays or shardings, {len(specs)} descriptions",
         )
 

@@ -271,7 +271,7 @@ class VJPHiPrimitive:
         types = [_compared(hi_type_of(x)) for x in leaves if is_value(x)]
         if tree != expected or types != [*map(_compared, avals)]:
             raise ArgumentTypeError(
-                f"{type(self).__name__} takes arguments of the types `in_avals`.",
+                f"{type(self).__name__} needs arguments of the types `in_avals`.",
                 got=[
                     f"got {tree_map(lambda x: _shown(hi_type_of(x)) if is_value(x) else x, args)}",
                     f"in_avals: {tree_map(_shown, self.in_avals)}",
@@ -359,7 +359,7 @@ def cur_qdd(x: Any) -> Any:
     """
     if isinstance(x, Tracer) or not (hasattr(x, "cur_qdd") or hasattr(x, "type_state")):
         raise UnsupportedError(
-            "cur_qdd takes a value of a mutable type.",
+            "cur_qdd needs a value of a mutable type.",
             got=type_of(x).text() if is_array_like(x) else type(x).__name__,
         )
     return mutable.state_of(x)

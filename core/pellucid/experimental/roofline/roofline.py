@@ -43,7 +43,7 @@ class RooflineShape:
         """The shape of a value of type `aval`. Raises: ArgumentTypeError if it is none of an array."""
         if not isinstance(aval, ShapedArray):
             raise ArgumentTypeError(
-                "RooflineShape.from_aval takes the type of an array.", got=f"got {aval}"
+                "RooflineShape.from_aval needs the type of an array.", got=f"got {aval}"
             )
         return cls(shape=aval.shape, dtype=aval.dtype)
 

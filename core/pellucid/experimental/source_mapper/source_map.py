@@ -45,7 +45,7 @@ class MappingsGenerator:
         """
         if len(seg) not in (1, 4, 5) or not self._groups:
             raise ArgumentValueError(
-                "new_segment takes 1, 4 or 5 numbers, after new_group.", got=f"got {seg}"
+                "new_segment needs 1, 4 or 5 numbers, after new_group.", got=f"got {seg}"
             )
         column, *rest = seg
         self._groups[-1].append(

@@ -213,7 +213,7 @@ class BCSR(JAXSparse, Container):
 def checked_bcsr(mat: Any, caller: str, name: str = "mat") -> BCSR:
     """`mat`; ArgumentTypeError unless it is a BCSR array."""
     if not isinstance(mat, BCSR):
-        raise ArgumentTypeError(f"{caller} takes BCSR arrays.", got=f"{name}: {type(mat).__name__}")
+        raise ArgumentTypeError(f"{caller} needs BCSR arrays.", got=f"{name}: {type(mat).__name__}")
     return mat
 
 
@@ -332,7 +332,7 @@ def bcsr_dot_general(
     """
     if not isinstance(lhs, BCSR) or isinstance(rhs, JAXSparse) or out_sharding is not None:
         raise UnsupportedError(
-            "bcsr_dot_general takes a BCSR and a dense array, and no out_sharding.",
+            "bcsr_dot_general needs a BCSR and a dense array, and no out_sharding.",
             got=f"lhs: {type(lhs).__name__}, rhs: {type(rhs).__name__}",
             do="Convert the arrays with `to_bcoo`.",
         )

@@ -77,14 +77,14 @@ def _stored(mat: Any, nse: int | None, index_dtype: Any, caller: str) -> tuple[A
     """`mat` as an array, and the number of elements to store."""
     mat = jnp.asarray(mat)
     if mat.ndim != 2:
-        raise ShapeError(f"{caller} takes a matrix.", got=f"{mat.ndim} dimensions")
+        raise ShapeError(f"{caller} needs a matrix.", got=f"{mat.ndim} dimensions")
     return mat, bcoo_fromdense(mat).nse if nse is None else int(nse)
 
 
 def checked_as(kind: type[Any], mat: Any, caller: str) -> None:
     """Raise ArgumentTypeError unless `mat` has the format `kind`."""
     if not isinstance(mat, kind):
-        raise ArgumentTypeError(f"{caller} takes a {kind.__name__} matrix.", got=type(mat).__name__)
+        raise ArgumentTypeError(f"{caller} needs a {kind.__name__} matrix.", got=type(mat).__name__)
 
 
 # Coordinates ------------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def bcoo_conv_general_dilated(
     got = f"lhs: {lhs!r}, rhs: {rhs!r}"
     lhs, rhs = (x if isinstance(x, JAXSparse) else jnp.asarray(x) for x in (lhs, rhs))
     if lhs.ndim != 3 or lhs.shape[:2] != (1, 1) or rhs.ndim != 3 or rhs.shape[:2] != (1, 1):
-        raise UnsupportedError(f"{name} takes arrays of shape (1, 1, n).", got=got)
+        raise UnsupportedError(f"{name} needs arrays of shape (1, 1, n).", got=got)
     for what, values in (
         ("window_strides", window_strides),
         ("lhs_dilation", lhs_dilation or ()),

@@ -194,7 +194,7 @@ class BCOO(JAXSparse, Container):
     ) -> BCOO:  # fmt: skip
         if not 0 <= n_batch + n_dense <= 2 or min(n_batch, n_dense) < 0:
             raise ArgumentValueError(
-                "sparse.eye: a matrix has two dimensions.",
+                "sparse.eye: a matrix must have two dimensions.",
                 got=f"n_batch: {n_batch}, n_dense: {n_dense}",
             )
         nse = max(0, min(M, N + k) - max(0, k))
@@ -250,7 +250,7 @@ def checked(mat: Any, caller: str, name: str = "mat") -> SparseDimensions:
     """The layout of `mat`; ArgumentTypeError unless it is a BCOO array."""
     if not isinstance(mat, BCOO):
         raise ArgumentTypeError(
-            f"{caller} takes BCOO arrays.",
+            f"{caller} needs BCOO arrays.",
             got=f"{name}: {type(mat).__name__}",
             do="Convert it with `BCOO.fromdense` or, from other formats, `to_bcoo`.",
         )

@@ -137,7 +137,7 @@ def _jacobian_of(
             results, aux = results if has_aux else (results, None)
             if any(map(_is_sparse, tree_leaves(results, is_leaf=_is_sparse))):
                 raise ArgumentTypeError(
-                    f"sparse.{name} takes functions with dense results.",
+                    f"sparse.{name} needs functions with dense results.",
                     do="Give `todense()` of the result.",
                 )
             outputs, tree = tree_flatten(results)

@@ -51,12 +51,12 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any,
     X = jnp.asarray(X)
     if X.ndim != 2 or X.dtype.kind != "f":
         raise ArgumentTypeError(
-            "lobpcg_standard begins with a floating matrix X [n, k].", got=f"X: {X.dtype}{list(X.shape)}"
+            "lobpcg_standard needs a floating matrix X [n, k] to begin with.", got=f"X: {X.dtype}{list(X.shape)}"
         )  # fmt: skip
     n, k = X.shape
     if _COLUMNS_PER_VECTOR * k >= n:
         raise ArgumentValueError(
-            "lobpcg_standard searches for less than a fifth of the eigenvectors.",
+            "lobpcg_standard can only search for less than a fifth of the eigenvectors.",
             got=f"X: {k} vectors of {n} elements",
             do="Take all of them: `jnp.linalg.eigh(A)`.",
         )

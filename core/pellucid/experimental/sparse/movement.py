@@ -220,7 +220,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     operands = [*operands]
     if not operands or not all(isinstance(x, BCOO) for x in operands):
         raise ArgumentValueError(
-            "bcoo_concatenate takes a sequence of BCOO arrays.",
+            "bcoo_concatenate needs a sequence of BCOO arrays.",
             got=", ".join(type(x).__name__ for x in operands) or "no array",
         )
     first = operands[0]

@@ -110,7 +110,7 @@ class Jaxpr(Program, metaclass=_CountsPrograms):
         bad = [e for e in eqns if not isinstance(e, JaxprEqn)]
         if bad:
             raise ArgumentTypeError(
-                "Jaxpr takes equations as `new_jaxpr_eqn` makes them.",
+                "Jaxpr needs equations as `new_jaxpr_eqn` makes them.",
                 got=f"got {type(bad[0]).__name__} among eqns",
             )
         program = Program(constvars, invars, [e.equation for e in eqns], outvars, debug=debug_info)

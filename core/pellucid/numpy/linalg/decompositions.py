@@ -120,7 +120,7 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
 def _is_lower(name: str, triangle: str | None) -> bool:
     if triangle not in (None, "L", "U"):
         raise ArgumentValueError(
-            f"jnp.linalg.{name}: UPLO is 'L' or 'U'.", got=f"UPLO: {triangle!r}"
+            f"jnp.linalg.{name}: UPLO must be 'L' or 'U'.", got=f"UPLO: {triangle!r}"
         )
     return triangle != "U"
 
@@ -188,7 +188,8 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """
     if mode not in ("reduced", "complete", "r", "raw"):
         raise ArgumentValueError(
-            "jnp.linalg.qr: mode is 'reduced', 'complete', 'r' or 'raw'.", got=f"mode: {mode!r}"
+            "jnp.linalg.qr: mode must be 'reduced', 'complete', 'r' or 'raw'.",
+            got=f"mode: {mode!r}",
         )
     result = _qr(a, mode)
     return result if mode == "r" else QRResult(*result) if mode != "raw" else tuple(result)

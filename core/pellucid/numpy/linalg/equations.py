@@ -410,7 +410,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """
     if method not in (None, "lu", "qr"):
         raise ArgumentValueError(
-            "jnp.linalg.slogdet: method is 'lu' or 'qr'.", got=f"method: {method!r}"
+            "jnp.linalg.slogdet: method must be 'lu' or 'qr'.", got=f"method: {method!r}"
         )
     return SlogdetResult(*_slogdet(a, method or "lu"))
 

@@ -62,7 +62,7 @@ def hermitian_function(f: Unary, A: ArrayLike) -> Array:
     """
     if not callable(f):
         raise ArgumentTypeError(
-            "linalg.hermitian_function: `f` is a function of eigenvalues.",
+            "linalg.hermitian_function: `f` must be a function of eigenvalues.",
             got=f"f: {type(f).__name__}",
             do="Pass the function first: hermitian_function(jnp.sqrt, A).",
         )

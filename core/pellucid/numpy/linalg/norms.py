@@ -48,7 +48,7 @@ def _norm(x: ArrayLike, ord: int | float | str | None, axis: Axis, keepdims: boo
     if len(axes) == 2:
         return _of_matrices(x, "fro" if ord is None else ord, axes, keepdims)
     raise ArgumentValueError(
-        "jnp.linalg.norm: a norm has one axis (of vectors) or two (of matrices).",
+        "jnp.linalg.norm needs one axis (of vectors) or two (of matrices).",
         got=[f"operand: {type_of(x).text()}", f"ord: {ord!r}, axis: {axis}"],
     )
 

@@ -37,7 +37,7 @@ def _along(
         raise UnsupportedError(f"scipy.fft.{name} has type 2 only.", got=f"type: {type!r}")
     if norm not in _NORMS:
         raise ArgumentValueError(
-            f"scipy.fft.{name}: norm is None, 'backward' or 'ortho'.", got=f"norm: {norm!r}"
+            f"scipy.fft.{name}: norm must be None, 'backward' or 'ortho'.", got=f"norm: {norm!r}"
         )
     aval = aval_of(f"scipy.fft.{name}", x)
     axis = canonical_axis(axis, aval.ndim)

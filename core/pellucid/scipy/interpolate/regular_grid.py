@@ -102,7 +102,7 @@ class RegularGridInterpolator:
 def _checked_method(method: str) -> str:
     if method not in _METHODS:
         raise ArgumentValueError(
-            f"RegularGridInterpolator: method is {' or '.join(_METHODS)}.",
+            f"RegularGridInterpolator: method must be {' or '.join(_METHODS)}.",
             got=f"method: {method!r}",
         )
     return method

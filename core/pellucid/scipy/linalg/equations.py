@@ -44,7 +44,7 @@ def _form(name: str, trans: Any) -> int:
         return _FORMS[trans]
     except (KeyError, TypeError):
         raise ArgumentValueError(
-            f"scipy.linalg.{name}: trans is 0, 1, 2, 'N', 'T' or 'C'.", got=f"trans: {trans!r}"
+            f"scipy.linalg.{name}: trans must be 0, 1, 2, 'N', 'T' or 'C'.", got=f"trans: {trans!r}"
         ) from None
 
 
@@ -322,7 +322,7 @@ def solve(
     """
     if assume_a not in _ASSUMED:
         raise ArgumentValueError(
-            f"scipy.linalg.solve: assume_a is one of {', '.join(_ASSUMED)}.",
+            f"scipy.linalg.solve: assume_a must be one of {', '.join(_ASSUMED)}.",
             got=f"assume_a: {assume_a!r}",
         )
     if _ASSUMED[assume_a] == "pos":
@@ -365,7 +365,7 @@ def qr(
     """
     if mode not in ("full", "r", "economic"):
         raise ArgumentValueError(
-            "scipy.linalg.qr: mode is 'full', 'r' or 'economic'.", got=f"mode: {mode!r}"
+            "scipy.linalg.qr: mode must be 'full', 'r' or 'economic'.", got=f"mode: {mode!r}"
         )
     return tuple(_qr(of_sequence(a), mode, bool(pivoting)))
 
@@ -407,7 +407,7 @@ def qr_multiply(
     """
     if mode not in ("left", "right"):
         raise ArgumentValueError(
-            "scipy.linalg.qr_multiply: mode is 'left' or 'right'.", got=f"mode: {mode!r}"
+            "scipy.linalg.qr_multiply: mode must be 'left' or 'right'.", got=f"mode: {mode!r}"
         )
     a, c = of_sequence(a), of_sequence(c)
     return tuple(_qr_multiply(a, c, mode, bool(pivoting), bool(conjugate)))
@@ -482,10 +482,12 @@ def eigh(
     """
     if eigvals is not None:
         raise UnsupportedError(
-            "scipy.linalg.eigh finds all eigenvalues.", do="Cut a part of the result."
+            "scipy.linalg.eigh can only find all eigenvalues.", do="Cut a part of the result."
         )
     if type not in (1, 2, 3):
-        raise ArgumentValueError("scipy.linalg.eigh: type is 1, 2 or 3.", got=f"type: {type!r}")
+        raise ArgumentValueError(
+            "scipy.linalg.eigh: type must be 1, 2 or 3.", got=f"type: {type!r}"
+        )
     a, b = of_sequence(a), of_sequence(b)
     if b is None:
         a = square_matrices("scipy.linalg.eigh", a)
@@ -516,7 +518,7 @@ def eigh_tridiagonal(
     """
     if select not in ("a", "i", "v"):
         raise ArgumentValueError(
-            "scipy.linalg.eigh_tridiagonal: select is 'a', 'i' or 'v'.", got=f"{select!r}"
+            "scipy.linalg.eigh_tridiagonal: select must be 'a', 'i' or 'v'.", got=f"{select!r}"
         )
     if select != "a" and select_range is None:
         raise ArgumentValueError(

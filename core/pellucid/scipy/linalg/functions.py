@@ -127,7 +127,7 @@ def expm_frechet(
     """
     if method not in (None, "SPS", "blockEnlarge"):
         raise ArgumentValueError(
-            "scipy.linalg.expm_frechet: method is 'SPS' or 'blockEnlarge'.",
+            "scipy.linalg.expm_frechet: method must be 'SPS' or 'blockEnlarge'.",
             got=f"method: {method!r}",
         )
     A, E = inexact("scipy.linalg.expm_frechet", of_sequence(A), of_sequence(E))
@@ -159,7 +159,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     """
     if output not in ("real", "complex"):
         raise ArgumentValueError(
-            "scipy.linalg.schur: output is 'real' or 'complex'.", got=f"output: {output!r}"
+            "scipy.linalg.schur: output must be 'real' or 'complex'.", got=f"output: {output!r}"
         )
     form, vectors = _schur(a, output == "complex")
     return form, vectors
@@ -447,7 +447,8 @@ def solve_sylvester(
     """
     if method not in ("schur", "eigen"):
         raise ArgumentValueError(
-            "scipy.linalg.solve_sylvester: method is 'schur' or 'eigen'.", got=f"method: {method!r}"
+            "scipy.linalg.solve_sylvester: method must be 'schur' or 'eigen'.",
+            got=f"method: {method!r}",
         )
     return _solve_sylvester(A, B, C, tol, method == "eigen")
 
@@ -474,7 +475,7 @@ def polar(
     """
     if side not in ("left", "right") or method not in ("qdwh", "svd"):
         raise ArgumentValueError(
-            "scipy.linalg.polar: side is 'left' or 'right', method 'qdwh' or 'svd'.",
+            "scipy.linalg.polar: side must be 'left' or 'right', method 'qdwh' or 'svd'.",
             got=f"side: {side!r}, method: {method!r}",
         )
     [a] = inexact("scipy.linalg.polar", of_sequence(a))

@@ -169,7 +169,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     n = known_int("scipy.linalg.convolution_matrix", "n", n)
     if n < 1 or mode not in ("full", "same", "valid"):
         raise ArgumentValueError(
-            "scipy.linalg.convolution_matrix: n is positive, mode 'full', 'same' or 'valid'.",
+            "scipy.linalg.convolution_matrix: n must be positive, mode 'full', 'same' or 'valid'.",
             got=f"n: {n}, mode: {mode!r}",
         )
     m = kernels.shape[-1]
@@ -194,7 +194,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     n = known_int("scipy.linalg.dft", "n", n)
     if scale not in (None, "sqrtn", "n"):
         raise ArgumentValueError(
-            "scipy.linalg.dft: scale is None, 'sqrtn' or 'n'.", got=f"scale: {scale!r}"
+            "scipy.linalg.dft: scale must be None, 'sqrtn' or 'n'.", got=f"scale: {scale!r}"
         )
     if dtype is not None and np.dtype(dtype).kind != "c":
         raise ArgumentValueError(
@@ -259,7 +259,7 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """
     n = known_int("scipy.linalg.hadamard", "n", n)
     if n < 1 or n & (n - 1):
-        raise ArgumentValueError("scipy.linalg.hadamard: n is a power of 2.", got=f"n: {n}")
+        raise ArgumentValueError("scipy.linalg.hadamard: n must be a power of 2.", got=f"n: {n}")
     common = np.arange(n)[:, None] & np.arange(n)[None, :]
     return jnp.asarray(1 - 2 * (_bit_counts(common) % 2), dtype)
 
@@ -282,7 +282,7 @@ def helmert(n: int, full: bool = False) -> Array:
     """
     n = known_int("scipy.linalg.helmert", "n", n)
     if n < 1:
-        raise ArgumentValueError("scipy.linalg.helmert: n is positive.", got=f"n: {n}")
+        raise ArgumentValueError("scipy.linalg.helmert: n must be positive.", got=f"n: {n}")
     matrix = np.tril(np.ones((n, n)), -1) - np.diag(np.arange(n))
     matrix[0] = 1
     squares = np.arange(n) * np.arange(1, n + 1)
@@ -357,7 +357,8 @@ def _pascal(name: str, n: int, kind: str | None) -> tuple[int, str]:
     kind = "symmetric" if kind is None else kind
     if kind not in ("symmetric", "lower", "upper"):
         raise ArgumentValueError(
-            f"scipy.linalg.{name}: kind is 'symmetric', 'lower' or 'upper'.", got=f"kind: {kind!r}"
+            f"scipy.linalg.{name}: kind must be 'symmetric', 'lower' or 'upper'.",
+            got=f"kind: {kind!r}",
         )
     return known_int(f"scipy.linalg.{name}", "n", n), kind
 

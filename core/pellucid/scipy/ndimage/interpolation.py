@@ -74,7 +74,7 @@ def map_coordinates(
         )
     if mode not in _PLACES:
         raise UnsupportedError(
-            f"scipy.ndimage.map_coordinates: mode is one of {', '.join(_PLACES)}.",
+            f"scipy.ndimage.map_coordinates: mode must be one of {', '.join(_PLACES)}.",
             got=f"mode: {mode!r}",
         )
     if len(coordinates) != aval.ndim or not aval.ndim or not aval.size:

@@ -290,7 +290,7 @@ def minimize(
     function = _METHODS.get(method.lower())
     if function is None:
         raise ArgumentValueError(
-            f"scipy.optimize.minimize: method is one of {', '.join(_METHODS)}.",
+            f"scipy.optimize.minimize: method must be one of {', '.join(_METHODS)}.",
             got=f"got {method!r}",
         )
     aval = aval_of("scipy.optimize.minimize", x0, 1)

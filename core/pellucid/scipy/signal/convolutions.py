@@ -42,7 +42,7 @@ def _checked(name: str, in1: Any, in2: Any, mode: str) -> tuple[ShapedArray, Sha
     """The types of two arrays; raises unless they have one rank and `mode` is known."""
     if mode not in _MODES:
         raise ArgumentValueError(
-            f"scipy.signal.{name}: mode is one of {', '.join(_MODES)}.", got=f"mode: {mode!r}"
+            f"scipy.signal.{name}: mode must be one of {', '.join(_MODES)}.", got=f"mode: {mode!r}"
         )
     first, second = (aval_of(f"scipy.signal.{name}", x, i) for i, x in enumerate((in1, in2)))
     if first.ndim != second.ndim:
@@ -86,7 +86,7 @@ def _convolved(
     first, second = _checked(name, in1, in2, mode)
     if method not in _METHODS:
         raise ArgumentValueError(
-            f"scipy.signal.{name}: method is one of {', '.join(_METHODS)}.",
+            f"scipy.signal.{name}: method must be one of {', '.join(_METHODS)}.",
             got=f"method: {method!r}",
         )
     if not (first.size and second.size):

@@ -157,7 +157,7 @@ def _spectra(
     """Transforms [..., segments, frequencies] of `signals` along `axis`, of equal length after padding with zeros."""
     if boundary not in _PADDING:
         raise ArgumentValueError(
-            f"scipy.signal.{name}: boundary is one of {', '.join(map(str, _PADDING))}.",
+            f"scipy.signal.{name}: boundary must be one of {', '.join(map(str, _PADDING))}.",
             got=f"boundary: {boundary!r}",
         )
     signals = promote_dtypes_inexact(f"scipy.signal.{name}", *signals)
@@ -310,7 +310,8 @@ def _density(
     ):
         if value not in choices:
             raise ArgumentValueError(
-                f"scipy.signal.{name}: {option} is {' or '.join(choices)}.", got=f"got {value!r}"
+                f"scipy.signal.{name}: {option} must be {' or '.join(choices)}.",
+                got=f"got {value!r}",
             )
     avals = [aval_of(f"scipy.signal.{name}", x, i) for i, x in enumerate(signals)]
     if len({aval.ndim for aval in avals}) > 1:

@@ -42,7 +42,7 @@ def detrend(
         )
     if type not in ("linear", "l", "constant", "c") or len(type) == 1:
         raise ArgumentValueError(
-            "scipy.signal.detrend: type is 'linear' or 'constant'.", got=f"type: {type!r}"
+            "scipy.signal.detrend: type must be 'linear' or 'constant'.", got=f"type: {type!r}"
         )
     aval = aval_of("scipy.signal.detrend", jnp.asarray(data))
     if not aval.ndim:

@@ -300,7 +300,7 @@ def gmres(
     """
     if solve_method not in ("batched", "incremental"):
         raise ArgumentValueError(
-            "scipy.sparse.linalg.gmres: solve_method is 'batched' or 'incremental'.",
+            "scipy.sparse.linalg.gmres: solve_method must be 'batched' or 'incremental'.",
             got=f"solve_method: {solve_method!r}",
         )
 

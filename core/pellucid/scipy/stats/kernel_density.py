@@ -92,7 +92,7 @@ class gaussian_kde:
         if bw_method is None or isinstance(bw_method, str):
             if bw_method not in (None, "scott", "silverman"):
                 raise ArgumentValueError(
-                    "stats.gaussian_kde: bw_method is 'scott', 'silverman', a number or a function.",
+                    "stats.gaussian_kde: bw_method must be 'scott', 'silverman', a number or a function.",
                     got=f"got {bw_method!r}",
                 )
             scale = (self.d + 2) / 4 if bw_method == "silverman" else 1.0

@@ -33,7 +33,7 @@ class ModeResult(NamedTuple):
 def _check_policy(name: str, nan_policy: str, supported: tuple[str, ...] = ("propagate",)) -> None:
     if nan_policy not in ("propagate", "omit", "raise"):
         raise ArgumentValueError(
-            f"stats.{name}: nan_policy is 'propagate', 'omit' or 'raise'.",
+            f"stats.{name}: nan_policy must be 'propagate', 'omit' or 'raise'.",
             got=f"got {nan_policy!r}",
         )
     if nan_policy not in supported:
@@ -142,7 +142,7 @@ def rankdata(
     _check_policy("rankdata", nan_policy)
     if method not in _RANKINGS:
         raise ArgumentValueError(
-            f"stats.rankdata: method is one of {', '.join(map(repr, _RANKINGS))}.", got=f"got {method!r}"
+            f"stats.rankdata: method must be one of {', '.join(map(repr, _RANKINGS))}.", got=f"got {method!r}"
         )  # fmt: skip
     return _rankdata(a, method, None if axis is None else int(axis))
 

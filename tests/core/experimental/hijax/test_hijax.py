@@ -501,7 +501,7 @@ def test_a_value_made_in_a_program() -> None:
 
 def test_states_are_those_of_values_that_change() -> None:
     assert pl.experimental.cur_qdd(Box(1.0)).types == (pl.typeof(1.0),)
-    with pytest.raises(UnsupportedError, match=r"takes a value of a mutable type.*\n.*Quantized"):
+    with pytest.raises(UnsupportedError, match=r"needs a value of a mutable type.*\n.*Quantized"):
         hijax.cur_qdd(quantize(X))
     with pytest.raises(UnsupportedError, match=r"mutable type.*\n.*f32\[\]"):
         pl.jit(hijax.cur_qdd)(1.0)
@@ -644,7 +644,7 @@ def test_operations_with_a_batching_rule_of_their_own() -> None:
 
 
 def test_operations_check_their_definition_and_arguments() -> None:
-    with pytest.raises(ArgumentTypeError, match=r"(?s)Cube takes arguments.*f32\[3\].*f32\[\]"):
+    with pytest.raises(ArgumentTypeError, match=r"(?s)Cube needs arguments.*f32\[3\].*f32\[\]"):
         Cube(pl.typeof(1.0))(jnp.ones(3))
     with pytest.raises(AttributeError, match=r"must set `self.in_avals`"):
         hijax.VJPHiPrimitive()

@@ -42,34 +42,34 @@ def test_what_is_missing_is_named(name):
 @pytest.mark.parametrize(("process", "count"), [(2, 2), (-1, 2), (0, 0)])
 def test_numbers_that_do_not_fit(process, count):
     check_refused(
-        ArgumentValueError, "counts from 0 to num_processes - 1", f"process_id {process}, num_processes {count}",
+        ArgumentValueError, "must be between 0 and num_processes - 1", f"process_id {process}, num_processes {count}",
         process_id=process, num_processes=count,
     )  # fmt: skip
 
 
 def test_numbers_of_other_types():
-    check_refused(ArgumentTypeError, "process_id is an integer", "float", process_id=0.0)
-    check_refused(ArgumentTypeError, "num_processes is an integer", "str", num_processes="2")
+    check_refused(ArgumentTypeError, "process_id must be an integer", "float", process_id=0.0)
+    check_refused(ArgumentTypeError, "num_processes must be an integer", "str", num_processes="2")
 
 
 @pytest.mark.parametrize("address", ["localhost", "localhost:", ":80", "localhost:http", "a:70000"])
 def test_addresses_that_are_none(address):
     check_refused(
         ArgumentValueError,
-        "coordinator_address is 'host:port'",
+        "coordinator_address must be 'host:port'",
         repr(address),
         coordinator_address=address,
     )
     check_refused(
         ArgumentValueError,
-        "coordinator_bind_address is 'host:port'",
+        "coordinator_bind_address must be 'host:port'",
         coordinator_bind_address=address,
     )
 
 
 def test_times_that_are_none():
     for name in ("initialization_timeout", "heartbeat_timeout_seconds", "shutdown_timeout_seconds"):
-        check_refused(ArgumentValueError, f"{name} is a positive number", **{name: 0})
+        check_refused(ArgumentValueError, f"{name} must be a positive number", **{name: 0})
 
 
 def test_a_port_that_is_taken():
@@ -87,7 +87,7 @@ def test_a_port_that_is_taken():
 
 def test_slice_index_is_deprecated():
     with pytest.warns(DeprecationWarning, match="use `partition_index`"):
-        check_refused(ArgumentValueError, "process_id counts", process_id=7, slice_index=1)
+        check_refused(ArgumentValueError, "process_id must be between", process_id=7, slice_index=1)
 
 
 def test_addresses_as_a_plan_has_them():

@@ -203,7 +203,7 @@ def _wrong_leaf_count(treedef: PyTreeDef, count: int) -> TreeStructureError:
     if count < treedef.num_leaves:
         indices = pytree.flatten_with_path(treedef.unflatten(range(treedef.num_leaves)))[0]
         lines.append(f"first without a value: {shown_path('tree', indices[count][0])}")
-    return TreeStructureError("tree_unflatten: the number of leaves is wrong.", got=lines)
+    return TreeStructureError("tree_unflatten got the wrong number of leaves.", got=lines)
 
 
 # Prefixes -----------------------------------------------------------------------------------------

@@ -258,18 +258,18 @@ def _job_parameters(
             )
     for name, value in (("num_processes", count), ("process_id", process)):
         if not isinstance(value, int) or isinstance(value, bool):
-            raise ArgumentTypeError(f"{who}: {name} is an integer.", got=type(value).__name__)
+            raise ArgumentTypeError(f"{who}: {name} must be an integer.", got=type(value).__name__)
     if not 0 <= process < count:
         raise ArgumentValueError(
-            f"{who}: process_id counts from 0 to num_processes - 1.",
+            f"{who}: process_id must be between 0 and num_processes - 1.",
             got=f"process_id {process}, num_processes {count}",
         )
     if secret is not None and not isinstance(secret, str):
-        raise ArgumentTypeError(f"{who}: secret is a string.", got=type(secret).__name__)
+        raise ArgumentTypeError(f"{who}: secret must be a string.", got=type(secret).__name__)
     for name, value in timeouts.items():
         if not value > 0:
             raise ArgumentValueError(
-                f"{who}: {name} is a positive number of seconds.", got=f"{value}"
+                f"{who}: {name} must be a positive number of seconds.", got=f"{value}"
             )
     host, port = _host_and_port("coordinator_address", address)
     bind_host, bind_port = host if host in THIS_MACHINE else None, port
@@ -286,12 +286,12 @@ def _job_parameters(
 def _host_and_port(name: str, address) -> tuple[str, int]:
     if not isinstance(address, str):
         raise ArgumentTypeError(
-            f"distributed.initialize: {name} is a string.", got=type(address).__name__
+            f"distributed.initialize: {name} must be a string.", got=type(address).__name__
         )
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
         raise ArgumentValueError(
-            f"distributed.initialize: {name} is 'host:port'.",
+            f"distributed.initialize: {name} must be 'host:port'.",
             got=repr(address),
             do="Write '10.0.0.1:8476', or '[fe80::1]:8476' for an IPv6 address.",
         )
