@@ -19,7 +19,7 @@ from versus import per_call
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid.debugger import Session, debug, isnan
+from pellucid.debugger import DebugSession, debug, find, isinf, isnan
 from pellucid.introspect.interception import Runner, run_programs_by
 from pellucid_kernel.debug import python_thread
 from pellucid_kernel.debug.values import summary
@@ -27,6 +27,7 @@ from pellucid_kernel.debug.values import summary
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "examples"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
 import digits_with_nn as digits
+import language_model
 from debugged_kernel import DebuggedKernel
 from running_kernel import kernel, run as run_cell
 
@@ -91,7 +92,7 @@ def runs_to_a_breakpoint() -> Iterator[Row]:
     compiled = median(lambda: trained(weights, x))
 
     def run(*, is_watched: bool) -> Any:
-        session = Session.of_program(program, [weights, x], {})
+        session = DebugSession.of_program(program, [weights, x], {})
         session.break_at(line, __file__)
         if is_watched:
             session.watch(isnan, "NaN")
@@ -191,8 +192,8 @@ def conditions() -> Iterator[Row]:
     compiled = median(lambda: jitted(x))
     line = looped.__code__.co_firstlineno + 3
 
-    def run(prepare: Callable[[Session], Any]) -> None:
-        session = Session.of_program(program, [x], {})
+    def run(prepare: Callable[[DebugSession], Any]) -> None:
+        session = DebugSession.of_program(program, [x], {})
         prepare(session)
         assert session.run().levels[-1].turn[1] == 900
 
@@ -200,6 +201,50 @@ def conditions() -> Iterator[Row]:
     yield Row("a run to iteration 900 by a condition / compiled", held / compiled, 3, "")
     watched = median(lambda: run(lambda session: session.watch(isnan, "NaN")))
     yield Row("a run to a watch in iteration 900 / compiled", watched / compiled, 10, "")
+
+
+def findings() -> Iterator[Row]:
+    """The search for a NaN of iteration 30 in a scan of 40 training steps, of 600 equations, beside its first compiled run."""
+    params = language_model.initial_params(pl.random.key(0), 30)
+    texts = np.random.default_rng(0).integers(0, 30, (40, 8, 65)).astype(np.int32)
+
+    def logits(params: Any, letters: Any) -> Any:
+        x = params["letters"][letters] + params["places"][: letters.shape[1]]
+        for i in range(language_model.LAYERS):
+            x, _ = language_model.block(x, pl.tree.map(lambda p, i=i: p[i], params["layers"]))
+        return language_model.normalized(x) @ params["letters"].T
+
+    def loss(params: Any, texts: Any) -> Any:
+        scores = pl.nn.log_softmax(logits(params, texts[:, :-1]))
+        return -jnp.mean(jnp.take_along_axis(scores, texts[:, 1:, None], axis=-1))
+
+    def trained(params: Any, texts: Any) -> Any:
+        def step(state: Any, texts: Any) -> Any:
+            params, means, squares, n = state
+            value, gradients = pl.value_and_grad(loss)(params, texts)
+            means = pl.tree.map(lambda m, g: 0.9 * m + 0.1 * g, means, gradients)
+            squares = pl.tree.map(lambda s, g: 0.99 * s + 0.01 * g**2, squares, gradients)
+            rate = 3e-3 * jnp.sqrt(1 - 0.99**n) / (1 - 0.9**n) + jnp.log(jnp.where(n > 30, -1, 1))
+            update = lambda p, m, s: p - rate * m / (jnp.sqrt(s) + 1e-6)
+            return (pl.tree.map(update, params, means, squares), means, squares, n + 1), value
+
+        zeros = pl.tree.map(jnp.zeros_like, params)
+        return lax.scan(step, (params, zeros, zeros, jnp.float32(1)), texts)
+
+    def processor_seconds(function: Callable[..., Any]) -> tuple[float, Any]:
+        start = time.process_time()
+        result = pl.block_until_ready(function(params, texts))
+        return time.process_time() - start, result
+
+    compiled, _ = processor_seconds(pl.jit(lambda params, texts: trained(params, texts)))
+    found, iterations = processor_seconds(
+        lambda *xs: getattr(find(trained, isnan)(*xs), "iterations", None)
+    )
+    assert iterations == [30]
+    yield Row("find in 40 training steps / first compiled run", found / compiled, 3, "")
+    absent, finding = processor_seconds(find(lambda *xs: trained(*xs), isinf))
+    assert finding is None
+    yield Row("… of what isn't there / first compiled run", absent / compiled, 3, "")
 
 
 def start_in_a_notebook() -> Iterator[Row]:
@@ -249,6 +294,7 @@ def main() -> None:
         variables_of_many_elements,
         jumps,
         conditions,
+        findings,
         start_in_a_notebook,
         cost_without_breakpoints,
     )

@@ -23,7 +23,7 @@ from pellucid._machine.tracing import replay, run_equations
 
 from .finding import check_effects
 from .silence import silenced
-from .stepping import frame_of, is_loop, past_breakpoints, run, slots_of
+from .stepping import called_program, frame_of, past_breakpoints, run
 from .traps import untrapped
 
 
@@ -60,7 +60,7 @@ def evaluated(
     frame = frame_of(program, *operands)
     if not calls_host:
         check_effects(frame)
-    jaxpr, consts = inlined(frame.jaxpr, _called)
+    jaxpr, consts = inlined(frame.jaxpr, called_program)
     jaxpr = constants_as_inputs(jaxpr)
     equations = [e for e in silenced(jaxpr).equations if e.results or not e.effects]
     jaxpr = jaxpr.replace(equations=equations)
@@ -131,20 +131,3 @@ def where_rounding_begins(
                 low = middle + 1
         return numbers[low], farthest
     return None
-
-
-def _called(equation: Equation) -> ClosedJaxpr | None:
-    """The program that an equation calls once; None for loops, branches and equations without a program."""
-    slots = slots_of(equation)
-    if (
-        slots is None
-        or slots.by_position
-        or len(slots.programs) != 1
-        or slots.choosing
-        or is_loop(equation)
-    ):
-        return None
-    [slot] = slots.programs
-    inputs = slots.gathered(slot, slots.split(equation.operands))
-    is_whole = len(slot.program.jaxpr.outvars) == len(equation.results)
-    return slot.program if inputs == [*equation.operands] and is_whole else None

@@ -2,45 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid._machine.base import EffectsError, cached
+from pellucid._machine.base import EffectsError, cached, config
 from pellucid._machine.checks.check import check_p
 from pellucid._machine.checks.checkify import Errors, checked_program
 from pellucid._machine.checks.errors import CheckSite
 from pellucid._machine.checks.watch import FirstNote, Watch, is_watched, noted_by
-from pellucid._machine.ir import ClosedJaxpr, DropVar, Equation, Jaxpr, Operands, Values
-from pellucid._machine.primitives.assembly import stack
+from pellucid._machine.ir import ClosedJaxpr, Equation, Jaxpr, Operands, Values
 from pellucid._machine.tracing import type_of
 from pellucid._machine.transforms import stage_open
 
 from .bodies import bodies_of, programs_within
 from .lineage import origins_of
 from .loops import LoopSearch
-from .silence import silence
+from .silence import is_note, silence
 from .stepping import (
     EquationRuns,
     SteppedFrame,
     Turn,
     calls_host,
-    can_enter,
     run_at,
     scope_of,
     slots_of,
 )
+from .stretches import Place, Stretch, levels_to, run_stretch, stretch_from
 
 MAX_OPERATIONS = 100_000
-"""Maximum number of operations of a run that is searched one by one: each takes some 50 us beyond its work."""
-MAX_OPERATIONS_AGAIN = 1_000
-"""The limit for all runs of a program that is searched again: beyond it, compiling a program that searches pays off."""
-VALUES_AT_ONCE = 256
-"""Number of values whose conditions are read together, because reading waits for the device."""
-GROUP = 16
-"""Number of values of one type that one compiled program tests."""
+"""Maximum number of operations of a run of which each value is tested by itself: that takes some 100 us beyond its work."""
+MAX_RUNS_AGAIN = 100
+"""The same for each equation of a program, in all its runs, if it is searched again: the program that tests all values as one
+is worth its compilation then."""
+MAX_UNOPTIMIZED = 5_000_000
+"""Maximum number of elements, for each equation, that a program computes in all its runs where optimizing it takes longer."""
 
 
 class Match(NamedTuple):
@@ -62,133 +61,141 @@ def first_match(frame: SteppedFrame, condition: Callable[[Any], Any]) -> Match |
     """The first equation, in a program or the programs within it, with a result for which `condition` has a true
     element.
 
-    `condition` is a traceable function of one array that gives booleans. A program that runs few operations is searched
-    operation by operation, as each kind of them is compiled once, and as a session steps through it. Others, and those that
-    are searched again, run compiled, once as a whole and once for each program on the way, at all positions of a
-    `shard_map` together; what was compiled serves the next search for the condition.
+    `condition` is a traceable function of one array that gives booleans. A program that runs few operations gives all values,
+    stretch by stretch of its equations and run by run of its loops, and each is tested. Others, and those that are searched
+    again, run compiled with a check of each value, once as a whole and once for each program on the way, at all positions of
+    a `shard_map` together; what was compiled serves the next search for the condition.
     Prints and other effects don't happen. Raises: EffectsError for a program that calls Python for values, which would be
     called again.
     """
     check_effects(frame)
     watch = Watch(condition)
-    if frame.positions is None and _is_short(frame.jaxpr, watch):
-        levels = _ByOperation(watch).levels(frame)
-        if levels is None:
-            return None
-        match = Match(*map(list, zip(*levels, strict=True)))
-        # Rounding differs where a loop or call is compiled as one: no operation within it may satisfy the condition.
-        if not can_enter(match.equation):
-            return match
-    return first_failure(frame, frozenset({watch}))
+    if frame.positions is not None or not _is_short(frame.jaxpr, watch):
+        return first_failure(frame, frozenset({watch}))
+    with silence():
+        levels = _ByStretch(watch, frame.jaxpr).levels(frame)
+    return None if levels is None else Match(*map(list, zip(*levels, strict=True)))
 
 
 def _is_short(jaxpr: Jaxpr, watch: Watch) -> bool:
-    """Whether a run of a program is to be searched one operation after another, by what runs were before."""
+    """Whether a run of a program is to be searched one stretch after another, by what runs were before."""
     key = "searched operations", watch
     before = jaxpr.memo.get(key, 0)
     total = jaxpr.memo[key] = before + n_operations(jaxpr)
-    return total <= (MAX_OPERATIONS if not before else min(MAX_OPERATIONS, MAX_OPERATIONS_AGAIN))
+    n_equations = sum(len(program.equations) for program in programs_within(jaxpr))
+    again = MAX_RUNS_AGAIN * n_equations
+    return total <= (min(MAX_OPERATIONS, again) if before else MAX_OPERATIONS)
 
 
 def n_operations(jaxpr: Jaxpr) -> float:
-    """Number of operations that a program runs; infinite if it is unknown or an operation has an effect.
+    """Number of operations that a program runs; infinite if it is unknown or an operation has an effect and isn't a note.
 
     A while loop counts as infinitely many.
     """
     total = 0.0
     for equation in jaxpr.equations:
         slots = slots_of(equation)
-        if equation.effects or calls_host(equation) or (slots is not None and slots.by_position):
+        if is_note(equation):
+            continue
+        if calls_host(equation) or (slots is None and equation.effects):
             return math.inf
         if slots is None:
             total += 1
+        elif slots.by_position or slots.runs is None:
+            return math.inf
         else:
-            runs = [n_operations(slot.program.jaxpr) for slot in slots.programs]
-            total += (math.inf if slots.runs is None else slots.runs) * sum(runs)
+            total += slots.runs * sum(n_operations(slot.program.jaxpr) for slot in slots.programs)
     return total
 
 
-class _ByOperation:
-    """A search that runs each operation by itself, until one satisfies the condition."""
+def _is_quick(jaxpr: Jaxpr) -> bool:
+    """Whether the stretches of a program compute so few elements that it takes longer to optimize them than to run them."""
+    n_equations, n_elements = _work(jaxpr)
+    return n_elements <= n_equations * MAX_UNOPTIMIZED
 
-    def __init__(self, watch: Watch) -> None:
+
+def _work(jaxpr: Jaxpr) -> tuple[int, float]:
+    """(number of equations in a program and those within it, number of elements that they compute in all runs)."""
+    count, elements = len(jaxpr.equations), 0.0
+    for equation in jaxpr.equations:
+        elements += sum(getattr(v.aval, "size", 0) for v in equation.results)
+        slots = slots_of(equation)
+        if slots is not None:
+            inner = [_work(slot.program.jaxpr) for slot in slots.programs]
+            count += sum(n for n, _ in inner)
+            elements += slots.runs * sum(n for _, n in inner)
+    return count, elements
+
+
+_Levels = list[tuple[SteppedFrame, EquationRuns | None, Turn]]
+
+
+class _ByStretch:
+    """A search that runs each stretch by itself, until a value in it satisfies the condition."""
+
+    def __init__(self, watch: Watch, jaxpr: Jaxpr) -> None:
         self._watch = watch
+        self._is_quick = _is_quick(jaxpr)
 
-    def levels(
-        self, frame: SteppedFrame
-    ) -> list[tuple[SteppedFrame, EquationRuns | None, Turn]] | None:
+    def levels(self, frame: SteppedFrame) -> _Levels | None:
         """The levels from `frame` to the first match; None if the frame ran to its end without one."""
-        here: list[tuple[SteppedFrame, EquationRuns | None, Turn]] = [(frame, None, (0, 0))]
-        waiting: list[tuple[int, Any]] = []
-
-        def is_found() -> bool:
-            """Whether a result since the last call satisfies the condition; if so, the frame moves to the first such
-            equation.
-            """
-            first = self._first(waiting)
-            waiting.clear()
-            frame.position = frame.position if first is None else first
-            return first is not None
-
-        for position, equation in enumerate(frame.jaxpr.equations):
-            is_call = can_enter(equation)
-            if (is_call or len(waiting) >= VALUES_AT_ONCE) and is_found():
-                return here
-            call = frame.call() if is_call else None
-            turn = None if call is None else call.first()
+        here: _Levels = [(frame, None, (0, 0))]
+        while frame.equation is not None:
+            stretch = stretch_from(frame.jaxpr, frame.position)
+            if stretch is not None:
+                with self._compilation():
+                    values = run_stretch(frame, stretch)
+                if (place := self._first(stretch, values)) is not None:
+                    return [*here, *levels_to(frame, stretch, place, values)]
+                continue
+            with self._compilation():
+                call = frame.call()
+                turn = None if call is None else call.first()
             while call is not None and turn is not None:
-                inner = self.levels(call.frame(turn))
+                with self._compilation():
+                    inner_frame = call.frame(turn)
+                inner = self.levels(inner_frame)
                 if inner is not None:
-                    return [*here, (call.frame(turn), call, turn), *inner[1:]]
-                turn = call.after(turn)
-            frame.run_next()
-            watched = equation.results if is_watched(equation) else ()
-            results = [v for v in watched if type(v) is not DropVar]
-            waiting += [(position, frame.values[v]) for v in results]
-        if is_found():
-            return here
+                    return [*here, (inner_frame, call, turn), *inner[1:]]
+                with self._compilation():
+                    turn = call.after(turn)
+            with self._compilation():
+                frame.pass_by()
         frame.drop()
         return None
 
-    def _first(self, values: Sequence[tuple[int, Any]]) -> int | None:
-        """The smallest number among (number, value) pairs whose value satisfies the condition; None if none does."""
-        by_type: dict[Any, list[tuple[int, Any]]] = {}
-        for number, value in values:
-            by_type.setdefault(type_of(value), []).append((number, value))
-        groups = [
-            rows[i : i + GROUP] for rows in by_type.values() for i in range(0, len(rows), GROUP)
-        ]
-        flags = [self._flags_of([value for _, value in group]) for group in groups]
-        holding = [
-            number
-            for group, holds in zip(groups, flags, strict=True)
-            if holds is not None
-            for (number, _), flag in zip(group, np.asarray(holds).tolist(), strict=False)
-            if flag
-        ]
-        return min(holding, default=None)
+    def _compilation(self) -> contextlib.AbstractContextManager[Any]:
+        """The context in which programs of the user's operations compile."""
+        is_unoptimized = config.disable_most_optimizations
+        return is_unoptimized(True) if self._is_quick else contextlib.nullcontext()
 
-    def _flags_of(self, values: Sequence[Any]) -> Any:
-        """Booleans `[GROUP]` for values of one type: whether any element satisfies the condition. None if none can."""
-        flags = _flags_program(self._watch, type_of(values[0]))
-        if flags is None:
-            return None
-        program, consts = flags
-        padded = [*values, *[values[-1]] * (GROUP - len(values))]
-        return run_at(None, program, padded, consts)[0]
+    def _first(self, stretch: Stretch, values: dict[Any, Any]) -> Place | None:
+        """The first equation of a stretch with a value that satisfies the condition; None if there is none."""
+        flags = [
+            (place, flag)
+            for place in stretch.places
+            if is_watched(place.equation)
+            for v in place.results
+            if (flag := self._flag_of(values[v])) is not None
+        ]
+        return next((place for place, flag in flags if np.asarray(flag)), None)
+
+    def _flag_of(self, value: Any) -> Any:
+        """Boolean scalar: whether any element of a value satisfies the condition. None if none can."""
+        flag = _flag_program(self._watch, type_of(value))
+        return None if flag is None else run_at(None, flag[0], [value], flag[1])[0]
 
 
 @cached(256)
-def _flags_program(watch: Watch, aval: Any) -> tuple[ClosedJaxpr, Values] | None:
-    """The program of a condition on several values of a type; None where it never holds."""
-    flags: list[Any] = []
+def _flag_program(watch: Watch, aval: Any) -> tuple[ClosedJaxpr, Values] | None:
+    """The program of a condition on a value of a type; None where it never holds."""
 
-    def run(*xs: Any) -> Values:
-        flags.extend([watch.holds(x) for x in xs])
-        return [] if flags[0] is None else [stack(flags, 0)]
+    def run(x: Any) -> Values:
+        flag = watch.holds(x)
+        return [] if flag is None else [flag]
 
-    program = stage_open(run, [aval] * GROUP, None)
-    return None if flags[0] is None else program
+    program, consts = stage_open(run, [aval], None)
+    return (program, consts) if program.jaxpr.outvars else None
 
 
 def first_failure(frame: SteppedFrame, errors: Errors | None) -> Match | None:

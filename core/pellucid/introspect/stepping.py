@@ -64,7 +64,7 @@ from .silence import heard, is_note, is_silent
 from .traps import untrapped
 
 __all__ = [
-    "EquationRuns", "SteppedFrame", "Turn", "breakpoints_of", "calls_host", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "is_variable", "known_variable", "latest_variables", "line_text", "listing", "n_bytes", "name_of",
+    "EquationRuns", "SteppedFrame", "Turn", "breakpoints_of", "called_program", "calls_host", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "is_variable", "known_variable", "latest_variables", "line_text", "listing", "n_bytes", "name_of",
     "opened", "past_breakpoints", "programs_within", "run", "run_at", "scope_of", "slots_of", "user_codes",
     "user_stack",
 ]  # fmt: skip
@@ -171,15 +171,27 @@ class SteppedFrame:
         self._advance(position)
         self.position = position
 
-    def run_next(self) -> None:
-        """Run only the next equation, so that all of its results are available, and stop after it."""
-        equation, position = self.jaxpr.equations[self.position], self.position
-        # A DropVar is a result that nothing uses: it has no value to know.
-        targets = [v for v in equation.results if type(v) is not DropVar]
-        if any(v not in self.values for v in targets):
-            self.read(equation.operands)
-            self.values.update(strict_zip(targets, self._run([equation], targets)))
-        self._ran, self.position = max(self._ran, position + 1), position + 1
+    def know_to(self, end: int, values: dict[Any, Any]) -> None:
+        """Go forward to a position, given the values that the equations on the way, which have no effects, compute for later
+        ones.
+        """
+        last: dict[Any, tuple[int, int]] = self.jaxpr.memo["last uses"]
+        self.values.update((v, x) for v, x in values.items() if v in last and last[v][1] >= end)
+        self._ran = self.position = end
+
+    def know_from(self, position: int, values: dict[Any, Any]) -> None:
+        """Go to a position, given all values of equations up to it and of the next one, which have no effects."""
+        self.values.update(values)
+        self._ran = self.position = position
+        self._filled = position + 1
+
+    def pass_by(self) -> None:
+        """Stop after the next equation, whose runs have ended; its results are taken from these, or computed when they are read."""
+        call = self.calls.get(self.position)
+        if call is not None and call.has_results:
+            results = strict_zip(self.jaxpr.equations[self.position].results, call.results())
+            self.values.update(results)
+        self._ran = self.position = self.position + 1
 
     def call(self) -> EquationRuns | None:
         """The runs of the next equation's programs, to step into; None if it has none in which one can stop.
@@ -762,6 +774,11 @@ class EquationRuns:
         """Sort key of turns: the predicate comes first in its run, or last if it ends the loop."""
         return turn[1], self.is_predicate(turn) == self.slots.ends
 
+    @property
+    def has_results(self) -> bool:
+        """Whether its last run gives all results, once it has ended: there are none that are stacked over all runs."""
+        return not self.is_loop or all(g.role is Role.CARRY for g in self.slots.results if g.size)
+
     @untrapped
     def results(self) -> Values:
         """The results of the equation, gathered from its runs."""
@@ -827,6 +844,23 @@ def is_loop(equation: Equation) -> bool:
     """Whether an equation repeats a program in which a debugger can stop."""
     slots = slots_of(equation) if can_enter(equation) else None
     return slots is not None and (slots.runs != 1 or bool(slots.carries))
+
+
+def called_program(equation: Equation) -> ClosedJaxpr | None:
+    """The program that an equation calls once; None for loops, branches and equations without a program."""
+    slots = slots_of(equation)
+    if (
+        slots is None
+        or slots.by_position
+        or len(slots.programs) != 1
+        or slots.choosing
+        or is_loop(equation)
+    ):
+        return None
+    [slot] = slots.programs
+    inputs = slots.gathered(slot, slots.split(equation.operands))
+    is_whole = len(slot.program.jaxpr.outvars) == len(equation.results)
+    return slot.program if inputs == [*equation.operands] and is_whole else None
 
 
 def can_enter(equation: Equation) -> bool:

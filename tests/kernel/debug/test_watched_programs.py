@@ -102,14 +102,14 @@ class Compilations(events.Observer):
 
 
 @pytest.mark.parametrize("watch", ["isnan", "x.max() > 1e9", "no_such_name > x"])
-@pytest.mark.parametrize("operations", [0, 30, 100_000])
+@pytest.mark.parametrize("runs", [0, 6, 100_000])
 def test_a_watch_that_holds_nowhere_costs_further_calls_no_compilation(
-    watch: str, operations: int, monkeypatch
+    watch: str, runs: int, monkeypatch
 ) -> None:
-    monkeypatch.setattr(finding, "MAX_OPERATIONS_AGAIN", operations)
+    monkeypatch.setattr(finding, "MAX_RUNS_AGAIN", runs)
     called = pl.jit(lambda x: lax.fori_loop(0, 5, lambda i, c: jnp.sin(c) + i, x).sum())
     with watching(watch) as reasons:
-        for i in range(4):  # with 30 operations the third is the first that runs compiled
+        for i in range(4):  # with 6 runs of an equation the third is the first that runs compiled
             called(X + i)
         compilations = Compilations()
         with pl.observe(compilations):

@@ -83,6 +83,8 @@ def overrides(
     if config.disable_most_optimizations.value:
         chosen["xla_backend_optimization_level"] = 0
         chosen["xla_llvm_disable_expensive_passes"] = True
+        if platform == "cpu":
+            chosen["xla_cpu_use_fusion_emitters"] = False
     level = config.optimization_level.value
     if level != "UNKNOWN":
         chosen["xla_backend_optimization_level"] = int(level.removeprefix("O"))
