@@ -75,6 +75,14 @@ def test_large_means_with_small_deviations(n) -> None:
         assert (error <= 1e-5 * variance[:, 0] + rounded).all()
 
 
+def test_standardize_of_no_elements_is_nan_and_so_are_its_derivatives() -> None:
+    x, none = np.array([1.0, 2.0, 4.0], np.float32), np.zeros(3, bool)
+    standardized = lambda x: pl.nn.standardize(x, where=none)
+    assert np.isnan(standardized(x)).all()
+    assert np.isnan(pl.jvp(standardized, (x,), (x,))[1]).all()
+    assert np.isnan(pl.vjp(standardized, x)[1](pl.numpy.ones(3))[0]).all()
+
+
 def test_standardize_is_finite_and_keeps_conventions() -> None:
     expected = np.array([[1, 0, -1]]) * 1.5**0.5
     np.testing.assert_allclose(

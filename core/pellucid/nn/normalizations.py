@@ -80,8 +80,9 @@ def _standardize(
     scale = rsqrt(variance + epsilon).astype(jnp.result_type(deviations, epsilon))
     if where is None:
         return deviations * scale
-    # The derivative by `scale` multiplies excluded deviations by 0: only finite ones enter the product.
-    is_factor = where | jnp.isfinite(deviations)
+    # The derivative by `scale` multiplies excluded deviations by 0: only finite ones enter the product. Where `where`
+    # keeps no element, results and derivatives are NaN.
+    is_factor = where | jnp.isfinite(deviations) | jnp.isnan(scale)
     product = jnp.where(is_factor, deviations, 0) * scale
     return jnp.where(is_factor, product, deviations)
 
