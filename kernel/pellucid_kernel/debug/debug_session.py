@@ -850,31 +850,30 @@ class DebugSession:
         return first_match(frame_of(self._program, *self._operands), condition)
 
     @untrapped
-    def results_meeting(self, condition: Callable[[Any], Any]) -> tuple[list[Any], Any]:
-        """(results of the next equation, indices of the elements that meet `condition`, one row for each).
+    def results_meeting(self, condition: Callable[[Any], Any]) -> tuple[list[Any], int, Any]:
+        """(results of the next equation, number of the first with elements that meet `condition`, their indices).
 
-        The indices are those of the first result with any, at the first `shard_map` position with any, which becomes
-        selected. The session's `lanes` are set to those of the first element.
+        The indices have a row for each element; they are those at the first `shard_map` position with any, which becomes
+        selected. If no result has any, there are none, and the number is 0. The session's `lanes` are set to those of the
+        first element.
         """
         frame, equation, values = self._stepper.top.frame, self.equation, []
         results = [*equation.results]
         frame.move(frame.position + 1)
-        variable, elements = results[0], np.zeros((0, 0), np.int64)
+        number, elements = 0, np.zeros((0, 0), np.int64)
         for position in self.positions() or [None]:
             self.position = position and position.index
             values = frame.shown(results, self.position)
             holding = [
-                (v, h)
-                for v, x in zip(results, values, strict=True)
-                if np.any(h := np.asarray(condition(x)))
+                (i, h) for i, x in enumerate(values) if np.any(h := np.asarray(condition(x)))
             ]
             if holding:
-                variable, elements = holding[0][0], np.argwhere(holding[0][1])
+                number, elements = holding[0][0], np.argwhere(holding[0][1])
                 break
         frame.move(frame.position - 1)
         if len(elements):
-            self.lanes = lanes_at(frame.jaxpr, equation, variable, elements[0])
-        return values, elements
+            self.lanes = lanes_at(frame.jaxpr, equation, results[number], elements[0])
+        return values, number, elements
 
     def search_failure(self, errors: Any) -> Match | None:
         """The first place of the whole call at which a check of the categories `errors` fails."""

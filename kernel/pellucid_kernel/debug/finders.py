@@ -50,9 +50,9 @@ class Finding:
             if call.is_loop
         ]
         """Iteration of each enclosing loop, outermost first, counted from 0."""
-        self.results, self.elements = session.results_meeting(condition)
-        """`elements`: indices of the elements that meet the condition, one row for each, in the first result that has
-        any.
+        self.results, self.number, self.elements = session.results_meeting(condition)
+        """`number`: that of the first result with elements that meet the condition; `elements`: their indices, one row for
+        each.
         """
         self.lanes = session.lanes
         """Batch lanes of the first element, outermost first, as far as they are known."""
@@ -75,14 +75,20 @@ class Finding:
         """The innermost user line; 0 if there is none."""
         return self.session.stack()[-1].line
 
+    @property
+    def result(self) -> Any:
+        """The first result with elements that meet the condition."""
+        return self.results[self.number]
+
     def __str__(self) -> str:
-        n, total = len(self.elements), max((np.size(x) for x in self.results), default=0)
+        n, total = len(self.elements), np.size(self.result)
         first = tuple(map(int, self.elements[0])) if n and self.elements.shape[1] else ()
         where = f", first at index {first}" if first else ""
+        of = f" of result {self.number}" if len(self.results) > 1 else ""
         direction = " of the backward pass" if self.is_backward else ""
         behind = decomposition_behind(self.equation)
         rows = [
-            f"`{self.primitive}`{direction}: {n} of {total} elements{where}",
+            f"`{self.primitive}`{direction}: {n} of {total} elements{of}{where}",
             *(f"  in iteration {i}" for i in self.iterations),
             *(f"  in {lane}" for lane in self.lanes),
             *(f"  operand {i}: {range_text(x)}" for i, x in enumerate(self.operands)),
@@ -105,13 +111,13 @@ class Finding:
         """The finding as the record that front ends display."""
         stack = self.session.stack()
         with without_traps():
-            values = [pl.analysis.array_values(x) for x in [*self.operands, self._first_result]]
+            values = [pl.analysis.array_values(x) for x in [*self.operands, self.result]]
         return FindingRecord(
             function=self._name,
             primitive=self.primitive,
             is_backward=self.is_backward,
             n_elements=len(self.elements),
-            size=max((np.size(x) for x in self.results), default=0),
+            size=int(np.size(self.result)),
             index=[*map(int, self.elements[0])] if len(self.elements) else [],
             lanes=[*map(str, self.lanes)],
             iterations=self.iterations,
@@ -120,12 +126,6 @@ class Finding:
             operands=values[:-1],
             result=values[-1],
         )
-
-    @property
-    def _first_result(self) -> Any:
-        """The first result that meets the condition; the first of all if none does."""
-        shape = self.elements.shape[1] if len(self.elements) else 0
-        return next((x for x in self.results if np.ndim(x) == shape), self.results[0])
 
     def figure(self) -> Figure:
         """Figure of the operation, its operands and how it was reached. Notebooks display it by default."""

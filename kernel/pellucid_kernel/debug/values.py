@@ -25,14 +25,14 @@ class References:
     """Numbers by which front ends request the elements of a value. They are reset between stops and never reused."""
 
     def __init__(self, *, reads: bool) -> None:
-        self._parts: dict[int, Callable[[], Parts]] = {}
+        self._parts: dict[int, tuple[Callable[[], Parts], bool]] = {}
         self._reads = reads
         """Whether texts may depend on elements of arrays, which waits for their computation."""
 
-    def number(self, parts: Callable[[], Parts]) -> int:
-        """A number for a list of elements, which is computed when requested."""
+    def number(self, parts: Callable[[], Parts], *, waits: bool = False) -> int:
+        """A number for a list of elements, which is computed when requested; `waits`: their texts may wait for them."""
         number = next(_numbers)
-        self._parts[number] = parts
+        self._parts[number] = parts, waits
         return number
 
     def __contains__(self, number: int) -> bool:
@@ -40,15 +40,21 @@ class References:
 
     def variables(self, number: int) -> list[dict[str, Any]]:
         """The elements that a number stands for; empty if the number is out of date."""
-        parts = self._parts.get(number)
-        return [] if parts is None else [self.variable(*each) for each in parts()]
+        parts, waits = self._parts.get(number, (tuple, False))
+        return [self.variable(name, value, waits=waits) for name, value in parts()]
 
-    def variable(self, name: str, value: Any) -> dict[str, Any]:
-        """A variable of the protocol. Front ends show only its type, so the type contains the whole description."""
+    def variable(self, name: str, value: Any, *, waits: bool = False) -> dict[str, Any]:
+        """A variable of the protocol. Front ends show only its type, so the type contains the whole description.
+
+        An array that isn't computed is pending, unless these texts read arrays or `waits`.
+        """
         has_parts = is_array(value) or (isinstance(value, (Mapping, list, tuple)) and len(value))
-        number = self.number(lambda: parts_of(name, value)) if has_parts else 0
+        # Elements and statistics of what is computed are soon there.
+        is_there = is_array(value) and is_ready(value)
+        number = self.number(lambda: parts_of(name, value), waits=is_there) if has_parts else 0
+        text = value_text(value, waits=self._reads or waits)
         return {
-            "name": name, "value": value_text(value), "type": self.summary(value), "evaluateName": name,
+            "name": name, "value": text, "type": self.summary(value), "evaluateName": name,
             "variablesReference": number,
         }  # fmt: skip
 
@@ -73,12 +79,15 @@ def summary(value: Any, *, reads: bool = True) -> str:
     return f"{text} {range_text(value).partition(' ')[2]}".rstrip()
 
 
-def value_text(value: Any) -> str:
-    """Short text of a value; for an array only if it has one element."""
+def value_text(value: Any, *, waits: bool) -> str:
+    """Short text of a value; of an array the element if it has one, and if that is there or the text `waits` for it."""
     if is_array(value):
-        return (
-            str(value) if value.size == 1 and _is_readable(value) else summary(value, reads=False)
-        )
+        text = summary(value, reads=False)
+        if not _is_readable(value):
+            return text
+        if not (waits or is_ready(value)):
+            return f"{text}, pending"
+        return str(value) if value.size == 1 else text
     if isinstance(value, (Mapping, list, tuple, set, frozenset)):
         return _type_text(value)
     text = repr(value)
@@ -121,6 +130,11 @@ def is_array(value: Any) -> bool:
     return _is_numpys(value) or (
         kind.__module__.startswith("jaxlib") and kind.__name__ == "ArrayImpl"
     )
+
+
+def is_ready(array: Any) -> bool:
+    """Whether an array is computed; a deleted one counts as such."""
+    return _is_numpys(array) or array.is_deleted() or array.is_ready()
 
 
 def _is_readable(array: Any) -> bool:

@@ -523,3 +523,18 @@ def test_a_wrong_argument_is_answered_by_what_to_write(make, do) -> None:
     with pytest.raises(TypeError) as error:
         make()
     assert do in str(error.value)
+
+
+# What is found ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("uses", [lambda k, v: v.sum() + k.sum(), lambda k, v: v.sum()])
+def test_of_several_results_the_one_that_meets_the_condition_is_drawn(uses) -> None:
+    keys, values = jnp.array([2, 1, 3]), jnp.array([4.0, 5.0, np.nan])
+    finding = find(lambda k, v: uses(*lax.sort((k, v), num_keys=1)), isnan)(keys, values)
+    assert (finding.primitive, finding.number) == ("sort", 1)
+    np.testing.assert_array_equal(finding.result, [5.0, 4.0, np.nan])
+    np.testing.assert_array_equal(finding.elements, [[2]])
+    assert "`sort`: 1 of 3 elements of result 1, first at index (2,)" in str(finding)
+    drawn = finding.record()
+    assert (drawn.result.shape, drawn.result.nan_count, drawn.index) == ([3], 1, [2])
