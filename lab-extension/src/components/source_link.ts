@@ -1,8 +1,16 @@
 /** Link to a source line. Only activating it leaves the view; other clicks don't. */
 
-import { placeName, placesOf, type CellPlace, type PlaceState } from '../records/cell_places';
+import type { SourceRecord } from '../generated/introspect';
+import {
+  placeIn,
+  placeName,
+  placesOf,
+  type CellPlace,
+  type PlaceState,
+} from '../records/cell_places';
 import type { Program } from '../records/program';
 import { el } from './dom';
+import { oneLine } from './format';
 import { placeText } from './graph/describe';
 
 /** Access to the lines of the notebooks around a view. */
@@ -96,6 +104,21 @@ export class SourceLink {
       ...(note === '' ? [] : [el('span', { class: 'pl-source-note' }, note)]),
     );
   }
+}
+
+/** A source line's name: a link if it is in a cell of an open notebook, else muted text. */
+export function lineLink(
+  source: SourceRecord,
+  line: number,
+  notebook: NotebookLines | undefined,
+  endLine = line,
+): HTMLElement {
+  if (source.execution_count === null) {
+    return el('span', { class: 'pl-muted' }, `${oneLine(source.name, 60)}, line ${line}`);
+  }
+  const link = new SourceLink(notebook);
+  link.showPlace(placeIn(source, line, endLine));
+  return link.element;
 }
 
 function firstPlaced(program: Program, equations: ArrayLike<number>): number {

@@ -1,6 +1,6 @@
 /** Maps between equations and the lines of notebook cells that they come from. */
 
-import type { ProgramRecord } from '../generated/introspect';
+import type { ProgramRecord, SourceRecord } from '../generated/introspect';
 
 /** A line of a cell, or several lines with one expression. */
 export interface CellPlace {
@@ -57,6 +57,17 @@ function count(equations: ArrayLike<number>): number {
   return Math.min(equations.length, MAX_EQUATIONS);
 }
 
+/** The place of lines of a source; its `executionCount` is null if the source isn't a cell. */
+export function placeIn(source: SourceRecord, line: number, endLine = line): CellPlace {
+  return {
+    cellId: source.cell_id,
+    executionCount: source.execution_count,
+    line,
+    endLine,
+    text: source.lines?.[line - source.first_line] ?? null,
+  };
+}
+
 /** `In[3], line 4`. */
 export function placeName({ executionCount, line }: CellPlace): string {
   return `In[${executionCount}], line ${line}`;
@@ -91,14 +102,7 @@ function placeOf(program: ProgramRecord, span: number): CellPlace | null {
   if (source === undefined) {
     return null;
   }
-  const line = program.spans.line[span]!;
-  return {
-    cellId: source.cell_id,
-    executionCount: source.execution_count,
-    line,
-    endLine: program.spans.end_line[span]!,
-    text: source.lines?.[line - source.first_line] ?? null,
-  };
+  return placeIn(source, program.spans.line[span]!, program.spans.end_line[span]!);
 }
 
 /** Whether two places overlap; cells are compared by id, or else by number. */

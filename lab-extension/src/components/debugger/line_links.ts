@@ -2,7 +2,7 @@
 
 import type { UserLineColumns } from '../../generated/debugger';
 import type { CellPlace } from '../../records/cell_places';
-import { placeName } from '../../records/cell_places';
+import { placeIn, placeName } from '../../records/cell_places';
 import { withCode, type Content } from '../dom';
 import { oneLine } from '../format';
 import { SourceLink, type NotebookLines } from '../source_link';
@@ -31,12 +31,5 @@ function placeOf(places: UserLineColumns | undefined, row: number): CellPlace | 
   if (places === undefined || source === undefined || source.execution_count === null) {
     return null;
   }
-  const line = places.line[row]!;
-  return {
-    cellId: source.cell_id,
-    executionCount: source.execution_count,
-    line,
-    endLine: line,
-    text: source.lines?.[line - source.first_line] ?? null,
-  };
+  return placeIn(source, places.line[row]!);
 }

@@ -3,7 +3,7 @@
 import type { DifferenceRecord, ErrorFrameRecord, ErrorRecord } from '../../generated/introspect';
 import { el, withCode, type Content } from '../dom';
 import { oneLine } from '../format';
-import { SourceLink, type NotebookLines, type ProgramEvents } from '../source_link';
+import { lineLink, type NotebookLines, type ProgramEvents } from '../source_link';
 import { tableOf } from '../table';
 import { FactsView } from './facts_view';
 
@@ -79,18 +79,9 @@ function frameOf(frame: ErrorFrameRecord, notebook: NotebookLines | undefined): 
       ({ number }) =>
         number >= frame.line - LINES_AROUND && number <= frame.end_line + LINES_AROUND,
     );
-  const { source, line } = frame;
-  const link = new SourceLink(notebook);
-  link.showPlace({
-    cellId: source.cell_id,
-    executionCount: source.execution_count,
-    line,
-    endLine: frame.end_line,
-    text: source.lines?.[line - first] ?? null,
-  });
-  const name = source.execution_count === null ? `${oneLine(source.name, 80)}, line ${line}` : null;
+  const link = lineLink(frame.source, frame.line, notebook, frame.end_line);
   return [
-    el('p', { class: 'pl-muted' }, name ?? link.element, where),
+    el('p', { class: 'pl-muted' }, link, where),
     el(
       'pre',
       { class: 'pl-code pl-error-lines' },

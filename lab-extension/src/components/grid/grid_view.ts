@@ -4,7 +4,6 @@ import type {
   GridKernelRecord,
   GridOperandRecord,
   KernelGridsRecord,
-  SourceRecord,
 } from '../../generated/introspect';
 import {
   boxesOf,
@@ -20,7 +19,7 @@ import {
 import { CanvasPane } from '../canvas_pane';
 import { el, iconButton, type Content } from '../dom';
 import { counted, oneLine, quantity, whole } from '../format';
-import { SourceLink, type NotebookLines } from '../source_link';
+import { lineLink, type NotebookLines } from '../source_link';
 import { tableOf } from '../table';
 import { withTerms } from '../terms';
 import { readTheme } from '../theme';
@@ -478,7 +477,7 @@ function header(record: GridKernelRecord, notebook: NotebookLines | undefined): 
     'header',
     { class: 'pl-array-header' },
     el('strong', {}, oneLine(record.name, 60)),
-    linkTo(record.source, record.line, notebook),
+    record.source === null ? null : lineLink(record.source, record.line, notebook),
     chipsOf(record).map(text => el('span', { class: 'pl-chip' }, withTerms(text))),
   );
 }
@@ -523,28 +522,6 @@ function faultsOf(record: GridKernelRecord): string[] {
   ].filter(text => text !== '');
 }
 
-function linkTo(
-  source: SourceRecord | null,
-  line: number,
-  notebook: NotebookLines | undefined,
-): HTMLElement | null {
-  if (source === null) {
-    return null;
-  }
-  if (source.execution_count === null) {
-    return el('span', { class: 'pl-muted' }, `${oneLine(source.name, 40)}, line ${line}`);
-  }
-  const link = new SourceLink(notebook);
-  link.showPlace({
-    cellId: source.cell_id,
-    executionCount: source.execution_count,
-    line,
-    endLine: line,
-    text: source.lines?.[line - source.first_line] ?? null,
-  });
-  return link.element;
-}
-
 function operandsTable(record: GridKernelRecord, notebook: NotebookLines | undefined): HTMLElement {
   return tableOf(
     'Operands',
@@ -563,7 +540,11 @@ function operandsTable(record: GridKernelRecord, notebook: NotebookLines | undef
       ],
       [
         operand.note === '' ? blockText(operand) : operand.note,
-        el('div', { class: 'pl-grid-line' }, linkTo(operand.source, operand.line, notebook)),
+        el(
+          'div',
+          { class: 'pl-grid-line' },
+          operand.source === null ? null : lineLink(operand.source, operand.line, notebook),
+        ),
       ],
       [
         operand.fetch_count > 0 ? el('div', {}, `${whole(operand.fetch_count)} fetched`) : null,

@@ -3,15 +3,10 @@
  * on dimensions.
  */
 
-import type {
-  ExchangeCostRecord,
-  PlacementRecord,
-  SourceRecord,
-  WhatIfRecord,
-} from '../../generated/introspect';
+import type { ExchangeCostRecord, PlacementRecord, WhatIfRecord } from '../../generated/introspect';
 import { el, type Content } from '../dom';
 import { counted, oneLine, quantity, whole } from '../format';
-import { SourceLink, type NotebookLines } from '../source_link';
+import { lineLink, type NotebookLines } from '../source_link';
 import { meter, tableOf } from '../table';
 import { withTerms } from '../terms';
 import { readTheme } from '../theme';
@@ -527,27 +522,6 @@ function exchanges(
       [`≈ ${time(each.seconds)}`, meter(each.seconds / most)],
     ]),
   );
-}
-
-/** Source line of a collective, as a link if it is in a cell of an open notebook. */
-function lineLink(
-  source: SourceRecord,
-  line: number,
-  notebook: NotebookLines | undefined,
-): HTMLElement {
-  const link = new SourceLink(notebook);
-  const { name, cell_id, execution_count, lines, first_line } = source;
-  if (execution_count === null) {
-    return el('span', {}, `${oneLine(name, 40)}, line ${line}`);
-  }
-  link.showPlace({
-    cellId: cell_id,
-    executionCount: execution_count,
-    line,
-    endLine: line,
-    text: lines?.[line - first_line] ?? null,
-  });
-  return link.element;
 }
 
 function total(placement: PlacementRecord): number {
