@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.introspect.errors import ArgumentValueError, UnsupportedError
-from pellucid_profiler.wire import message_field, number_field
+from pellucid.introspect.protobuf import message_field, number_field
 
 METHOD = "/tensorflow.ProfilerService/Profile"
 ANSWER_SECONDS = 60

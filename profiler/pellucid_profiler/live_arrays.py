@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pellucid.introspect import recording
+from pellucid.introspect.protobuf import VARINT, fields
 from pellucid_profiler.sources import SourceLine
-from pellucid_profiler.wire import VARINT, fields, packed
+from pellucid_profiler.wire import packed
 from pellucid_profiler.xspace import Column
 
 MIN_PERIOD_SECONDS = 0.01

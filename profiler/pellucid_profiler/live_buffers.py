@@ -22,8 +22,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from pellucid.introspect.protobuf import LENGTH_DELIMITED, VARINT, fields
 from pellucid_profiler.sources import OptimizedModule, ProgramReader
-from pellucid_profiler.wire import LENGTH_DELIMITED, VARINT, fields, packed
+from pellucid_profiler.wire import packed
 
 _RUNS_PROGRAMS = frozenset({"while", "conditional", "call", "async-start"})
 _FORWARDS = frozenset({"bitcast", "optimization-barrier", "async-update", "async-done"})

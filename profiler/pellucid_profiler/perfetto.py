@@ -14,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pellucid.introspect.protobuf import message_field, number_field
 from pellucid_profiler.calls import alone
 from pellucid_profiler.files import write_file
 from pellucid_profiler.marks import shown_name
 from pellucid_profiler.session_tables import SessionTables
-from pellucid_profiler.wire import message_field, number_field, put_varints
+from pellucid_profiler.wire import put_varints
 from pellucid_profiler.xspace import Column
 
 _SEQUENCE = 1

@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 from pellucid.introspect import recording
+from pellucid.introspect.protobuf import fields
 from pellucid_profiler.conversion import Observed, session_of
 from pellucid_profiler.files import read_recording
 from pellucid_profiler.live_buffers import ProgramMemoryReader, assigned_bytes
 from pellucid_profiler.session import Session
-from pellucid_profiler.wire import fields
 from pellucid_profiler.xspace import hlo_protos
 
 _SUFFIX = ".xplane.pb"

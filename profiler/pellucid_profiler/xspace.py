@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.introspect.errors import ArgumentValueError
-from pellucid_profiler.wire import LENGTH_DELIMITED, Bytes, Positions, fields, varint, varints
+from pellucid.introspect.protobuf import LENGTH_DELIMITED, fields, varint
+from pellucid_profiler.wire import Bytes, Positions, varints
 
 ABSENT = -1
 """Value in a column for an event that lacks the stat."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from pellucid_profiler.wire import FIXED64, message_field, number_field
+from pellucid.introspect.protobuf import FIXED64, message_field, number_field
 
 Stats = dict[str, int | float | str]
 Event = tuple[str, int, int, Stats]

@@ -14,8 +14,8 @@ import pellucid as pl
 from pellucid import numpy as jnp, profiler
 from pellucid._machine.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from pellucid._machine.xla import compile as xla_compile
+from pellucid.introspect.protobuf import fields
 from pellucid_profiler.perfetto import _lanes, perfetto_trace
-from pellucid_profiler.wire import fields
 from tests.profiler import gpu_recordings
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from jaxlib import _profile_data, _profiler
 
+from .protobuf import fields
+
 if TYPE_CHECKING:
 
     class ProfileEvent:
@@ -125,34 +127,8 @@ _ID_FIELD = 5
 
 def module_id(module: Any) -> int:
     """The id of an HLO module, called `program_id` in recordings; unique in this process."""
-    return _varint_field(module.as_serialized_hlo_module_proto(), _ID_FIELD)
-
-
-def _varint_field(message: bytes, number: int) -> int:
-    """The varint in the first field `number` of a protobuf message; 0, the default, if it is absent."""
-    i, end = 0, len(message)
-    while i < end:
-        tag, i = _varint(message, i)
-        kind = tag & 7
-        if kind == 0:
-            value, i = _varint(message, i)
-            if tag >> 3 == number:
-                return value
-        elif kind == 2:
-            size, i = _varint(message, i)
-            i += size
-        else:
-            i += 8 if kind == 1 else 4
-    return 0
-
-
-def _varint(message: bytes, i: int) -> tuple[int, int]:
-    """Decodes the varint at `i`: (value, position after it)."""
-    value = shift = 0
-    while True:
-        byte = message[i]
-        i += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, i
-        shift += 7
+    message = module.as_serialized_hlo_module_proto()
+    found = (
+        value for number, _, value, _ in fields(message, 0, len(message)) if number == _ID_FIELD
+    )
+    return next(found, 0)  # the default, which isn't written

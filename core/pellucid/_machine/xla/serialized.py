@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-_VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
-"""Wire types of protocol buffers."""
+from .protobuf import LENGTH_DELIMITED, UnknownFormatError, fields, message_field, varint
+
 _MODULE, _ASSIGNMENT = 1, 2
 """Fields of an executable: its program, and its buffer assignment."""
 _TO_MODULE = (1, 1, _MODULE)
@@ -25,10 +25,6 @@ _LOGICAL_BUFFERS, _ALIASES, _ALLOCATIONS, _PEAKS = 1, 2, 3, 5
 _BUFFER_IDS = {_LOGICAL_BUFFERS: 1, _ALIASES: 1, _PEAKS: 2}
 """Fields in which parts of a buffer assignment have the ids of their logical buffers."""
 _BUFFER_ID, _PLACE, _PLACE_INSTRUCTION, _ASSIGNED = 1, 3, 4, 9
-
-
-class UnknownFormatError(ValueError):
-    """Bytes in another format than this jaxlib is expected to write."""
 
 
 class Field(NamedTuple):
@@ -49,8 +45,8 @@ def without_fusions(payload: bytes) -> tuple[bytes, bytes]:
     if assignment.number != _ASSIGNMENT:
         raise UnknownFormatError("an executable has no buffer assignment at its place")
     slim, ids = _slim(module)
-    rests[1] = _encoded(_ASSIGNMENT, _buffers_of(ids, assignment.value)) + _joined(others)
-    return _put_together(head, slim, rests), _encoded(_MODULE, module) + assignment.encoded
+    rests[1] = message_field(_ASSIGNMENT, _buffers_of(ids, assignment.value)) + _joined(others)
+    return _put_together(head, slim, rests), message_field(_MODULE, module) + assignment.encoded
 
 
 def with_program(payload: bytes, program: bytes) -> bytes:
@@ -71,27 +67,27 @@ def module_of(program: bytes) -> bytes:
 
 def _taken_apart(payload: bytes) -> tuple[bytes, bytes, list[bytes]]:
     """(description before the program, the program, what follows it in each enclosing message, outermost first)."""
-    size, start = _varint(payload, 0)
+    size, start = varint(payload, 0, len(payload))
     content, rests = payload[start + size :], []
     for number in _TO_MODULE:
-        fields = list(_fields(content))
-        if not fields or fields[0].number != number or not isinstance(fields[0].value, bytes):
+        members = list(_fields(content))
+        if not members or members[0].number != number or not isinstance(members[0].value, bytes):
             raise UnknownFormatError(
                 f"a serialized executable lacks field {number}, which holds its program"
             )
-        content = fields[0].value
-        rests.append(_joined(fields[1:]))
+        content = members[0].value
+        rests.append(_joined(members[1:]))
     return payload[: start + size], content, rests
 
 
-def _joined(fields: Iterable[Field]) -> bytes:
-    return b"".join([field.encoded for field in fields])
+def _joined(parts: Iterable[Field]) -> bytes:
+    return b"".join([part.encoded for part in parts])
 
 
 def _put_together(head: bytes, module: bytes, rests: list[bytes]) -> bytes:
     content = module
     for number, rest in zip(reversed(_TO_MODULE), reversed(rests), strict=True):
-        content = _encoded(number, content) + rest
+        content = message_field(number, content) + rest
     return head + content
 
 
@@ -100,12 +96,12 @@ def _slim(module: bytes) -> tuple[bytes, set[int]]:
 
     Custom fusions are kept: the libraries that run them need their bodies when the executable is loaded.
     """
-    fields = list(_fields(module))
-    computations = [list(_fields(f.value)) for f in fields if f.number == _COMPUTATIONS]
+    members = list(_fields(module))
+    computations = [list(_fields(f.value)) for f in members if f.number == _COMPUTATIONS]
     parts_by_id = {_integer(parts, _COMPUTATION_ID): parts for parts in computations}
     contents: dict[int, bytes] = {}
     ids: set[int] = set()
-    pending = [_integer(fields, _ENTRY_ID)]
+    pending = [_integer(members, _ENTRY_ID)]
     while pending:
         computation_id = pending.pop()
         if computation_id in contents:
@@ -118,21 +114,21 @@ def _slim(module: bytes) -> tuple[bytes, set[int]]:
             instruction = _without_fusion(part)
             ids.add(_integer(instruction, _ID))
             pending += _integers(instruction, _CALLED)
-            slim.append(_encoded(part.number, _joined(instruction)))
-        contents[computation_id] = _encoded(_COMPUTATIONS, b"".join(slim))
-    others = _joined(field for field in fields if field.number != _COMPUTATIONS)
+            slim.append(message_field(part.number, _joined(instruction)))
+        contents[computation_id] = message_field(_COMPUTATIONS, b"".join(slim))
+    others = _joined(field for field in members if field.number != _COMPUTATIONS)
     return others + b"".join([contents[i] for i in parts_by_id if i in contents]), ids
 
 
 def _without_fusion(instruction: Field) -> list[Field]:
     """The fields of an instruction without metadata; for a compiled fusion, those of an opaque call."""
-    fields = [field for field in _fields(instruction.value) if field.number != _METADATA]
-    values = {field.number: field.value for field in fields}
+    members = [field for field in _fields(instruction.value) if field.number != _METADATA]
+    values = {field.number: field.value for field in members}
     if values.get(_OPCODE) != b"fusion" or values.get(_FUSION_KIND) == b"kCustom":
-        return fields
-    call = _encoded(_OPCODE, b"custom-call") + _encoded(_TARGET, b"fused")
+        return members
+    call = message_field(_OPCODE, b"custom-call") + message_field(_TARGET, b"fused")
     dropped = (_OPCODE, _FUSION_KIND, _CALLED, _CONFIG)
-    return [*(field for field in fields if field.number not in dropped), *_fields(call)]
+    return [*(field for field in members if field.number not in dropped), *_fields(call)]
 
 
 def _buffers_of(ids: set[int], assignment: int | bytes) -> bytes:
@@ -153,7 +149,7 @@ def _buffers_of(ids: set[int], assignment: int | bytes) -> bytes:
                 if part.number != _ASSIGNED
                 or _integer(_fields(part.value), _BUFFER_ID, 0) not in dropped
             ]
-            contents.append(_encoded(field.number, _joined(values)))
+            contents.append(message_field(field.number, _joined(values)))
         elif dropped.isdisjoint(_integers(parts, _BUFFER_IDS.get(field.number, 0))):
             contents.append(field.encoded)
     return b"".join(contents)
@@ -165,9 +161,9 @@ def _instruction_of(buffer: Iterable[Field]) -> int:
     return _integer(_fields(place), _PLACE_INSTRUCTION)
 
 
-def _integers(fields: Iterable[Field], number: int) -> Iterator[int]:
+def _integers(message: Iterable[Field], number: int) -> Iterator[int]:
     """The integers of a repeated field, packed or unpacked."""
-    for field in fields:
+    for field in message:
         if field.number != number:
             continue
         if isinstance(field.value, int):
@@ -175,12 +171,12 @@ def _integers(fields: Iterable[Field], number: int) -> Iterator[int]:
             continue
         at = 0
         while at < len(field.value):
-            value, at = _varint(field.value, at)
+            value, at = varint(field.value, at, len(field.value))
             yield value
 
 
-def _integer(fields: Iterable[Field], number: int, default: int | None = None) -> int:
-    value = next((field.value for field in fields if field.number == number), default)
+def _integer(message: Iterable[Field], number: int, default: int | None = None) -> int:
+    value = next((field.value for field in message if field.number == number), default)
     if not isinstance(value, int):
         raise UnknownFormatError(f"a message has no integer in field {number}")
     return value
@@ -190,52 +186,8 @@ def _fields(message: int | bytes) -> Iterator[Field]:
     """The fields of a serialized message, in order."""
     if isinstance(message, int):
         raise UnknownFormatError("an integer is no message")
-    at = 0
-    while at < len(message):
-        start = at
-        tag, at = _varint(message, at)
-        number, kind = tag >> 3, tag & 7
-        value: int | bytes
-        if kind == _VARINT:
-            value, at = _varint(message, at)
-        else:
-            size = 8 if kind == _EIGHT_BYTES else 4
-            if kind == _BYTES:
-                size, at = _varint(message, at)
-            elif kind not in (_EIGHT_BYTES, _FOUR_BYTES):
-                raise UnknownFormatError(f"a field has wire type {kind}")
-            value, at = message[at : at + size], at + size
-        if at > len(message):
-            raise UnknownFormatError("a message ends within a field")
-        yield Field(number, value, message[start:at])
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Decodes a varint: (value, end position)."""
-    value = shift = 0
-    while True:
-        if at >= len(data):
-            raise UnknownFormatError("a message ends within an integer")
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-
-
-def _encoded_varint(value: int) -> bytes:
-    content = bytearray()
-    while value > 127:
-        content.append(value & 127 | 128)
-        value >>= 7
-    content.append(value)
-    return bytes(content)
-
-
-def _tag(number: int, kind: int) -> bytes:
-    return _encoded_varint(number << 3 | kind)
-
-
-def _encoded(number: int, content: bytes) -> bytes:
-    return _tag(number, _BYTES) + _encoded_varint(len(content)) + content
+    start = 0
+    for number, kind, value, end in fields(message, 0, len(message)):
+        content = message[value:end] if kind == LENGTH_DELIMITED else value
+        yield Field(number, content, message[start:end])
+        start = end
