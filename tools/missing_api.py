@@ -160,7 +160,7 @@ def difference_of(text: str, function: object) -> str | None:
             if here.default is Parameter.empty:
                 return f"{theirs.name} has no default"
             default = default_text(here.default)
-            if "..." not in (default, theirs.default) and default != theirs.default:
+            if theirs.default not in ("...", default):
                 return f"{theirs.name}={default}, not {theirs.default}"
     return next(unknown_required(parsed(text), ours), None)
 

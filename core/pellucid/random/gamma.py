@@ -359,14 +359,14 @@ def _t(key: Array, shape: Shape, dtype: np.dtype, df: Array) -> Array:
 def t(
     key: Array,
     df: ArrayLike,
-    shape: int | Ints = (),
+    shape: int | Ints | None = None,
     dtype: DTypeLike | None = None,
     *,
     out_sharding: Sharding | PartitionSpec | None = None,
 ) -> Array:
     """Numbers of Student's t distribution with `df` degrees of freedom.
 
-    The result has the given `shape`, to which parameters broadcast, and `dtype`, by default the default floating one.
+    The result has the given `shape`, to which `df` broadcasts, by default that of `df`, and `dtype`, by default the default floating one.
     Raises: ArgumentTypeError for anything that isn't a key, ShapeError for a batch of keys, for a `shape` of anything but integers
     from 0 and for parameters that do not fit it, ArgumentValueError for a dtype that is not floating-point,
     ArgumentTypeError for parameters that are lists or strings.
