@@ -401,7 +401,7 @@ def _compiled(
     if not axes:
         to = dtypes.to_inexact_dtype if kind is FftType.RFFT else dtypes.to_complex_dtype
         return convert(a, aval, to(aval.dtype))
-    if 0 in lengths:  # along an empty axis the result is zeros
+    if 0 in lengths:  # an empty axis: the result has no elements
         return _empty(aval, kind, lengths, axes)
     ndim = aval.ndim
     needed = list(lengths)

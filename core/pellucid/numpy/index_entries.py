@@ -35,7 +35,7 @@ class Scalar(NamedTuple):
 
 
 class StridedWindow(NamedTuple):
-    """`length` elements of an axis, `abs(step)` apart, the first at `lowest`; in reverse order if `step` is negative.
+    """`length` elements of an axis from `lowest` on, `abs(step)` apart; in reverse order if `step` is negative.
 
     They all exist. `lowest` may be a traced scalar. `extent` is stated where the elements that a symbolic slice leaves out
     after its last one exist, too: by it the length of the slice is the same expression.

@@ -101,7 +101,9 @@ def _check_cast(array: Array, values: Any) -> None:
 
 
 def _compiled(structure: Structure, update: Update) -> Any:
-    """The compiled form of an update; with a user's function it is cached while that function lives."""
+    """The compiled form of an update; that with a user's function is cached while the function lives, if it compares by
+    identity.
+    """
     if not update.is_function:
         return _compiled_update(structure, update)
     if compares_by_identity(update.operation):
@@ -185,7 +187,7 @@ def _of_one_dtype(x: Array, values: Any) -> tuple[Any, Any]:
 
 
 def _shaped(values: ArrayLike, places: IndexWindows, new_axes: list[int]) -> Any:
-    """`values` broadcast to the shape of the elements they replace, in the order of the array's axes."""
+    """`values` broadcast to the shape of the elements they replace, with its elements in the order of the array's."""
     shape = list(places.shape)
     for axis in new_axes:
         shape.insert(axis, 1)

@@ -90,10 +90,9 @@ def _compiled(function: Callable[..., Any], *, swapped: bool) -> Any:
 
 
 def _of_foreign(y: Any) -> Any:
-    """NotImplemented, as the operand may define the operator itself; raises ArgumentTypeError for Python's
-    containers, which don't.
+    """NotImplemented, as the operand may define the operator itself.
 
-    Raises: ArgumentTypeError for these; Python would answer comparisons with them by False.
+    Raises: ArgumentTypeError for Python's containers, which don't; Python would answer comparisons with them by False.
     """
     if isinstance(y, (list, tuple, set, dict)):
         raise ArgumentTypeError(

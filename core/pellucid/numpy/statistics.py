@@ -45,7 +45,7 @@ def _count(
     dtype: np.dtype | None,
     keepdims: bool,
 ) -> Any:
-    """The number of elements reduced: a constant, or counted from `where`."""
+    """The number of elements reduced: from the shape, or counted from `where`."""
     if where is None:
         sizes = [aval.shape[i] for i in canonical_axes(axis, aval.ndim)]
         count = as_value(math.prod(sizes))

@@ -68,7 +68,7 @@ def _euclidean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _length_of(x: Any) -> Any:
-    """The Euclidean norm of all of `x`, scaled by a power of two if the sum of its squares under- or overflows."""
+    """The Euclidean norm of all of `x`, which is scaled by a power of two where its sum of squares leaves the range."""
     squares = total(_squares(x))
     info = np.finfo(type_of(squares).dtype)
     # Within these bounds no significant square is subnormal, and derivatives of the root are finite.
