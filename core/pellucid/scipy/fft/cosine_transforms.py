@@ -114,7 +114,7 @@ def _dct(x: Array, size: int, axis: int, is_orthonormal: bool) -> Array:
         order = jnp.concatenate([x[..., ::2], x[..., 1::2][..., ::-1]], axis=-1)
         dtype = type_of(x).dtype
         turned = 2 * jnp.fft.rfft(order) * _turns(size, dtype)
-        # Element size - k of the result is the negative imaginary part of element k.
+        # Element size - k of the result is the negative imaginary part of element k of `turned`.
         later = -turned.imag[..., 1 : (size + 1) // 2][..., ::-1]
         result = jnp.concatenate([turned.real, later], axis=-1)
         return result * _weights(size, dtype) if is_orthonormal else result

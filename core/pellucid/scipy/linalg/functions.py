@@ -253,8 +253,8 @@ def hessenberg(
 
 
 def _by_columns(n: int, start: Array, column: Callable[[Any, Any, Any], tuple[Any, Any]]) -> Array:
-    """An upper triangular matrix with diagonal `start`, built by columns: column j solves a triangular system of its
-    leading j rows.
+    """An upper triangular matrix from `start`, a matrix of its diagonal, built by columns: column j solves a triangular
+    system of its leading j rows.
 
     `column(result, j, before)` gives the system's matrix and right-hand side; `before` masks the rows above j.
     """

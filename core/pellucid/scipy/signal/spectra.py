@@ -332,8 +332,8 @@ def _density(
 
 
 def _median(products: Array) -> Array:
-    """Medians over segments, of real and imaginary parts, divided by their bias: the median of as many squares of
-    normal numbers.
+    """Medians over segments, of real and imaginary parts, divided by their bias: the expected median of as many squared
+    absolute values, of mean 1, of complex normal numbers.
     """
     count = type_of(products).shape[-2]
     odd = np.arange(3, count + 1, 2)

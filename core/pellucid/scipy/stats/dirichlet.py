@@ -15,7 +15,7 @@ from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.scipy.special import gammaln, xlogy
 
 _ROUNDING = 1e-5
-"""Largest distance of a sum of probabilities from 1; SciPy's is smaller, but for float64 only."""
+"""Largest distance of a sum of probabilities from 1; SciPy's is smaller, and meant for float64 only."""
 
 
 @numpy_function

@@ -20,8 +20,8 @@ from pellucid.numpy.compiled import numpy_function
 _SMALL_ANGLE = 1e-3
 """Angles below this, in radians, are computed by series."""
 _LOCKED_ANGLE = 1e-7
-"""Gimbal lock: if the middle Euler angle is this close to 0 or pi, in radians, the other two are angles of one
-rotation.
+"""Gimbal lock: if the middle Euler angle, plus pi / 2 where all axes differ, is this close to 0 or pi, in radians, the
+other two are angles of one rotation.
 """
 
 
