@@ -162,10 +162,10 @@ def _counted(words: Array, shape: Shape) -> list[Array]:
 
 
 def _of_consecutive_counts(words: Array, count: int) -> Array:
-    """Threefry of the numbers below `count`: a counter pairs number i with i + count / 2, so every word depends on
+    """Threefry of the numbers below `count`: a counter pairs number i with i + ⌈count / 2⌉, so every word depends on
     `count`.
 
-    Raises: UnsupportedError for more than 2³² words.
+    Raises: UnsupportedError for 2³² words and more.
     """
     if not fits(count, 2**32 - 1):
         raise UnsupportedError(

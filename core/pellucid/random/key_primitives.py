@@ -306,10 +306,8 @@ class RandomFoldIn(OnKeys[NoParams]):
     def on_words(self, keys, data, generator, ndim, params):
         element = generator.key_shape
         key_aval = type_of(keys)
-        if not type_of(
-            data
-            # A number shared by all keys isn't batched: what is computed from it mustn't depend on the batch.
-        ).ndim:
+        # A number shared by all keys isn't batched: what is computed from it mustn't depend on the batch.
+        if not type_of(data).ndim:
             function = generator.fold_in
             for _ in range(ndim):
                 function = vmap(function, in_axes=(0, None))

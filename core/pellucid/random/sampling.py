@@ -177,7 +177,7 @@ def parameter(
 
 
 def check_parameters(caller: str, **parameters: Any) -> list[Any]:
-    """`parameters` as operands; raises ArgumentTypeError unless they are arrays or numbers.
+    """`parameters` as operands.
 
     Raises ArgumentTypeError for anything that isn't an array or number, DtypeError for complex numbers and random keys.
     """

@@ -171,8 +171,8 @@ def _is_above(x: Array, limit: int) -> Array:
 
 
 def _within(x: Array, dtype: np.dtype, more: int = 0) -> Array:
-    """Integers `x` clipped to the limits of `dtype` and converted to it; with `more`, clipped that far above them and
-    not converted.
+    """Integers `x` clipped to the limits of `dtype` and converted to it; with `more`, the upper limit is that much
+    higher, and they aren't converted.
     """
     operand_limits, limits = dtypes.iinfo(type_of(x).dtype), dtypes.iinfo(dtype)
     low, high = (
