@@ -32,7 +32,7 @@ from pellucid.numpy.manipulation import canonical_axes
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
 
 _MIN_TOTAL_WEIGHT = 1000 * float(np.finfo(np.float32).eps)
-"""Samples whose weights have a smaller absolute sum lie outside of the image: they are 0."""
+"""Samples whose weights have no greater absolute sum lie outside of the image: they are 0."""
 
 
 class ResizeMethod(enum.Enum):
