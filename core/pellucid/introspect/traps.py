@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable, Generator
 from typing import ParamSpec, TypeVar
 
-from pellucid._machine.base import config
+from pellucid._machine.base import config, is_by_tool
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -25,8 +25,8 @@ def without_traps() -> Generator[None]:
 
 
 def is_looking() -> bool:
-    """Whether a tool runs the user's operations in `without_traps`, where neither breakpoints nor watches stop."""
-    return _is_looking.get()
+    """Whether a tool runs operations, its own or the user's in `without_traps`: neither breakpoints nor watches stop there."""
+    return _is_looking.get() or is_by_tool.get()
 
 
 @contextlib.contextmanager

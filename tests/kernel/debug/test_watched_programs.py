@@ -13,6 +13,7 @@ import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import events, lax
 from pellucid.introspect import finding
+from pellucid.introspect.recording import wait_for_devices
 from pellucid_kernel.debug.breakpoints import Breakpoints
 from pellucid_kernel.debug.debug_session import DebugSession
 from pellucid_kernel.debug.stops import Stop, Stops
@@ -158,6 +159,7 @@ TOOLS = {
     "first_difference": pl.debugger.first_difference,
     "repeat": pl.debugger.repeat,
     "debug": lambda f: lambda x: pl.debugger.debug(f)(x).finish(),
+    "by_tool": events.by_tool,
 }
 
 
@@ -171,3 +173,11 @@ def test_no_program_stops_while_a_tool_runs_it(tool: str) -> None:
         assert not reasons
         f(x)
     assert len(reasons) == 1
+
+
+def test_programs_of_tools_are_not_searched(monkeypatch) -> None:
+    """Such as the one that finds out whether devices still work, which runs long."""
+    with watching("isnan"):
+        monkeypatch.setattr(DebugSession, "of_program", None)
+        wait_for_devices()
+        pl.analysis.array_values(jnp.array([1.0, np.nan]))
