@@ -16,7 +16,8 @@ from pellucid._machine.base import (
     tree_leaves,
 )
 from pellucid._machine.higher_order.loops import fori_loop
-from pellucid._machine.primitives.dslice import ds
+from pellucid._machine.primitives import broadcasted_iota
+from pellucid._machine.primitives.dslice import Slice, ds
 from pellucid._machine.refs.access import RefView, get, new_ref
 from pellucid._machine.tracing import is_reference, type_of
 from pellucid._machine.transforms import check_callable
@@ -77,41 +78,56 @@ def emit_pipeline(
 
         def step(t: Any, _: None) -> None:
             ids = position(t, grid)
-            views = [_block(spec, ref, ids) for spec, ref in strict_zip(specs, refs)]
             # With a mask, elements beyond the edge are undefined when read, and dropped when written.
-            every = [np.ones(view.shape, bool) for view in views]
-            blocks = [new_ref(load(v, mask=mask)) for v, mask in strict_zip(views, every)]
+            views, masks = zip(
+                *[_block(*each, ids) for each in strict_zip(specs, refs)], strict=True
+            )
+            blocks = [new_ref(load(v, mask=mask)) for v, mask in strict_zip(views, masks)]
             outer = current_position()
             failures = None if outer is None else outer.failures
             with within(GridPosition(tuple(ids), tuple(grid), None, failures)):
                 body(*([tuple(ids)] if _explicit_indices else []), *blocks)
             # Only the blocks of results are written back.
             for i in range(len(in_leaves), len(specs)):
-                store(views[i], blocks[i][...], mask=every[i])
+                store(views[i], blocks[i][...], mask=masks[i])
 
         fori_loop(np.int32(0), np.int32(total) if isinstance(total, int) else total, step, None)
 
     return run
 
 
-def _block(spec: BlockSpec, ref: Any, ids: Sequence[Any]) -> RefView:
-    """The view of the block of a reference that the program at `ids` sees."""
+def _block(spec: BlockSpec, ref: Any, ids: Sequence[Any]) -> tuple[RefView, Any]:
+    """(the view of the block of a reference that the program at `ids` sees, mask of the elements that it has)."""
     dims = block_dims("emit_pipeline", spec, ref.shape)
     found = (0,) * len(dims) if spec.index_map is None else spec.index_map(*ids)
     indices = found if isinstance(found, (tuple, list)) else (found,)
-    if len(indices) != len(dims) or any(type(dim) is BoundedSlice for dim in dims):
+    if len(indices) != len(dims):
         raise ArgumentValueError(
-            "emit_pipeline: an index map gives one number for each dimension of the block.",
+            "emit_pipeline: an index map gives one index for each dimension of the block.",
             got=f"{len(indices)} for block {spec.block_shape} of a reference of shape {ref.shape}",
             where=spec.line,
         )
+    # Of a bounded slice the start is the index, and so many elements are there as its size says.
+    bounds = {i: x.size for i, x in enumerate(indices) if type(x) is Slice}
+    indices = [x.start if type(x) is Slice else x for x in indices]
+    kept = [i for i, dim in enumerate(dims) if type(dim) is not Squeezed]
+    shape = tuple([size_of(dims[i]) for i in kept])
+    mask: Any = np.ones(shape, bool)
+    for i, bound in bounds.items():
+        if type(dims[i]) is not BoundedSlice:
+            raise ArgumentTypeError(
+                "emit_pipeline: an index map gives `ds` for dimensions that are a BoundedSlice.",
+                got=f"{dims[i]} in block {spec.block_shape}",
+                where=spec.line,
+            )
+        mask = mask & (broadcasted_iota(np.int32, shape, kept.index(i)) < bound)
     if any(type(dim) is Indirect for dim in dims):
-        return ref.at[_positions(dims, indices)]
+        return ref.at[_positions(dims, indices)], mask
     entries = []
     for dim, index in strict_zip(dims, indices):
         start = index * np.int32(step_of(dim))  # no int, so that a block may reach beyond the edge
         entries.append(start if type(dim) is Squeezed else ds(start, size_of(dim)))
-    return ref.at[tuple(entries)]
+    return ref.at[tuple(entries)], mask
 
 
 def _positions(dims: Sequence[Any], indices: Sequence[Any]) -> tuple[Any, ...]:

@@ -97,7 +97,9 @@ def parsed(index: Any, shape: Shape) -> Index:
             )
             axis += 1
         elif kind is Slice:
-            entries.append(StridedWindow(_within_dtype(item.start, shape), item.size, item.stride))
+            entries.append(
+                StridedWindow(_within_dtype(item.start, shape), item.known_size, item.stride)
+            )
             axis += 1
         elif kind is int:
             entries.append(Scalar(_within_dtype(item, shape)))

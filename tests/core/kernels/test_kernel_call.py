@@ -157,6 +157,25 @@ def test_a_bound_of_a_slice_ends_it():
     np.testing.assert_array_equal(call(X), [[0, 1, 2, nan], [2, 3, 4, nan], [4, 5, 6, nan]])
 
 
+def test_bounds_of_slices_may_be_traced():
+    """Parts of different lengths, one after the other in one array, as rows of another one; and back."""
+    ends, parts = np.array([0, 3, 4, 8], np.int32), BlockSpec((None, 4), lambda i, _: (i, 0))
+
+    def part(i, ends):
+        return (pallas.ds(ends[i], ends[i + 1] - ends[i]),)
+
+    ragged = BlockSpec((pallas.BoundedSlice(4),), part)
+    rows = np.array([[0, 1, 2, np.nan], [3, np.nan, np.nan, np.nan], [4, 5, 6, 7]], F32)
+    prefetching = lambda ins, outs: tpu.PrefetchScalarGridSpec(
+        num_scalar_prefetch=1, grid=(3,), in_specs=[ins], out_specs=outs
+    )
+    split = pallas_call(copy, like((3, 4)), grid_spec=prefetching(ragged, parts))
+    np.testing.assert_array_equal(split(ends, X), rows)
+    joined = pallas_call(copy, like((8,)), grid_spec=prefetching(parts, ragged))
+    np.testing.assert_array_equal(joined(ends, rows), X)
+    np.testing.assert_array_equal(pl.grad(lambda x: jnp.nansum(split(ends, x) ** 2))(X), 2 * X)
+
+
 def copy(s_ref, x_ref, o_ref):
     o_ref[...] = x_ref[...]
 

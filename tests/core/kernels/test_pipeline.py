@@ -33,6 +33,21 @@ def test_sums_over_an_axis_of_blocks_beyond_the_edge():
     np.testing.assert_array_equal(pl.grad(lambda x: call(x).sum())(X), np.ones_like(X))
 
 
+def test_slices_with_traced_bounds():
+    """The first n columns of each row."""
+    copy = lambda x_ref, o_ref: o_ref.set(x_ref[...])
+
+    def kernel(n_ref, x_ref, o_ref):
+        o_ref[...] = jnp.zeros_like(o_ref)
+        bounded = BlockSpec((None, pallas.BoundedSlice(4)), lambda i: (i, pallas.ds(1, n_ref[i])))
+        tpu.emit_pipeline(copy, grid=(3,), in_specs=[bounded], out_specs=[bounded])(x_ref, o_ref)
+
+    n = np.array([0, 2, 4], np.int32)
+    column = np.arange(5) - 1
+    kept = (column >= 0) & (column < n[:, None])
+    np.testing.assert_array_equal(pallas_call(kernel, X)(n, X), np.where(kept, X, 0))
+
+
 def test_mistakes():
     copy = lambda x_ref, o_ref: o_ref.set(x_ref[...])
     spec = BlockSpec((1, 5), lambda i: (i, 0))
@@ -40,7 +55,10 @@ def test_mistakes():
     with pytest.raises(ValueError, match="one spec for each reference"):
         tpu.emit_pipeline(copy, grid=(3,), in_specs=[spec])(*refs)
     short = BlockSpec((1, 5), lambda i: (i,))
-    with pytest.raises(ValueError, match="one number for each dimension"):
+    with pytest.raises(ValueError, match="one index for each dimension"):
         tpu.emit_pipeline(copy, grid=(3,), in_specs=[short], out_specs=[spec])(*refs)
+    no_bound = BlockSpec((1, 5), lambda i: (pallas.ds(i, 1), 0))
+    with pytest.raises(TypeError, match="that are a BoundedSlice"):
+        tpu.emit_pipeline(copy, grid=(3,), in_specs=[no_bound], out_specs=[spec])(*refs)
     with pytest.raises(NotImplementedError, match="cores"):
         tpu.emit_pipeline(copy, grid=(3,), core_axis=0)

@@ -379,8 +379,13 @@ def test_windows_say_what_is_wrong_with_them():
         ref[pl.ds(3, 2)]
     with pytest.raises(TypeError, match="known when the function is traced"):
         pl.jit(lambda n: ref[pl.ds(0, n)])(2)
+    with pytest.raises(TypeError, match="known when the function is traced"):
+        pl.jit(lambda n: jnp.arange(4)[pl.ds(0, n)])(2)
     with pytest.raises(TypeError, match="scalar integer start"):
         pl.ds(1.5, 2)
+    with pytest.raises(TypeError, match="scalar integer size"):
+        pl.jit(lambda n: pl.ds(0, n).size)(2.0)
+    assert pl.jit(lambda s: pl.tree.map(lambda x: x + 1, pl.ds(s, s)).size)(2) == 3
     with pytest.raises(ValueError, match="at least 0"):
         pl.ds(0, -1)
     assert pl.ds(None) == slice(None)

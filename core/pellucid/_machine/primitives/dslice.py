@@ -1,4 +1,4 @@
-"""`Slice` and `ds`: a start that may be traced, and a size."""
+"""`Slice` and `ds`: a start and a size that may be traced."""
 
 from __future__ import annotations
 
@@ -12,21 +12,40 @@ from pellucid._machine.base import (
     ArgumentValueError,
     canonical_size,
 )
-from pellucid._machine.tracing import is_array_like, type_of
+from pellucid._machine.tracing import Tracer, is_array_like, type_of
 
 
 @dataclass(slots=True, eq=False)
 class Slice:
-    """`size` positions along an axis, from `start` in steps of `stride`; `start` may be a traced integer."""
+    """`size` positions along an axis, from `start` in steps of `stride`; `start` may be a traced integer.
+
+    So may `size` where it is the size of a `BoundedSlice` of a kernel's block.
+    """
 
     start: Any
-    size: int
+    size: Any
     stride: int = 1
 
     @property
     def is_dynamic_start(self) -> bool:
         """Whether the start is computed at run time."""
         return not isinstance(self.start, int)
+
+    @property
+    def is_dynamic_size(self) -> bool:
+        """Whether the size is known only when the program runs."""
+        return isinstance(self.size, Tracer)
+
+    @property
+    def known_size(self) -> int:
+        """The size. Raises: ArgumentTypeError for one that is traced, which a part of an array can't have."""
+        if self.is_dynamic_size:
+            raise ArgumentTypeError(
+                "a slice of an array or a reference needs a size that is known when the function is traced.",
+                got=f"ds of size {type_of(self.size).text()}",
+                do="Only the start may be traced; the size, too, for the `BoundedSlice` of a kernel's block.",
+            )
+        return self.size
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Slice) and repr(self) == repr(other)
@@ -35,12 +54,12 @@ class Slice:
         return hash(repr(self))
 
 
-def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice | builtins.slice:
-    """The index `start : start + size`, whose start may be traced; its size is known. With `stride`, every so many-th.
+def ds(start: Any, size: Any = None, stride: int | None = None) -> Slice | builtins.slice:
+    """The index `start : start + size`, whose start may be traced; its size is known, but for a `BoundedSlice`. With `stride`, every so many-th.
 
     `ds(size)` begins at 0, and `ds(None)` is everything. It indexes arrays and references: `x[ds(i, 2)]`.
 
-    Raises: ArgumentTypeError for a size that is not known or a start that isn't an integer; ArgumentValueError for
+    Raises: ArgumentTypeError for a size that is no number, a stride that isn't known, or a start that isn't an integer; ArgumentValueError for
     a negative size or a stride below 1.
 
     >>> from pellucid import jit
@@ -52,25 +71,32 @@ def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice 
         return builtins.slice(None)
     if size is None:
         start, size = 0, start
+    if isinstance(size, Tracer):
+        _checked(size, "size")
     try:
-        length = canonical_size(size)
+        length = size if isinstance(size, Tracer) else canonical_size(size)
         stride = operator.index(1 if stride is None else stride)
     except TypeError:
         raise ArgumentTypeError(
             "ds needs a size and a stride that are known when the function is traced.",
             got=f"size: {size!r:.60}, stride: {stride!r:.60}",
-            do="Only the start may be traced.",
         ) from None
-    if length < 0 or stride < 1:
+    is_negative = not isinstance(length, Tracer) and length < 0
+    if is_negative or stride < 1:
         raise ArgumentValueError(
             "ds needs a size of at least 0 and a stride of at least 1.",
             got=f"size: {length}, stride: {stride}",
         )
     if not isinstance(start, int):
-        aval = type_of(start) if is_array_like(start) else None
-        if aval is None or aval.shape != () or aval.dtype.kind not in "iu":
-            raise ArgumentTypeError(
-                "ds needs a scalar integer start.",
-                got=f"got {aval.text() if aval is not None else type(start).__name__}",
-            )
+        _checked(start, "start")
     return Slice(start, length, stride)
+
+
+def _checked(x: Any, name: str) -> None:
+    """Raise ArgumentTypeError unless `x` is a scalar integer."""
+    aval = type_of(x) if is_array_like(x) else None
+    if aval is None or aval.shape != () or aval.dtype.kind not in "iu":
+        raise ArgumentTypeError(
+            f"ds needs a scalar integer {name}.",
+            got=f"got {aval.text() if aval is not None else type(x).__name__}",
+        )

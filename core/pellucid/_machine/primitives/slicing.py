@@ -572,8 +572,16 @@ def dynamic_update_index_in_dim(
     )
 
 
-register_pytree_node(
-    Slice,
-    lambda s: ((s.start,), (s.size, s.stride)),
-    lambda data, children: Slice(*children, *data),
-)
+def _flat_slice(s: Slice) -> tuple[tuple[Any, ...], tuple[int | None, int]]:
+    """(what may be traced, the rest), in which None stands for a traced size."""
+    if s.is_dynamic_size:
+        return (s.start, s.size), (None, s.stride)
+    return (s.start,), (s.size, s.stride)
+
+
+def _slice_of(data: Any, children: Any) -> Slice:
+    size, stride = data
+    return Slice(children[0], children[1] if size is None else size, stride)
+
+
+register_pytree_node(Slice, _flat_slice, _slice_of)

@@ -188,7 +188,7 @@ def _window(caller: str, entry: slice, dim: int) -> ReferenceWindow:
 
 def _moving_window(caller: str, entry: Slice, dim: int) -> ReferenceWindow:
     window = ReferenceWindow(
-        None if entry.is_dynamic_start else entry.start, entry.size, entry.stride
+        None if entry.is_dynamic_start else entry.start, entry.known_size, entry.stride
     )
     is_ahead = caller == "at" and not entry.is_dynamic_start and entry.start >= 0
     # Masked access may extend beyond the end; other access to the view is checked later.
