@@ -7,7 +7,7 @@ operand's addends, and each would use the whole result as its addend.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +17,10 @@ from pellucid._machine.sharding.partition_spec import NO_AXES
 from pellucid._machine.sharding.shardy import axis_texts
 from pellucid._machine.xla.mlir import ir
 
-from .operations import Values
-
-if TYPE_CHECKING:
-    from .module import LoweringContext
+from .operations import OperationBuilder, Values
 
 
-def compute_with_addends(ctx: LoweringContext, operands: Values, results: Values) -> None:
+def compute_with_addends(ctx: OperationBuilder, operands: Values, results: Values) -> None:
     """If the results of the current equation are unreduced, annotates the intermediate values computed from unreduced
     operands likewise.
     """
@@ -53,7 +50,7 @@ def compute_with_addends(ctx: LoweringContext, operands: Values, results: Values
         visit(result)
 
 
-def _layout(ctx: LoweringContext, x: ir.Value, addends: NamedSharding) -> ir.Attribute:
+def _layout(ctx: OperationBuilder, x: ir.Value, addends: NamedSharding) -> ir.Attribute:
     """Sharding of an intermediate value: that of an operand or result of the same shape, or else unsharded."""
     aval = shaped_array(tuple(ir.RankedTensorType(x.type).shape), np.dtype(np.float32))
     placed = [
@@ -68,7 +65,7 @@ def _layout(ctx: LoweringContext, x: ir.Value, addends: NamedSharding) -> ir.Att
     return ctx.sharding_attributes.attribute(sharding, aval, leave_auto_open=True)
 
 
-def is_product_of_parts(ctx: LoweringContext, x: ir.Value, addends: NamedSharding) -> bool:
+def is_product_of_parts(ctx: OperationBuilder, x: ir.Value, addends: NamedSharding) -> bool:
     """Whether `x` is a product whose contracted dimensions are sharded equally, over exactly the axes of `addends`.
 
     Devices then compute addends over these axes if the product is annotated with `addends`. For any other operation,
@@ -90,7 +87,7 @@ def is_product_of_parts(ctx: LoweringContext, x: ir.Value, addends: NamedShardin
     return lhs == rhs and sorted(name for axes in lhs for name in axes) == summed_axes
 
 
-def _stated_layout(ctx: LoweringContext, x: ir.Value) -> list[list[str]] | None:
+def _stated_layout(ctx: OperationBuilder, x: ir.Value) -> list[list[str]] | None:
     """Mesh axes that shard each dimension of `x`; None if its sharding is left to Shardy."""
     attribute: Any = None
     if isinstance(x.owner, ir.Block):

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pellucid._machine.xla.mlir import ir
 
 from .faults import UPDATE_READS_ITSELF
-
-if TYPE_CHECKING:
-    from .module import LoweringContext
+from .operations import OperationBuilder
 
 MAX_VISITED_OPERATIONS = 64
 """Maximum number of operations searched between an array and its update; beyond, the array is assumed to be read."""
@@ -45,7 +43,7 @@ class SelfUpdate(NamedTuple):
 
 
 def checked_update(
-    ctx: LoweringContext,
+    ctx: OperationBuilder,
     in_place: ir.Value,
     array: ir.Value,
     update: ir.Value,
