@@ -334,18 +334,7 @@ class _Concatenator:
             if text in ("r", "c"):
                 is_matrix, axis, ndim, position = text, -1, 1, -1
             else:
-                try:
-                    numbers = [int(each) for each in text.split(",")]
-                except ValueError:
-                    raise ArgumentValueError(
-                        "a string in r_ and c_ must have up to three whole numbers.",
-                        got=f"got {text!r}",
-                        do='For example "0,2": along axis 0, with two dimensions.',
-                    ) from None
-                axis, ndim, position = (
-                    *numbers,
-                    *(self.axis, self.ndim, self.position)[len(numbers) :],
-                )
+                axis, ndim, position = self._numbers_of(text)
         pieces = []
         for part in parts:
             if isinstance(part, str):
@@ -358,6 +347,23 @@ class _Concatenator:
         if is_matrix is None:
             return joined
         return reshape(joined, (1, -1) if is_matrix == "r" else (-1, 1))
+
+    def _numbers_of(self, text: str) -> tuple[int, int, int]:
+        """`axis`, `ndim` and `position` by the string in front; those that it leaves out are the object's own."""
+        own = self.axis, self.ndim, self.position
+        numbers = text.split(",")
+        try:
+            given = [int(number) for number in numbers]
+        except ValueError:
+            given = None
+        if given is None or len(given) > len(own):
+            raise ArgumentValueError(
+                "a string in r_ and c_ must have up to three whole numbers.",
+                got=f"got {text!r}",
+                do='For example "0,2": along axis 0, with two dimensions.',
+            )
+        axis, ndim, position = (*given, *own[len(given) :])
+        return axis, ndim, position
 
     def _with_axes(self, piece: Array, ndim: int, position: int) -> Any:
         missing = ndim - piece.ndim

@@ -70,3 +70,9 @@ def test_items_of_several_dtypes_are_refused_under_strict_promotion(function):
         assert function([1, 2.5]).dtype == np.float32
         with pytest.raises(TypePromotionError):
             function([np.int32(1), np.float32(2.0)])
+
+
+@pytest.mark.parametrize("text", ["0,2,1,3", "0,", "rows"])
+def test_concatenators_refuse_strings_that_are_not_up_to_three_numbers(text):
+    with pytest.raises(pl.errors.ArgumentValueError, match="up to three whole numbers"):
+        pl.numpy.r_[text, 1]

@@ -65,3 +65,8 @@ def test_samples_are_those_of_the_reference(oracle, oracle_x64, text, wide) -> N
         if text.startswith("random.orthogonal("):
             allowed = MAX_LAPACK_ULP
         assert distance(dtype, sample.tobytes(), target.tobytes()) <= allowed
+
+
+def test_t_numbers_have_the_shape_of_their_parameter_by_default():
+    assert pl.random.t(pl.random.key(0), np.ones((2, 3))).shape == (2, 3)
+    assert pl.random.t(pl.random.key(0), 3.0).shape == ()

@@ -106,3 +106,9 @@ def test_derivatives_transforms_and_jit(name) -> None:
         np.testing.assert_allclose(function(x), value, 1e-10)
         differences = (values[:6] - values[6:12]) / (2 * step)
         np.testing.assert_allclose(gradient, differences, 1e-5, 1e-7)
+
+
+@pytest.mark.parametrize("window", ["kaiser", "gaussian", ("gaussian",)])
+def test_a_window_without_its_parameter_is_refused(window: object) -> None:
+    with pytest.raises(pl.errors.ArgumentValueError, match=r"the window \w+ needs a parameter"):
+        periodic_window(window, 8)

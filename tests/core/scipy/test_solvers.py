@@ -116,6 +116,7 @@ def test_trees_and_batches() -> None:
     ("call", "error"),
     [
         ("minimize(np.sum, np.zeros(2), method='Nelder-Mead')", ArgumentValueError),
+        ("minimize(np.sum, np.zeros(2), method=None)", ArgumentValueError),
         ("minimize(np.sum, np.zeros(2), np.ones(2), method='BFGS')", ArgumentTypeError),
         ("minimize(np.sum, np.zeros((2, 2)), method='BFGS')", ShapeError),
         ("minimize(np.sum, np.zeros(2), method='BFGS', options={'maxcor': 2})", ArgumentTypeError),

@@ -287,7 +287,7 @@ def minimize(
             "scipy.optimize.minimize needs a tuple of arguments.",
             got=f"args: {type(args).__name__}",
         )
-    function = _METHODS.get(method.lower())
+    function = _METHODS.get(method.lower()) if isinstance(method, str) else None
     if function is None:
         raise ArgumentValueError(
             f"scipy.optimize.minimize: method must be one of {', '.join(_METHODS)}.",

@@ -27,15 +27,18 @@ def _tukey(x: np.ndarray, alpha: float) -> np.ndarray:
     return 0.5 - 0.5 * np.cos(np.pi * rise)
 
 
-_SHAPES: dict[str, tuple[Callable[..., np.ndarray], int]] = {
-    "bartlett": (lambda x, n: 1 - np.abs(x), 0),
-    "triang": (lambda x, n: 1 - np.abs(x) * n / (2 * (n // 2 + 1)), 0),
-    "cosine": (lambda x, n: np.cos(np.pi / 2 * x * n / (n + 1)), 0),
-    "kaiser": (lambda x, n, beta: np.i0(beta * np.sqrt(np.maximum(1 - x * x, 0))) / np.i0(beta), 1),
-    "gaussian": (lambda x, n, std: np.exp(-0.5 * (x * n / 2 / std) ** 2), 1),
-    "tukey": (lambda x, n, alpha=0.5: _tukey(x, alpha), 1),
+_SHAPES: dict[str, tuple[Callable[..., np.ndarray], range]] = {
+    "bartlett": (lambda x, n: 1 - np.abs(x), range(1)),
+    "triang": (lambda x, n: 1 - np.abs(x) * n / (2 * (n // 2 + 1)), range(1)),
+    "cosine": (lambda x, n: np.cos(np.pi / 2 * x * n / (n + 1)), range(1)),
+    "kaiser": (
+        lambda x, n, beta: np.i0(beta * np.sqrt(np.maximum(1 - x * x, 0))) / np.i0(beta),
+        range(1, 2),
+    ),
+    "gaussian": (lambda x, n, std: np.exp(-0.5 * (x * n / 2 / std) ** 2), range(1, 2)),
+    "tukey": (lambda x, n, alpha=0.5: _tukey(x, alpha), range(2)),
 }
-"""Maps name to (function of x in [-1, 1), of the number n of steps and of parameters; number of parameters)."""
+"""Maps name to (function of x in [-1, 1), of the number n of steps and of parameters; how many parameters it takes)."""
 _ALIASES = {"box": "boxcar", "ones": "boxcar", "rect": "boxcar", "rectangular": "boxcar", "hanning": "hann", "black": "blackman"}  # fmt: skip
 
 
@@ -43,8 +46,8 @@ def periodic_window(window: Any, size: int) -> np.ndarray:
     """The window [size] of this name, without the last element of the symmetric one with `size + 1` elements.
 
     `window`: a name, a name with parameters, as ("gaussian", 2.0), or the `beta` of a Kaiser window.
-    Raises: ArgumentValueError for an unknown window. Source of the coefficients: Harris (1978), Nuttall (1981),
-    D'Antona and Ferrero (2006).
+    Raises: ArgumentValueError for an unknown window and for one without the parameter that it needs. Source of the
+    coefficients: Harris (1978), Nuttall (1981), D'Antona and Ferrero (2006).
 
     >>> periodic_window("hann", 4)
     array([0. , 0.5, 1. , 0.5])
@@ -63,7 +66,12 @@ def periodic_window(window: Any, size: int) -> np.ndarray:
             for i, (s, a) in enumerate(zip(signs, _COSINES[name], strict=False))
         ]
         return np.sum(terms, axis=0)
-    if name not in _SHAPES or len(parameters) > _SHAPES[name][1]:
+    if name in _SHAPES and not parameters and 0 not in _SHAPES[name][1]:
+        raise ArgumentValueError(
+            f"scipy.signal: the window {name} needs a parameter.", got=f"got {window!r}",
+            do=f"For example ({name!r}, 2.0).",
+        )  # fmt: skip
+    if name not in _SHAPES or len(parameters) not in _SHAPES[name][1]:
         names = ", ".join(sorted((*_COSINES, *_SHAPES)))
         raise ArgumentValueError(
             "scipy.signal: there is no such window.", got=f"got {window!r}",
