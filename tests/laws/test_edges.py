@@ -181,12 +181,15 @@ def test_elements_left_out_have_no_part(row) -> None:
 def test_sums_of_no_exponentials() -> None:
     x = jnp.array([1.0, 2.0])
     logsumexp = pl.scipy.special.logsumexp
-    for f in (lambda x: logsumexp(x, where=x < 0), lambda x: logsumexp(x, b=x * 0)):
+    for f in (lambda x: logsumexp(x, where=x < 0), lambda x: logsumexp(x, b=jnp.zeros(2))):
         assert f(x) == -np.inf
         np.testing.assert_array_equal(pl.grad(f)(x), [0, 0])
     weights = pl.grad(lambda b: logsumexp(x, b=b))(jnp.array([0.0, 1.0]))
     np.testing.assert_allclose(weights, [np.exp(-1), 1], 1e-6)  # that of a weight of 0, too
     assert logsumexp(jnp.array([1.0, jnp.inf]), b=jnp.array([1.0, 0.0])) == 1
+    # A weight added where there was none raises the result from -inf.
+    assert np.isposinf(pl.grad(lambda b: logsumexp(x, b=b))(jnp.zeros(2))).all()
+    assert np.isposinf(pl.jvp(lambda b: logsumexp(x, b=b), (jnp.zeros(2),), (jnp.ones(2),))[1])
 
 
 # Conventions --------------------------------------------------------------------------------------

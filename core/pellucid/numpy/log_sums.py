@@ -70,13 +70,13 @@ def _logsumexp(
         x = choose(where, x, lowest)
     if b is not None:  # the derivative by a weight of 0 is exp(x), so a finite one is kept
         x = choose((b != 0) | isfinite(exp(x - largest)), x, lowest)
+        # Where all weights are 0 the result is -inf whatever `a` is, so it has no derivative by `a`; that by a weight is infinite.
+        has_terms = any(b != 0, axis=axes, keepdims=True, where=where)
+        x = choose(has_terms, x, stop_gradient(x))
     terms = exp(x - largest)
     if b is not None:
         terms = terms * b
     total = sum(terms, axis=axes, keepdims=keepdims, where=where)
-    if b is not None:  # without terms the result is -inf, whatever `a` is: no derivative
-        has_terms = any(b != 0, axis=axes, keepdims=keepdims, where=where)
-        total = choose(has_terms, total, stop_gradient(total))
     offset = largest if keepdims else largest.squeeze(axes)
     signs = sign(total)
     is_complex = type_of(total).dtype.kind == "c"
