@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 from pellucid._machine.base import Function, UnsupportedError
 from pellucid._machine.base.errors import CompilationError
 from pellucid._machine.higher_order.stages import make_jaxpr
-from pellucid._machine.xla import JaxRuntimeError
 from pellucid._machine.xla.mlir import bytecode
 from pellucid._machine.xla.plugins import Assembly, PluginMissingError, triton_assembly
+from pellucid._machine.xla.ptxas import Resources, resources
 from pellucid.kernels.kernel_call import pallas_call_p
 from pellucid.kernels.triton_call import lowered
 
 from .bodies import programs_within
 
-__all__ = ["TritonText", "triton_texts"]
+__all__ = ["Resources", "TritonText", "triton_texts"]
 
 
 class TritonText(NamedTuple):
@@ -37,15 +37,28 @@ class TritonText(NamedTuple):
         """
         try:
             return triton_assembly(self.bytecode, architecture, self.num_warps, self.num_stages)
-        except PluginMissingError as error:
-            raise UnsupportedError(
-                f"the kernel `{self.name}` can't be compiled: {error}."
-            ) from None
-        except JaxRuntimeError as error:
-            raise CompilationError(
-                f"the kernel `{self.name}` can't be compiled for {architecture}.",
-                got=str(error).splitlines()[:10],
-            ) from error
+        except (PluginMissingError, RuntimeError) as error:
+            raise self._failure(architecture, error) from error
+
+    def resources(self, architecture: str = "9.0") -> Resources:
+        """Registers, spilled bytes and shared memory of the kernel on an architecture, and how many of its programs run at once
+        on a multiprocessor there; no GPU is needed.
+
+        Raises: UnsupportedError if no compiler or no assembler is installed; CompilationError if they can't compile the kernel.
+        """
+        code = self.assembly(architecture)
+        try:
+            return resources(code, self.num_warps)
+        except (PluginMissingError, RuntimeError) as error:
+            raise self._failure(architecture, error) from error
+
+    def _failure(self, architecture: str, error: Exception) -> Exception:
+        if isinstance(error, PluginMissingError):
+            return UnsupportedError(f"the kernel `{self.name}` can't be compiled: {error}.")
+        return CompilationError(
+            f"the kernel `{self.name}` can't be compiled for {architecture}.",
+            got=str(error).splitlines()[:10],
+        )
 
 
 def triton_texts(function: Function, *args: Any) -> list[TritonText]:

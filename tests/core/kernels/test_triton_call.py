@@ -8,7 +8,7 @@ import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
 from pellucid._machine.base.errors import UnsupportedError
-from pellucid._machine.xla import plugins
+from pellucid._machine.xla import plugins, ptxas
 from pellucid.experimental import pallas
 from pellucid.experimental.pallas import BlockSpec, pallas_call, tpu, triton
 from pellucid.introspect.triton_text import triton_texts
@@ -437,6 +437,20 @@ def test_assembly(name):
         code = found.assembly(architecture)
         assert f".target sm_{architecture.replace('.', '')}" in code.text
         assert (code.shared_bytes > 0) == (name == "matmul")
+
+
+@pytest.mark.skipif(
+    plugins.triton_compiler() is None or ptxas.ptxas() is None,
+    reason="no compiler of Triton or no assembler is installed: the extra `gpu-aot`, of jaxlib 0.10",
+)
+def test_resources():
+    function, *args = KERNELS["matmul"]()
+    [found] = triton_texts(function, *args)
+    needed = found.resources("9.0")
+    assert needed.registers > 0
+    assert needed.shared_bytes == found.assembly("9.0").shared_bytes
+    assert 0 < needed.occupancy <= 1
+    assert needed.programs_at_once * needed.num_warps == needed.occupancy * 64
 
 
 @pytest.mark.gpu

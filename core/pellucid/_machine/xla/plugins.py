@@ -48,7 +48,7 @@ class CudaPlugin(NamedTuple):
 def cuda_plugin() -> CudaPlugin | None:
     """The installed CUDA plugin, or None."""
     for version in _CUDA_VERSIONS:
-        library = _file_of(f"jax-cuda{version}-pjrt", "xla_cuda_plugin.so")
+        library = file_of(f"jax-cuda{version}-pjrt", "xla_cuda_plugin.so")
         if library is not None:
             return CudaPlugin(version, library)
     return None
@@ -57,7 +57,7 @@ def cuda_plugin() -> CudaPlugin | None:
 def tpu_library() -> pathlib.Path | None:
     """The library of the installed TPU plugin, or None."""
     configured = os.environ.get("TPU_LIBRARY_PATH")
-    return pathlib.Path(configured) if configured else _file_of("libtpu", "libtpu.so")
+    return pathlib.Path(configured) if configured else file_of("libtpu", "libtpu.so")
 
 
 class NamedPlugin(NamedTuple):
@@ -291,7 +291,7 @@ def _entry_points() -> Iterator[tuple[str, Callable[[], Any]]]:
                 return
 
 
-def _file_of(distribution: str, suffix: str) -> pathlib.Path | None:
+def file_of(distribution: str, suffix: str) -> pathlib.Path | None:
     """The file of an installed distribution whose path ends with `suffix`, if it exists."""
     if distribution.replace("-", "_") not in _metadata_folders(tuple(sys.path)):
         return None
