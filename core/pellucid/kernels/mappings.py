@@ -90,6 +90,13 @@ class BlockMapping(NamedTuple):
         pairs = strict_zip(self.dims, self.aval.shape)
         return tuple([-(-(n + sum(padding_of(d))) // max(step_of(d), 1)) for d, n in pairs])
 
+    @property
+    def units(self) -> Shape:
+        """For each dimension the number of elements that an index counts which `program` gives: blocks, or elements where the
+        user's dimension is an `Element`, also if all of these are found to be blocks.
+        """
+        return tuple([step_of(d) for d in block_dims(self.name, self.spec, self.aval.shape)])
+
     def starts(self, ids: Operands, scalars: Operands) -> tuple[Values, Values]:
         """(first elements of the block of the program at `ids`, of `Indirect` dimensions all positions; sizes for each
         `BoundedSlice`).
@@ -101,13 +108,13 @@ class BlockMapping(NamedTuple):
             results = replay(self.program.jaxpr, (), *ids, *scalars)
             results, bounds = results[: len(self.dims)], results[len(self.dims) :]
         starts = []
-        for dim, known, index in strict_zip(self.dims, self.known, results):
+        for dim, known, index, unit in strict_zip(self.dims, self.known, results, self.units):
             if type(known) is Along:
-                index = ids[known.axis]
+                index, unit = ids[known.axis], step_of(dim)
             if isinstance(known, int):
                 starts.append(known * step_of(dim))
             else:
-                starts.append(index if step_of(dim) == 1 else index * np.int32(step_of(dim)))
+                starts.append(index if unit == 1 else index * np.int32(unit))
         return starts, bounds
 
     def padding(self) -> list[tuple[int, int]]:

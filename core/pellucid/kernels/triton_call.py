@@ -221,13 +221,14 @@ def _starts(ctx: Lowering, mapping: BlockMapping, ids: Sequence[ir.Value]) -> tu
     if None in mapping.known:
         indices = ctx.inline(mapping.program.jaxpr, ids)
     starts: list[Any] = []
-    for dim, known, index in strict_zip(mapping.dims, mapping.known, indices[: len(mapping.dims)]):
-        step = step_of(dim)
+    rows = strict_zip(mapping.dims, mapping.known, indices[: len(mapping.dims)], mapping.units)
+    for dim, known, x, unit in rows:
         if isinstance(known, int):
-            starts.append(known * step)
+            starts.append(known * step_of(dim))
             continue
-        x = ids[known.axis] if type(known) is Along else index
-        starts.append(x if step == 1 else arith.muli(x, ctx.int32(step)))
+        if type(known) is Along:
+            x, unit = ids[known.axis], step_of(dim)
+        starts.append(x if unit == 1 else arith.muli(x, ctx.int32(unit)))
     return tuple(starts)
 
 

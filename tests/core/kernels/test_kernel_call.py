@@ -142,6 +142,30 @@ def test_named_axes():
     np.testing.assert_array_equal(call(X), X + 4 * (np.arange(8) // 2))
 
 
+@pytest.mark.parametrize("semantics", ["arbitrary", "parallel"])
+def test_elements_at_multiples_of_the_size_of_blocks(semantics):
+    """Blocks by their first element that lie as blocks by number would, in another order than programs run."""
+
+    def shifted(x_ref, o_ref):
+        o_ref[...] = x_ref[...] + 10 * pallas.program_id(0)
+
+    turned = BlockSpec((pallas.Element(2),), lambda i: (6 - 2 * i,))
+    order = tpu.CompilerParams(dimension_semantics=(semantics,))
+    run_with = lambda ins, outs: pallas_call(
+        shifted, X, grid=4, in_specs=[ins], out_specs=outs, compiler_params=order
+    )
+    position = np.arange(8) // 2
+    blocks = X.reshape(4, 2)
+    for call, wanted in [
+        (run_with(turned, BLOCK), blocks[::-1].ravel() + 10 * position),
+        (run_with(BLOCK, turned), (blocks + 10 * np.arange(4)[:, None])[::-1].ravel()),
+        (run_with(turned, turned), X + 10 * (3 - position)),
+    ]:
+        np.testing.assert_array_equal(call(X), wanted)
+        np.testing.assert_array_equal(pl.vmap(call)(np.stack([X, X + 1])), [wanted, wanted + 1])
+        np.testing.assert_array_equal(pl.grad(lambda x, call=call: call(x).sum())(X), np.ones(8))
+
+
 def test_a_bound_of_a_slice_ends_it():
     def copy(x_ref, o_ref):
         o_ref[...] = x_ref[...]

@@ -247,6 +247,10 @@ KERNELS = {
         call(lambda x_ref, o_ref: o_ref.__setitem__(..., x_ref[...] * pallas.program_id(1)), like((3, 2, 4)), grid=(3, 2), specs=[BlockSpec((None, None, 4), lambda i, j: (i, 1 - j, 0))], out_spec=BlockSpec((None, None, 4), lambda i, j: (i, j, 0))),
         array((3, 2, 4)),
     ),
+    "elements": lambda: (
+        call(lambda x_ref, o_ref: o_ref.__setitem__(..., x_ref[...]), like((8,)), grid=2, specs=[BlockSpec((pallas.Element(4),), lambda i: (4 - 4 * i,))], out_spec=BLOCK),
+        array(8),
+    ),
     "parts": lambda: (call(rows_and_columns, like((4, 4))), array((8, 8)), np.array([3, 1, -1, 9], np.int32)),
     "no grid": lambda: (call(add, like((4,))), array(4), array(4, seed=1)),
     "four axes": lambda: (
