@@ -168,7 +168,7 @@ def test_scopes_are_kept_apart():
         _ = other + A
     with pytest.raises(ArgumentValueError, match="constraints or a scope"):
         symbolic_shape("a", constraints=["a >= 2"], scope=SymbolicScope())
-    with pytest.raises(ArgumentValueError, match="sequence of texts"):
+    with pytest.raises(ArgumentValueError, match="sequence of strings"):
         SymbolicScope("a >= 2")
 
 
