@@ -158,7 +158,7 @@ class JitParams(NamedTuple):
     out_shardings: tuple[Any, ...] | None = None
     compiler_options: tuple[tuple[str, Any], ...] = ()
     is_layer: bool = False
-    """Whether the call replaces one of several equal runs of equations; it is inlined where that compiles better."""
+    """Whether the call replaces one of several equal runs of equations; it is inlined in partitioned programs."""
 
     def on(self, program: ClosedJaxpr) -> JitParams:
         """Params of a call of a program derived from this one."""

@@ -177,8 +177,8 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
         contract, batch = contracts[side], batches[side]
         n_batch, n_contract = len(batch), len(contract)
         if numbers.mode == "contracting":
-            # The other operand is contracted with the cotangent of its group. Its axes are transposed to the order of
-            # the dimension numbers: group sizes refer to the axes left of the ragged one.
+            # Each contracted element of the other operand is multiplied by the cotangent of its group. The operand's axes
+            # are transposed to the order of the dimension numbers: group sizes refer to the axes left of the ragged one.
             free = other_axes(ndim, contract, batch)
             other_contract, other_batch = contracts[1 - side], batches[1 - side]
             other_free = other_axes(type_of(other).ndim, other_contract, other_batch)

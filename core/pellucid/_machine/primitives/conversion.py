@@ -249,7 +249,7 @@ class ConvertElementType(Folds, Elementwise[ConvertElementTypeParams]):
         return [shaped_array(x.shape, params.new_dtype, params.weak_type)]
 
     def fold(self, operands, params):
-        # No equation if the operand has the type already, or is a host number that is converted to a wider type.
+        # No equation if the operand has the type already, or is a host number and the type of its kind or a wider one.
         [x], dtype = operands, params.new_dtype
         aval = type_of(x)
         if aval.dtype == dtype and aval.weak_type == params.weak_type:

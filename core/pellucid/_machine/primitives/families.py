@@ -272,7 +272,7 @@ class Elementwise(Shown, Primitive[P]):
             value = self.hlo(ctx, operands, params)
         else:
             value = ctx.op1(self.hlo, result, operands)
-        # Results that may be NaN are rounded, too.
+        # Results of operations that may make NaN are rounded, too.
         return [held(ctx, value, result) if self.traits.makes_nan else value]
 
 

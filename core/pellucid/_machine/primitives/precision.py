@@ -336,7 +336,7 @@ def _rank(dtype: DType) -> tuple[Any, ...]:
 
 
 def product_dtype(lhs: DType, rhs: DType, preferred: DType | None, caller: str) -> DType:
-    """The dtype in which products are summed: `preferred`, or the dtype of the operand with the wider range.
+    """The dtype of a sum of products: `preferred`, or the dtype of the operand with the wider range.
 
     Complex is above floating, floating above integers; then range, fraction, bits, and signedness decide, as
     in XLA. Raises DtypeError for dtypes between which none of these decides, and for a `preferred` integer or complex dtype

@@ -199,7 +199,7 @@ def _over_auto_axes(x, sharding: NamedSharding, path: str) -> NamedSharding | No
         )
     if explicit.axis_names:
         raise PartitionSpecError(
-            f"with_sharding_constraint: {spec!r} must name Explicit mesh axes.",
+            f"with_sharding_constraint: {spec!r} can't name Explicit mesh axes.",
             got=[f"{path}: {aval.text()}", f"{mesh}"],
             do="Name Auto axes only; over Explicit ones, use `reshard(x, spec)`.",
         )

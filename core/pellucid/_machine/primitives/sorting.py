@@ -218,7 +218,7 @@ def sort_key_val(
 
 
 class Greatest(Primitive[P]):
-    """A primitive that returns the k greatest elements along an axis, and their positions."""
+    """A primitive that returns the k greatest, or least, elements along an axis, and their positions."""
 
     traits = Traits(kind="reduction", flops=top_k_comparisons, returns_list=True)
 
