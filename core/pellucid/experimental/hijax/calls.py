@@ -38,7 +38,7 @@ class Carried:
 
 @dataclasses.dataclass(frozen=True)
 class Repeated:
-    """Placeholder for an argument that is identical to an earlier one, the one at `position`."""
+    """Placeholder for a value that is number `position` of the library's values among the arguments."""
 
     position: int
 
@@ -72,7 +72,7 @@ def carried(value: Any) -> Carried:
 
 
 def _taken_apart(args: Any, kwargs: Any, static: Any) -> tuple[Any, Any, list[Any]]:
-    """Arguments without values that change in place, and the list of these."""
+    """Arguments with `Carried` or `Repeated` in place of the library's values, and the list of these values."""
     values: list[Any] = []
 
     def apart(x: Any) -> Any:
@@ -91,8 +91,8 @@ def _taken_apart(args: Any, kwargs: Any, static: Any) -> tuple[Any, Any, list[An
 
 
 def _on_copies(function: Function, static: Any) -> Callable[..., Any]:
-    """`function` of arguments that were taken apart; it returns the result and the final states of arguments that
-    changed.
+    """`function` of arguments that were taken apart; it returns the result and, for each value among them, its final
+    state if it changes in place, else None.
     """
 
     @functools.wraps(function, updated=())
@@ -131,7 +131,7 @@ def _on_copies(function: Function, static: Any) -> Callable[..., Any]:
 
 
 _transformed: weakref.WeakKeyDictionary[Jitted, Any] = weakref.WeakKeyDictionary()
-"""Maps each jitted function to the one that takes its arguments' arrays."""
+"""Maps each jitted function to the one that takes arguments that were taken apart."""
 
 
 def call(jitted: Jitted, args: Operands, kwargs: Keywords) -> Any:

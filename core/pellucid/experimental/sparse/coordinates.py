@@ -194,7 +194,7 @@ class BCOO(JAXSparse, Container):
     ) -> BCOO:  # fmt: skip
         if not 0 <= n_batch + n_dense <= 2 or min(n_batch, n_dense) < 0:
             raise ArgumentValueError(
-                "sparse.eye: a matrix must have two dimensions.",
+                "sparse.eye: at most two dimensions can be batch or dense ones.",
                 got=f"n_batch: {n_batch}, n_dense: {n_dense}",
             )
         nse = max(0, min(M, N + k) - max(0, k))
