@@ -33,7 +33,7 @@ from pellucid.interpreters.tables import RuleTable, checked_list
 def dce_jaxpr(
     jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool]]:
-    """`jaxpr` without the equations that its `used_outputs` don't need, and for each of its inputs whether it is
+    """`jaxpr` with only its `used_outputs` and the equations that they need, and for each of its inputs whether it is
     needed.
 
     Inputs that aren't needed are dropped unless they are to be instantiated. Equations with effects stay.

@@ -79,7 +79,9 @@ def jax_to_ir(
         )
     names = [name for name, _ in input_shapes]
     if both := sorted({*names} & constants.keys()):
-        raise ArgumentValueError("an argument must be an input or a constant.", got=f"both: {both}")
+        raise ArgumentValueError(
+            "an argument can't be both an input and a constant.", got=f"both: {both}"
+        )
 
     @functools.wraps(fn)
     def of_inputs(*inputs: Any) -> Any:
