@@ -44,7 +44,7 @@ class Place(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Equations of a program, from `start` to before `end`."""
+    """Consecutive equations of a program, up to before `end`."""
 
     end: int
     program: ClosedJaxpr

@@ -32,8 +32,9 @@ def with_captured(
 ) -> tuple[ClosedJaxpr, Values, Captured]:
     """(the body of a kernel, its constants, the references from outside), which are no constants any more.
 
-    Between the constants and the references to results the body has `n_front` inputs: the position, and references to scalars and
-    inputs. References from outside follow these; those that are written follow the `n_results` references to results, too.
+    Between the constants and the references to results the body has `n_front` inputs: the position, traced bounds, and
+    references to scalars and inputs. References from outside follow these; those that are written follow the `n_results`
+    references to results, too.
     """
     places = [i for i, x in enumerate(consts) if is_reference(x)]
     rest = [i for i in range(len(consts)) if i not in places]

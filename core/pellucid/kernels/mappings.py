@@ -152,7 +152,8 @@ def mapping_of(
 ) -> BlockMapping:
     """The block mapping that `spec` states for an array of type `aval`.
 
-    Raises: ArgumentTypeError, ArgumentValueError for an index map that doesn't give an integer for each dimension.
+    Raises: ArgumentTypeError, ArgumentValueError for an index map that doesn't give an integer for each dimension, or an
+    array of them for an `Indirect` one.
     """
     dims = block_dims(name, spec, aval.shape)
     avals = [*[INDEX] * n_axes, *scalars]
