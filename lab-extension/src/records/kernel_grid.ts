@@ -113,7 +113,7 @@ export class KernelGrid {
     return { bounds, isCut, isEmpty: bounds.some(([low, high]) => low === high) };
   }
 
-  /** Whether a program's block differs from the previous program's, and so is moved. */
+  /** Whether a program's block is moved: unless it is known to be the previous program's. */
   isMoved(operand: GridOperandRecord, program: number): boolean {
     const isPart = operand.dims.some(({ rule }) => rule === 'accessed');
     if (program === 0 || isPart || this.step > 1) {
@@ -123,7 +123,10 @@ export class KernelGrid {
     return String(now) !== String(before);
   }
 
-  /** Programs that access an element, up to `most`; `isAll` tells whether all were checked. */
+  /**
+   * Programs that access an element; none, and `isAll` false, if the grid has more than `most`, or
+   * not all are known.
+   */
   seeing(
     operand: GridOperandRecord,
     row: number,
