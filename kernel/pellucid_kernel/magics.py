@@ -70,7 +70,7 @@ class PellucidMagics(Magics):
         """
         option = re.fullmatch(r"(?:-r\s*([1-9]\d*))?", line.strip())
         if option is None:
-            raise UsageError(f"%%profile needs `-r N`, a number of runs, not {line!r}.")
+            raise UsageError(f"%%profile can only take `-r N`, a number of runs, not {line!r}.")
         values: list[Any] = []
         with self._shell.display_trap:
             show, sys.displayhook = sys.displayhook, values.append  # each run has a value

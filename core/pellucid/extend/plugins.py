@@ -34,12 +34,12 @@ def register_plugin(
     >>> register_plugin("abacus")
     Traceback (most recent call last):
         ...
-    pellucid.errors.ArgumentValueError: register_plugin needs `library_path` or `c_api`.
+    pellucid.errors.ArgumentValueError: register_plugin needs either `library_path` or `c_api`.
       plugin 'abacus': library_path=None, c_api=None
     """
     if (library_path is None) == (c_api is None):
         raise ArgumentValueError(
-            "register_plugin needs `library_path` or `c_api`.",
+            "register_plugin needs either `library_path` or `c_api`.",
             got=f"plugin {plugin_name!r}: library_path={library_path!r}, c_api={c_api!r}",
         )
     path = None if library_path is None else pathlib.Path(library_path)

@@ -164,7 +164,7 @@ def check_sharding(caller: str, sharding: Any) -> None:
         return
     if type(sharding) is not SingleDeviceSharding:
         raise UnsupportedError(
-            f"{caller} needs a SingleDeviceSharding: its results lie on one device.",
+            f"{caller} needs a SingleDeviceSharding as `sharding`: its results lie on one device.",
             got=f"sharding: {sharding!r:.80}",
             do="Leave `sharding` out, and `device_put` the results.",
         )

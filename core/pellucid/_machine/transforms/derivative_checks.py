@@ -71,7 +71,7 @@ def check_grads(
     unknown = [mode for mode in modes if mode not in _MODES]
     if unknown or order < 1:
         raise ArgumentValueError(
-            "check_grads needs an order of 1 or more, and modes 'fwd', 'rev' and 'lin'.",
+            "check_grads needs an order of 1 or more, and modes among 'fwd', 'rev' and 'lin'.",
             got=f"order={order!r}, modes={tuple(modes)!r}",
         )
     check = _Check(f, args, _Settings(atol, rtol, eps))
