@@ -83,8 +83,8 @@ class NoDCEEffect(Effect):
 
 
 class GuardEffect(Effect):
-    """A condition that raises if it fails. In branches that elements of a batch choose apart it is a value, and raises behind them
-    (`batched_guards`).
+    """A condition that raises if it fails. In branches and loops in which elements of a batch go different ways it is a
+    value, and raises behind them (`batched_guards`).
     """
 
     control_flow_allowed = True

@@ -163,8 +163,8 @@ def create_hybrid_device_mesh(
 
 
 def _ring_of_small_slice(shape: Shape, devices: Devices) -> list[Any] | None:
-    """The devices in the order of one ring through all of them, for a slice that is too small to wrap around; None
-    for other slices.
+    """The devices in the order of one ring through all of them, for a slice that is too small to wrap around and so
+    has no rings along its axes; None for other slices, and for an odd size of axis 1.
     """
     grid = grid_of(devices)
     is_line = sum(size > 1 for size in shape) <= 1
