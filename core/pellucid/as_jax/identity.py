@@ -101,7 +101,9 @@ class RelabellingLoader(SourceFileLoader):
 
 
 def identify(module: ModuleType) -> None:
-    """Relabels the definitions of a module of pellucid, and registers the module under the name that they report."""
+    """Relabels the definitions of a module of pellucid, and registers it under the name that they report if that is
+    private.
+    """
     relabel(module)
     shown = as_jax(module.__name__)
     if shown.startswith("jax._src."):
