@@ -1,4 +1,4 @@
-/** Hatching of areas of a canvas that are idle, shared, or padding. */
+/** Hatching of areas of a canvas: what is idle, never written, unreduced, or padding. */
 
 export interface Hatching {
   readonly alpha: number;
