@@ -38,7 +38,7 @@ from .families import zero_of
 
 
 class ArrayCopySemantics(enum.Enum):
-    """Whether `device_put` reuses, copies or donates a value that has the requested placement already."""
+    """Whether `device_put` reuses or copies a value that has the requested placement already, or donates one that moves."""
 
     REUSE_INPUT = 0
     ALWAYS_COPY = 1

@@ -164,7 +164,7 @@ def after_all(*operands: Any) -> Any:
 
 
 class OptimizationBarrier(Primitive):
-    """Returns its operands, across which XLA moves or fuses no operation."""
+    """Returns its operands, across which XLA moves no operation before it fuses operations."""
 
     name = "optimization_barrier"
     traits = MOVEMENT.replace(returns_list=True)
