@@ -88,7 +88,7 @@ def _is_short(jaxpr: Jaxpr, watch: Watch) -> bool:
 
 
 def n_operations(jaxpr: Jaxpr) -> float:
-    """Number of operations that a program runs; infinite if it is unknown or an operation has an effect and isn't a note.
+    """Number of operations that a program runs, without notes; infinite if it is unknown or one calls Python or has an effect.
 
     A while loop counts as infinitely many.
     """

@@ -65,7 +65,7 @@ def lens_text(record: LensRecord) -> str:
 
 
 def ladder_text(record: LadderRecord) -> str:
-    """Text of the transformed programs, one below the other."""
+    """Text of a program and of those made from it, one below the other."""
     names = [name or record.name for name in record.transformations]
     return _sections(zip(names, map(program_text, record.programs), strict=True))
 
