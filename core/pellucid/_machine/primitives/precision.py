@@ -23,7 +23,7 @@ DType = np.dtype[Any]
 
 
 class Precision(enum.Enum):
-    """The precision of a product, on hardware that offers a choice.
+    """How precisely a product takes its operands, on hardware that offers a choice.
 
     Members are also found by the names of what they mean for float32: `Precision("tensorfloat32")`.
 
