@@ -14,10 +14,6 @@ from running_kernel import SECONDS, kernel
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 LINES = "%pellucid memory\n%pellucid misses\n%pellucid devices\n%pellucid traceback"
 WATCHES = ["isnan", "x.ndim > 9"]
-# A watch runs programs besides, which a profile that a cell takes itself counts, too; in 11_symptoms, with a large program that is
-# searched and then run with the watch, and in the gallery it takes more than ten minutes.
-UNWATCHED = ("07_profiling", "11_symptoms", "gallery")
-WATCHED = [path for path in NOTEBOOKS if path.stem not in UNWATCHED]
 
 
 def cells_of(path: Path) -> Iterator[str]:
@@ -44,7 +40,7 @@ def test_cells_with_magics_succeed(path: Path, magic: str) -> None:
 
 @pytest.mark.rotates
 @pytest.mark.parametrize("watch", WATCHES)
-@pytest.mark.parametrize("path", WATCHED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_watched_cells_succeed(path: Path, watch: str) -> None:
     with kernel() as (_, client):
         debugged = DebuggedKernel(client)
