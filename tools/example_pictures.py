@@ -27,17 +27,31 @@ FIGURES = {
         NamedSharding(jax.make_mesh((8,), ("data",)), P("data")), np.zeros((FILES * ROWS_OF_EACH, FEATURES + 1))))""",
     "decoder_with_cache": """jax.viz.program(next_logits)(
         initial_params(jax.random.key(0)), empty_cache(5), np.zeros(5, np.int32), 3)""",
+    "digits_sharded": """(lambda mesh: jax.viz.sharding(loss)(
+        initial_params(jax.random.key(0), mesh),
+        *jax.device_put((np.ones((BATCH_SIZE, 64), np.float32), np.zeros(BATCH_SIZE, np.int32)), NamedSharding(mesh, P("data")))))(
+        jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2))""",
     "diffusion": """jax.viz.program(sampled)(initial_params(jax.random.key(0)), jax.random.key(1))""",
     "fluid": """jax.viz.compiled(jax.grad(loss))(np.ones((2, SIZE, SIZE), np.float32), blot(), ring())""",
+    "gaussian_process": """jax.viz.program(jax.grad(loss))(
+        {name: 0.0 for name in ("log_scale", "log_amplitude", "log_noise")}, *observations(60))""",
     "graph_network": """(lambda graph: jax.viz.program(loss)(
         {"into": np.ones((PEOPLE, HIDDEN), np.float32), "bias": np.ones(HIDDEN, np.float32), "out": np.ones((HIDDEN, GROUPS), np.float32)},
         graph, np.arange(8)))(acquaintances(np.random.default_rng(0)))""",
+    "kalman_filter": """jax.viz.program(filtered)(np.zeros(2, np.float32), np.zeros(500, np.float32))""",
+    "language_model": """jax.viz.program(logits)(
+        initial_params(jax.random.key(0), 30), np.zeros((BATCH_SIZE, CONTEXT), np.int32))""",
     "mixture_of_experts": """(lambda mesh, params, x, y: jax.viz.sharding(jax.shard_map(
         loss, mesh=mesh, in_specs=(SPECS, P("expert"), P("expert")), out_specs=P()))(
             {name: jax.device_put(value, NamedSharding(mesh, SPECS[name])) for name, value in params.items()},
             *jax.device_put((x, y), NamedSharding(mesh, P("expert")))))(
         jax.make_mesh((8,), ("expert",), axis_types=(AxisType.Auto,)), initial_params(jax.random.key(0)), *points(np.random.default_rng(0)))""",
+    "neural_ode": """jax.viz.program(jax.grad(loss))(
+        initial_params(jax.random.key(0)), np.zeros((32, len(TIMES), 2), np.float32))""",
     "policy_gradient": """jax.viz.program(episode)(initial_params(jax.random.key(0)), jax.random.key(1))""",
+    "private_sgd": """jax.viz.program(private_gradients)(
+        {"into": np.ones((64, 32), np.float32), "out": np.ones((32, 10), np.float32)},
+        np.ones((BATCH_SIZE, 64), np.float32), np.zeros(BATCH_SIZE, np.int32), jax.random.key(1))""",
 }
 """What is shown of each program."""
 
