@@ -44,6 +44,7 @@ from pellucid._machine.transforms import (
     ZERO,
     D,
     Derived,
+    Fixed,
     Kind,
     Liveness,
     array_of,
@@ -52,6 +53,7 @@ from pellucid._machine.transforms import (
     is_maskable,
     kind_of_live,
     known_array,
+    live_of_kind,
     masked_jaxpr,
     paired,
     remembered,
@@ -161,7 +163,7 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
         for part, own in strict_zip(new.split_results(results), result_kinds):
             arrays = iter(part[len(own) :])
             values += part[: len(own)]
-            out_lives += [known_array(next(arrays)) if k == ARRAY else k for k in own]
+            out_lives += [known_array(next(arrays)) if k == ARRAY else live_of_kind(k) for k in own]
         return values, out_lives
 
     def dead_code(self, used, equation):
@@ -258,7 +260,10 @@ def _masked_programs(
 
     A carry must have the same liveness before and after each run, so the programs are derived until it is stable.
     """
-    kinds = [[*map(kind_of_live, group)] for group in lives]
+    kinds = [
+        _kinds_in(group.role, map(kind_of_live, own))
+        for group, own in strict_zip(slots.operands, lives)
+    ]
     choosing = slots.choosing
     for i in choosing:
         kinds[i] = [None] * len(kinds[i])
@@ -271,7 +276,10 @@ def _masked_programs(
                 mask = masked_jaxpr(jaxpr, inputs, [False] * len(jaxpr.outvars)).mask
                 for group, own in slots.given(slot, mask):
                     found[group].append(own)
-        result_kinds = [[*map(_common_kind, strict_zip(*columns))] for columns in found]
+        result_kinds = [
+            _kinds_in(group.role, map(_common_kind, strict_zip(*columns)))
+            for group, columns in strict_zip(slots.results, found)
+        ]
         is_settled = True
         for i, j in slots.carries:
             carried = [_carried_kind(a, b) for a, b in strict_zip(kinds[i], result_kinds[j])]
@@ -320,6 +328,13 @@ def _behind_groups(
         order += [places[i] for i, kind in strict_zip(here, kinds[group]) if kind == ARRAY]
         at += len(kinds[group])
     return order
+
+
+def _kinds_in(role: Role, kinds: Iterable[Kind]) -> list[Kind]:
+    """`kinds` of a group. What differs between runs has an array, which is taken apart as the values are."""
+    if role in (Role.CONSTANT, Role.RESULT):
+        return [*kinds]
+    return [ARRAY if isinstance(kind, Fixed) else kind for kind in kinds]
 
 
 def _common_kind(kinds: Sequence[Kind]) -> Kind:

@@ -67,6 +67,7 @@ from pellucid._machine.tracing import bind, bound_axes, replay
 from pellucid._machine.transforms import (
     ARRAY,
     Derived,
+    Fixed,
     LinearizedJaxpr,
     array_of,
     batch_jaxpr,
@@ -318,13 +319,16 @@ class ShardMap(
         return cotangents_of(operands, bind(self, *inputs, params=called), mask_out)
 
     def masked(self, operands, lives, params):
-        kinds = [
+        # Positions have parts of the operands, so what the program fixes of them isn't fixed there.
+        of_whole = [
             kind_of_live(live) if is_maskable(x) else None
             for x, live in strict_zip(operands, lives)
         ]
-        n = len(params.out_specs)
+        kinds = [ARRAY if isinstance(kind, Fixed) else kind for kind in of_whole]
+        n, jaxpr = len(params.out_specs), params.jaxpr.jaxpr
         with params.scope():
-            program, consts, mask = masked_jaxpr(params.jaxpr.jaxpr, kinds, [False] * n)
+            is_fixed = [isinstance(k, Fixed) for k in masked_jaxpr(jaxpr, kinds, [False] * n).mask]
+            program, consts, mask = masked_jaxpr(jaxpr, kinds, is_fixed)
         # The array that marks an array's live elements is partitioned as that is.
         is_array = [kind == ARRAY for kind in kinds]
         arrays = [array_of(live, x) for x, live in compress(strict_zip(operands, lives), is_array)]

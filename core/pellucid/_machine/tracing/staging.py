@@ -125,7 +125,8 @@ class StagingTrace(Trace):
     """Records equations: every primitive bound while it is current becomes part of the program."""
 
     __slots__ = (
-        "alive", "constants", "debug", "effects", "equations", "invars", "look", "parent", "superseded",
+        "_makers", "_n_indexed", "alive", "constants", "debug", "effects", "equations", "invars", "look", "parent",
+        "superseded",
     )  # fmt: skip
     is_heard = True
     """Whether its equations are published as events."""
@@ -146,6 +147,8 @@ class StagingTrace(Trace):
         """Computes values of the program on request while it is traced; None if that isn't possible yet."""
         self.superseded: set[Equation] = set()
         """Equations replaced by others. They stay in the program only if their results are still used."""
+        self._makers: dict[Var, Equation] = {}
+        self._n_indexed = 0
 
     def new_argument(self, aval: AbstractValue) -> StagingTracer:
         """Creates an argument of the program, and returns its tracer."""
@@ -252,6 +255,13 @@ class StagingTrace(Trace):
         var = Var(aval)
         self.constants[id(x)] = var, x
         return var
+
+    def maker(self, variable: Var) -> Equation | None:
+        """The equation whose result is `variable`; None for an argument and a constant."""
+        for equation in self.equations[self._n_indexed :]:
+            self._makers.update(dict.fromkeys(equation.results, equation))
+        self._n_indexed = len(self.equations)
+        return self._makers.get(variable)
 
     def finish(self, results: Results) -> tuple[Jaxpr, Values]:
         """(the program that computes `results`, values of its constants)."""

@@ -18,7 +18,7 @@ from .arguments import (
 from .derived import D, Derived, remembered, stage_open, unnamed
 from .jvp import concrete_value, jvp_flat, jvp_jaxpr
 from .linearize import LinearizedJaxpr, Source, linearize_flat, linearize_jaxpr
-from .mask_rules import (
+from .liveness import (
     DEAD,
     LIVE,
     ZERO,
@@ -28,12 +28,19 @@ from .mask_rules import (
     guarded,
     is_cotangent,
     is_dead,
-    is_maskable,
     known_array,
-    unknown,
-    whole,
 )
-from .masks import ARRAY, Kind, as_mask, kind_of_live, lives_of, masked_jaxpr
+from .mask_rules import is_maskable, unknown, whole
+from .masks import (
+    ARRAY,
+    Fixed,
+    Kind,
+    as_mask,
+    kind_of_live,
+    live_of_kind,
+    lives_of,
+    masked_jaxpr,
+)
 from .recomputation import WORTH_AN_EQUATION, Worth
 from .transpose import backward_pass, transpose_jaxpr
 from .vmap import batch_flat, batch_jaxpr, batch_size, batched_aval, input_dims

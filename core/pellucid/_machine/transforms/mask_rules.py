@@ -11,13 +11,12 @@ Products and quotients by values of the point are set to 0 where the cotangent i
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from pellucid._machine.base import Ints, PellucidError, dtypes, strict_zip
+from pellucid._machine.base import PellucidError, dtypes, is_static, strict_zip
 from pellucid._machine.ir import (
     Avals,
     Literal,
@@ -25,132 +24,63 @@ from pellucid._machine.ir import (
     Primitive,
     Results,
     ShapedArray,
-    Var,
     registry,
 )
 from pellucid._machine.primitives import (
     GatherScatterMode,
-    bitwise_and,
-    bitwise_not,
-    bitwise_or,
-    broadcast_in_dim,
     broadcast_to,
+    concatenate,
     convert_element_type,
     expand_dims,
-    filled,
     full,
     full_as,
     gt,
     reduce_or,
     select_n,
     squeeze,
-    transpose,
 )
 from pellucid._machine.sharding.explicit_types import rule_of
 from pellucid._machine.tracing import (
     StagingTracer,
     bind,
     bind1,
-    context,
-    plumbing,
     type_of,
-    use_trace,
 )
 
+from .liveness import (
+    DEAD,
+    LIVE,
+    ZERO,
+    Elements,
+    Liveness,
+    Part,
+    any_along,
+    are_same,
+    array_of,
+    both,
+    either,
+    elements,
+    guarded,
+    is_cotangent,
+    is_dead,
+    merged,
+    moved_to,
+    opposite,
+)
+from .predicates import chosen_by
+from .regrouping import Group, OfNumbers, OfProgram, groups_of, regrouped
 
-class Known(enum.Enum):
-    """Liveness shared by all elements of a value in a backward pass."""
-
-    LIVE = "live"
-    """It depends on cotangents, and no element is known to be dead."""
-    DEAD = "dead"
-    """It depends on cotangents, and all elements are dead."""
-    ZERO = "zero"
-    """It is a constant zero; combined with cotangents, its elements are dead."""
-
-
-LIVE, DEAD, ZERO = Known.LIVE, Known.DEAD, Known.ZERO
-
-
-class Elements:
-    """The live elements of a value, as a boolean array that is computed on first use.
-
-    The array only has the dimensions `dims` of the value along which liveness differs, in order; None for all
-    dimensions.
-    """
-
-    __slots__ = ("_array", "_compute", "_trace", "_whole", "dims", "lines", "moves")
-
-    def __init__(self, compute: Callable[[], Any], dims: Ints | None = None) -> None:
-        self._compute: Callable[[], Any] | None = compute
-        self._trace = context.trace
-        self._array: Any = None
-        self._whole: dict[Any, Any] = {}
-        self.dims = None if dims is None else tuple(dims)
-        self.lines: dict[Any, Elements] = {}
-        """Cache of the liveness of reductions of this value, by reduced dimensions."""
-        self.moves: dict[tuple[int, ...], Elements] = {}
-        """Cache of this liveness with dimensions moved, by their new places."""
-
-    def array(self) -> Any:
-        """True for live elements, with dimensions `dims`."""
-        if self._compute is not None:
-            with use_trace(self._trace), plumbing("masked"):
-                self._array = self._compute()
-            self._compute = None
-        return self._array
-
-    def along(self, ndim: int) -> tuple[int, ...]:
-        """`dims` for a value with `ndim` dimensions."""
-        return tuple(range(ndim)) if self.dims is None else self.dims
-
-    def whole(self, x: Any) -> Any:
-        """True for live elements, with the shape and sharding of the value `x`."""
-        if self.dims is None or len(self.dims) == type_of(x).ndim:
-            return self.array()
-        aval = type_of(x)
-        key = aval.shape, aval.shown_sharding
-        if key not in self._whole:
-            with use_trace(self._trace), plumbing("masked"):
-                self._whole[key] = _repeated(self.array(), self.dims, x)
-        return self._whole[key]
-
-
-def _repeated(array: Any, dims: Ints, x: Any) -> Any:
-    """Broadcasts `array`, whose dimensions are `dims` of `x`, to the shape and sharding of `x`."""
-    aval = type_of(x)
-    if len(dims) == aval.ndim:
-        return array
-    return broadcast_in_dim(array, aval.shape, tuple(dims), out_sharding=aval.shown_sharding)
-
-
-Liveness: TypeAlias = Known | Elements | None
-"""Liveness of a value; None for a value that doesn't depend on cotangents."""
 Rule: TypeAlias = Callable[
     [Primitive, Operands, Sequence[Liveness], Any], tuple[Results, Sequence[Liveness]]
 ]
 """(primitive, operands, their liveness, params) -> (results, their liveness)."""
 ElementwiseRule: TypeAlias = Callable[
-    [Primitive, Operands, Sequence[Liveness], Any], tuple[Results, Sequence[Liveness], bool]
+    [Primitive, Operands, Sequence[Liveness], Any],
+    tuple[Results, Sequence[Liveness], Sequence[Liveness]],
 ]
-"""Like `Rule`, and also returns whether dead elements of the results may have any value: products with values of the
-point.
+"""Like `Rule`, and also returns where dead elements of each result may have any value, `LIVE` for nowhere: in products
+with values of the point.
 """
-
-
-def is_cotangent(live: Liveness) -> bool:
-    """Whether a value with this liveness depends on cotangents."""
-    return live is not None and live is not ZERO
-
-
-def is_dead(live: Liveness) -> bool:
-    """Whether all elements of a value with this liveness are dead, once combined with cotangents."""
-    return live is DEAD or live is ZERO
-
-
-def known_array(array: Any) -> Elements:
-    """Liveness given by `array`, True for live elements."""
-    return Elements(lambda: array)
 
 
 def is_maskable(x: Any) -> bool:
@@ -159,96 +89,12 @@ def is_maskable(x: Any) -> bool:
     return type(aval) is ShapedArray and dtypes.is_inexact(aval.dtype)
 
 
-def array_of(live: Liveness, x: Any) -> Any:
-    """Boolean array of the live elements of `x` with liveness `live`."""
-    if isinstance(live, Elements):
-        return live.whole(x)
-    return filled(type_of(x).update(dtype=np.dtype(bool), weak_type=False), not is_dead(live))
-
-
-def guarded(live: Liveness, x: Any) -> Any:
-    """`x` with its dead elements set to 0."""
-    if is_dead(live):
-        return full_as(x, 0)
-    if not isinstance(live, Elements) or not dtypes.is_inexact(type_of(x).dtype):
-        return x
-    return select_n(live.array() if live.dims == () else live.whole(x), full_as(x, 0), x)
-
-
-def either(a: Liveness, b: Liveness, x: Any) -> Liveness:
-    """Liveness of a sum `x`: an element is live if one of the terms is."""
-    if is_dead(a):
-        return b if is_cotangent(b) or b is None else DEAD
-    if is_dead(b):
-        return a
-    if isinstance(a, Elements) and isinstance(b, Elements):
-        return _combined(bitwise_or, a, b, x)
-    return LIVE
-
-
-def both(a: Liveness, b: Liveness, x: Any) -> Liveness:
-    """Liveness of a product `x`: an element is live if both factors are."""
-    if is_dead(a) or is_dead(b):
-        return DEAD
-    if isinstance(a, Elements) and isinstance(b, Elements):
-        return _combined(bitwise_and, a, b, x)
-    return a if isinstance(a, Elements) else b if isinstance(b, Elements) else LIVE
-
-
-def _combined(combine: Callable[[Any, Any], Any], a: Elements, b: Elements, x: Any) -> Elements:
-    if a is b:
-        return a
-    aval = type_of(x)
-    ours, theirs = a.along(aval.ndim), b.along(aval.ndim)
-    if ours == theirs:
-        return Elements(lambda: combine(a.array(), b.array()), ours)
-    dims = sorted({*ours, *theirs})
-    if aval.shown_sharding is not None or len(dims) == aval.ndim:
-        return Elements(lambda: combine(a.whole(x), b.whole(x)))
-
-    def on_dims(live: Elements, own: Ints) -> Any:
-        shape = tuple([aval.shape[d] for d in dims])
-        return broadcast_in_dim(live.array(), shape, tuple([dims.index(d) for d in own]))
-
-    return Elements(lambda: combine(on_dims(a, ours), on_dims(b, theirs)), dims)
-
-
 def fitted(live: Liveness, x: Any, result: Any) -> Liveness:
     """Liveness of `x` after broadcasting it to the shape of `result`."""
     shape = type_of(result).shape
     if not isinstance(live, Elements) or type_of(x).shape == shape:
         return live
-    return Elements(lambda: broadcast_to(live.whole(x), shape))
-
-
-def any_along(live: Elements, axes: Iterable[int], ndim: int) -> Elements:
-    """Liveness of a value of `ndim` dimensions after reducing `axes`: live if any reduced element is. Its `dims`
-    are numbered as before the reduction.
-    """
-    dims, axes = live.along(ndim), {*axes}
-    gone = tuple([i for i, d in enumerate(dims) if d in axes])
-    if not gone and live.dims is not None:
-        return live
-    if gone not in live.lines:
-        kept = [d for d in dims if d not in axes]
-        live.lines[gone] = Elements(
-            lambda: reduce_or(live.array(), gone) if gone else live.array(), kept
-        )
-    return live.lines[gone]
-
-
-def moved_to(live: Elements, place: Mapping[int, int]) -> Elements:
-    """`live` with its dimensions moved to `place` of another value."""
-    assert live.dims is not None
-    at = tuple([place[d] for d in live.dims])
-    if at == live.dims:
-        return live
-    if at not in live.moves:
-        order = sorted(range(len(at)), key=at.__getitem__)
-        is_same = order == [*range(len(at))]
-        array = live.array if is_same else lambda: transpose(live.array(), order)
-        live.moves[at] = Elements(array, sorted(at))
-    return live.moves[at]
+    return elements([Part(lambda: broadcast_to(live.whole(x), shape), range(len(shape)))])
 
 
 def is_zero(x: Any) -> bool:
@@ -297,7 +143,7 @@ def whole(
     known: Liveness = DEAD
     for x, live in strict_zip(operands, lives):
         if isinstance(live, Elements):
-            known = either(known, any_along(live, range(type_of(x).ndim), type_of(x).ndim), x)
+            known = either(known, any_along(live, range(type_of(x).ndim), type_of(x)), x)
     return [guarded(known, x) for x in results], [known] * len(results)
 
 
@@ -323,29 +169,24 @@ def moved(
         return results, [LIVE] * len(results)
     if is_dead(live) or (live is LIVE and fill is None):
         return results, [live] * len(results)
-    place = _place(primitive, type_of(operands[0]), params)
-    if place is not None and isinstance(live, Elements):
-        ndim = type_of(operands[0]).ndim
-        return results, [moved_to(any_along(live, (), ndim), place)]
+    if isinstance(live, Elements) and len(results) == 1:
+        groups = groups_of(primitive, type_of(operands[0]), type_of(results[0]), params)
+        if groups is not None:
+            aval = type_of(operands[0])
+            shape = type_of(results[0]).shape
+            parts = [regrouped(p, groups, primitive, aval, shape, params) for p in live.parts]
+            return results, [elements(parts)]
     # The liveness arrays of all results come from one equation.
-    arrays: Any = Elements(
-        lambda: bind(primitive, array_of(live, operands[0]), *operands[1:], params=params)
+    arrays = Part(
+        lambda: bind(primitive, array_of(live, operands[0]), *operands[1:], params=params), ()
     )
-    return results, [Elements(lambda i=i: arrays.array()[i]) for i in range(len(results))]
-
-
-def _place(primitive: Primitive, aval: Any, params: Any) -> dict[int, int] | None:
-    """Maps the dimensions of an operand to those of the result, if the primitive does only that; else None."""
-    if aval.shown_sharding is not None:
-        return None
-    if primitive.name == "transpose":
-        return {d: i for i, d in enumerate(params.permutation)}
-    if primitive.name == "broadcast_in_dim":
-        dims: Sequence[int] = params.broadcast_dimensions
-        place = dict(enumerate(dims))
-        if all(params.shape[j] == aval.shape[d] for d, j in place.items()):
-            return place
-    return None
+    is_by_value = isinstance(live, Elements) and all(p.is_by_value for p in live.parts)
+    return results, [
+        elements(
+            [Part(lambda i=i: arrays.array()[i], range(type_of(x).ndim), is_by_value=is_by_value)]
+        )
+        for i, x in enumerate(results)
+    ]
 
 
 def _fill_value(primitive: Primitive, params: Any) -> Any:
@@ -377,13 +218,54 @@ def assembled(
         return results, [DEAD]
     if not any(is_dead(live) or isinstance(live, Elements) for live in known):
         return results, [LIVE]
+    [result] = results
+    if primitive.name == "pad" and is_dead(known[1]):
+        groups = groups_of(primitive, type_of(operands[0]), type_of(result), params)
+        if groups is not None:
+            return results, [_padded(known[0], groups, primitive, operands[0], result, params)]
+    if primitive.name == "concatenate" and not any(isinstance(x, Elements) for x in known):
+        aval = type_of(result)
+        if aval.shown_sharding is None and is_static(aval.shape):
+            return results, [_in_a_row(known, operands, params.dimension)]
 
     def arranged() -> Any:
         rest = iter(known)
         arrays = [x if i in passive else array_of(next(rest), x) for i, x in enumerate(operands)]
         return bind1(primitive, *arrays, params=params)
 
-    return results, [Elements(arranged)]
+    return results, [elements([Part(arranged, range(type_of(result).ndim))])]
+
+
+def _padded(
+    live: Liveness,
+    groups: Sequence[Group],
+    primitive: Primitive,
+    x: Any,
+    result: Any,
+    params: Any,
+) -> Liveness:
+    """Liveness of `x` padded with zeros."""
+    aval: Any = type_of(x)
+    shape = type_of(result).shape
+    old = live.parts if isinstance(live, Elements) else ()
+    parts = [regrouped(part, groups, primitive, aval, shape, params) for part in old]
+    for d, configuration in enumerate(params.padding_config):
+        if configuration != (0, 0, 0):
+            size: int = aval.shape[d]
+            known = OfNumbers.pad(np.ones(size, bool), [configuration])
+            inside = lambda n=size, c=configuration: OfProgram.pad(full((n,), True), [c])
+            parts.append(Part(inside, (d,), known))
+    return elements(parts)
+
+
+def _in_a_row(lives: Sequence[Liveness], operands: Operands, d: int) -> Liveness:
+    """Liveness of concatenated operands, of which each is wholly live or wholly dead."""
+    sizes = [type_of(x).shape[d] for x in operands]
+    known = np.repeat([not is_dead(live) for live in lives], sizes)
+    row = lambda: concatenate(
+        [full((n,), not is_dead(live)) for n, live in strict_zip(sizes, lives)], 0
+    )
+    return elements([Part(row, (d,), known)])
 
 
 def counted(
@@ -413,7 +295,10 @@ def counted(
         counts = bind(counting, *numbers, params=params)[i]
         return gt(counts, full_as(counts, 0))
 
-    return results, [Elements(lambda i=i: count(i)) for i in range(len(results))]
+    return results, [
+        elements([Part(lambda i=i: count(i), range(type_of(x).ndim))])
+        for i, x in enumerate(results)
+    ]
 
 
 def summed(
@@ -421,12 +306,10 @@ def summed(
 ) -> tuple[Results, Sequence[Liveness]]:
     """Sums along axes."""
     results = bind(primitive, *operands, params=params)
-    [live], ndim = lives, type_of(operands[0]).ndim
-    if not isinstance(live, Elements):
-        return results, [live]
-    kept = [d for d in range(ndim) if d not in params.axes]
+    [live], [x] = lives, operands
+    kept = [d for d in range(type_of(x).ndim) if d not in params.axes]
     place = {d: i for i, d in enumerate(kept)}
-    return results, [moved_to(any_along(live, params.axes, ndim), place)]
+    return results, [moved_to(any_along(live, params.axes, type_of(x)), place)]
 
 
 def added(
@@ -444,11 +327,11 @@ def added(
 
 def multiplied(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
-) -> tuple[Results, Sequence[Liveness], bool]:
+) -> tuple[Results, Sequence[Liveness], Sequence[Liveness]]:
     """Products in which at least one factor depends on cotangents."""
     [result] = bind(primitive, *operands, params=params)
     a, b = [fitted(live, x, result) for x, live in strict_zip(operands, lives)]
-    live = both(a, b, result)
+    live = both(a, b)
     others = [x for x, of_it in strict_zip(operands, lives) if not is_cotangent(of_it)]
     is_safe = isinstance(live, Elements) and len(others) == 1 and is_finite(others[0])
     return _unless_dead(result, live, is_safe)
@@ -456,20 +339,20 @@ def multiplied(
 
 def _unless_dead(
     result: Any, live: Liveness, is_safe: bool
-) -> tuple[Results, Sequence[Liveness], bool]:
+) -> tuple[Results, Sequence[Liveness], Sequence[Liveness]]:
     """A product; its dead elements may have any value, unless it `is_safe`."""
     if not isinstance(live, Elements):
-        return [guarded(live, result)], [live], False
-    return [result], [live], not is_safe
+        return [guarded(live, result)], [live], [LIVE]
+    return [result], [live], [LIVE if is_safe else live]
 
 
 def divided(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
-) -> tuple[Results, Sequence[Liveness], bool]:
+) -> tuple[Results, Sequence[Liveness], Sequence[Liveness]]:
     """Quotients: as live as the dividend."""
     [result] = bind(primitive, *operands, params=params)
     if is_cotangent(lives[1]) or not is_cotangent(lives[0]):
-        return [result], [LIVE], False
+        return [result], [LIVE], [LIVE]
     divisor, live = operands[1], fitted(lives[0], operands[0], result)
     is_safe = isinstance(live, Elements) and _is_number(divisor) and is_finite(divisor)
     return _unless_dead(result, live, is_safe and divisor != 0)
@@ -492,42 +375,44 @@ def selected(
         return [result], [LIVE]
     if type_of(which).dtype == np.bool_ and len(known) == 2:
         off, on = known
-        chooses = _choosing(which)
-        if is_dead(off):
-            return [result], [both(chooses, on, result)]
-        if is_dead(on):
-            is_off = Elements(lambda: bitwise_not(chooses.array()), chooses.dims)
-            return [result], [both(is_off, off, result)]
-    chosen = lambda: select_n(which, *(array_of(live, x) for x, live in strict_zip(cases, known)))
-    return [result], [Elements(chosen)]
+        chosen = chosen_by(which)
+        of_off = DEAD if is_dead(off) else both(opposite(chosen, which), off)
+        return [result], [either(of_off, both(chosen, on), result)]
+    arrays = lambda: select_n(which, *(array_of(live, x) for x, live in strict_zip(cases, known)))
+    return [result], [elements([Part(arrays, range(type_of(result).ndim))])]
 
 
-def _is_of(trace: Any, x: Any) -> bool:
-    return x._trace is trace
-
-
-def _choosing(which: Any) -> Elements:
-    """The boolean array `which` before it was broadcast, if the program shows that."""
-    if not type_of(which).ndim:
-        return Elements(lambda: which, ())
-    trace = context.trace
-    equation = which.equation if type(which) is StagingTracer else None
-    if equation is not None and equation.primitive.name == "broadcast_in_dim":
-        [operand] = equation.operands
-        place = _place(equation.primitive, operand.aval, equation.params)
-        if type(operand) is Var and place is not None and _is_of(trace, which):
-            return Elements(lambda: StagingTracer(trace, operand, None), [*place.values()])
-    return known_array(which)
+def only_case(
+    primitive: Primitive, values: Operands, lives: Sequence[Liveness]
+) -> tuple[int, Liveness] | None:
+    """For a `select` of two cases, of which one is zero and the other one a cotangent of the same type as the result:
+    (its index among the operands, where it is taken).
+    """
+    if primitive.name != "select_n" or len(values) != 3:
+        return None
+    which, *cases = values
+    if type_of(which).dtype != np.bool_ or type_of(cases[0]) is not type_of(cases[1]):
+        return None
+    is_nothing = [
+        is_dead(live) or (live is None and is_zero(x)) for x, live in strict_zip(cases, lives[1:])
+    ]
+    if all(is_nothing) or not any(is_nothing):
+        return None
+    i = 1 + is_nothing.index(False)
+    if not is_cotangent(lives[i]):
+        return None
+    chosen = chosen_by(which)
+    return i, chosen if i == 2 else opposite(chosen, which)
 
 
 def by_factors(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
-) -> tuple[Results, Sequence[Liveness]]:
+) -> tuple[Results, Sequence[Liveness], Sequence[Liveness]]:
     """Any linear primitive: a result element is live if an element that it may depend on, by the factors of the
     primitive, is.
 
     In a product that sums along a dimension, such as a matrix product, elements that only meet dead ones may have any
-    value.
+    value, and so may dead elements of its results until they are used.
     """
     avals = [type_of(x) for x in operands]
     linear = primitive.traits.linear_for(avals, params)
@@ -545,29 +430,46 @@ def by_factors(
     is_product = linear == "each"
     if not is_known or not any(is_dead(x) or isinstance(x, Elements) for x in known):
         results = bind(primitive, *operands, params=params)
-        return unknown(results)
+        return (*unknown(results), [LIVE] * len(results))
     result_avals = primitive.types(tuple(avals), params)[0]
     places = Places(primitive, avals, result_avals, params)
     if is_product and len(active) == 2:
         operands = _without_dead_lines(operands, lives, places)
     results = bind(primitive, *operands, params=params)
     if any(map(is_dead, known)) if is_product else all(map(is_dead, known)):
-        return [full_as(x, 0) for x in results], [DEAD] * len(results)
+        return [full_as(x, 0) for x in results], [DEAD] * len(results), [LIVE] * len(results)
     if not is_product and any(x is LIVE or x is None for x in known):
-        return results, [LIVE] * len(results)
-    join = both if is_product else either
+        return results, [LIVE] * len(results), [LIVE] * len(results)
     new_lives: list[Liveness] = []
     for position, result in enumerate(results):
         known_of_it: Liveness = LIVE if is_product else DEAD
         for i in active:
             live = lives[i]
             if isinstance(live, Elements):
-                known_of_it = join(known_of_it, places.in_result(live, i, position), result)
+                there = places.in_result(live, i, position)
+                known_of_it = (
+                    both(known_of_it, there) if is_product else either(known_of_it, there, result)
+                )
         new_lives.append(known_of_it)
     if linear != "all" and not is_product:
         # Multiplication by a value of the point (NaN, infinity) may turn zeros into other values.
         results = [guarded(live, x) for live, x in strict_zip(new_lives, results)]
-    return results, new_lives
+    due: list[Liveness] = [LIVE] * len(results)
+    for i in active if is_product else ():
+        live = lives[i]
+        if isinstance(live, Elements) and not all(
+            map(is_finite, [x for j, x in enumerate(operands) if j != i])
+        ):
+            # Lines that only the sum runs over met zeros already.
+            summed_over = places.summed(i)
+            parts = [p for p in live.parts if not summed_over.issuperset(p.dims)]
+            due = [both(x, _there(places, parts, i, n)) for n, x in enumerate(due)]
+    return results, new_lives, due
+
+
+def _there(places: Places, parts: Sequence[Part], operand: int, result: int) -> Liveness:
+    live = elements(parts)
+    return places.in_result(live, operand, result) if isinstance(live, Elements) else live
 
 
 class Places:
@@ -594,57 +496,73 @@ class Places:
         """Maps factors to dimensions of an operand."""
         return {} if self.rule is None else self._named(self.rule.operands[i], self.avals[i])
 
-    def in_result(self, live: Elements, operand: int, result: int) -> Elements:
+    def in_result(self, live: Elements, operand: int, result: int) -> Liveness:
         """Elements of a result that depend on live elements of an operand."""
         if self.rule is None:
-            ndim = self.avals[operand].ndim
-            return any_along(live, range(ndim), ndim)
+            aval = self.avals[operand]
+            return any_along(live, range(aval.ndim), aval)
         targets = self._named(self.rule.results[result], self.results[result])
         return self._along(live, operand, targets, self.results[result])
 
-    def in_other(self, live: Elements, operand: int, other: int) -> Elements | None:
-        """Elements of operand `other` that are combined with live elements of `operand`; None if unknown."""
+    def summed(self, operand: int) -> set[int]:
+        """Dimensions of an operand that no dimension of the first result stands for alone."""
+        rule, own = self.rule, self.of_operand(operand)
+        kept = {} if rule is None else self._named(rule.results[0], self.results[0])
+        return {*range(self.avals[operand].ndim)} - {d for f, d in own.items() if f in kept}
+
+    def in_other(self, live: Liveness, operand: int, other: int) -> Liveness:
+        """Elements of operand `other` that are combined with live elements of `operand`."""
         targets = self.of_operand(other)
-        if not self.of_operand(operand).keys() & targets.keys():
-            return None
+        if not isinstance(live, Elements) or not self.of_operand(operand).keys() & targets.keys():
+            return LIVE
         return self._along(live, operand, targets, self.avals[other])
 
-    def _along(self, live: Elements, operand: int, targets: dict[str, int], aval: Any) -> Elements:
+    def _along(self, live: Elements, operand: int, targets: dict[str, int], aval: Any) -> Liveness:
         shape = self.avals[operand].shape
         # From dimensions of the operand to those of the other array.
         place = {d: targets[f] for f, d in self.of_operand(operand).items() if f in targets}
         place = {d: j for d, j in place.items() if shape[d] == aval.shape[j]}
         gone = [d for d in range(len(shape)) if d not in place]
-        return moved_to(any_along(live, gone, len(shape)), place)
+        return moved_to(any_along(live, gone, self.avals[operand]), place)
 
 
 def _without_dead_lines(operands: Operands, lives: Sequence[Liveness], places: Places) -> list[Any]:
-    """The two operands of a product, each set to 0 where it only meets dead elements of the other one."""
+    """The two operands of a product, each set to 0 where it only meets dead elements of the other one.
+
+    Along dimensions of the result that isn't needed: what meets dead elements there are dead elements of the result.
+    """
     operands = [*operands]
     for i, live in enumerate(lives[:2]):
         if isinstance(live, Elements) and not is_finite(operands[1 - i]):
-            lines = places.in_other(live, i, 1 - i)
-            if lines is not None:
-                operands[1 - i] = guarded(lines, operands[1 - i])
+            summed_over = places.summed(i)
+            parts = [p for p in live.parts if not summed_over.isdisjoint(p.dims)]
+            lines = places.in_other(elements(parts), i, 1 - i)
+            operands[1 - i] = guarded(lines, operands[1 - i])
     return operands
 
 
 def convolved(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
-) -> tuple[Results, Sequence[Liveness]]:
+) -> tuple[Results, Sequence[Liveness], Sequence[Liveness]]:
     """Convolutions: an element is live if its window contains a live one."""
-    results, out_lives = by_factors(primitive, operands, lives, params)
+    results, out_lives, due = by_factors(primitive, operands, lives, params)
     live, of_kernel = lives
     is_plain = params.feature_group_count == params.batch_group_count == 1
     if not isinstance(live, Elements) or is_cotangent(of_kernel) or not is_plain:
-        return results, out_lives
+        return results, out_lives, due
     [result], numbers = results, params.dimension_numbers
     image, kernel = (type_of(x) for x in operands)
+    by_place = [p for p in live.parts if not {*p.dims}.isdisjoint(numbers.lhs_spec[2:])]
+    by_place = [p for p in by_place if not p.is_by_value]
+    if not by_place:
+        return results, out_lives, due
+    # Elements of a window that the parts without places in the image leave out are left out of all windows.
+    part = merged(by_place, image)
 
     def live_windows() -> Any:
         # Computed as one convolution with a single feature: any feature of the image, all of the kernel's window.
         feature = numbers.lhs_spec[1]
-        array = reduce_or(live.whole(operands[0]), (feature,))
+        array = reduce_or(part.whole(image), (feature,))
         array = expand_dims(convert_element_type(array, image.dtype), (feature,))
         sizes = [1 if d in numbers.rhs_spec[:2] else size for d, size in enumerate(kernel.shape)]
         window = full(sizes, 1, kernel.dtype)
@@ -653,7 +571,9 @@ def convolved(
         return squeeze(live_one, (out,))
 
     out = numbers.out_spec[1]
-    return results, [Elements(live_windows, [d for d in range(type_of(result).ndim) if d != out])]
+    windows = Part(live_windows, [d for d in range(type_of(result).ndim) if d != out])
+    live_there = both(out_lives[0], elements([windows]))
+    return results, [live_there], [live_there]
 
 
 def scaled(
@@ -694,27 +614,31 @@ _rule(counted, "select_and_scatter_add select_and_gather_add")
 _rule(summed, "reduce_sum")
 _rule(added, "add_any add sub complex")
 _rule(selected, "select_n")
-_rule(convolved, "conv_general_dilated")
 _rule(scaled, "scatter-mul")
 
 
 def rule_for(primitive: Primitive) -> ElementwiseRule:
-    """The rule of `primitive`, by default derived from its factors; also returns whether dead elements may have any
-    value.
-    """
+    """The rule of `primitive`, by default derived from its factors."""
     if primitive.name in PRODUCTS:
         return PRODUCTS[primitive.name]
-    rule = RULES.get(primitive.name, by_factors)
+    if primitive.name not in RULES:
+        return by_factors
+    rule = RULES[primitive.name]
 
     def keeping_zeros(
         primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
-    ) -> tuple[Results, Sequence[Liveness], bool]:
-        return (*rule(primitive, operands, lives, params), False)
+    ) -> tuple[Results, Sequence[Liveness], Sequence[Liveness]]:
+        results, out_lives = rule(primitive, operands, lives, params)
+        return results, out_lives, [LIVE] * len(results)
 
     return keeping_zeros
 
 
-PRODUCTS: dict[str, ElementwiseRule] = {"mul": multiplied, "div": divided}
+PRODUCTS: dict[str, ElementwiseRule] = {
+    "mul": multiplied,
+    "div": divided,
+    "conv_general_dilated": convolved,
+}
 _ELEMENTWISE = frozenset(
     ("mul", "div", "neg", "convert_element_type", "select_n", "add_any", "add", "sub")
 )
@@ -735,5 +659,5 @@ def keeps_to_elements(
         return not is_cotangent(lives[1])
     if name in ("add_any", "add", "sub"):
         # A sum is live if one of the terms is, so the other one must be zero there.
-        return lives[0] is lives[1]
+        return are_same(lives[0], lives[1])
     return True

@@ -17,9 +17,10 @@ quotients of cotangents by values of the point are wrapped in a `select`. Inner 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from itertools import compress
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -38,48 +39,61 @@ from pellucid._machine.tracing import Trace, Tracer, context, plumbing, replay, 
 
 from .derived import Derived, derivation, stage_open
 from .jvp import concrete_value
-from .mask_rules import (
+from .liveness import (
+    DEAD,
     LIVE,
     ZERO,
     Elements,
     Known,
     Liveness,
+    Part,
     array_of,
+    both,
+    elements,
     guarded,
     is_cotangent,
-    is_maskable,
-    is_zero,
-    keeps_to_elements,
     known_array,
-    rule_for,
 )
+from .mask_rules import is_maskable, is_zero, keeps_to_elements, only_case, rule_for
 
-Kind: TypeAlias = Known | str | None
+
+class Fixed(NamedTuple):
+    """Liveness that the program fixes."""
+
+    parts: tuple[tuple[tuple[int, ...], tuple[int, ...], bytes], ...]
+    """(dimensions, shape, booleans) of each."""
+
+
+Kind: TypeAlias = Known | Fixed | str | None
 """Liveness without an array: `ARRAY` if there is one."""
 ARRAY = "array"
+FIXED_SIZE = 1 << 14
+"""Largest number of booleans of a mask that programs within programs have as a constant."""
 
 
 class MaskTracer(Tracer):
     """A value of a backward pass with its liveness."""
 
-    __slots__ = ("is_clean", "live", "value")
+    __slots__ = ("due", "live", "value")
 
     def __init__(
-        self, trace: MaskTrace, value: Any, live: Liveness, *, is_clean: bool = True
+        self, trace: MaskTrace, value: Any, live: Liveness, *, due: Liveness = LIVE
     ) -> None:
         self._trace = trace
         self.aval = type_of(value)
         self.value = value
         self.live = live
-        self.is_clean = is_clean
-        """Whether dead elements are zero. Results of products may have any value there until they are used."""
+        self.due = due if isinstance(live, Elements) else LIVE
+        """The part of `live` that is still to be applied: dead elements of selections and products may have any value
+        until they are used, so that a chain of them has one `select`.
+        """
 
     def cleaned(self) -> Any:
         """The value with its dead elements set to zero."""
-        if not self.is_clean:
+        if self.due is not LIVE:
             with use_trace(self._trace.parent), plumbing("masked"):
-                self.value = guarded(self.live, self.value)
-            self.is_clean = True
+                self.value = guarded(self.due, self.value)
+            self.due = LIVE
         return self.value
 
     def concrete(self) -> Any:
@@ -110,20 +124,24 @@ class MaskTrace(Trace):
         return x.cleaned() if type(x) is MaskTracer and x._trace is self else x
 
     def joined(
-        self, values: Sequence[Any], lives: Sequence[Liveness], *, are_clean: bool = True
+        self,
+        values: Sequence[Any],
+        lives: Sequence[Liveness],
+        due: Sequence[Liveness] | None = None,
     ) -> Values:
         """Tracers of values with their liveness; plain values for those that don't depend on cotangents."""
+        due = [LIVE] * len(values) if due is None else due
         return [
-            x if live is None else self._tracer(x, live, are_clean)
-            for x, live in strict_zip(values, lives)
+            x if live is None else self._tracer(x, live, of_it)
+            for x, live, of_it in strict_zip(values, lives, due)
         ]
 
-    def _tracer(self, x: Any, live: Liveness, is_clean: bool) -> MaskTracer:
+    def _tracer(self, x: Any, live: Liveness, due: Liveness = LIVE) -> MaskTracer:
         if isinstance(live, Elements) and marks_of(type_of(x)).unreduced:
             # Addends of a live element may be on any device.
             with use_trace(self.parent):
-                return MaskTracer(self, x if is_clean else guarded(live, x), LIVE)
-        return MaskTracer(self, x, live, is_clean=is_clean or not isinstance(live, Elements))
+                return MaskTracer(self, guarded(due, x), LIVE)
+        return MaskTracer(self, x, live, due=due)
 
     def interpret(self, primitive: Primitive, operands: Operands, params: Any) -> Values:
         lives = [self.live(x) for x in operands]
@@ -136,21 +154,35 @@ class MaskTrace(Trace):
                 return self.joined(results, [ZERO] * len(results))
             return results
         if keeps_to_elements(primitive, operands, lives, params):
-            # Dead elements don't mix with others there, so they may keep any value.
-            raw = [
-                (x.value, x.is_clean) if self.live(x) is not None else (x, True) for x in operands
-            ]
-            values, are_clean = [x for x, _ in raw], all(is_clean for _, is_clean in raw)
-            with use_trace(self.parent):
-                results, lives, makes_any = rule_for(primitive)(primitive, values, lives, params)
-            return self.joined(results, lives, are_clean=are_clean and not makes_any)
+            return self._element_by_element(primitive, operands, lives, params)
         values = tuple([self.value(x) for x in operands])
         with use_trace(self.parent):
             if isinstance(primitive, Masked):
-                results, lives = primitive.masked(values, lives, params)
-            else:
-                results, lives, _ = rule_for(primitive)(primitive, values, lives, params)
-        return self.joined(results, lives)
+                return self.joined(*primitive.masked(values, lives, params))
+            results, lives, due = rule_for(primitive)(primitive, values, lives, params)
+        return self.joined(results, lives, due)
+
+    def _element_by_element(
+        self, primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
+    ) -> Values:
+        # Dead elements don't mix with others here, so they may keep any value.
+        values = [x if self.live(x) is None else x.value for x in operands]
+        due = functools.reduce(
+            both, [LIVE if self.live(x) is None else x.due for x in operands], LIVE
+        )
+        with use_trace(self.parent):
+            kept = only_case(primitive, values, lives)
+            if kept is not None:
+                # What a `select` takes from a single case is that case, with more dead elements.
+                i, chosen = kept
+                live = both(chosen, lives[i])
+                x = full_as(values[i], 0) if live is DEAD else values[i]
+                return [self._tracer(x, live, both(chosen, operands[i].due))]
+            [result], [live], [made] = rule_for(primitive)(primitive, values, lives, params)
+        if made is LIVE and due is not LIVE:
+            # Of several cases, elements are due where each comes from.
+            made = live if primitive.name == "select_n" else due
+        return [self._tracer(result, live, made)]
 
     def custom_call(self, call: Any, operands: Operands) -> Values:
         # User rules work on plain values: their results for cotangents are cotangents without known structural zeros.
@@ -194,7 +226,7 @@ def masked_if_asked(
     if not config.masked_gradients.value:
         return pulled_back(cotangents)
     lives = [
-        Elements(lambda ct=ct: ne(ct, full_as(ct, 0)))
+        Elements([Part(lambda ct=ct: ne(ct, full_as(ct, 0)), range(type_of(ct).ndim))])
         if are_unit_vectors and is_maskable(ct)
         else LIVE
         for ct in cotangents
@@ -204,7 +236,25 @@ def masked_if_asked(
 
 def kind_of_live(live: Liveness) -> Kind:
     """Liveness of a value, without the array."""
-    return ARRAY if isinstance(live, Elements) else live
+    if not isinstance(live, Elements):
+        return live
+    known = [part.known for part in live.parts]
+    if any(x is None or x.size > FIXED_SIZE for x in known):
+        return ARRAY
+    return Fixed(
+        tuple([(p.dims, x.shape, x.tobytes()) for p, x in strict_zip(live.parts, known)])  # type: ignore[union-attr]
+    )
+
+
+def live_of_kind(kind: Kind) -> Liveness:
+    """Liveness of a value by a kind that isn't `ARRAY`."""
+    if not isinstance(kind, Fixed):
+        return kind  # type: ignore[return-value]
+    parts: list[Part] = []
+    for dims, shape, data in kind.parts:
+        array = np.frombuffer(data, bool).reshape(shape)
+        parts.append(Part(lambda array=array: array, dims, array))
+    return elements(parts)
 
 
 @derivation("masked")
@@ -226,7 +276,7 @@ def masked_jaxpr(jaxpr: Jaxpr, kinds: Sequence[Kind], as_arrays: Sequence[bool])
                 array = next(arrays)
                 lives.append(known_array(array))
             else:
-                lives.append(kind)  # type: ignore[arg-type]
+                lives.append(live_of_kind(kind))
         with use_trace(trace):
             results = replay(jaxpr, (), *trace.joined(arguments[:n], lives))
         # Value and liveness of each result.
@@ -265,11 +315,14 @@ def lives_of(jaxpr: Jaxpr, operands: Operands, lives: Sequence[Liveness]) -> lis
         ]
         return replay(pruned, (), *compress([*consts, *operands, *known], used))
 
-    found: Any = Elements(arrays)
+    found: Any = Part(arrays, ())
     out: list[Liveness] = []
-    for kind in mask:
-        position = sum(isinstance(live, Elements) for live in out)
-        out.append(Elements(lambda i=position: found.array()[i]) if kind == ARRAY else kind)  # type: ignore[arg-type]
+    avals: Sequence[Any] = [v.aval for v in jaxpr.outvars]
+    for aval, kind in strict_zip(avals, mask):
+        position = mask[: len(out)].count(ARRAY)
+        array = lambda i=position: found.array()[i]
+        is_array = kind == ARRAY
+        out.append(elements([Part(array, range(aval.ndim))]) if is_array else live_of_kind(kind))
     return out
 
 
