@@ -237,3 +237,29 @@ def test_derivatives_of_solutions_of_the_equation_of_sylvester(is_complex: bool)
 def test_schur_forms_say_what_has_derivatives() -> None:
     with pytest.raises(MissingRule, match="hermitian_function"):
         pl.grad(lambda a: linalg.funm(a, jnp.sin).real.sum())(np.eye(2))
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 3), (3, 4)])
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_derivatives_of_polar_factors_at_equal_singular_values(
+    shape: tuple[int, int], side: str
+) -> None:
+    a, (e, weights) = 2 * np.eye(*shape), _drawn(False, 2, *shape)
+
+    def factor(a: Any, xp: Any) -> Any:
+        if xp is jnp:
+            return (linalg.polar(a, side, method="svd")[0] * weights).sum()
+        u, _, vh = np.linalg.svd(a, full_matrices=False)
+        return (u @ vh * weights).sum()
+
+    with pl.enable_x64():
+        gradient = pl.jit(pl.grad(lambda a: factor(a, jnp)))
+        expected = (factor(a + 1e-5 * e, np) - factor(a - 1e-5 * e, np)) / 2e-5
+        np.testing.assert_allclose((gradient(a) * e).sum(), expected, rtol=1e-7)
+        # A = U P, or P U, whatever the direction; and twice, by differences of gradients.
+        (u, p), (u_dot, p_dot) = pl.jvp(lambda a: linalg.polar(a, side, method="svd"), (a,), (e,))
+        product = u_dot @ p + u @ p_dot if side == "right" else p_dot @ u + p @ u_dot
+        np.testing.assert_allclose(product, e, atol=1e-12)
+        twice = pl.jvp(gradient, (a,), (e,))[1]
+        nearly = (gradient(a + 1e-5 * e) - gradient(a - 1e-5 * e)) / 2e-5
+        np.testing.assert_allclose(twice, nearly, atol=1e-7)

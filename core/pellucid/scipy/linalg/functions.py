@@ -23,11 +23,12 @@ from pellucid._machine.higher_order.custom_derivatives import custom_jvp
 from pellucid._machine.higher_order.linear_calls import custom_linear_solve
 from pellucid._machine.higher_order.loops import fori_loop, scan
 from pellucid._machine.linalg import reductions
-from pellucid._machine.linalg.matrices import H, product
+from pellucid._machine.linalg.matrices import H, hermitian_part, product
 from pellucid._machine.linalg.polar import qdwh
 from pellucid._machine.linalg.qr import householder_product
 from pellucid._machine.linalg.solve import solve
 from pellucid._machine.linalg.svd import svd
+from pellucid._machine.linalg.symmetric_eigen import eigh
 from pellucid._machine.linalg.triangular import triangular_solve
 from pellucid._machine.primitives.arithmetic import mul
 from pellucid._machine.primitives.assembly import pad
@@ -467,7 +468,7 @@ def polar(
     """(U, P) with a = U P, or a = P U with `side` "left": U with orthonormal columns or rows, P positive semidefinite.
 
     `a` has shape [m, n]. `method` "qdwh" iterates (see `lax.linalg.qdwh`), with m ≥ n for the right side and m ≤ n for the
-    left; "svd" decomposes. Raises: ArgumentValueError for other words.
+    left; "svd" decomposes, and has derivatives where singular values are equal, too. Raises: ArgumentValueError for other words.
 
     >>> polar(np.array([[0.0, 2.0], [-2.0, 0.0]]), method="svd")[1].round(3)
     Array([[2., 0.],
@@ -490,10 +491,56 @@ def _polar(a: Array, side: str, method: str, eps: Any, max_iterations: Any) -> t
             return qdwh(a, eps=eps, max_iterations=max_iterations)[:2]
         u, h = qdwh(H(a), eps=eps, max_iterations=max_iterations)[:2]
         return H(u), h
+    m, n = type_of(a).shape[-2:]
+    if side == "left":
+        u, h = _polar(H(a), "right", "svd", None, None)
+        return H(u), h
+    if m < n:
+        # a = U P with Uᴴ of the taller matrix.
+        u = H(_of_tall(H(a))[0])
+        return u, hermitian_part(product(H(u), a))
+    return _of_tall(a)
+
+
+def _of_tall_by_svd(a: Any) -> tuple[Array, Array]:
+    """(U, P) of matrices with at least as many rows as columns."""
     u, s, vh = svd(a, full_matrices=False)
-    scale = s.astype(a.dtype)[..., None, :]
-    positive = product(H(vh) * scale, vh) if side == "right" else product(u * scale, H(u))
-    return product(u, vh), positive
+    return product(u, vh), product(H(vh) * s.astype(a.dtype)[..., None, :], vh)
+
+
+_of_tall = custom_jvp(library_code(_of_tall_by_svd))
+
+
+@library_code
+def _of_tall_jvp(primals: Any, tangents: Any) -> Any:
+    # With W = Uᴴ dU, which is skew: Uᴴ dA - dAᴴ U = W P + P W, and Uᴴ dA = W P + dP. Sums of singular values divide it,
+    # no differences.
+    [a], [a_dot] = primals, tangents
+    u, p = _of_tall(a)
+    along = product(H(u), a_dot)
+    turn = _anticommuted(p, along - H(along))
+    u_dot = product(u, turn)
+    m, n = type_of(a).shape[-2:]
+    if m > n:
+        across = a_dot - product(u, along)
+        u_dot = u_dot + H(solve(p, H(across)))
+    return (u, p), (u_dot, along - product(turn, p))
+
+
+_of_tall.defjvp(_of_tall_jvp)
+
+
+def _anticommuted(p: Any, c: Any) -> Array:
+    """The solution X of X P + P X = C, of a Hermitian P, with derivatives by both."""
+    v, w = eigh(stop_gradient(p))
+    sums = (w[..., :, None] + w[..., None, :]).astype(type_of(c).dtype)
+    solution = lambda y: product(v, product(H(v), y, v) / sums, H(v))
+    return custom_linear_solve(
+        lambda x: product(x, p) + product(p, x),
+        c,
+        solve=lambda _, y: solution(y),
+        transpose_solve=lambda _, y: jnp.conj(solution(jnp.conj(y))),
+    )
 
 
 __all__ = [
