@@ -41,6 +41,22 @@ def powers_of_positive(x: Any) -> Any:
     return jnp.where(x > 0, x**0.5, 0).sum()
 
 
+def kept_powers(x: Any) -> Any:
+    """Powers of positive elements, chosen by positions once all are computed."""
+    return ((np.float32([0, 1]) * x) ** 0.5)[np.array([1])].sum()
+
+
+def inverse_distances(points: Any) -> Any:
+    others = ~np.eye(len(points), dtype=bool)
+    lengths = jnp.sqrt(((points[:, None] - points) ** 2).sum(-1))
+    lengths = jnp.where(others, lengths, 0)
+    return jnp.where(others, 1 / lengths, 0).sum() / 2
+
+
+def infinite_where_off(x: Any) -> Any:
+    return jnp.where(x > 0, 0.0, x * jnp.inf)
+
+
 def standardized_rows(x: Any) -> Any:
     """Rows without a spread stay what they are."""
     centered = x - x.mean(axis=1, keepdims=True)
@@ -60,6 +76,9 @@ MASKED: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
     "1052, angles": (angles_but_one, np.float32([3, 0, -5]), np.zeros(3)),
     "20601, a product with NaN": (product_not_taken, np.float32(2.3), 0),
     "19089, powers": (powers_of_positive, np.float32([0, 1, 4]), [0, 0.5, 0.25]),
+    "19089, chosen powers": (kept_powers, np.float32(1), 0.5),
+    "3407, inverse distances": (inverse_distances, POINTS, -(PAIRS / FAR**3).sum(1)),
+    "2630, infinity": (infinite_where_off, np.float32(1), 0),
     # The derivative of (a, b) / spread is 0: both are 1 and -1 whatever they are.
     "a spread of 0": (standardized_rows, np.float32([[5, 5], [3, 1]]), [[1, 2], [0, 0]]),
 }
@@ -97,6 +116,14 @@ def test_sums_of_products_that_cancel() -> None:
     x, a = np.float32([1.1e15, 3.3e20]), np.float32(1 / 3)
     with pl.exact_arithmetic():
         np.testing.assert_array_equal(pl.jit(lambda x, a, b: a * x + b * x)(x, a, -a), 0)
+
+
+def test_differences_of_equal_products() -> None:
+    """18507: a b - a b, of a product that float32 rounds. 26147: differences of equal squares."""
+    a, b, x = np.float32(2396747), np.float32(7), np.float32([0.1, 1.7, -3.3])
+    with pl.exact_arithmetic():
+        assert pl.jit(lambda a, b, c, d: a * d - b * c)(a, a, b, b) == 0
+        np.testing.assert_array_equal(pl.jit(lambda x, y: x**2 - y**2)(x, x), 0)
 
 
 def test_gradients_of_decompositions_at_equal_values() -> None:

@@ -322,18 +322,33 @@ def test_rows_that_are_left_out_stay_rows() -> None:
     assert all(np.isfinite(g).all() for g in gradient)
 
 
-def test_comparisons_of_products_leave_no_lines_out() -> None:
-    """Networks of `relu` compile as they do without masks, and are masked element by element."""
-    found = _counted(
-        lambda weights, x: jnp.sum(layers(weights, x)),
-        np.ones((3, 3), np.float32),
-        np.ones((2, 3), np.float32),
-    )
+def test_lines_that_relu_leaves_out_count_as_live() -> None:
+    """Networks of `relu` have the operations that they have without masks; it keeps the NaN of rows."""
+    weights, x = np.ones((3, 3), np.float32), np.ones((2, 3), np.float32)
+    network = lambda w, x: jnp.sum(pl.nn.relu(pl.nn.relu(x @ w) @ w))
+    assert "reduce_or" not in _counted(network, weights, x)
+    x[1] = np.nan
+    left_out = lambda w, x: jnp.sum(jnp.where(jnp.isfinite(y := pl.nn.relu(x @ w)), y, 0))
     with pl.masked_gradients():
-        apart = pl.jit(pl.grad(lambda w, x: jnp.sum(jnp.where(x @ w > 0, jnp.log(x @ w), 0))))
-        gradient = apart(np.float32([[1, 0], [0, 1]]), np.float32([[0, 2], [4, 0]]))
-    assert "reduce_or" not in found
-    np.testing.assert_allclose(gradient, [[1, 0], [0, 1]])
+        np.testing.assert_array_equal(pl.jit(pl.grad(left_out))(weights, x), np.ones((3, 3)))
+
+
+def test_lines_of_which_one_mask_leaves_out_what_another_one_keeps() -> None:
+    """The second row of `x` is needed by the first column alone, and that is left out."""
+    x, off = np.float32([[1, 1], [np.inf, 1]]), np.array([False, True])
+    needed = np.array([[True, True], [True, False]])
+    function = lambda w, x, off, needed: jnp.sum(jnp.where(off & needed, x @ w, 0))
+    with pl.masked_gradients():
+        gradient = pl.jit(pl.grad(function))(np.ones((2, 2), np.float32), x, off, needed)
+    np.testing.assert_array_equal(gradient, [[0, 1], [0, 1]])
+
+
+def test_comparisons_of_products_leave_lines_out() -> None:
+    x = np.float32([[1, 1], [np.nan, 1]])
+    function = lambda w, x: jnp.sum(jnp.where(x @ w > 0, x @ w, 0))
+    with pl.masked_gradients():
+        for gradient in (pl.grad(function), pl.jit(pl.grad(function))):
+            np.testing.assert_array_equal(gradient(np.ones((2, 2), np.float32), x), np.ones((2, 2)))
 
 
 def test_rows_go_through_products_of_several_shapes() -> None:

@@ -125,7 +125,7 @@ class StagingTrace(Trace):
     """Records equations: every primitive bound while it is current becomes part of the program."""
 
     __slots__ = (
-        "_makers", "_n_indexed", "alive", "constants", "debug", "effects", "equations", "invars", "look", "parent",
+        "_makers", "_n_indexed", "_users", "alive", "constants", "debug", "effects", "equations", "invars", "look", "parent",
         "superseded",
     )  # fmt: skip
     is_heard = True
@@ -148,6 +148,7 @@ class StagingTrace(Trace):
         self.superseded: set[Equation] = set()
         """Equations replaced by others. They stay in the program only if their results are still used."""
         self._makers: dict[Var, Equation] = {}
+        self._users: dict[Any, list[Equation]] = {}
         self._n_indexed = 0
 
     def new_argument(self, aval: AbstractValue) -> StagingTracer:
@@ -258,10 +259,21 @@ class StagingTrace(Trace):
 
     def maker(self, variable: Var) -> Equation | None:
         """The equation whose result is `variable`; None for an argument and a constant."""
+        self._index()
+        return self._makers.get(variable)
+
+    def users(self, variable: Var) -> list[Equation]:
+        """The equations so far that have `variable` among their operands."""
+        self._index()
+        return self._users.get(variable, [])
+
+    def _index(self) -> None:
         for equation in self.equations[self._n_indexed :]:
             self._makers.update(dict.fromkeys(equation.results, equation))
+            for atom in equation.operands:
+                if type(atom) is Var:
+                    self._users.setdefault(atom, []).append(equation)
         self._n_indexed = len(self.equations)
-        return self._makers.get(variable)
 
     def finish(self, results: Results) -> tuple[Jaxpr, Values]:
         """(the program that computes `results`, values of its constants)."""

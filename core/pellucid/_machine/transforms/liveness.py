@@ -72,7 +72,7 @@ class Part:
         self.known = known
         """The array as well, if the program fixes it."""
         self.is_by_value = is_by_value
-        """Whether values decide that the program computed by products: no line is dead by construction."""
+        """Whether it is the mask of a `relu` of computed values: lines that it leaves out count as live."""
 
     def array(self) -> Any:
         """True for live elements, with dimensions `dims`."""
@@ -286,7 +286,7 @@ def spread(part: Part, dims: Ints, shape: Shape) -> Any:
 def any_along(live: Liveness, axes: Iterable[int], aval: Any) -> Liveness:
     """Liveness of sums along `axes` of a value of type `aval`: live if any term is. Dimensions are numbered as before the sum.
 
-    Where the values that were summed decide, lines count as live.
+    Lines that parts `is_by_value` leave out count as live.
     """
     if not isinstance(live, Elements):
         return live

@@ -535,7 +535,11 @@ def _without_dead_lines(operands: Operands, lives: Sequence[Liveness], places: P
     for i, live in enumerate(lives[:2]):
         if isinstance(live, Elements) and not is_finite(operands[1 - i]):
             summed_over = places.summed(i)
-            parts = [p for p in live.parts if not summed_over.isdisjoint(p.dims)]
+            of_lines = [p for p in live.parts if not p.is_by_value]
+            parts = [p for p in of_lines if not summed_over.isdisjoint(p.dims)]
+            # Others say which elements of these count for a line.
+            their_dims = {d for p in parts for d in p.dims}
+            parts = [p for p in of_lines if not their_dims.isdisjoint(p.dims)]
             lines = places.in_other(elements(parts), i, 1 - i)
             operands[1 - i] = guarded(lines, operands[1 - i])
     return operands

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pellucid._machine.base import is_static
-from pellucid._machine.ir import Equation, Literal, Var
+from pellucid._machine.ir import Equation, Literal, Var, programs_of
 from pellucid._machine.primitives import squeeze
 from pellucid._machine.tracing import StagingTrace, StagingTracer, context, type_of
 
@@ -65,7 +65,7 @@ class _Program:
                 return self._moved(equation)
         aval: Any = atom.aval
         value: Any = StagingTracer(self.trace, atom, equation) if type(atom) is Var else atom.val
-        is_by_value = known is None and self._compares_products(equation)
+        is_by_value = known is None and self._is_of_maximum(equation)
         # Elements don't differ along dimensions of size 1.
         single = tuple([d for d, size in enumerate(aval.shape) if size == 1])
         dims = [d for d in range(aval.ndim) if d not in single]
@@ -118,9 +118,14 @@ class _Program:
             is_kept = not is_converted or np.all(found == operands[0])
             return found if is_exact and is_kept else None
 
-    def _compares_products(self, equation: Equation | None) -> bool:
-        """Whether an equation compares, by order, values that were computed by matrix products or convolutions."""
+    def _is_of_maximum(self, equation: Equation | None) -> bool:
+        """Whether an equation compares values, by order, that were computed by matrix products or convolutions, and of
+        which the program takes a maximum or minimum as well, as `relu` does: that keeps their NaN.
+        """
         if equation is None or equation.primitive.name not in ("gt", "ge", "lt", "le"):
+            return False
+        users = [user for x in equation.operands if type(x) is Var for user in self.trace.users(x)]
+        if not any(map(_clamps, users)):
             return False
         seen: set[Any] = set()
         rest = [*equation.operands]
@@ -138,6 +143,14 @@ class _Program:
         return False
 
 
+def _clamps(equation: Equation) -> bool:
+    if equation.primitive.name in ("max", "min"):
+        return True
+    return any(
+        e.primitive.name in ("max", "min") for p in programs_of(equation) for e in p.equations
+    )
+
+
 def _is_small(aval: Any) -> bool:
     return is_static(aval.shape) and math.prod(aval.shape) <= KNOWN_SIZE and aval.dtype in _EXACT
 
@@ -150,17 +163,16 @@ _EXACT: Sequence[Any] = (
 
 
 def _iota(params: Any) -> Any:
-    shape, d = params.shape, params.dimension
-    sizes = [shape[d] if i == d else 1 for i in range(len(shape))]
-    along: NDArray[Any] = np.arange(shape[d])
-    return np.broadcast_to(along.reshape(sizes), shape)
+    shape: tuple[int, ...] = params.shape
+    others = [i for i in range(len(shape)) if i != params.dimension]
+    return np.broadcast_to(np.expand_dims(np.arange(shape[params.dimension]), others), shape)
 
 
 def _broadcast(x: NDArray[Any], params: Any) -> Any:
-    sizes = [1] * len(params.shape)
-    for d, j in enumerate(params.broadcast_dimensions):
-        sizes[j] = x.shape[d]
-    return np.broadcast_to(x.reshape(sizes), params.shape)
+    shape: tuple[int, ...] = params.shape
+    dims: tuple[int, ...] = params.broadcast_dimensions
+    new = [j for j in range(len(shape)) if j not in dims]
+    return np.broadcast_to(np.expand_dims(x, new), shape)
 
 
 _Fold: TypeAlias = Callable[[list[NDArray[Any]], Any], Any]
