@@ -164,8 +164,9 @@ _EXACT: Sequence[Any] = (
 
 def _iota(params: Any) -> Any:
     shape: tuple[int, ...] = params.shape
-    others = [i for i in range(len(shape)) if i != params.dimension]
-    return np.broadcast_to(np.expand_dims(np.arange(shape[params.dimension]), others), shape)
+    along: int = params.dimension
+    others = [i for i in range(len(shape)) if i != along]
+    return np.broadcast_to(np.expand_dims(np.arange(int(shape[along])), others), shape)
 
 
 def _broadcast(x: NDArray[Any], params: Any) -> Any:
