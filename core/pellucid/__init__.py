@@ -31,9 +31,9 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "pellucid._machine.base.events": ("Observer", "observe"),
     "pellucid._machine.base.user_context": ("make_user_context",),
     "pellucid._machine.callbacks.pure": ("pure_callback",),
-    "pellucid._machine.higher_order.custom_derivatives": (
-        "closure_convert", "custom_gradient", "custom_jvp", "custom_vjp",
-    ),
+    "pellucid._machine.higher_order.custom_gradient": ("closure_convert", "custom_gradient"),
+    "pellucid._machine.higher_order.custom_jvp": ("custom_jvp",),
+    "pellucid._machine.higher_order.custom_vjp": ("custom_vjp",),
     "pellucid._machine.higher_order.forward_backward": ("fwd_and_bwd",),
     "pellucid._machine.higher_order.jitted": ("jit",),
     "pellucid._machine.higher_order.misses": ("explain_misses",),
@@ -139,14 +139,14 @@ class _Tools:
         return self.tool
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self.spec  # which the import system replaced
+        module.__spec__ = self.spec  # the import system replaced it
 
 
 sys.meta_path.append(_Tools)
 
 
 def __dir__() -> list[str]:
-    """What users call: public names, submodules and installed tools, without the rooms of the machine."""
+    """The names that users call: public names, submodules and installed tools, without the rooms of the machine."""
     metadata = importlib.import_module("importlib.metadata")
     tools = {tool.name for tool in metadata.entry_points(group="pellucid.tools")}
     own = {name for name in globals() if name.startswith("__")}

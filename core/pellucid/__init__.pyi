@@ -74,12 +74,12 @@ from pellucid._machine.base.dtypes import float0 as float0
 from pellucid._machine.base.events import Observer as Observer, observe as observe
 from pellucid._machine.base.user_context import make_user_context as make_user_context
 from pellucid._machine.callbacks.pure import pure_callback as pure_callback
-from pellucid._machine.higher_order.custom_derivatives import (
+from pellucid._machine.higher_order.custom_gradient import (
     closure_convert as closure_convert,
     custom_gradient as custom_gradient,
-    custom_jvp as custom_jvp,
-    custom_vjp as custom_vjp,
 )
+from pellucid._machine.higher_order.custom_jvp import custom_jvp as custom_jvp
+from pellucid._machine.higher_order.custom_vjp import custom_vjp as custom_vjp
 from pellucid._machine.higher_order.jitted import jit as jit
 from pellucid._machine.higher_order.misses import explain_misses as explain_misses
 from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct as ShapeDtypeStruct

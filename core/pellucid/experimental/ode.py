@@ -19,7 +19,8 @@ from pellucid import numpy as jnp
 from pellucid._machine.base import library_code, public_functions
 from pellucid._machine.base.errors import ArgumentTypeError, ShapeError
 from pellucid._machine.base.tree import tree_leaves, tree_map
-from pellucid._machine.higher_order.custom_derivatives import closure_convert, custom_vjp
+from pellucid._machine.higher_order.custom_gradient import closure_convert
+from pellucid._machine.higher_order.custom_vjp import custom_vjp
 from pellucid._machine.higher_order.loops import fori_loop, scan, while_loop
 from pellucid._machine.primitives.slicing import dynamic_update_index_in_dim
 from pellucid._machine.tracing.operands import is_array_like, type_of

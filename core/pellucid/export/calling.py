@@ -19,7 +19,7 @@ from pellucid._machine.base import (
     strict_zip,
     structure_differences,
 )
-from pellucid._machine.higher_order.custom_derivatives import custom_vjp
+from pellucid._machine.higher_order.custom_vjp import custom_vjp
 from pellucid._machine.ir import (
     Avals,
     Operands,

@@ -10,7 +10,7 @@ from pellucid._machine.base.errors import UnsupportedError
 from pellucid._machine.base.functional import renamed, strict_zip
 from pellucid._machine.base.typing import Function
 from pellucid._machine.higher_order.calls import closed_call_p, jit_p
-from pellucid._machine.higher_order.custom_derivatives import CustomJvpCall
+from pellucid._machine.higher_order.custom_jvp import CustomJvpCall
 from pellucid._machine.higher_order.remat_policies import decision
 from pellucid._machine.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr, JaxprEqn
 from pellucid._machine.ir.primitive import HigherOrderPrimitive, Primitive, called, params_of

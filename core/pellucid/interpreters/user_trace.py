@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from pellucid._machine.base.errors import UnsupportedError
-from pellucid._machine.higher_order.custom_derivatives import custom_jvp_call_p, custom_vjp_call_p
+from pellucid._machine.higher_order.custom_jvp import custom_jvp_call_p
 from pellucid._machine.higher_order.custom_rules import SymbolicZero, as_rule_argument
+from pellucid._machine.higher_order.custom_vjp import custom_vjp_call_p
 from pellucid._machine.ir import Zero
 from pellucid._machine.ir.primitive import Primitive
 from pellucid._machine.tracing.trace import Trace as BuiltIn

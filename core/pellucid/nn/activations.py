@@ -16,7 +16,7 @@ from pellucid._machine.base import (
     library_code,
     public_functions,
 )
-from pellucid._machine.higher_order.custom_derivatives import custom_jvp
+from pellucid._machine.higher_order.custom_jvp import custom_jvp
 from pellucid._machine.primitives.creation import checked_shape
 from pellucid._machine.primitives.error_functions import erfc
 from pellucid._machine.primitives.movement import canonical_axis

@@ -20,7 +20,7 @@ from pellucid._machine.base import (
     library_code,
     public_functions,
 )
-from pellucid._machine.higher_order.custom_derivatives import custom_vjp
+from pellucid._machine.higher_order.custom_vjp import custom_vjp
 from pellucid._machine.primitives.contraction import DotDimensionNumbers, dot_general
 from pellucid._machine.primitives.conversion import bitcast_convert_type
 from pellucid._machine.primitives.staging import optimization_barrier

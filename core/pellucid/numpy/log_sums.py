@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid._machine.base import ArrayLike, cached, dtypes, library_code, public_functions
-from pellucid._machine.higher_order.custom_derivatives import custom_jvp
+from pellucid._machine.higher_order.custom_jvp import custom_jvp
 from pellucid._machine.primitives.conversion import stop_gradient
 from pellucid._machine.primitives.families import scalar
 from pellucid._machine.tracing import type_of

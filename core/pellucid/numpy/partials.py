@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid._machine.base import dtypes, library_code
-from pellucid._machine.higher_order.custom_derivatives import custom_jvp
+from pellucid._machine.higher_order.custom_jvp import custom_jvp
 from pellucid._machine.higher_order.custom_rules import SymbolicZero
 from pellucid._machine.primitives import arithmetic, conversion
 from pellucid._machine.primitives.families import full_as

@@ -6,7 +6,8 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid._machine.base.errors import MissingRule, UnsupportedError
-from pellucid._machine.higher_order.custom_derivatives import custom_jvp_call_p, custom_vjp_call_p
+from pellucid._machine.higher_order.custom_jvp import custom_jvp_call_p
+from pellucid._machine.higher_order.custom_vjp import custom_vjp_call_p
 from pellucid._machine.tracing import Tracer
 from pellucid.custom_derivatives import SymbolicZero
 from pellucid.extend.core import Primitive, set_current_trace, take_current_trace

@@ -51,7 +51,7 @@ from pellucid._machine.xla import flatten, treedef_tuple
 
 from .bodies import TracedBody, body_of, body_of_flat, differing_types, type_lines
 from .calls import ClosedCallParams, closed_call_p
-from .custom_derivatives import CustomJvpCall
+from .custom_jvp import CustomJvpCall
 from .custom_rules import CustomCall
 from .structured import with_common_consts, with_common_inputs
 

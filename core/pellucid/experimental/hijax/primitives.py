@@ -11,8 +11,9 @@ from pellucid._machine.base.dtypes import float0
 from pellucid._machine.base.errors import ArgumentTypeError, MissingRule, UnsupportedError
 from pellucid._machine.base.functional import strict_zip
 from pellucid._machine.base.tree import tree_flatten, tree_leaves, tree_map
-from pellucid._machine.higher_order.custom_derivatives import custom_jvp, custom_vjp
+from pellucid._machine.higher_order.custom_jvp import custom_jvp
 from pellucid._machine.higher_order.custom_rules import SymbolicZero
+from pellucid._machine.higher_order.custom_vjp import custom_vjp
 from pellucid._machine.higher_order.custom_vmap import custom_vmap
 from pellucid._machine.primitives.creation import instantiate
 from pellucid._machine.primitives.families import add_tangents

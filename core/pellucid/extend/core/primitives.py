@@ -5,8 +5,8 @@ from pellucid._machine.higher_order.calls import (
     closed_call_p as closed_call_p,
     jit_p as jit_p,
 )
-from pellucid._machine.higher_order.custom_derivatives import (
-    custom_jvp_call_p as custom_jvp_call_p,
+from pellucid._machine.higher_order.custom_jvp import custom_jvp_call_p as custom_jvp_call_p
+from pellucid._machine.higher_order.custom_vjp import (
     custom_lin_p as custom_lin_p,
     custom_vjp_call_p as custom_vjp_call_p,
 )

@@ -17,7 +17,7 @@ from pellucid._machine.base import (
     public_functions,
 )
 from pellucid._machine.higher_order.cond import cond
-from pellucid._machine.higher_order.custom_derivatives import custom_jvp
+from pellucid._machine.higher_order.custom_jvp import custom_jvp
 from pellucid._machine.higher_order.custom_vmap import custom_vmap
 from pellucid._machine.linalg import (
     lu as lu_module,

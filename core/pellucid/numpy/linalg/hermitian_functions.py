@@ -16,7 +16,8 @@ from pellucid._machine.base import (
     library_code,
     public_functions,
 )
-from pellucid._machine.higher_order.custom_derivatives import closure_convert, custom_jvp
+from pellucid._machine.higher_order.custom_gradient import closure_convert
+from pellucid._machine.higher_order.custom_jvp import custom_jvp
 from pellucid._machine.higher_order.custom_rules import SymbolicZero
 from pellucid._machine.higher_order.linear_calls import linear_call
 from pellucid._machine.linalg.matrices import H, hermitian_part, product

@@ -16,7 +16,7 @@ from pellucid._machine.base import (
     public_functions,
 )
 from pellucid._machine.higher_order.cond import cond as cond_of
-from pellucid._machine.higher_order.custom_derivatives import custom_jvp
+from pellucid._machine.higher_order.custom_jvp import custom_jvp
 from pellucid._machine.linalg.matrices import eye_like
 from pellucid._machine.linalg.solve import solve
 from pellucid._machine.linalg.svd import svd

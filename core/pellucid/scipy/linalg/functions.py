@@ -19,7 +19,7 @@ from pellucid._machine.base import (
     public_functions,
 )
 from pellucid._machine.higher_order.cond import cond
-from pellucid._machine.higher_order.custom_derivatives import custom_jvp
+from pellucid._machine.higher_order.custom_jvp import custom_jvp
 from pellucid._machine.higher_order.linear_calls import custom_linear_solve
 from pellucid._machine.higher_order.loops import fori_loop, scan
 from pellucid._machine.linalg import reductions

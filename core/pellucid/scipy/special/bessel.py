@@ -9,7 +9,7 @@ import numpy as np
 
 import pellucid.numpy as jnp
 from pellucid._machine.base import ArgumentValueError, ArrayLike, library_code, public_functions
-from pellucid._machine.higher_order.custom_derivatives import custom_jvp
+from pellucid._machine.higher_order.custom_jvp import custom_jvp
 from pellucid._machine.higher_order.loops import scan
 from pellucid._machine.primitives import special
 from pellucid._machine.primitives.formulas import Term

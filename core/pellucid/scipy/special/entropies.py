@@ -8,7 +8,7 @@ import numpy as np
 
 import pellucid.numpy as jnp
 from pellucid._machine.base import ArrayLike, library_code, public_functions
-from pellucid._machine.higher_order.custom_derivatives import custom_jvp
+from pellucid._machine.higher_order.custom_jvp import custom_jvp
 from pellucid._machine.primitives import transcendental
 from pellucid._machine.primitives.formulas import Term, exp, is_nan, log, log1p, select
 from pellucid._machine.primitives.incomplete import deviance

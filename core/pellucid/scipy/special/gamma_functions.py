@@ -118,7 +118,8 @@ def gamma_of(x: Term) -> Term:
         near,
         select(positive > _LAST_FINITE[x.limits.bits] + 2, np.inf, far),
     )
-    reflected = -(math.pi / sin_pi(x)) / value / x  # in an order in which nothing underflows
+    # Multiplied in an order in which nothing underflows.
+    reflected = -(math.pi / sin_pi(x)) / value / x
     reflected = select(is_whole(x), np.nan, reflected)
     value = select(x < 0, reflected, value)
     return select(x == 0, 1 / x, select(is_nan(x), np.nan, value))

@@ -167,7 +167,7 @@ def exp_square(x: Term, factor: float) -> Term:
 
 
 def is_finite(x: Term) -> Term:
-    """Where `x` is neither infinite nor NaN."""
+    """Mask of the elements that are neither infinite nor NaN."""
     return abs(x) < np.inf
 
 
@@ -180,5 +180,5 @@ def sin_pi(x: Term) -> Term:
 
 
 def is_whole(x: Term) -> Term:
-    """Where `x` is a whole number."""
+    """Mask of the elements that are whole numbers."""
     return formulas.floor(x) == x

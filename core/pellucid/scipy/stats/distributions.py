@@ -203,12 +203,12 @@ def log1mexp(x: Term) -> Term:
 
 
 def is_probability(p: Term, *_: Term) -> Term:
-    """Where p is between 0 and 1."""
+    """Mask: where p is between 0 and 1."""
     return (p >= 0) & (p <= 1)
 
 
 def all_positive(*terms: Term) -> Term:
-    """Where all terms are above 0."""
+    """Mask: where all terms are above 0."""
     result = terms[0] > 0
     for term in terms[1:]:
         result = result & (term > 0)

@@ -128,7 +128,7 @@ class gaussian_kde:
     def _points(self, points: Any) -> Array:
         points = jnp.atleast_2d(jnp.asarray(points, self.dataset.dtype))
         if points.ndim == 2 and points.shape == (1, self.d) and self.d > 1:
-            points = points.T  # one point
+            points = points.T  # the only point is a vector
         if points.ndim != 2 or points.shape[0] != self.d:
             raise ShapeError(
                 f"stats.gaussian_kde needs points [{self.d}, m].", got=type_of(points).text()
