@@ -13,7 +13,7 @@ from typing import Any
 
 
 class FirstImport:
-    """Finder that puts that of `pellucid.as_jax` in its place as soon as `jax`, or its installed version, is asked for."""
+    """Finder that installs the one of `pellucid.as_jax` as soon as `jax`, or its installed version, is requested."""
 
     answers_for_jax_later = True
 
@@ -21,7 +21,7 @@ class FirstImport:
         return self._finder().find_spec(name, path, target) if name == "jax" else None
 
     def find_distributions(self, context: Any = None) -> Iterable[Any]:
-        """The distribution `jax`, if that is what is asked for."""
+        """The distribution `jax`, if that is requested."""
         if getattr(context, "name", None) != "jax":
             return []
         return self._finder().find_distributions(context)
@@ -32,5 +32,5 @@ class FirstImport:
 
 
 def answer_later() -> None:
-    """Answer for `jax` from the first time on that it is asked for."""
+    """Answers for `jax` from the first request on."""
     sys.meta_path.insert(0, FirstImport())

@@ -1,4 +1,4 @@
-"""Where values are: meshes of devices, PartitionSpecs over their axes, and shardings made of both."""
+"""Placement of values: meshes of devices, PartitionSpecs over their axes, and shardings made of both."""
 
 from pellucid._machine.primitives.reshard import (
     auto_axes as auto_axes,

@@ -10,7 +10,8 @@ late.origins.update(
         "bottom trace": "pellucid._machine.compilation.eager:bottom",
         "check library result": "pellucid._machine.compilation.finite:check_library_result",
         "call of functions": "pellucid.extend.core.construction:call",  # libraries bind `call_p`
-        "devices": "pellucid._machine.runtime.platforms:devices",  # of a mesh made without devices
+        # Devices of a mesh made without any.
+        "devices": "pellucid._machine.runtime.platforms:devices",
         "how dtypes of keys are pickled": "pellucid.random.keys:reduced_dtype",
         "how keys are pickled": "pellucid.random.keys:reduced",
         "load ahead": "pellucid._machine.compilation.disk_cache:programs_of_session",  # when devices are there

@@ -304,7 +304,7 @@ class _Reader:
             at[active] = after + size
             active = active[at[active] < ends[active]]
         if (at != ends).any():
-            raise ValueError("an event isn't over where its message is")
+            raise ValueError("an event doesn't end where its message ends")
         start_ns = numbers[2] // 1000
         self.parts["name"].append(names[numbers[1]])
         self.parts["thread"].append(np.full(n, thread))

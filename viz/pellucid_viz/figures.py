@@ -45,7 +45,7 @@ def _timed(record: schema.ProgramRecord, profile: Any) -> schema.ProgramRecord:
     ids = _origins(record)
     seconds = profile.seconds_of_run(ids)
     is_of_run = bool(seconds)
-    if not is_of_run:  # its equations ran only as parts of other programs
+    if not is_of_run:  # its equations ran as parts of other programs only
         seconds = profile.seconds_of_equations
     by_row = {row: seconds[id] for row, id in enumerate(ids) if id in seconds}
     return analysis.timed(record, by_row, is_of_run=is_of_run)

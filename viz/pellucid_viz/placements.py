@@ -51,7 +51,7 @@ class WhatIfFigure(Figure):
         self.last_search = search
 
     def change(self, mesh: Any = None, specs: Mapping[str, Any] | None = None) -> WhatIfFigure:
-        """The same function on another mesh, or with other specs for some arguments.
+        """A figure of the same function on another mesh, or with other specs for some arguments.
 
         `mesh` is a mesh, or axis sizes by name, with at most 4,096 devices, which need not exist; dimensions are no
         longer sharded over axes that it lacks. `specs` has PartitionSpecs by argument path, in which `*` matches any
@@ -72,7 +72,9 @@ class WhatIfFigure(Figure):
     def placed(
         self, axis_sizes: Mapping[str, int], dims: Sequence[Sequence[Sequence[str]]]
     ) -> WhatIfFigure:
-        """The same function with axis sizes by name, and the mesh axes of each dimension of each of `record.arguments`."""
+        """A figure of the function with axis sizes by name, and the mesh axes of each dimension of each of
+        `record.arguments`.
+        """
         placement = self.what_if.placement_of(axis_sizes, dims, self.placement, self.last_search)
         return WhatIfFigure(self.what_if, placement, self.last_search)
 
@@ -96,7 +98,8 @@ class WhatIfFigure(Figure):
     def search(
         self, memory_limit_bytes: int | None = None, count: int = 5, seconds: float = 10.0
     ) -> WhatIfFigure:
-        """The same placement with a list of the `count` fastest placements found on the same number of devices.
+        """A figure of the same placement with a list of the `count` fastest placements found on the same number of
+        devices.
 
         Only placements with a peak of at most `memory_limit_bytes` (default: the device's memory) are listed. No
         estimate is started after `seconds`.

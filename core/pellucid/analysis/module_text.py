@@ -19,7 +19,7 @@ _NO_OPERATION = ("}", "cond {", "module", "//")
 
 
 class Printed(NamedTuple):
-    """What was read from a module's text."""
+    """Names and lines read from a module's text."""
 
     names: dict[Any, str]
     """Maps each value to its name."""
@@ -68,7 +68,7 @@ def _read_block(block: Any, arguments: list[str], lines: Iterator[_Line], printe
     for i, op in enumerate(block.operations):
         operation = op.operation
         if operation.name == "scf.yield" and len(operation.operands) == 0:
-            continue  # which has no line
+            continue  # this operation has no line of its own
         line = next(lines)
         if i == 0 and line.arguments:
             printed.names.update(zip(block.arguments, line.arguments, strict=False))

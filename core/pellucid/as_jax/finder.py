@@ -98,7 +98,7 @@ class _Served:
         return self.module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self.spec  # which the import system replaced
+        module.__spec__ = self.spec  # the import system replaced it
         if module.__name__ == "jax":
             _load_with_jax()
 
@@ -258,7 +258,7 @@ def _answer() -> None:
 
 
 def missing() -> list[str]:
-    """Names below `jax` that were asked for and that pellucid doesn't have, in the order in which they were.
+    """Names below `jax` that were requested and that pellucid doesn't have, in the order of the requests.
 
     Some are only asked whether they exist.
 

@@ -56,7 +56,7 @@ class PrivateModule(ModuleType):
 
 
 class _Loader:
-    """Makes a private module, which is empty until a name is asked for."""
+    """Creates a private module, which is empty until a name is requested."""
 
     def create_module(self, spec: Any) -> ModuleType:
         return PrivateModule(spec.name, f"Private names as `{spec.name}`.")

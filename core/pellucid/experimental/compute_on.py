@@ -1,4 +1,4 @@
-"""Where operations compute, under the names of `jax.experimental.compute_on`."""
+"""Choice of the place where operations compute, under the names of `jax.experimental.compute_on`."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class StatefulPRNG:
     def uniform(
         self, low: Any = 0, high: Any = 1, size: Shape | int | None = None, *, dtype: Any = float
     ) -> Any:
-        """Numbers from `low` to `high`, which is left out."""
+        """Uniform numbers from `low` to before `high`."""
         shape = _shape(size, low, high)
         return random.uniform(self.key(), shape, dtype, minval=low, maxval=high)
 
@@ -74,7 +74,7 @@ class StatefulPRNG:
     def integers(
         self, low: Any, high: Any = None, size: Shape | int | None = None, *, dtype: Any = int
     ) -> Any:
-        """Integers from `low` to `high`, which is left out; from 0 to `low` without `high`."""
+        """Integers from `low` to before `high`; from 0 to before `low` without `high`."""
         if high is None:
             low, high = 0, low
         return random.randint(self.key(), _shape(size, low, high), low, high, dtype)

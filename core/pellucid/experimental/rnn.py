@@ -179,7 +179,7 @@ def lstm_ref(
         if jnp.shape(value) != shape
     ]
     if wrong:
-        raise ArgumentValueError("lstm got arrays of other shapes than its sizes say.", got=wrong)
+        raise ArgumentValueError("lstm got arrays whose shapes don't match its sizes.", got=wrong)
     lengths = jnp.asarray(seq_lengths)
     inputs = jnp.swapaxes(jnp.asarray(x), 0, 1)
     last: list[tuple[Any, Any]] = []

@@ -56,7 +56,7 @@ shard_alike_p = ShardAlike()
 
 
 def shard_alike(x: Any, y: Any) -> tuple[Any, Any]:
-    """Both arrays, which the compiler lays out over devices in the same way, as far as it is free to.
+    """Both arrays, which the compiler shards alike, as far as it is free to choose.
 
     Raises: ArgumentValueError for arrays of other shapes or dtypes than each other.
 

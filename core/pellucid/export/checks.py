@@ -17,7 +17,7 @@ class _Check(NamedTuple):
 
 
 class DisabledSafetyCheck:
-    """A check of exported programs that is left out: `DisabledSafetyCheck.platform()`, or `.custom_call(name)`.
+    """A check of exported programs that is disabled: `DisabledSafetyCheck.platform()`, or `.custom_call(name)`.
 
     >>> DisabledSafetyCheck.custom_call("my_kernel")
     DisabledSafetyCheck.custom_call('my_kernel')

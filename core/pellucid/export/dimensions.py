@@ -131,7 +131,7 @@ def _size_key(size: Size) -> tuple[Any, ...]:
 
 
 def _sum(terms: Iterable[tuple[Monomial, int]], scope: Any) -> Size:
-    """The sum of terms in normal form; an integer where no variable is left."""
+    """The sum of terms in normal form; an integer if no variable remains."""
     total: dict[Monomial, int] = {}
     pending = list(terms)
     while pending:

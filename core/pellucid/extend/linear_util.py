@@ -182,7 +182,7 @@ def _through(generator: Any, inner: Function) -> Any:
     try:
         return generator.send(inner(*args, **kwargs))
     finally:
-        generator.close()  # it may be in a block that set the current trace
+        generator.close()  # the generator may be in a block that set the current trace
 
 
 def transformation(generator: Function) -> Callable[..., WrappedFun]:

@@ -104,7 +104,8 @@ def register(primitive: Primitive[Any], slot: str, rule: Any, call: Function) ->
         )
     setattr(primitive, slot, Registered(rule, call))
     if slot == "jvp" and isinstance(primitive, Linearized):
-        primitive.is_linearized = False  # its rule that splits programs would come first
+        # Otherwise its own rule that splits programs would come first.
+        primitive.is_linearized = False
     _forget(primitive)
 
 

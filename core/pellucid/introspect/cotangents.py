@@ -152,7 +152,7 @@ class _Search:
                 for v in read
                 if all(u.primitive.name == "add_any" for u in self._users[v] if u in group)
             }
-            if len(read) == 1:  # all its summands are added by then
+            if len(read) == 1:  # all its summands are added at that point
                 self.cotangents[result] = read.pop()
                 self.uncertain.discard(result)
 

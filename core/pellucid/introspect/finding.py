@@ -224,7 +224,7 @@ def _move_to_copy(frame: SteppedFrame, checked: Equation) -> None:
 
 
 def check_effects(frame: SteppedFrame) -> None:
-    """Raise EffectsError if a program calls Python for results."""
+    """Raises EffectsError if a program calls Python functions that return results."""
     for jaxpr in programs_within(frame.jaxpr):
         for equation in jaxpr.equations:
             if equation.effects and equation.results and not bodies_of(equation):

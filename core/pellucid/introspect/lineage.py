@@ -17,7 +17,7 @@ _COPY = "replay"
 
 
 class Made(NamedTuple):
-    """How a program was made from another one."""
+    """The transformation that made a program, and the original equations."""
 
     by: str = ""
     """Name of the transformation."""

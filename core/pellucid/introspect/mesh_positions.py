@@ -132,7 +132,7 @@ class MeshPositions:
         return [axis for level in self.levels for axis in level._varying(aval)]
 
     def _varying(self, aval: Any) -> list[Any]:
-        """Those of the varying axes over which this `shard_map` itself is manual."""
+        """The varying axes of a type over which this `shard_map` itself is manual."""
         axes = aval.varying | marks_of(aval).unreduced
         return [a for a in self.own_axes if not self.params.check_vma or a in axes]
 

@@ -102,7 +102,7 @@ class SteppedFrame:
         """The runs of equations that were entered, by position of the equation."""
         self._obstacles: dict[int, str] = {}
         """Why equations couldn't be entered, by position, such as mesh positions that take different branches."""
-        self._original: SteppedFrame | None = None  # as it was before the last edit
+        self._original: SteppedFrame | None = None  # the frame before the last edit
         self._base = 0  # position of the last edit; what lies before it was computed without
         self._edited: frozenset[Var] = frozenset()
         self._ran = 0  # equations before this one have run, with their effects

@@ -711,7 +711,7 @@ def _linspace(
     check_promotion("linspace", start, stop)
     ends = promote_dtypes_inexact("linspace", start, stop)
     ends = [canonical("linspace", x) for x in ends]
-    computed = ends[0][1].dtype  # without weak types
+    computed = ends[0][1].dtype  # results are never weakly typed
     start, stop = broadcast_arrays("linspace", *(convert(x, aval, computed) for x, aval in ends))
     aval = type_of(start)
     gaps = num - 1 if endpoint else num

@@ -42,7 +42,7 @@ def bincount(
     length: int | None = None,
     out_sharding: OutSharding = None,
 ) -> Array:
-    """How often each whole number from 0 occurs in the vector `x`, or the sums of its `weights`.
+    """How often each integer from 0 on occurs in the vector `x`, or the sums of its `weights`.
 
     Result: `length` counts (numbers beyond are left out), by default one more than the largest number, and at least
     `minlength`; under a trace `length` must be given. Negative numbers count as 0.

@@ -593,7 +593,9 @@ def repeat(
 
 @numpy_function(static=("size", "total"))
 def _repeated_order(repeats: ArrayLike, size: int, total: int) -> Any:
-    """Which of `size` elements stand at the places of the result [total], each repeated as often as `repeats` says."""
+    """For each place of a result [total], which of `size` elements is repeated there, each as often as `repeats`
+    says.
+    """
     index = dtypes.default_int_dtype()
     counts = movement.broadcast_to(convert(repeats, type_of(repeats), index), (size,))
     starts = arithmetic.sub(cumulative.cumsum(counts, 0), counts)

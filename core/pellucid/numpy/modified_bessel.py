@@ -18,7 +18,7 @@ _SHIFT = 5.0
 def _unscaled(x: Term, scaled: Term) -> Term:
     """exp(|x|) * `scaled`, without the overflow of the first factor."""
     size = abs(x)
-    is_large = size > 2 * _SHIFT  # where `size - _SHIFT` is exact
+    is_large = size > 2 * _SHIFT  # `size - _SHIFT` is exact there
     factor = select(is_large, scaled * math.exp(_SHIFT), scaled)
     value = exp(select(is_large, size - _SHIFT, size)) * factor
     return select(abs(x) == np.inf, x * scaled.filled(1), value)

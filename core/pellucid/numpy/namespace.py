@@ -45,11 +45,11 @@ class ArrayNamespaceInfo:
         return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
 
     def default_device(self) -> None:
-        """None: arrays that nobody placed go where they are used."""
+        """None: arrays without a stated placement go where they are used."""
         return
 
     def devices(self) -> list[Any]:
-        """None, for arrays that nobody placed, and every device."""
+        """Every device, and None for arrays without a stated placement."""
         return [None, *platforms.devices()]
 
     def default_dtypes(self, *, device: DeviceLike = None) -> dict[str, Any]:

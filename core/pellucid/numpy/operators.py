@@ -351,7 +351,7 @@ def add_methods(methods: dict[str, Any], properties: dict[str, Any]) -> None:
 
 
 def install() -> None:
-    """Give arrays and tracers their operators and methods."""
+    """Installs operators and methods on arrays and tracers."""
     for name, function in _BINARY.items():
         for prefix, swapped in (("", False), ("r", True)):
             method = f"__{prefix}{name}__"

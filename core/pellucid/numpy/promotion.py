@@ -80,7 +80,7 @@ def convert(x: Any, aval: ShapedArray, dtype: Any, weak_type: bool = False) -> A
     if aval.dtype == dtype and aval.weak_type == weak_type:
         return x
     if aval.dtype.kind == "c" and dtype not in dtypes.KINDS["complex floating"]:
-        return convert_element_type(x, dtype, weak_type)  # which warns
+        return convert_element_type(x, dtype, weak_type)  # it warns
     return converted(x, dtype, weak_type)
 
 

@@ -115,7 +115,7 @@ def iterable(y: Any) -> bool:
 
 
 def _shape_of(a: ArrayLike) -> tuple[int, ...]:
-    if isinstance(a, (np.ndarray, np.generic)):  # also for dtypes that arrays on devices can't have
+    if isinstance(a, (np.ndarray, np.generic)):  # covers dtypes that arrays on devices can't have
         return a.shape
     return type_of(a).shape if is_array_like(a) else np.shape(a)
 

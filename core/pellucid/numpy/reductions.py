@@ -343,7 +343,7 @@ def _count_nonzero(a: ArrayLike, axis: Axis, keepdims: bool) -> Any:
 
 
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
-    """How many elements of `a` along `axis` are nonzero.
+    """Number of nonzero elements of `a` along `axis`.
 
     Result: shape of `a` without the axes `axis`, or with size 1 there if `keepdims`; the default integer dtype.
     Raises: ArgumentTypeError for lists and other values that aren't arrays, AxisError for axes out of bounds,

@@ -448,7 +448,7 @@ def extract(
 def choose(
     a: ArrayLike, choices: Array | Sequence[ArrayLike], out: None = None, mode: str = "raise"
 ) -> Array:
-    """For each element of `a`, which says which of the arrays `choices`, its element; all broadcast.
+    """For each element of `a`, the element of the array `choices[a]` at its place; all broadcast.
 
     `mode` for numbers out of range: "raise" (not under a trace), "wrap" or "clip".
     Result: shape that `a` and the choices broadcast to; dtype that the choices promote to.

@@ -355,7 +355,7 @@ class _Fact:
 
 
 def install() -> None:
-    """Give functions that the reference has as ufuncs their methods."""
+    """Installs methods on functions that are ufuncs in the reference."""
     minus_infinity = -float("inf")
     binary: dict[str, dict[str, Any]] = {
         "add": {

@@ -122,7 +122,7 @@ def single_key(caller: str, key: Array) -> Any:
 
 
 def shape_of_result(caller: str, shape: int | Ints | None, *parameters: Any) -> Shape:
-    """The shape asked for, a sequence of sizes or one size, or for None that of the `parameters` together.
+    """The requested shape, a sequence of sizes or one size; if it is None, that of the `parameters` together.
 
     Raises: ShapeError for sizes that are none, and unless the parameters broadcast to it.
     """

@@ -1,4 +1,4 @@
-"""Uniform numbers and integers, and what follows from them by a formula of one number: normal, exponential, …"""
+"""Uniform numbers and integers, and distributions that are a formula of one uniform number: normal, exponential, …"""
 
 from __future__ import annotations
 

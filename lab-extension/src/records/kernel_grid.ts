@@ -6,7 +6,7 @@ import type {
   GridOperandRecord,
 } from '../generated/introspect';
 
-/** Rectangles of one block that are drawn; the rest of a block of many is left out. */
+/** Maximum number of rectangles drawn for one block. */
 const MAX_BOXES = 256;
 
 export const UNSEEN = 1;

@@ -255,7 +255,7 @@ export class ShardingLines implements LineSource {
   private passes({ number, exchange, uneven, maker }: Row): boolean {
     const { kind, minBytes, axis, text } = this.filter;
     if (uneven !== null) {
-      // It has no axes and moves nothing: it stands where all rows do.
+      // An uneven cut has no axes and moves nothing, so only filters by text keep it.
       const words = `${this.place(maker)} ${uneven.note}`.toLowerCase();
       return (
         kind === 'all' &&

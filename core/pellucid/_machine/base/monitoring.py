@@ -51,7 +51,7 @@ class _Reporter(Observer):
 
     def stage_ended(self, event: StageEnded) -> None:
         starts = self.local.__dict__.get("starts")
-        if not starts:  # it began before there were listeners
+        if not starts:  # the event began before there were listeners
             return
         start = starts.pop()
         if event.stage != "compile":

@@ -69,7 +69,7 @@ from .watch import Conditions, Watch
 
 Errors = frozenset[ErrorCategory | type[Guard] | Watch | Conditions]
 _GUARDS: Errors = frozenset({Guard})
-"""Asks for what guards find, of any category."""
+"""Selects failures of guards, in any category."""
 _PYTHON_NUMBERS = (bool, int, float, complex)
 
 

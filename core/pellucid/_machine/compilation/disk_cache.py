@@ -296,7 +296,8 @@ def store(path: Path, lowered: Any, options: Any, loaded: LoadedExecutable, seco
         return
     program, placement = b"", lowered.request.placement
     if placement.client.platform == "cpu":
-        with contextlib.suppress(serialized.UnknownFormatError):  # of a future jaxlib
+        # The jaxlib that wrote the entry may be newer.
+        with contextlib.suppress(serialized.UnknownFormatError):
             payload, program = serialized.without_fusions(payload)
     executable = zlib.compress(payload, 1)
     header = _Header(

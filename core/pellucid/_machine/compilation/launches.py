@@ -84,7 +84,7 @@ class Listener(abc.ABC):
 
     @abc.abstractmethod
     def hears(self, launch: Launch) -> bool:
-        """Whether `around` must be called for this launch; asked for each launch through Python."""
+        """Whether `around` must be called for this launch; queried for each launch through Python."""
 
     @abc.abstractmethod
     def around(self, launch: Launch, run: Callable[[], Results]) -> Results:

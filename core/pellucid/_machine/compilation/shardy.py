@@ -191,7 +191,7 @@ def _chosen(
     sharding = sharding_of_tiles(tiles, mesh, aval.ndim + len(element_shape(aval)), kind)
     sharding = _without_trailing(sharding)
     if isinstance(sharding, NamedSharding) and mesh.explicit_axes:
-        return sharding.with_spec(sharding.spec.padded(aval.ndim))  # in the form of types
+        return sharding.with_spec(sharding.spec.padded(aval.ndim))  # in the form that types have
     return sharding
 
 

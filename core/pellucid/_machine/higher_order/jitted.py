@@ -303,7 +303,7 @@ def callable_of(jitted: Jitted, fun: Function) -> Any:
     else:
         call.made_by = jitted.call_of_jit
     call = with_stages(wrapping(fun)(call), jitted)
-    call._fun = fun  # where libraries that are written for the reference read it
+    call._fun = fun  # libraries written for the reference read it there
     return call
 
 

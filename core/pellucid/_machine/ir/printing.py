@@ -195,7 +195,7 @@ class _Printer:
 
     def _share_names(self, equation: Equation, inner: Jaxpr) -> None:
         for operand, var in strict_zip(equation.operands, inner.invars):
-            self.short(operand)  # which assigns its name
+            self.short(operand)  # assigns the operand's name
             self.names.suggest(var, operand)
         for result, atom in strict_zip(equation.results, inner.outvars):
             self.names.suggest(atom, result)

@@ -284,7 +284,7 @@ class custom_partitioning(ForwardsDefinitions):
         permutation_factors: Names = (),
         **factor_sizes: int,
     ) -> Function:
-        """Say how the function is done in parts; gives `partition`.
+        """Defines how the function is partitioned over devices; returns `partition`.
 
         `partition(*static_args, mesh, arg_shapes, result_shape)` gets trees of ShapeDtypeStructs with shardings, and
         gives `(mesh, function of parts, result shardings, argument shardings)`: values are brought to these, and the

@@ -94,7 +94,7 @@ class Looking:
         if x.variable not in self._parts:
             try:
                 self._parts[x.variable] = self._computed(x)
-            except PellucidError:  # it can't be run now, for example under `no_execution`
+            except PellucidError:  # the program can't run now, for example under `no_execution`
                 self._parts[x.variable] = None
         return self._parts[x.variable]
 

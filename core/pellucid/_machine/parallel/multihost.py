@@ -86,7 +86,7 @@ def _gathered(leaf, *, tiled: bool) -> np.ndarray:
 
 
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
-    """The tree of the process that is the source, as NumPy arrays; it is process 0, or the one that says so.
+    """The tree of the source process, as NumPy arrays: process 0, or the one that passes `is_source=True`.
 
     All processes must have leaves of the same shapes and dtypes; only the source's values matter.
 

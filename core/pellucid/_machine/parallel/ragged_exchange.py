@@ -115,7 +115,8 @@ def by_gathering(operands: Operands, params: RaggedExchangeParams) -> Any:
     gather = GatherAxesParams(0, groups, params.axis_name, size, False)
     here = axis_index(params.axis_name)
     if groups is not None:
-        places = np.argsort(np.concatenate(groups)) % size  # of each position, within its group
+        # The place of each position within its group.
+        places = np.argsort(np.concatenate(groups)) % size
         here = dynamic_index_in_dim(places.astype(POSITION), here, 0, keepdims=False)
 
     def for_me(x):

@@ -206,7 +206,7 @@ def _mulhi_by_halves(x, y):
 
 
 def _lower_mulhi(ctx, operands, params):
-    if ctx.platform == "cpu":  # where XLA can't fuse its own operation
+    if ctx.platform == "cpu":  # XLA can't fuse its own operation there
         return ctx.from_python(_mulhi_by_halves, operands)[0]
     return ctx.as_result("chlo.mulhi", operands)
 

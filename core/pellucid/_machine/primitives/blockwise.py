@@ -183,7 +183,8 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
             other_contract, other_batch = contracts[1 - side], batches[1 - side]
             other_free = other_axes(type_of(other).ndim, other_contract, other_batch)
             other = transpose(other, (*other_batch, *other_contract, *other_free))
-            first = 1 + n_batch + (0 if side else len(free))  # of axes (group, batch, free, free)
+            # The axes of the product are (group, batch, free, free).
+            first = 1 + n_batch + (0 if side else len(free))
             dims = (
                 (_span(n_batch + n_contract, len(other_free)), _span(first, len(other_free))),
                 (_span(0, n_batch), _span(1, n_batch)),
@@ -199,7 +200,7 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
                 () if side else group,
             )
             factors, place = (cotangent, other), order.index(ragged)
-            if side == 1:  # for each group, a product over its rows
+            if side == 1:  # one product per group, over its rows
                 factors, place = (other, cotangent), ragged
                 dims = swapped(dims)
                 free = other_axes(ndim, contract, group, batch)
@@ -239,7 +240,7 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
         return products, [out_dim + (numbers.mode == "contracting")]
 
     def lower(self, ctx, operands, params):
-        if ctx.platform == "cpu":  # which has no kernel
+        if ctx.platform == "cpu":  # CPUs have no kernel for it
             return ctx.from_python(_by_masking, operands, params)
         numbers = params.ragged_dot_dimension_numbers
         attributes = {

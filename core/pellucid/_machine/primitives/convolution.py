@@ -367,7 +367,7 @@ def _regrouped(x, source: int, target: int, groups: int):
 
 
 def _dimensions_attribute(ctx, numbers: ConvDimensionNumbers):
-    """`#stablehlo.conv`."""
+    """The MLIR attribute `#stablehlo.conv` of `numbers`."""
 
     def text(spec: Ints, first: str, second: str) -> str:
         labels = [""] * len(spec)

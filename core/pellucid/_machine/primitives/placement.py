@@ -161,7 +161,7 @@ def _in_memory(ctx, x, aval, kind: str | None):
 
 
 def _kind(destination) -> str | None:
-    """The memory kind that a destination asks for."""
+    """The memory kind of a destination; None if it has none."""
     return getattr(destination, "memory_kind", None)
 
 

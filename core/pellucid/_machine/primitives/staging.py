@@ -1,4 +1,4 @@
-"""Values that are kept for their own sake: lifted into the program, used by nobody, held by a barrier, or nothing but an order."""
+"""Operations for the sake of the program: values lifted into it, values nobody uses, barriers, and tokens for order."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ shared_entries = CallCache(4096)
 @clearing
 def clear_all_entries() -> None:
     """Make the next calls of all functions come through Python."""
-    CallCache.clear_all()  # of all existing callables
+    CallCache.clear_all()  # clears the entries of all existing callables
     shared_entries.clear()
 
 

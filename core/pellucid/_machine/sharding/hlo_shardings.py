@@ -53,7 +53,8 @@ def hlo_sharding_of_spec(mesh: AnyMesh, spec: PartitionSpec, ndim: int) -> HloSh
         *map(mesh.parts_of, spec.axes_per_dim), *[1] * (ndim - len(spec)), *map(mesh.parts_of, groups.values()),
     ]  # fmt: skip
     order = [axis for axes in (*spec.axes_per_dim, *groups.values()) for axis in axes]
-    order += [axis for axis in mesh.axis_names if axis not in order]  # those of size 1
+    # The remaining axes have size 1.
+    order += [axis for axis in mesh.axis_names if axis not in order]
     position = {name: i for i, name in enumerate(mesh.axis_names)}
     return HloSharding.iota_tile(
         dims, mesh.axis_sizes, [position[axis] for axis in order], list(groups)
@@ -111,7 +112,7 @@ def tiles_of(sharding: HloSharding, ndim: int, num_devices: int) -> Tiles:
         dims = sharding.tile_assignment_dimensions()
         kinds = sharding.subgroup_types() or [REPLICATED] * sharding.replicate_on_last_tile_dim()
         devices = np.array(sharding.tile_assignment_devices(), np.int64)
-    else:  # all devices are one group
+    else:  # all devices form one group
         dims, devices = [num_devices], np.arange(num_devices)
         is_manual, is_unreduced = sharding.is_manual(), sharding.is_unreduced()
         kinds = [MANUAL if is_manual else UNREDUCED if is_unreduced else REPLICATED]

@@ -24,7 +24,7 @@ def check_without_addends(what: str, of: ManualAxisType) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ManualAxisType:
-    """How a value inside `shard_map` relates to the Manual mesh axes.
+    """The relation of a value inside `shard_map` to the Manual mesh axes: varying, unreduced or reduced.
 
     `varying`: each position has its own value. `unreduced`: positions hold addends of the value. `reduced`:
     positions hold the same value, and its cotangent is unreduced. Over all other axes the value is the same.

@@ -155,7 +155,7 @@ class PartitionSpec(Interned):
         return self.partitions.index(_canonical_entry(value))
 
     def count(self, value: Entry) -> int:
-        """How many entries equal `value`."""
+        """Number of entries that equal `value`."""
         return self.partitions.count(_canonical_entry(value))
 
     def update(

@@ -63,7 +63,7 @@ class Sharding(shardings.Sharding if TYPE_CHECKING else object):
 
     @property
     def num_devices(self) -> int:
-        """How many devices hold a part of the value."""
+        """Number of devices that hold a part of the value."""
         return len(self._devices_for("num_devices"))
 
     @property

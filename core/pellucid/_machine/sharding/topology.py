@@ -181,7 +181,7 @@ def _ring_of_cube(shape: Shape, devices: Devices) -> list[Any] | None:
 
 
 def _rings_of_trays(shape: Shape, devices: Devices) -> list[Any] | None:
-    """Trays of 2x2 chips with two cores each: a ring through each where the mesh asks for trays."""
+    """The order of devices in rings through trays of 2x2 chips with two cores each; None if another order is better."""
     grid = grid_of(devices)
     if grid.ndim != 4 or (grid.shape[:2] != (2, 2) and shape[-1] != 8):
         return None

@@ -207,7 +207,7 @@ class JetTrace(Trace):
         return [JetTracer(self, curve) for curve in results]
 
     def custom_call(self, call: Any, operands: Operands) -> Values:
-        if not call.has_forward_mode:  # so the function itself is differentiated instead
+        if not call.has_forward_mode:  # the function itself is differentiated instead
             return call.function(*operands)
         curves = [self.coefficients(x) for x in operands]
         with use_trace(self.parent):

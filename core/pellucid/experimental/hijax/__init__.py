@@ -1,7 +1,7 @@
 """Types and primitives of values that consist of arrays, under the names of `jax.experimental.hijax`.
 
-Programs hold arrays alone: a value of such a type goes into a program as the arrays that it consists of, and comes back out
-of arrays. What a value's derivative is, its type and its primitives say.
+Programs contain arrays only: a value of such a type enters a program as its arrays, and is rebuilt from arrays when it
+leaves. Its type and its primitives define its derivative.
 """
 
 from pellucid._machine.ir.avals import AbstractRef, AbstractValue, ShapedArray

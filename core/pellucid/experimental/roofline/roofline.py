@@ -289,7 +289,7 @@ def _of_bodies(equation: Equation, bodies: list[EquationBody], options: _Options
 
 
 _CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
-"""What calls Python computes nothing on the device; what is printed counts nothing at all."""
+"""Primitives that call Python, which compute nothing on the device; printing counts nothing at all."""
 _EXCHANGES = {
     **dict.fromkeys(("psum", "psum_invariant", "pmax", "pmin", "unreduced_psum"), "all-reduce"),
     **dict.fromkeys(("all_gather", "all_gather_invariant", "all_gather_reduced"), "all-gather"),

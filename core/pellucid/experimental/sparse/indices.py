@@ -26,7 +26,7 @@ def rows(columns: Sequence[Any], like: Any) -> Any:
 
 
 def in_bounds(indices: Any, sizes: Sequence[int]) -> Any:
-    """Which rows of `indices` [..., nse, n_sparse] are no padding: bools [..., nse]."""
+    """Mask [..., nse] of the rows of `indices` [..., nse, n_sparse] that aren't padding."""
     checks = [(c >= 0) & (c < n) for c, n in zip(columns(indices), sizes, strict=True)]
     return functools.reduce(operator.and_, checks, jnp.ones(indices.shape[:-1], bool))
 
@@ -64,7 +64,7 @@ def gathered(mat: Any, indices: Any) -> Any:
 
 
 def scattered(data: Any, indices: Any, sizes: Sequence[int]) -> Any:
-    """Sums [*sizes, *rest] of `data` [nse, *rest] over equal rows of indices [nse, len(sizes)]; padding is left out.
+    """Sums [*sizes, *rest] of `data` [nse, *rest] over equal rows of indices [nse, len(sizes)], without padding.
 
     Sums of bools are true where one is.
     """

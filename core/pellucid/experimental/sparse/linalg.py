@@ -82,7 +82,8 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any,
         return number + 1, *improved(jnp.concatenate([U, residual, directions], axis=1))
 
     first = improved(X)
-    directions = jnp.zeros_like(X)  # of no direction QR makes any: the space is larger then
+    # QR replaces zeros by arbitrary directions, which enlarge the space.
+    directions = jnp.zeros_like(X)
     _, theta, U, residual, directions = step((0, *first[:3], directions))
     state = while_loop(goes_on, step, (np.int32(1), theta, U, residual, directions))
     return state[1], state[2], state[0]
@@ -156,7 +157,7 @@ def _host_solver() -> Callable[..., np.ndarray]:
     def solver(data: Any, indices: Any, indptr: Any, b: Any, transpose: bool) -> np.ndarray:
         mat = sparse.csr_array((data, indices, indptr), shape=(b.size, b.size))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of singular matrices: the solution is NaN
+            warnings.simplefilter("ignore")  # singular matrices warn, and the solution is NaN
             return solvers.spsolve((mat.T if transpose else mat).tocsc(), b).astype(b.dtype)
 
     return solver

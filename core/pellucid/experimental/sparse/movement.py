@@ -61,7 +61,7 @@ def axes_of(axes: Sequence[int], ndim: int, caller: str) -> tuple[int, ...]:
 
 
 def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
-    """The sums over the dimensions `axes`: their columns of the indices are left out, so that rows can occur twice.
+    """The sums over the dimensions `axes`: the index columns of these are dropped, so that rows can occur twice.
 
     Raises: AxisError for dimensions that aren't there.
 

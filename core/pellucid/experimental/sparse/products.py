@@ -192,7 +192,7 @@ def bcoo_dot_general(
 
 
 def _sampled(A: Any, B: Any, indices: Any, *, dimension_numbers: Numbers) -> Any:
-    """Gathers the slices of both arrays that a row of indices asks for, and contracts them."""
+    """Gathers the slices of both arrays that a row of indices selects, and contracts them."""
     (a_contract, b_contract), (a_batch, b_batch) = dimension_numbers
     n, n_sparse = indices.ndim - 2, indices.shape[-1]
     a_free, b_free = (

@@ -29,7 +29,7 @@ export interface Standing extends Choices {
   /** Whether this is the innermost program, the only one that can be moved. */
   readonly isInnermost: boolean;
   readonly iteration: { readonly run: number; readonly runs: number | null } | null;
-  /** Where in its grid the program of a kernel is; null outside of kernels. */
+  /** Position of the kernel's program in its grid; null outside of kernels. */
   readonly grid?: {
     readonly position: readonly number[];
     readonly sizes: readonly number[];
@@ -188,7 +188,7 @@ export class StoppedProgram {
     this.end();
   }
 
-  /** What the view currently shows; null for nothing. */
+  /** The content of the view; null for nothing. */
   get shown(): Shown | null {
     const { standing, mounted, drawn, isMoving } = this;
     return mounted === null
@@ -318,7 +318,7 @@ export class StoppedProgram {
     this.grid = null;
   }
 
-  /** The program goes on; most often it stops again at once, so that its graph stays as it is. */
+  /** Marks the program as moving; usually it stops again at once, so its graph stays as it is. */
   move(): void {
     this.isMoving = this.standing !== null;
     this.element.classList.toggle('pellucid-is-moving', this.isMoving);

@@ -8,7 +8,7 @@ import { MAX_MEMBERS } from '../../records/stretches';
 import { workIn } from '../../records/work';
 import { makeBox, memberBox, pillBox, portBox, type Box, type BoxEdge } from './box';
 
-/** Which boxes are open, which copy of each fold is selected, which folds are expanded. */
+/** Open boxes, the selected copy of each fold, and expanded folds. */
 export interface OpenState {
   readonly isOpen: (box: Box) => boolean;
   readonly copyOf: (key: string) => number;
@@ -19,7 +19,7 @@ export interface OpenState {
 const MAX_USERS_OF_SHARED_INPUT = 4;
 const MAX_SEPARATE_INPUTS = 2;
 const MAX_OUTPUTS = 6;
-/** The same for shortened levels. */
+/** Maximum number of outputs of shortened levels. */
 const MAX_OUTPUTS_OF_SHORT_LEVEL = 2;
 const MAX_TIGHT_MEMBERS = 7;
 

@@ -92,7 +92,7 @@ export function paintCells(
     context.fillRect(left, top, width, height);
     if (cells.idle[cell]! > 0) {
       const share = cells.idle[cell]! / count;
-      // Of cells with many programs, so much is hatched as are idle.
+      // In cells of many programs, the hatched share is that of idle programs.
       hatch(
         context,
         { left, top, width: width * share, height },
@@ -127,7 +127,7 @@ export function paintCells(
   }
 }
 
-/** Where an operand is drawn, as a matrix of its elements. */
+/** Place of an operand's picture, a matrix of its elements. */
 export function layOperand(operand: GridOperandRecord, width: number, height: number): Place {
   const [rows, columns] = matrixOf(operand);
   const scale = Math.min(width / Math.max(columns, 1), height / Math.max(rows, 1));

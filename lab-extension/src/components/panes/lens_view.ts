@@ -112,7 +112,7 @@ export class LensView {
   }
 }
 
-/** Kernels for Triton are told apart by their names. */
+/** Title of a program; kernels for Triton are distinguished by their names. */
 function titleOf({ dialect, name }: Program): string {
   const title = TITLES[dialect] ?? dialect;
   return dialect === 'triton' ? `${title}: ${oneLine(name, 30)}` : title;

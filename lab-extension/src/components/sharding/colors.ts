@@ -2,7 +2,7 @@
 
 import type { Mesh } from '../../records/tiles';
 
-/** What colours distinguish: devices, processes, or positions along one mesh axis. */
+/** Property that colours distinguish: devices, processes, or positions along one mesh axis. */
 export type ColorBy = 'device' | 'process' | { readonly axis: number };
 
 const HUES = [215, 28, 150, 340, 262, 48, 188, 5, 95, 300, 240, 170];

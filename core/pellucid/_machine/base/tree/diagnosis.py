@@ -105,6 +105,6 @@ def _is_unsortable(node: dict[Any, Any]) -> bool:
         return False
     try:
         sorted(node)
-    except Exception:  # from `<` of the keys' class
+    except Exception:  # raised by `<` of the keys' class
         return True
     return False

@@ -109,7 +109,7 @@ class Coordinator:
             return f"{problem}, process 0 {self._num_processes}", True
         if process not in range(self._num_processes):
             return f"there is no process {process} of {count}", True
-        if self._job:  # it may belong to the job before this one
+        if self._job:  # the message may belong to the job before this one
             begun = "the job there has begun, and all its processes are in it"
             return f"{begun}{self._origin(process)}", False
         if process in self._members:

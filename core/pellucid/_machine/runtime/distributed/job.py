@@ -225,7 +225,7 @@ class Job:
         """
         xla_distributed.keep_for_ever(self.client, self._service)
         _abandoned.append(self)
-        self._cut_gloo()  # so that nothing waits for the others any more
+        self._cut_gloo()  # the other processes aren't waited for any longer
         self._reports.cancel()
         self.meetings.close()
         failure = None if self.membership.has_failed else reason

@@ -55,7 +55,7 @@ def _tcp_sockets() -> Iterator[socket.socket]:
     for name in os.listdir("/dev/fd"):
         try:
             number = os.dup(int(name))
-        except OSError:  # of the directory listing itself
+        except OSError:  # the descriptor of the directory listing, closed by now
             continue
         if not stat.S_ISSOCK(os.fstat(number).st_mode):
             os.close(number)
