@@ -86,7 +86,7 @@ def array_values(x: Any, index: Sequence[int] = ()) -> schema.ArrayValuesRecord:
     aval = type_of(x)
     note = _reason_not_to_read(x, aval)
     shape = [int(size) for size in aval.shape]
-    parts = [] if note else _parts(x)
+    parts = [] if note else _distinct_parts(x)
     drawn = _slice_of(parts, shape, index, range(max(len(shape) - 2, 0), len(shape)))
     statistics = [_statistics(part.data) for part in parts]
     finite = [s for s in statistics if s.low <= s.high]
@@ -142,7 +142,7 @@ def array_slice(x: Any, index: Sequence[int], dims: Sequence[int]) -> ArraySlice
     aval = type_of(x)
     if note := _reason_not_to_read(x, aval):
         raise ArgumentValueError("there is no slice to draw.", got=note)
-    return _slice_of(_parts(x), [int(size) for size in aval.shape], index, dims)
+    return _slice_of(_distinct_parts(x), [int(size) for size in aval.shape], index, dims)
 
 
 def _slice_of(
@@ -186,7 +186,7 @@ def _reason_not_to_read(x: Any, aval: Any) -> str:
     return ""
 
 
-def _parts(x: Any) -> list[_Part]:
+def _distinct_parts(x: Any) -> list[_Part]:
     """The distinct parts, one of each group of copies."""
     shards = {
         tuple(part.start or 0 for part in shard.index): shard for shard in x.addressable_shards

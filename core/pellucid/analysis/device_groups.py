@@ -135,14 +135,14 @@ def lacking(
     """
     count = max(meshes[each.mesh].size for each in (source, target) if each.mesh)
     (starts, stops), (wanted_starts, wanted_stops) = (
-        _held(each, shape, meshes, count) for each in (source, target)
+        _part_bounds(each, shape, meshes, count) for each in (source, target)
     )
     target_elements = np.prod(wanted_stops - wanted_starts, axis=0)
     common = np.minimum(stops, wanted_stops) - np.maximum(starts, wanted_starts)
     return int((target_elements - np.prod(np.maximum(common, 0), axis=0)).max())
 
 
-def _held(
+def _part_bounds(
     layout: ValueLayout, shape: Sequence[int], meshes: Mapping[str, DeclaredMesh], count: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """(starts, stops) along each dimension of the part on each of `count` devices."""

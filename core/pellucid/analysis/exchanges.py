@@ -526,7 +526,7 @@ def explained(
             note = "the partitioner's own: Shardy's plan has no such exchange"
             reason = _likely_reason(each, device_count)
             exchanges.append(
-                each._replace(equation=equation, reason=reason, note=_joined(note, each.note))
+                each._replace(equation=equation, reason=reason, note=_joined_notes(note, each.note))
             )
             continue
         nearest = max(
@@ -537,7 +537,7 @@ def explained(
             each = each._replace(equation=nearest.equation)
         if {*each.calls} < {*nearest.calls}:
             each = each._replace(calls=nearest.calls)
-        note = _joined(nearest.note, each.note)
+        note = _joined_notes(nearest.note, each.note)
         exchanges.append(each._replace(reason=nearest.reason, note=note))
     return exchanges
 
@@ -546,7 +546,7 @@ _ALIKE = {"all-reduce": "reduce-scatter", "reduce-scatter": "all-reduce"}
 """Maps a planned collective to one that the partitioner may use instead."""
 
 
-def _joined(*notes: str) -> str:
+def _joined_notes(*notes: str) -> str:
     return ", ".join(filter(None, notes))
 
 

@@ -47,9 +47,9 @@ def _made_from(source: ProgramRecord, target: ProgramRecord) -> Iterator[tuple[i
     # Equations that were made from others of the same program: those of a kernel's definition from those of its body.
     inner = {
         source.equations.id[row]: [each for each in origins if each in source_ids]
-        for row, origins in _origins(source)
+        for row, origins in _origins_by_row(source)
     }
-    for row, origins in _origins(target):
+    for row, origins in _origins_by_row(target):
         own_id = target.equations.id[row]
         if target.dialect == "jaxpr" and own_id in source_ids:
             yield own_id, own_id
@@ -74,14 +74,14 @@ def _made_together(source: ProgramRecord, target: ProgramRecord) -> Iterator[tup
 def _by_origin(program: ProgramRecord) -> dict[int, dict[str, list[int]]]:
     """Maps each origin to the ids of the equations made from it, by operation."""
     ids_by_origin: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for row, origins in _origins(program):
+    for row, origins in _origins_by_row(program):
         operation = opcode_of(program.strings[program.equations.primitive[row]])
         for origin in origins:
             ids_by_origin[origin][operation].append(program.equations.id[row])
     return ids_by_origin
 
 
-def _origins(program: ProgramRecord) -> Iterator[tuple[int, list[int]]]:
+def _origins_by_row(program: ProgramRecord) -> Iterator[tuple[int, list[int]]]:
     start = 0
     for row, count in enumerate(program.equations.origin_counts):
         yield row, program.equations.origins[start : start + count]

@@ -176,7 +176,7 @@ class _Reader:
         if "sdy.sharding" in attributes:
             value.layout = self.layout(attributes["sdy.sharding"])
         if "sdy.sharding_origins" in attributes:
-            value.origins = _origins(attributes["sdy.sharding_origins"])
+            value.origins = _attribute_texts(attributes["sdy.sharding_origins"])
 
     def layout(self, attribute: Any) -> ValueLayout:
         parsed = self.layouts.get(attribute)
@@ -211,7 +211,7 @@ class _Reader:
                 value.layout = self.layout(sharding)
         if "sdy.sharding_origins" in attributes and name != "sdy.sharding_constraint":
             for value, origins in zip(results, attributes["sdy.sharding_origins"], strict=False):
-                value.origins = _origins(origins)
+                value.origins = _attribute_texts(origins)
         ends = {"operand": _Ends(self, op.operands), "result": results}
         self.arrive(attributes, ends, equation_of(op))
         if name == "stablehlo.while":
@@ -236,7 +236,7 @@ class _Reader:
         if "sharding" in op.attributes:
             value.layout = self.layout(op.attributes["sharding"])
         if "sdy.sharding_origins" in op.attributes:
-            value.origins |= _origins(op.attributes["sdy.sharding_origins"])
+            value.origins |= _attribute_texts(op.attributes["sdy.sharding_origins"])
         ends = {"operand": _Ends(self, _flowing_into(op.operands[0])), "result": [value]}
         self.arrive(op.attributes, ends, equation_of(op))
 
@@ -317,7 +317,7 @@ def _flowing_into(value: Any) -> list[Any]:
     return [owner.operands[position]] if position < len(owner.operands) else []
 
 
-def _origins(attributes: Any) -> dict[str, str]:
+def _attribute_texts(attributes: Any) -> dict[str, str]:
     return {
         attribute.name: ir.StringAttr(attribute.attr).value
         for attribute in (attributes[i] for i in range(len(attributes)))

@@ -142,7 +142,7 @@ class WhatIf:
         with contextlib.nullcontext() if mesh is None else _current(mesh.abstract_mesh):
             traced = self.jitted.trace(*args)
         mesh = self._mesh = mesh or _mesh_of_program(traced)
-        stated = _stated(traced, len(self._leaves))
+        stated = _stated_in_shardings(traced, len(self._leaves))
         self._places = [i for i, leaf in enumerate(self._leaves) if hasattr(leaf, "dtype")]
         self.arguments = [_argument(paths[i], self._leaves[i], stated[i]) for i in self._places]
         self.today = Placement(mesh.abstract_mesh, tuple(each.dims for each in self.arguments))
@@ -379,7 +379,7 @@ def _mesh_of_program(traced: Traced) -> Mesh | AbstractMesh:
     return traced.lower()._lowered.request.mesh or AbstractMesh((1,), ("device",))  # pyright: ignore[reportPrivateUsage]  # what users don't see of a stage
 
 
-def _stated(traced: Traced, count: int) -> list[Any]:
+def _stated_in_shardings(traced: Traced, count: int) -> list[Any]:
     """The `in_shardings` of `count` arguments; None for all of them if there are static arguments, or none is given."""
     program = traced._program  # pyright: ignore[reportPrivateUsage]  # what users don't see of a stage
     stated = program.values.of_inputs(program.in_shardings) or ()

@@ -33,13 +33,13 @@ def pjit(
     Array([0, 2], dtype=int32)
     """
     return jit(
-        fun, in_shardings=_stated(in_shardings), out_shardings=_stated(out_shardings), static_argnums=static_argnums,
+        fun, in_shardings=_jit_shardings(in_shardings), out_shardings=_jit_shardings(out_shardings), static_argnums=static_argnums,
         static_argnames=static_argnames, donate_argnums=donate_argnums, donate_argnames=donate_argnames,
         keep_unused=keep_unused, device=device, backend=backend, inline=inline, compiler_options=compiler_options,
     )  # fmt: skip
 
 
-def _stated(shardings: Any) -> Any:
+def _jit_shardings(shardings: Any) -> Any:
     if shardings is UNSPECIFIED:
         return None
     if isinstance(shardings, list):

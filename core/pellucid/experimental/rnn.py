@@ -31,7 +31,7 @@ class _Part(NamedTuple):
     shape: Shape
 
 
-def _parts(
+def _weight_arrays(
     input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ) -> Iterator[_Part]:
     """The arrays that the weights hold, in their order."""
@@ -54,7 +54,7 @@ def get_num_params_in_lstm(
     >>> get_num_params_in_lstm(3, 4, 1, bidirectional=False)
     144
     """
-    parts = _parts(input_size, hidden_size, num_layers, bidirectional)
+    parts = _weight_arrays(input_size, hidden_size, num_layers, bidirectional)
     return sum(math.prod(part.shape) for part in parts)
 
 
@@ -91,7 +91,7 @@ def unpack_lstm_weights(
         )
     arrays: dict[str, dict[int, Any]] = {"W_ih": {}, "W_hh": {}, "b_ih": {}, "b_hh": {}}
     start = 0
-    for part in _parts(input_size, hidden_size, num_layers, bidirectional):
+    for part in _weight_arrays(input_size, hidden_size, num_layers, bidirectional):
         size = math.prod(part.shape)
         arrays[part.kind][part.cell] = jnp.reshape(weights[start : start + size], part.shape)
         start += size
@@ -108,7 +108,7 @@ def swap_lstm_gates(
     >>> bool((swap_lstm_gates(swapped, 3, 4, 1, bidirectional=False) == weights).all())
     True
     """
-    parts = list(_parts(input_size, hidden_size, num_layers, bidirectional))
+    parts = list(_weight_arrays(input_size, hidden_size, num_layers, bidirectional))
     ends = [0]
     for part in parts:
         ends.append(ends[-1] + math.prod(part.shape))

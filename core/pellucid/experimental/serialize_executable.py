@@ -163,10 +163,10 @@ def deserialize_and_load(
     loaded = deserialize(devices[0].client, content["payload"], devices, options, [])
     fields = {name: content[name] for name in _FIELDS}
     executable = Executable(loaded=loaded, consts=content["consts"], **fields)
-    return _compiled(executable, content["avals"], in_tree, out_tree)
+    return _compiled_stage(executable, content["avals"], in_tree, out_tree)
 
 
-def _compiled(
+def _compiled_stage(
     executable: Executable, avals: Sequence[Any], in_tree: Any, out_tree: Any
 ) -> Compiled:
     """The compiled function of `executable`: the program it is traced from only has the right types, and never runs."""

@@ -171,10 +171,12 @@ def _subtract(x: Size, y: Size, scope: Any) -> Size:
 
 
 def _multiply(x: Size, y: Size, scope: Any) -> Size:
-    return _sum([(_product(m, n), c * d) for m, c in _terms(x) for n, d in _terms(y)], scope)
+    return _sum(
+        [(_monomial_product(m, n), c * d) for m, c in _terms(x) for n, d in _terms(y)], scope
+    )
 
 
-def _product(m: Monomial, n: Monomial) -> Monomial:
+def _monomial_product(m: Monomial, n: Monomial) -> Monomial:
     if not m or not n:
         return m or n
     exponents = dict(m)

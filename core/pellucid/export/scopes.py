@@ -55,7 +55,7 @@ class SymbolicScope:
         self._bounds: dict[Dimension, Bounds] = {}
         self._pending: list[Dimension] = []
         """Expressions whose bounds are being computed."""
-        parsed = sorted(map(_split, constraints_str), key=lambda c: c[1] != "==")
+        parsed = sorted(map(_constraint_sides, constraints_str), key=lambda c: c[1] != "==")
         for text, relation, left, right in parsed:
             self._state(text, left, relation, right)
         self._use_remainders()
@@ -309,7 +309,7 @@ def _occurs(factor: Factor, size: Size) -> bool:
     )
 
 
-def _split(text: str) -> tuple[str, str, str, str]:
+def _constraint_sides(text: str) -> tuple[str, str, str, str]:
     """(text, relation, left side, right side) of a constraint."""
     for relation in _RELATIONS:
         left, separator, right = text.partition(relation)

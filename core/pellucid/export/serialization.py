@@ -165,9 +165,9 @@ def _decode_exported(table: Table) -> tuple[dict[str, Any], Any]:
     fields = {
         "fun_name": _required(table.text(1)),
         "in_tree": decode_tree(_required(table.table(2))),
-        "in_avals": _placed(in_avals, in_named),
+        "in_avals": _types_with_shardings(in_avals, in_named),
         "out_tree": decode_tree(_required(table.table(4))),
-        "out_avals": _placed(out_avals, out_named),
+        "out_avals": _types_with_shardings(out_avals, out_named),
         "_has_named_shardings": not any(s is not None for s in (*in_hlo, *out_hlo)),
         "_in_named_shardings": in_named,
         "_out_named_shardings": out_named,
@@ -186,7 +186,9 @@ def _decode_exported(table: Table) -> tuple[dict[str, Any], Any]:
     return fields, None if vjp is None else _decode_exported(vjp)
 
 
-def _placed(avals: Sequence[ShapedArray], shardings: Sequence[Any]) -> tuple[ShapedArray, ...]:
+def _types_with_shardings(
+    avals: Sequence[ShapedArray], shardings: Sequence[Any]
+) -> tuple[ShapedArray, ...]:
     return tuple([a if s is None else aval_at(a, s) for a, s in strict_zip(avals, shardings)])
 
 

@@ -22,7 +22,7 @@ class PipelineStage(enum.Enum):
     POST_SCHEDULER = 1
 
 
-def _checked(
+def _check_stage(
     caller: str, stage: PipelineStage, platforms: Sequence[str] | str | None
 ) -> frozenset[str]:
     """The platforms, by the names that clients have."""
@@ -61,7 +61,7 @@ def register_hlo_module_transformation(
     >>> len(sizes), clear_hlo_module_transformation("sizes")
     (1, True)
     """
-    on_platforms = _checked("register_hlo_module_transformation", stage, platforms)
+    on_platforms = _check_stage("register_hlo_module_transformation", stage, platforms)
     if not callable(callback):
         raise ArgumentTypeError(
             "register_hlo_module_transformation needs a function.",
@@ -91,7 +91,7 @@ def clear_hlo_module_transformation(
     >>> clear_hlo_module_transformation("none of that name")
     False
     """
-    on_platforms = _checked("clear_hlo_module_transformation", stage, platforms)
+    on_platforms = _check_stage("clear_hlo_module_transformation", stage, platforms)
     return hlo_transformations.clear(name, stage.value, on_platforms, clients_by_platform())
 
 

@@ -107,7 +107,7 @@ _KERNELS = {
 # Weights ------------------------------------------------------------------------------------------
 
 
-def _weights(
+def _sample_weights(
     size: int, samples: int, scale: Array, translation: Array, method: ResizeMethod, antialias: bool
 ) -> Array:
     """Weights [size, samples] of each element in each sample; they sum up to 1, or to 0 outside of the image."""
@@ -156,7 +156,7 @@ def _resampled(
     [image] = promote_dtypes_inexact("scale_and_translate", image)
     for i, (axis, samples) in enumerate(zip(axes, sizes, strict=True)):
         size = type_of(image).shape[axis]
-        weights = _weights(size, samples, scale[i], translation[i], method, antialias)
+        weights = _sample_weights(size, samples, scale[i], translation[i], method, antialias)
         weights = weights.astype(type_of(image).dtype)
         image = jnp.moveaxis(
             jnp.tensordot(image, weights, (axis, 0), precision=precision), -1, axis

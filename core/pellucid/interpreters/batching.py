@@ -42,7 +42,7 @@ def _adapted(primitive: Primitive[Any], rule: Function) -> Function:
     return batch
 
 
-def _stated(primitive: Primitive[Any], batch: Function) -> Function:
+def _rule_with_axis(primitive: Primitive[Any], batch: Function) -> Function:
     def rule(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
         results, out_dims = batch(axis, tuple(operands), tuple(dims), params_of(primitive, params))
         return unlisted(primitive, results), unlisted(primitive, out_dims)
@@ -63,11 +63,11 @@ def _adapted_without_axis(primitive: Primitive[Any], rule: Function) -> Function
 
 
 def _stated_without_axis(primitive: Primitive[Any], batch: Function) -> Function:
-    rule = _stated(primitive, batch)
+    rule = _rule_with_axis(primitive, batch)
     return lambda operands, dims, **params: rule(_axis_of(operands, dims), operands, dims, **params)
 
 
-fancy_primitive_batchers = RuleTable("batch", _adapted, _stated)
+fancy_primitive_batchers = RuleTable("batch", _adapted, _rule_with_axis)
 """Rules that take the axis, too: `rule(axis, operands, dims, **params)`; it has `size`, `name` and `spmd_name`."""
 primitive_batchers = RuleTable("batch", _adapted_without_axis, _stated_without_axis)
 """The batching rules of all primitives."""

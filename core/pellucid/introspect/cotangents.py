@@ -280,16 +280,16 @@ def _transposes(jaxpr: Jaxpr, forward: Sequence[Equation]) -> dict[Equation, lis
             continue
         inside = [inner for body in bodies_of(equation) for inner in body.jaxpr.equations]
         origins = (
-            _origins([equation], ids, by_id)
-            or _origins(inside, inner_ids, owners)
-            or _origins(inside, ids, by_id)  # the forward pass has inlined the call
+            _original_equations([equation], ids, by_id)
+            or _original_equations(inside, inner_ids, owners)
+            or _original_equations(inside, ids, by_id)  # the forward pass has inlined the call
         )
         if len(origins) == 1:
             transposes.setdefault(origins.pop(), []).append(equation)
     return transposes
 
 
-def _origins(
+def _original_equations(
     equations: Sequence[Equation], ids: frozenset[int], by_id: Mapping[int, Equation]
 ) -> set[Equation]:
     """The equations in `by_id` from which others were made; `ids` are its keys."""

@@ -190,7 +190,7 @@ class MeshPositions:
         out_avals: list[Any] = [*jaxpr.out_avals]
         in_specs = [*map(self._spec, in_avals)] if takes else params.in_specs
         out_specs = [*map(self._spec, out_avals)] if gives else params.out_specs
-        avals = [_held(a) if takes else a for a in in_avals]
+        avals = [_stored_type(a) if takes else a for a in in_avals]
 
         def at_one(*parts: Any) -> Values:
             if takes:
@@ -226,7 +226,7 @@ def of_auto_axes(value: Any) -> Any:
     return device_put(value, NamedSharding(mesh, sharding.spec))
 
 
-def _held(aval: Any) -> Any:
+def _stored_type(aval: Any) -> Any:
     """The type `[1, *shape]` that stores one position's part of a value of type `aval`; unreduced summands are stored
     as parts.
     """

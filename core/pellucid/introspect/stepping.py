@@ -1026,7 +1026,7 @@ def known_variable(frame: SteppedFrame, noted: Var) -> Var | None:
     variable = None if images is None else images.variables.get(noted)
     if variable is None:
         return None
-    position = _origins(frame.jaxpr).get(variable, -1)
+    position = _computing_positions(frame.jaxpr).get(variable, -1)
     return variable if position < frame.position else None
 
 
@@ -1047,10 +1047,10 @@ def _held_by(frame: SteppedFrame, reference: Var) -> Var | None:
             break
         held = atom
     known = {*frame.jaxpr.invars} if type(held) is Var else ()
-    return held if held in known or held in _origins(frame.jaxpr) else None
+    return held if held in known or held in _computing_positions(frame.jaxpr) else None
 
 
-def _origins(jaxpr: Jaxpr) -> dict[Var, int]:
+def _computing_positions(jaxpr: Jaxpr) -> dict[Var, int]:
     """Maps each variable to the position of the equation that computes it; cached."""
     if "origins" not in jaxpr.memo:
         jaxpr.memo["origins"] = {v: i for i, e in enumerate(jaxpr.equations) for v in e.results}

@@ -17,15 +17,15 @@ def awaited_text(several: Sequence[Any]) -> str:
 
 def devices_text(several: Sequence[Any]) -> str:
     """The devices on which arrays are computed: `cpu 0, cpu 1`."""
-    return _named(waiting.devices_of(several))
+    return _device_names(waiting.devices_of(several))
 
 
 def busy_text() -> str:
     """The devices that are still busy after an interrupted wait; empty if none is."""
-    return _named(waiting.busy_devices())
+    return _device_names(waiting.busy_devices())
 
 
-def _named(devices: Sequence[Any]) -> str:
+def _device_names(devices: Sequence[Any]) -> str:
     return _shortened([f"{device.platform} {device.id}" for device in devices])
 
 

@@ -112,7 +112,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     return init
 
 
-def _scaled(samples: Array, factor: Any) -> Array:
+def _times_factor(samples: Array, factor: Any) -> Array:
     return samples * jnp.asarray(factor, dtype=samples.dtype)
 
 
@@ -129,7 +129,7 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         chosen = _dtype(dtype, None)
-        return _scaled(random.uniform(key, shape, chosen, out_sharding=out_sharding), scale)
+        return _times_factor(random.uniform(key, shape, chosen, out_sharding=out_sharding), scale)
 
     return init
 
@@ -147,7 +147,7 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
 
     def init(key: Any, shape: Any, dtype: Any = dtype, out_sharding: Any = None) -> Any:
         chosen = _dtype(dtype, None)
-        return _scaled(random.normal(key, shape, chosen, out_sharding=out_sharding), stddev)
+        return _times_factor(random.normal(key, shape, chosen, out_sharding=out_sharding), stddev)
 
     return init
 
@@ -173,7 +173,7 @@ def truncated_normal(
         samples = random.truncated_normal(
             key, lower, upper, shape, chosen, out_sharding=out_sharding
         )
-        return _scaled(samples, stddev)
+        return _times_factor(samples, stddev)
 
     return init
 
@@ -348,7 +348,7 @@ def orthogonal(
         matrix = random.orthogonal(key, rows, (), chosen, m=columns)
         rest = [n for i, n in enumerate(shape) if i != column_axis % len(shape)]
         result = jnp.moveaxis(matrix.reshape((*rest, columns)), -1, column_axis)
-        return _scaled(result, scale)
+        return _times_factor(result, scale)
 
     return init
 

@@ -35,7 +35,7 @@ from .statistics import average
 _MODES = ("full", "same", "valid")
 
 
-def _checked(name: str, a: ArrayLike, v: ArrayLike, mode: str) -> None:
+def _check_operands(name: str, a: ArrayLike, v: ArrayLike, mode: str) -> None:
     avals = [aval_of(name, x, i) for i, x in enumerate((a, v))]
     if mode not in _MODES:
         raise ArgumentValueError(
@@ -121,7 +121,7 @@ def convolve(
     >>> convolve(jnp.array([1, 2, 3]), jnp.array([0, 1]))
     Array([0., 1., 2., 3.], dtype=float32)
     """
-    _checked("convolve", a, v, mode)
+    _check_operands("convolve", a, v, mode)
     preferred = static_dtype("convolve", preferred_element_type)
     return _convolved("convolve", a, v, mode, precision, preferred, flips=True)
 
@@ -141,7 +141,7 @@ def correlate(
     >>> correlate(jnp.array([1, 2, 3]), jnp.array([0, 1]))
     Array([2., 3.], dtype=float32)
     """
-    _checked("correlate", a, v, mode)
+    _check_operands("correlate", a, v, mode)
     preferred = static_dtype("correlate", preferred_element_type)
     return _convolved("correlate", a, v, mode, precision, preferred, flips=False)
 
@@ -223,7 +223,7 @@ def _cov(
     count, observations = type_of(x).shape
     if not count:
         return full((0, 0), 0, type_of(x).dtype)
-    weights = _weights(caller, fweights, aweights, observations)
+    weights = _observation_weights(caller, fweights, aweights, observations)
     mean, total = average(x, axis=1, weights=weights, returned=True)
     total = total[0]
     if weights is None:
@@ -242,7 +242,7 @@ def _cov(
     return result.squeeze()
 
 
-def _weights(
+def _observation_weights(
     caller: str, fweights: ArrayLike | None, aweights: ArrayLike | None, observations: int
 ) -> Any:
     """The product of `fweights` and `aweights`; None if both are None."""

@@ -445,7 +445,7 @@ def _all_equal(
     chosen = _dtype(dtype, aval.dtype, name)
     _check_fill(name, fill_value, chosen)
     if type(fill_value) is int and not weak_type:
-        fill_value = _wrapped(fill_value, chosen)
+        fill_value = _wrapped_scalar(fill_value, chosen)
     result = _full(number_for(fill_value, chosen), sizes, chosen, weak_type)
     return result if place is None else _placed(result, place, name)
 
@@ -460,7 +460,7 @@ def _check_fill(name: str, value: Any, dtype: Any) -> None:
         )
 
 
-def _wrapped(value: int | float, dtype: Any) -> Any:
+def _wrapped_scalar(value: int | float, dtype: Any) -> Any:
     """`value` as a NumPy scalar of `dtype`; an integer of any size wraps."""
     if isinstance(dtype, dtypes.ExtendedDType):
         return of_words(dtype, from_host(np.full(dtype.element_shape, value, dtype.base_dtype)))
@@ -500,7 +500,7 @@ def _like(
     if place is not None and np.ndim(value) == 0:
         return creation.full(sizes, value, chosen, sharding=_sharding_of(place, name, sizes))
     if type(value) is int and not weak_type:
-        value = _wrapped(value, chosen)
+        value = _wrapped_scalar(value, chosen)
     result = _full(value, sizes, chosen, weak_type)
     return result if place is None else _placed(result, place, name)
 
@@ -665,8 +665,8 @@ def _count(first: Any, end: Any, delta: Any) -> int:
 def _arange(n: int, dtype: Any, first: Any, delta: Any) -> Any:
     counts = creation.iota(dtype, n)
     if delta != 1:
-        counts = arithmetic.mul(_wrapped(delta, dtype), counts)
-    return counts if first == 0 else arithmetic.add(_wrapped(first, dtype), counts)
+        counts = arithmetic.mul(_wrapped_scalar(delta, dtype), counts)
+    return counts if first == 0 else arithmetic.add(_wrapped_scalar(first, dtype), counts)
 
 
 def linspace(
@@ -763,7 +763,7 @@ def logspace(
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     base, exponents = promote_dtypes_inexact("logspace", base, exponents)
     result = arithmetic.pow(base, exponents)
-    return _converted("logspace", result, dtype)
+    return _convert_inexact("logspace", result, dtype)
 
 
 def geomspace(
@@ -800,10 +800,10 @@ def geomspace(
     for at, end in ((num - 1, stop), (0, start)) if endpoint else ((0, start),):
         end = broadcast_in_dim(end, type_of(result).shape, range(type_of(result).ndim))
         result = logical.select(logical.eq(place, np.int32(at)), end, result)
-    return _converted("geomspace", result, dtype)
+    return _convert_inexact("geomspace", result, dtype)
 
 
-def _converted(name: str, x: ArrayLike, dtype: DTypeLike | None) -> Any:
+def _convert_inexact(name: str, x: ArrayLike, dtype: DTypeLike | None) -> Any:
     """The inexact array `x` converted to the requested `dtype`; for an integer dtype, values within rounding error of
     an integer become that integer.
     """

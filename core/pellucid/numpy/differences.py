@@ -37,7 +37,7 @@ from .searching import searchsorted
 from .sorting import argsort
 
 
-def _part(x: Any, axis: int, *bounds: int | None) -> Any:
+def _slice_along(x: Any, axis: int, *bounds: int | None) -> Any:
     """`x` sliced by `slice(*bounds)` along `axis`."""
     return x[(slice(None),) * axis + (slice(*bounds),)]
 
@@ -85,7 +85,10 @@ def _diff(a: Any, prepend: ArrayLike | None, append: ArrayLike | None, n: int, a
         a = concatenate(promote_dtypes("diff", *pieces), axis)
     is_bool = type_of(a).dtype == np.bool_
     for _ in range(n):
-        after, before = _part(a, axis, 1, None), _part(a, axis, 0, larger(a.shape[axis] - 1, 0))
+        after, before = (
+            _slice_along(a, axis, 1, None),
+            _slice_along(a, axis, 0, larger(a.shape[axis] - 1, 0)),
+        )
         a = not_equal(after, before) if is_bool else after - before
     return a
 
@@ -241,8 +244,8 @@ def _unwrap(p: ArrayLike, discont: ArrayLike | None, period: Any, axis: int) -> 
     nearest = remainder(jumps + half, period) - half
     nearest = where((nearest == -half) & (jumps > 0), half, nearest)
     corrections = where(absolute(jumps) < discont, 0, nearest - jumps)
-    first = _part(p, axis, 0, 1)
-    rest = _part(p, axis, 1, None) + cumsum(corrections, axis=axis).astype(type_of(p).dtype)
+    first = _slice_along(p, axis, 0, 1)
+    rest = _slice_along(p, axis, 1, None) + cumsum(corrections, axis=axis).astype(type_of(p).dtype)
     return concatenate([first, rest], axis)
 
 

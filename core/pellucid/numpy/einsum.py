@@ -314,10 +314,10 @@ def _summed(x: ArrayLike, letters: str, names: Sequence[str], dtype: Any) -> tup
     axes = [letters.index(c) for c in names if letters.count(c) == 1]
     if not axes:
         return x, letters
-    return _total(x, axes, dtype), "".join(c for i, c in enumerate(letters) if i not in axes)
+    return _sum_along(x, axes, dtype), "".join(c for i, c in enumerate(letters) if i not in axes)
 
 
-def _total(x: ArrayLike, axes: Sequence[int], dtype: np.dtype | None) -> Any:
+def _sum_along(x: ArrayLike, axes: Sequence[int], dtype: np.dtype | None) -> Any:
     x = convert(x, type_of(x), dtype)  # bools and short integers would overflow in their own dtype
     return reduce_or(x, axes) if dtype == np.bool_ else reduce_sum(x, axes)
 
@@ -333,7 +333,7 @@ def _diagonals(x: ArrayLike, letters: str, result_letters: str, dtype: Any) -> t
         aval = type_of(x)
         x = select(_on_diagonal(aval.shape, axes), x, zeros(aval))
         gone = axes[:-1] if letter in result_letters else axes
-        x = _total(x, gone, dtype)
+        x = _sum_along(x, gone, dtype)
         letters = "".join(c for i, c in enumerate(letters) if i not in gone)
     return x, letters
 

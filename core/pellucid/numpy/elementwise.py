@@ -61,7 +61,9 @@ def _unary(
         refuse_out(name, out, where)
         return function(promote(name, x)[0])
 
-    return _named(apply, name, docstring(name, summary, promote.__name__, False, dtype, refused))
+    return _give_name(
+        apply, name, docstring(name, summary, promote.__name__, False, dtype, refused)
+    )
 
 
 def _binary(
@@ -77,10 +79,10 @@ def _binary(
         refuse_out(name, out, where)
         return function(*promote(name, x, y))
 
-    return _named(apply, name, docstring(name, summary, promote.__name__, True, dtype, refused))
+    return _give_name(apply, name, docstring(name, summary, promote.__name__, True, dtype, refused))
 
 
-def _named(apply: F, name: str, doc: str) -> F:
+def _give_name(apply: F, name: str, doc: str) -> F:
     apply.__name__ = apply.__qualname__ = name
     apply.__doc__ = doc
     apply.__module__ = "pellucid.numpy"

@@ -390,11 +390,11 @@ def _transformed(
             f"jnp.fft.{name} needs at least one element along each axis.",
             got=[f"operand: {aval.text()}", f"lengths: {lengths}"],
         )
-    return _compiled(a, kind, lengths, axes, norm)
+    return _fft_along(a, kind, lengths, axes, norm)
 
 
 @numpy_function(static=("kind", "lengths", "axes", "norm"))
-def _compiled(
+def _fft_along(
     a: ArrayLike, kind: FftType, lengths: tuple[int, ...], axes: tuple[int, ...], norm: str
 ) -> Any:
     aval = type_of(a)
@@ -414,7 +414,7 @@ def _compiled(
     x = transpose(a, order) if order != tuple(range(ndim)) else a
     x = _several(x, kind, lengths)
     x = transpose(x, back) if order != tuple(range(ndim)) else x
-    return _scaled(x, kind, math.prod(lengths), norm)
+    return _normalized(x, kind, math.prod(lengths), norm)
 
 
 def _empty(
@@ -466,7 +466,7 @@ def _resized(a: ArrayLike, axis: int, n: int) -> Any:
     return a
 
 
-def _scaled(x: ArrayLike, kind: FftType, count: int, norm: str) -> Any:
+def _normalized(x: ArrayLike, kind: FftType, count: int, norm: str) -> Any:
     """`x` multiplied by the factor of the normalization `norm`; inverse transforms already contain 1 / `count`."""
     inverse = kind in (FftType.IFFT, FftType.IRFFT)
     factor = {

@@ -79,7 +79,7 @@ def updated(x: Array, index: Any, values: Any, update: Update) -> Any:
     if not context.trace.is_eager:
         return scattered(x, entries, values, update)
     structure, operands = taken_apart(entries)
-    return _compiled(structure, update)(x, values, *operands)
+    return _update_program(structure, update)(x, values, *operands)
 
 
 def _check_cast(array: Array, values: Any) -> None:
@@ -100,7 +100,7 @@ def _check_cast(array: Array, values: Any) -> None:
         )
 
 
-def _compiled(structure: Structure, update: Update) -> Any:
+def _update_program(structure: Structure, update: Update) -> Any:
     """The compiled form of an update; that with a user's function is cached while the function lives, if it compares by
     identity.
     """

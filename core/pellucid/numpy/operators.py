@@ -73,7 +73,7 @@ _UNARY: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _compiled(function: Callable[..., Any], *, swapped: bool) -> Any:
+def _operator_method(function: Callable[..., Any], *, swapped: bool) -> Any:
     """An operator of arrays as a C++ callable that binds as a method; it returns NotImplemented for foreign operands."""
     python = function.python
     jitted = function.jitted if not swapped else _swapped(function).jitted
@@ -145,12 +145,12 @@ def astype(
         if dtype is not None
         else dtypes.default_float_dtype()
     )
-    result = creation.array(_converted(x, new_dtype), copy=copy)
+    result = creation.array(_convert_elements(x, new_dtype), copy=copy)
     return result if device is None else creation.asarray(result, device=device)
 
 
 @numpy_function(static="dtype")
-def _converted(x: Array, dtype: Any) -> Any:
+def _convert_elements(x: Array, dtype: Any) -> Any:
     aval = type_of(x)
     if aval.dtype.kind == "c" and dtype.kind != "c" and dtype != np.bool_:
         x = number_kinds.real(x)
@@ -356,10 +356,10 @@ def install() -> None:
         for prefix, swapped in (("", False), ("r", True)):
             method = f"__{prefix}{name}__"
             setattr(Tracer, method, _traced(function, swapped=swapped))
-            _set_on_arrays(method, _compiled(function, swapped=swapped))
+            _set_on_arrays(method, _operator_method(function, swapped=swapped))
     for name, function in _COMPARISONS.items():
         setattr(Tracer, f"__{name}__", _traced(function, swapped=False))
-        _set_on_arrays(f"__{name}__", _compiled(function, swapped=False))
+        _set_on_arrays(f"__{name}__", _operator_method(function, swapped=False))
     for name, function in _UNARY.items():
         setattr(Tracer, f"__{name}__", lambda x, _f=function.python: _f(x))
         _set_on_arrays(f"__{name}__", function)

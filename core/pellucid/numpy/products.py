@@ -54,7 +54,7 @@ def _avals(name: str, a: ArrayLike, b: ArrayLike) -> tuple[Any, Any]:
     return number_type(name, a), number_type(name, b, 1)
 
 
-def _product(
+def _checked_dot_general(
     name: str,
     a: ArrayLike,
     b: ArrayLike,
@@ -100,7 +100,7 @@ def _dot(
         contract: Any = ((), ())
     else:
         contract = ((first.ndim - 1,), (max(second.ndim - 2, 0),))
-    return _product("dot", a, b, (contract, ((), ())), precision, preferred, sharding)
+    return _checked_dot_general("dot", a, b, (contract, ((), ())), precision, preferred, sharding)
 
 
 def dot(
@@ -130,7 +130,7 @@ def _vdot(a: ArrayLike, b: ArrayLike, precision: PrecisionLike, preferred: np.dt
     first, second = _avals("vdot", a, b)
     a = conj(a) if first.dtype.kind == "c" else a
     a, b = reshape(a, (first.size,)), reshape(b, (second.size,))
-    return _product("vdot", a, b, (((0,), (0,)), ((), ())), precision, preferred)
+    return _checked_dot_general("vdot", a, b, (((0,), (0,)), ((), ())), precision, preferred)
 
 
 def vdot(
@@ -162,7 +162,7 @@ def _inner(a: ArrayLike, b: ArrayLike, precision: PrecisionLike, preferred: np.d
         )
         return product if preferred is None else convert(product, type_of(product), preferred)
     dims = (((first.ndim - 1,), (second.ndim - 1,)), ((), ()))
-    return _product("inner", a, b, dims, precision, preferred)
+    return _checked_dot_general("inner", a, b, dims, precision, preferred)
 
 
 def inner(
@@ -195,7 +195,9 @@ def _tensordot(
     preferred: np.dtype | None,
     sharding: OutSharding,
 ) -> Any:
-    return _product("tensordot", a, b, ((left, right), ((), ())), precision, preferred, sharding)
+    return _checked_dot_general(
+        "tensordot", a, b, ((left, right), ((), ())), precision, preferred, sharding
+    )
 
 
 def tensordot(
@@ -307,7 +309,7 @@ def _multiplied(
         ordered = tuple([parts[order.index(n)] for n in present])
         sharding = sharding.with_spec(sharding.spec.update(partitions=ordered))
     dims = summed, (left, right)
-    result = _product(name, a, b, dims, precision, preferred, sharding)
+    result = _checked_dot_general(name, a, b, dims, precision, preferred, sharding)
     result = transpose(result, [present.index(n) for n in order if n in present])
     missing = [i for i, n in enumerate(order) if n not in present]
     return expand_dims(result, missing) if missing else result

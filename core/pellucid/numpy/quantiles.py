@@ -34,7 +34,9 @@ from .sorting import argsort, sort
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
-def _checked(name: str, a: ArrayLike, q: ArrayLike, method: str, weights: ArrayLike | None) -> None:
+def _check_arguments(
+    name: str, a: ArrayLike, q: ArrayLike, method: str, weights: ArrayLike | None
+) -> None:
     aval, q_aval = aval_of(name, a), aval_of(name, q, 1)
     if aval.dtype.kind == "c" or q_aval.dtype.kind == "c":
         raise ArgumentValueError(
@@ -90,14 +92,14 @@ def _quantile(
     x = convert(a, aval, dtype if dtype.itemsize > 1 else computed)
     x = reshape(x.transpose(order), (size, *rest))
     if weights is not None:
-        weights = _weights(name, weights, aval, axes, order, x.shape)
+        weights = _weights_by_element(name, weights, aval, axes, order, x.shape)
     result = _along_first(x, q, weights, method, skips_nan)  # [*q.shape, *rest]
     if keepdims:
         result = reshape(result, (*q_aval.shape, *keepdims_shape))
     return convert(result, type_of(result), dtype)
 
 
-def _weights(
+def _weights_by_element(
     name: str,
     weights: Any,
     aval: ShapedArray,
@@ -184,7 +186,7 @@ def _public(
     scale: float,
 ) -> Any:
     refuse_out(name, out)
-    _checked(name, a, q, method, weights)
+    _check_arguments(name, a, q, method, weights)
     return _quantile(
         name,
         a,

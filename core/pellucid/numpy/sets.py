@@ -97,7 +97,7 @@ def _inverse(order: Any, is_first: ArrayLike) -> Any:
     return asarray(numbers * 0).at[order].set(numbers, unique_indices=True)
 
 
-def _known(name: str, x: ArrayLike, size: int | None) -> int | None:
+def _static_size(name: str, x: ArrayLike, size: int | None) -> int | None:
     """`size` as an int or None; raises ConcretizationTypeError if it is None and `x` is traced."""
     if size is not None:
         return known_int(name, "size", size, canonical_size)
@@ -120,7 +120,7 @@ def _distinct(
 ) -> tuple[Any, Any, Any, Any]:
     """(values, indices, inverse, counts) of the distinct slices of `ar` along `axis`."""
     aval = aval_of(name, ar)
-    size = _known(name, ar, size)
+    size = _static_size(name, ar, size)
     x = asarray(ar)
     if axis is None:
         flat, axis, inverse_shape = ravel(x), 0, aval.shape
@@ -333,15 +333,17 @@ def _combined(
     name: str, ar1: ArrayLike, ar2: ArrayLike, size: int | None, equal_nan: bool = False
 ) -> tuple[Any, ...]:
     """`_merged` of two arrays; raises where the size of the result can't be known."""
-    _known(name, ar1, size)
-    _known(name, ar2, size)
+    _static_size(name, ar1, size)
+    _static_size(name, ar2, size)
     for i, x in enumerate((ar1, ar2)):
         aval_of(name, x, i)
     first, second = promote_dtypes(name, ar1, ar2)
     return _merged(ravel(first), ravel(second), equal_nan)
 
 
-def _chosen(mask: Array, size: int | None, fills: Sequence[Any], *columns: Array) -> list[Any]:
+def _elements_where(
+    mask: Array, size: int | None, fills: Sequence[Any], *columns: Array
+) -> list[Any]:
     """For each of `columns`, its elements where `mask` is true; with `size`, exactly that many, filled up with the
     column's fill.
 
@@ -377,7 +379,7 @@ def union1d(
     Array([1, 2, 3], dtype=int32)
     """
     values, exists, *_ = _combined("union1d", ar1, ar2, size, equal_nan=True)
-    return _chosen(exists, size, [fill_value], values)[0]
+    return _elements_where(exists, size, [fill_value], values)[0]
 
 
 def setdiff1d(
@@ -401,11 +403,11 @@ def setdiff1d(
     fill = 0 if fill_value is None else fill_value
     dtype = aval_of("setdiff1d", ar1).dtype
     if assume_unique:
-        _known("setdiff1d", ar1, size)
-        _known("setdiff1d", ar2, size)
-        return _chosen(ravel(isin(ar1, ar2, invert=True)), size, [fill], ravel(ar1))[0]
+        _static_size("setdiff1d", ar1, size)
+        _static_size("setdiff1d", ar2, size)
+        return _elements_where(ravel(isin(ar1, ar2, invert=True)), size, [fill], ravel(ar1))[0]
     values, _, is_left, is_right, *_ = _combined("setdiff1d", ar1, ar2, size)
-    return _chosen(is_left & ~is_right, size, [fill], values)[0].astype(dtype)
+    return _elements_where(is_left & ~is_right, size, [fill], values)[0].astype(dtype)
 
 
 def intersect1d(
@@ -431,7 +433,7 @@ def intersect1d(
     """
     values, _, is_left, is_right, *firsts = _combined("intersect1d", ar1, ar2, size)
     sizes = (type_of(ar1).size, type_of(ar2).size)
-    results = _chosen(is_left & is_right, size, [fill_value, *sizes], values, *firsts)
+    results = _elements_where(is_left & is_right, size, [fill_value, *sizes], values, *firsts)
     return tuple(results) if return_indices else results[0]
 
 
@@ -453,7 +455,7 @@ def setxor1d(
     Array([1, 3, 4], dtype=int32)
     """
     values, _, is_left, is_right, *_ = _combined("setxor1d", ar1, ar2, size)
-    return _chosen(is_left ^ is_right, size, [fill_value], values)[0]
+    return _elements_where(is_left ^ is_right, size, [fill_value], values)[0]
 
 
 __all__ = [

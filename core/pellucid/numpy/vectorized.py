@@ -128,7 +128,7 @@ def _mapped(
     """`function` mapped over the leading axes, those before the core axes in `inputs`."""
     sizes: dict[str, int] = {}
     fronts = [
-        _checked(x.shape, dims, sizes, f"argument {i} of `{name}`")
+        _leading_dimensions(x.shape, dims, sizes, f"argument {i} of `{name}`")
         for i, (x, dims) in enumerate(zip(values, inputs, strict=True))
     ]
     try:
@@ -153,7 +153,7 @@ def _mapped(
                 got=f"{len(results)} instead of {len(outputs)}",
             )
         for i, (x, dims) in enumerate(zip(results, outputs, strict=True)):
-            if _checked(np.shape(x), dims, sizes, f"result {i} of `{name}`"):
+            if _leading_dimensions(np.shape(x), dims, sizes, f"result {i} of `{name}`"):
                 raise ShapeError(
                     f"vectorize: a result of `{name}` has more dimensions than its signature says.",
                     got=f"result {i}: {np.shape(x)}, signature ({','.join(dims)})",
@@ -182,7 +182,7 @@ def _mapped(
     return expand_dims(result, tuple(alone))
 
 
-def _checked(
+def _leading_dimensions(
     shape: tuple[int, ...], dims: CoreDims, sizes: dict[str, int], what: str
 ) -> tuple[int, ...]:
     """The leading dimensions of `shape`; sizes of its core dimensions `dims` are compared with `sizes` or entered

@@ -199,7 +199,7 @@ def threefry_bits(words: Array, bit_width: int, shape: Shape) -> Array:
         return reshape(_bits_of_counts(words, bit_width, math.prod(shape)), shape)
     upper, lower = _counted(words, shape)
     if bit_width == 64:
-        return _joined(upper, lower)
+        return _from_words(upper, lower)
     bits = bitwise_xor(upper, lower)
     return bits if bit_width == 32 else convert_element_type(bits, unsigned(bit_width))
 
@@ -208,7 +208,7 @@ def _bits_of_counts(words: Array, bit_width: int, count: int) -> Array:
     """`count` numbers from as few words as possible: narrow numbers share a word, the lowest bits first."""
     drawn = _of_consecutive_counts(words, -(-bit_width * count // 32))
     if bit_width == 64:
-        return _joined(
+        return _from_words(
             static_slice(drawn, (0,), (count,)), static_slice(drawn, (count,), (2 * count,))
         )
     if bit_width == 32:
@@ -222,7 +222,7 @@ def _bits_of_counts(words: Array, bit_width: int, count: int) -> Array:
     return static_slice(reshape(narrow, (n_words * per_word,)), (0,), (count,))
 
 
-def _joined(upper: Array, lower: Array) -> Array:
+def _from_words(upper: Array, lower: Array) -> Array:
     """64-bit numbers from their upper and lower words."""
     wide = np.dtype(np.uint64)
     upper, lower = convert_element_type(upper, wide), convert_element_type(lower, wide)
@@ -306,7 +306,7 @@ def _hashing(
     def bits(words: Array, bit_width: int, shape: Shape) -> Array:
         drawn = of_counter(words, *iota_2x32_shape(shape), *zeros)
         if bit_width == 64:
-            return _joined(*halves(drawn))
+            return _from_words(*halves(drawn))
         mixed = functools.reduce(bitwise_xor, drawn)
         return mixed if bit_width == 32 else convert_element_type(mixed, unsigned(bit_width))
 

@@ -55,7 +55,7 @@ def over_leading(ndim: int, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @cached(1024)
-def _compiled(rule: Callable[..., Any], statics: tuple[Any, ...]) -> Callable[..., Any]:
+def _rule_on_words(rule: Callable[..., Any], statics: tuple[Any, ...]) -> Callable[..., Any]:
     """`rule(*operands, *statics)` as one compiled call for arrays of words."""
 
     def on_words(*operands: Any) -> Any:
@@ -92,7 +92,7 @@ class OnKeys(Runs, Primitive[P]):
         avals = tuple(map(type_of, operands))
         result: Any = self.types(avals, params)[0][0]
         statics = (self.generator(avals, params), self.n_leading(avals, params), params)
-        words = _compiled(self.on_words, statics)(*map(words_of, operands))
+        words = _rule_on_words(self.on_words, statics)(*map(words_of, operands))
         return [of_words(result.dtype, words) if kind_of(result.dtype) == "key" else words]
 
     def n_leading(self, avals: tuple[Any, ...], params: P) -> int:

@@ -59,7 +59,7 @@ from .sampling import (
 _WORD = np.dtype(np.uint32)
 
 
-def _chosen(impl: Any, dtype: Any = None) -> PRNGImpl:
+def _generator_of(impl: Any, dtype: Any = None) -> PRNGImpl:
     if impl is not None and dtype is not None:
         raise ArgumentValueError("a generator is chosen by `impl` or by `dtype`, not by both.")
     if dtype is not None:
@@ -140,7 +140,7 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None) ->
     Array((), dtype=key<fry>) overlaying:
     [ 0 42]
     """
-    return _seeded("key", seed, _chosen(impl, dtype))
+    return _seeded("key", seed, _generator_of(impl, dtype))
 
 
 def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
@@ -153,7 +153,7 @@ def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
     >>> PRNGKey(42)
     Array([ 0, 42], dtype=uint32)
     """
-    typed = _seeded("PRNGKey", seed, _chosen(impl))
+    typed = _seeded("PRNGKey", seed, _generator_of(impl))
     return typed if config.enable_custom_prng.value else _words(typed)
 
 
@@ -193,7 +193,7 @@ def wrap_key_data(
         raise ArgumentTypeError(
             "wrap_key_data needs an array of words.", got=type(key_bits_array).__name__
         )
-    return wrapped(words, _chosen(impl, dtype))
+    return wrapped(words, _generator_of(impl, dtype))
 
 
 def reduced(keys: Array) -> Any:
@@ -242,7 +242,7 @@ def key_dtype(impl_spec: Any = None) -> Any:
     >>> key_dtype("rbg")
     key<rbg>
     """
-    return _chosen(impl_spec).dtype
+    return _generator_of(impl_spec).dtype
 
 
 def split(key: Array, num: int | Sequence[int] = 2) -> Array:

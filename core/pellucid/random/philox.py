@@ -21,7 +21,7 @@ fractions of 2³².
 """
 
 
-def _product(x: Array, factor: int) -> tuple[Array, Array]:
+def _product_words(x: Array, factor: int) -> tuple[Array, Array]:
     """Upper and lower word of the product of a word and a constant."""
     constant = constant_like(x, factor)
     return mulhi(x, constant), mul(x, constant)
@@ -40,7 +40,7 @@ class Philox2x32(CounterHash):
     def rounds(self, key, counter):
         x0, x1 = counter
         for _ in range(_ROUNDS):
-            upper, lower = _product(x0, 0xD256D193)
+            upper, lower = _product_words(x0, 0xD256D193)
             x0, x1 = bitwise_xor(bitwise_xor(upper, key[0]), x1), lower
             key = _stepped(key)
         return [x0, x1]
@@ -58,8 +58,8 @@ class Philox4x32(CounterHash):
     def rounds(self, key, counter):
         x0, x1, x2, x3 = counter
         for _ in range(_ROUNDS):
-            upper0, lower0 = _product(x0, 0xD2511F53)
-            upper2, lower2 = _product(x2, 0xCD9E8D57)
+            upper0, lower0 = _product_words(x0, 0xD2511F53)
+            upper2, lower2 = _product_words(x2, 0xCD9E8D57)
             x0, x1 = bitwise_xor(bitwise_xor(upper2, x1), key[0]), lower2
             x2, x3 = bitwise_xor(bitwise_xor(upper0, x3), key[1]), lower0
             key = _stepped(key)

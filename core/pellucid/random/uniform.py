@@ -142,13 +142,13 @@ def _randint(key: Array, shape: Shape, dtype: np.dtype, minval: Array, maxval: A
     if dtypes.itemsize_bits(dtype) < 32:
         # 32 bits hold the whole span, also if it ends one beyond the dtype's largest number.
         wide = np.dtype(np.int32)
-        bounds = [_within(x, dtype, more) for x, more in ((minval, 0), (maxval, 1))]
+        bounds = [_clipped(x, dtype, more) for x, more in ((minval, 0), (maxval, 1))]
         return convert_element_type(_randint(key, shape, wide, *bounds), dtype)
     words = unsigned(n_bits)
     # An upper bound beyond the largest number includes that number.
     is_beyond = _is_above(maxval, int(limits.max))
-    low = to_rank(_within(minval, dtype), len(shape))
-    high = to_rank(_within(maxval, dtype), len(shape))
+    low = to_rank(_clipped(minval, dtype), len(shape))
+    high = to_rank(_clipped(maxval, dtype), len(shape))
     first, second = split_keys(key)
     upper, lower = random_bits(first, n_bits, shape), random_bits(second, n_bits, shape)
     one = constant_like(upper, 1)
@@ -170,7 +170,7 @@ def _is_above(x: Array, limit: int) -> Array:
     return gt(x, constant_like(x, min(limit, int(largest))))
 
 
-def _within(x: Array, dtype: np.dtype, more: int = 0) -> Array:
+def _clipped(x: Array, dtype: np.dtype, more: int = 0) -> Array:
     """Integers `x` clipped to the limits of `dtype` and converted to it; with `more`, the upper limit is that much
     higher, and they aren't converted.
     """

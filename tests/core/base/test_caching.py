@@ -35,7 +35,7 @@ def test_every_cache_is_cleared_and_shown(capsys):
 
     pl.jit(lambda x: pl.lax.while_loop(lambda c: c < 9, body, x))(np.float32(2))
     used = {use.name: use for use in cache_uses()}
-    assert used["pellucid._machine.higher_order.bodies._known"].entries > 0
+    assert used["pellucid._machine.higher_order.bodies._traced_bodies"].entries > 0
     assert all(use.entries <= use.size for use in used.values())
     pl.explain_misses(1, caches=True)
     shown = re.findall(

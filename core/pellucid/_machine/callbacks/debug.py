@@ -175,7 +175,7 @@ def _options() -> tuple[tuple[str, Any], ...]:
     return tuple(np.get_printoptions().items())
 
 
-def _split(
+def _split_arguments(
     caller: str, function: Function, args: Operands, kwargs: Keywords
 ) -> tuple[Values, Any, tuple[tuple[int, Any], ...]]:
     """(leaves that are arrays, structure of all, other leaves by position)."""
@@ -197,7 +197,7 @@ def _show(
         )
     if not skip_format_check:
         check_fields("debug.print", fmt, args, kwargs)
-    arrays, tree, static = _split("debug.print", debug_print, args, kwargs)
+    arrays, tree, static = _split_arguments("debug.print", debug_print, args, kwargs)
     params = DebugPrintParams(
         fmt, _has_placeholders(fmt), tree, record, _options(), ordered, partitioned, static
     )
@@ -294,7 +294,7 @@ def debug_callback(
 
     def call(callback: Function, *args: Any, **kwargs: Any) -> None:
         check_callable(callback, "debug.callback")
-        arrays, tree, static = _split("debug.callback", callback, args, kwargs)
+        arrays, tree, static = _split_arguments("debug.callback", callback, args, kwargs)
         flat = FlatCallback("debug.callback", callback, tree, None, static)
         bind(debug_callback_p, *arrays, params=DebugCallbackParams(flat, ordered, partitioned))
 

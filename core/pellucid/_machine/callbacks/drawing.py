@@ -57,7 +57,7 @@ def visualize_sharding(
     least_height, width = _sizes(tuple(shape), rows, columns, scale, min_width, max_width)
     lines = [_border("┌┬┐", columns, width)]
     for i, row in enumerate(grid):
-        texts = [_wrapped(label, width - 2) for label in row]
+        texts = [_label_lines(label, width - 2) for label in row]
         height = max(least_height, *map(len, texts))
         cells = [_centered(text, height, width) for text in texts]
         if colored:
@@ -109,7 +109,7 @@ def _border(corners: str, columns: int, width: int) -> str:
     return left + between.join(["─" * width] * columns) + right
 
 
-def _wrapped(label: str, width: int) -> list[str]:
+def _label_lines(label: str, width: int) -> list[str]:
     """The label, broken into lines after commas if it is too long."""
     if len(label) <= width:
         return [label]

@@ -242,7 +242,7 @@ def _opened(path: Path, loader_of: Callable[[_Header], Function | None]) -> _Ope
         _warn(f"an entry of the compilation cache can't be read ({error}); it is compiled anew")
         return None
     try:
-        header, content, program = _taken_apart(path.stem, data)
+        header, content, program = _split_entry(path.stem, data)
         load = loader_of(header)
         if load is None:
             return None
@@ -259,7 +259,7 @@ def _opened(path: Path, loader_of: Callable[[_Header], Function | None]) -> _Ope
     return _Opened(loaded, header, content, program)
 
 
-def _taken_apart(key: str, data: bytes) -> tuple[_Header, bytes, bytes]:
+def _split_entry(key: str, data: bytes) -> tuple[_Header, bytes, bytes]:
     """(header, compressed executable, program) of an entry; ValueError if it is damaged or has another key."""
     line, _, content = _unsealed(_MAGIC, data).partition(b"\n")
     header = _Header(**json.loads(line))

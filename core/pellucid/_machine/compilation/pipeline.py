@@ -422,7 +422,9 @@ def _placements(lowered: LoweredProgram, loaded: LoadedExecutable) -> tuple[Valu
         messages = (loaded.get_parameter_shardings() or ())[n_tokens + len(lowered.consts) :]
         avals = [lowered.in_avals[i] for i in used]
         # By position of the argument; unused ones may have any sharding and get `whole`.
-        chosen = dict(strict_zip(used, _chosen(request, messages, [None] * len(used), avals)))
+        chosen = dict(
+            strict_zip(used, _compiler_shardings(request, messages, [None] * len(used), avals))
+        )
         arguments = [chosen.get(i, whole) if a is None else a for i, a in enumerate(arguments)]
     avals = lowered.jaxpr.out_avals
     results = list(request.result_shardings or [None] * len(avals))
@@ -433,13 +435,13 @@ def _placements(lowered: LoweredProgram, loaded: LoadedExecutable) -> tuple[Valu
             # Results of the executable: tokens, then those of the program.
             kinds = loaded.get_output_memory_kinds()[0][n_tokens:]
             messages = (loaded.get_output_shardings() or ())[n_tokens:]
-        chosen = _chosen(request, messages, kinds, avals)
+        chosen = _compiler_shardings(request, messages, kinds, avals)
         chosen = as_arguments(chosen, avals, request.argument_shardings, lowered.in_avals)
         results = [c if r is None else r for r, c in strict_zip(results, chosen)]
     return arguments, results
 
 
-def _chosen(
+def _compiler_shardings(
     request: Request, messages: Sequence[OpSharding], kinds: Sequence[str | None], avals: Avals
 ) -> list[Any]:
     """The shardings that the compiler chose for values of types `avals`, according to its `messages`."""

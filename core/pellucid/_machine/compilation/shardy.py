@@ -159,7 +159,9 @@ def chosen_shardings(
     assignments.
     """
     return [
-        _chosen(HloSharding.from_proto(message), kind, aval, devices, _typed_mesh(mesh, aval))
+        _sharding_of_tiles(
+            HloSharding.from_proto(message), kind, aval, devices, _typed_mesh(mesh, aval)
+        )
         for message, kind, aval in strict_zip(messages, memory_kinds, avals)
     ]
 
@@ -179,10 +181,10 @@ def chosen_inside(tiles: HloSharding, aval: ShapedArray, replicated: Any) -> Any
     """
     devices: Any = replicated._internal_device_list
     mesh: Any = replicated.mesh if isinstance(replicated, NamedSharding) else None
-    return _chosen(tiles, None, aval, devices, mesh)
+    return _sharding_of_tiles(tiles, None, aval, devices, mesh)
 
 
-def _chosen(
+def _sharding_of_tiles(
     tiles: HloSharding, kind: str | None, aval: ShapedArray, devices: DeviceList, mesh: Mesh | None
 ):
     if mesh is None or aval is abstract_token:

@@ -70,7 +70,7 @@ class Adapted(NamedTuple):
 
 
 @cached(4096, weakly=True)
-def _known(function: Function, *key) -> list[TracedBody]:
+def _traced_bodies(function: Function, *key) -> list[TracedBody]:
     """The list that contains the body of `function` for `key`, once it is traced."""
     return []
 
@@ -120,7 +120,7 @@ def known_body(
     """
     is_found_again = compares_by_identity(function)
     key = (*key, code_of(function), trace_context())
-    bodies = _known(function, *key) if is_found_again else []
+    bodies = _traced_bodies(function, *key) if is_found_again else []
     if bodies:
         return bodies[0]
     body = observed(trace)

@@ -147,7 +147,7 @@ class CustomVjpCall(NamedTuple):
 
     def rule(self, primals: Operands, tangents: Operands) -> tuple[Values, Values]:
         """Results, and tangents that only reverse mode can compute; for references, the tangents of their contents."""
-        tangents = [_held(x, t) for x, t in strict_zip(primals, tangents)]
+        tangents = [_tangent_value(x, t) for x, t in strict_zip(primals, tangents)]
         # First with captured operands, for which `forward` checks that they aren't differentiated; then without.
         perturbed = tuple(nonzero_mask(tangents))
         results, residuals, form = self.forward(primals, perturbed)
@@ -201,7 +201,7 @@ class CustomVjpCall(NamedTuple):
         return self._replace(function=function, forward=forward, backward=backward), places.dims
 
 
-def _held(primal: Any, tangent: Any) -> Any:
+def _tangent_value(primal: Any, tangent: Any) -> Any:
     """The tangent of an operand; for a reference, the content of its tangent."""
     if is_reference(primal) and type(tangent) is not Zero:
         return tangent.aval.methods["get"](tangent)

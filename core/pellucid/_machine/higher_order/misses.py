@@ -242,12 +242,14 @@ def reasons_for_place(
         return [(path, a, b) for path, a, b in pairs if a != b]
 
     return tuple(
-        MissReason("sharding", path, _placed(old), _placed(new), _KEEP_SHARDING)
+        MissReason(
+            "sharding", path, _placement_or_none(old), _placement_or_none(new), _KEEP_SHARDING
+        )
         for path, old, new in min(map(differing, on_its_devices), key=len)[:4]
     )
 
 
-def _placed(sharding) -> str:
+def _placement_or_none(sharding) -> str:
     return "not placed" if sharding is None else placement_text(sharding)
 
 

@@ -38,7 +38,7 @@ _LARGEST_CHOLESKY_WEIGHT = 100.0
 """Weights up to this one let an iteration use a Cholesky factor instead of QR (Nakatsukasa and Higham 2013, 3.2)."""
 
 
-def _weights(eps: float, max_iterations: int) -> list[tuple[float, float, float]]:
+def _iteration_weights(eps: float, max_iterations: int) -> list[tuple[float, float, float]]:
     """Weights (a, b, c) of the iterations that bring singular values from [eps, 1] to 1 (Nakatsukasa, Bai, Gygi 2010)."""
     weights = []
     least = eps
@@ -92,7 +92,7 @@ def qdwh(
     bound = select_n(eq(bound, full_like(bound, 0)), bound, full_like(bound, 1))
     u = div(x, converted(expand_dims(bound, last), aval.dtype))
     before = u
-    weights = _weights(eps, 10 if max_iterations is None else int(max_iterations))
+    weights = _iteration_weights(eps, 10 if max_iterations is None else int(max_iterations))
     for a, b, c in weights:
         before, u = u, _iterated(u, a, b, c)
     # One Newton-Schulz step corrects rounding errors.

@@ -80,10 +80,10 @@ def _is_floating(aval: ShapedArray) -> bool:
 
 def _is_extreme_of(y: ir.Value, x: ir.Value) -> bool:
     """Whether `y` is an extreme of elements from which `x` was also made."""
-    origins = set(_origins(x, frozenset()))
+    origins = set(_moved_values(x, frozenset()))
     return any(
-        _chooses(v) and not origins.isdisjoint(_origins(v, _EXTREMES))
-        for v in _origins(y, frozenset())
+        _chooses(v) and not origins.isdisjoint(_moved_values(v, _EXTREMES))
+        for v in _moved_values(y, frozenset())
     )
 
 
@@ -97,7 +97,7 @@ def _chooses(x: ir.Value) -> bool:
     return all(inner.operation.name in _IN_EXTREMES for inner in body.operations)
 
 
-def _origins(x: ir.Value, passed: frozenset[str]) -> Iterator[ir.Value]:
+def _moved_values(x: ir.Value, passed: frozenset[str]) -> Iterator[ir.Value]:
     """The values from which movements, and operations named in `passed`, made `x`, including `x`."""
     pending, seen = [x], {x}
     while pending and len(seen) < MAX_VISITED_OPERATIONS:

@@ -30,7 +30,7 @@ def moved_inside(ctx: OperationBuilder, start: ir.Value, aval: Any, last: Size) 
         return start
     largest = int(np.iinfo(aval.dtype).max)
     last = last if fits(last, largest) else smaller(last, largest)
-    known = _known(start)
+    known = _constant_scalar(start)
     if type(last) is int and (last == 0 or known is not None):
         inside = min(max(known or 0, 0), last)
         return start if inside == known else ctx.constant(inside, aval.dtype)
@@ -71,7 +71,7 @@ def _is_constant(x: ir.Value) -> bool:
     return not isinstance(x.owner, ir.Block) and x.owner.name == "stablehlo.constant"
 
 
-def _known(x: ir.Value) -> int | None:
+def _constant_scalar(x: ir.Value) -> int | None:
     """The value of a constant scalar; None if `x` isn't one."""
     if isinstance(x.owner, ir.Block) or x.owner.name != "stablehlo.constant":
         return None

@@ -160,8 +160,12 @@ class CallPartition:
             params.in_tree.unflatten([self._described(value) for value in operands]),
             params.out_tree.unflatten([self._described(value) for value in results]),
         )
-        operand_parts = _chosen("arg_shardings", operand_shardings, params.in_tree, operands)
-        result_parts = _chosen("result_shardings", result_shardings, params.out_tree, results)
+        operand_parts = _with_chosen_shardings(
+            "arg_shardings", operand_shardings, params.in_tree, operands
+        )
+        result_parts = _with_chosen_shardings(
+            "result_shardings", result_shardings, params.out_tree, results
+        )
         return (
             self._program(of_part, mesh, operand_parts, result_parts),
             [v.sharding for v in operand_parts],
@@ -223,7 +227,7 @@ class CallPartition:
         return mlir.bytecode(lowered.module)
 
 
-def _chosen(
+def _with_chosen_shardings(
     what: str, shardings, tree, values: Sequence[PartitionedValue]
 ) -> list[PartitionedValue]:
     """`values` with the shardings that the user chose."""

@@ -190,7 +190,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
             return leaf
         return make_array_from_process_local_data(NamedSharding(global_mesh, spec), leaf)
 
-    return _converted(name, "local_inputs", local_inputs, pspecs, convert)
+    return _convert_leaves(name, "local_inputs", local_inputs, pspecs, convert)
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
@@ -219,7 +219,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
         shards = [shard.data for shard in placed.addressable_shards]
         return make_array_from_single_device_arrays(shape, local, shards, dtype=placed.dtype)
 
-    return _converted(name, "global_inputs", global_inputs, pspecs, convert)
+    return _convert_leaves(name, "global_inputs", global_inputs, pspecs, convert)
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:
@@ -249,7 +249,7 @@ def _spans_processes(leaf) -> bool:
     return type(leaf) is ArrayImpl and not leaf.is_fully_addressable
 
 
-def _converted(name: str, what: str, tree, pspecs, convert):
+def _convert_leaves(name: str, what: str, tree, pspecs, convert):
     def is_spec(leaf: Any) -> bool:
         return leaf is None or isinstance(leaf, PartitionSpec)
 

@@ -170,7 +170,10 @@ def pmap(
             if layouts not in settled:
                 leaves, tree, size, dims = elements(args, kwargs)
                 mesh = _row(fun, name, size, devices, backend)
-                there = [_moved(x, mesh, spec_along(d, name)) for x, d in strict_zip(leaves, dims)]
+                there = [
+                    _move_elements(x, mesh, spec_along(d, name))
+                    for x, d in strict_zip(leaves, dims)
+                ]
                 if all(x is y for x, y in strict_zip(leaves, there)):
                     settled.add(layouts)
                 else:
@@ -230,7 +233,7 @@ def _out_dims(results: Operands, out_axes, out_tree) -> list[int | None]:
     ]
 
 
-def _moved(x, mesh: Mesh, spec: PartitionSpec):
+def _move_elements(x, mesh: Mesh, spec: PartitionSpec):
     """`x`, moved to the devices of its elements if it is committed elsewhere."""
     if type(x) not in ARRAY_TYPES or not x._committed:
         return x

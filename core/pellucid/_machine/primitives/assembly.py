@@ -234,7 +234,7 @@ class Pad(JointlyLinear[PadParams]):
             return unpadded, None
         # The sum of the elements that are padding, not a difference of two sums.
         is_padding = pad(broadcast_in_dim(np.array(False), shape, ()), np.array(True), config)
-        return unpadded, _total(select_n(is_padding, full_as(cotangent, 0), cotangent))
+        return unpadded, _sum_of_elements(select_n(is_padding, full_as(cotangent, 0), cotangent))
 
     def batch(self, axis, operands, dims, params):
         (x, value), (x_dim, value_dim) = operands, dims
@@ -274,7 +274,7 @@ def _padded_then_cut(x, value, config: Sequence[Any]):
 pad_p = Pad()
 
 
-def _total(x):
+def _sum_of_elements(x):
     """The sum of all elements of `x`."""
     return reduce_sum(x, range(type_of(x).ndim))
 

@@ -496,12 +496,12 @@ def _by_scaling(lhs, rhs, lhs_scale, rhs_scale, numbers: CanonicalDimensions, pr
     """The definition: operands times their scales, in bfloat16, and their product."""
     (lhs_contract, rhs_contract), _ = numbers
     return bind1(
-        dot_general_p, _scaled(lhs, lhs_scale, lhs_contract), _scaled(rhs, rhs_scale, rhs_contract),
+        dot_general_p, _times_scale(lhs, lhs_scale, lhs_contract), _times_scale(rhs, rhs_scale, rhs_contract),
         params=DotGeneralParams(numbers, None, preferred, None),
     )  # fmt: skip
 
 
-def _scaled(x, scale, axes: Axes):
+def _times_scale(x, scale, axes: Axes):
     """`x` times its scale, whose elements are repeated along blocks of `axes`, in bfloat16."""
     shape = type_of(x).shape
     for a in axes:

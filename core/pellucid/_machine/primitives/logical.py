@@ -395,7 +395,10 @@ class SelectN(JointlyLinear):
         zero = zeros(type_of(cotangent))
         return [
             None,
-            *(is_linear(x) and _part(which, i, cotangent, zero) for i, x in enumerate(cases)),
+            *(
+                is_linear(x) and _case_cotangent(which, i, cotangent, zero)
+                for i, x in enumerate(cases)
+            ),
         ]
 
     def batch(self, axis, operands, dims, params):
@@ -435,7 +438,7 @@ def _chosen_by_halves(which, *cases):
 select_n_p = SelectN()
 
 
-def _part(which, i: int, cotangent, zero):
+def _case_cotangent(which, i: int, cotangent, zero):
     """The cotangent of case `i`: the result's where that case was chosen."""
     if type_of(which).dtype == np.bool_:
         return select_n(which, zero, cotangent) if i else select_n(which, cotangent, zero)

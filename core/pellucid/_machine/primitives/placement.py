@@ -76,7 +76,7 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
 
     def abstract_eval(self, avals, params):
         return [
-            aval if destination is None else _moved(aval, destination)
+            aval if destination is None else _type_at(aval, destination)
             for aval, destination in strict_zip(avals, params.devices)
         ]
 
@@ -120,7 +120,7 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
         ]
 
 
-def _moved(aval, destination):
+def _type_at(aval, destination):
     """The type of a value of type `aval` at `destination`."""
     if isinstance(destination, Sharding):
         destination.check_compatible_aval(aval.shape)

@@ -143,7 +143,7 @@ def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Ints) -> Array:
             got=f"{len(idxs)} arrays of indices, axes {tuple(axes)}",
         )
     columns = [
-        broadcast_in_dim(_within(index, shape[axis]), (*type_of(index).shape, 1), (0,))
+        broadcast_in_dim(_modulo(index, shape[axis]), (*type_of(index).shape, 1), (0,))
         for index, axis in strict_zip(idxs, places)
     ]
     offsets = tuple(range(1, 1 + len(shape) - len(places)))
@@ -152,7 +152,7 @@ def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Ints) -> Array:
     return gather(src, concatenate(columns, 1), numbers, sizes)
 
 
-def _within(index, size: Size):
+def _modulo(index, size: Size):
     """`index` modulo `size`."""
     return wrapped(rem(index, size_scalar(size, type_of(index).dtype)), size)
 

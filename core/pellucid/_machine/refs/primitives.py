@@ -350,7 +350,7 @@ class PartParams(NamedTuple):
 
 
 @cached(2048)
-def _compiled(function, index: RefIndex, *, donates: bool):
+def _compiled_access(function, index: RefIndex, *, donates: bool):
     """`function` (of an array, the index, its operands, a new value) as a compiled program on arrays."""
 
     def on_arrays(array, operands, *new):
@@ -384,7 +384,7 @@ class Get(Shown, OfReference[PartParams]):
         ref, *rest = operands
         if params.index.is_full:
             return [owned(ref.value)]
-        return [_compiled(indexing.read, params.index, donates=False)(ref.value, rest)]
+        return [_compiled_access(indexing.read, params.index, donates=False)(ref.value, rest)]
 
     def jvp(self, primals, tangents, params):
         results = bind(self, *primals, params=params)
@@ -400,7 +400,7 @@ class Get(Shown, OfReference[PartParams]):
         return [indexing.read(cell.value, params.index, rest)]
 
     def printed_equation(self, equation, results, operands):
-        return f"{results} <- {_part(equation, operands[0], operands[1:])}"
+        return f"{results} <- {_access_text(equation, operands[0], operands[1:])}"
 
     def printed_params(self, equation):
         return _shown_index(equation, 1)
@@ -413,7 +413,7 @@ def _shown_index(equation: Equation, n_front: int) -> dict[str, Any]:
     return {} if index.is_full else {"index": index.text(names)}
 
 
-def _part(equation, ref: str, operands: Sequence[str]) -> str:
+def _access_text(equation, ref: str, operands: Sequence[str]) -> str:
     return f"{ref}[{equation.params.index.text(operands)}]"
 
 
@@ -498,7 +498,7 @@ class Swap(Write):
         if params.index.is_full:
             old, ref.value = ref.value, owned(new)
             return [old]
-        swapped = _compiled(_swapped, params.index, donates=True)
+        swapped = _compiled_access(_swapped, params.index, donates=True)
         ref.value, old = swapped(ref.value, rest, new)
         return [old]
 
@@ -509,7 +509,7 @@ class Swap(Write):
 
     def printed_equation(self, equation, results, operands):
         ref, new, *rest = operands
-        part = _part(equation, ref, rest)
+        part = _access_text(equation, ref, rest)
         value = _typed(equation.operands[1], new)
         if results.startswith("_:"):
             return f"{part} <- {value}"
@@ -535,7 +535,9 @@ class AddUpdate(Write):
 
     def run(self, operands, params):
         ref, new, *rest = operands
-        ref.value = _compiled(indexing.added, params.index, donates=True)(ref.value, rest, new)
+        ref.value = _compiled_access(indexing.added, params.index, donates=True)(
+            ref.value, rest, new
+        )
         return []
 
     def discharge(self, operands, params):
@@ -545,7 +547,7 @@ class AddUpdate(Write):
 
     def printed_equation(self, equation, results, operands):
         ref, new, *rest = operands
-        return f"{_part(equation, ref, rest)} += {_typed(equation.operands[1], new)}"
+        return f"{_access_text(equation, ref, rest)} += {_typed(equation.operands[1], new)}"
 
 
 new_ref_p = NewRef()

@@ -268,7 +268,7 @@ def is_exported(array: ArrayImpl | ExtendedArray) -> bool:
     return memory is not None and memory.is_exported
 
 
-def _checked(name: str) -> None:
+def _check_deletion_in(name: str) -> None:
     """Make the C++ method `name` raise pellucid's errors; some methods abort the process on a deleted array."""
     unchecked = getattr(ArrayImpl, name)
 
@@ -302,7 +302,7 @@ _CHECKED = {
     "_fully_replicated_shard": "One device's copy of an array that each device holds whole.",
 }
 for _name in _CHECKED:
-    _checked(_name)
+    _check_deletion_in(_name)
 
 
 def _gone(name: str, instead: str) -> None:

@@ -51,11 +51,11 @@ def live_arrays(platform: str | None = None) -> list[ArrayImpl]:
 def described_live_arrays() -> list[LiveArray]:
     """The live arrays on all started platforms, with their memory and source line; largest first."""
     arrays = [x for client in platforms.started_clients() for x in client.live_arrays()]
-    described = [_described(x) for x in arrays if not x.is_deleted()]
+    described = [_live_array(x) for x in arrays if not x.is_deleted()]
     return sorted(described, key=lambda live: -live.n_bytes)
 
 
-def _described(array: ArrayImpl) -> LiveArray:
+def _live_array(array: ArrayImpl) -> LiveArray:
     local = array._sharding._internal_device_list.addressable_device_list
     count = max(len(local), 1)
     n_bytes = array.on_device_size_in_bytes()

@@ -263,7 +263,7 @@ def _order(pjrt_layout: DeviceLayout) -> tuple[Any, Any]:
 def move(x: ArrayImpl, sharding: Sharding, *, committed: bool, explicit: bool = False) -> ArrayImpl:
     """A copy of array `x` with `sharding`."""
     check_not_deleted(x)
-    move = lambda: _moved(x, sharding, committed)
+    move = lambda: _move_to_sharding(x, sharding, committed)
     return guards.transferred(
         "device_to_device", x.nbytes, x.aval, sharding, move, explicit=explicit
     )
@@ -278,7 +278,7 @@ def _is_row_major(pjrt_layout: DeviceLayout) -> bool:
     return order == tuple(range(len(order)))
 
 
-def _moved(x: ArrayImpl, sharding: Sharding, committed: bool) -> ArrayImpl:
+def _move_to_sharding(x: ArrayImpl, sharding: Sharding, committed: bool) -> ArrayImpl:
     if not _is_row_major(x._pjrt_layout):
         x = late("relaid")(x, x._sharding)  # jaxlib copies bytes and loses their layout
     old, aval = x._sharding, aval_at(x.aval, sharding)
@@ -296,9 +296,9 @@ def _moved(x: ArrayImpl, sharding: Sharding, committed: bool) -> ArrayImpl:
             do="Sum the addends first: device_put(x, NamedSharding(mesh, spec)) with a spec that isn't unreduced.",
         )
     if is_unreduced(sharding):
-        return late("relaid")(_moved(x, summed(sharding), committed), sharding)
+        return late("relaid")(_move_to_sharding(x, summed(sharding), committed), sharding)
     if old.is_fully_replicated and old.is_fully_addressable and sharding.is_fully_replicated:
-        whole = _parts(x)[0]
+        whole = _arrays_per_device(x)[0]
         devices: Any = sharding._internal_device_list.addressable_device_list  # type: ignore[union-attr]
         copies = [_copied_to(whole, device, sharding.memory_kind) for device in devices]
         return arrays.assemble(aval, sharding, copies, committed)
@@ -320,7 +320,7 @@ def _has_same_parts(old: Sharding, new: Sharding, shape: Shape) -> bool:
     ) == list(new.devices_indices_map(shape).values())
 
 
-def _parts(x: ArrayImpl) -> list[ArrayImpl]:
+def _arrays_per_device(x: ArrayImpl) -> list[ArrayImpl]:
     return [x] if len(x._sharding._internal_device_list) == 1 else arrays.shards_of(x)
 
 
@@ -328,8 +328,8 @@ def _copies(x: ArrayImpl, sharding: Sharding) -> list[ArrayImpl]:
     """Copies of this process's shards of `x` on the devices of `sharding`, which has the same parts."""
     devices = sharding._internal_device_list
     if devices.is_fully_addressable:
-        return _parts(arrays.copy_to_devices(x, devices, sharding))
-    pairs = strict_zip(_parts(x), devices.addressable_device_list)
+        return _arrays_per_device(arrays.copy_to_devices(x, devices, sharding))
+    pairs = strict_zip(_arrays_per_device(x), devices.addressable_device_list)
     return [_copied_to(part, device, sharding.memory_kind) for part, device in pairs]
 
 
@@ -445,7 +445,7 @@ def _here(x: ArrayImpl, sharding: Sharding, committed: bool, may_alias: bool | N
     if sharding is x._sharding and committed == x._committed:
         return x
     aval = aval_at(x.aval, sharding)
-    return share_memory(arrays.assemble(aval, sharding, _parts(x), committed), x)
+    return share_memory(arrays.assemble(aval, sharding, _arrays_per_device(x), committed), x)
 
 
 def _in_space(x, space: MemorySpace) -> Sharding | None:

@@ -26,7 +26,7 @@ def keepers(value: Any) -> list[str]:
             ):
                 continue
             ignored.add(id(holder))
-            step = _described(holder, target)
+            step = _text_of_reference(holder, target)
             if step is None:
                 continue
             chains.append(f"{path}{step}")
@@ -37,7 +37,7 @@ def keepers(value: Any) -> list[str]:
     return chains[:10]
 
 
-def _described(holder: object, target: object) -> str | None:
+def _text_of_reference(holder: object, target: object) -> str | None:
     if is_dict(holder):
         names = [key for key, value in holder.items() if value is target]
         if "__name__" in holder and names:

@@ -238,7 +238,9 @@ class _Check:
         ahead, behind = (
             [
                 _wide(y)
-                for y in self.value([*map(functools.partial(_moved, h), self.moving, direction)])
+                for y in self.value(
+                    [*map(functools.partial(_step_along, h), self.moving, direction)]
+                )
             ]
             for h in (step, -step)
         )
@@ -274,8 +276,8 @@ class _Check:
         narrowest = max(dtypes_of, key=_eps, default=np.float64)
 
         def disagreements(direction: Operands) -> list[str]:
-            expected = _product(self.differences(direction), cotangents)
-            text = self.disagreement(_product(pulled_back, direction), expected, narrowest)
+            expected = _inner_product(self.differences(direction), cotangents)
+            text = self.disagreement(_inner_product(pulled_back, direction), expected, narrowest)
             return [f"the projected cotangent: {text}"] if text else []
 
         self.blame(disagreements, what)
@@ -361,7 +363,7 @@ def _like(x: Any, value: np.ndarray) -> Any:
     return value.item() if isinstance(x, (float, complex)) else value.astype(type_of(x).dtype)
 
 
-def _moved(step: float, x: Any, direction: Any) -> Any:
+def _step_along(step: float, x: Any, direction: Any) -> Any:
     return _like(x, np.asarray(_wide(x) + step * _wide(direction)))
 
 
@@ -377,7 +379,7 @@ def _random_like(leaves: Operands, seed: int) -> Values:
     return [draw(x) for x in leaves]
 
 
-def _product(xs: Operands, ys: Operands) -> np.ndarray:
+def _inner_product(xs: Operands, ys: Operands) -> np.ndarray:
     """The real part of the sum of products, which is invariant under transposition."""
     return np.asarray(sum(np.sum(_wide(x) * _wide(y)).real for x, y in strict_zip(xs, ys)))
 

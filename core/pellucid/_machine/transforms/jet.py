@@ -242,13 +242,13 @@ def _sum(terms: Iterable[Any]) -> Any:
     return functools.reduce(_plus, terms, None)
 
 
-def _product(x: Coefficients, y: Coefficients, k: int) -> Any:
+def _product_coefficient(x: Coefficients, y: Coefficients, k: int) -> Any:
     """Coefficient of t^k of a product."""
     return _sum(_times(x[i], y[k - i]) for i in range(k + 1))
 
 
 def _products(x: Coefficients, y: Coefficients) -> Coefficients:
-    return [_product(x, y, k) for k in range(len(x))]
+    return [_product_coefficient(x, y, k) for k in range(len(x))]
 
 
 def _integral(x: Coefficients, slope: Coefficients, k: int) -> Any:
@@ -350,9 +350,9 @@ _UNARY: dict[Primitive, Function] = {
     log_p: _of_logarithm,
     sqrt_p: _of_square_root,
     exp_p: _by_slope(lambda x, z, k: z[k]),
-    logistic_p: _by_slope(lambda x, z, k: _minus(z[k], _product(z, z, k))),
+    logistic_p: _by_slope(lambda x, z, k: _minus(z[k], _product_coefficient(z, z, k))),
     tanh_p: _by_slope(
-        lambda x, z, k: _minus(None if k else constant_like(x[0], 1), _product(z, z, k))
+        lambda x, z, k: _minus(None if k else constant_like(x[0], 1), _product_coefficient(z, z, k))
     ),
     sin_p: _wave(cos, -1.0),
     cos_p: _wave(lambda x: neg(sin(x)), -1.0),

@@ -142,7 +142,7 @@ class JVPTracer(Tracer):
         return self.primal
 
 
-def _parts(x: JVPTracer) -> tuple[Any, Any]:
+def _primal_and_tangent(x: JVPTracer) -> tuple[Any, Any]:
     """(primal, tangent) with the type of `x`: Python numbers have the dtype they had at the time, according to
     `enable_x64`.
     """
@@ -179,12 +179,12 @@ class JVPTrace(Trace):
     def split(self, x: Any) -> tuple[Any, Any]:
         """(primal, tangent) of `x`."""
         if type(x) is JVPTracer and x._trace is self:
-            return _parts(x)
+            return _primal_and_tangent(x)
         return x, zero_of(x)
 
     def primal(self, x: Any) -> Any:
         """The value of `x` without its tangent."""
-        return _parts(x)[0] if type(x) is JVPTracer and x._trace is self else x
+        return _primal_and_tangent(x)[0] if type(x) is JVPTracer and x._trace is self else x
 
     def joined(self, primals: Operands, tangents: Operands) -> Values:
         """Tracers of values with their tangents; plain values where the tangent is zero."""
@@ -200,7 +200,7 @@ class JVPTrace(Trace):
         is_zero = True
         for x in operands:
             if type(x) is JVPTracer and x._trace is self:
-                primal, tangent = _parts(x)
+                primal, tangent = _primal_and_tangent(x)
                 primals.append(primal)
                 tangents.append(tangent)
                 is_zero = is_zero and type(tangent) is Zero

@@ -328,7 +328,7 @@ class _Split(NamedTuple):
     """For each step of `linear`, the step of `primal` whose tangent it computes; -1 for plumbing."""
 
 
-def _split(plan: ExecutionPlan, nonzero: Mask, avals: Avals) -> _Split | None:
+def _split_plan(plan: ExecutionPlan, nonzero: Mask, avals: Avals) -> _Split | None:
     """Linearizes `plan` for operands of types `avals`; None if a derivative rule raises."""
     if len({*plan.results}.difference(range(len(avals)))) < len(plan.results):
         return None  # if a result is an operand or another result, both are the same tracer
@@ -419,7 +419,7 @@ class LinearizeTrace(JVPTrace):
         if True not in mask or computes_known.value:
             return super().run_plan(plan, operands)
         if mask not in plan.derived:
-            plan.derived[mask] = _split(plan, mask, types_of(operands))
+            plan.derived[mask] = _split_plan(plan, mask, types_of(operands))
         split = plan.derived[mask]
         if split is None:
             return super().run_plan(plan, operands)

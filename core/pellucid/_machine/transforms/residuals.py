@@ -41,7 +41,7 @@ def saved_residuals(f: Function, *args: Any, **kwargs: Any) -> list[tuple[Any, s
         results, program, _ = linearize_flat(flat, xs, [is_differentiable(a) for a in avals])
         positions = {x.variable: i for i, x in enumerate(xs)}
         residuals.extend(
-            _described(r, positions, paths) for r in program.without_dead_code().residuals
+            _residual_row(r, positions, paths) for r in program.without_dead_code().residuals
         )
         return results
 
@@ -49,7 +49,7 @@ def saved_residuals(f: Function, *args: Any, **kwargs: Any) -> list[tuple[Any, s
     return [(aval, text) for _, aval, text in sorted(residuals, key=operator.itemgetter(0))]
 
 
-def _described(residual: Any, positions: dict[Any, int], paths: Names) -> tuple[int, Any, str]:
+def _residual_row(residual: Any, positions: dict[Any, int], paths: Names) -> tuple[int, Any, str]:
     """(sort key: index of the argument that a residual is, or a larger number; type; origin)."""
     is_traced = type(residual) is StagingTracer
     equation = residual.equation if is_traced else None

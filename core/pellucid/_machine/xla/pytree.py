@@ -210,7 +210,9 @@ def _opened(tree: PyTreeDef) -> tuple[PyTreeDef, list[tuple[Any, int]]]:
     return structure, [place for _, places in opened for place in places]
 
 
-def _joined(tree: PyTreeDef, leaves: Iterable[Any], value: Callable[[Any, list[Any]], Any]) -> Any:
+def _unflatten(
+    tree: PyTreeDef, leaves: Iterable[Any], value: Callable[[Any, list[Any]], Any]
+) -> Any:
     """`tree.unflatten(leaves)`, with `value(node data, its leaves)` for each opaque value."""
     if not opaque_types:
         return tree.unflatten(leaves)
@@ -223,7 +225,7 @@ def _joined(tree: PyTreeDef, leaves: Iterable[Any], value: Callable[[Any, list[A
 
 def unflatten_tangents(tree: PyTreeDef, leaves: Iterable[Any]) -> Any:
     """The tangent or cotangent of a value of structure `tree`, from those of the value's leaves."""
-    return _joined(tree, leaves, lambda node, xs: opaque_types[node[0]].joined(node[1], xs))
+    return _unflatten(tree, leaves, lambda node, xs: opaque_types[node[0]].joined(node[1], xs))
 
 
 def flatten_tangents(
@@ -258,7 +260,7 @@ register_node(_Apart, lambda xs: (xs, None), lambda _, xs: _Apart(xs))
 
 def unflatten_apart(tree: PyTreeDef, leaves: Iterable[Any]) -> Any:
     """`tree.unflatten(leaves)` for leaves from which opaque values can't be made; lists of leaves replace these."""
-    return _joined(tree, leaves, lambda _, xs: _Apart(xs))
+    return _unflatten(tree, leaves, lambda _, xs: _Apart(xs))
 
 
 def leaves_outside(tree: PyTreeDef) -> Sequence[int]:

@@ -40,12 +40,14 @@ def without_fusions(payload: bytes) -> tuple[bytes, bytes]:
 
     Raises: UnknownFormatError for bytes of another format.
     """
-    head, module, rests = _taken_apart(payload)
+    head, module, rests = _split_payload(payload)
     assignment, *others = _fields(rests[1])
     if assignment.number != _ASSIGNMENT:
         raise UnknownFormatError("an executable has no buffer assignment at its place")
     slim, ids = _slim(module)
-    rests[1] = message_field(_ASSIGNMENT, _buffers_of(ids, assignment.value)) + _joined(others)
+    rests[1] = message_field(_ASSIGNMENT, _buffers_of(ids, assignment.value)) + _encoded_fields(
+        others
+    )
     return _put_together(head, slim, rests), message_field(_MODULE, module) + assignment.encoded
 
 
@@ -54,9 +56,9 @@ def with_program(payload: bytes, program: bytes) -> bytes:
 
     Raises: UnknownFormatError for bytes of another format.
     """
-    head, _, rests = _taken_apart(payload)
+    head, _, rests = _split_payload(payload)
     _, assignment = _fields(program)
-    rests[1] = assignment.encoded + _joined([*_fields(rests[1])][1:])
+    rests[1] = assignment.encoded + _encoded_fields([*_fields(rests[1])][1:])
     return _put_together(head, module_of(program), rests)
 
 
@@ -65,7 +67,7 @@ def module_of(program: bytes) -> bytes:
     return next(_fields(program)).value  # type: ignore[return-value]
 
 
-def _taken_apart(payload: bytes) -> tuple[bytes, bytes, list[bytes]]:
+def _split_payload(payload: bytes) -> tuple[bytes, bytes, list[bytes]]:
     """(description before the program, the program, what follows it in each enclosing message, outermost first)."""
     size, start = varint(payload, 0, len(payload))
     content, rests = payload[start + size :], []
@@ -76,11 +78,11 @@ def _taken_apart(payload: bytes) -> tuple[bytes, bytes, list[bytes]]:
                 f"a serialized executable lacks field {number}, which holds its program"
             )
         content = members[0].value
-        rests.append(_joined(members[1:]))
+        rests.append(_encoded_fields(members[1:]))
     return payload[: start + size], content, rests
 
 
-def _joined(parts: Iterable[Field]) -> bytes:
+def _encoded_fields(parts: Iterable[Field]) -> bytes:
     return b"".join([part.encoded for part in parts])
 
 
@@ -114,9 +116,9 @@ def _slim(module: bytes) -> tuple[bytes, set[int]]:
             instruction = _without_fusion(part)
             ids.add(_integer(instruction, _ID))
             pending += _integers(instruction, _CALLED)
-            slim.append(message_field(part.number, _joined(instruction)))
+            slim.append(message_field(part.number, _encoded_fields(instruction)))
         contents[computation_id] = message_field(_COMPUTATIONS, b"".join(slim))
-    others = _joined(field for field in members if field.number != _COMPUTATIONS)
+    others = _encoded_fields(field for field in members if field.number != _COMPUTATIONS)
     return others + b"".join([contents[i] for i in parts_by_id if i in contents]), ids
 
 
@@ -149,7 +151,7 @@ def _buffers_of(ids: set[int], assignment: int | bytes) -> bytes:
                 if part.number != _ASSIGNED
                 or _integer(_fields(part.value), _BUFFER_ID, 0) not in dropped
             ]
-            contents.append(message_field(field.number, _joined(values)))
+            contents.append(message_field(field.number, _encoded_fields(values)))
         elif dropped.isdisjoint(_integers(parts, _BUFFER_IDS.get(field.number, 0))):
             contents.append(field.encoded)
     return b"".join(contents)

@@ -84,10 +84,10 @@ def get_tensorstore_spec(
     else:
         kvstore = {"driver": "file", "path": path}
     spec = {"driver": driver, "kvstore": kvstore}
-    return spec if arr is None else _described(spec, arr)
+    return spec if arr is None else _with_array_metadata(spec, arr)
 
 
-def _described(spec: dict[str, Any], array: Any) -> dict[str, Any]:
+def _with_array_metadata(spec: dict[str, Any], array: Any) -> dict[str, Any]:
     """`spec` with shape, dtype and chunks of `array`: a chunk holds one shard."""
     chunks = [max(n, 1) for n in array.sharding.shard_shape(array.shape)]
     chunk_layout = {"chunk": {"shape": chunks}} if chunks else {}
@@ -125,7 +125,7 @@ async def async_serialize(
     """
     _check_array(arr_inp)
     ts = _tensorstore()
-    spec = tensorstore_spec if "schema" in tensorstore_spec else _described(tensorstore_spec, arr_inp)  # fmt: skip
+    spec = tensorstore_spec if "schema" in tensorstore_spec else _with_array_metadata(tensorstore_spec, arr_inp)  # fmt: skip
     is_whole = arr_inp.is_fully_addressable  # otherwise this process would delete what others write
     store = await ts.open(
         ts.Spec(spec),

@@ -71,7 +71,7 @@ def carried(value: Any) -> Carried:
     return Carried(hi_type, None, hi_type.lower_val(value))
 
 
-def _taken_apart(args: Any, kwargs: Any, static: Any) -> tuple[Any, Any, list[Any]]:
+def _without_library_values(args: Any, kwargs: Any, static: Any) -> tuple[Any, Any, list[Any]]:
     """Arguments with `Carried` or `Repeated` in place of the library's values, and the list of these values."""
     values: list[Any] = []
 
@@ -143,7 +143,7 @@ def call(jitted: Jitted, args: Operands, kwargs: Keywords) -> Any:
         on_copies = _on_copies(spec.function, static)
         options = dataclasses.replace(jitted.options, spec=spec._replace(function=on_copies))
         function = _transformed[jitted] = callable_of(Jitted(options), on_copies)
-    args, kwargs, values = _taken_apart(args, kwargs, static)
+    args, kwargs, values = _without_library_values(args, kwargs, static)
     result, states = function(*args, **kwargs)
     for value, after in zip(values, states, strict=True):
         if after is not None:
@@ -159,5 +159,5 @@ def call(jitted: Jitted, args: Operands, kwargs: Keywords) -> Any:
 
 def shapes(function: Function, args: Operands, kwargs: Keywords) -> Any:
     """Shapes and dtypes of the result of a function of values that change in place, which stay as they are."""
-    args, kwargs, _ = _taken_apart(args, kwargs, ((), ()))
+    args, kwargs, _ = _without_library_values(args, kwargs, ((), ()))
     return eval_shape(_on_copies(function, ((), ())), *args, **kwargs)[0]

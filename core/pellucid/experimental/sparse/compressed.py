@@ -64,7 +64,9 @@ def _operand(mat: Matrix, x: Any, ndim: int | None, transpose: bool, caller: str
     return x
 
 
-def _product(data: Any, row: Any, col: Any, x: Any, shape: Sequence[int], transpose: bool) -> Any:
+def _matrix_product(
+    data: Any, row: Any, col: Any, x: Any, shape: Sequence[int], transpose: bool
+) -> Any:
     """The product of a matrix, given by its elements, with a vector [columns] or matrix [columns, n]."""
     size, free, contracted = (shape[1], col, row) if transpose else (shape[0], row, col)
     factors = gathered(x, contracted[:, None])
@@ -208,7 +210,7 @@ def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int
 
 
 def _coo_matmat(data: Any, row: Any, col: Any, x: Any, *, spinfo: COOInfo, transpose: bool) -> Any:
-    return _product(data, row, col, x, spinfo.shape, transpose)
+    return _matrix_product(data, row, col, x, spinfo.shape, transpose)
 
 
 coo_matvec_p = SparseOperation("coo_matvec", _coo_matmat)
@@ -373,7 +375,7 @@ def csr_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int
 def _csr_matmat(
     data: Any, indices: Any, indptr: Any, x: Any, *, shape: tuple[int, ...], transpose: bool
 ) -> Any:
-    return _product(data, row_numbers(indptr, len(data)), indices, x, shape, transpose)
+    return _matrix_product(data, row_numbers(indptr, len(data)), indices, x, shape, transpose)
 
 
 csr_matvec_p = SparseOperation("csr_matvec", _csr_matmat)

@@ -14,7 +14,7 @@ from pellucid._machine.xla.mlir import MLIRError, ir, passmanager
 sys.modules |= {f"{__name__}.ir": ir, f"{__name__}.passmanager": passmanager}
 
 
-def _converted(function: Function, what: str, *arguments: Any) -> Any:
+def _convert(function: Function, what: str, *arguments: Any) -> Any:
     try:
         return function(*arguments)
     except (MLIRError, ValueError, RuntimeError) as error:
@@ -32,7 +32,7 @@ def serialize_portable_artifact(
     >>> serialize_portable_artifact(module, "1.9.0")[:4]
     b'ML\xefR'
     """
-    return _converted(
+    return _convert(
         mlir.serialize_artifact, "the module has no portable artifact of this version",
         mlir_module, target, use_mixed_serialization,
     )  # fmt: skip
@@ -48,7 +48,7 @@ def deserialize_portable_artifact(mlir_module: bytes, context: ir.Context | None
     >>> "stablehlo.add" in str(deserialize_portable_artifact(artifact))
     True
     """
-    return _converted(
+    return _convert(
         mlir.module_of_artifact, "these bytes are no portable artifact that this jaxlib reads",
         mlir_module, context or mlir.new_context(),
     )  # fmt: skip
@@ -63,7 +63,7 @@ def hlo_to_stablehlo(computation: bytes) -> bytes:
     >>> hlo_to_stablehlo(hlo.as_serialized_hlo_module_proto())[:4]
     b'ML\xefR'
     """
-    return _converted(
+    return _convert(
         mlir.hlo_to_stablehlo, "these bytes are no module that has a form in StableHLO", computation
     )
 
@@ -84,7 +84,7 @@ def refine_polymorphic_shapes(
     >>> refine_polymorphic_shapes(module_to_bytecode(module))[:4]
     b'ML\xefR'
     """
-    return _converted(
+    return _convert(
         mlir.refine_shapes, "the shapes of the module can't be refined",
         mlir_module, enable_shape_assertions, validate_static_shapes, enable_shardy,
     )  # fmt: skip

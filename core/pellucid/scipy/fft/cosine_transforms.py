@@ -94,7 +94,7 @@ def _turns(size: int, dtype: np.dtype) -> Any:
     return np.exp(1j * phases).astype(np.result_type(dtype, np.complex64))
 
 
-def _weights(size: int, dtype: np.dtype) -> Any:
+def _orthonormal_factors(size: int, dtype: np.dtype) -> Any:
     """Factors [size] that make the transform orthonormal."""
     weights = np.full(size, np.sqrt(1 / (2 * size)))
     weights[0] = np.sqrt(1 / (4 * size))
@@ -117,7 +117,7 @@ def _dct(x: Array, size: int, axis: int, is_orthonormal: bool) -> Array:
         # Element size - k of the result is the negative imaginary part of element k of `turned`.
         later = -turned.imag[..., 1 : (size + 1) // 2][..., ::-1]
         result = jnp.concatenate([turned.real, later], axis=-1)
-        return result * _weights(size, dtype) if is_orthonormal else result
+        return result * _orthonormal_factors(size, dtype) if is_orthonormal else result
 
     return jnp.moveaxis(_of_parts(transform, _operand("dct", x, size, axis)), -1, axis)
 
@@ -126,7 +126,7 @@ def _dct(x: Array, size: int, axis: int, is_orthonormal: bool) -> Array:
 def _idct(x: Array, size: int, axis: int, is_orthonormal: bool) -> Array:
     def transform(x: Any) -> Any:
         dtype = type_of(x).dtype
-        x = x / _weights(size, dtype) if is_orthonormal else x
+        x = x / _orthonormal_factors(size, dtype) if is_orthonormal else x
         count = size // 2 + 1
         mirrored = jnp.concatenate([jnp.zeros_like(x[..., :1]), x[..., :0:-1]], axis=-1)
         half = jnp.asarray(x[..., :count]) - 1j * mirrored[..., :count]

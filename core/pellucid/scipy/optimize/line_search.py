@@ -81,16 +81,16 @@ def line_search(
         is_done = is_low & (jnp.abs(trial.slope) <= -_CURVATURE * slope)
         # The minimum lies between the trial and the end to which the trial's slope points.
         reaches_high = trial.slope * (state.high.length - state.low.length) >= 0
-        other = _chosen(state.is_bracketed & ~reaches_high, state.high, state.low)
+        other = _where(state.is_bracketed & ~reaches_high, state.high, state.low)
         bracketed = LineSearchState(
-            _chosen(is_low, trial, state.low), _chosen(is_low, other, trial),
+            _where(is_low, trial, state.low), _where(is_low, other, trial),
             jnp.bool_(True), is_done, state.evaluations + 1,
         )  # fmt: skip
         longer = LineSearchState(
             trial, _further(trial, state.low), jnp.bool_(False), is_done, state.evaluations + 1
         )
         still_descends = ~state.is_bracketed & is_low & (trial.slope < 0)
-        return _chosen(still_descends, longer, bracketed)
+        return _where(still_descends, longer, bracketed)
 
     start = Point(jnp.zeros_like(value), value, gradient, slope)
     first = LineSearchState(start, start, jnp.bool_(False), jnp.bool_(False), np.int32(0))
@@ -104,7 +104,7 @@ def _further(trial: Point, low: Point) -> Point:
     return trial._replace(length=2 * trial.length - low.length)
 
 
-def _chosen(condition: Any, a: Any, b: Any) -> Any:
+def _where(condition: Any, a: Any, b: Any) -> Any:
     return tree_map(lambda p, q: jnp.where(condition, p, q), a, b)
 
 

@@ -38,7 +38,7 @@ _TRANSFORMED = (np.float32, np.float64, np.complex64, np.complex128)
 # Arguments ----------------------------------------------------------------------------------------
 
 
-def _checked(name: str, in1: Any, in2: Any, mode: str) -> tuple[ShapedArray, ShapedArray]:
+def _operand_types(name: str, in1: Any, in2: Any, mode: str) -> tuple[ShapedArray, ShapedArray]:
     """The types of two arrays; raises unless they have one rank and `mode` is known."""
     if mode not in _MODES:
         raise ArgumentValueError(
@@ -83,7 +83,7 @@ def _direct(
 def _convolved(
     name: str, in1: Any, in2: Any, mode: str, method: str, precision: Any, correlates: bool
 ) -> Array:
-    first, second = _checked(name, in1, in2, mode)
+    first, second = _operand_types(name, in1, in2, mode)
     if method not in _METHODS:
         raise ArgumentValueError(
             f"scipy.signal.{name}: method must be one of {', '.join(_METHODS)}.",
@@ -139,7 +139,7 @@ def _of_matrices(
             got=f"boundary: {boundary!r}, fillvalue: {fillvalue!r}",
             do="Pad `in1` with `jnp.pad` first.",
         )
-    first, second = _checked(name, in1, in2, mode)
+    first, second = _operand_types(name, in1, in2, mode)
     if first.ndim != 2:
         raise _shape_error(name, "needs matrices", first, second)
     return _convolved(name, in1, in2, mode, "direct", precision, correlates=False)
@@ -202,7 +202,7 @@ def fftconvolve(
     >>> fftconvolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0])).round(4) + 0
     Array([0., 1., 2., 3.], dtype=float32)
     """
-    first, second = _checked("fftconvolve", in1, in2, mode)
+    first, second = _operand_types("fftconvolve", in1, in2, mode)
     chosen = canonical_axes(axes, first.ndim)
     for i in set(range(first.ndim)) - {*chosen}:
         if first.shape[i] != second.shape[i] and 1 not in (first.shape[i], second.shape[i]):

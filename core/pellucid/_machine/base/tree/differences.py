@@ -70,7 +70,7 @@ def _differences(
     if is_prefix and expected.node_data() is None:
         return
     if not same_node(expected, got):
-        got_text, expected_text = _described(got, leaves, expected), _described(expected, None, got)
+        got_text, expected_text = _node_text(got, leaves, expected), _node_text(expected, None, got)
         yield TreeDifference(path, got_text, expected_text)
         return
     start = 0
@@ -95,7 +95,7 @@ def leaf_type(leaf: Any) -> str:
     return type(leaf).__qualname__
 
 
-def _described(structure: PyTreeDef, leaves: Sequence[Any] | None, other: PyTreeDef) -> str:
+def _node_text(structure: PyTreeDef, leaves: Sequence[Any] | None, other: PyTreeDef) -> str:
     node = structure.node_data()
     if node is None:
         return "a leaf" if leaves is None else leaf_type(leaves[0])

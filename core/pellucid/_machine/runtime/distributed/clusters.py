@@ -26,7 +26,7 @@ def completed(place: ProcessIdentity, method: str | None, seconds: float) -> Pro
     if method == "deactivate" or None not in place:
         return place
     if method is not None:
-        cluster = _named(method)
+        cluster = _cluster_named(method)
     else:
         candidates = (kind() for kind in CLUSTERS if kind.is_asked_unnamed)
         cluster = next((c for c in candidates if c.is_present()), None)
@@ -49,7 +49,7 @@ def completed(place: ProcessIdentity, method: str | None, seconds: float) -> Pro
     )
 
 
-def _named(method: str) -> Cluster:
+def _cluster_named(method: str) -> Cluster:
     by_name = {cluster.name: cluster for cluster in CLUSTERS}
     if method not in by_name:
         raise ArgumentValueError(

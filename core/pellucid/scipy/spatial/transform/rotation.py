@@ -27,7 +27,7 @@ class _Quaternions(NamedTuple):
     quat: Any
 
 
-def _parts(name: str, x: Any, shape: tuple[int, ...]) -> Array:
+def _components(name: str, x: Any, shape: tuple[int, ...]) -> Array:
     """`x`, of shape [n, *shape] or `shape`, in a floating dtype; raises ShapeError for other shapes."""
     aval = aval_of(f"Rotation.{name}", jnp.asarray(x))
     if aval.shape[-len(shape) :] != shape or aval.ndim > len(shape) + 1:
@@ -52,23 +52,23 @@ class Rotation(_Quaternions):
     @classmethod
     def from_quat(cls, quat: ArrayLike) -> Rotation:
         """The rotations of quaternions [4] or [n, 4] of any norm but 0, the scalar last."""
-        return cls(quaternions.normalized(_parts("from_quat", quat, (4,))))
+        return cls(quaternions.normalized(_components("from_quat", quat, (4,))))
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike) -> Rotation:
         """The rotations of orthogonal matrices [3, 3] or [n, 3, 3] of determinant 1."""
-        return cls(quaternions.from_matrix(_parts("from_matrix", matrix, (3, 3))))
+        return cls(quaternions.from_matrix(_components("from_matrix", matrix, (3, 3))))
 
     @classmethod
     def from_rotvec(cls, rotvec: ArrayLike, degrees: bool = False) -> Rotation:
         """The rotations about vectors [3] or [n, 3] by their norms as angles."""
-        rotvec = _parts("from_rotvec", rotvec, (3,))
+        rotvec = _components("from_rotvec", rotvec, (3,))
         return cls(quaternions.from_rotation_vector(jnp.deg2rad(rotvec) if degrees else rotvec))
 
     @classmethod
     def from_mrp(cls, mrp: ArrayLike) -> Rotation:
         """The rotations of modified Rodrigues parameters [3] or [n, 3]: axes times tan(angle / 4)."""
-        return cls(quaternions.from_mrp(_parts("from_mrp", mrp, (3,))))
+        return cls(quaternions.from_mrp(_components("from_mrp", mrp, (3,))))
 
     @classmethod
     def from_euler(cls, seq: str, angles: ArrayLike, degrees: bool = False) -> Rotation:
@@ -80,7 +80,7 @@ class Rotation(_Quaternions):
         [angles] = promote_dtypes_inexact("Rotation.from_euler", jnp.asarray(angles))
         if len(axes) == 1 and type_of(angles).shape[-1:] != (1,):
             angles = jnp.expand_dims(angles, -1)
-        angles = _parts("from_euler", angles, (len(axes),))
+        angles = _components("from_euler", angles, (len(axes),))
         return cls(
             quaternions.from_euler(jnp.deg2rad(angles) if degrees else angles, axes, is_intrinsic)
         )
@@ -144,7 +144,7 @@ class Rotation(_Quaternions):
         """`vectors` [3] or [n, 3] rotated, backwards with `inverse`."""
         matrices = self.as_matrix()
         matrices = jnp.swapaxes(matrices, -1, -2) if inverse else matrices
-        return jnp.einsum("...jk,...k->...j", matrices, _parts("apply", vectors, (3,)))
+        return jnp.einsum("...jk,...k->...j", matrices, _components("apply", vectors, (3,)))
 
     def inv(self) -> Rotation:
         """The inverse rotations."""
