@@ -11,7 +11,7 @@ from pellucid._machine.higher_order.jitted import Jitted, all_jitted
 from pellucid._machine.higher_order.misses import ProgramKey
 from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid._machine.higher_order.stages import Traced
-from pellucid._machine.higher_order.traced_program import TracedProgram
+from pellucid._machine.higher_order.traced_program import TracedFunction
 from pellucid._machine.ir import AbstractRef
 
 from . import schema
@@ -61,7 +61,7 @@ def function_entry(entry_id: int) -> Traced:
     )
 
 
-def _stand_ins(program: TracedProgram) -> list[Any]:
+def _stand_ins(program: TracedFunction) -> list[Any]:
     """Abstract arguments with the types of a program, and with the placements of its last compilation."""
     avals = program.call.avals
     places = list(program.executables)
@@ -80,7 +80,7 @@ def _last_traced(jitted: Jitted) -> int:
     return max((p.miss.time_ns for _, p in _programs_of(jitted) if p.miss), default=0)
 
 
-def _programs_of(jitted: Jitted) -> list[tuple[ProgramKey, TracedProgram]]:
+def _programs_of(jitted: Jitted) -> list[tuple[ProgramKey, TracedFunction]]:
     """The programs in a function's cache that a call has used; views also trace programs to show them."""
     return [(key, each) for key, each in list(jitted.cache.programs.items()) if not each.is_of_tool]
 
@@ -112,7 +112,7 @@ def _signature(jitted: Jitted) -> str:
     return ", ".join(parts)
 
 
-def _entry_record(jitted: Jitted, key: Any, program: TracedProgram) -> schema.FunctionEntryRecord:
+def _entry_record(jitted: Jitted, key: Any, program: TracedFunction) -> schema.FunctionEntryRecord:
     code = getattr(inspect.unwrap(jitted.spec.function), "__code__", None)
     parameters = () if code is None else code.co_varnames[: code.co_argcount]
     static = [

@@ -53,7 +53,7 @@ from pellucid._machine.xla.compile import (
     jaxlib_version,
 )
 
-from .loading_ahead import MAX_PROGRAMS, SessionPrograms
+from .loading_ahead import MAX_PROGRAMS, SessionExecutables
 
 _MAGIC = b"pellucid executable 7\n"
 _SESSION_MAGIC = b"pellucid session 1\n"
@@ -376,11 +376,11 @@ def _primitives(origins: Sequence[Origin]) -> str:
 
 _MAX_BYTES_AHEAD = 64 << 20
 """Maximum size of the entries that are loaded ahead."""
-_session: dict[str, SessionPrograms[_Opened]] = {}
+_session: dict[str, SessionExecutables[_Opened]] = {}
 _session_lock = threading.Lock()
 
 
-def programs_of_session() -> SessionPrograms[_Opened] | None:
+def programs_of_session() -> SessionExecutables[_Opened] | None:
     """The programs of the session named by the option; None without one.
 
     A thread begins to load the programs that the session's last process used.
@@ -393,7 +393,7 @@ def programs_of_session() -> SessionPrograms[_Opened] | None:
             _let_go()
             _session.clear()
             path = home / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}{_SESSION_SUFFIX}"
-            _session[name] = SessionPrograms(
+            _session[name] = SessionExecutables(
                 _keys_of(path),
                 lambda key: _opened(home / f"{key}{_SUFFIX}", _loader_here),
                 lambda keys: _write(path, _sealed(_SESSION_MAGIC, json.dumps(keys).encode())),

@@ -20,13 +20,13 @@ from .options import overrides
 
 T = TypeVar("T")
 MAX_PROGRAMS = 32
-"""Maximum number of a session's programs that are loaded ahead."""
+"""Maximum number of a session's executables that are loaded ahead."""
 
 
-class SessionPrograms(Generic[T]):
-    """The programs of a session: initially those of its last process, gradually replaced by this process's.
+class SessionExecutables(Generic[T]):
+    """The executables of a session: initially those of its last process, gradually replaced by this process's.
 
-    `open_entry(key)` loads a program or returns None; `save(keys)` stores the list for the next process.
+    `open_entry(key)` loads an executable or returns None; `save(keys)` stores the list for the next process.
     """
 
     def __init__(

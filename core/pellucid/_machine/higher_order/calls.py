@@ -12,7 +12,7 @@ from pellucid._machine.ir import (
     Jaxpr,
     Linearized,
     Mask,
-    OneProgramPrimitive,
+    OneJaxprPrimitive,
     P,
     Primitive,
     Shown,
@@ -62,8 +62,8 @@ def chosen(which: Any, *cases: Any) -> Any:
 _RECOMPUTE = Worth(least_bytes=WORTH_AN_EQUATION, by_kernel=True)
 
 
-class ProgramCall(Linearized, OneProgramPrimitive[P], Structured[P]):
-    """A call of a program. `params.on(program)` are the params for a derived program."""
+class ProgramCall(Linearized, OneJaxprPrimitive[P], Structured[P]):
+    """A call of a jaxpr. `params.on(jaxpr)` are the params for a jaxpr derived from it."""
 
     def with_slots(self, params: Any, slots):
         return params.on(slots.programs[0].program)

@@ -35,7 +35,7 @@ from pellucid._machine.ir import (
     HigherOrderPrimitive,
     Jaxpr,
     Mask,
-    OneProgramPrimitive,
+    OneJaxprPrimitive,
     Operands,
     P,
     Results,
@@ -459,7 +459,7 @@ class ResultPlaces:
 # The primitives -----------------------------------------------------------------------------------------
 
 
-class CustomCall(OneProgramPrimitive[P], Structured[P]):
+class CustomCall(OneJaxprPrimitive[P], Structured[P]):
     """A staged call of a function with user-defined derivative or batching.
 
     Its program is the field `program_field` of the params; the first `num_consts` inputs are values that the function

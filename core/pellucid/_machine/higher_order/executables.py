@@ -26,10 +26,10 @@ from pellucid._machine.xla import ARRAY_TYPES
 
 from .misses import Miss, reasons_for_place
 from .program_cache import ProgramCache
-from .traced_program import JitOptions, TracedProgram
+from .traced_program import JitOptions, TracedFunction
 
 
-def executable_of(cache: ProgramCache, program: TracedProgram, leaves: Operands) -> Executable:
+def executable_of(cache: ProgramCache, program: TracedFunction, leaves: Operands) -> Executable:
     """The executable of `program`, in `cache`, for the placement of `leaves`; compiled if it isn't cached."""
     options = cache.options
     place = placement_of(options, program, leaves)
@@ -52,7 +52,7 @@ def executable_of(cache: ProgramCache, program: TracedProgram, leaves: Operands)
 
 def lowered_program(
     options: JitOptions,
-    program: TracedProgram,
+    program: TracedFunction,
     leaves: Operands,
     platforms: Sequence[str] = (),
     *,
@@ -74,7 +74,7 @@ def lowered_program(
 
 
 def placement_of(
-    options: JitOptions, program: TracedProgram, leaves: Operands
+    options: JitOptions, program: TracedFunction, leaves: Operands
 ) -> ResolvedPlacement:
     """The devices and shardings with which `program` runs on `leaves`."""
     places = placements_in(program.params.jaxpr.jaxpr)
@@ -88,7 +88,7 @@ def placement_of(
     )  # fmt: skip
 
 
-def request_for(options: JitOptions, program: TracedProgram, place: ResolvedPlacement) -> Request:
+def request_for(options: JitOptions, program: TracedFunction, place: ResolvedPlacement) -> Request:
     """The compilation request for `program` with placement `place`."""
     # Inputs of the executable: what references closed over hold, then arguments. Results: those of the function, then what
     # written references hold. `donated_invars` has entries for constants in front, which aren't inputs.
@@ -122,7 +122,7 @@ def _layout_of(x, has_effects: bool) -> Layout | None:
 
 def _note_compilation(
     cache: ProgramCache,
-    program: TracedProgram,
+    program: TracedFunction,
     place: ResolvedPlacement,
     lower_seconds: float,
     seconds: float,

@@ -53,7 +53,7 @@ from .compiled_calls import no_callable, wrapped
 from .executables import executable_of, lowered_program
 from .jit_shardings import Stated, stated
 from .program_cache import ProgramCache, is_traced
-from .traced_program import JitOptions, TracedProgram
+from .traced_program import JitOptions, TracedFunction
 
 _lock = threading.RLock()
 """Lock of the list of all jitted functions."""
@@ -119,17 +119,17 @@ class Jitted:
             return program.out_tree.unflatten(self.staged(program, call.leaves)), None
         return self._run(program, self.executable(program, call.leaves), call)
 
-    def program(self, call: FunctionCall) -> TracedProgram:
+    def program(self, call: FunctionCall) -> TracedFunction:
         """The program for a call's arguments; traced if it isn't cached."""
         return self.cache.find(call)
 
-    def executable(self, program: TracedProgram, leaves: Operands) -> Executable:
+    def executable(self, program: TracedFunction, leaves: Operands) -> Executable:
         """The executable of `program` for the placement of `leaves`; compiled if it isn't cached."""
         return executable_of(self.cache, program, leaves)
 
     def lower(
         self,
-        program: TracedProgram,
+        program: TracedFunction,
         leaves: Operands,
         platforms: Sequence[str] = (),
         *,
@@ -139,7 +139,7 @@ class Jitted:
         return lowered_program(self.options, program, leaves, platforms, is_portable=is_portable)
 
     def _run(
-        self, program: TracedProgram, executable: Executable, call: FunctionCall
+        self, program: TracedFunction, executable: Executable, call: FunctionCall
     ) -> tuple[Any, FastPath | None]:
         if program.in_layouts is not None:
             self._check_layouts(program.in_layouts, call)
@@ -159,7 +159,7 @@ class Jitted:
             return tree, None
         return tree, executable.fast_path(program.out_tree, call.leaves)
 
-    def _check_references(self, program: TracedProgram, call: FunctionCall) -> None:
+    def _check_references(self, program: TracedFunction, call: FunctionCall) -> None:
         names = ["used from outside"] * len(program.consts)
         names += self.spec.debug_info(call).argument_names
         check_distinct(f"`{self.spec.name}`", names, [*program.consts, *call.leaves])
@@ -194,7 +194,7 @@ class Jitted:
         got = [f"{path}: {text}" for path, text in zip(paths, error.got * len(paths), strict=False)]
         return IntegerRangeError(what, got=got, do=error.do)
 
-    def staged(self, program: TracedProgram, leaves: Operands) -> Values:
+    def staged(self, program: TracedFunction, leaves: Operands) -> Values:
         """Results of a call under a trace."""
         params = program.params_of_call()
         if params.inline:

@@ -75,7 +75,7 @@ recent: deque[Miss] = deque(maxlen=500)
 
 
 class ProgramKey(NamedTuple):
-    """Cache key of a traced program, besides the function."""
+    """What a traced function is found by in the cache, besides the function that was traced."""
 
     tree: Any
     avals: tuple[Any, ...]

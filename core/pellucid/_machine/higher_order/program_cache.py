@@ -34,7 +34,7 @@ from . import misses
 from .calls import JitParams
 from .jit_shardings import for_arguments, for_results, layouts, typed_by
 from .misses import Miss, ProgramKey, reasons_for, reasons_for_function
-from .traced_program import JitOptions, TracedProgram
+from .traced_program import JitOptions, TracedFunction
 
 _MAX_FUNCTIONS = 4096
 """Maximum number of functions whose programs are kept for when they are jitted again."""
@@ -43,7 +43,7 @@ _lock = threading.Lock()
 
 
 @cached(_MAX_FUNCTIONS, weakly=True)
-def _programs_of(function: Function, options: tuple[Any, ...]) -> dict[ProgramKey, TracedProgram]:
+def _programs_of(function: Function, options: tuple[Any, ...]) -> dict[ProgramKey, TracedFunction]:
     """The programs of a function jitted with these options, shared by all its jitted forms."""
     return {}
 
@@ -54,17 +54,17 @@ def is_traced(x: Any) -> bool:
 
 
 class ProgramCache:
-    """The programs of a jitted function, by structure, types and static values of the arguments."""
+    """The traced functions of a jitted function, by structure, types and static values of the arguments."""
 
     def __init__(self, options: JitOptions) -> None:
         self.options = options
         function = options.spec.function
         is_found_again = options.share and compares_by_identity(function)
-        self.programs: dict[ProgramKey, TracedProgram] = (
+        self.programs: dict[ProgramKey, TracedFunction] = (
             _programs_of(function, options.key()) if is_found_again else {}
         )
 
-    def find(self, call: FunctionCall) -> TracedProgram:
+    def find(self, call: FunctionCall) -> TracedFunction:
         """The program for a call's arguments, traced if it isn't cached."""
         key = ProgramKey(call.tree, call.avals, call.static, trace_context())
         program = self.programs.get(key)
@@ -89,7 +89,7 @@ class ProgramCache:
         return program
 
     def _note_miss(
-        self, program: TracedProgram, key: ProgramKey, call: FunctionCall, seconds: float
+        self, program: TracedFunction, key: ProgramKey, call: FunctionCall, seconds: float
     ) -> None:
         spec = self.options.spec
         if not self.options.share:  # pellucid's own functions
@@ -114,7 +114,7 @@ class ProgramCache:
             spec = self.options.spec
             publish(CacheLooked(spec.name, spec.function, False, miss, key))
 
-    def trace(self, call: FunctionCall) -> TracedProgram:
+    def trace(self, call: FunctionCall) -> TracedFunction:
         """Traces the function for a call's arguments."""
         options, spec = self.options, self.options.spec
         trees: list[Any] = []
@@ -144,16 +144,16 @@ class ProgramCache:
             None if arguments is None else (*[None] * len(consts), *arguments), results,
             options.compiler_options,
         )  # fmt: skip
-        return TracedProgram(
+        return TracedFunction(
             params, consts, trees[0], call, debug, layouts(options.in_shardings, call.tree.children()[0], call.avals),
             layouts(options.out_shardings, trees[0], jaxpr.out_avals),
         )  # fmt: skip
 
 
-_users_programs: weakref.WeakSet[TracedProgram] = weakref.WeakSet()
+_users_programs: weakref.WeakSet[TracedFunction] = weakref.WeakSet()
 
 
-def users_programs() -> list[TracedProgram]:
+def users_programs() -> list[TracedFunction]:
     """The existing programs of user functions, unordered; their jitted forms may be gone."""
     with _lock:
         return list(_users_programs)

@@ -23,7 +23,7 @@ from pellucid._machine.ir import (
     HigherOrderPrimitive,
     Jaxpr,
     Literal,
-    OneProgramPrimitive,
+    OneJaxprPrimitive,
     Values,
     Var,
 )
@@ -119,7 +119,7 @@ class _Numbers(dict[Any, int]):
                 ):
                     params = params._replace(**dict.fromkeys(primitive.rule_params))
                 params = (
-                    self.of_param(params) if isinstance(primitive, OneProgramPrimitive) else params
+                    self.of_param(params) if isinstance(primitive, OneJaxprPrimitive) else params
                 )
                 return self[primitive, params, operands, *[v.aval for v in equation.results]]
         except TypeError:  # unhashable params

@@ -1,4 +1,4 @@
-"""`TracedProgram`: a jitted function traced for one kind of arguments; `JitOptions`: the options of `jit`."""
+"""`TracedFunction`: a jitted function traced for one kind of arguments; `JitOptions`: the options of `jit`."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class JitOptions:
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
-class TracedProgram:
-    """A traced function: its program, closed-over values, and executables by placement."""
+class TracedFunction:
+    """A traced function: its jaxpr, closed-over values, and executables by placement."""
 
     params: JitParams
     consts: Values

@@ -80,7 +80,7 @@ from .primitive import (
     NO_PARAMS,
     HigherOrderPrimitive,
     NoParams,
-    OneProgramPrimitive,
+    OneJaxprPrimitive,
     P,
     Primitive,
     called,

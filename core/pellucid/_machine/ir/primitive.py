@@ -301,14 +301,14 @@ class HigherOrderPrimitive(Primitive[P]):
         return [True] * len(equation.operands), equation
 
 
-class OneProgramPrimitive(HigherOrderPrimitive[P]):
-    """A primitive that runs one program once, on all of its operands, and returns its results."""
+class OneJaxprPrimitive(HigherOrderPrimitive[P]):
+    """A primitive that runs one jaxpr once, on all of its operands, and returns its results."""
 
     program_field = "jaxpr"
-    """Name of the param that contains the program."""
+    """Name of the param that contains the jaxpr."""
 
     def program(self, params: P) -> ClosedJaxpr:
-        """The program."""
+        """The jaxpr that runs."""
         return getattr(params, self.program_field)
 
     def abstract_eval(self, avals: Avals, params: P) -> Sequence[AbstractValue]:

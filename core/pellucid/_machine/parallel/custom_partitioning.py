@@ -25,7 +25,7 @@ from pellucid._machine.ir import (
     Avals,
     ClosedJaxpr,
     DebugInfo,
-    OneProgramPrimitive,
+    OneJaxprPrimitive,
     Operands,
     Results,
     Values,
@@ -68,7 +68,7 @@ class CustomPartitioningParams(NamedTuple):
     static_args: tuple[Any, ...]
 
 
-class CustomPartitioning(OneProgramPrimitive[CustomPartitioningParams]):
+class CustomPartitioning(OneJaxprPrimitive[CustomPartitioningParams]):
     """A call of a program with user-defined partitioning."""
 
     name = "custom_partitioning"

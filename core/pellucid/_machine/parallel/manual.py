@@ -32,7 +32,7 @@ from pellucid._machine.ir import (
     Jaxpr,
     Linearized,
     Mask,
-    OneProgramPrimitive,
+    OneJaxprPrimitive,
     Placed,
     ShapedArray,
     Values,
@@ -240,7 +240,7 @@ class ShardMapParams(NamedTuple):
 
 
 class ShardMap(
-    Linearized, Collective, Placed, OneProgramPrimitive[ShardMapParams], Structured[ShardMapParams]
+    Linearized, Collective, Placed, OneJaxprPrimitive[ShardMapParams], Structured[ShardMapParams]
 ):
     """A call of a program at each position along mesh axes, on parts of its operands."""
 

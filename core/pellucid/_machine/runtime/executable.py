@@ -55,7 +55,7 @@ from pellucid._machine.xla.hlo import module_from_proto
 from .calls import is_copied
 from .extended import ExtendedArray
 from .failures import raise_runtime_error
-from .peers import LaunchPoint, SharedProgram
+from .peers import LaunchPoint, SharedExecutable
 from .tokens import Token, tokens
 from .transfer import copied, ordered_as, same_order, shard_argument
 from .waiting import wait_for_token
@@ -202,7 +202,7 @@ class Executable:
         self._shared = (
             None
             if all(sharding.is_fully_addressable for sharding in shardings)
-            else SharedProgram(self.name, self.in_avals, self.loaded, shardings, self.digest)
+            else SharedExecutable(self.name, self.in_avals, self.loaded, shardings, self.digest)
         )
 
     def __call__(self, arguments: Operands) -> Values:

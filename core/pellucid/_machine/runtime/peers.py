@@ -99,8 +99,8 @@ _MAX_COMPARED_BYTES = 4096
 """Maximum size of a local value that is compared before each run."""
 
 
-class SharedProgram:
-    """A program whose devices belong to several processes, `process_ids`.
+class SharedExecutable:
+    """An executable whose devices belong to several processes, `process_ids`.
 
     Collectives of CPUs pair by order alone: a process that runs another program gives the others wrong numbers, or
     ends them. So processes that exchange data agree before the first run of a program and whenever it follows another
@@ -182,7 +182,7 @@ class LaunchPoint:
     So the launch is recorded, and if necessary waits for other processes, on the C++ call path.
     """
 
-    def __init__(self, program: SharedProgram, layout: Any) -> None:
+    def __init__(self, program: SharedExecutable, layout: Any) -> None:
         self._proposal = program.proposal
         self._entry = program.entry
         self._layout = layout

@@ -242,9 +242,9 @@ def inline_on_cells(jaxpr: Jaxpr, operands: Operands) -> Values:
 
 
 class ValueProgram:
-    """A traced program in the form that is compiled: on values, without references.
+    """A traced jaxpr in the form that is compiled: on values, without references.
 
-    `closed` takes the contents of the references `closed_over` by the program, then those of its arguments. It returns
+    `closed` takes the contents of the references `closed_over` by the jaxpr, then those of its arguments. It returns
     the results, then the contents of the references that it wrote; `written` are their indices among the inputs. A
     program without references is used as it is.
     """
