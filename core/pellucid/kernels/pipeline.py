@@ -79,17 +79,16 @@ def emit_pipeline(
         def step(t: Any, _: None) -> None:
             ids = position(t, grid)
             # With a mask, elements beyond the edge are undefined when read, and dropped when written.
-            views, masks = zip(
-                *[_block(*each, ids) for each in strict_zip(specs, refs)], strict=True
-            )
-            blocks = [new_ref(load(v, mask=mask)) for v, mask in strict_zip(views, masks)]
+            seen = [_block(*each, ids) for each in strict_zip(specs, refs)]
+            blocks = [new_ref(load(view, mask=mask)) for view, mask in seen]
             outer = current_position()
             failures = None if outer is None else outer.failures
             with within(GridPosition(tuple(ids), tuple(grid), None, failures)):
                 body(*([tuple(ids)] if _explicit_indices else []), *blocks)
             # Only the blocks of results are written back.
-            for i in range(len(in_leaves), len(specs)):
-                store(views[i], blocks[i][...], mask=masks[i])
+            n = len(in_leaves)
+            for (view, mask), block in strict_zip(seen[n:], blocks[n:]):
+                store(view, block[...], mask=mask)
 
         fori_loop(np.int32(0), np.int32(total) if isinstance(total, int) else total, step, None)
 

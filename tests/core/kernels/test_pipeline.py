@@ -48,6 +48,18 @@ def test_slices_with_traced_bounds():
     np.testing.assert_array_equal(pallas_call(kernel, X)(n, X), np.where(kept, X, 0))
 
 
+def test_without_references():
+    """A body that reads nothing of the pipeline runs once for each point of the grid."""
+    seen = pl.new_ref(np.zeros((2, 3), np.int32))
+
+    def mark():
+        i, j = pallas.program_id(0), pallas.program_id(1)
+        seen[i, j] = seen[i, j] + 1 + i * 3 + j
+
+    tpu.emit_pipeline(mark, grid=(2, 3))()
+    np.testing.assert_array_equal(seen[...], np.arange(1, 7).reshape(2, 3))
+
+
 def test_mistakes():
     copy = lambda x_ref, o_ref: o_ref.set(x_ref[...])
     spec = BlockSpec((1, 5), lambda i: (i, 0))
