@@ -59,7 +59,7 @@ def test_named_steps_end_a_recording_of_lines(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_no_steps_are_refused() -> None:
-    with pytest.raises(ArgumentValueError, match="one step at least"):
+    with pytest.raises(ArgumentValueError, match="at least one step"):
         profile(steps=0)
 
 

@@ -659,7 +659,7 @@ def test_unknown_compiler_options_are_named():
     ]
     with pytest.raises(ValueError, match="'xla_cpu_enable_fast_math' does not take this value"):
         pl.jit(unique(), compiler_options={"xla_cpu_enable_fast_math": 3})(X)
-    with pytest.raises(TypeError, match="compiler_options maps names"):
+    with pytest.raises(TypeError, match="compiler_options must map names"):
         pl.jit(unique(), compiler_options={"xla_cpu_enable_fast_math": [1]})
     assert pl.jit(unique(), compiler_options={"xla_cpu_enable_fast_math": True})(X).shape == (3,)
 

@@ -60,7 +60,7 @@ def test_options_of_placements_are_refused(option) -> None:
 
 
 def test_types_and_effects_must_be_those_of_the_program() -> None:
-    with pytest.raises(ArgumentValueError, match="`in_avals` are the types"):
+    with pytest.raises(ArgumentValueError, match="`in_avals` must be the types"):
         mlir.lower_jaxpr_to_module("mine", PROGRAM, platforms=["cpu"], in_avals=[pl.typeof(1.0)])
     with pytest.raises(ArgumentValueError, match="lacks ordered effects"):
         mlir.lower_jaxpr_to_module(
@@ -285,7 +285,7 @@ def test_a_rule_calls_others_in_a_context_of_their_own() -> None:
         changed.loop_depth += 1
         assert ctx.loop_depth == 1
         changed.loop_depth -= 1
-        with pytest.raises(ArgumentTypeError, match=r"belongs to one equation.*\n.*got platforms"):
+        with pytest.raises(ArgumentTypeError, match=r"attributes of one equation.*\n.*got platforms"):
             ctx.replace(platforms=("tpu",))
         return inner(ctx, x)
 

@@ -71,7 +71,7 @@ def test_blocks_of_zeros_subnormals_and_infinities() -> None:
         (lambda x: nn.get_scaled_dot_general_config("fp8"), ValueError, "mode"),
         (lambda x: nn.scaled_dot_general(x, x, NUMBERS, configs=MXFP8), ValueError, "multiple of 32"),
         (lambda x: nn.scaled_dot_general(x, x[:, :8], NUMBERS, configs=MXFP8), ValueError, "same sizes"),
-        (lambda x: nn.scaled_dot_general(x, x, NUMBERS, "int32", MXFP8), TypeError, "gives float32"),
+        (lambda x: nn.scaled_dot_general(x, x, NUMBERS, "int32", MXFP8), TypeError, "only return float32"),
         (lambda x: nn.scaled_dot_general(x, x, NUMBERS, configs=MXFP8[:1]), ValueError, "configs of"),
         (
             lambda x: pl.grad(lambda y: nn.scaled_dot_general(y, y, NUMBERS, configs=MXFP8[:2]).sum())(jnp.ones((2, 32))),

@@ -88,7 +88,7 @@ def test_derivative_is_the_transform_of_the_tangent() -> None:
         (
             lambda: fft.fft(np.ones(3), axis=(0, 1)),
             ArgumentValueError,
-            ["one axis", "jnp.fft.fftn"],
+            ["a single axis", "jnp.fft.fftn"],
         ),
         (
             lambda: fft.fftn(np.ones((3, 3)), (2,), (0, 1)),

@@ -61,8 +61,8 @@ def test_a_format_holds_both(mesh: Mesh) -> None:
         (lambda: Layout((0, 1)).check_compatible_aval((3,)), LayoutError, "2 dimensions"),
         (lambda: Layout((0, 1)).update(order=(1, 0)), ShardingArgumentError, "'order'"),
         (lambda: Format(Layout((0, 1))), LayoutError, "needs a sharding"),
-        (lambda: Format(3), ShardingArgumentError, "`layout` is a Layout"),
-        (lambda: Format(None, 3), ShardingArgumentError, "`sharding` is a Sharding"),
+        (lambda: Format(3), ShardingArgumentError, "`layout` must be a Layout"),
+        (lambda: Format(None, 3), ShardingArgumentError, "`sharding` must be a Sharding"),
     ],
 )
 def test_what_does_not_fit_is_refused(make: Any, error: type, text: str) -> None:

@@ -113,7 +113,7 @@ def test_nan_equals_nan_and_flags_are_compared() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: test_util.check_laws(jnp.sin, (X,), skip=["type"]), "`skip` names laws"),
+        (lambda: test_util.check_laws(jnp.sin, (X,), skip=["type"]), "`skip` must name laws"),
         (lambda: test_util.check_adjoint(jnp.isfinite, (X,)), "no floating or complex result"),
         (
             lambda: test_util.check_adjoint(jnp.sin, (np.arange(3),)),

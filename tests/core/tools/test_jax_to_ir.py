@@ -63,7 +63,7 @@ def test_bad_shapes(text) -> None:
 
 def test_bad_arguments(capsys) -> None:
     struct = jax_to_ir.parse_shape_str("f32[]")
-    with pytest.raises(ArgumentValueError, match="writes HLO and StableHLO"):
+    with pytest.raises(ArgumentValueError, match="can only write HLO and StableHLO"):
         jax_to_ir.jax_to_ir(abs, [("x", struct)], format="TF")
     with pytest.raises(ArgumentValueError, match="both: \\['x'\\]"):
         jax_to_ir.jax_to_ir(abs, [("x", struct)], constants={"x": 1}, format="HLO")

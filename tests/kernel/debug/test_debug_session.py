@@ -787,7 +787,7 @@ def test_conditions() -> None:
     assert find(f, isinf)(10.0).primitive == "exp"
     assert find(f, exceeds(50))(10).primitive == "mul"
     assert find(lambda x: x + 1, isnan)(1) is None
-    with pytest.raises(TypeError, match="gives booleans"):
+    with pytest.raises(TypeError, match="must return booleans"):
         find(f, lambda x: x + 1)(1.0)
 
 
