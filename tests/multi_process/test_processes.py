@@ -124,7 +124,12 @@ def test_values_between_processes():
         texts = {name: f"{kind}: {text}" for name, (kind, text, _) in errors.items()}
         check(texts["stack"], "ArgumentValueError", "spans processes", "Pass tiled=True")
         check(texts["shapes"], "AgreementError", "process 0: int64[2]", "process 1: int64[3]")
-        check(texts["sources"], "ArgumentValueError", "one process must be the source", "sources: 0, 1")
+        check(
+            texts["sources"],
+            "ArgumentValueError",
+            "one process must be the source",
+            "sources: 0, 1",
+        )
         check(texts["names"], "AgreementError", "process 0: 'name 0'", "process 1: 'name 1'")
         check(
             texts["values"],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import itertools
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -153,6 +154,8 @@ class _Watcher:
         code = frame.f_code
         if event != "call" or not is_user_file(code.co_filename) or _is_no_function(frame):
             return None
+        if _is_of_garbage_collection(frame):
+            return None
         trace, n_batches = _staging()
         activation = self._generators.get(frame) or Activation(next(_numbers), code, n_batches)
         if code.co_flags & _GENERATOR:
@@ -211,6 +214,16 @@ def _is_no_function(frame: FrameType) -> bool:
         "__name__", ""
     )
     return code.co_name == "<module>" or (code.co_filename == "<string>" and is_method)
+
+
+def _is_of_garbage_collection(frame: FrameType | None) -> bool:
+    """Whether a frame runs because Python collects garbage, which it does in the middle of any line."""
+    codes = [getattr(callback, "__code__", None) for callback in gc.callbacks]
+    while frame is not None and codes:
+        if frame.f_code in codes:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _n_user_frames(frame: FrameType | None) -> int:

@@ -285,7 +285,9 @@ def test_a_rule_calls_others_in_a_context_of_their_own() -> None:
         changed.loop_depth += 1
         assert ctx.loop_depth == 1
         changed.loop_depth -= 1
-        with pytest.raises(ArgumentTypeError, match=r"attributes of one equation.*\n.*got platforms"):
+        with pytest.raises(
+            ArgumentTypeError, match=r"attributes of one equation.*\n.*got platforms"
+        ):
             ctx.replace(platforms=("tpu",))
         return inner(ctx, x)
 

@@ -303,6 +303,19 @@ def test_masks_that_the_program_fixes_vanish_where_all_is_live() -> None:
     assert not {"reduce_or", "or"} & found.keys()
 
 
+def test_predicates_have_the_values_that_programs_compute() -> None:
+    """XLA's remainder of a division by 0 is the dividend, NumPy's is 0."""
+
+    def function(x: Any) -> Any:
+        at = pl.lax.iota(np.int32, 4) + 1
+        return jnp.sum(jnp.where(pl.lax.rem(at, jnp.zeros_like(at)) == at, jnp.sqrt(x), 0))
+
+    x = np.float32([1, 4, 9, 16])
+    with pl.masked_gradients():
+        gradient = pl.jit(pl.grad(function))(x)
+    np.testing.assert_array_equal(gradient, pl.jit(pl.grad(function))(x))
+
+
 def test_rows_that_are_left_out_stay_rows() -> None:
     """Of padded rows there is one boolean for each, through activations, reshapes and sums of branches."""
 

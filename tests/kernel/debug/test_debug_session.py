@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 from concurrent.futures import wait
 
@@ -429,6 +430,35 @@ def test_an_edit_in_a_run_of_a_loop_reaches_the_runs_after_it(is_left_to_out) ->
     assert not session.edits
     for ours, theirs in zip(session.finish(), expected(None), strict=True):
         np.testing.assert_allclose(ours, theirs, 1e-6)
+
+
+def test_callbacks_of_garbage_collection_are_no_steps() -> None:
+    """Libraries register them, and Python calls them in the middle of any line."""
+    called = []
+
+    def helper():
+        called.append(0)
+
+    def callback(phase, info):
+        helper()
+
+    @pl.jit
+    def f(x):
+        gc.collect()
+        y = x + 1
+        return y * 2
+
+    gc.callbacks.append(callback)
+    try:
+        session = debug(f)(jnp.ones(2))
+    finally:
+        gc.callbacks.remove(callback)
+    names = set()
+    while not session.is_done:
+        names |= {frame.function.rpartition(".")[2] for frame in session.stack()}
+        session = session.step()
+    assert called
+    assert not names & {"callback", "helper"}
 
 
 def test_edits_of_other_types_and_names_are_refused() -> None:

@@ -107,6 +107,9 @@ class _Program:
             if value is None:
                 return None
             operands.append(value)
+        if equation.primitive.name == "rem" and not np.all(operands[1]):
+            # NumPy's remainder of a division by 0 isn't XLA's.
+            return None
         with np.errstate(all="ignore"):
             computed = fold(operands, equation.params)
             found = np.asarray(computed, atom.aval.dtype)
