@@ -192,7 +192,7 @@ _MOVING: Mapping[str, _Fold] = {
     "squeeze": lambda xs, params: xs[0].squeeze(params.dimensions),
     "transpose": lambda xs, params: xs[0].transpose(params.permutation),
     "convert_element_type": lambda xs, params: xs[0],
-    "select_n": lambda xs, params: np.choose(xs[0], np.broadcast_arrays(*xs[1:])),
+    "select_n": lambda xs, params: np.choose(xs[0], np.broadcast_arrays(*xs[1:]), mode="clip"),
 }
 
 
