@@ -85,7 +85,7 @@ class Propagation(NamedTuple):
 
 
 def propagate(lowered: Any, shardings: Any, bodies: Mapping[Jaxpr, int]) -> Propagation:
-    """Runs Shardy's propagation on a `LoweredProgram`.
+    """Runs Shardy's propagation on a `CompilationUnit`.
 
     `shardings` writes Shardy attributes, as in `lower_module`; `bodies` maps programs, whose values are reported, to
     numbers.

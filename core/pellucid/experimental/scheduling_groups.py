@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pellucid._machine.base.errors import ArgumentTypeError
 from pellucid._machine.base.functional import wrapping
 from pellucid._machine.base.typing import Function
-from pellucid._machine.higher_order.calls import ProgramCall
+from pellucid._machine.higher_order.calls import JaxprCall
 from pellucid._machine.ir.facets import Shown
 from pellucid._machine.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid._machine.ir.rules import Values
@@ -30,7 +30,7 @@ class XlaMetadataCallParams(NamedTuple):
         return self._replace(jaxpr=program)
 
 
-class XlaMetadataCall(Shown, ProgramCall[XlaMetadataCallParams]):
+class XlaMetadataCall(Shown, JaxprCall[XlaMetadataCallParams]):
     """A call, kept as one in StableHLO, whose operation has frontend attributes."""
 
     name = "xla_metadata_call"

@@ -8,10 +8,10 @@ from typing import Any
 
 from pellucid._machine.base import ArgumentValueError
 from pellucid._machine.higher_order.jitted import Jitted, all_jitted
-from pellucid._machine.higher_order.misses import ProgramKey
+from pellucid._machine.higher_order.misses import TracedFunctionKey
 from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid._machine.higher_order.stages import Traced
-from pellucid._machine.higher_order.traced_program import TracedFunction
+from pellucid._machine.higher_order.traced_function import TracedFunction
 from pellucid._machine.ir import AbstractRef
 
 from . import schema
@@ -80,7 +80,7 @@ def _last_traced(jitted: Jitted) -> int:
     return max((p.miss.time_ns for _, p in _programs_of(jitted) if p.miss), default=0)
 
 
-def _programs_of(jitted: Jitted) -> list[tuple[ProgramKey, TracedFunction]]:
+def _programs_of(jitted: Jitted) -> list[tuple[TracedFunctionKey, TracedFunction]]:
     """The programs in a function's cache that a call has used; views also trace programs to show them."""
     return [(key, each) for key, each in list(jitted.cache.programs.items()) if not each.is_of_tool]
 

@@ -10,7 +10,7 @@ from pellucid._machine.callbacks.breakpoints import prompt_streams
 from pellucid._machine.compilation import interception
 from pellucid._machine.compilation.interception import Runner
 from pellucid._machine.compilation.launches import Launch
-from pellucid._machine.higher_order.program_cache import users_programs as traced_programs
+from pellucid._machine.higher_order.traced_function_cache import users_programs as traced_programs
 from pellucid._machine.ir import Jaxpr
 from pellucid._machine.runtime.calls import clear_all_entries
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 
 from pellucid._machine.base import ArgumentTypeError, library_code, renamed
 from pellucid._machine.higher_order.jitted import Jitted, with_stages
-from pellucid._machine.higher_order.traced_program import JitOptions
+from pellucid._machine.higher_order.traced_function import JitOptions
 from pellucid._machine.runtime.calls import make_call
 from pellucid._machine.tracing import (
     FunctionSpec,

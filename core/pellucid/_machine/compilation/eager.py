@@ -36,9 +36,9 @@ from pellucid._machine.runtime.transfer import device_put, from_host, put_host, 
 from pellucid._machine.sharding import Sharding
 from pellucid._machine.sharding.layout import Layout
 from pellucid._machine.tracing import (
+    DischargedJaxpr,
     Trace,
     Tracer,
-    ValueProgram,
     bind,
     check_alive,
     computes_known,
@@ -184,7 +184,7 @@ def _applied(primitive: Primitive[Any], params, operands: Operands):
 @cached(8192)
 def _program(
     primitive: Primitive[Any], params, avals: Avals, positions: tuple[int, ...] | None, context
-) -> ValueProgram:
+) -> DischargedJaxpr:
     """The program of one primitive; its operand i is argument `positions[i]`."""
 
     def apply(*xs):
@@ -196,12 +196,12 @@ def _program(
         jaxpr, consts = stage(apply, avals)
     finally:
         computes_known.set_local(previous)
-    return ValueProgram(constants_as_inputs(forget_sources(jaxpr)), consts)
+    return DischargedJaxpr(constants_as_inputs(forget_sources(jaxpr)), consts)
 
 
 @cached(8192)
 def _executable(
-    primitive: Primitive[Any], params: Any, program: ValueProgram, place: ResolvedPlacement
+    primitive: Primitive[Any], params: Any, program: DischargedJaxpr, place: ResolvedPlacement
 ) -> Executable:
     is_placed = isinstance(primitive, Placed)
     results = primitive.stated_results(program.closed.in_avals, params) if is_placed else None

@@ -9,7 +9,7 @@ from typing import Any
 from pellucid._machine.ir import ClosedJaxpr, Operands, Results
 from pellucid._machine.runtime.executable import Executable
 from pellucid._machine.runtime.transfer import put_leaf
-from pellucid._machine.tracing import ValueProgram
+from pellucid._machine.tracing import DischargedJaxpr
 
 
 class Launch:
@@ -29,7 +29,7 @@ class Launch:
     def __init__(
         self,
         name: str,
-        values: ValueProgram,
+        values: DischargedJaxpr,
         arguments: Operands,
         executable: Executable,
         allow_calls: Callable[[], None],

@@ -1,6 +1,6 @@
 """The compilation pipeline: all named passes in order.
 
-`lower_program` and `compile_lowered` list the passes. `run_pass` runs, times and publishes one, and converts failures
+`lower_jaxpr` and `compile_lowered` list the passes. `run_pass` runs, times and publishes one, and converts failures
 to errors that name it. All passes run this way.
 """
 
@@ -129,12 +129,12 @@ class Request(NamedTuple):
         return replicated_on(self.placement.devices)
 
 
-class LoweredProgram(NamedTuple):
-    """A StableHLO module, with the facts that its executable needs."""
+class CompilationUnit(NamedTuple):
+    """A StableHLO module, with all that its compilation needs: the request, constants, types and placements."""
 
     request: Request
     jaxpr: Jaxpr
-    """The lowered program; its first arguments are the constants."""
+    """The jaxpr that was lowered; its first inputs are the constants."""
     consts: Values
     used: Mask
     """Whether the module takes each argument of the program; unused ones are dropped."""
@@ -167,8 +167,8 @@ def run_pass(name: str, function: Function, *arguments: Any) -> Any:
     return result
 
 
-def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
-    """Lowers a program to a StableHLO module: runs the passes in this order."""
+def lower_jaxpr(program: ClosedJaxpr, request: Request) -> CompilationUnit:
+    """Lowers a closed jaxpr to a StableHLO module: runs the passes in this order."""
     with stage_events("lower", request.name, program.jaxpr):
         in_avals = program.in_avals
         is_symbolic = any(map(symbols_of, in_avals))
@@ -203,7 +203,7 @@ def lower_program(program: ClosedJaxpr, request: Request) -> LoweredProgram:
         shardy = shardy_attributes(request)
         module = run_pass("lower to StableHLO", lower_module, jaxpr, options, shardy)
         dumps.dump_program(request.name, program, module.module)
-        return LoweredProgram(
+        return CompilationUnit(
             request, jaxpr, consts, used, module, in_avals, options, const_shardings
         )
 
@@ -231,7 +231,7 @@ def shardy_attributes(request: Request) -> ShardyAttributes | None:
     return ShardyAttributes(placement.device_list, placement.size, request.mesh)
 
 
-def compile_lowered(lowered: LoweredProgram) -> Executable:
+def compile_lowered(lowered: CompilationUnit) -> Executable:
     """Turns a StableHLO module into a loaded executable: from a cache, or compiled."""
     request, module = lowered.request, lowered.module
     placement = request.placement
@@ -257,7 +257,7 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
     options = _compile_options(lowered, placement.platform, placement.devices)
     asked_disk = False
 
-    def build(_: LoweredProgram) -> tuple[Loaded, Precompiled | None]:
+    def build(_: CompilationUnit) -> tuple[Loaded, Precompiled | None]:
         nonlocal asked_disk
         content = executable_cache.content_of(lowered)
         if content is None:
@@ -304,7 +304,7 @@ def compile_lowered(lowered: LoweredProgram) -> Executable:
     return executable
 
 
-def compile_without_devices(lowered: LoweredProgram) -> Any:
+def compile_without_devices(lowered: CompilationUnit) -> Any:
     """Compile a program for an abstract mesh of GPUs of a known kind; the result can't run.
 
     Raises: AbstractPlacementError for another mesh, or if no plugin can compile for it.
@@ -335,7 +335,7 @@ def compile_without_devices(lowered: LoweredProgram) -> Any:
     return run_pass("compile with XLA", build, module)
 
 
-def _compile_options(lowered: LoweredProgram, platform: str, devices: Sequence[Device]):
+def _compile_options(lowered: CompilationUnit, platform: str, devices: Sequence[Device]):
     request, module = lowered.request, lowered.module
     overrides = xla_options.overrides(
         request.compiler_options, platform, module.calls, module.largest_contraction
@@ -368,10 +368,10 @@ def _failures_of(module: LoweredModule) -> Iterator[None]:
 
 def compile_program(program: ClosedJaxpr, request: Request) -> Executable:
     """Lowers a program and turns it into a loaded executable."""
-    return compile_lowered(lower_program(program, request))
+    return compile_lowered(lower_jaxpr(program, request))
 
 
-def _executable(lowered: LoweredProgram, shared: Loaded, facts: Precompiled | None) -> Executable:
+def _executable(lowered: CompilationUnit, shared: Loaded, facts: Precompiled | None) -> Executable:
     request, jaxpr, loaded = lowered.request, lowered.jaxpr, shared.executable
     arguments, results = _placements(lowered, loaded)
     return Executable(
@@ -399,7 +399,7 @@ def _executable(lowered: LoweredProgram, shared: Loaded, facts: Precompiled | No
     )
 
 
-def _digest(lowered: LoweredProgram) -> str:
+def _digest(lowered: CompilationUnit) -> str:
     """A short text that is equal in all processes that lowered the same program, to compare programs that run across
     processes.
 
@@ -411,7 +411,7 @@ def _digest(lowered: LoweredProgram) -> str:
     return hashlib.sha256(bytecode_without_locations(lowered.module.module)).hexdigest()[:8]
 
 
-def _placements(lowered: LoweredProgram, loaded: LoadedExecutable) -> tuple[Values, Values]:
+def _placements(lowered: CompilationUnit, loaded: LoadedExecutable) -> tuple[Values, Values]:
     """The shardings of the executable's (arguments without constants, results)."""
     request, whole = lowered.request, lowered.request.replicated
     n_tokens = len(lowered.module.ordered_effects)

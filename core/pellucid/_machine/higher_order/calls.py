@@ -62,7 +62,7 @@ def chosen(which: Any, *cases: Any) -> Any:
 _RECOMPUTE = Worth(least_bytes=WORTH_AN_EQUATION, by_kernel=True)
 
 
-class ProgramCall(Linearized, OneJaxprPrimitive[P], Structured[P]):
+class JaxprCall(Linearized, OneJaxprPrimitive[P], Structured[P]):
     """A call of a jaxpr. `params.on(jaxpr)` are the params for a jaxpr derived from it."""
 
     def with_slots(self, params: Any, slots):
@@ -116,7 +116,7 @@ class ClosedCallParams(NamedTuple):
         return ClosedCallParams(program)
 
 
-class ClosedCall(Shown, ProgramCall):
+class ClosedCall(Shown, JaxprCall):
     """A plain call, without compilation of its own; its rules are those of the program."""
 
     name = "closed_call"
@@ -171,7 +171,7 @@ class JitParams(NamedTuple):
         )
 
 
-class Jit(Shown, ProgramCall[JitParams]):
+class Jit(Shown, JaxprCall[JitParams]):
     """A call of a program that is compiled as a separate function."""
 
     name = "jit"
@@ -184,14 +184,14 @@ class Jit(Shown, ProgramCall[JitParams]):
 jit_p = Jit()
 
 
-class Defined(ProgramCall[P]):
+class Defined(JaxprCall[P]):
     """A primitive defined by a call: `params.as_call()` are params of a `definition`, an equivalent call.
 
     Its transformations are those of the call. Compilers and tools that know the primitive expect all its operands and
     results.
     """
 
-    definition: ProgramCall = jit_p
+    definition: JaxprCall = jit_p
 
     def program(self, params: Any):
         return params.as_call().jaxpr

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from pellucid._machine.base import capture, strict_zip
 from pellucid._machine.compilation.pipeline import (
-    LoweredProgram,
+    CompilationUnit,
     Request,
     compile_lowered,
-    lower_program,
+    lower_jaxpr,
 )
 from pellucid._machine.compilation.placement import (
     ResolvedPlacement,
@@ -25,11 +25,13 @@ from pellucid._machine.tracing import result_paths
 from pellucid._machine.xla import ARRAY_TYPES
 
 from .misses import Miss, reasons_for_place
-from .program_cache import ProgramCache
-from .traced_program import JitOptions, TracedFunction
+from .traced_function import JitOptions, TracedFunction
+from .traced_function_cache import TracedFunctionCache
 
 
-def executable_of(cache: ProgramCache, program: TracedFunction, leaves: Operands) -> Executable:
+def executable_of(
+    cache: TracedFunctionCache, program: TracedFunction, leaves: Operands
+) -> Executable:
     """The executable of `program`, in `cache`, for the placement of `leaves`; compiled if it isn't cached."""
     options = cache.options
     place = placement_of(options, program, leaves)
@@ -40,7 +42,7 @@ def executable_of(cache: ProgramCache, program: TracedFunction, leaves: Operands
         executable = program.executables.get(place)
         if executable is None:
             start = time.perf_counter()
-            lowered = lower_program(program.values.closed, request_for(options, program, place))
+            lowered = lower_jaxpr(program.values.closed, request_for(options, program, place))
             lower_seconds = time.perf_counter() - start
             executable = program.executables[place] = compile_lowered(lowered)
             if any(program.params.donated_invars):
@@ -50,14 +52,14 @@ def executable_of(cache: ProgramCache, program: TracedFunction, leaves: Operands
     return executable
 
 
-def lowered_program(
+def lower_traced_function(
     options: JitOptions,
     program: TracedFunction,
     leaves: Operands,
     platforms: Sequence[str] = (),
     *,
     is_portable: bool = False,
-) -> LoweredProgram:
+) -> CompilationUnit:
     """The StableHLO module for arguments placed like `leaves`, for `platforms` or the arguments' own platform."""
     request = request_for(options, program, placement_of(options, program, leaves))
     request = request._replace(is_portable=is_portable)
@@ -70,7 +72,7 @@ def lowered_program(
         layouts = request.argument_layouts or [None] * len(own_layouts)
         orders = tuple(a or layout for a, layout in strict_zip(layouts, own_layouts))
         request = request._replace(argument_layouts=orders)
-    return lower_program(program.values.closed, request)
+    return lower_jaxpr(program.values.closed, request)
 
 
 def placement_of(
@@ -121,7 +123,7 @@ def _layout_of(x, has_effects: bool) -> Layout | None:
 
 
 def _note_compilation(
-    cache: ProgramCache,
+    cache: TracedFunctionCache,
     program: TracedFunction,
     place: ResolvedPlacement,
     lower_seconds: float,

@@ -26,7 +26,7 @@ from pellucid._machine.compilation import interception
 from pellucid._machine.compilation.launches import Launch
 from pellucid._machine.compilation.listeners import run
 from pellucid._machine.compilation.options import frozen
-from pellucid._machine.compilation.pipeline import LoweredProgram
+from pellucid._machine.compilation.pipeline import CompilationUnit
 from pellucid._machine.ir import Operands, Values
 from pellucid._machine.runtime import platforms
 from pellucid._machine.runtime.calls import clear_entries, make_call, shared_entries
@@ -50,10 +50,10 @@ from pellucid._machine.xla import ARRAY_TYPES, FastPath, LibraryValues
 from . import stages
 from .calls import jit_p
 from .compiled_calls import no_callable, wrapped
-from .executables import executable_of, lowered_program
+from .executables import executable_of, lower_traced_function
 from .jit_shardings import Stated, stated
-from .program_cache import ProgramCache, is_traced
-from .traced_program import JitOptions, TracedFunction
+from .traced_function import JitOptions, TracedFunction
+from .traced_function_cache import TracedFunctionCache, is_traced
 
 _lock = threading.RLock()
 """Lock of the list of all jitted functions."""
@@ -75,11 +75,11 @@ class Jitted:
     callable: Function = no_callable
     """Weak reference to the C++ callable."""
     spec: FunctionSpec = field(init=False)
-    cache: ProgramCache = field(init=False)
+    cache: TracedFunctionCache = field(init=False)
 
     def __post_init__(self) -> None:
         self.spec = self.options.spec
-        self.cache = ProgramCache(self.options)
+        self.cache = TracedFunctionCache(self.options)
         with _lock:
             _all_jitted.add(self)
 
@@ -134,9 +134,11 @@ class Jitted:
         platforms: Sequence[str] = (),
         *,
         is_portable: bool = False,
-    ) -> LoweredProgram:
+    ) -> CompilationUnit:
         """The StableHLO module for arguments placed like `leaves`."""
-        return lowered_program(self.options, program, leaves, platforms, is_portable=is_portable)
+        return lower_traced_function(
+            self.options, program, leaves, platforms, is_portable=is_portable
+        )
 
     def _run(
         self, program: TracedFunction, executable: Executable, call: FunctionCall

@@ -74,8 +74,8 @@ recent: deque[Miss] = deque(maxlen=500)
 """The latest misses, oldest first."""
 
 
-class ProgramKey(NamedTuple):
-    """What a traced function is found by in the cache, besides the function that was traced."""
+class TracedFunctionKey(NamedTuple):
+    """The key of a traced function in the cache of its Python function: types and static values of a call, options in force."""
 
     tree: Any
     avals: tuple[Any, ...]
@@ -84,7 +84,7 @@ class ProgramKey(NamedTuple):
 
 
 def reasons_for(
-    key: ProgramKey, earlier: Iterable[ProgramKey], paths: Sequence[str]
+    key: TracedFunctionKey, earlier: Iterable[TracedFunctionKey], paths: Sequence[str]
 ) -> tuple[MissReason, ...]:
     """The differences between `key` and the most similar of the latest `earlier` keys."""
     differences = [_differences(other, key, paths) for other in reversed(list(earlier)[-16:])]
@@ -181,7 +181,9 @@ def _value_text(x: Any) -> str:
 # The parts of a key ----------------------------------------------------------------------------------------
 
 
-def _differences(old: ProgramKey, new: ProgramKey, paths: Sequence[str]) -> tuple[MissReason, ...]:
+def _differences(
+    old: TracedFunctionKey, new: TracedFunctionKey, paths: Sequence[str]
+) -> tuple[MissReason, ...]:
     reasons: list[MissReason] = []
     if old.tree != new.tree:
         advice = "Call with the same containers and keys."

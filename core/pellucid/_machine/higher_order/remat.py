@@ -56,7 +56,7 @@ from pellucid._machine.transforms import (
 from .bodies import TracedBody, body_of_flat, known_body
 from .calls import (
     ClosedCallParams,
-    ProgramCall,
+    JaxprCall,
     closed_call_p,
     without_calls,
 )
@@ -80,7 +80,7 @@ class RematParams(NamedTuple):
         return self._replace(jaxpr=program)
 
 
-class Remat(ProgramCall[RematParams]):
+class Remat(JaxprCall[RematParams]):
     """A call whose linearization saves its arguments (and what the policy selects) instead of all residuals."""
 
     name = "remat2"

@@ -19,7 +19,7 @@ from pellucid._machine.base import (
 )
 from pellucid._machine.base.late import late
 from pellucid._machine.compilation.options import frozen
-from pellucid._machine.compilation.pipeline import LoweredProgram, compile_lowered
+from pellucid._machine.compilation.pipeline import CompilationUnit, compile_lowered
 from pellucid._machine.ir import (
     ClosedJaxpr,
     Effects,
@@ -215,7 +215,7 @@ class Traced(Stage):
             self._jitted, self._program, self._jitted.lower(self._program, self._leaves, names)
         )
 
-    def lower_portably(self, lowering_platforms: Sequence[str]) -> LoweredProgram:
+    def lower_portably(self, lowering_platforms: Sequence[str]) -> CompilationUnit:
         """Lowers the program to StableHLO without references to this process, for export."""
         return self._jitted.lower(self._program, self._leaves, lowering_platforms, is_portable=True)
 
@@ -234,7 +234,7 @@ class Lowered(Stage):
     ...
     """
 
-    _lowered: LoweredProgram
+    _lowered: CompilationUnit
     _module: Any = None
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:

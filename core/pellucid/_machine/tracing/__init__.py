@@ -21,8 +21,8 @@ from .current import (
     xla_metadata,
 )
 from .discharge import (
+    DischargedJaxpr,
     ReferenceCell,
-    ValueProgram,
     check_carry_is_values,
     check_distinct,
     check_results_are_values,

@@ -241,8 +241,8 @@ def inline_on_cells(jaxpr: Jaxpr, operands: Operands) -> Values:
 # Compiled programs ---------------------------------------------------------------------------------------
 
 
-class ValueProgram:
-    """A traced jaxpr in the form that is compiled: on values, without references.
+class DischargedJaxpr:
+    """A jaxpr in the form that is compiled: on values, without references.
 
     `closed` takes the contents of the references `closed_over` by the jaxpr, then those of its arguments. It returns
     the results, then the contents of the references that it wrote; `written` are their indices among the inputs. A

@@ -17,7 +17,7 @@ The spine, for `y = sin(x) * x` and the tangent `t` of `x`. Each equation stands
     result: y                             result: h, the tangent of y
 
 A residual is a primal value that the linear program uses, here `c`, `x` and `b`: an intermediate value, an argument or an
-array from outside. In `LinearProgram` residuals are the constants of the jaxpr, in `LinearizedJaxpr` its first inputs. The
+array from outside. In `LinearMap` residuals are the constants of the jaxpr, in `LinearizedJaxpr` its first inputs. The
 linear program takes one tangent per primal that has a nonzero one, and gives one per result that has a nonzero one; so
 its lists are shorter than those of the function, and masks (`nonzero_in`, `nonzero_out`) say which entries they have.
 Forward mode runs it (`replay`); reverse mode runs it backwards, from cotangents of its results to cotangents of its
@@ -117,8 +117,8 @@ MIN_LAYERED_EQUATIONS = 48
 """Minimum number of equations of a program in which repeated layers are searched for."""
 
 
-class LinearProgram(NamedTuple):
-    """The linear part of a function at a point: `jaxpr` maps tangents of some inputs to tangents of some results.
+class LinearMap(NamedTuple):
+    """The derivative of a function at a point, a linear map: `jaxpr` maps tangents of some inputs to tangents of some results.
 
     `residuals` are the values of its constants; the masks mark inputs and results with nonzero tangents.
     """
@@ -129,7 +129,7 @@ class LinearProgram(NamedTuple):
     nonzero_out: list[bool]
     out_avals: Avals
 
-    def without_dead_code(self) -> LinearProgram:
+    def without_dead_code(self) -> LinearMap:
         """This program with only the residuals that its results need."""
         jaxpr, _ = remove_dead_equations(self.jaxpr, keep_inputs=True)
         # The remaining constants; each residual belongs to the constvar at the same index, before and after.
@@ -137,7 +137,7 @@ class LinearProgram(NamedTuple):
         residuals = [r for v, r in strict_zip(self.jaxpr.constvars, self.residuals) if v in live]
         return self._replace(jaxpr=jaxpr, residuals=residuals)
 
-    def opened(self) -> tuple[LinearProgram, Values]:
+    def opened(self) -> tuple[LinearMap, Values]:
         """(this program without its residuals, which are values of a trace; the residuals)."""
         return self._replace(residuals=[]), self.residuals
 
@@ -154,7 +154,7 @@ class LinearProgram(NamedTuple):
 
 def linearize_flat(
     function: Function, primals: Operands, nonzero: Mask, instantiate_results: Mask = ()
-) -> tuple[Values, LinearProgram, Values]:
+) -> tuple[Values, LinearMap, Values]:
     """(results, linear program of their tangents, auxiliary values) of a function of flat values.
 
     `function` gives (results, auxiliary values); the latter may be anything. `instantiate_results` marks results that get a
@@ -192,7 +192,7 @@ def _linearized(
     nonzero: Mask,
     trace: LinearizeTrace,
     instantiate_results: Mask = (),
-) -> tuple[Values, LinearProgram, Values]:
+) -> tuple[Values, LinearMap, Values]:
     # `linear` stages the linear program: each new argument is the tangent of one primal that has a nonzero tangent.
     linear, scope = trace.linear, context.scope
     arguments = [
@@ -219,7 +219,7 @@ def _linearized(
     finally:
         trace.alive = False
         linear.close()
-    program = LinearProgram(
+    program = LinearMap(
         jaxpr, residuals, list(nonzero), nonzero_mask(out_tangents), types_of(out_primals)
     )
     return out_primals, program, [trace.primal(x) for x in aux]
@@ -284,7 +284,7 @@ class Derivative(NamedTuple):
     """
 
     name: str
-    program: LinearProgram
+    program: LinearMap
     in_avals: Avals
     in_tree: Any
     out_tree: Any
@@ -726,7 +726,7 @@ def linearize_jaxpr(
     """
     # `want` marks results that get a tangent even if it is zero. The lists are filled while `primal` is staged.
     want = listed(instantiate_results, len(jaxpr.outvars))
-    programs: list[LinearProgram] = []
+    programs: list[LinearMap] = []
     sources: list[Source] = []
     constants: Values = []
     forwarded: list[int | None] = []
@@ -774,8 +774,8 @@ def linearize_jaxpr(
 
 
 def _with_fewer_residuals(
-    program: LinearProgram, trace: StagingTrace, results: Results, worth: Worth
-) -> LinearProgram:
+    program: LinearMap, trace: StagingTrace, results: Results, worth: Worth
+) -> LinearMap:
     """`program` without the residuals that can be recomputed cheaply from others of `trace`."""
     # Residuals from outside the primal program, by their variable in the linear program.
     constants = {

@@ -68,7 +68,7 @@ from .liveness import (
     opposite,
 )
 from .predicates import chosen_by
-from .regrouping import Group, OfNumbers, OfProgram, groups_of, regrouped
+from .regrouping import Group, NumPyMovements, TracedMovements, groups_of, regrouped
 
 Rule: TypeAlias = Callable[
     [Primitive, Operands, Sequence[Liveness], Any], tuple[Results, Sequence[Liveness]]
@@ -252,8 +252,8 @@ def _padded(
     for d, configuration in enumerate(params.padding_config):
         if configuration != (0, 0, 0):
             size: int = aval.shape[d]
-            known = OfNumbers.pad(np.ones(size, bool), [configuration])
-            inside = lambda n=size, c=configuration: OfProgram.pad(full((n,), True), [c])
+            known = NumPyMovements.pad(np.ones(size, bool), [configuration])
+            inside = lambda n=size, c=configuration: TracedMovements.pad(full((n,), True), [c])
             parts.append(Part(inside, (d,), known))
     return elements(parts)
 

@@ -29,7 +29,7 @@ def chosen_by(which: Any) -> Liveness:
     aval: Any = type_of(which)
     trace: Any = context.trace
     if type(which) is StagingTracer and which._trace is trace and aval.shown_sharding is None:
-        return _Program(trace).chosen_by(which.variable)
+        return _StagedEquations(trace).chosen_by(which.variable)
     return elements([Part(lambda: which, range(aval.ndim), _number(which))])
 
 
@@ -38,7 +38,7 @@ def _number(x: Any) -> NDArray[Any] | None:
     return np.asarray(x) if is_number else None
 
 
-class _Program:
+class _StagedEquations:
     """The equations of a program that is being traced, looked up by the values that they made."""
 
     def __init__(self, trace: StagingTrace) -> None:

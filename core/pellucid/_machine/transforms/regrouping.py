@@ -82,8 +82,8 @@ def _reshaped_groups(old: Ints, new: Ints) -> list[Group] | None:
     return groups
 
 
-class OfProgram:
-    """Movements of arrays."""
+class TracedMovements:
+    """Movements of traced arrays, as equations."""
 
     slice = staticmethod(slice)
     rev = staticmethod(rev)
@@ -95,7 +95,7 @@ class OfProgram:
         return pad(array, full((), False, np.bool_), configuration)
 
 
-class OfNumbers:
+class NumPyMovements:
     """The same movements of NumPy arrays."""
 
     reshape = staticmethod(np.reshape)
@@ -146,9 +146,9 @@ def regrouped(
     known = None
     if part.known is not None:
         repeated = np.expand_dims(part.known, [i for i, d in enumerate(old) if d not in part.dims])
-        known = apply(np.broadcast_to(repeated, [aval.shape[d] for d in old]), OfNumbers)
+        known = apply(np.broadcast_to(repeated, [aval.shape[d] for d in old]), NumPyMovements)
     make = lambda: Part(
-        lambda: apply(spread(part, old, aval.shape), OfProgram),
+        lambda: apply(spread(part, old, aval.shape), TracedMovements),
         new,
         known,
         is_by_value=part.is_by_value,

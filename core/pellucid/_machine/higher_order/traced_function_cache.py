@@ -1,4 +1,4 @@
-"""Finds the traced program for a call of a jitted function, or traces a new one."""
+"""Finds the traced function for a call of a jitted function, or traces a new one."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from pellucid._machine.xla import flatten, trace_context
 from . import misses
 from .calls import JitParams
 from .jit_shardings import for_arguments, for_results, layouts, typed_by
-from .misses import Miss, ProgramKey, reasons_for, reasons_for_function
-from .traced_program import JitOptions, TracedFunction
+from .misses import Miss, TracedFunctionKey, reasons_for, reasons_for_function
+from .traced_function import JitOptions, TracedFunction
 
 _MAX_FUNCTIONS = 4096
 """Maximum number of functions whose programs are kept for when they are jitted again."""
@@ -43,7 +43,9 @@ _lock = threading.Lock()
 
 
 @cached(_MAX_FUNCTIONS, weakly=True)
-def _programs_of(function: Function, options: tuple[Any, ...]) -> dict[ProgramKey, TracedFunction]:
+def _programs_of(
+    function: Function, options: tuple[Any, ...]
+) -> dict[TracedFunctionKey, TracedFunction]:
     """The programs of a function jitted with these options, shared by all its jitted forms."""
     return {}
 
@@ -53,20 +55,20 @@ def is_traced(x: Any) -> bool:
     return isinstance(x, Tracer)
 
 
-class ProgramCache:
+class TracedFunctionCache:
     """The traced functions of a jitted function, by structure, types and static values of the arguments."""
 
     def __init__(self, options: JitOptions) -> None:
         self.options = options
         function = options.spec.function
         is_found_again = options.share and compares_by_identity(function)
-        self.programs: dict[ProgramKey, TracedFunction] = (
+        self.programs: dict[TracedFunctionKey, TracedFunction] = (
             _programs_of(function, options.key()) if is_found_again else {}
         )
 
     def find(self, call: FunctionCall) -> TracedFunction:
-        """The program for a call's arguments, traced if it isn't cached."""
-        key = ProgramKey(call.tree, call.avals, call.static, trace_context())
+        """The traced function for a call's arguments; traced if it isn't cached."""
+        key = TracedFunctionKey(call.tree, call.avals, call.static, trace_context())
         program = self.programs.get(key)
         if program is not None:
             if program.is_of_tool and not is_by_tool.get():
@@ -89,7 +91,7 @@ class ProgramCache:
         return program
 
     def _note_miss(
-        self, program: TracedFunction, key: ProgramKey, call: FunctionCall, seconds: float
+        self, program: TracedFunction, key: TracedFunctionKey, call: FunctionCall, seconds: float
     ) -> None:
         spec = self.options.spec
         if not self.options.share:  # pellucid's own functions
@@ -106,7 +108,7 @@ class ProgramCache:
             logger.warning("%s", misses.explanation(miss))
         self.publish_miss(miss, key)
 
-    def publish_miss(self, miss: Miss, key: ProgramKey | None) -> None:
+    def publish_miss(self, miss: Miss, key: TracedFunctionKey | None) -> None:
         """Publishes the reason for tracing or compiling the function; `key` is that of a new program."""
         if not miss.is_by_tool:
             misses.recent.append(miss)

@@ -10,7 +10,7 @@ from pellucid._machine.base import config
 from pellucid._machine.compilation.placement import ResolvedPlacement
 from pellucid._machine.ir import DebugInfo, Values
 from pellucid._machine.runtime.executable import Executable
-from pellucid._machine.tracing import FunctionCall, FunctionSpec, ValueProgram, code_of, type_of
+from pellucid._machine.tracing import DischargedJaxpr, FunctionCall, FunctionSpec, code_of, type_of
 
 from .calls import JitParams
 from .jit_shardings import Layouts, Stated, with_constraints
@@ -61,13 +61,13 @@ class TracedFunction:
     miss: Miss | None = None
     nested: JitParams | None = None
     in_shardings: Any = field(init=False)
-    values: ValueProgram = field(init=False)
-    """The program without references, as it is compiled."""
+    values: DischargedJaxpr = field(init=False)
+    """The jaxpr of `params` without references, as it is compiled."""
 
     def __post_init__(self) -> None:
         placements = self.params.in_shardings
         self.in_shardings = None if placements is None else placements[len(self.consts) :]
-        self.values = ValueProgram(self.params.jaxpr.jaxpr, self.consts)
+        self.values = DischargedJaxpr(self.params.jaxpr.jaxpr, self.consts)
 
     @property
     def is_of_tool(self) -> bool:
