@@ -217,22 +217,7 @@ from pellucid._machine.primitives.families import (
     Tolerance as Tolerance,
 )
 from pellucid._machine.primitives.fourier import FftType as FftType, fft as fft, fft_p as fft_p
-from pellucid._machine.primitives.gather_scatter import (
-    gather as gather,
-    gather_p as gather_p,
-    scatter as scatter,
-    scatter_add as scatter_add,
-    scatter_add_p as scatter_add_p,
-    scatter_max as scatter_max,
-    scatter_max_p as scatter_max_p,
-    scatter_min as scatter_min,
-    scatter_min_p as scatter_min_p,
-    scatter_mul as scatter_mul,
-    scatter_mul_p as scatter_mul_p,
-    scatter_p as scatter_p,
-    scatter_sub as scatter_sub,
-    scatter_sub_p as scatter_sub_p,
-)
+from pellucid._machine.primitives.gather import gather as gather, gather_p as gather_p
 from pellucid._machine.primitives.index_dims import (
     GatherDimensionNumbers as GatherDimensionNumbers,
     GatherScatterMode as GatherScatterMode,
@@ -329,6 +314,20 @@ from pellucid._machine.primitives.reduction import (
     reduce_prod_p as reduce_prod_p,
     reduce_xor as reduce_xor,
     reduce_xor_p as reduce_xor_p,
+)
+from pellucid._machine.primitives.scatter import (
+    scatter as scatter,
+    scatter_add as scatter_add,
+    scatter_add_p as scatter_add_p,
+    scatter_max as scatter_max,
+    scatter_max_p as scatter_max_p,
+    scatter_min as scatter_min,
+    scatter_min_p as scatter_min_p,
+    scatter_mul as scatter_mul,
+    scatter_mul_p as scatter_mul_p,
+    scatter_p as scatter_p,
+    scatter_sub as scatter_sub,
+    scatter_sub_p as scatter_sub_p,
 )
 from pellucid._machine.primitives.sharding_constraint import (
     sharding_constraint_p as sharding_constraint_p,

@@ -11,8 +11,11 @@ from pellucid._machine.base import ArgumentTypeError, ArrayLike, ShapeError, Una
 from pellucid._machine.higher_order.scalar_functions import scatter_apply
 from pellucid._machine.ir import AbstractRef
 from pellucid._machine.primitives.creation import ones
-from pellucid._machine.primitives.gather_scatter import (
-    fill_param,
+from pellucid._machine.primitives.gather import fill_param
+from pellucid._machine.primitives.index_dims import GatherScatterMode, ScatterDimensionNumbers
+from pellucid._machine.primitives.movement import broadcast_to, rev, squeeze
+from pellucid._machine.primitives.reshard import with_out_sharding
+from pellucid._machine.primitives.scatter import (
     scatter,
     scatter_add,
     scatter_max,
@@ -20,9 +23,6 @@ from pellucid._machine.primitives.gather_scatter import (
     scatter_mul,
     scatter_sub,
 )
-from pellucid._machine.primitives.index_dims import GatherScatterMode, ScatterDimensionNumbers
-from pellucid._machine.primitives.movement import broadcast_to, rev, squeeze
-from pellucid._machine.primitives.reshard import with_out_sharding
 from pellucid._machine.refs.access import set as write_reference
 from pellucid._machine.tracing import (
     compares_by_identity,

@@ -17,7 +17,7 @@ from pellucid._machine.primitives.arithmetic import add, mul
 from pellucid._machine.primitives.assembly import concatenate, slice as static_slice
 from pellucid._machine.primitives.conversion import convert_element_type
 from pellucid._machine.primitives.creation import iota
-from pellucid._machine.primitives.gather_scatter import gather
+from pellucid._machine.primitives.gather import gather
 from pellucid._machine.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode
 from pellucid._machine.primitives.movement import (
     broadcast_in_dim,

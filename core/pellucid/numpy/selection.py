@@ -19,7 +19,7 @@ from pellucid._machine.base import (
     public_functions,
     smaller,
 )
-from pellucid._machine.primitives.gather_scatter import fill_param, gather
+from pellucid._machine.primitives.gather import fill_param, gather
 from pellucid._machine.primitives.index_dims import GatherDimensionNumbers, GatherScatterMode
 from pellucid._machine.primitives.movement import (
     broadcast_shapes,

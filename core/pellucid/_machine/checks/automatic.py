@@ -12,8 +12,12 @@ from pellucid._machine.ir import Operands, Results, ShapedArray
 from pellucid._machine.primitives.arithmetic import div_p
 from pellucid._machine.primitives.assembly import stack
 from pellucid._machine.primitives.conversion import convert_element_type
-from pellucid._machine.primitives.gather_scatter import (
-    gather_p,
+from pellucid._machine.primitives.gather import gather_p
+from pellucid._machine.primitives.index_dims import window_sizes
+from pellucid._machine.primitives.logical import bitwise_or, eq, gt, lt, ne
+from pellucid._machine.primitives.movement import broadcast_in_dim, reshape
+from pellucid._machine.primitives.reduction import argmax, reduce_or
+from pellucid._machine.primitives.scatter import (
     scatter_add_p,
     scatter_max_p,
     scatter_min_p,
@@ -21,10 +25,6 @@ from pellucid._machine.primitives.gather_scatter import (
     scatter_p,
     scatter_sub_p,
 )
-from pellucid._machine.primitives.index_dims import window_sizes
-from pellucid._machine.primitives.logical import bitwise_or, eq, gt, lt, ne
-from pellucid._machine.primitives.movement import broadcast_in_dim, reshape
-from pellucid._machine.primitives.reduction import argmax, reduce_or
 from pellucid._machine.primitives.slicing import (
     dynamic_index_in_dim,
     dynamic_slice_p,

@@ -67,12 +67,8 @@ from pellucid._machine.primitives import (
     zeros,
 )
 from pellucid._machine.primitives.counts import pairs, window_pairs
-from pellucid._machine.primitives.gather_scatter import (
-    Scatter,
-    ScatterParams,
-    gathered_updates,
-    scatter_p,
-)
+from pellucid._machine.primitives.indexed_windows import ScatterParams
+from pellucid._machine.primitives.scatter import Scatter, gathered_updates, scatter_p
 from pellucid._machine.primitives.windows import (
     REDUCE_WINDOW,
     WindowParams,

@@ -18,7 +18,7 @@ from .creation import (
 from .cumulative import prefixes
 from .dslice import Slice
 from .families import INTEGER, REAL, add_tangents, constant_like, full_as, kind_of, zero_of
-from .gather_scatter import gather, scatter, scatter_add
+from .gather import gather
 from .index_dims import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -72,6 +72,7 @@ from .reduction import (
     reduce_xor,
 )
 from .reshard import ReshardParams, reshard_p
+from .scatter import scatter, scatter_add
 from .slicing import (
     dynamic_index_in_dim,
     dynamic_slice,

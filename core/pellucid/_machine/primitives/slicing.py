@@ -54,11 +54,13 @@ from .conversion import convert_element_type, size_scalar
 from .creation import zeros
 from .dslice import Slice
 from .families import INTEGER, kind_of, texts
-from .gather_scatter import GatherParams, ScatterParams, gather, gather_p, scatter_p, written_apart
+from .gather import gather, gather_p
 from .index_dims import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from .indexed_windows import GatherParams, ScatterParams
 from .linear import JointlyLinear
 from .logical import lt, select_n
 from .movement import broadcast_in_dim, canonical_axis, expand_dims, squeeze
+from .scatter import scatter_p, written_apart
 
 _BOOL = np.dtype(bool)
 

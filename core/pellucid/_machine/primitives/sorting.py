@@ -47,7 +47,7 @@ from .conversion import imag, real
 from .counts import sort_comparisons, top_k_comparisons
 from .creation import broadcasted_iota
 from .families import constant_like, kind_of, texts, zero_of
-from .gather_scatter import gather
+from .gather import gather
 from .index_dims import GatherDimensionNumbers, GatherScatterMode
 from .logical import bitwise_and, bitwise_or, eq, eq_to_p, gt, lt, lt_to_p, ne, select_n
 from .monoids import scalar_program

@@ -27,13 +27,13 @@ from .convolution_shapes import reduce_window_shape_tuple
 from .counts import window_combinations, window_comparisons
 from .creation import iota, zero_like_elements, zeros
 from .families import ANY, NUMBER, check_elements
-from .gather_scatter import scatter_add
 from .index_dims import ScatterDimensionNumbers
 from .linear import JointlyLinear
 from .logical import ge_p, le_p, select_n
 from .monoids import MONOIDS, highest, lowest, monoid_body, ordered, scalar_program
 from .movement import Movement, OfOneArray, aligned_at, reshape
 from .padding import Pads, explicit_pads, padding_attribute, padtype_to_pads, positive_sizes, spans
+from .scatter import scatter_add
 from .slicing import slice_in_dim
 
 # Shapes -------------------------------------------------------------------------------------------
