@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -231,3 +232,19 @@ def test_out_sharding_under_jit(draw) -> None:
         drawn = pl.jit(lambda k: draw(k, P("x", None)))(key)
     assert drawn.sharding.spec == P("x", None)
     np.testing.assert_allclose(drawn, draw(key, None), rtol=2e-6)
+
+
+def test_keys_are_made_without_looking_for_jax(monkeypatch) -> None:
+    """C++ would search `sys.meta_path` for modules of jax for each key that a program returns."""
+    searched = []
+
+    class Finder:
+        def find_spec(self, name, path=None, target=None):
+            searched.append(name)
+
+    split = pl.jit(lambda key: (pl.random.split(key), key))
+    [*split(pl.random.key(0))[0]]
+    monkeypatch.setattr("sys.meta_path", [Finder(), *sys.meta_path])
+    keys, _ = split(pl.random.key(0))
+    assert len([*keys]) == 2
+    assert searched == []

@@ -197,6 +197,7 @@ class Executable:
             _handler(aval, sharding, self.committed)
             for aval, sharding in strict_zip(self.out_avals, self.out_shardings)
         ]
+        self._wrapped = [(i, a) for i, a in enumerate(self.out_avals) if is_wrapped(a)]
         self._kept_shardings = [s for s, k in strict_zip(self.argument_shardings, self.used) if k]
         shardings = [*self.in_shardings, *self.out_shardings]
         self._shared = (
@@ -221,7 +222,7 @@ class Executable:
             if self.effects or self.has_side_effects or self.host_failures:
                 return self._run_with_tokens([*self.consts, *placed], operands)
             results = self._start(self.loaded.execute_sharded, [*self.consts, *placed], operands)
-            return results.consume_with_handlers(self.handlers)
+            return self._wrap(results.consume_with_handlers(self.handlers))
         except (JaxRuntimeError, ValueError) as error:
             raise_runtime_error(self.name, error)
         finally:
@@ -258,6 +259,7 @@ class Executable:
         n = len(self.effects)
         token_handlers = [tokens.handler(devices)] * n
         outgoing = results.consume_with_handlers([*token_handlers, *self.handlers])
+        values = self._wrap(outgoing[n:])
         tokens.last.update(zip(self.effects, outgoing, strict=False))
         token = results.consume_token()
         tokens.running[devices[0]] = token
@@ -267,7 +269,13 @@ class Executable:
                 first = failures[0]
                 failures.clear()
                 raise first from first.__cause__
-        return outgoing[n:]
+        return values
+
+    def _wrap(self, values: Values) -> Values:
+        """`values` of the program, with those that are no arrays of C++ in their own classes."""
+        for i, aval in self._wrapped:
+            values[i] = _as_wrapped(aval, values[i])
+        return values
 
     @property
     def in_devices(self) -> list[Device]:
@@ -379,18 +387,23 @@ def is_wrapped(aval: ShapedArray) -> bool:
 
 
 def _handler(aval: ShapedArray, sharding: Sharding, committed: bool) -> Unary:
-    """A result handler, which makes an array from shards: NumPy zeros for float0, an `ExtendedArray` for extended
-    dtypes.
+    """C++'s handler for a result, which makes an array from shards: that of the words of an extended dtype.
+
+    Handlers in Python take four times as long: C++ looks for classes of jax at each call of one.
     """
-    if not is_wrapped(aval):
-        return result_handler(aval, sharding, committed)
     if aval is abstract_token:
-        buffer = tokens.handler(sharding._internal_device_list)
-        return lambda shards: Token(buffer(shards))
+        return tokens.handler(sharding._internal_device_list)
+    stored = aval_at(physical(aval), sharding) if is_wrapped(aval) else aval
+    return result_handler(stored, sharding, committed)
+
+
+def _as_wrapped(aval: ShapedArray, array: Any) -> Any:
+    """What represents a result that is stored as `array`: NumPy zeros for float0, an `ExtendedArray` for extended dtypes."""
+    if aval is abstract_token:
+        return Token(array)
     if aval.dtype == dtypes.float0:
-        return lambda shards: np.zeros(aval.shape, dtypes.float0)
-    words = result_handler(aval_at(physical(aval), sharding), sharding, committed)
-    return lambda shards: ExtendedArray(aval, words(shards))
+        return np.zeros(aval.shape, dtypes.float0)
+    return ExtendedArray(aval, array)
 
 
 def _layout_of_argument(argument):
