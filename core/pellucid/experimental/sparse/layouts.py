@@ -94,7 +94,8 @@ def _dense_to_sparse(mat: BCOO, n: int) -> BCOO:
         full = (nse, *sizes)
         old = [jnp.broadcast_to(c.reshape(-1, *[1] * n), full) for c in columns(indices)]
         new = jnp.stack([*old, *_positions(full, indices.dtype)[1:]], -1)
-        return data.reshape(-1, *data.shape[1 + n :]), new.reshape(-1, new.shape[-1])
+        new = new.reshape(-1, new.shape[-1])
+        return data.reshape(len(new), *data.shape[1 + n :]), new
 
     return _over(mat, element, mat.n_batch)
 
@@ -108,8 +109,8 @@ def _batch_to_sparse(mat: BCOO, n: int) -> BCOO:
     def element(data: Any, indices: Any) -> Any:
         old = columns(indices)
         new = jnp.stack([*_positions(indices.shape[:-1], indices.dtype)[:n], *old], -1)
-        new = padded(new, in_bounds(indices, sparse), (*sizes, *sparse))
-        return data.reshape(-1, *data.shape[n + 1 :]), new.reshape(-1, new.shape[-1])
+        new = padded(new, in_bounds(indices, sparse), (*sizes, *sparse)).reshape(-1, new.shape[-1])
+        return data.reshape(len(new), *data.shape[n + 1 :]), new
 
     return BCOO(tuple(over_batch(element, mat.shape[:n_batch], *buffers)), shape=mat.shape)
 

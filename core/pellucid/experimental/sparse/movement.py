@@ -84,11 +84,12 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     if merged:
         remaining = [axis for axis in range(n) if axis not in axes]
         batch = tuple([mat.shape[axis] for axis in remaining])
+        nse = math.prod([mat.shape[axis] for axis in merged]) * mat.nse
 
         def with_merged(x: Any) -> Any:
             full = stretched(x, mat.shape[:n])
             moved = full.transpose(*remaining, *merged, *range(n, full.ndim))
-            return moved.reshape(*batch, -1 if full.size else 0, *x.shape[n + 1 :])
+            return moved.reshape(*batch, nse, *x.shape[n + 1 :])
 
         data, indices = with_merged(data), with_merged(indices)
     shape = [size for axis, size in enumerate(mat.shape) if axis not in axes]

@@ -414,7 +414,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
             for a, b, n in zip(columns(lhs_indices), columns(rhs_indices), lhs_sizes, strict=True)
         ]
         like = jnp.zeros((len(keep), 0), jnp.promote_types(lhs_indices.dtype, rhs_indices.dtype))
-        data = zeroed(data.reshape(-1, *data.shape[2:]), keep)
+        data = zeroed(data.reshape(len(keep), *data.shape[2:]), keep)
         return data, padded(rows(free, like), keep, sparse)
 
     return BCOO(over_batch(element, batch, lhs.data, lhs.indices, rhs.data, rhs.indices), shape=shape)  # fmt: skip
