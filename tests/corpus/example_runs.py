@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import traceback
 from typing import Any
 
 
@@ -21,11 +22,16 @@ def answer_for_jax() -> None:
 
 
 def library_losses(path: str, steps: int) -> list[float]:
-    """Losses of the program at `path`, which imports jax, in `steps` steps; some of the libraries turn 64 bits on for good."""
+    """Losses of the program at `path`, which imports jax, in `steps` steps; some of the libraries turn 64 bits on for good.
+
+    What it raises comes as text: its class may be one of jax, which the process that waits for it can't import.
+    """
     import jax  # which this process has, or pellucid answers for
 
     before = jax.config.read("jax_enable_x64")
     try:
         return runpy.run_path(path)["main"](steps)
+    except Exception:
+        raise RuntimeError(traceback.format_exc()) from None
     finally:
         jax.config.update("jax_enable_x64", before)
