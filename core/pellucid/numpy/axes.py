@@ -17,6 +17,7 @@ from pellucid._machine.base import (
     ConcretizationTypeError,
     DtypeError,
     Ints,
+    Shape,
     dtypes,
     is_static,
     public_functions,
@@ -271,11 +272,16 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     Array([[1, 2],
            [3, 1]], dtype=int32)
     """
-    aval = aval_of("resize", a)
+    aval_of("resize", a)
     sizes = listed(new_shape)
     if builtins.any(known_int("resize", "new_shape", size) < 0 for size in sizes):
         raise ArgumentValueError("jnp.resize needs sizes that aren't negative.", got=f"got {sizes}")
-    shape = canonical_shape(sizes, "resize")
+    return _resize(a, canonical_shape(sizes, "resize"))
+
+
+@numpy_function(static=("shape",))
+def _resize(a: ArrayLike, shape: Shape) -> Any:
+    aval = type_of(a)
     total = math.prod(shape)
     if not aval.size:
         return zeros(shape, aval.dtype)

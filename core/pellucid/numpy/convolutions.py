@@ -276,7 +276,12 @@ def corrcoef(
     Array([[ 0.99999994, -0.99999994],
            [-0.99999994,  0.99999994]], dtype=float32)
     """
-    result = _covariance("corrcoef", x, y, rowvar, dtype=dtype)
+    return _correlations(_covariance("corrcoef", x, y, rowvar, dtype=dtype))
+
+
+@numpy_function
+def _correlations(result: Any) -> Any:
+    """Correlation coefficients of variables with the covariances `result`."""
     if not type_of(result).ndim:
         return result / result
     deviations = sqrt(diagonal(result).real)

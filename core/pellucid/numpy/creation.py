@@ -760,10 +760,18 @@ def logspace(
     Array([   1.,   10.,  100., 1000.], dtype=float32)
     """
     start, stop, base = _numbers_for("logspace", dtype, start, stop, base)
+    num = known_int("logspace", "num", num, canonical_size)
+    result = _logspace(start, stop, base, num, endpoint, known_int("logspace", "axis", axis))
+    return _convert_inexact("logspace", result, dtype)
+
+
+@numpy_function(static=("num", "endpoint", "axis"))
+def _logspace(
+    start: ArrayLike, stop: ArrayLike, base: ArrayLike, num: int, endpoint: bool, axis: int
+) -> Any:
     exponents = linspace(start, stop, num, endpoint, axis=axis)
     base, exponents = promote_dtypes_inexact("logspace", base, exponents)
-    result = arithmetic.pow(base, exponents)
-    return _convert_inexact("logspace", result, dtype)
+    return arithmetic.pow(base, exponents)
 
 
 def geomspace(
@@ -787,6 +795,13 @@ def geomspace(
     """
     check_promotion("geomspace", start, stop)
     start, stop = _numbers_for("geomspace", dtype, start, stop)
+    num = known_int("geomspace", "num", num, canonical_size)
+    result = _geomspace(start, stop, num, endpoint, known_int("geomspace", "axis", axis))
+    return _convert_inexact("geomspace", result, dtype)
+
+
+@numpy_function(static=("num", "endpoint", "axis"))
+def _geomspace(start: ArrayLike, stop: ArrayLike, num: int, endpoint: bool, axis: int) -> Any:
     start, stop = broadcast_arrays("geomspace", *promote_dtypes_inexact("geomspace", start, stop))
     sign = arithmetic.sign(start)
     logs = linspace(
@@ -800,7 +815,7 @@ def geomspace(
     for at, end in ((num - 1, stop), (0, start)) if endpoint else ((0, start),):
         end = broadcast_in_dim(end, type_of(result).shape, range(type_of(result).ndim))
         result = logical.select(logical.eq(place, np.int32(at)), end, result)
-    return _convert_inexact("geomspace", result, dtype)
+    return result
 
 
 def _convert_inexact(name: str, x: ArrayLike, dtype: DTypeLike | None) -> Any:

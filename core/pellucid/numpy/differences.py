@@ -93,6 +93,7 @@ def _diff(a: Any, prepend: ArrayLike | None, append: ArrayLike | None, n: int, a
     return a
 
 
+@numpy_function
 def ediff1d(
     ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
 ) -> Array:

@@ -459,13 +459,14 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     k = known_int("rot90", "k", k) % 4
     if k == 0:
         return asarray(m)
-    if k == 2:
-        return flip(m, (first, second))
-    return (
-        flip(swapaxes(m, first, second), first)
-        if k == 1
-        else swapaxes(flip(m, first), first, second)
-    )
+    return flip(m, (first, second)) if k == 2 else _rot90(m, k, first, second)
+
+
+@numpy_function(static=("k", "first", "second"))
+def _rot90(m: ArrayLike, k: int, first: int, second: int) -> Any:
+    if k == 1:
+        return flip(swapaxes(m, first, second), first)
+    return swapaxes(flip(m, first), first, second)
 
 
 def roll(a: ArrayLike, shift: ArrayLike | Ints, axis: Axis = None) -> Array:
@@ -700,7 +701,11 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     """
     aval = aval_of("diagonal", a)
     i, j = canonical_axis(axis1, aval.ndim), canonical_axis(axis2, aval.ndim)
-    offset = known_int("diagonal", "offset", offset)
+    return _diagonal(a, known_int("diagonal", "offset", offset), i, j)
+
+
+@numpy_function(static=("offset", "i", "j"))
+def _diagonal(a: ArrayLike, offset: int, i: int, j: int) -> Any:
     a = moveaxis(a, (i, j), (-2, -1))
     rows, columns = _shape(a)[-2:]
     length = larger(smaller(rows + min(offset, 0), columns - max(offset, 0)), 0)

@@ -57,6 +57,7 @@ def _padded(a1: Array, a2: Array) -> tuple[Any, ...]:
     )
 
 
+@numpy_function
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Sum of two polynomials.
 
@@ -72,6 +73,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     return left + right
 
 
+@numpy_function
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Difference of two polynomials.
 
@@ -158,6 +160,11 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     >>> polyval(jnp.array([1, 2, 3]), 2)
     Array(11, dtype=int32)
     """
+    return _polyval(p, x, known_int("polyval", "unroll", unroll))
+
+
+@numpy_function(static="unroll")
+def _polyval(p: ArrayLike, x: ArrayLike, unroll: int) -> Any:
     aval_of("polyval", x, 1)
     p, x = promote_dtypes("polyval", p, x)
     if not type_of(p).ndim:
@@ -166,9 +173,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     start = broadcast_to(zeros((), type_of(p).dtype), shape)
     if not type_of(p).shape[0]:
         return start
-    return scan(
-        lambda y, c: (y * x + c, None), start, p, unroll=known_int("polyval", "unroll", unroll)
-    )[0]
+    return scan(lambda y, c: (y * x + c, None), start, p, unroll=unroll)[0]
 
 
 def polyder(p: ArrayLike, m: int = 1) -> Array:
@@ -187,6 +192,11 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
         raise ArgumentValueError("jnp.polyder needs an order that isn't negative.", got=f"m={m}")
     if not m:
         return asarray(coefficients)
+    return _polyder(coefficients, m)
+
+
+@numpy_function(static=("m",))
+def _polyder(coefficients: Any, m: int) -> Any:
     degree = type_of(coefficients).shape[0] - 1
     factors = [math.perm(power, m) for power in range(degree, m - 1, -1)]
     dtype = type_of(coefficients).dtype
@@ -207,18 +217,20 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     m = known_int("polyint", "m", m)
     if m < 0:
         raise ArgumentValueError("jnp.polyint needs an order that isn't negative.", got=f"m={m}")
-    p, constants = _coefficients(
-        "polyint", promote_dtypes_inexact, p, atleast_1d(0 if k is None else k)
-    )
-    if type_of(constants).shape == (1,):
-        constants = broadcast_to(constants, (m,))
-    elif type_of(constants).shape != (m,):
+    return _polyint(p, 0 if k is None else k, m)
+
+
+@numpy_function(static="m")
+def _polyint(p: ArrayLike, k: ArrayLike, m: int) -> Any:
+    p, constants = _coefficients("polyint", promote_dtypes_inexact, p, atleast_1d(k))
+    if type_of(constants).shape not in ((1,), (m,)):
         raise ArgumentValueError(
             "jnp.polyint needs one constant, or one for each integration.",
             got=f"m={m}, k: {type_of(constants).text()}",
         )
     if not m:
         return asarray(p)
+    constants = broadcast_to(constants, (m,))
     length = type_of(p).shape[0]
     # Coefficients, then constants: the first constant is integrated m - 1 times, the last one never.
     joined = concatenate([p, constants])
@@ -251,6 +263,11 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
         )
     if not type_of(zeros_of).size:
         return asarray(1, dtype=zeros_of.dtype)
+    return _poly(zeros_of)
+
+
+@numpy_function
+def _poly(zeros_of: Any) -> Any:
     coefficients = asarray([1], dtype=zeros_of.dtype)
     for i in range(type_of(zeros_of).shape[0]):
         factor = concatenate([coefficients[:1], -zeros_of[i : i + 1]])

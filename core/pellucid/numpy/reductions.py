@@ -580,6 +580,11 @@ def allclose(
     >>> allclose(np.ones(2), np.ones(2))
     Array(True, dtype=bool)
     """
+    return _allclose(a, b, rtol, atol, bool(equal_nan))
+
+
+@numpy_function(static=("equal_nan",))
+def _allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike, atol: ArrayLike, equal_nan: bool) -> Any:
     check_promotion("allclose", a, b)
     return all(number_kinds.isclose(a, b, rtol, atol, equal_nan))
 

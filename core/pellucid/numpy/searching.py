@@ -259,6 +259,7 @@ def _sorted_by_each(positions: Any, keys: Any, axis: int) -> Any:
     return scan(sorted_by, first, keys[1:])[0]
 
 
+@numpy_function
 def sort_complex(a: ArrayLike) -> Array:
     """`a` as complex numbers, sorted along its last axis by real, then by imaginary part.
 

@@ -49,7 +49,7 @@ from .manipulation import (
     tile,
     where,
 )
-from .promotion import able_to_hold, aval_of, promote_dtypes, refuse_out
+from .promotion import able_to_hold, aval_of, known_int, promote_dtypes, refuse_out
 from .reductions import argmax
 
 _MODES = ("fill", "wrap", "clip")
@@ -103,6 +103,22 @@ def take(
         raise ArgumentValueError(
             "jnp.take has no such mode.", got=f"got {mode!r}", do=f"Use one of {', '.join(_MODES)}."
         )
+    if fill_value is None and not isinstance(
+        indices, int
+    ):  # one that no dtype holds is out of bounds
+        return _take(a, indices, axis, mode, bool(unique_indices), bool(indices_are_sorted))
+    return _taken(a, indices, axis, mode, unique_indices, indices_are_sorted, fill_value)
+
+
+def _taken(
+    a: Array,
+    indices: ArrayLike,
+    axis: int,
+    mode: str | None,
+    unique_indices: bool,
+    indices_are_sorted: bool,
+    fill_value: ArrayLike | StaticScalar | None = None,
+) -> Any:
     if mode == "wrap":
         size = max(a.shape[axis], 1)
         indices = remainder(able_to_hold(size, indices), size)
@@ -114,6 +130,18 @@ def take(
         fill_value=fill_value,
         wrap_negative_indices=mode != "clip",
     )
+
+
+@numpy_function(static=("axis", "mode", "unique_indices", "indices_are_sorted"))
+def _take(
+    a: Array,
+    indices: ArrayLike,
+    axis: int,
+    mode: str | None,
+    unique_indices: bool,
+    indices_are_sorted: bool,
+) -> Any:
+    return _taken(a, indices, axis, mode, unique_indices, indices_are_sorted)
 
 
 def _indices_along(
@@ -244,9 +272,17 @@ def put_along_axis(
            [0., 5.]], dtype=float32)
     """
     _refuse_inplace("put_along_axis", inplace)
+    axis = None if axis is None else known_int("put_along_axis", "axis", axis)
+    return _put_along_axis(arr, indices, values, axis, mode or "drop")
+
+
+@numpy_function(static=("axis", "mode"))
+def _put_along_axis(
+    arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, mode: str
+) -> Any:
     shape = aval_of("put_along_axis", arr).shape
     flat, entries, result = _indices_along("put_along_axis", arr, indices, axis)
-    updated = flat.at[entries].set(broadcast_to(asarray(values), result), mode=mode or "drop")
+    updated = flat.at[entries].set(broadcast_to(asarray(values), result), mode=mode)
     return reshape(updated, shape)
 
 
