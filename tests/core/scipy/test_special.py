@@ -206,6 +206,33 @@ def test_results_have_the_promoted_dtype_and_jit_and_vmap_change_nothing() -> No
         special.factorial(3, exact=True)
 
 
+def test_beta_functions_of_negative_and_large_arguments() -> None:
+    """Expected by mpmath with 60 digits; gammas of such arguments overflow, or their logarithms cancel."""
+    rows = [
+        (-0.5, 10000000000.0, 12.7784376), (-0.0009765625, 1e+30, 6.99949483), (-300.25, 100000000.0, 4115.96793),
+        (-10000.5, 10000000000.0, 148157.629), (-10000.5, 0.375, -3.5513813), (-40.25, -7.625, 19.7418266),
+        (-100.5, 200.25, 136.372333),
+    ]  # fmt: skip
+    for a, b, expected in rows:
+        for x, y in ((a, b), (b, a)):
+            got = special.betaln(np.float32(x), np.float32(y))
+            np.testing.assert_allclose(got, expected, rtol=2e-5, err_msg=f"{x} {y}")
+    rows = [
+        (-40.25, 1.5, 0.00350329056), (-300.25, 300.0, 0.000725593709), (-40.25, -7.625, -374771342.0),
+        (-100.5, 0.375, 0.160823482), (-9.5, -0.5, 0.0), (-100.5, 1.5, 0.0),
+    ]  # fmt: skip
+    for a, b, expected in rows:
+        got = special.beta(np.float32([a, b]), np.float32([b, a]))
+        np.testing.assert_allclose(got, [expected] * 2, rtol=1e-3, err_msg=f"{a} {b}")
+    rows = [
+        (100000000.0, 0.25, 99.9999999), (100000000.0, -0.5, 0.0001), (10000000000.0, 1.5, 1.0e+15),
+        (10000000000.0, -3.0, 1.0e-30), (-100.25, -2.5, 9.51748935e-6), (-10.0, 0.5, 0.0),
+    ]  # fmt: skip
+    for z, m, expected in rows:
+        got = special.poch(np.float32(z), np.float32(m))
+        np.testing.assert_allclose(got, expected, rtol=1e-3, err_msg=f"{z} {m}")
+
+
 def test_large_exponents_lose_no_digits() -> None:
     """exp(x²) has the digits of x² that its rounding would lose, also where the compiler joins products of exp."""
     x = np.linspace(-9, -7, 50, dtype=np.float32)

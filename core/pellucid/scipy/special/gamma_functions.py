@@ -234,11 +234,30 @@ def _psi_difference(a: Term, total: Term) -> Term:
 @with_partials(lambda y, a, b: _psi_difference(a, a + b), lambda y, a, b: _psi_difference(b, a + b))
 def betaln_of(a: Term, b: Term) -> Term:
     """log |B(a, b)|."""
-    is_small = (formulas.minimum(a, b) > 0) & (maximum(a, b) < 8)
-    signed = gammaln_of(a) + gammaln_of(b) - gammaln_of(a + b)
-    value = select(formulas.minimum(a, b) > 0, _large_betaln(a, b), signed)
-    value = select(is_small, log(_gamma_ratio(a, b)), value)
-    return select((a * b == 0) & (a + b >= 0), np.inf, value)
+    return _betaln(a, b)
+
+
+def _betaln(a: Term, b: Term) -> Term:
+    """log |B(a, b)|, of negative arguments by reflection (DLMF 5.5.3) from that of positive ones, which loses no digits."""
+    low, high, total = formulas.minimum(a, b), maximum(a, b), a + b
+    is_reflected, is_below, are_both = low < 0, total < 0, high < 0
+    one = select(is_reflected, select(is_below & ~are_both, 1 - total, 1 - low), low)
+    other = select(is_reflected, select(are_both, 1 - high, select(is_below, high, total)), high)
+    value = _positive_betaln(one, other)
+    sine, sine_of_total = log(abs(sin_pi(low))), log(abs(sin_pi(total)))
+    log_pi = math.log(math.pi)
+    # Where a < 0 < b, by the sign of a + b; then where both are negative.
+    above = (log_pi - sine) - log(high) - value
+    below = value + (sine_of_total - sine)
+    both = (log_pi + sine_of_total - sine - log(abs(sin_pi(high)))) - log(1 - total) - value
+    reflected = select(are_both, both, select(is_below, below, above))
+    return select((a * b == 0) & (total >= 0), np.inf, select(is_reflected, reflected, value))
+
+
+def _positive_betaln(a: Term, b: Term) -> Term:
+    """log B(a, b) where neither is negative."""
+    is_small = maximum(a, b) < 8
+    return select(is_small, log(_gamma_ratio(a, b)), _large_betaln(a, b))
 
 
 def _large_betaln(a: Term, b: Term) -> Term:
@@ -269,7 +288,9 @@ def beta_of(a: Term, b: Term) -> Term:
     sign = gammasgn_of(a) * gammasgn_of(b) * gammasgn_of(a + b)
     limit = _LAST_FINITE[a.limits.bits]
     is_small = (abs(a) < limit) & (abs(b) < limit) & (abs(a + b) < limit)
-    value = select(is_small, _gamma_ratio(a, b), sign * exp(_large_betaln(a, b)))
+    value = select(is_small, _gamma_ratio(a, b), sign * exp(_betaln(a, b)))
+    is_zero = (a + b <= 0) & is_whole(a + b) & ~is_whole(a) & ~is_whole(b)  # 1 / Γ(a + b) is 0
+    value = select(is_zero, 0.0, value)
     return select((a * b == 0) & (a + b >= 0), np.inf, value)
 
 
@@ -277,7 +298,7 @@ def beta_of(a: Term, b: Term) -> Term:
 def poch_of(z: Term, m: Term) -> Term:
     """Γ(z + m) / Γ(z)."""
     is_pole, is_zero_over = (z <= 0) & is_whole(z), (z + m <= 0) & is_whole(z + m)
-    both = is_pole & is_zero_over  # Γ(z + m) / Γ(z) = (-1)ᵐ Γ(1 - z) / Γ(1 - z - m)
+    both = is_pole & is_zero_over & is_whole(m)  # Γ(z + m) / Γ(z) = (-1)ᵐ Γ(1 - z) / Γ(1 - z - m)
     top, bottom = select(both, 1 - z, z + m), select(both, 1 - z - m, z)
     half = 0.5 * m
     sign = select(
@@ -286,8 +307,10 @@ def poch_of(z: Term, m: Term) -> Term:
     limit = _LAST_FINITE[z.limits.bits]
     is_small = (abs(top) < limit) & (abs(bottom) < limit)
     signless = select(both, sign, sign.filled(1)) * gamma_of(top) / gamma_of(bottom)
-    value = select(is_small, signless, sign * exp(gammaln_of(top) - gammaln_of(bottom)))
-    value = select(is_pole & ~is_zero_over, 0.0, select(is_zero_over & ~is_pole, np.inf, value))
+    n, base = abs(m), select(m > 0, bottom, top)
+    logarithm = gammaln_of(n) - _betaln(base, n)  # Γ(base + n) / Γ(base) = Γ(n) / B(base, n)
+    value = select(is_small, signless, sign * exp(select(m > 0, logarithm, -logarithm)))
+    value = select(is_pole & ~both, 0.0, select(is_zero_over & ~is_pole, np.inf, value))
     return select(m == 0, 1.0, value)
 
 
