@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.special
+import scipy.stats
 from rotation import rotating
 
 import pellucid as pl
@@ -152,6 +153,27 @@ def test_the_incomplete_beta_function_of_large_parameters(dtype, tolerance) -> N
     want = scipy.special.betainc(*(np.broadcast_to(v, x.shape).astype(float) for v in (a, b, x)))
     with pl.enable_x64(dtype == "float64"):
         np.testing.assert_allclose(special.betainc(a, b, x), want, tolerance)
+
+
+def test_derivatives_of_incomplete_functions_are_densities() -> None:
+    """Also of large parameters, whose gammas cancel, and where a density is finite at the edge of its domain."""
+    rows = np.array(
+        [(100, 100), (1e5, 1e5), (1e8, 1e8), (1e-3, 1), (1, 0), (2, 0), (3, 2)], np.float32
+    )
+    slopes = pl.vmap(pl.grad(special.gammainc, 1))(*rows.T)
+    a, x = rows.T.astype(float)
+    np.testing.assert_allclose(slopes, scipy.stats.gamma.pdf(x, a), 2e-6)
+    slopes = pl.vmap(pl.grad(special.gammaincc, 1))(*rows.T)
+    np.testing.assert_allclose(slopes, -scipy.stats.gamma.pdf(x, a), 2e-6)
+    curved = pl.vmap(pl.grad(pl.grad(special.gammainc, 1), 1))(*rows[:3].T)
+    a, x = a[:3], x[:3]
+    np.testing.assert_allclose(curved, scipy.stats.gamma.pdf(x, a) * ((a - 1) / x - 1), 1e-4)
+    rows = np.array(
+        [(1e4, 2e4, 1 / 3), (1e6, 1e6, 0.5), (1, 2, 0), (1, 1, 0), (2, 1, 1), (3, 2, 0), (0.5, 0.7, 0.3)], np.float32,
+    )  # fmt: skip
+    slopes = pl.vmap(pl.grad(special.betainc, 2))(*rows.T)
+    a, b, x = rows.T.astype(float)
+    np.testing.assert_allclose(slopes, scipy.stats.beta.pdf(x, a, b), 2e-6)
 
 
 @pytest.mark.parametrize("name", ["wofz", "erfcx", "loggamma", "gamma"])

@@ -67,6 +67,33 @@ def log_gamma_power(a: Term, x: Term) -> Term:
     return scale - stirling_error(a) - deviance(a, x, x - a)
 
 
+def gamma_density(a: Term, x: Term) -> Term:
+    """xᵃ⁻¹ e⁻ˣ / Γ(a), the derivative of P(a, x) by x; at the edges by logarithms, so that its derivatives are no zeros."""
+    inside = is_regular_gamma(a, x)
+    [a_in, x_in], [a_out, x_out] = _split(inside, a, x)
+    power = select(a_out == 1, 0.0, (a_out - 1) * log(x_out))
+    return select(
+        inside, exp(log_gamma_power(a_in, x_in)) / x_in, exp((power - x_out) - lgamma(a_out))
+    )
+
+
+def beta_density(a: Term, b: Term, x: Term) -> Term:
+    """xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b), the derivative of I(a, b, x) by x; at the edges as `gamma_density`."""
+    inside = is_regular_beta(a, b, x)
+    [a_in, b_in, x_in], [a_out, b_out, x_out] = _split(inside, a, b, x)
+    y_in = 1 - x_in
+    value = exp(log_beta_power(a_in, b_in, x_in, y_in)) / (x_in * y_in)
+    powers = select(b_out == 1, 0.0, (b_out - 1) * log1p(-x_out))
+    powers = powers + select(a_out == 1, 0.0, (a_out - 1) * log(x_out))
+    log_beta = lgamma(a_out) + lgamma(b_out) - lgamma(a_out + b_out)
+    return select(inside, value, exp(powers - log_beta))
+
+
+def _split(inside: Term, *terms: Term) -> tuple[list[Term], list[Term]]:
+    """The terms with 1/2 outside, and with 1/2 inside: so no branch that isn't taken has a derivative of NaN."""
+    return [select(inside, t, 0.5) for t in terms], [select(inside, 0.5, t) for t in terms]
+
+
 # Domains of the methods -----------------------------------------------------------------------------
 
 

@@ -9,10 +9,12 @@ from pellucid._machine.tracing import bind1, type_of
 from pellucid._machine.xla import Array
 
 from . import formulas
-from .arithmetic import abs as absolute, add, integer_pow, log, mul, neg, sign, sub
+from .arithmetic import abs as absolute, add, integer_pow, mul, neg, sign, sub
 from .families import constant_like, full_as, real_transcendental
 from .formulas import Formula
 from .incomplete import (
+    beta_density,
+    gamma_density,
     lower_igamma,
     lower_igamma_grad_a,
     lower_igammac,
@@ -20,7 +22,7 @@ from .incomplete import (
     lower_regularized_incomplete_beta,
 )
 from .logical import gt, select
-from .transcendental import exp, lgamma, log1p, no_derivative
+from .transcendental import no_derivative
 
 # Incomplete gamma functions -----------------------------------------------------------------------
 
@@ -85,22 +87,28 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     return bind1(random_gamma_grad_p, a, x)
 
 
-def _density(a, x):
-    """xᵃ⁻¹ e⁻ˣ / Γ(a), the derivative of P(a, x) by x."""
-    return exp(sub(add(neg(x), mul(sub(a, constant_like(a, 1)), log(x))), lgamma(a)))
+def _terms(y, *operands):
+    """The operands as terms of the shape of the result `y`."""
+    shape = type_of(y).shape
+    full = [v if type_of(v).shape == shape else mul(v, full_as(y, 1)) for v in operands]
+    return [*map(formulas.Term, full)]
+
+
+def _density(y, a, x):
+    return gamma_density(*_terms(y, a, x)).value
 
 
 igamma_p = real_transcendental(
     "igamma",
     lower_igamma,
     lambda t, y, a, x: mul(t, igamma_grad_a(a, x)),
-    lambda t, y, a, x: mul(t, _density(a, x)),
+    lambda t, y, a, x: mul(t, _density(y, a, x)),
 )
 igammac_p = real_transcendental(
     "igammac",
     lower_igammac,
     lambda t, y, a, x: neg(mul(t, igamma_grad_a(a, x))),
-    lambda t, y, a, x: neg(mul(t, _density(a, x))),
+    lambda t, y, a, x: neg(mul(t, _density(y, a, x))),
 )
 igamma_grad_a_p = real_transcendental("igamma_grad_a", lower_igamma_grad_a)
 random_gamma_grad_p = real_transcendental("random_gamma_grad", lower_random_gamma_grad)
@@ -125,10 +133,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
 
 def _beta_density(t, y, a, b, x):
-    one = constant_like(a, 1)
-    log_beta = sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
-    logs = add(mul(sub(b, one), log1p(neg(x))), mul(sub(a, one), log(x)))
-    return mul(exp(sub(logs, log_beta)), t)
+    return mul(t, beta_density(*_terms(y, a, b, x)).value)
 
 
 regularized_incomplete_beta_p = real_transcendental(
