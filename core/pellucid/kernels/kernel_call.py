@@ -25,7 +25,7 @@ from pellucid._machine.base.late import late
 from pellucid._machine.base.tree import flatten_up_to
 from pellucid._machine.checks.errors import CheckSite
 from pellucid._machine.checks.guard import guard
-from pellucid._machine.higher_order.calls import Defined, JitParams, jit_p
+from pellucid._machine.higher_order.calls import Defined, Jit, JitParams, jit_p
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.ir import (
     ClosedJaxpr,
@@ -40,10 +40,12 @@ from pellucid._machine.primitives import zeros
 from pellucid._machine.refs.access import get, set as write
 from pellucid._machine.tracing import bind, is_reference, name_of, type_of, types_of
 from pellucid._machine.transforms import (
+    LIVE,
     argument_paths,
     batch_jaxpr,
     check_callable,
     jvp_jaxpr,
+    masked_pass,
     nonzero,
     nonzero_mask,
     paired,
@@ -96,6 +98,22 @@ class KernelCallParams(NamedTuple):
         return JitParams(self.name, self.jaxpr)
 
 
+class SmoothCall(Jit):
+    """A call of what a kernel computes with zeros beyond the edges of arrays.
+
+    Its reverse mode is always masked: the function that a kernel computes may be infinite where there is no element.
+    """
+
+    name = "smooth_call"
+
+    def transpose(self, cotangents, operands, params):
+        transposed = functools.partial(jit_p.transpose, operands=operands, params=params)
+        return masked_pass(transposed, cotangents, [LIVE] * len(cotangents))
+
+
+smooth_p = SmoothCall()
+
+
 class KernelCall(Shown, Defined[KernelCallParams]):
     """A kernel over a grid."""
 
@@ -126,7 +144,7 @@ class KernelCall(Shown, Defined[KernelCallParams]):
             return super().linearize(trace, primals, tangents, params)
         # Results from the kernel itself, tangents from the program with zeros beyond the edges.
         smooth = JitParams(params.name, params.smooth)
-        tangents = jit_p.linearize(trace, primals, tangents, smooth)[1]
+        tangents = smooth_p.linearize(trace, primals, tangents, smooth)[1]
         return bind(self, *primals, params=params), tangents
 
     def jvp(self, primals, tangents, params):

@@ -380,6 +380,31 @@ def test_derivatives_of_blocks_beyond_the_edge():
             np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.parametrize(
+    "function", [jnp.log, lambda x: x / jnp.sqrt((x * x).sum(1, keepdims=True))]
+)
+def test_gradients_where_the_function_is_infinite_beyond_the_edge(function):
+    def multiply(x_ref, w_ref, o_ref):
+        o_ref[...] = function(x_ref[...]) @ w_ref[...]
+
+    def product(x, w):
+        specs = [BlockSpec((2, 4), lambda i: (i, 0)), BlockSpec((4, 3), lambda i: (0, 0))]
+        out = BlockSpec((2, 3), lambda i: (i, 0))
+        return pallas_call(multiply, like((5, 3)), grid=3, in_specs=specs, out_specs=out)(x, w)
+
+    x = np.linspace(0.5, 2, 20, dtype=np.float32).reshape(5, 4)
+    w = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
+    loss = lambda f: lambda x, w: (f(x, w) ** 2).sum()
+    batch = lambda f: loss(lambda x, w: pl.vmap(f, (0, None))(jnp.stack([x, 2 * x]), w))
+    slope = lambda f: loss(lambda x, w: pl.grad(loss(f), 1)(x, w))
+    for outer in (loss, batch, slope):
+        ours, plain = [
+            pl.grad(outer(f), (0, 1))(x, w) for f in (product, lambda x, w: function(x) @ w)
+        ]
+        for found, expected in zip(ours, plain, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
 def test_reverse_mode_of_a_grid_known_only_when_it_runs_names_custom_vjp():
     def loss(n, x):
         call = pallas_call(squared, like((8,)), grid=(n,), in_specs=[BLOCK], out_specs=BLOCK)

@@ -40,6 +40,7 @@ from .masks import (
     live_of_kind,
     lives_of,
     masked_jaxpr,
+    masked_pass,
 )
 from .recomputation import WORTH_AN_EQUATION, Worth
 from .transpose import backward_pass, transpose_jaxpr
