@@ -528,8 +528,8 @@ def undefined_element(dtype: np.dtype) -> Any:
     """One element without a value, as a NumPy scalar."""
     if dtypes.is_inexact(dtype):
         return np.array(np.nan).astype(dtype)
-    if dtype.kind == "i":
-        return np.array(np.iinfo(dtype).min, dtype)
+    if dtypes.issubdtype(dtype, np.signedinteger):
+        return np.array(int(dtypes.iinfo(dtype).min)).astype(dtype)
     if dtype.kind not in "ub" and not dtypes.issubdtype(dtype, np.integer):
         raise ArgumentTypeError("kernels take arrays of numbers.", got=f"dtype {dtype}")
     return np.zeros((), dtype)

@@ -73,6 +73,11 @@ def test_what_a_mask_leaves_out_is_undefined():
     np.testing.assert_array_equal(ref[...], [7, 1])
 
 
+@pytest.mark.parametrize(("dtype", "least"), [("int4", -8), ("int8", -128), ("uint8", 0)])
+def test_undefined_integers_are_the_least_ones(dtype, least):
+    np.testing.assert_array_equal(pallas.empty(2, dtype).astype(int), [least] * 2)
+
+
 def test_masks_that_do_not_fit():
     with pytest.raises(ValueError, match="mask doesn't fit"):
         triton.load(pl.new_ref(X), mask=np.ones(3, bool))
