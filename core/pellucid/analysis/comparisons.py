@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pellucid._machine.base import ArgumentValueError, UnsupportedError, by_tool
+from pellucid._machine.base.errors import CompilationError
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.stages import Compiled, make_jaxpr
 from pellucid._machine.ir import BatchAxis, Jaxpr, constants_as_inputs
@@ -23,21 +25,25 @@ from pellucid.introspect.schema import (
     LinkRecord,
     ProgramRecord,
 )
+from pellucid.introspect.triton_text import Resources, TritonText, triton_text
 from pellucid.kernels import triton
 
 from .links import link, link_siblings
 from .programs import jaxpr_program, program
-from .stablehlo import triton_program
+from .stablehlo import ptx_program, triton_program
 
 MAX_TRITON = 8
 """Maximum number of kernels that a lens shows in Triton's dialect."""
+ARCHITECTURE = "9.0"
+"""The GPU that a lens compiles these kernels for, by its compute capability: an H100."""
 
 
 @by_tool
 def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
     """A function at each stage for these arguments: jaxpr, StableHLO and optimized HLO, with links between equations.
 
-    The kernels for Triton that it calls follow. Compiles the function if it isn't compiled yet.
+    The kernels for Triton that it calls follow, each with its PTX and a note of what it needs of an H100 where the extra `gpu-aot` is
+    installed. Compiles the function if it isn't compiled yet.
 
     >>> record = lens(lambda x: x * 2.0, 1.0)
     >>> [program.dialect for program in record.programs], [link.relation for link in record.links]
@@ -47,22 +53,34 @@ def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
     traced = jitted.trace(*args)  # pyright: ignore[reportFunctionMemberAccess]  # a jitted function has it
     lowered = traced.lower()
     before, middle, after = program(traced), program(lowered), program(lowered.compile())
-    kernels = _triton_programs(traced.jaxpr.jaxpr, traced.fun_name)
+    kernels = _triton_stages(traced.jaxpr.jaxpr, traced.fun_name)
+    stages = [before, middle, after, *[stage.program for stage in kernels]]
     return LensRecord(
         name=traced.fun_name,
-        programs=[before, middle, after, *kernels],
+        programs=stages,
         links=[
             link(before, middle, "lower"),
             link(middle, after, "compile"),
             link(before, after, "compile"),
-            *[link(before, each, "lower") for each in kernels],
+            *[link(before, each, "lower") for each in stages if each.dialect == "triton"],
         ],
+        notes=["", "", "", *[stage.note for stage in kernels]] if kernels else [],
     )
 
 
-def _triton_programs(jaxpr: Jaxpr, name: str) -> list[ProgramRecord]:
-    """The kernels for Triton that a program calls, as GPUs run them; without those that can't be lowered."""
-    found: list[ProgramRecord] = []
+class _Stage(NamedTuple):
+    """A program of a lens, with its note."""
+
+    program: ProgramRecord
+    note: str
+
+
+def _triton_stages(jaxpr: Jaxpr, name: str) -> list[_Stage]:
+    """The kernels for Triton that a program calls, as GPUs run them; without those that can't be lowered.
+
+    Each is followed by its PTX if something installed compiles it.
+    """
+    found: list[list[_Stage]] = []
     for each in programs_within(jaxpr):
         for equation in each.equations:
             if is_kernel(equation) and equation.params.is_own:
@@ -71,9 +89,36 @@ def _triton_programs(jaxpr: Jaxpr, name: str) -> list[ProgramRecord]:
                     kernel.compiler_params, triton.CompilerParams
                 ):
                     with contextlib.suppress(UnsupportedError):
-                        key = f"{name}:triton:{len(found)}"
-                        found.append(triton_program(kernel, key=key))
-    return found
+                        program = triton_program(kernel, key=f"{name}:triton:{len(found)}")
+                        key = f"{name}:ptx:{len(found)}"
+                        found.append(_with_ptx(program, triton_text(kernel), key))
+    return [*itertools.chain(*found)]
+
+
+def _with_ptx(program: ProgramRecord, text: TritonText, key: str) -> list[_Stage]:
+    """A kernel in Triton's dialect with what it needs of a GPU, or why that isn't known, and its PTX if that is known."""
+    found: list[_Stage] = []
+    try:
+        code = text.assembly(ARCHITECTURE)
+        found.append(_Stage(ptx_program(program.name, code.text, key=key), ""))
+        note = resources_text(text.resources_of(code, ARCHITECTURE))
+    except (UnsupportedError, CompilationError) as error:
+        note = " ".join(str(error).split())
+    return [_Stage(program, note), *found]
+
+
+def resources_text(needed: Resources) -> str:
+    """What a kernel needs of a GPU, in one line."""
+    parts = [
+        f"{needed.registers} registers per thread",
+        f"{needed.spilled_bytes:,} B spilled",
+        f"{needed.shared_bytes:,} B of shared memory",
+    ]
+    if needed.programs_at_once is not None and needed.occupancy is not None:
+        parts.append(
+            f"{needed.programs_at_once} programs at once, occupancy {needed.occupancy:.0%}"
+        )
+    return f"compute capability {ARCHITECTURE}: {', '.join(parts)}"
 
 
 TRANSFORMATIONS = ("jvp", "linearize", "transpose", "vmap")

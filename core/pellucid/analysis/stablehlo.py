@@ -52,6 +52,15 @@ def triton_program(
     return writer.write(lowered(kernel).module, listing=True, source_lines=source_lines)
 
 
+def ptx_program(name: str, text: str, *, key: str) -> schema.ProgramRecord:
+    """The record of a kernel in PTX: its text, whose lines belong to no equations."""
+    columns = ProgramColumns(key, name, "ptx")
+    columns.end_body(name, 0, [], [], [])
+    spans = SourceSpans(columns.string)
+    listing = schema.ListingRecord(text=text, line_equations=[-1] * len(text.split("\n")))
+    return columns.record(spans.sources(with_lines=False), spans.columns(), [], listing)
+
+
 class _Block(NamedTuple):
     """A function or region that is yet to be written."""
 

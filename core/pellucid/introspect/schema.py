@@ -248,12 +248,12 @@ class ListingRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramRecord(ViewRecord):
-    """A jaxpr, a StableHLO module, an optimized HLO module or a kernel in Triton's dialect."""
+    """A jaxpr, a StableHLO module, an optimized HLO module, a kernel in Triton's dialect, or its text in PTX, without equations."""
 
     key: str
     """Identifies this program in links and in other records."""
     name: str
-    dialect: Literal["jaxpr", "stablehlo", "hlo", "triton"]
+    dialect: Literal["jaxpr", "stablehlo", "hlo", "triton", "ptx"]
     strings: list[str]
     types: list[TypeRecord]
     meshes: list[MeshRecord]
@@ -298,6 +298,8 @@ class LensRecord(ViewRecord):
     name: str
     programs: list[ProgramRecord]
     links: list[LinkRecord]
+    notes: list[str] = field(default_factory=list[str])
+    """For each program a sentence to show beside its title, empty for most: what a kernel needs of a GPU. May be shorter."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["lens"] = "lens"
 

@@ -11,11 +11,12 @@ from pellucid._machine.xla.mlir import bytecode
 from pellucid._machine.xla.plugins import Assembly, PluginMissingError, triton_assembly
 from pellucid._machine.xla.ptxas import Resources, resources
 from pellucid.kernels.kernel_call import pallas_call_p
+from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.triton_call import lowered
 
 from .bodies import programs_within
 
-__all__ = ["Resources", "TritonText", "triton_texts"]
+__all__ = ["Resources", "TritonText", "triton_text", "triton_texts"]
 
 
 class TritonText(NamedTuple):
@@ -46,7 +47,10 @@ class TritonText(NamedTuple):
 
         Raises: UnsupportedError if no compiler or no assembler is installed; CompilationError if they can't compile the kernel.
         """
-        code = self.assembly(architecture)
+        return self.resources_of(self.assembly(architecture), architecture)
+
+    def resources_of(self, code: Assembly, architecture: str) -> Resources:
+        """`resources` of the kernel's PTX for the architecture."""
         try:
             return resources(code, self.num_warps)
         except (PluginMissingError, RuntimeError) as error:
@@ -59,6 +63,15 @@ class TritonText(NamedTuple):
             f"the kernel `{self.name}` can't be compiled for {architecture}.",
             got=str(error).splitlines()[:10],
         )
+
+
+def triton_text(kernel: GridKernel) -> TritonText:
+    """A kernel over a grid in Triton's dialect.
+
+    Raises: UnsupportedError for a kernel that can't be lowered to Triton.
+    """
+    made = lowered(kernel)
+    return TritonText(made.name, made.text, *made[2:], bytecode(made.module))
 
 
 def triton_texts(function: Function, *args: Any) -> list[TritonText]:
@@ -85,6 +98,5 @@ def triton_texts(function: Function, *args: Any) -> list[TritonText]:
                         f"the kernel `{equation.params.name}` isn't lowered to Triton here: its derivatives and batches run as plain programs.",
                         do="Ask for the kernel itself.",
                     )
-                made = lowered(equation.params.kernel)
-                found.append(TritonText(made.name, made.text, *made[2:], bytecode(made.module)))
+                found.append(triton_text(equation.params.kernel))
     return found

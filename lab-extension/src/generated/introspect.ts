@@ -184,12 +184,14 @@ export interface ListingRecord {
   readonly line_equations: readonly number[];
 }
 
-/** A jaxpr, a StableHLO module, an optimized HLO module or a kernel in Triton's dialect. */
+/**
+ * A jaxpr, a StableHLO module, an optimized HLO module, a kernel in Triton's dialect, or its text in PTX, without equations.
+ */
 export interface ProgramRecord {
   /** Identifies this program in links and in other records. */
   readonly key: string;
   readonly name: string;
-  readonly dialect: "jaxpr" | "stablehlo" | "hlo" | "triton";
+  readonly dialect: "jaxpr" | "stablehlo" | "hlo" | "triton" | "ptx";
   readonly strings: readonly string[];
   readonly types: readonly TypeRecord[];
   readonly meshes: readonly MeshRecord[];
@@ -229,6 +231,10 @@ export interface LensRecord {
   readonly name: string;
   readonly programs: readonly ProgramRecord[];
   readonly links: readonly LinkRecord[];
+  /**
+   * For each program a sentence to show beside its title, empty for most: what a kernel needs of a GPU. May be shorter.
+   */
+  readonly notes: readonly string[];
   readonly schema_version: number;
   readonly kind: "lens";
 }

@@ -5,8 +5,13 @@ import pytest
 
 import pellucid as pl
 from pellucid import analysis
+from pellucid._machine.xla import ptxas
+from pellucid._machine.xla.plugins import Assembly, PluginMissingError
 from pellucid.experimental import pallas
 from pellucid.experimental.pallas import BlockSpec, pallas_call, triton
+from pellucid.introspect import triton_text
+from pellucid_viz.render.program import lens_markup
+from pellucid_viz.render.text import lens_text
 from tests.introspect.sample_grids import like, product
 
 X = np.ones((64, 64), np.float32)
@@ -109,14 +114,18 @@ def on_gpu(x_ref, y_ref, o_ref):
         o_ref[...] = pl.numpy.exp(total - total.max())
 
 
-def test_a_lens_has_kernels_for_triton_beside_their_lines():
+def lens_of_kernel():
     call = pallas_call(
         on_gpu, like(64, 64), grid=(4, 4),
         in_specs=[BlockSpec((16, 64), lambda i, j: (i, 0)), BlockSpec((64, 16), lambda i, j: (0, j))],
         out_specs=BlockSpec((16, 16), lambda i, j: (i, j)), compiler_params=triton.CompilerParams(num_warps=2),
     )  # fmt: skip
-    record = analysis.lens(lambda x, y: call(x, y) + 1, X, X)
-    assert [each.dialect for each in record.programs] == ["jaxpr", "stablehlo", "hlo", "triton"]
+    return analysis.lens(lambda x, y: call(x, y) + 1, X, X)
+
+
+def test_a_lens_has_kernels_for_triton_beside_their_lines():
+    record = lens_of_kernel()
+    assert [each.dialect for each in record.programs][:4] == ["jaxpr", "stablehlo", "hlo", "triton"]
     source, kernel = record.programs[0], record.programs[3]
     equations, strings = kernel.equations, kernel.strings
     # Every line of the text is that of its operation.
@@ -139,3 +148,41 @@ def test_a_lens_has_kernels_for_triton_beside_their_lines():
     assert source.strings[source.equations.primitive[row]] == "dot_general"
     # Other kernels have no such stage, nor those that Triton can't run.
     assert len(analysis.lens(product(64, 16), X, X).programs) == 3
+
+
+PTX = ".version 8.0\n.target sm_90\n.visible .entry on_gpu()\n{\n\tret;\n}"
+
+
+def test_a_lens_has_ptx_and_says_what_kernels_need_of_a_gpu(monkeypatch):
+    """With what an installed compiler and assembler would say."""
+    report = "8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads\nUsed 40 registers"
+    monkeypatch.setattr(triton_text, "triton_assembly", lambda *_: Assembly(PTX, 4096))
+    monkeypatch.setattr(
+        triton_text,
+        "resources",
+        lambda code, warps: ptxas.resources_of(report, "sm_90", code.shared_bytes, warps),
+    )
+    record = lens_of_kernel()
+    assert [each.dialect for each in record.programs][3:] == ["triton", "ptx"]
+    assert record.programs[4].listing.text == PTX
+    assert record.notes[3:] == [
+        (
+            "compute capability 9.0: 40 registers per thread, 4 B spilled, 4,096 B of shared memory, "
+            "24 programs at once, occupancy 75%"
+        ),
+        "",
+    ]
+    assert [each.target for each in record.links[3:]] == [record.programs[3].key]
+    for shown in (lens_markup(record), lens_text(record)):
+        assert record.notes[3] in shown
+        assert ".visible .entry" in shown
+
+
+def test_a_lens_says_why_it_has_no_ptx(monkeypatch):
+    def missing(*_):
+        raise PluginMissingError("no compiler is installed")
+
+    monkeypatch.setattr(triton_text, "triton_assembly", missing)
+    record = lens_of_kernel()
+    assert [each.dialect for each in record.programs][3:] == ["triton"]
+    assert "the kernel `on_gpu` can't be compiled: no compiler is installed." in record.notes[3]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import html
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, repeat
 
 from pellucid.introspect.schema import DiffRecord, LadderRecord, LensRecord, ProgramRecord
 from pellucid_viz.render.drawing import level_picture
@@ -12,7 +13,13 @@ from pellucid_viz.render.outline import Member, Outline, cut
 
 MAX_LINES = 200
 """Maximum number of lines of a program, text or table in static HTML."""
-STAGES = {"jaxpr": "jaxpr", "stablehlo": "StableHLO", "hlo": "optimized HLO", "triton": "Triton"}
+STAGES = {
+    "jaxpr": "jaxpr",
+    "stablehlo": "StableHLO",
+    "hlo": "optimized HLO",
+    "triton": "Triton",
+    "ptx": "PTX",
+}
 _MAX_OPEN = 24
 """Maximum number of lines of a program that is shown expanded."""
 _MAX_COMPARED = 4000
@@ -42,7 +49,11 @@ def program_markup(record: ProgramRecord) -> str:
 def lens_markup(record: LensRecord) -> str:
     """The stages of a function in collapsible sections, the first one open."""
     return f"<p><b>{html.escape(record.name)}</b> at its stages</p>" + _parts(
-        (STAGES[each.dialect], _stage(each)) for each in record.programs
+        (
+            STAGES[each.dialect],
+            f"<p><small>{html.escape(note)}</small></p>{_stage(each)}" if note else _stage(each),
+        )
+        for each, note in zip(record.programs, chain(record.notes, repeat("")), strict=False)
     )
 
 

@@ -61,7 +61,12 @@ def program_text(record: ProgramRecord) -> str:
 
 def lens_text(record: LensRecord) -> str:
     """Text of the stages of a program, one below the other."""
-    return _sections((STAGES[each.dialect], program_text(each)) for each in record.programs)
+    return _sections(
+        (STAGES[each.dialect], f"{note}\n{program_text(each)}" if note else program_text(each))
+        for each, note in zip(
+            record.programs, itertools.chain(record.notes, itertools.repeat("")), strict=False
+        )
+    )
 
 
 def ladder_text(record: LadderRecord) -> str:

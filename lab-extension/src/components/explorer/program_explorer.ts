@@ -354,7 +354,9 @@ export class ProgramExplorer {
         'span',
         { class: 'pl-chip' },
         termed(
-          { jaxpr: 'jaxpr', hlo: 'HLO', stablehlo: 'StableHLO', triton: 'Triton' }[program.dialect],
+          { jaxpr: 'jaxpr', hlo: 'HLO', stablehlo: 'StableHLO', triton: 'Triton', ptx: 'PTX' }[
+            program.dialect
+          ],
         ),
       ),
       this.status,

@@ -19,6 +19,7 @@ const TITLES: Readonly<Record<string, string>> = {
   stablehlo: 'StableHLO',
   hlo: 'optimized HLO',
   triton: 'Triton',
+  ptx: 'PTX',
 };
 
 export class LensView {
@@ -55,7 +56,11 @@ export class LensView {
     );
     const sourced = programs.find(program => program.sources.length > 0);
     this.python = sourced === undefined ? null : new SourceLines(sourced);
-    const panes = lensPanes(programs, this.python);
+    const panes = lensPanes(programs, this.python, record.notes ?? []);
+    // PTX is tied to no lines of other stages.
+    const linked = panes.flatMap((pane, index) =>
+      programs[pane.program]!.dialect === 'ptx' ? [] : [index],
+    );
     this.panes = new LinkedPanes(
       root,
       panes,
@@ -64,7 +69,7 @@ export class LensView {
       programs,
       events,
       // Shows first and last stage at first: the source and the final program.
-      panes.length > 2 ? [0, panes.length - 1] : panes.map((_, index) => index),
+      panes.length > 2 ? [0, linked.at(-1) ?? 0] : panes.map((_, index) => index),
     );
     const fusions = this.hulls.length > 0 ? counted(this.hulls.length, 'fusion') : null;
     this.element = el(
@@ -112,10 +117,10 @@ export class LensView {
   }
 }
 
-/** Title of a program; kernels for Triton are distinguished by their names. */
+/** Title of a program; kernels are distinguished by their names. */
 function titleOf({ dialect, name }: Program): string {
   const title = TITLES[dialect] ?? dialect;
-  return dialect === 'triton' ? `${title}: ${oneLine(name, 30)}` : title;
+  return dialect === 'triton' || dialect === 'ptx' ? `${title}: ${oneLine(name, 30)}` : title;
 }
 
 /** Pattern of the line where the text of a stage reaches the function itself. */
@@ -123,6 +128,7 @@ const STARTS: Readonly<Record<string, RegExp>> = {
   stablehlo: /@main/,
   hlo: /^ENTRY/,
   triton: /tt\.func/,
+  ptx: /\.entry/,
 };
 
 /** The first line that matches; 0 if none does. */
@@ -135,7 +141,23 @@ function lineMatching(lines: LineSource, pattern: RegExp): number {
   return 0;
 }
 
-function lensPanes(programs: readonly Program[], python: SourceLines | null): Pane[] {
+/** What is said beside the title of a program. */
+function noteOf(program: Program, lines: LineSource, note: string): string {
+  if (program.dialect === 'ptx') {
+    return counted(lines.count, 'line');
+  }
+  const count = counted(
+    program.equationCount,
+    program.dialect === 'jaxpr' ? 'equation' : 'operation',
+  );
+  return note === '' ? count : `${count}; ${note}`;
+}
+
+function lensPanes(
+  programs: readonly Program[],
+  python: SourceLines | null,
+  notes: readonly string[],
+): Pane[] {
   const panes: Pane[] = [];
   if (python !== null) {
     const program = programs.find(each => each.sources.length > 0)!;
@@ -159,7 +181,7 @@ function lensPanes(programs: readonly Program[], python: SourceLines | null): Pa
     const lines = new OperationFirst(listingOf(program));
     panes.push({
       title: titleOf(program),
-      note: counted(program.equationCount, program.dialect === 'jaxpr' ? 'equation' : 'operation'),
+      note: noteOf(program, lines, notes[index] ?? ''),
       program: index,
       lines,
       start: lineMatching(lines, STARTS[program.dialect] ?? /(?!)/),
