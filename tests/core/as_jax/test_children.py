@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -47,6 +48,52 @@ if __name__ == "__main__":
     task = lambda: [functions[0](0.0), float(functions[1](1.0)), float(functions[2](jnp.zeros(2)).sum())]
     done = subprocess.run([sys.executable, "-c", program], input=cloudpickle.dumps(task), capture_output=True)
     assert done.stdout.decode().strip() == "[(True, 0.0), 3.0, 2.0]", done.stderr.decode()
+    print("done")
+"""
+
+CLUSTERS = {
+    "ipyparallel": """
+    import ipyparallel
+    with ipyparallel.Cluster(n=1, log_level=50) as client:
+        engines = client[:]
+        engines.use_cloudpickle()
+        answers = engines.apply_sync(who, x) + engines.apply_sync(lambda y: who(jnp.cos(y)), x)
+""",
+    "distributed": """
+    import distributed
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        with distributed.Client(cluster) as client:
+            answers = [client.submit(who, x).result(), client.submit(lambda y: who(jnp.cos(y)), x).result()]
+""",
+    "ray": """
+    import ray
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    answers = [ray.get(ray.remote(who).remote(x)), ray.get(ray.remote(lambda y: who(jnp.cos(y))).remote(x))]
+    ray.shutdown()
+""",
+    "joblib": """
+    import joblib
+    with joblib.parallel_config("loky", n_jobs=2):
+        answers = joblib.Parallel()(joblib.delayed(f)(x) for f in (who, lambda y: who(jnp.cos(y))))
+""",
+}
+"""Workers of libraries, which get functions of `__main__` by cloudpickle."""
+
+TO_WORKERS = """
+import jax, jax.numpy as jnp
+
+scaled = jax.jit(lambda x: 2 * jnp.sin(x))
+slopes = jax.vmap(lambda x: jax.grad(jnp.tanh)(x))
+
+def who(x):
+    return hasattr(jax, "__pellucid__"), scaled(x), slopes(x)
+
+if __name__ == "__main__":
+    x = jnp.zeros(2)
+    {cluster}
+    for is_answered, values, derivatives in answers:
+        assert is_answered and isinstance(values, jax.Array) and isinstance(derivatives, jax.Array)
+    assert (answers[0][2] == 1).all() and (answers[1][1] == scaled(jnp.ones(2))).all()
     print("done")
 """
 
@@ -106,6 +153,18 @@ def test_workers_of_all_kinds_are_answered(environment, tmp_path):
     script.write_text(POOLS, encoding="utf-8")
     process = run(environment, "-m", "pellucid.as_jax", str(script))
     assert process.stdout == "done\n", process.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library", CLUSTERS)
+def test_workers_of_libraries_are_answered(environment, tmp_path, library):
+    if importlib.util.find_spec(library) is None:
+        pytest.skip(f"{library} isn't installed")
+    script = tmp_path / "workers.py"
+    script.write_text(TO_WORKERS.replace("{cluster}", CLUSTERS[library].strip()), encoding="utf-8")
+    folders = {"IPYTHONDIR": str(tmp_path), "DASK_TEMPORARY_DIRECTORY": str(tmp_path)}
+    process = run(environment, "-m", "pellucid.as_jax", str(script), cwd=tmp_path, **folders)
+    assert process.stdout.endswith("done\n"), process.stdout + process.stderr
 
 
 def test_workers_of_pytest_are_answered(environment, tmp_path):
