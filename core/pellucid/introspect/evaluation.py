@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from pellucid._machine.base import strict_zip
 from pellucid._machine.higher_order.jitted import jit
@@ -21,18 +23,32 @@ from pellucid._machine.ir import (
 )
 from pellucid._machine.tracing import replay, run_equations
 
-from .finding import check_effects
-from .silence import silenced
-from .stepping import called_program, frame_of, past_breakpoints, run
+from .finding import Match, check_effects
+from .silence import is_note, silence, silenced
+from .stepping import (
+    EquationRuns,
+    SteppedFrame,
+    Turn,
+    called_program,
+    frame_of,
+    past_breakpoints,
+    run,
+    slots_of,
+)
 from .traps import untrapped
+
+Step = tuple[int, int]
+"""(index of an equation of an evaluation's jaxpr, number of the run of its program that is entered)."""
 
 
 class Evaluation(NamedTuple):
-    """The values of a program with its calls inlined. Loops and branches only have their results."""
+    """The values of a program with its calls inlined. Loops and branches only have their results, see `runs_within`."""
 
     jaxpr: Jaxpr
     values: dict[Any, Any]
     """The value of each variable."""
+    compiler_options: Mapping[str, Any] | None = None
+    """Those that it was compiled with."""
 
     def read(self, atom: Atom) -> Any:
         """The value of an operand or a result."""
@@ -60,25 +76,116 @@ def evaluated(
     frame = frame_of(program, *operands)
     if not calls_host:
         check_effects(frame)
-    jaxpr, consts = inlined(frame.jaxpr, called_program)
-    jaxpr = constants_as_inputs(jaxpr)
-    equations = [e for e in silenced(jaxpr).equations if e.results or not e.effects]
-    jaxpr = jaxpr.replace(equations=equations)
-    inputs = [*consts, *[frame.values[v] for v in frame.jaxpr.invars]]
-    values: dict[Any, Any] = dict(strict_zip(jaxpr.invars, inputs))
-    if not is_compiled:
-        past_breakpoints(lambda: run_equations(equations, values))
-        return Evaluation(jaxpr, values)
-    results = [v for e in equations for v in e.results if type(v) is not DropVar]
-    recorded = jaxpr.replace(outvars=results)
-    if compiler_options:
-        function = jit(
-            lambda *xs: replay(recorded, (), *xs), compiler_options=dict(compiler_options)
-        )
-        values.update(strict_zip(results, past_breakpoints(lambda: function(*inputs))))
-    else:
-        values.update(strict_zip(results, run(ClosedJaxpr(recorded), inputs)))
+    if is_compiled:
+        return _all_values(frame, compiler_options)
+    jaxpr, values = _begun(frame)
+    past_breakpoints(lambda: run_equations(jaxpr.equations, values))
     return Evaluation(jaxpr, values)
+
+
+def runs_within(evaluation: Evaluation, equation: Equation) -> Iterator[Evaluation]:
+    """All values of each run of the program that a loop of an evaluation repeats, or of the branch that it takes.
+
+    The program is compiled to give all its values, as those of compiled evaluations are; a run starts from what the one
+    before gave. Those of a `shard_map` aren't looked into.
+    """
+    slots = slots_of(equation)
+    if slots is None or slots.by_position:
+        return
+    call = EquationRuns(equation, [evaluation.read(a) for a in equation.operands])
+    for number in range(call.runs() if call.is_loop else 1):
+        turn = call.jump(number)
+        run_values = _all_values(call.frame(turn), evaluation.compiler_options)
+        call.know_results(turn, [run_values.read(a) for a in run_values.jaxpr.outvars])
+        yield run_values
+
+
+def match_at(frame: SteppedFrame, steps: Sequence[Step], index: int) -> Match | None:
+    """The place of an equation of an evaluation, in a frame of the same program: by its `index` in the run that `steps` enter.
+
+    None if a program on the way can't be entered.
+    """
+    frames: list[SteppedFrame] = [frame]
+    calls: list[Any] = [None]
+    turns: list[Turn] = [(0, 0)]
+
+    def enter(position: int, number: int) -> bool:
+        frames[-1].move(position)
+        call = frames[-1].call()
+        if call is None:
+            return False
+        calls.append(call)
+        turns.append(call.jump(number))
+        frames.append(call.frame(turns[-1]))
+        return True
+
+    with silence():
+        for at, number in [*steps, (index, None)]:
+            places = [*_places(frames[-1].jaxpr)]
+            if at >= len(places):
+                return None
+            *around, position = places[at]
+            if not all(enter(each, 0) for each in around):
+                return None
+            if number is None:
+                frames[-1].move(position)
+            elif not enter(position, number):
+                return None
+    return Match(frames, calls, turns)
+
+
+def _places(jaxpr: Jaxpr) -> Iterator[tuple[int, ...]]:
+    """For each equation of a program's evaluation, its position after those of the calls around it."""
+    for position, equation in enumerate(jaxpr.equations):
+        program = called_program(equation)
+        if program is not None:
+            yield from ((position, *inner) for inner in _places(program.jaxpr))
+        elif _has_place(equation):
+            yield (position,)
+
+
+def _has_place(equation: Equation) -> bool:
+    """Whether an equation belongs to evaluations: it isn't there for its effect alone."""
+    return not is_note(equation) and bool(equation.results or not equation.effects)
+
+
+def _evaluable(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
+    """(a program with its calls inlined and without effects, values of its leading inputs); cached."""
+    if "evaluable" not in jaxpr.memo:
+        flat, consts = inlined(jaxpr, called_program)
+        flat = silenced(constants_as_inputs(flat))
+        equations = [e for e in flat.equations if _has_place(e)]
+        jaxpr.memo["evaluable"] = flat.replace(equations=equations), consts
+    return jaxpr.memo["evaluable"]
+
+
+def _begun(frame: SteppedFrame) -> tuple[Jaxpr, dict[Any, Any]]:
+    """(the program of a frame's evaluation, values of its inputs)."""
+    jaxpr, consts = _evaluable(frame.jaxpr)
+    inputs = [*consts, *[frame.values[v] for v in frame.jaxpr.invars]]
+    # Literals that a loop takes may be Python numbers.
+    arrays = [
+        x if hasattr(x, "dtype") else np.asarray(x, getattr(v.aval, "dtype", None))
+        for v, x in strict_zip(jaxpr.invars, inputs)
+    ]
+    return jaxpr, dict(strict_zip(jaxpr.invars, arrays))
+
+
+def _all_values(frame: SteppedFrame, compiler_options: Mapping[str, Any] | None) -> Evaluation:
+    """All values of a frame's program, compiled as one."""
+    jaxpr, values = _begun(frame)
+    results = [v for e in jaxpr.equations for v in e.results if type(v) is not DropVar]
+    inputs = [values[v] for v in jaxpr.invars]
+    options = dict(compiler_options or {})
+    key = "all values", tuple(sorted(options.items()))
+    if key not in jaxpr.memo:
+        recorded = jaxpr.replace(outvars=results)
+        function = jit(lambda *xs: replay(recorded, (), *xs), compiler_options=options)
+        jaxpr.memo[key] = function if options else ClosedJaxpr(recorded)
+    program = jaxpr.memo[key]
+    given = past_breakpoints(lambda: program(*inputs)) if options else run(program, inputs)
+    values.update(strict_zip(results, given))
+    return Evaluation(jaxpr, values, compiler_options)
 
 
 def compiled_without_others(evaluation: Evaluation, variables: Sequence[Any]) -> Values:

@@ -706,6 +706,11 @@ class EquationRuns:
                 self._keep_carry(number, self._run(self._loop.jumping(), bounds, inputs))
         return self._carries[number]
 
+    def know_results(self, turn: Turn, results: Values) -> None:
+        """Take the carry after a run of the body from its results, which are known."""
+        if self.slots.carries:
+            self._keep_carry(turn[1] + 1, self._loop.carried(results))
+
     def _keep_carry(self, number: int, carry: Values) -> None:
         self._carries[number] = carry
         if len(self._carries) > REMEMBERED_RUNS:

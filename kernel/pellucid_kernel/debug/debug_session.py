@@ -16,6 +16,7 @@ import numpy as np
 import pellucid as pl
 from pellucid import analysis
 from pellucid.introspect.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
+from pellucid.introspect.evaluation import Step, match_at
 from pellucid.introspect.finding import Match, first_failure, first_match
 from pellucid.introspect.kernel_steps import (
     block_places,
@@ -603,6 +604,11 @@ class DebugSession:
         if (here.file, here.line) != (line.file, line.line):
             self.run_to(line.line, line.file)
         return self
+
+    def go_within(self, steps: Sequence[Step], index: int, equation: Any) -> DebugSession:
+        """Goes to an equation of the program's evaluation, see `match_at`; to its line if a program on the way can't be entered."""
+        match = match_at(frame_of(self._program, *self._operands), steps, index)
+        return self.to_line_of(equation) if match is None else self.go_to(match)
 
     def jump(self, run: int | tuple[int, ...]) -> DebugSession:
         """Goes to the start of iteration `run`, counted from 0, of the innermost loop or of the next loop in this

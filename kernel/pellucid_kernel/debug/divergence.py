@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import html
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -11,12 +12,19 @@ import numpy as np
 
 import pellucid as pl
 from pellucid.introspect.errors import ArgumentTypeError
-from pellucid.introspect.evaluation import Evaluation, evaluated, where_rounding_begins
-from pellucid.introspect.stepping import line_text, user_stack
+from pellucid.introspect.evaluation import (
+    Evaluation,
+    Step,
+    evaluated,
+    runs_within,
+    where_rounding_begins,
+)
+from pellucid.introspect.noting import noting
+from pellucid.introspect.stepping import can_enter, is_loop, line_text, user_stack
 from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug.debug_session import DebugSession
 from pellucid_kernel.debug.differences import finite
-from pellucid_kernel.debug.equation_stacks import user_line_columns
+from pellucid_kernel.debug.equation_stacks import line_within, user_line_columns
 from pellucid_kernel.debug.schema import ComparedEquationColumns, DivergenceRecord
 from pellucid_kernel.debug.stopping_places import check_function, displayed
 from pellucid_viz.figure import Figure
@@ -43,6 +51,12 @@ class ComparedEquation(NamedTuple):
     """Largest error among its operands."""
     equation: Any = None
     """The equation of run `a`."""
+    iterations: tuple[int, ...] = ()
+    """Iteration of each enclosing loop, outermost first, counted from 0."""
+    steps: tuple[Step, ...] = ()
+    """How `match_at` enters the loops and branches around it."""
+    index: int = 0
+    """Its number in the program of run `a`, or in the body of the innermost of these loops."""
 
     @property
     def growth(self) -> float:
@@ -53,7 +67,12 @@ class ComparedEquation(NamedTuple):
 
     def __str__(self) -> str:
         growth = "new" if np.isinf(self.growth) else f"{self.growth:.3g}"
-        return f"{self.error:10.3g} {growth:>10}  {self.primitive:<22} {self.line}"
+        return f"{self.error:10.3g} {growth:>10}  {self.primitive:<22} {self.place}"
+
+    @property
+    def place(self) -> str:
+        """Its line, with the iterations of the loops around it."""
+        return line_within(self.line, self.iterations)
 
 
 class Divergence:
@@ -71,7 +90,9 @@ class Divergence:
     ) -> None:
         self._begin = begin
         self.rows = rows
-        """The equations that both runs have, in execution order."""
+        """The equations that both runs have, in execution order. Before a loop or branch in which they first differ, or whose
+        error is largest, are the equations of its iteration in which its values first differ, and where they differ most.
+        """
         self.unmatched = unmatched
         """Number of equations that only one of the runs has."""
         self.exact = exact
@@ -102,8 +123,8 @@ class Divergence:
         more = len(differing) - len(shown)
         return "\n".join(
             [
-                f"{a} and {b} first differ at `{self.first.primitive}`, by {self.first.error:.3g}: {self.first.line}",
-                f"the error is largest at `{self.largest.primitive}`, {self.largest.error:.3g}: {self.largest.line}",
+                f"{a} and {b} first differ at `{self.first.primitive}`, by {self.first.error:.3g}: {self.first.place}",
+                f"the error is largest at `{self.largest.primitive}`, {self.largest.error:.3g}: {self.largest.place}",
                 *missing,
                 f"{'error':>10} {'growth':>10}  {'operation':<22} line",
                 *[str(self.rows[i]) for i in shown],
@@ -121,7 +142,7 @@ class Divergence:
             b=self._names[1],
             equations=ComparedEquationColumns(
                 primitive=[row.primitive for row in self.rows],
-                line=[row.line for row in self.rows],
+                line=[row.place for row in self.rows],
                 error=[finite(row.error) for row in self.rows],
                 operand_error=[finite(row.operand_error) for row in self.rows],
             ),
@@ -133,14 +154,23 @@ class Divergence:
         """Plot of the equations' errors in execution order. Notebooks display it by default."""
         return Figure(self.record(), str(self), f"<pre>{html.escape(str(self))}</pre>")
 
+    @property
+    def _opened_row(self) -> ComparedEquation | None:
+        """The operation that a front end opens."""
+        largest = self.largest
+        return largest if largest is not None and np.isinf(largest.error) else self.first
+
     def opened(self) -> tuple[str, DebugSession]:
-        """(name of the call, a session at the first operation whose results differ)."""
+        """(name of the call, a session of run `a` before the first operation whose error is infinite, or else whose results differ)."""
         assert self._begin is not None
-        assert self.first is not None
-        return " and ".join(self._names), self._begin().to_line_of(self.first.equation)
+        row = self._opened_row
+        assert row is not None
+        session = self._begin().go_within(row.steps, row.index, row.equation)
+        return " and ".join(self._names), session
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        has_line = self.first is not None and bool(user_stack(self.first.equation))
+        row = self._opened_row
+        has_line = row is not None and bool(user_stack(row.equation))
         return displayed(self.figure(), self if has_line and self._begin is not None else None)
 
 
@@ -148,7 +178,7 @@ def _of_exact(first: ComparedEquation | None) -> str:
     under = "under `pl.exact_arithmetic()`"
     if first is None:
         return f"{under} they are equal to the bit"
-    return f"{under} they first differ at `{first.primitive}`, by {first.error:.3g}: {first.line}"
+    return f"{under} they first differ at `{first.primitive}`, by {first.error:.3g}: {first.place}"
 
 
 def diverge(
@@ -159,7 +189,8 @@ def diverge(
     A way is "jit" (compiled as one program that returns all its values), "eager" (equation by equation), a
     floating-point dtype to which floating-point arguments are cast, another function, a dictionary of compiler options,
     or a sharding for the arguments. Errors are relative to `b`. If the equations differ, they are aligned by primitive
-    and shape. Loops and branches are compared by their results. All values of both runs are kept in memory. If "jit"
+    and shape. Of loops and branches the results are compared, and where the runs first differ in one, or most, its values, too,
+    iteration by iteration. All values of both runs are kept in memory. If "jit"
     and "eager" differ, they are also compared under `pl.exact_arithmetic()`.
 
     Raises: ArgumentTypeError for an unknown way; EffectsError for a function with callbacks that return values.
@@ -180,10 +211,40 @@ def diverge(
 
 @without_traps()
 def _divergence(function: Callable[..., Any], call: Arguments, a: Any, b: Any) -> Divergence:
-    first, second = _evaluation(function, call, a), _evaluation(function, call, b)
+    (begin_first, first), (_, second) = (
+        _evaluation(function, call, a),
+        _evaluation(function, call, b),
+    )
+    pairs = _pairs(first, second)
+    rows = _with_runs_within(_compared(first, second, pairs), first, second, pairs)
+    are_plain = isinstance(a, str) and isinstance(b, str) and {a, b} == {"jit", "eager"}
+    if are_plain and not any(row.error for row in rows):
+        # Returned values are rounded. Here all are returned, which hides what the program compiled as usual rounds otherwise.
+        compiled, eager = (first, second) if a == "jit" else (second, first)
+        begin = where_rounding_begins(compiled, eager, distance)
+        if begin is not None:
+            rows[begin[0]] = rows[begin[0]]._replace(error=begin[1])
+    n_equations = len(first.jaxpr.equations) + len(second.jaxpr.equations)
+    divergence = Divergence(
+        rows, n_equations - 2 * len(pairs), (_name(a), _name(b)), begin=begin_first
+    )
+    if divergence.first is not None and are_plain and not pl.config.jax_exact_arithmetic:
+        with pl.exact_arithmetic():
+            divergence.exact = _divergence(function, call, a, b)
+    return divergence
+
+
+def _pairs(first: Evaluation, second: Evaluation) -> dict[int, int]:
+    """The indices of the equations that both programs have."""
     keys = [[_key(e) for e in run.jaxpr.equations] for run in (first, second)]
     blocks = difflib.SequenceMatcher(None, *keys, autojunk=False).get_matching_blocks()
-    pairs = {block.a + i: block.b + i for block in blocks for i in range(block.size)}
+    return {block.a + i: block.b + i for block in blocks for i in range(block.size)}
+
+
+def _compared(
+    first: Evaluation, second: Evaluation, pairs: Mapping[int, int]
+) -> list[ComparedEquation]:
+    """The equations that two runs have in common, with their errors."""
     errors: dict[Any, float] = {
         v: distance(first.values[v], second.values[w])
         for v, w in zip(first.jaxpr.invars, second.jaxpr.invars, strict=False)
@@ -202,28 +263,63 @@ def _divergence(function: Callable[..., Any], call: Arguments, a: Any, b: Any) -
             if v in first.values and w in second.values:
                 errors[v] = distance(first.values[v], second.values[w])
                 error = max(error, errors[v])
-        rows.append(ComparedEquation(one.primitive.name, line_text(one), error, operand_error, one))
-    are_plain = isinstance(a, str) and isinstance(b, str) and {a, b} == {"jit", "eager"}
-    if are_plain and not any(row.error for row in rows):
-        # Returned values are rounded. Here all are returned, which hides what the program compiled as usual rounds otherwise.
-        compiled, eager = (first, second) if a == "jit" else (second, first)
-        begin = where_rounding_begins(compiled, eager, distance)
-        if begin is not None:
-            rows[begin[0]] = rows[begin[0]]._replace(error=begin[1])
-    compared = a if callable(a) and _floating(a) is None else function
-    divergence = Divergence(
-        rows,
-        sum(map(len, keys)) - 2 * len(pairs),
-        (_name(a), _name(b)),
-        begin=lambda: DebugSession(compared, *call),
+        name = one.primitive.name
+        rows.append(ComparedEquation(name, line_text(one), error, operand_error, one, index=i))
+    return rows
+
+
+def _with_runs_within(
+    rows: list[ComparedEquation], first: Evaluation, second: Evaluation, pairs: Mapping[int, int]
+) -> list[ComparedEquation]:
+    """The rows of two runs, and before those that first and most differ, if they are loops or branches, the rows within these."""
+    begin = next((row for row in rows if row.error), None)
+    largest = max(rows, key=lambda row: row.error, default=None)
+    entered = [row.index for row in (begin, largest) if row is not None and can_enter(row.equation)]
+    found: list[ComparedEquation] = []
+    for row in rows:
+        if row.index in entered and row.error:
+            found += _within(row, first, second, pairs[row.index])
+        found.append(row)
+    return found
+
+
+def _within(
+    row: ComparedEquation, first: Evaluation, second: Evaluation, other: int
+) -> list[ComparedEquation]:
+    """The rows of the iteration in which a loop's values first differ, and of the one where they differ most."""
+    begin: list[ComparedEquation] = []
+    largest: list[ComparedEquation] = []
+    runs = zip(
+        runs_within(first, row.equation),
+        runs_within(second, second.jaxpr.equations[other]),
+        strict=False,
     )
-    if divergence.first is not None and are_plain and not pl.config.jax_exact_arithmetic:
-        with pl.exact_arithmetic():
-            divergence.exact = _divergence(function, call, a, b)
-    return divergence
+    pairs: dict[int, int] | None = None
+    farthest = 0.0
+    for number, (one, two) in enumerate(runs):
+        pairs = _pairs(one, two) if pairs is None else pairs
+        rows = _compared(one, two, pairs)
+        error = max((each.error for each in rows), default=0.0)
+        if error > farthest:
+            farthest = error
+            rows = _with_runs_within(rows, one, two, pairs)
+            here = [
+                each._replace(
+                    iterations=(*([number] if is_loop(row.equation) else []), *each.iterations),
+                    steps=((row.index, number), *each.steps),
+                )
+                for each in rows
+            ]
+            begin, largest = (begin, here) if begin else (here, [])
+        if np.isinf(farthest):
+            break
+    return begin + largest
 
 
-def _evaluation(function: Callable[..., Any], call: Arguments, way: Any) -> Evaluation:
+def _evaluation(
+    function: Callable[..., Any], call: Arguments, way: Any
+) -> tuple[Callable[[], DebugSession], Evaluation]:
+    """(function that starts a session of a run, all values of the run)."""
     options: Mapping[str, Any] | None = None
     width = 0
     if isinstance(way, Mapping):
@@ -243,9 +339,12 @@ def _evaluation(function: Callable[..., Any], call: Arguments, way: Any) -> Eval
         )
     with pl.enable_x64(width == 8 or bool(pl.config.jax_enable_x64)):
         args, kwargs = call
-        program = pl.make_jaxpr(function)(*args, **kwargs)
+        with noting():
+            program = pl.make_jaxpr(function)(*args, **kwargs)
         operands = [*map(pl.numpy.asarray, pl.tree.leaves(call))]
-        return evaluated(program, operands, is_compiled=way != "eager", compiler_options=options)
+        run = evaluated(program, operands, is_compiled=way != "eager", compiler_options=options)
+    names = getattr(inspect.unwrap(function), "__globals__", {})
+    return lambda: DebugSession.of_program(program, operands, names), run
 
 
 def _floating(way: Any) -> np.dtype[Any] | None:

@@ -166,6 +166,19 @@ class EquationStacks:
             self._stacks[equation] = stack[entries[0] if entries else shared :]
 
 
+def line_within(line: str, iterations: Sequence[int]) -> str:
+    """The text of a line, with the iterations of the loops around it, innermost first.
+
+    >>> line_within("model.py, line 3: `y = x * 2`", (2, 5))
+    'model.py, line 3, in iteration 5 of iteration 2: `y = x * 2`'
+    """
+    numbers = " of ".join(f"iteration {i}" for i in reversed(iterations))
+    if not numbers:
+        return line
+    place, *code = line.split(": ", 1)
+    return ": ".join([f"{place}, in {numbers}" if place else f"in {numbers}", *code])
+
+
 def user_line_columns(equations: Sequence[Any]) -> UserLineColumns:
     """The innermost user lines of equations, as columns for front ends."""
     stacks = [user_stack(equation) for equation in equations]

@@ -73,7 +73,7 @@ class ComparedEquationColumns(Record):
 
     primitive: list[str]
     line: list[str]
-    """Source line of the equation."""
+    """Source line of the equation, with the iterations of the loops around it."""
     error: list[float | None]
     """Largest difference of two elements, relative to the largest element; None if it isn't finite."""
     operand_error: list[float | None]

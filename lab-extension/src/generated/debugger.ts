@@ -52,7 +52,7 @@ export interface UserLineColumns {
 /** Equations that two runs have in common, in execution order. */
 export interface ComparedEquationColumns {
   readonly primitive: readonly string[];
-  /** Source line of the equation. */
+  /** Source line of the equation, with the iterations of the loops around it. */
   readonly line: readonly string[];
   /**
    * Largest difference of two elements, relative to the largest element; None if it isn't finite.

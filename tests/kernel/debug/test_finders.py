@@ -91,6 +91,60 @@ def test_growth_is_in_multiples_of_the_operands_error() -> None:
     assert divergence.largest == last
 
 
+def overflowing(x):
+    def body(c, i):
+        print_it = lambda y: pl.debug.callback(lambda _: None, y)
+        print_it(c)
+        squared = pl.jit(lambda y: y * y)(c)
+        return squared, squared.sum()
+
+    return lax.scan(body, jnp.sin(x) * 3, jnp.arange(6))[1]
+
+
+def test_runs_are_compared_and_opened_at_the_iteration_of_a_loop() -> None:
+    divergence = diverge(overflowing, a=np.float16, b=np.float32)(np.ones(2, np.float32))
+    # (sin(1) * 3)² is 6.4, and its fourth square 6.4 ** 8 = 2.7e6, more than float16 has.
+    largest = divergence.largest
+    assert (largest.primitive, largest.error, largest.iterations) == ("mul", np.inf, (3,))
+    assert f"{line_of(overflowing, 4)[:-1]}, in iteration 3: `" in str(divergence)
+    assert [row.primitive for row in divergence.rows if row.iterations == (3,)] == [
+        "mul", "reduce_sum",
+    ]  # fmt: skip
+    _, session = divergence.opened()
+    assert [*session.stack()[-2].run.split()][:2] == ["(iteration", "3"]
+    assert session.equation.primitive.name == "mul"
+    assert session.operands()[0].dtype == np.float16
+    assert np.all(np.isinf(session.step().variables()["squared"]))
+
+
+def test_loops_are_compared_within_loops_and_branches() -> None:
+    def looped(x, shift=0.0):
+        def inner(j, c):
+            return c + jnp.where(j == 2, shift, 0.0)
+
+        def outer(i, c):
+            branch = lambda c: lax.fori_loop(0, 4, inner, c)
+            return lax.cond(i == 1, branch, lambda c: c * 1.0, c)
+
+        return lax.fori_loop(0, 3, outer, x)
+
+    divergence = diverge(looped, b=lambda x: looped(x, x - 1.0))(2.0)
+    assert (divergence.first.primitive, divergence.first.iterations) == ("select_n", (1, 2))
+    _, session = divergence.opened()
+    assert "in iteration 2 of iteration 1" in str(divergence)
+    assert [frame.run for frame in session.stack() if frame.run] == [
+        "(iteration 1 of 3)", "(iteration 2 of 4)",
+    ]  # fmt: skip
+
+
+def test_positions_of_a_mesh_are_compared_as_a_whole() -> None:
+    mesh = pl.make_mesh((8,), ("x",), axis_types=(pl.sharding.AxisType.Auto,))
+    mapped = pl.shard_map(lambda x: jnp.exp(x * 12.0), mesh=mesh, in_specs=pl.P("x"), out_specs=pl.P("x"))  # fmt: skip
+    divergence = diverge(mapped, a=np.float16, b=np.float32)(np.ones(8, np.float32))
+    assert divergence.largest.primitive == "shard_map"
+    assert divergence.opened()[1].equation.primitive.name == "shard_map"
+
+
 def test_compiled_eager_flagged_and_sharded_runs_are_compared() -> None:
     x = jnp.arange(16.0).reshape(8, 2)
     f = lambda x: (x * 3).sum(axis=1)
