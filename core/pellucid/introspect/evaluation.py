@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from pellucid._machine.ir import (
     Jaxpr,
     Literal,
     Operands,
+    Role,
     Values,
     constants_as_inputs,
     inlined,
@@ -98,6 +100,18 @@ def runs_within(evaluation: Evaluation, equation: Equation) -> Iterator[Evaluati
         run_values = _all_values(call.frame(turn), evaluation.compiler_options)
         call.know_results(turn, [run_values.read(a) for a in run_values.jaxpr.outvars])
         yield run_values
+
+
+def outputs_within(equation: Equation, number: int, run: Evaluation) -> tuple[Atom, list[Atom]]:
+    """(output of a run within an equation that gives its result `number`, outputs that the next run continues from)."""
+    slots = slots_of(equation)
+    body = next(slot for slot in slots.programs if not slot.is_predicate)
+    # `starts`: for each group of results, the number of its first one.
+    sizes = [group.size for group in slots.results]
+    starts = list(itertools.accumulate(sizes, initial=0))
+    given = slots.given(body, run.jaxpr.outvars)
+    [own] = [a for i, atoms in given for k, a in enumerate(atoms, starts[i]) if k == number]
+    return own, [a for i, atoms in given if slots.results[i].role is Role.CARRY for a in atoms]
 
 
 def match_at(frame: SteppedFrame, steps: Sequence[Step], index: int) -> Match | None:

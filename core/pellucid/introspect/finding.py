@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +55,25 @@ class Match(NamedTuple):
         """The equation whose result satisfies the condition."""
         frame = self.frames[-1]
         return frame.jaxpr.equations[frame.position]
+
+
+def match_again(frame: SteppedFrame, place: Sequence[int]) -> Match:
+    """The match at a place, in a frame of the same call: the position in the program, then, for each program within, its turn and
+    the position in it.
+    """
+    frames: list[SteppedFrame] = [frame]
+    calls: list[Any] = [None]
+    turns: list[Turn] = [(0, 0)]
+    position, *rest = place
+    with silence():
+        frame.move(position)
+        for which, number, position in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
+            call: Any = frames[-1].call()
+            calls.append(call)
+            turns.append((which, number))
+            frames.append(call.frame(turns[-1]))
+            frames[-1].move(position)
+    return Match(frames, calls, turns)
 
 
 def first_match(frame: SteppedFrame, condition: Callable[[Any], Any]) -> Match | None:

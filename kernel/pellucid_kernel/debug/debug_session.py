@@ -17,7 +17,7 @@ import pellucid as pl
 from pellucid import analysis
 from pellucid.introspect.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
 from pellucid.introspect.evaluation import Step, match_at
-from pellucid.introspect.finding import Match, first_failure, first_match
+from pellucid.introspect.finding import Match, first_failure, first_match, match_again
 from pellucid.introspect.kernel_steps import (
     block_places,
     is_kernel,
@@ -609,6 +609,10 @@ class DebugSession:
         """Goes to an equation of the program's evaluation, see `match_at`; to its line if a program on the way can't be entered."""
         match = match_at(frame_of(self._program, *self._operands), steps, index)
         return self.to_line_of(equation) if match is None else self.go_to(match)
+
+    def go_to_place(self, place: Sequence[int]) -> DebugSession:
+        """Goes to the `place()` of a session of the same call."""
+        return self.go_to(match_again(frame_of(self._program, *self._operands), place))
 
     def jump(self, run: int | tuple[int, ...]) -> DebugSession:
         """Goes to the start of iteration `run`, counted from 0, of the innermost loop or of the next loop in this

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 import pellucid as pl
-from pellucid.introspect.finding import Match
 from pellucid.introspect.lineage import transformation_of
 from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug.debug_session import BUDGET, DebugSession
@@ -34,20 +33,17 @@ class Finding:
     def __init__(
         self,
         session: DebugSession,
-        match: Match,
         condition: Condition,
         name: str = "",
         *,
         is_cured: bool = False,
     ) -> None:
-        self._condition = condition
         self._name = name or "the function"
-        self.session = session.go_to(match)
-        self.equation = match.equation
+        self._place = session.place()
+        self.session = session
+        self.equation = session.equation
         self.iterations = [
-            turn[1]
-            for call, turn in zip(match.calls[1:], match.turns[1:], strict=True)
-            if call.is_loop
+            level.turn[1] for level in self.session.levels if level.call and level.call.is_loop
         ]
         """Iteration of each enclosing loop, outermost first, counted from 0."""
         self.results, self.number, self.elements = session.results_meeting(condition)
@@ -103,9 +99,7 @@ class Finding:
 
     def opened(self) -> tuple[str, DebugSession]:
         """(name of the call, a new session before the operation)."""
-        session = self.session.again()
-        match = session.search(self._condition)
-        return self._name, session if match is None else session.go_to(match)
+        return self._name, self.session.again().go_to_place(self._place)
 
     def record(self) -> FindingRecord:
         """The finding as the record that front ends display."""
@@ -177,7 +171,7 @@ def find(function: Callable[..., Any], condition: Condition) -> Callable[..., Fi
             is_asked = is_backward and condition in (isnan, isinf)
             cured = cured_by_masks(function, args, kwargs) if is_asked else []
             name = getattr(function, "__name__", "")
-            return Finding(session, match, condition, name, is_cured=any(cured))
+            return Finding(session.go_to(match), condition, name, is_cured=any(cured))
 
     return search
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import inspect
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -10,15 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pellucid as pl
-from pellucid.introspect.errors import ArgumentValueError
-from pellucid.introspect.evaluation import Evaluation, evaluated
+from pellucid.introspect.evaluation import Evaluation, Step, evaluated, outputs_within, runs_within
 from pellucid.introspect.lineage import transformation_of
-from pellucid.introspect.stepping import can_enter, line_text
+from pellucid.introspect.noting import noting
+from pellucid.introspect.stepping import can_enter, is_loop, line_text, user_stack
 from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug.debug_session import DebugSession
 from pellucid_kernel.debug.differences import finite
-from pellucid_kernel.debug.equation_stacks import user_line_columns
-from pellucid_kernel.debug.finders import Finding, find, isinf, isnan, range_text
+from pellucid_kernel.debug.equation_stacks import line_within, user_line_columns
+from pellucid_kernel.debug.finders import Finding, isinf, isnan, range_text
 from pellucid_kernel.debug.gaps import notes_on_gaps
 from pellucid_kernel.debug.schema import CotangentColumns, GradientColumns, GradientRecord
 from pellucid_kernel.debug.stopping_places import check_function, displayed
@@ -26,6 +27,7 @@ from pellucid_kernel.debug.unselected import CURE, cured_by_masks
 from pellucid_viz.figure import Figure
 
 _WRONG = ("NaN", "infinite")
+_CONDITIONS = {"NaN": isnan, "infinite": isinf}
 MAX_PATH = 8
 """Maximum number of operations of a path in the text of an explanation."""
 
@@ -43,6 +45,26 @@ class Cotangent(NamedTuple):
     """The equation of the backward pass that computes it."""
 
 
+class PathStep(NamedTuple):
+    """An equation along which a fault spread."""
+
+    equation: Any
+    index: int
+    """Its number in the program, or in the body of the innermost loop or branch around it."""
+    steps: tuple[Step, ...]
+    """How `match_at` enters these."""
+    iterations: tuple[int, ...]
+    """Iteration of each loop around it, outermost first, counted from 0."""
+    operands: list[str]
+    """The ranges of its operands."""
+    is_faulty: bool
+    """Whether a result has the gradient's own fault, and not another one that led to it."""
+
+    def __str__(self) -> str:
+        line = line_within(line_text(self.equation), self.iterations)
+        return f"`{self.equation.primitive.name}`: {line}"
+
+
 class Gradient(NamedTuple):
     """The derivative with respect to one leaf of the arguments."""
 
@@ -51,7 +73,23 @@ class Gradient(NamedTuple):
     norm: float
     fault: str
     path: list[Any]
-    """For a faulty gradient, the equations from the origin of the fault to the gradient; empty if it has no origin."""
+    """For a faulty gradient, the equations from the origin of the fault to the gradient; empty if it has no origin. Of a loop or
+    branch in which it begins, those of the iteration where it does come first.
+    """
+    way: list[PathStep]
+    """The path with its places."""
+
+    @property
+    def iterations(self) -> tuple[int, ...]:
+        """Iteration of each loop around the fault's origin, outermost first, counted from 0."""
+        return self.way[0].iterations if self.way else ()
+
+    @property
+    def opened_step(self) -> PathStep | None:
+        """The first equation that gives the fault itself; None if the path is empty."""
+        return next(
+            (step for step in self.way if step.is_faulty), self.way[0] if self.way else None
+        )
 
 
 class Explanation:
@@ -62,28 +100,39 @@ class Explanation:
         cotangents: list[Cotangent],
         gradients: list[Gradient],
         origins: list[str],
-        operands: list[list[str]],
-        finding: Finding | None,
+        begin: Callable[[], DebugSession],
         cured: list[bool],
-        find_first: Callable[[], Finding | None] | None = None,
         notes: Sequence[str] = (),
     ) -> None:
-        self._find_first = find_first
+        self._begin = begin
         self.notes = [*notes]
         """Decompositions of matrices whose derivative divides by differences of equal, or nearly equal, values."""
         self.cotangents = cotangents
         """One for each line of the forward pass, in the order of the backward pass."""
         self.gradients = gradients
-        self.finding = finding
-        """For a fault that arises in a loop or branch: the first faulty value there, with its iteration and a session."""
+        self.finding = self._finding()
+        """For a NaN or infinity that arises in a loop or branch: the first there, with its iteration and a session."""
         self.cured = cured
         """For each gradient, whether it is only non-finite because of unselected values: finite under
         `masked_gradients`.
         """
         self._origins = origins
-        self._operands = (
-            operands  # for each gradient, the ranges of the operands of its path's first operation
-        )
+
+    def _finding(self) -> Finding | None:
+        within = [g for g in self.gradients if g.fault in _WRONG and g.way and g.way[0].steps]
+        if not within:
+            return None
+        step, condition = within[-1].opened_step, _CONDITIONS[within[-1].fault]
+        assert step is not None
+        session = self._begin().go_within(step.steps, step.index, step.equation)
+        return Finding(session, condition, session.name)
+
+    @property
+    def _opened_step(self) -> PathStep | None:
+        """The equation that a front end opens: of the worst fault."""
+        kinds = (*_WRONG, "zero")
+        faults = sorted((g for g in self.gradients if g.way), key=lambda g: kinds.index(g.fault))
+        return faults[0].opened_step if faults else None
 
     @property
     def faults(self) -> list[Gradient]:
@@ -124,12 +173,9 @@ class Explanation:
                 name=[g.name for g in self.gradients],
                 norm=[finite(g.norm) for g in self.gradients],
                 fault=[g.fault for g in self.gradients],
-                path=[
-                    [f"`{e.primitive.name}`: {line_text(e)}" for e in g.path]
-                    for g in self.gradients
-                ],
+                path=[[*map(str, g.way)] for g in self.gradients],
             ),
-            operands=self._operands,
+            operands=[g.way[0].operands if g.way else [] for g in self.gradients],
             within="\n".join(
                 [
                     *self._cures(),
@@ -144,16 +190,16 @@ class Explanation:
         return Figure(self.record(), str(self), f"<pre>{html.escape(str(self))}</pre>")
 
     def opened(self) -> tuple[str, DebugSession]:
-        """(name of the gradient's call, a session before the first operation that results in NaN or infinity)."""
-        finding = self.finding or (None if self._find_first is None else self._find_first())
-        if finding is None:
-            raise ArgumentValueError(
-                "no single operation of this gradient gives NaN or infinity: they come from how it was compiled as one."
-            )
-        return finding.opened()
+        """(name of the gradient's call, a session before the operation that first gives its fault)."""
+        step = self._opened_step
+        assert step is not None
+        session = self._begin().go_within(step.steps, step.index, step.equation)
+        return session.name, session
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        return displayed(self.figure(), None if self._find_first is None else self)
+        step = self._opened_step
+        has_line = step is not None and bool(user_stack(step.equation))
+        return displayed(self.figure(), self if has_line else None)
 
 
 def explain_grad(
@@ -162,7 +208,8 @@ def explain_grad(
     """Returns a function that explains `grad(function, argnums)` of a call: norms by line, and the origin of NaN,
     infinity or zero.
 
-    The gradient runs compiled, as one program that gives all its values. `function` gives a floating-point scalar. Where NaN
+    The gradient runs compiled, as one program that gives all its values; a loop in which a fault begins is looked into, run by
+    run. `function` gives a floating-point scalar. Where NaN
     or infinity comes of what the function computes and doesn't select, the explanation says so; and where the derivative of a
     decomposition divides by differences of values that are equal up to rounding.
 
@@ -177,7 +224,8 @@ def explain_grad(
     @without_traps()
     def explained(*args: Any, **kwargs: Any) -> Explanation:
         derivative = pl.value_and_grad(function, argnums)
-        program = pl.make_jaxpr(derivative)(*args, **kwargs)
+        with noting():
+            program = pl.make_jaxpr(derivative)(*args, **kwargs)
         leaves = [*map(pl.numpy.asarray, pl.tree.leaves((args, kwargs)))]
         run = evaluated(program, leaves, is_compiled=True)
         indices = [i % len(args) for i in ([argnums] if isinstance(argnums, int) else argnums)]
@@ -186,20 +234,15 @@ def explain_grad(
         names = [name for i in indices for name in argument_names[ends[i] : ends[i + 1]]]
         atoms = run.jaxpr.outvars[1:]
         gradients = [_gradient(run, name, atom) for name, atom in zip(names, atoms, strict=True)]
-        paths = {id(g.path[0]): g for g in reversed(gradients) if g.path}
-        finding = None
-        for each in paths.values():
-            if can_enter(each.path[0]) and each.fault != "zero":
-                finding = find(derivative, isnan if each.fault == "NaN" else isinf)(*args, **kwargs)
-        operands = [
-            [range_text(run.read(a)) for a in g.path[0].operands] if g.path else []
-            for g in gradients
-        ]
-        origins = _origin_texts(run, paths.values(), gradients)
-        conditions = [isnan if g.fault == "NaN" else isinf for g in gradients if g.fault in _WRONG]
+        origins = _origin_texts(gradients)
 
-        def find_first() -> Finding | None:
-            return find(derivative, conditions[0])(*args, **kwargs)
+        def begin() -> DebugSession:
+            innermost = inspect.unwrap(function)
+            session = DebugSession.of_program(
+                program, leaves, getattr(innermost, "__globals__", {})
+            )
+            session.name = getattr(function, "__name__", "")
+            return session
 
         # The first result is the function's value.
         cured = cured_by_masks(derivative, args, kwargs, run)[1:]
@@ -207,10 +250,8 @@ def explain_grad(
             _cotangents(run),
             gradients,
             origins,
-            operands,
-            finding,
+            begin,
             cured,
-            find_first if conditions else None,
             notes_on_gaps(run),
         )
 
@@ -253,19 +294,30 @@ def _cotangents(run: Evaluation) -> list[Cotangent]:
 def _gradient(run: Evaluation, name: str, atom: Any) -> Gradient:
     value = run.read(atom)
     fault = fault_of(value)
-    return Gradient(name, _norm(value), fault, _path(run, atom, fault) if fault else [])
+    way = _way(run, atom, fault, (), ()) if fault else []
+    return Gradient(name, _norm(value), fault, [step.equation for step in way], way)
 
 
-def _path(run: Evaluation, atom: Any, fault: str) -> list[Any]:
-    """The equations along which a fault reached a value, its origin first.
+def _way(
+    run: Evaluation,
+    atom: Any,
+    fault: str,
+    steps: tuple[Step, ...],
+    iterations: tuple[int, ...],
+) -> list[PathStep]:
+    """The equations along which a fault reached a value, its origin first; those of a loop or branch where it begins, too.
 
     A zero is followed through the backward pass only: if it comes from a zero factor of the forward pass, it begins
     there.
     """
     origins = {v: e for e in run.jaxpr.equations for v in e.results}
-    path: list[Any] = []
+    indices = {e: i for i, e in enumerate(run.jaxpr.equations)}
+    way: list[PathStep] = []
     while (equation := origins.get(atom) if atom in run.values else None) is not None:
-        path.insert(0, equation)
+        operands = [range_text(run.read(a)) for a in equation.operands]
+        is_faulty = any(fault_of(x) == fault for x in run.results(equation) if _is_cotangent(x))
+        index = indices[equation]
+        way.insert(0, PathStep(equation, index, steps, iterations, operands, is_faulty))
         atoms = [a for a in equation.operands if a in origins and _is_cotangent(run.values[a])]
         if fault == "zero":
             atoms = [a for a in atoms if _is_backward(origins[a])]
@@ -274,9 +326,36 @@ def _path(run: Evaluation, atom: Any, fault: str) -> list[Any]:
             kinds = ("NaN", "infinite")
             worse = [a for kind in kinds for a in atoms if fault_of(run.values[a]) == kind]
         if not worse:
-            break
+            return _way_within(run, equation, atom, fault, way[0]) + way
         atom = worse[0]
-    return path
+    return way
+
+
+def _way_within(
+    run: Evaluation, equation: Any, atom: Any, fault: str, step: PathStep
+) -> list[PathStep]:
+    """The equations along which a fault that begins in a loop or branch spread in the run where it does."""
+    if not can_enter(equation):
+        return []
+    number = next(i for i, v in enumerate(equation.results) if v is atom)
+    found: tuple[int, Evaluation, Any] | None = None
+    for i, each in enumerate(runs_within(run, equation)):
+        own, carried = outputs_within(equation, number, each)
+        if fault == "zero":
+            is_zero = fault_of(each.read(own)) == fault
+            # What later runs add isn't zero where a run between gives something else.
+            found = (found or (i, each, own)) if is_zero else None
+            continue
+        outputs = [a for a in (own, *carried) if _is_cotangent(np.asarray(each.read(a)))]
+        faulty = next((a for a in outputs if fault_of(each.read(a)) == fault), None)
+        if faulty is not None:
+            found = i, each, faulty
+            break
+    if found is None:
+        return []
+    i, each, output = found
+    iterations = (*step.iterations, *([i] if is_loop(equation) else []))
+    return _way(each, output, fault, (*step.steps, (step.index, i)), iterations)
 
 
 def _is_backward(equation: Any) -> bool:
@@ -285,14 +364,16 @@ def _is_backward(equation: Any) -> bool:
     return transformation_of(equation) == "transpose" and not is_constant
 
 
-def _origin_texts(run: Evaluation, origins: Any, gradients: list[Gradient]) -> list[str]:
+def _origin_texts(gradients: Sequence[Gradient]) -> list[str]:
     rows = []
-    for each in origins:
-        first, *rest = each.path
+    # Of gradients whose faults have one origin, the first.
+    firsts = {(g.way[0].steps, g.way[0].index): g for g in reversed(gradients) if g.way}
+    for each in firsts.values():
+        first, *rest = each.way
         rows += [
-            f"{each.fault} in the gradient of {each.name} begins at `{first.primitive.name}`: {line_text(first)}",
-            *[f"  operand {i}: {range_text(run.read(a))}" for i, a in enumerate(first.operands)],
-            *[f"  → `{e.primitive.name}`: {line_text(e)}" for e in rest[:MAX_PATH]],
+            f"{each.fault} in the gradient of {each.name} begins at {first}",
+            *[f"  operand {i}: {text}" for i, text in enumerate(first.operands)],
+            *[f"  → {step}" for step in rest[:MAX_PATH]],
             *([f"  → … and {len(rest) - MAX_PATH} operations"] if len(rest) > MAX_PATH else []),
         ]
     return rows + [

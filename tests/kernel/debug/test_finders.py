@@ -333,6 +333,51 @@ def test_a_fault_within_a_loop_is_found_with_its_iteration() -> None:
     assert "within it: `mul` of the backward pass" in str(explanation)
 
 
+def test_a_fault_within_a_loop_is_followed_and_opened_where_it_begins() -> None:
+    def looped(w):
+        unselected = jnp.where(
+            w > 0, 1.0, jnp.sqrt(w - 10)
+        )  # NaN, which doesn't reach the gradient
+
+        def body(c, i):
+            root = jnp.sqrt(c - 2.0)
+            return root * w + i - 0.9, root
+
+        c, roots = lax.scan(body, w * unselected, jnp.arange(4.0))
+        return roots.sum() + c
+
+    with pl.masked_gradients():
+        explanation = explain_grad(looped)(2.9)
+    [gradient] = explanation.faults
+    assert (gradient.fault, gradient.path[0].primitive.name) == ("NaN", "sqrt")
+    assert gradient.iterations == (1,)
+    assert f"{line_of(looped, 4)[:-1]}, in iteration 1: `root" in str(explanation)
+    assert explanation.finding.iterations == [1]
+    for session in (explanation.opened()[1], explanation.finding.opened()[1]):
+        # The first root is sqrt(0.9), so that the next carry is sqrt(0.9) * 2.9 - 0.9.
+        assert session.equation.primitive.name == "sqrt"
+        np.testing.assert_allclose(session.variables()["c"], 0.9**0.5 * 2.9 - 0.9, 1e-5)
+
+
+def test_a_layer_of_a_loop_that_is_dead_is_where_a_gradient_becomes_zero() -> None:
+    def network(weights, x):
+        def layer(h, w):
+            return jnp.maximum(h @ w, 0.0), None
+
+        return lax.scan(layer, x, weights)[0].sum()
+
+    weights = jnp.ones((4, 3, 3)).at[2].set(-1.0)
+    explanation = explain_grad(network, (0, 1))(weights, jnp.ones((2, 3)))
+    faults = {gradient.name: gradient for gradient in explanation.faults}
+    # The backward pass runs the layers from the last on, so that its iteration 1 is of layer 2.
+    assert (faults["x"].path[0].primitive.name, faults["x"].iterations) == ("mul", (1,))
+    assert faults["weights"].iterations == (0,)
+    assert explanation.finding is None
+    _, metadata = explanation._repr_mimebundle_()
+    _, session = session_at(metadata["pellucid"]["failure"])
+    assert session.levels[-1].turn[1] == 0
+
+
 # After errors -------------------------------------------------------------------------------------------------
 
 
