@@ -500,6 +500,46 @@ def test_comparisons_and_gradients_are_drawn(lab: Lab) -> None:
     lab.screenshots("comparisons_narrow")
 
 
+LOOPED = """import numpy as np
+def squared(x):
+    def body(c, _):
+        d = c * c
+        return d, d.sum()
+    return pl.lax.scan(body, x, None, length=6)[1]
+
+def rooted(x):
+    def body(c, _):
+        d = jnp.sqrt(c - 2)
+        return d * x - 0.9, d
+    return pl.lax.scan(body, x, None, length=6)[1].sum()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "iteration", "line"),
+    [
+        # 3 ** 16 is beyond float16.
+        ("divergence", "pl.debugger.diverge(squared, a=jnp.float16, b=jnp.float32)(np.full(2, 3, np.float32))", 3, "d = c * c"),
+        ("explanation", "pl.debugger.explain_grad(rooted)(2.9)", 1, "d = jnp.sqrt(c - 2)"),
+    ],
+)  # fmt: skip
+def test_figures_open_the_iteration_where_a_fault_begins(
+    lab: Lab, name: str, code: str, iteration: int, line: str
+) -> None:
+    lab.page.set_viewport_size({"width": 1400, "height": 1100})
+    lab.open_notebook(f"{name}.ipynb", [DEFINE, LOOPED, code])
+    output = lab.output_of(2)
+    expect(output).to_contain_text(f"in iteration {iteration}: {line}")
+    lab.screenshots(f"{name}_in_loop")
+    output.get_by_role("button", name="Stop here").click()
+    debugger = Debugger(lab)
+    debugger.stack(re.compile(f"iteration {iteration} of 6"))
+    debugger.at(1 + LOOPED.splitlines().index(f"        {line}"))
+    lab.screenshots(f"{name}_in_loop_opened")
+    debugger.press("continue")
+    expect(debugger.place).to_contain_text("No program is stopped")
+
+
 def test_a_recorded_run_opens_without_a_kernel(lab: Lab, tmp_path: Path) -> None:
     saved = tmp_path / "run.html"
     record = f"run = pl.debugger.record(batched)(ws, xs); run.save({str(saved)!r}); run"
