@@ -95,3 +95,15 @@ def test_every_page_has_its_place() -> None:
         and path.name != "index.md"
     ]
     assert not missing
+
+
+def test_every_example_has_its_picture() -> None:
+    page = (DOCS / "examples.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## ", page, flags=re.MULTILINE)[1:]
+    assert not [s.partition("\n")[0] for s in sections if "](gallery/examples/" not in s]
+    shown = {
+        name
+        for path in PAGES
+        for name in re.findall(r"gallery/examples/(\w+\.png)\)", path.read_text(encoding="utf-8"))
+    }
+    assert shown == {path.name for path in (DOCS / "gallery" / "examples").glob("*.png")}
