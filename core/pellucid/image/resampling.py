@@ -251,8 +251,17 @@ def resize(
     >>> resize(jnp.arange(4.0), (2,), "linear", antialias=False)
     Array([0.5, 2.5], dtype=float32)
     """
-    method = _method_of(method)
-    aval, sizes = _sizes("resize", image, shape)
+    _, sizes = _sizes("resize", image, shape)
+    return _resize(
+        image, sizes, _method_of(method), bool(antialias), canonical_precision(precision, "image.resize")
+    )  # fmt: skip
+
+
+@numpy_function(static=("sizes", "method", "antialias", "precision"))
+def _resize(
+    image: ArrayLike, sizes: tuple[int, ...], method: ResizeMethod, antialias: bool, precision: Any
+) -> Array:
+    aval = type_of(image)
     axes = tuple(i for i in range(aval.ndim) if sizes[i] != aval.shape[i])
     if any(aval.shape[i] == 0 for i in axes):
         raise ShapeError(
@@ -268,9 +277,8 @@ def resize(
     else:
         scale = jnp.stack([jnp.asarray(sizes[i] / aval.shape[i], dtype) for i in axes])
     return _resampled(
-        image, scale, np.zeros(len(axes), dtype), axes, new_sizes, method, bool(antialias),
-        canonical_precision(precision, "image.resize"),
-    )  # fmt: skip
+        image, scale, np.zeros(len(axes), dtype), axes, new_sizes, method, antialias, precision
+    )
 
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]

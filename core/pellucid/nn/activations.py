@@ -323,6 +323,11 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     axis = canonical_axis(axis, aval.ndim)
     if aval.shape[axis] % 2:
         raise ArgumentValueError("nn.glu needs an axis of even size.", got=f"got {aval.text()}")
+    return _glu(x, axis)
+
+
+@numpy_function(static="axis")
+def _glu(x: ArrayLike, axis: int) -> Array:
     first, second = jnp.split(x, 2, axis)
     return first * sigmoid(second)
 

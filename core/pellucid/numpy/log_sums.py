@@ -101,6 +101,11 @@ def logmeanexp(
     >>> logmeanexp(jnp.array([1.0, 1.0]))
     Array(1., dtype=float32)
     """
+    return _logmeanexp(x, static_axis(axis), where, bool(keepdims))
+
+
+@numpy_function(static=("axis", "keepdims"))
+def _logmeanexp(x: ArrayLike, axis: Axis, where: ArrayLike | None, keepdims: bool) -> Any:
     total = logsumexp(x, axis, None, keepdims, where=where)
     shape = type_of(x).shape
     if where is None:

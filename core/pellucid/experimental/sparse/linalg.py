@@ -24,6 +24,7 @@ from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid._machine.primitives.precision import Precision
 from pellucid.experimental.sparse.base import JAXSparse
 from pellucid.experimental.sparse.compressed import CSR
+from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import promote_dtypes_inexact
 
 __all__ = ["lobpcg_standard", "spsolve"]
@@ -60,8 +61,28 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any,
             got=f"X: {k} vectors of {n} elements",
             do="Take all of them: `jnp.linalg.eigh(A)`.",
         )
-    apply = _product_with(A, X)
     epsilon = np.finfo(X.dtype).eps if tol is None else tol
+    if not isinstance(A, JAXSparse) and callable(A):
+        return _greatest(A, X, m, epsilon)
+    A = A if isinstance(A, JAXSparse) else jnp.asarray(A)
+    if A.shape != (X.shape[0],) * 2:
+        raise ShapeError(
+            "lobpcg_standard: the operands don't fit.", got=f"A: {A.shape}, X: {X.shape}"
+        )
+    if A.dtype != X.dtype:
+        raise ArgumentTypeError("lobpcg_standard needs operands of one dtype.", got=f"A: {A.dtype}, X: {X.dtype}")  # fmt: skip
+    return _greatest_of(A, X, m, epsilon)
+
+
+@numpy_function
+def _greatest_of(A: Any, X: Any, m: Any, epsilon: Any) -> tuple[Any, Any, Any]:
+    product = lambda x: A @ x if isinstance(A, JAXSparse) else _dot(A, x)
+    return _greatest(product, X, m, epsilon)
+
+
+def _greatest(apply: Callable[[Any], Any], X: Any, m: Any, epsilon: Any) -> tuple[Any, Any, Any]:
+    """As `lobpcg_standard`, of the matrix that `apply` multiplies by."""
+    n, k = X.shape
 
     def improved(space: Any) -> tuple[Any, ...]:
         """The best pairs in a space that the columns of a matrix span, their residuals, and what isn't in the first k."""
@@ -91,20 +112,6 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any,
 
 def _dot(x: Any, y: Any) -> Any:
     return jnp.dot(x, y, precision=Precision.HIGHEST)
-
-
-def _product_with(A: Any, X: Any) -> Callable[[Any], Any]:
-    """`A` as a function of matrices like `X`."""
-    if not isinstance(A, JAXSparse) and callable(A):
-        return A
-    A = A if isinstance(A, JAXSparse) else jnp.asarray(A)
-    if A.shape != (X.shape[0],) * 2:
-        raise ShapeError(
-            "lobpcg_standard: the operands don't fit.", got=f"A: {A.shape}, X: {X.shape}"
-        )
-    if A.dtype != X.dtype:
-        raise ArgumentTypeError("lobpcg_standard needs operands of one dtype.", got=f"A: {A.dtype}, X: {X.dtype}")  # fmt: skip
-    return lambda x: A @ x if isinstance(A, JAXSparse) else _dot(A, x)
 
 
 def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: Any = 1e-6, reorder: int = 1) -> Any:

@@ -131,9 +131,14 @@ def expm_frechet(
             "scipy.linalg.expm_frechet: method must be 'SPS' or 'blockEnlarge'.",
             got=f"method: {method!r}",
         )
-    A, E = inexact("scipy.linalg.expm_frechet", of_sequence(A), of_sequence(E))
-    value, derivative = jvp(expm, (A,), (E,))
+    value, derivative = _expm_frechet(of_sequence(A), of_sequence(E))
     return (value, derivative) if compute_expm else derivative
+
+
+@numpy_function
+def _expm_frechet(A: ArrayLike, E: ArrayLike) -> tuple[Array, Array]:
+    A, E = inexact("scipy.linalg.expm_frechet", A, E)
+    return jvp(expm, (A,), (E,))
 
 
 # Schur and Hessenberg forms -----------------------------------------------------------------------
@@ -355,7 +360,15 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     [a] = inexact("scipy.linalg.funm", A)
     a = _one_square("funm", a)
     form, vectors = reductions.schur(a.astype(dtypes.to_complex_dtype(a.dtype)))
-    n = type_of(a).shape[-1]
+    eigenvalues = jnp.diagonal(form)
+    result, error = _by_schur_form(form, vectors, jnp.asarray(func(eigenvalues)))
+    return result if disp else (result, error)
+
+
+@numpy_function
+def _by_schur_form(form: Array, vectors: Array, values: Array) -> tuple[Array, Array]:
+    """(a function of the matrix with this Schur form, which has `values` for its eigenvalues; the estimated error)."""
+    n = type_of(form).shape[-1]
     eigenvalues = jnp.diagonal(form)
 
     def column(result: Any, j: Any, before: Any) -> tuple[Any, Any]:
@@ -364,10 +377,8 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
         right = product(leading, above[:, None])[:, 0] - above * _diagonal_at(result, j)
         return form - _diagonal_at(form, j) * jnp.eye(n, dtype=form.dtype), right
 
-    result = _by_columns(n, jnp.diag(func(eigenvalues).astype(form.dtype)), column)
+    result = _by_columns(n, jnp.diag(values.astype(form.dtype)), column)
     result = product(vectors, result, H(vectors))
-    if disp:
-        return result
     gaps = jnp.abs(eigenvalues[:, None] - eigenvalues[None, :]) + jnp.where(
         jnp.eye(n, dtype=bool), np.inf, 0
     )

@@ -61,6 +61,11 @@ def block_diag(*arrs: ArrayLike) -> Array:
             raise ShapeError(
                 "scipy.linalg.block_diag needs matrices.", got=f"argument {i}: {type_of(x).text()}"
             )
+    return _block_diag(arrays)
+
+
+@numpy_function
+def _block_diag(arrays: list[Array]) -> Array:
     widths = [x.shape[1] for x in arrays]
     padded = []
     for i, x in enumerate(arrays):

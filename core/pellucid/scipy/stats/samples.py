@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -164,8 +165,19 @@ def sem(
     """
     _check_policy("sem", nan_policy, ("propagate", "omit"))
     aval_of("stats.sem", a)
+    return _sem(
+        a,
+        axis if axis is None else operator.index(axis),
+        ddof,
+        nan_policy == "omit",
+        bool(keepdims),
+    )
+
+
+@numpy_function(static=("axis", "omits_nan", "keepdims"))
+def _sem(a: ArrayLike, axis: int | None, ddof: ArrayLike, omits_nan: bool, keepdims: bool) -> Array:
     [a] = promote_dtypes_inexact("stats.sem", a)
-    if nan_policy == "omit":
+    if omits_nan:
         deviation = jnp.nanstd(a, axis, ddof=ddof, keepdims=keepdims)
         count = jnp.sum(~jnp.isnan(a), axis, keepdims=keepdims)
     else:
