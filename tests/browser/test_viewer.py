@@ -491,6 +491,33 @@ def test_a_lens_lights_up_all_stages(show: Show) -> None:
         expect(linked.first).to_contain_text(text)
 
 
+def test_curves_of_a_lens_end_at_lines_below_a_long_heading(show: Show) -> None:
+    page = show("lens", size=(760, 760))
+    python, hlo = [page.get_by_role("region", name=each) for each in ("Python", "optimized HLO")]
+    expect(hlo.locator("h3")).to_contain_text("occupancy 75%")
+    heights = [each.locator("h3").evaluate("each => each.offsetHeight") for each in (python, hlo)]
+    assert heights[1] > heights[0] + 10
+    python.locator(".pl-line").filter(has_text="hidden = jnp.tanh").hover()
+    linked = hlo.locator(".pl-linked").first
+    expect(linked).to_be_visible()
+    # The largest opacity in the last column of the gap, in the row where the line is, and 20 pixels above.
+    there, above = page.locator(".pl-gap canvas").first.evaluate(
+        """(canvas, middle) => {
+          const scale = canvas.height / canvas.clientHeight;
+          const row = Math.round((middle - canvas.getBoundingClientRect().top) * scale);
+          const column = canvas.getContext('2d').getImageData(canvas.width - 1, 0, 1, canvas.height).data;
+          const alphas = [row, row - Math.round(20 * scale)].map(y =>
+            column.slice(4 * (y - 2), 4 * (y + 3)).filter((_, i) => i % 4 === 3));
+          return alphas.map(each => Math.max(...each));
+        }""",
+        linked.evaluate(
+            "each => { const r = each.getBoundingClientRect(); return r.top + r.height / 2; }"
+        ),
+    )
+    assert there > 200
+    assert above < 200
+
+
 GRIDS = ["grid_1", "grid_64", "grid_4096", "grid_million", "grid_race", "grid_overlapping"]
 
 

@@ -180,7 +180,14 @@ def lens():
         target_ids=from_source.target_ids,
     )
     return schema.LensRecord(
-        name="loss", programs=[source.record(), lowered, compiled], links=[first, second]
+        name="loss",
+        programs=[source.record(), lowered, compiled],
+        links=[first, second],
+        notes=[
+            "",
+            "",
+            "compute capability 9.0: 40 registers per thread, 0 B spilled, occupancy 75%",
+        ],
     )
 
 

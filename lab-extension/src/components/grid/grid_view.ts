@@ -563,7 +563,7 @@ function blockText(operand: GridOperandRecord): string {
     return 'parts that the body uses';
   }
   const sizes = dims.map(({ block }) => whole(block)).join(' × ');
-  return `${whole(count)} of ${sizes === '' ? 'one element' : sizes}`;
+  return `${counted(count, 'block')} of ${sizes === '' ? 'one element' : sizes}`;
 }
 
 function unusedOf(operand: GridOperandRecord): string[] {

@@ -320,6 +320,10 @@ export class LinkedPanes {
     }
     const [left, right] = [this.views[from]!, this.views[to]!];
     const [leftPane, rightPane] = [this.panes[from]!, this.panes[to]!];
+    // Headings differ in height, so each pane's lines have a distance of their own from the top of the gap.
+    const topOf = (element: HTMLElement): number => element.getBoundingClientRect().top;
+    const top = topOf(this.gaps[index]!.element);
+    const [leftTop, rightTop] = [topOf(left.element) - top, topOf(right.element) - top];
     const lit = this.shown?.[leftPane.program];
     let count = 0;
     const curves: [number, number, boolean][] = [];
@@ -336,11 +340,11 @@ export class LinkedPanes {
         for (const end of ends) {
           const [target] = rightPane.lines.linesOf(end);
           const isLit = lit?.has(equation) === true;
-          const middle = target === undefined ? NaN : right.rowMiddle(target);
+          const middle = target === undefined ? NaN : rightTop + right.rowMiddle(target);
           // Curves to lines scrolled out of view are only drawn for highlighted equations.
-          const isInSight = middle >= 0 && middle <= height;
+          const isInSight = middle >= rightTop && middle <= height;
           if ((isLit || isInSight) && !Number.isNaN(middle) && count++ < MAX_CURVES) {
-            curves.push([left.rowMiddle(line), middle, isLit]);
+            curves.push([leftTop + left.rowMiddle(line), middle, isLit]);
           }
         }
       }
@@ -374,9 +378,9 @@ export const linkedPanesStyle = `
 .pl-column { flex: 1 1 0; min-width: 220px; display: flex; flex-direction: column; min-height: 0; }
 .pl-column > h3 { margin: 0; padding: 3px 8px; font-size: 12px; border-bottom: 1px solid var(--pl-line); white-space: nowrap; overflow: hidden; text-overflow: ellipsis; flex: none; }
 .pl-column > h3 > span { font-weight: 400; }
-.pl-column > h3:has(.pl-select) { display: flex; align-items: center; gap: 6px; }
+.pl-column > h3:has(.pl-select) { display: flex; flex-wrap: wrap; align-items: center; gap: 2px 6px; }
 .pl-column > h3 > .pl-select { min-width: 60px; flex: 0 1 auto; }
-.pl-column > h3 > .pl-select + span { flex: none; }
+.pl-column > h3 > .pl-select + span { flex: 0 1 auto; white-space: normal; }
 .pl-column > .pl-lines { flex: 1; height: auto; }
 .pl-column + .pl-column { border-left: 1px solid var(--pl-line); }
 .pl-gap { flex: none; width: 36px; margin-top: 30px; cursor: col-resize; touch-action: none; }
