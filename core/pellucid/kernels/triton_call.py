@@ -73,7 +73,7 @@ def lowered(kernel: GridKernel) -> TritonKernel:
     _check(kernel)
     context = new_triton_context()
     with context, ir.Location.unknown():
-        ctx = Lowering(kernel.name, context)
+        ctx = Lowering(kernel.name, context, (*kernel.inputs, *kernel.results))
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
             grid = _function(ctx, kernel)

@@ -32,6 +32,9 @@ from pellucid._machine.ir import (
 from pellucid._machine.xla.mlir import element_types, location_cache
 from pellucid._machine.xla.triton import arith, ir, triton
 
+from .mappings import BlockMapping
+from .specs import Squeezed
+
 Rule: TypeAlias = Callable[["Lowering", Equation, list[Any]], list[Any]]
 """Values of the results of an equation, from those of its operands: SSA values, and pointers for references."""
 
@@ -77,9 +80,13 @@ class Scope:
 class Lowering:
     """The state while one kernel is lowered: where operations go, and what is known of values."""
 
-    def __init__(self, name: str, context: ir.Context) -> None:
+    def __init__(
+        self, name: str, context: ir.Context, mappings: Sequence[BlockMapping] = ()
+    ) -> None:
         self.name = name
         self.context = context
+        self.mappings = mappings
+        """Of inputs and results, to name the user's spec of a block that Triton can't have."""
         self.equation: Equation | None = None
         self.scope = Scope()
         self.writes = 0
@@ -88,7 +95,9 @@ class Lowering:
 
     # Errors ---------------------------------------------------------------------------------------------
 
-    def unsupported(self, what: str, got: str | None = None, do: str | None = None) -> Exception:
+    def unsupported(
+        self, what: str, got: str | Sequence[str] | None = None, do: str | None = None
+    ) -> Exception:
         """The error for what Triton can't do, at the equation at hand."""
         line = None if self.equation is None else describe(self.equation.source)
         return UnsupportedError(
@@ -122,17 +131,27 @@ class Lowering:
             return element
         for n in shape:
             if n < 1 or n & (n - 1):
+                mapping = self._mapping_of(shape)
                 raise self.unsupported(
                     "sizes of its blocks must be powers of two.",
-                    f"a value of shape {list(shape)}",
-                    f"Make it {1 << max(n - 1, 0).bit_length()}, and mask what is beyond: `triton.load(ref, mask=…)`.",
+                    _described(shape, mapping),
+                    f"Make it {_power_of_two(n)}, and mask what is beyond: `triton.load(ref, mask=…)`."
+                    if mapping is None
+                    else f"A block of {_fitting_shape(mapping)} fits, with a grid for it; what it has beyond the edge of the array is masked.",
                 )
         if math.prod(shape) > MAX_ELEMENTS:
             raise self.unsupported(
                 f"its blocks have at most {MAX_ELEMENTS:,} elements.",
-                f"a value of shape {list(shape)}",
+                _described(shape, self._mapping_of(shape)),
             )
         return ir.RankedTensorType.get(list(shape), element)
+
+    def _mapping_of(self, shape: Sequence[int]) -> BlockMapping | None:
+        """The first mapping of the user's with blocks of this shape."""
+        for mapping in self.mappings:
+            if mapping.block_aval.shape == tuple(shape) and mapping.spec.line is not None:
+                return mapping
+        return None
 
     def type_of(self, aval: Any) -> ir.Type:
         """The type of a value in registers."""
@@ -243,6 +262,29 @@ def _program_of(equation: Equation) -> Jaxpr | None:
     program: ClosedJaxpr = found.programs[0].program
     same = len(program.jaxpr.invars) == len(equation.operands)
     return program.jaxpr if same and not program.consts else None
+
+
+def _power_of_two(n: int) -> int:
+    """The least power of two that is no less than `n`."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def _described(shape: Sequence[int], mapping: BlockMapping | None) -> list[str]:
+    """What a message says of a value of this shape, and of the spec whose block it is."""
+    lines = [f"a value of shape {list(shape)}"]
+    if mapping is not None:
+        lines.append(f"blocks of {mapping.name} have this shape: {mapping.spec.line}")
+    return lines
+
+
+def _fitting_shape(mapping: BlockMapping) -> tuple[int | None, ...]:
+    """The shape of the least block with sizes that Triton has that is no smaller than that of `mapping`."""
+    return tuple(
+        [
+            None if type(dim) is Squeezed else _power_of_two(n)
+            for dim, n in strict_zip(mapping.dims, mapping.sizes)
+        ]
+    )
 
 
 def _is_tensor(x: ir.Value) -> bool:

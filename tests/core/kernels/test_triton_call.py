@@ -410,6 +410,21 @@ def test_the_line_of_what_is_refused_is_named():
     assert "jnp.sort(x_ref[...])" in str(caught.value)
 
 
+def test_the_spec_of_a_block_that_triton_has_not_is_named():
+    x = array((12, 3))
+    spec = BlockSpec((3, None), lambda i, j: (i, j))  # of three
+    with pytest.raises(NotImplementedError) as caught:
+        triton_texts(call(lambda x, o: o.__setitem__(..., x[...]), x, grid=(4, 3), specs=[spec], out_spec=spec), x)  # fmt: skip
+    message = str(caught.value)
+    assert "blocks of in_specs" in message
+    assert "# of three" in message
+    assert "A block of (4, None) fits" in message
+    big = BlockSpec((1 << 21,), lambda i: (i,))  # too big
+    y = np.zeros(1 << 21, np.float32)
+    with pytest.raises(NotImplementedError, match="# too big"):
+        triton_texts(call(lambda x, o: o.__setitem__(..., x[...]), y, grid=1, specs=[big], out_spec=big), y)  # fmt: skip
+
+
 def test_derivatives_of_kernels_have_no_text():
     x = np.ones(12, np.float32)
     specs = [BlockSpec((8,), lambda i: i)]  # the last block reaches beyond the array
