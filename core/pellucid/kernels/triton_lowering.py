@@ -60,6 +60,7 @@ class Scope:
 
     def __init__(self, jaxpr: Jaxpr | None = None) -> None:
         equations = () if jaxpr is None else jaxpr.equations
+        self.jaxpr = jaxpr
         self.values: dict[Any, Any] = {}
         self.reads: dict[Any, tuple[Any, ...]] = {}
         """By variable that was read what identifies the part of the reference, and what that holds."""

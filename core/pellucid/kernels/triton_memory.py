@@ -249,6 +249,12 @@ def _swap(ctx: Lowering, equation, operands):
         if len(new) == 1 and ctx.scope.reads.get(kept) == _key(ctx, equation, 1):
             mask = ctx.spread(ctx.value(which), part.shape)
             value = ctx.spread(ctx.value(new[0]), part.shape)
+            if pointer.is_shared and not part.shape and _decides(ctx, equation, definition):
+                raise ctx.unsupported(
+                    "its programs run at once, and what one reads of a shared block decides what it writes there.",
+                    f"an element of {pointer.mapping.name}, as `triton.atomic_cas` replaces it",
+                    "Let the block depend on all axes of the grid, or sum with `triton.atomic_add`.",
+                )
     if (
         mask is None
         and pointer.is_shared
@@ -261,6 +267,24 @@ def _swap(ctx: Lowering, equation, operands):
         )
     _store(ctx, pointer, part, ctx.spread(value, part.shape), mask)
     return old or [None]
+
+
+def _decides(ctx: Lowering, write: Equation, choice: Equation) -> bool:
+    """Whether anything but `choice`, the select of a masked write, uses what the program at hand reads of the reference that is written."""
+    jaxpr = ctx.scope.jaxpr
+    if jaxpr is None:
+        return False
+    read = {
+        v
+        for e in jaxpr.equations
+        if e.primitive in (get_p, swap_p) and e.operands[0] is write.operands[0]
+        for v in e.results
+    }
+    uses = [*jaxpr.outvars]
+    for equation in jaxpr.equations:
+        if equation is not choice:
+            uses += equation.operands
+    return any(type(atom) is not Literal and atom in read for atom in uses)
 
 
 @rule(addupdate_p)

@@ -358,7 +358,12 @@ def into_input(x_ref, o_ref):
     x_ref[...] = o_ref[...] + 1
 
 
+def locked(x_ref, o_ref):
+    triton.atomic_cas(o_ref.at[0], 0, pallas.program_id(0))
+
+
 REFUSED = {
+    "decides what it writes": lambda: (call(locked, like((1,), np.int32), grid=4, input_output_aliases={0: 0}), array(1, np.int32)),
     "powers of two": lambda: (call(add, like((3,))), array(3), array(3)),
     "16 rows and columns": lambda: (call(lambda x, y, o: o.__setitem__(..., pallas.dot(x[...], y[...])), like((8, 8))), array((8, 8)), array((8, 8))),
     "there is no rule for `sort`": lambda: (call(lambda x, o: o.__setitem__(..., jnp.sort(x[...])), like((8,))), array(8)),
