@@ -254,3 +254,11 @@ def test_norms_at_the_ends_of_the_range() -> None:
     assert np.isnan(norm(np.array([np.nan, 1])))
     assert norm(np.zeros(3)) == norm(np.zeros((0, 3))) == 0
     assert np.isnan(pl.grad(norm)(np.zeros(3))).all()  # there is no derivative
+
+
+def test_signs_of_infinite_determinants_are_those_of_numpy() -> None:
+    """An infinite factor has a sign, too."""
+    matrices = [[[np.inf, 0], [0, 1]], [[-np.inf, 2], [0, 3]], [[np.inf, 1], [1, 1]], [[-np.inf, 2], [0, -3]]]  # fmt: skip
+    got = jnp.linalg.slogdet(np.array(matrices, np.float32))
+    np.testing.assert_array_equal(got.sign, [1, -1, 1, 1])
+    np.testing.assert_array_equal(got.logabsdet, [np.inf] * 4)

@@ -42,7 +42,7 @@ from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import arange, asarray, ones_like, zeros_like
 from pellucid.numpy.cumulative import cumprod
-from pellucid.numpy.elementwise import abs as absolute, log
+from pellucid.numpy.elementwise import abs as absolute, log, sign
 from pellucid.numpy.joining import concatenate
 from pellucid.numpy.manipulation import (
     broadcast_to,
@@ -394,7 +394,8 @@ def _slogdet(a: ArrayLike, method: str) -> tuple[Any, Any]:
 
 def _signs(x: ArrayLike) -> Any:
     size = absolute(x)
-    return where(size == 0, 0, x / where(size == 0, 1, size).astype(type_of(x).dtype))
+    signs = x / where(size == 0, 1, size).astype(type_of(x).dtype)
+    return where(size == 0, 0, where(size == np.inf, sign(x), signs))
 
 
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
