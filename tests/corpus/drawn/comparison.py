@@ -23,10 +23,15 @@ SAME = (
 """Pairs of ways that give the same."""
 
 
+PYTHON_NUMBERS = {"int": "int32", "TypedInt": "int32", "float": "float32"}
+"""Dtypes of numbers as results of a compiled function; `TypedInt` is the reference's class of literals."""
+
+
 def of_leaves(a: Any, b: Any, way: str = "", types: bool = True, weak: bool = True) -> str:
     """In what two lists of leaves differ; empty if they don't."""
     if len(a) != len(b):
         return f"{len(a)} and {len(b)} leaves"
+    a, b = ([as_array(leaf) for leaf in leaves] for leaves in (a, b))
     for (dtype, is_weak, x), (other, other_weak, y) in zip(a, b, strict=True):
         if types and (dtype != other or (weak and is_weak != other_weak)):
             return f"types {dtype}{' weak' * is_weak}{list(x.shape)} and {other}{' weak' * other_weak}{list(y.shape)}"
@@ -35,6 +40,13 @@ def of_leaves(a: Any, b: Any, way: str = "", types: bool = True, weak: bool = Tr
         if text := of_elements(dtype if types else other if "64" in dtype else dtype, x, y, way):
             return text
     return ""
+
+
+def as_array(leaf: Any) -> Any:
+    """A number of Python as the weakly typed array that it is as a result of a compiled function."""
+    dtype, _, x = leaf
+    number = PYTHON_NUMBERS.get(dtype)
+    return leaf if number is None else (number, True, x)
 
 
 def of_elements(dtype: str, x: np.ndarray, y: np.ndarray, way: str) -> str:
