@@ -50,6 +50,8 @@ SUITES = {
     "gpjax": Suite("gpjax", "tests"),
     "haiku": Suite("dm-haiku", "haiku", ("haiku/_src/integration/jax2tf_test.py",)),  # TensorFlow
     "jax-md": Suite("jax-md", "tests"),
+    "kfac-jax": Suite("kfac-jax", "tests"),
+    "mctx": Suite("mctx", "mctx"),
     "keras": Suite("keras", "keras/src", environment=(("KERAS_BACKEND", "jax"),)),
     "numpyro": Suite("numpyro", "test"),
     "optax": Suite("optax", "optax"),
