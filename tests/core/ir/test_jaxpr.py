@@ -1,5 +1,7 @@
 """Programs as values: what users read of their equations."""
 
+import pytest
+
 import pellucid as pl
 from pellucid import core, lax
 
@@ -17,3 +19,14 @@ def test_programs_are_read_from_the_params_that_users_see():
     assert operations["jit"] == ["neg"]
     assert operations["cond"] == ["mul", "add"]
     assert operations["gt"] == []
+
+
+def test_fields_of_the_reference_are_refused_where_they_would_be_others():
+    with pytest.raises(TypeError, match="Leave out `traced_for`"):
+        core.DebugInfo("jit", "f at file.py:1", ("x",), ("result",))  # pyright: ignore[reportArgumentType]
+    names = core.DebugInfo("f at file.py:1", ("x",), ("result",))
+    assert (names.name, names.argument_names, names.result_names) == (
+        "f at file.py:1",
+        ("x",),
+        ("result",),
+    )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from pellucid._machine.base import Names, ScopeStack
+from pellucid._machine.base import ArgumentTypeError, Names, ScopeStack
 from pellucid._machine.base.late import late
 from pellucid._machine.base.narrowing import is_dict, is_list_or_tuple
 
@@ -332,6 +332,12 @@ class DebugInfo:
         result_names: LateNames = (),
         notes: Any = None,
     ) -> None:
+        if isinstance(argument_names, str):  # the reference's second field, the function's source
+            raise ArgumentTypeError(
+                "DebugInfo takes a name, the names of arguments and those of results.",
+                got=f"got {argument_names!r} as names of arguments",
+                do="Leave out `traced_for`: DebugInfo(func_src_info, arg_names, result_paths).",
+            )
         self.name = name
         self.notes = notes
         """Lines and values that a debugger recorded during the trace (`introspect.noting`); None for most functions."""
