@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -150,6 +152,79 @@ def test_a_watched_example_gives_its_losses(path: Path, watch: str, capsys) -> N
         watched = losses()
     assert watched == before
     assert not any(reasons)
+
+
+def functions_of(path: Path, monkeypatch) -> list[tuple[Any, tuple[Any, ...]]]:
+    """(function, arguments of its first call) of what an example compiles."""
+    called: dict[Any, tuple[Any, ...]] = {}
+    jit = pl.jit
+
+    def noting(function: Any = None, **options: Any) -> Any:
+        if function is None:
+            return functools.partial(noting, **options)
+        jitted = jit(function, **options)
+
+        @functools.wraps(function)
+        def call(*args: Any) -> Any:
+            # Copies, as a donated argument is gone after the call.
+            called.setdefault(
+                function, pl.tree.map(lambda x: x.copy() if isinstance(x, pl.Array) else x, args)
+            )
+            return jitted(*args)
+
+        return call
+
+    monkeypatch.setattr(pl, "jit", noting)
+    program = {"__name__": "example"}
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), program)
+    program["main"](1)
+    monkeypatch.undo()
+    return [*called.items()]
+
+
+def loss_of(function, args):
+    """The sum of a function's results, for the derivative by the floating-point ones of its arguments."""
+    leaves, tree = pl.tree.flatten(args)
+    are_floats = [jnp.issubdtype(jnp.result_type(x), np.floating) for x in leaves]
+
+    def loss(floats):
+        rest = iter(floats)
+        given = [
+            next(rest) if is_float else x for x, is_float in zip(leaves, are_floats, strict=True)
+        ]
+        results = pl.tree.leaves(function(*tree.unflatten(given)))
+        return sum(x.sum() for x in results if jnp.issubdtype(x.dtype, np.floating))
+
+    return loss, [x for x, is_float in zip(leaves, are_floats, strict=True) if is_float]
+
+
+def _grad(function, args):
+    loss, floats = loss_of(function, args)
+    return pl.grad(loss)(floats)
+
+
+EXAMPLE_WAYS = {
+    "eager": lambda f, args: f(*args),
+    "grad": lambda f, args: _grad(pl.jit(f), args),
+    "vmap": lambda f, args: pl.vmap(pl.jit(f))(*pl.tree.map(lambda x: jnp.stack([x, x]), args)),
+}
+
+
+@pytest.mark.rotates
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_watched_functions_of_an_example_end_as_they_do_without(path: Path, monkeypatch) -> None:
+    ended = []
+    for function, args in functions_of(path, monkeypatch):
+        for name, way in EXAMPLE_WAYS.items():
+            run = functools.partial(way, function, args)
+            before = outcome(run)
+            with watching("isnan"):
+                watched = outcome(run)
+            assert watched[0] == before[0], name
+            for ours, theirs in zip(watched[1], before[1], strict=True):
+                np.testing.assert_array_equal(ours, theirs, name)
+            ended.append((name, before[0]))
+    assert ("eager", "") in ended
 
 
 TOOLS = {
