@@ -33,7 +33,9 @@ class StatefulPRNG:
     def __post_init__(self) -> None:
         if getattr(self._base_key, "dtype", None) == "uint32":
             raise ArgumentTypeError(
-                "StatefulPRNG needs a typed key.", got="got words", do="Use `random.wrap_key_data`."
+                "StatefulPRNG needs a typed key.",
+                got="got an untyped key: uint32 words",
+                do="Use `random.wrap_key_data`.",
             )
 
     def key(self, shape: Shape | int = ()) -> Any:

@@ -333,7 +333,7 @@ class SteppedFrame:
         return [*live, *values.values()] if is_small else live
 
     def _fill(self, position: int) -> None:
-        """Compute all values of the stretches of equations up to `position`, until one is no stretch."""
+        """Run the stretches of equations that follow the last computed value, up to `position` or to an equation that begins none."""
         start = max(self._ran, self._filled)
         while start < position and (stretch := _stretch(self.jaxpr, start)) is not None:
             jaxpr = stretch.program.jaxpr

@@ -48,7 +48,7 @@ from .specs import (
 INT32 = np.dtype(np.int32)
 INDEX = shaped_array((), INT32)
 _MAX_PROGRAMS = 1 << 20
-"""Grids up to this size are looked at program by program before they run."""
+"""Maximum size of a grid that is checked program by program before it runs."""
 
 
 class Along(NamedTuple):

@@ -106,7 +106,7 @@ def _block(spec: BlockSpec, ref: Any, ids: Sequence[Any]) -> tuple[RefView, Any]
             got=f"{len(indices)} for block {spec.block_shape} of a reference of shape {ref.shape}",
             where=spec.line,
         )
-    # Of a bounded slice the start is the index, and so many elements are there as its size says.
+    # A bounded slice `ds(start, size)` as an index: the block begins at `start` and has `size` elements.
     bounds = {i: x.size for i, x in enumerate(indices) if type(x) is Slice}
     indices = [x.start if type(x) is Slice else x for x in indices]
     kept = [i for i, dim in enumerate(dims) if type(dim) is not Squeezed]

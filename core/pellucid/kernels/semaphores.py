@@ -97,7 +97,7 @@ def select_ref(idx: Any, *refs: Any) -> SelectedRef:
 
 
 def read_whole(ref: Any) -> Any:
-    """What a reference, or a selected one, holds."""
+    """The value of a reference, or of a selected one."""
     if not isinstance(ref, SelectedRef):
         return get(ref)
     value = get(ref.refs[0])
@@ -118,7 +118,7 @@ def write_whole(ref: Any, value: Any) -> None:
 
 
 def copied(src_ref: Any, dst_ref: Any, *, add: bool) -> None:
-    """Let one reference, or a selected one, hold what another one holds; with `add` in addition to what it holds."""
+    """Copy the value of one reference, or of a selected one, to another; with `add` in addition to what it holds."""
     value = read_whole(src_ref)
     if not add:
         write_whole(dst_ref, value)

@@ -37,7 +37,7 @@ class GridDimensionSemantics(enum.Enum):
 
 
 def load(ref: Any, *, mask: Any = None) -> Any:
-    """What `ref`, or a part `ref.at[index]`, holds where `mask` holds; the rest is undefined.
+    """The elements of `ref`, or of a part `ref.at[index]`, where `mask` is True; the rest is undefined.
 
     >>> from pellucid._machine.refs.access import new_ref
     >>> load(new_ref(np.arange(2)))

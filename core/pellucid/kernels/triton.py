@@ -20,7 +20,7 @@ from .inside import fitting, load as masked_load, store as masked_store
 
 @dataclass(frozen=True)
 class CompilerParams:
-    """What the compiler of kernels for GPUs is told: warps of 32 threads of one program, and stages of its loops.
+    """Options of the compiler of kernels for GPUs: warps of 32 threads of one program, and stages of its loops.
 
     >>> CompilerParams(num_warps=4)
     CompilerParams(num_warps=4, num_stages=None)
@@ -39,7 +39,7 @@ def load(
     eviction_policy: str | None = None,
     volatile: bool = False,
 ) -> Any:
-    """What `ref`, or a part `ref.at[index]`, holds where `mask` holds, and `other` elsewhere; the rest are hints.
+    """The elements of `ref`, or of a part `ref.at[index]`, where `mask` is True, and `other` elsewhere; the rest are hints.
 
     >>> from pellucid._machine.refs.access import new_ref
     >>> load(new_ref(np.arange(2)), mask=np.array([True, False]), other=7)

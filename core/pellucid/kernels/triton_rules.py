@@ -582,7 +582,7 @@ def _scan(ctx: Lowering, equation, operands):
             "loops have no stacked inputs and results.", do="Use `fori_loop`, and references."
         )
     if any(type(a.aval) is AbstractRef for a in equation.operands[len(consts) :]):
-        raise ctx.unsupported("references are no carry of a loop.")
+        raise ctx.unsupported("a loop can't carry references.")
     lower, upper, step = [ctx.int32(n) for n in (0, params.length, 1)]
     loop: Any = scf.ForOp(lower, upper, step, carry)
     ctx.writes += 1

@@ -705,7 +705,7 @@ class DebugSession:
         if found is None:
             return None
         kernel, number = found
-        # Looked at once for each call of a kernel: its blocks depend on sizes of the grid and prefetched scalars, not on the program.
+        # Cached for each call of a kernel, not for its program: the blocks depend on sizes of the grid and prefetched scalars.
         operands = self._grid_operands(kernel)
         values = [None if xs is None else [x.tobytes() for x in xs] for xs in operands]
         if self._grid is None or self._grid[0] is not kernel or self._grid[1] != values:

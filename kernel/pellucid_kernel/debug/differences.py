@@ -129,7 +129,7 @@ class FirstDifference:
         )
 
     def figure(self) -> Figure:
-        """The operation with the way there, its operands and both results, drawn; in a notebook it shows by itself."""
+        """Figure of the operation: the lines that lead to it, its operands and both results. Notebooks display it by default."""
         return Figure(self.record(), str(self), f"<pre>{html.escape(str(self))}</pre>")
 
     def opened(self) -> tuple[str, DebugSession]:

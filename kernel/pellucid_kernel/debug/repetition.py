@@ -125,7 +125,7 @@ class Repetition:
         )
 
     def figure(self) -> Figure:
-        """The first operation with the way there, its operands and results, drawn; in a notebook it shows by itself."""
+        """Figure of the first operation: the lines that lead to it, its operands and results. Notebooks display it by default."""
         return Figure(self.record(), str(self), f"<pre>{html.escape(str(self))}</pre>")
 
     def opened(self) -> tuple[str, DebugSession]:
@@ -154,9 +154,7 @@ def repeat(function: Callable[..., Any], n: int = 5) -> Callable[..., Repetition
     """
     check_function(function, "repeat")
     if n < 2:
-        raise ArgumentValueError(
-            "there is nothing to compare in fewer than two runs.", got=f"n={n}"
-        )
+        raise ArgumentValueError("debugger.repeat needs at least two runs.", got=f"n={n}")
 
     @without_traps()
     def repeated(*args: Any, **kwargs: Any) -> Repetition:

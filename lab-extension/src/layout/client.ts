@@ -14,6 +14,7 @@ interface Answer {
   readonly error?: string;
 }
 
+/** A request to the worker that has no answer yet. */
 interface Waiting {
   readonly levels: readonly NestedLevel[];
   readonly resolve: (layouts: NestedLayout[]) => void;

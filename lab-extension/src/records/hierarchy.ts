@@ -456,6 +456,7 @@ function isNamed(fold: Group): boolean {
   return fold.copies.some(copy => copy.label !== '');
 }
 
+/** The equations of a child: its own index, or those of a group. */
 export function equationsOf(child: Child): number[] {
   return typeof child === 'number' ? [child] : Array.from(child.equations);
 }

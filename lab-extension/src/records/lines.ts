@@ -31,6 +31,7 @@ export interface LineSource {
   readonly depth: (line: number) => number;
 }
 
+/** The text of a line, without colours. */
 export function lineText(source: LineSource, line: number): string {
   return source
     .tokens(line)

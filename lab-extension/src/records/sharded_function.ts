@@ -305,6 +305,7 @@ function sumsBefore(counts: readonly number[]): number[] {
   return counts.map(count => (sum += count) - count);
 }
 
+/** Appends an item to the list of a key, which is created if there is none. */
 export function append<Key, Item>(lists: Map<Key, Item[]>, key: Key, item: Item): void {
   const known = lists.get(key);
   if (known === undefined) {

@@ -153,6 +153,7 @@ function withDevices(
   return { shape, count, starts, stops, tileOfDevice, devicesOfTile };
 }
 
+/** Number of elements of a tile along a dimension. */
 export function tileSize(tiles: Tiles, tile: number, dim: number): number {
   const at = tile * tiles.shape.length + dim;
   return tiles.stops[at]! - tiles.starts[at]!;

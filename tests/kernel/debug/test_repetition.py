@@ -105,5 +105,5 @@ def test_runs_that_are_equal_have_no_figure() -> None:
 
 
 def test_one_run_is_refused() -> None:
-    with pytest.raises(ArgumentValueError, match="fewer than two runs"):
+    with pytest.raises(ArgumentValueError, match="at least two runs"):
         repeat(jnp.sin, 1)

@@ -138,7 +138,7 @@ _PARSERS: dict[type, Unary] = {bool: _boolean, int: _integer, float: float}
 def _folder(value: Any) -> str | None:
     text = _text(value and os.fspath(value))
     if text and "://" in text:
-        raise ValueError("the compilation cache is a folder of this machine")
+        raise ValueError("the compilation cache must be a folder of this machine, not an address")
     return text
 
 

@@ -317,7 +317,7 @@ def compile_without_devices(lowered: CompilationUnit) -> Any:
     target = gpu_target(device.device_kind)
     if target is None:
         raise AbstractPlacementError(
-            f"devices of the kind {device.device_kind!r} can't be compiled for without having them.",
+            f"nothing can be compiled for the kind {device.device_kind!r} without a device of it.",
             do=f"Known kinds are {', '.join(GPU_TARGETS)}.",
         )
     try:

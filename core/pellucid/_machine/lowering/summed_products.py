@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .operations import OperationBuilder
 
 _MAX_VISITED_OPERATIONS = 64
-"""Operations between a sum and a product that are looked at; with more of them there may be one."""
+"""Maximum number of operations searched between a sum and a product; beyond it, a product is assumed."""
 _MAX_BYTES = 1 << 16
 """Largest sum, in bytes, that the library computes at once: half of the smallest that was wrong."""
 _APART = frozenset({

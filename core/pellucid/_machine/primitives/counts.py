@@ -22,12 +22,12 @@ def combinations(operands, results, params):
 
 
 def operand_elements(operands, results, params):
-    """One for each element of the first operand."""
+    """Operations: one for each element of the first operand."""
     return size_of(operands[0])
 
 
 def update_elements(operands, results, params):
-    """One for each element of the last operand: of a scatter, the updates."""
+    """Operations: one for each element of the last operand, which are the updates of a scatter."""
     return size_of(operands[-1])
 
 
@@ -42,7 +42,7 @@ def window_combinations(operands, results, params):
 
 
 def window_comparisons(operands, results, params):
-    """One for each element of each window, with a window for each element of the first operand."""
+    """Operations: one for each element of each window; there is a window for each element of the first operand."""
     return size_of(operands[0]) * math.prod(params.window_dimensions)
 
 

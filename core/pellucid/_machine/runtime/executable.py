@@ -398,7 +398,7 @@ def _handler(aval: ShapedArray, sharding: Sharding, committed: bool) -> Unary:
 
 
 def _as_wrapped(aval: ShapedArray, array: Any) -> Any:
-    """What represents a result that is stored as `array`: NumPy zeros for float0, an `ExtendedArray` for extended dtypes."""
+    """The object that represents a result stored as `array`: NumPy zeros for float0, an `ExtendedArray` for extended dtypes."""
     if aval is abstract_token:
         return Token(array)
     if aval.dtype == dtypes.float0:

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Interned:
-    """Base class of interned objects, which are immutable once `made` has set their attributes."""
+    """Base class of interned objects, which are immutable once `set_attributes` has set their attributes."""
 
     __slots__ = ()
 
@@ -28,7 +28,7 @@ class Interned:
         return self
 
 
-def made(new: T, **attributes: Any) -> T:
+def set_attributes(new: T, **attributes: Any) -> T:
     """Sets the attributes of `new`, an object of an `Interned` class, and returns it."""
     for name, value in attributes.items():
         object.__setattr__(new, name, value)

@@ -58,7 +58,7 @@ class ManualAxisType:
 
     @property
     def vur(self) -> AxisSet:
-        """All axes that are mentioned."""
+        """All axes of the type: varying, unreduced and reduced ones."""
         return self.varying | self.unreduced | self.reduced
 
     @property

@@ -19,7 +19,7 @@ from pellucid._machine.xla import Device, DeviceList
 
 from . import mesh_context
 from .errors import AbstractPlacementError, MeshError, ShardingArgumentError, ShardingError, updated
-from .interning import Interned, InternTable, made
+from .interning import Interned, InternTable, set_attributes
 from .partition_spec import AxisName, AxisNames
 
 
@@ -182,7 +182,7 @@ class AbstractMesh(_NamedAxes):
             )
         if any(size < 1 for size in sizes):
             raise MeshError("AbstractMesh: sizes of axes must be at least 1.", got=f"sizes {sizes}")
-        mesh = made(
+        mesh = set_attributes(
             object.__new__(cls),
             axis_sizes=sizes,
             axis_names=names,
@@ -407,7 +407,7 @@ _meshes: InternTable[Mesh] = InternTable()
 
 def _new_mesh(devices: np.ndarray, names: AxisNames, types: tuple[AxisType, ...]) -> Mesh:
     devices.flags.writeable = False
-    return made(
+    return set_attributes(
         object.__new__(Mesh),
         devices=devices,
         axis_names=names,

@@ -13,7 +13,7 @@ from pellucid._machine.xla import DeviceList, HloSharding
 
 from .errors import PartitionSpecError, ShardingArgumentError, updated
 from .hlo_shardings import hlo_sharding_of_spec, spec_of_hlo_sharding
-from .interning import Interned, InternTable, made
+from .interning import Interned, InternTable, set_attributes
 from .mesh import AbstractMesh, AnyMesh, AxisType, Mesh, axis_not_in_mesh_error
 from .partition_spec import (
     NO_AXES,
@@ -71,7 +71,7 @@ class NamedSharding(GSPMDSharding):
                 # C++ needs the devices here; it requests the tiles through `_to_xla_hlo_sharding`, once the rank is
                 # known.
                 GSPMDSharding.__init__(sharding, devices, WHOLE, memory_kind)
-            made(
+            set_attributes(
                 sharding, mesh=mesh, spec=spec, memory_kind=memory_kind, _internal_device_list=devices
             )  # fmt: skip
             sharding = _shardings.add(parts, sharding)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeAlias, overload
 from pellucid._machine.base.narrowing import is_list_or_tuple, is_set, is_tuple
 
 from .errors import DuplicateAxisError, PartitionSpecError, ShardingArgumentError
-from .interning import Interned, InternTable, made
+from .interning import Interned, InternTable, set_attributes
 
 AxisName: TypeAlias = Hashable
 AxisNames: TypeAlias = tuple[AxisName, ...]
@@ -215,7 +215,7 @@ _specs: InternTable[PartitionSpec] = InternTable()
 def _new_spec(entries: tuple[Entry, ...], unreduced: AxisSet, reduced: AxisSet) -> PartitionSpec:
     axes_per_dim = tuple(map(_axes_of_entry, entries))
     axis_names = frozenset(axis for axes in axes_per_dim for axis in axes)
-    spec = made(
+    spec = set_attributes(
         object.__new__(PartitionSpec),
         partitions=entries,
         unreduced=unreduced,

@@ -560,7 +560,9 @@ class LoggedLinearizeTrace(LinearizeTrace):
         computed = dict.fromkeys(key for x in (*results, *aux) if (key := _key(x)) in atoms)
         outvars = [atoms[key] for key in computed]
         jaxpr = Jaxpr([*constants], invars, equations, outvars)
-        if self.staged_by.superseded:  # a gradient within the function may have left operations
+        if (
+            self.staged_by.superseded
+        ):  # a gradient within the function may leave equations that nothing uses
             jaxpr, _ = remove_dead_equations(jaxpr, keep_inputs=True)
         layered = late("with layers called")(jaxpr)
         if layered is jaxpr:

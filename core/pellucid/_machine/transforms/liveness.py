@@ -35,11 +35,11 @@ class Known(enum.Enum):
     """Liveness shared by all elements of a value in a backward pass."""
 
     LIVE = "live"
-    """It depends on cotangents, and no element is known to be dead."""
+    """The value depends on cotangents, and no element is known to be dead."""
     DEAD = "dead"
-    """It depends on cotangents, and all elements are dead."""
+    """The value depends on cotangents, and all elements are dead."""
     ZERO = "zero"
-    """It is a constant zero; combined with cotangents, its elements are dead."""
+    """The value is a constant zero; where it is combined with cotangents, its elements are dead."""
 
 
 LIVE, DEAD, ZERO = Known.LIVE, Known.DEAD, Known.ZERO

@@ -21,7 +21,7 @@ from .liveness import KNOWN_SIZE, Elements, Liveness, Part, both, elements
 from .regrouping import groups_of, regrouped
 
 EQUATIONS = 64
-"""Equations behind a predicate that are looked at."""
+"""Maximum number of equations behind a predicate that are searched."""
 
 
 def chosen_by(which: Any) -> Liveness:
@@ -47,14 +47,14 @@ class _StagedEquations:
         self.values: dict[Any, NDArray[Any] | None] = {}
 
     def maker(self, atom: Any) -> Equation | None:
-        """The equation that made `atom`; None for arguments and constants, and where enough were looked at."""
+        """The equation that made `atom`; None for arguments and constants, and after `EQUATIONS` of them."""
         if type(atom) is not Var or self.left <= 0:
             return None
         self.left -= 1
         return self.trace.maker(atom)
 
     def chosen_by(self, atom: Any) -> Liveness:
-        """As the function."""
+        """Liveness of what a `select` takes where `atom`, a boolean variable, is True."""
         known = self.value(atom)
         equation = self.maker(atom)
         if known is None and equation is not None:

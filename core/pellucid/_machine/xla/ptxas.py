@@ -33,7 +33,7 @@ _RESERVED = 1024
 
 
 class Resources(NamedTuple):
-    """What one program of a kernel needs, and how many fit on a multiprocessor of the GPU."""
+    """Resources that one program of a kernel needs, and the number of programs that fit on a multiprocessor of the GPU."""
 
     registers: int
     """Registers of 32 bits for each thread."""
@@ -59,7 +59,7 @@ def ptxas() -> pathlib.Path | None:
 
 
 def resources(assembly: Assembly, num_warps: int) -> Resources:
-    """What a program in PTX, of `num_warps` warps, needs.
+    """The resources that a program in PTX, of `num_warps` warps, needs.
 
     Raises: PluginMissingError without `ptxas`; RuntimeError if it refuses the program.
     """

@@ -305,7 +305,7 @@ def tangent_of(hi_type: Any, tangents: Sequence[Any]) -> Any:
 
 
 def tangent_arrays(hi_type: Any, tangent: Any) -> list[Any]:
-    """Tangents of the arrays and carriers of a value, of its tangent, which may be a symbolic zero.
+    """The arrays in the tangent of a value of `hi_type`, one for each of its arrays and carriers; zeros for a symbolic zero.
 
     Raises: MissingRule where values of `hi_type` have no tangents; ArgumentTypeError for a tangent of another type.
     """

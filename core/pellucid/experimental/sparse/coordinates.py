@@ -489,7 +489,7 @@ bcoo_transpose_p = SparseOperation("bcoo_transpose", _transpose, returns_list=Tr
 
 
 def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
-    """The array with its dimensions in another order, in which batch, sparse and dense ones stay apart.
+    """The array with its dimensions permuted, each among those of its kind: batch, sparse or dense.
 
     Raises: ArgumentTypeError for anything that isn't a permutation, UnsupportedError for one that mixes kinds of dimensions.
 

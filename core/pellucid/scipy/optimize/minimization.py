@@ -301,8 +301,8 @@ def minimize(
     for name in settings:
         if name not in names:
             raise ArgumentTypeError(
-                f"scipy.optimize.minimize: {method} has the options {', '.join(names)}.",
-                got=f"got {name!r}",
+                f"scipy.optimize.minimize: {method} has no option {name!r}.",
+                do=f"Its options are {', '.join(names)}.",
             )
     if tol is not None:
         settings.setdefault("gtol", tol)

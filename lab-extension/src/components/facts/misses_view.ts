@@ -46,6 +46,7 @@ export function recompilationNote(records: readonly MissRecord[]): FactsView {
   return new FactsView(null, [], lines);
 }
 
+/** A duration as text, in seconds from one second on, else in smaller units. */
 export function duration(seconds: number): string {
   return seconds >= 1 ? `${seconds.toPrecision(3)} s` : quantity(seconds * 1e6, 'us');
 }

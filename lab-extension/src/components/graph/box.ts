@@ -321,6 +321,7 @@ export function frameOf(box: Box): Box {
   return frame;
 }
 
+/** Whether a box is a port, where a value enters or leaves an open box. */
 export function isPort(box: Box): boolean {
   return box.kind === 'arrival' || box.kind === 'departure';
 }

@@ -61,6 +61,7 @@ export interface Frame {
   readonly bottom: number;
 }
 
+/** Whether a part of a box lies in the visible rectangle. */
 export function isVisible(frame: Frame, box: Box): boolean {
   return (
     box.left < frame.right &&
@@ -70,6 +71,7 @@ export function isVisible(frame: Frame, box: Box): boolean {
   );
 }
 
+/** Whether a box is drawn faintly, because others are in focus. */
 export function isFaint(frame: Frame, box: Box): boolean {
   const { focus } = frame.emphasis;
   return focus !== null && !focus.has(box);

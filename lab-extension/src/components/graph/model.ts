@@ -608,6 +608,7 @@ function place(box: Box, layout: NestedLayout): void {
   });
 }
 
+/** The rectangle that a box covers, in drawing coordinates. */
 export function boundsOf(box: Box): Bounds {
   return { left: box.left, top: box.top, width: box.width, height: box.height };
 }

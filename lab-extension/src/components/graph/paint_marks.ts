@@ -5,6 +5,7 @@ import type { Badge, Frame } from './frame';
 
 export const RADIUS = 6;
 
+/** Whether a box is drawn as a pill: an input or an output of the program. */
 export function isPill(box: Box): boolean {
   return box.kind === 'input' || box.kind === 'output';
 }

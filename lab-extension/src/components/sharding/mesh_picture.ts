@@ -76,6 +76,7 @@ function sheetTitle(mesh: Mesh, sheet: number, size: number, rowAxis: number): s
     .join(' ');
 }
 
+/** The device drawn at a point; -1 if there is none. */
 export function deviceAt(layout: MeshLayout, x: number, y: number): number {
   return (
     layout.boxes.find(

@@ -73,7 +73,7 @@ export class WhatIfView {
     this.update({ ...this.record, refusal: reason });
   }
 
-  /** Ends waiting for an answer. */
+  /** Shows that the kernel has answered the last request. */
   answered(): void {
     this.element.classList.remove('pl-waiting');
   }

@@ -168,10 +168,10 @@ def barrier(name: str, timeout_seconds: float = 300.0, process_ids: Ints | None 
 
 
 def report_error(reason: str | None) -> None:
-    """Report to the others that this process, which lives on, does no more for now; or, by None, that it continues.
+    """Tell the other processes that this one is alive but can't go on for now; with None, that it goes on.
 
-    Who waits for it longer than a moment gets a DistributedError with `reason`. For whoever catches the errors of any
-    program, as a notebook does.
+    A process that waits for it longer than a moment gets a DistributedError with `reason`. For programs that catch the
+    errors of others, such as notebooks.
 
     Raises: DistributedError if this process is in no job.
 
