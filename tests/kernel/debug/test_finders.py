@@ -335,15 +335,14 @@ def test_a_fault_within_a_loop_is_found_with_its_iteration() -> None:
 
 def test_a_fault_within_a_loop_is_followed_and_opened_where_it_begins() -> None:
     def looped(w):
-        unselected = jnp.where(
-            w > 0, 1.0, jnp.sqrt(w - 10)
-        )  # NaN, which doesn't reach the gradient
+        # Its other branch is NaN, which doesn't reach the gradient.
+        selected = jnp.where(w > 0, 1.0, jnp.sqrt(w - 10))
 
         def body(c, i):
             root = jnp.sqrt(c - 2.0)
             return root * w + i - 0.9, root
 
-        c, roots = lax.scan(body, w * unselected, jnp.arange(4.0))
+        c, roots = lax.scan(body, w * selected, jnp.arange(4.0))
         return roots.sum() + c
 
     with pl.masked_gradients():
@@ -351,7 +350,7 @@ def test_a_fault_within_a_loop_is_followed_and_opened_where_it_begins() -> None:
     [gradient] = explanation.faults
     assert (gradient.fault, gradient.path[0].primitive.name) == ("NaN", "sqrt")
     assert gradient.iterations == (1,)
-    assert f"{line_of(looped, 4)[:-1]}, in iteration 1: `root" in str(explanation)
+    assert f"{line_of(looped, 5)[:-1]}, in iteration 1: `root" in str(explanation)
     assert explanation.finding.iterations == [1]
     for session in (explanation.opened()[1], explanation.finding.opened()[1]):
         # The first root is sqrt(0.9), so that the next carry is sqrt(0.9) * 2.9 - 0.9.
