@@ -146,22 +146,22 @@ def _softmax_along(axis: Axis) -> Any:
     """The softmax of floats along `axis` with its derivative: one function for all calls, so that equal layers are equal."""
 
     @custom_jvp
-    def of(x: ArrayLike, where: ArrayLike | None) -> Any:
+    def softmax(x: ArrayLike, where: ArrayLike | None) -> Any:
         largest = max(x, axis, where=where, initial=-np.inf, keepdims=True)
         terms = exp(x - largest)
         total = sum(terms, axis, where=where, keepdims=True)
         result = terms / total
         return result if where is None else choose(where, result, 0)
 
-    @of.defjvp
+    @softmax.defjvp
     @library_code
     def _(primals: Any, tangents: Any) -> Any:
         (_, where), t = primals, tangents[0]
-        y = of(*primals)
+        y = softmax(*primals)
         slope = y * (t - sum(y * t, axis, where=where, keepdims=True))
         return y, slope if where is None else choose(where, slope, 0)
 
-    return of
+    return softmax
 
 
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
