@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from versus import Target, compare, per_call
+from versus import compare, per_call
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
 from corpus import api_calls, library_calls, numpy_calls
