@@ -155,6 +155,21 @@ def test_the_incomplete_beta_function_of_large_parameters(dtype, tolerance) -> N
         np.testing.assert_allclose(special.betainc(a, b, x), want, tolerance)
 
 
+def test_incomplete_beta_of_parameters_of_all_sizes() -> None:
+    """About the mean, where one of the parameters is large, small, or subnormal."""
+    rng = np.random.default_rng(0)
+    a, b = 10 ** rng.uniform(-8, 8, 500), 10 ** rng.uniform(-8, 12, 500)
+    x = np.minimum(a / (a + b) * 10 ** rng.uniform(-2, 2, 500), 1)
+    operands = [np.float32(v) for v in (a, b, x)]
+    want = scipy.special.betainc(*(v.astype(float) for v in operands))
+    # Small results are 1 minus one near 1.
+    np.testing.assert_allclose(special.betainc(*operands), want, 1e-4, 3e-6)
+    extremes = np.float32([
+        (1, 1e30, 0.3), (1e30, 1, 0.3), (1e-10, 1e30, 0.1), (1e-30, 1e30, 1e-30), (1e-40, 2, 0.3), (2, 1e-40, 0.3),
+    ])  # fmt: skip
+    np.testing.assert_array_equal(special.betainc(*extremes.T), [1, 0, 1, 1, 1, 0])
+
+
 def test_derivatives_of_incomplete_functions_are_densities() -> None:
     """Also of large parameters, whose gammas cancel, and where a density is finite at the edge of its domain."""
     rows = np.array(

@@ -5,7 +5,7 @@ P(a, x) is computed by its power series for small x, Q(a, x) = 1 - P(a, x) by it
 large x; derivatives by `a` differentiate the terms of either (DLMF, sections 8.7 and 8.9; Moore, Algorithm
 AS 187, Applied Statistics 31, 1982; Figurnov, Mohamed and Mnih, Implicit Reparameterization Gradients, 2018).
 Both need O(√a) steps where x is near a; for large a its uniform asymptotic expansion (DLMF, section 8.12) takes their place.
-The incomplete beta function is computed by its continued fraction (DLMF
+The incomplete beta function is computed by the even part of its continued fraction (DLMF
 8.17.22), which converges fast for x < (a + 1) / (a + b + 2); elsewhere I(a, b, x) = 1 - I(b, a, 1 - x). Large a and b have an expansion, too.
 """
 
@@ -57,7 +57,9 @@ def deviance(a: Term, m: Term, difference: Term) -> Term:
     r = difference / (m + a)
     tail = polynomial(square(r), [1 / (2 * k + 3) for k in range(9)])
     near = 2 * (a * square(r)) * (1 / (1 - r) - r * tail)
-    far = difference - a * log(m / a)
+    ratio = m / a
+    is_number = (ratio > 0) & (ratio < np.inf)
+    far = difference - a * select(is_number, log(ratio), log(m) - log(a))
     return select(abs(r) < 0.1, near, far)
 
 
@@ -298,13 +300,16 @@ def log_beta_power(a: Term, b: Term, x: Term, y: Term) -> Term:
 def mirrored(a: Term, b: Term, x: Term) -> tuple[Term, Term, Term, Term, Term]:
     """(whether, a, b, x, 1 - x), where `a`, `b` and `x`, 1 - `x` change places if the fraction would be slow."""
     y = 1 - x
-    slow = x * (a + b + 2) > a + 1
+    slow = x * (a + b + 2) >= a + 1
     return slow, select(slow, b, a), select(slow, a, b), select(slow, y, x), select(slow, x, y)
 
 
 def is_regular_beta(a: Term, b: Term, x: Term) -> Term:
-    """Mask: where a > 0 and b > 0 are finite and 0 < x < 1; elsewhere the result is a limit or NaN."""
-    return (x > 0) & (x < 1) & ((a > 0) & (a < np.inf)) & ((b > 0) & (b < np.inf))
+    """Mask: where a > 0 and b > 0 are finite and 0 < x < 1; elsewhere the result is a limit or NaN. Subnormal a and b are 0,
+    as they are where processors flush them.
+    """
+    tiny = a.limits.tiny
+    return (x > 0) & (x < 1) & ((a >= tiny) & (a < np.inf)) & ((b >= tiny) & (b < np.inf))
 
 
 def is_undefined_beta(a: Term, b: Term, x: Term) -> Term:
@@ -312,9 +317,8 @@ def is_undefined_beta(a: Term, b: Term, x: Term) -> Term:
     result = (x < 0) | (x > 1)
     for n in (a, b, x):
         result = result | ((n < 0) | is_nan(n))
-    for limit in (0, np.inf):
-        result = result | ((a == limit) & (b == limit))
-    return result
+    tiny = a.limits.tiny
+    return result | ((a < tiny) & (b < tiny)) | ((a == np.inf) & (b == np.inf))
 
 
 _MIN_OF_BETA_EXPANSION = {32: 1e5, 64: 1e8}
@@ -340,32 +344,35 @@ def expanded_beta(a: Term, b: Term, x: Term) -> Term:
 
 
 def start_beta(a: Term, b: Term, x: Term) -> list[Term]:
-    """The state (active, m, a, b, x, p, q, s): ratios p, q and value s of Lentz's modified method.
+    """The state (active, m, a, b, x, y, p, q, s): ratios p, q and value s of Lentz's modified method, for the even part of
+    the continued fraction, whose terms need y = 1 - x only and not its rounded complement.
 
-    Source: Press et al., Numerical Recipes, 3rd ed., sections 5.2 and 6.4.
+    Source: Press et al., Numerical Recipes, 3rd ed., sections 5.2 and 6.4; DiDonato and Morris, Algorithm 708, ACM
+    Transactions on Mathematical Software 18 (1992), (9).
     """
     active = is_regular_beta(a, b, x) & ~is_large_beta(a, b)
-    _, a, b, x, _ = mirrored(a, b, x)
-    q = 1 / away_from_zero(1 - (a + b) * x / (a + 1))
-    return [active, x.constant(1), a, b, x, x.filled(1), q, q]
+    _, a, b, x, y = mirrored(a, b, x)
+    first = away_from_zero(a / (a + 1) * (1 + (a * y - b * x)))
+    return [active, x.constant(1), a, b, x, y, first, x.filled(0), first]
 
 
 def step_beta(
-    active: Term, m: Term, a: Term, b: Term, x: Term, p: Term, q: Term, s: Term
+    active: Term, m: Term, a: Term, b: Term, x: Term, y: Term, p: Term, q: Term, s: Term
 ) -> list[Term]:
-    """Two more levels of the continued fraction."""
-    twice = a + 2 * m
-    even = m * (b - m) * x / ((twice - 1) * twice)
-    odd = -((a + m) * (a + b + m) * x / (twice * (twice + 1)))
-    new_p, new_q, new_s = p, q, s
-    for c in (even, odd):
-        new_q = 1 / away_from_zero(1 + c * new_q)
-        new_p = away_from_zero(1 + c / new_p)
-        factor = new_p * new_q
-        new_s = new_s * factor
+    """One more level of the continued fraction."""
+    # Whole numbers are added first, so that a small `a` keeps its digits.
+    before, below = m - 1, a + (2 * m - 1)
+    weight = m * (b - m) * x
+    numerator = (a + before) / below * ((a + b + before) / below) * (weight * x)
+    distance = 1 + (a * y - b * x)
+    denominator = m + weight / below + (a + m) / (a + (2 * m + 1)) * (distance + m * (1 + y))
+    new_q = 1 / away_from_zero(denominator + numerator * q)
+    new_p = away_from_zero(denominator + numerator / p)
+    factor = new_p * new_q
     unfinished = (abs(factor - 1) > 4 * x.limits.eps) & (m < MAX_STEPS)
-    ratios = [select(active, new, old) for new, old in ((new_p, p), (new_q, q), (new_s, s))]
-    return [active & unfinished, m + 1, a, b, x, *ratios]
+    olds = ((new_p, p), (new_q, q), (s * factor, s))
+    ratios = [select(active, new, old) for new, old in olds]
+    return [active & unfinished, m + 1, a, b, x, y, *ratios]
 
 
 def away_from_zero(x: Term) -> Term:
@@ -376,10 +383,10 @@ def away_from_zero(x: Term) -> Term:
 def finish_beta(a: Term, b: Term, x: Term, *state: Term) -> Term:
     """I(a, b, x) from the fraction, its limits, or NaN."""
     slow, a_, b_, x_, y_ = mirrored(a, b, x)
-    part = exp(log_beta_power(a_, b_, x_, y_)) / a_ * state[-1]
+    part = exp(log_beta_power(a_, b_, x_, y_)) / state[-1]
     value = select(slow, 1 - part, part)
     value = select(is_large_beta(a, b), expanded_beta(a, b, x), value)
-    at_one = ((x == 1) | ((a == 0) | (b == np.inf))) & (x != 0)
+    at_one = ((x == 1) | ((a < a.limits.tiny) | (b == np.inf))) & (x != 0)
     limit = select(at_one, 1, x.filled(0))
     limit = select(is_undefined_beta(a, b, x), np.nan, limit)
     return select(is_regular_beta(a, b, x), value, limit)
