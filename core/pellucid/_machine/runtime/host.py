@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -104,6 +105,7 @@ class _Methods(ArrayImpl if TYPE_CHECKING else object):
     copy_to_host_async = copy_to_host_async
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        _raise_interruption(self)
         # NumPy's own rules apply: copy=False raises if the dtype requires a copy, None copies only then.
         return np.array(value_of(self), dtype=dtype, copy=copy)
 
@@ -181,3 +183,34 @@ class _Methods(ArrayImpl if TYPE_CHECKING else object):
 
 
 extend(ArrayImpl, _Methods)
+
+# The memory that NumPy reads -----------------------------------------------------------------------------
+
+_interrupted: list[tuple[ArrayImpl, KeyboardInterrupt]] = []
+"""The array whose memory was asked for when Ctrl-C ended the wait for it, until somebody asks again."""
+
+
+def _raise_interruption(array: ArrayImpl) -> None:
+    """Raise the KeyboardInterrupt of `__buffer__`, which NumPy takes for an array without memory and asks `__array__`."""
+    found = [error for x, error in _interrupted if x is array]
+    _interrupted.clear()
+    if found:
+        raise found[0]
+
+
+if sys.version_info >= (3, 12):  # since when a class in Python gives its memory
+    _memory_of = ArrayImpl.__buffer__
+
+    class _Memory(ArrayImpl if TYPE_CHECKING else object):
+        def __buffer__(self, flags: int, /) -> memoryview:
+            """The array's memory on a CPU, computed: Ctrl-C ends the wait for it."""
+            _interrupted.clear()
+            if not is_ready(self):
+                try:
+                    wait_for([self])
+                except KeyboardInterrupt as error:
+                    _interrupted.append((self, error))
+                    raise
+            return _memory_of(self, flags)
+
+    extend(ArrayImpl, _Memory)

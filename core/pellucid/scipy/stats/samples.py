@@ -165,17 +165,21 @@ def sem(
     """
     _check_policy("sem", nan_policy, ("propagate", "omit"))
     aval_of("stats.sem", a)
-    return _sem(
+    # XLA would multiply by the reciprocal of the root.
+    deviation, root = _deviation_and_root(
         a,
         axis if axis is None else operator.index(axis),
         ddof,
         nan_policy == "omit",
         bool(keepdims),
     )
+    return deviation / root
 
 
 @numpy_function(static=("axis", "omits_nan", "keepdims"))
-def _sem(a: ArrayLike, axis: int | None, ddof: ArrayLike, omits_nan: bool, keepdims: bool) -> Array:
+def _deviation_and_root(
+    a: ArrayLike, axis: int | None, ddof: ArrayLike, omits_nan: bool, keepdims: bool
+) -> tuple[Any, Any]:
     [a] = promote_dtypes_inexact("stats.sem", a)
     if omits_nan:
         deviation = jnp.nanstd(a, axis, ddof=ddof, keepdims=keepdims)
@@ -185,7 +189,7 @@ def _sem(a: ArrayLike, axis: int | None, ddof: ArrayLike, omits_nan: bool, keepd
         shape = type_of(a).shape
         size = math.prod(shape) if axis is None else shape[canonical_axis(axis, len(shape))]
         count = size_scalar(size, type_of(deviation).dtype)
-    return deviation / jnp.sqrt(jnp.astype(count, type_of(deviation).dtype))
+    return deviation, jnp.sqrt(jnp.astype(count, type_of(deviation).dtype))
 
 
 __all__ = ["mode", "rankdata", "sem"]
