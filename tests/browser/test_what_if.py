@@ -92,7 +92,14 @@ def test_a_figure_is_the_control_while_its_kernel_has_it(lab: Lab) -> None:
     slider.press("End")
     refusal = view.get_by_role("alert")
     expect(refusal).to_contain_text("what_if needs meshes of 1 to 4096 devices")
-    lab.evaluate_in_kernel("get_ipython().run_line_magic('reset', '-f'); import gc; gc.collect()")
+    # The thread that refused may hold the figure for a moment.
+    lab.evaluate_in_kernel(
+        "import builtins, weakref; builtins.kept = weakref.ref(figure)\n"
+        "get_ipython().run_line_magic('reset', '-f')\n"
+        "import builtins, gc, time\n"
+        "while builtins.kept() is not None:\n"
+        "    gc.collect(); time.sleep(0.01)"
+    )
     slider.press("ArrowLeft")
     expect(refusal).to_contain_text("this figure is gone")
     expect(view.get_by_role("slider")).to_have_count(0)
