@@ -384,6 +384,7 @@ def finish_beta(a: Term, b: Term, x: Term, *state: Term) -> Term:
     """I(a, b, x) from the fraction, its limits, or NaN."""
     slow, a_, b_, x_, y_ = mirrored(a, b, x)
     part = exp(log_beta_power(a_, b_, x_, y_)) / state[-1]
+    part = select(part > 1, 1.0, part)  # rounding
     value = select(slow, 1 - part, part)
     value = select(is_large_beta(a, b), expanded_beta(a, b, x), value)
     at_one = ((x == 1) | ((a < a.limits.tiny) | (b == np.inf))) & (x != 0)
