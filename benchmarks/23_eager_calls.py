@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pathlib
+import re
 import statistics
 import sys
 import warnings
@@ -39,10 +40,9 @@ def texts() -> dict[str, tuple[str, tuple[Any, ...]]]:
 
 
 def family(text: str) -> str:
-    """Module of the function that a text calls: `jsp.special`, `jax.random`, `jnp`."""
-    name = text.lstrip("(").partition("(")[0]
-    parts = name.split(".")
-    return ".".join(parts[:2]) if parts[0] in ("jax", "jsp") or "linalg" in parts else parts[0]
+    """Module of the first function that a text calls: `jsp.special`, `jax.random`, `jnp`."""
+    found = re.search(r"\b(?:jsp|jax|jnp|lax)[\w.]*(?=\.\w+)", text)
+    return "jnp" if found is None else ".".join(found[0].split(".")[:2])
 
 
 def measurements(jax: Any) -> dict[str, Any]:

@@ -218,7 +218,9 @@ def _is_no_function(frame: FrameType) -> bool:
 
 def _is_of_garbage_collection(frame: FrameType | None) -> bool:
     """Whether a frame runs because Python collects garbage, which it does in the middle of any line."""
-    codes = [getattr(callback, "__code__", None) for callback in gc.callbacks]
+    # Of an object that is called, the method that runs.
+    called = [x if hasattr(x, "__code__") else type(x).__call__ for x in gc.callbacks]
+    codes = [getattr(each, "__code__", None) for each in called]
     while frame is not None and codes:
         if frame.f_code in codes:
             return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -98,11 +98,11 @@ def parsed(index: Any, shape: Shape) -> Index:
             axis += 1
         elif kind is Slice:
             entries.append(
-                StridedWindow(_within_dtype(item.start, shape), item.known_size, item.stride)
+                StridedWindow(within_dtype(item.start, shape), item.known_size, item.stride)
             )
             axis += 1
         elif kind is int:
-            entries.append(Scalar(_within_dtype(item, shape)))
+            entries.append(Scalar(within_dtype(item, shape)))
             axis += 1
         elif item is None:
             entries.append(NewAxis())
@@ -114,7 +114,7 @@ def parsed(index: Any, shape: Shape) -> Index:
             entries += vectors
             axis += len(vectors)
         else:
-            entries.append(Vector(_within_dtype(item, shape)) if item.ndim else Scalar(item))
+            entries.append(Vector(within_dtype(item, shape)) if item.ndim else Scalar(item))
             axis += 1
     return Index(tuple(entries), tuple(flags))
 
@@ -129,12 +129,18 @@ def index_dtype(shape: Shape) -> np.dtype:
     return np.dtype(np.int32 if all(fits(size, INT32_MAX) for size in shape) else np.int64)
 
 
-def _within_dtype(index: Any, shape: Shape) -> Any:
+def is_wide(index: Any) -> TypeGuard[np.ndarray]:
+    """Whether an index is a NumPy array of integers that int32 can't hold all."""
+    is_array = isinstance(index, np.ndarray) and index.dtype.kind in "iu"
+    return is_array and not np.can_cast(index.dtype, np.int32)
+
+
+def within_dtype(index: Any, shape: Shape) -> Any:
     """`index`, with host integers beyond the index dtype clipped to its limits, which are out of bounds as well."""
-    if type(index) is int and not INT32_MIN <= index <= INT32_MAX:
+    if isinstance(index, (int, np.integer)) and not INT32_MIN <= index <= INT32_MAX:
         limits = np.iinfo(index_dtype(shape))
-        return min(max(index, limits.min), limits.max)
-    if isinstance(index, np.ndarray) and not np.can_cast(index.dtype, np.int32):
+        return min(max(int(index), limits.min), limits.max)
+    if is_wide(index):
         dtype = index_dtype(shape)
         limits = np.iinfo(dtype)
         return np.clip(index, max(limits.min, np.iinfo(index.dtype).min), limits.max).astype(dtype)

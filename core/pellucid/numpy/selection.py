@@ -12,10 +12,12 @@ from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     DtypeError,
+    Shape,
     StaticScalar,
     UnsupportedError,
     dtypes,
     expecting,
+    is_static,
     public_functions,
     smaller,
 )
@@ -35,7 +37,7 @@ from .compiled import numpy_function
 from .creation import arange, asarray, zeros
 from .cumulative import cumsum
 from .elementwise import clip, remainder
-from .index_entries import index_dtype
+from .index_entries import index_dtype, is_wide, within_dtype
 from .indexing import Lookup, check_not_empty, normalized
 from .joining import concatenate, stack
 from .manipulation import (
@@ -103,11 +105,17 @@ def take(
         raise ArgumentValueError(
             "jnp.take has no such mode.", got=f"got {mode!r}", do=f"Use one of {', '.join(_MODES)}."
         )
-    if fill_value is None and not isinstance(
-        indices, int
-    ):  # one that no dtype holds is out of bounds
-        return _take(a, indices, axis, mode, bool(unique_indices), bool(indices_are_sorted))
-    return _taken(a, indices, axis, mode, unique_indices, indices_are_sorted, fill_value)
+    indices = _held(indices, type_of(a).shape, type_of(a).shape[axis], mode)
+    return (_take if fill_value is None else _taken)(
+        a, indices, axis, mode, bool(unique_indices), bool(indices_are_sorted), fill_value
+    )
+
+
+def _held(indices: ArrayLike, shape: Shape, size: int, mode: str | None) -> Any:
+    """`indices`; numbers of the host that the index dtype can't hold are replaced by some that mean the same."""
+    if mode == "wrap" and is_static((size,)) and (type(indices) is int or is_wide(indices)):
+        return indices % max(size, 1)  # type: ignore[operator]  # they are integers
+    return within_dtype(indices, shape)
 
 
 def _taken(
@@ -117,7 +125,7 @@ def _taken(
     mode: str | None,
     unique_indices: bool,
     indices_are_sorted: bool,
-    fill_value: ArrayLike | StaticScalar | None = None,
+    fill_value: ArrayLike | StaticScalar | None,
 ) -> Any:
     if mode == "wrap":
         size = max(a.shape[axis], 1)
@@ -132,16 +140,9 @@ def _taken(
     )
 
 
-@numpy_function(static=("axis", "mode", "unique_indices", "indices_are_sorted"))
-def _take(
-    a: Array,
-    indices: ArrayLike,
-    axis: int,
-    mode: str | None,
-    unique_indices: bool,
-    indices_are_sorted: bool,
-) -> Any:
-    return _taken(a, indices, axis, mode, unique_indices, indices_are_sorted)
+_take = numpy_function(
+    _taken, static=("axis", "mode", "unique_indices", "indices_are_sorted", "fill_value")
+)
 
 
 def _indices_along(
@@ -209,6 +210,7 @@ def take_along_axis(
     if axis is None:
         arr, axis = ravel(arr), 0
     axis, _ = _axis_and_shape("take_along_axis", arr, indices, axis)
+    indices = within_dtype(indices, type_of(arr).shape)
     return _taken_along(arr, indices, axis, lookup)
 
 
@@ -273,6 +275,7 @@ def put_along_axis(
     """
     _refuse_inplace("put_along_axis", inplace)
     axis = None if axis is None else known_int("put_along_axis", "axis", axis)
+    indices = within_dtype(indices, aval_of("put_along_axis", arr).shape)
     return _put_along_axis(arr, indices, values, axis, mode or "drop")
 
 
@@ -317,7 +320,7 @@ def put(
     """
     _refuse_inplace("put", inplace)
     aval = aval_of("put", a)
-    ind, v = ravel(ind), ravel(v)
+    ind, v = ravel(_held(ind, (aval.size,), aval.size, mode)), ravel(v)
     if not (aval.size and ind.size and v.size):
         return asarray(a)
     ind, kind = _wrapped_or_clipped(ind, aval.size, mode, "put")

@@ -245,6 +245,24 @@ def test_integers_that_no_index_dtype_holds_are_out_of_bounds() -> None:
             np.testing.assert_array_equal(np.asarray(function(jnp.asarray(X))), expected)
 
 
+def test_indices_of_functions_may_be_wider_than_the_index_dtype() -> None:
+    """They are out of bounds, or count modulo the size, and don't lose their leading bits."""
+    x, wide = jnp.arange(5.0), np.array([2**32, 1])
+    for take in (lambda i: jnp.take(x, i), lambda i: jnp.take_along_axis(x, i, 0)):
+        np.testing.assert_array_equal(take(wide), [np.nan, 1])
+        np.testing.assert_array_equal(take(wide.astype(np.uint64)), [np.nan, 1])
+    assert np.isnan(jnp.take(x, np.int64(2**32)))
+    put_along = jnp.put_along_axis(x, wide, 9, 0, inplace=False)
+    np.testing.assert_array_equal(put_along, [0, 9, 2, 3, 4])
+    np.testing.assert_array_equal(jnp.put(x, wide, 9, inplace=False), [0, 9, 2, 3, 9])
+    # 2³² is 1 modulo 5.
+    np.testing.assert_array_equal(jnp.take(x, np.array([2**32, -1]), mode="wrap"), [1, 4])
+    assert jnp.take(x, 2**32, mode="wrap") == 1
+    np.testing.assert_array_equal(
+        jnp.put(x, np.array([2**32]), 9, "wrap", inplace=False), [0, 9, 2, 3, 4]
+    )
+
+
 def test_arrays_of_keys_are_indexed_and_updated() -> None:
     keys = shaped_array((4, 3), KeyDType("key<fry>", prng_key, np.dtype(np.uint32), (2,)))
     row = shaped_array((3,), keys.dtype)

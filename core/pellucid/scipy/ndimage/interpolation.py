@@ -88,13 +88,12 @@ def map_coordinates(
             raise ArgumentValueError(
                 "scipy.ndimage.map_coordinates needs real coordinates.", got=type_of(c).text()
             )
-    return _mapped(x, arrays, cval, order, mode)
+    return _mapped(x, arrays, jnp.asarray(cval, aval.dtype), order, mode)
 
 
 @numpy_function(static=("order", "mode"))
-def _mapped(x: Array, coordinates: list[Any], cval: ArrayLike, order: int, mode: str) -> Array:
+def _mapped(x: Array, coordinates: list[Any], cval: Array, order: int, mode: str) -> Array:
     aval = type_of(x)
-    cval = jnp.asarray(cval, aval.dtype)
     nodes = [_nodes(c, order) for c in coordinates]
     terms = []
     for corner in itertools.product(*nodes):

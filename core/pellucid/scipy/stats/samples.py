@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of, promote_dtypes_inexact
+from pellucid.numpy.reductions import static_axis
 
 
 class ModeResult(NamedTuple):
@@ -167,11 +167,7 @@ def sem(
     aval_of("stats.sem", a)
     # XLA would multiply by the reciprocal of the root.
     deviation, root = _deviation_and_root(
-        a,
-        axis if axis is None else operator.index(axis),
-        ddof,
-        nan_policy == "omit",
-        bool(keepdims),
+        a, static_axis(axis), ddof, nan_policy == "omit", bool(keepdims)
     )
     return deviation / root
 
