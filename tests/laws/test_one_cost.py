@@ -1,7 +1,6 @@
 """One cost: all views of a program agree on its flops, bytes, runs, lines, exchanges and memory, and with XLA's own totals."""
 
 import dataclasses
-import functools
 import math
 from collections import Counter
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from corpus import compositions, models
+from example_calls import EXAMPLES, first_calls
 
 import pellucid as pl
 from pellucid import analysis, lax, numpy as jnp
@@ -113,35 +113,10 @@ def test_views_of_an_executable_agree(function, args):
     check_views(pl.jit(function), args)
 
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
-
-
 @pytest.mark.rotates
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_views_of_the_steps_of_an_example_agree(path: Path, monkeypatch) -> None:
-    called: dict[Any, tuple[Any, ...]] = {}
-    jit = pl.jit
-
-    def noting(function: Any = None, **options: Any) -> Any:
-        """`jit` whose functions note the arguments of their first call."""
-        if function is None:
-            return functools.partial(noting, **options)
-        jitted = jit(function, **options)
-
-        @functools.wraps(function)
-        def call(*args: Any) -> Any:
-            called.setdefault(jitted, args)
-            return jitted(*args)
-
-        return call
-
-    monkeypatch.setattr(pl, "jit", noting)
-    program = {"__name__": "example"}
-    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), program)
-    program["main"](2)
-    monkeypatch.undo()
-    assert called
-    for jitted, args in called.items():
+def test_views_of_the_steps_of_an_example_agree(path: Path) -> None:
+    for jitted, args in first_calls(path, 2):
         check_views(jitted, args)
         if len({device for x in pl.tree.leaves(args) for device in _devices_of(x)}) <= 1:
             check_profile(jitted, args, jitted.__name__)

@@ -6,10 +6,10 @@ import contextlib
 import functools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from example_calls import EXAMPLES, first_calls
 
 import pellucid as pl
 import pellucid.numpy as jnp
@@ -20,7 +20,6 @@ from pellucid_kernel.debug.breakpoints import Breakpoints
 from pellucid_kernel.debug.debug_session import DebugSession
 from pellucid_kernel.debug.stops import Stop, Stops
 
-EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.py"))
 WATCHES = ["isnan", "isinf", "x.ndim > 9", "abs(x).max() > 0.5", "no_such_name > x"]
 
 
@@ -154,34 +153,6 @@ def test_a_watched_example_gives_its_losses(path: Path, watch: str, capsys) -> N
     assert not any(reasons)
 
 
-def functions_of(path: Path, monkeypatch) -> list[tuple[Any, tuple[Any, ...]]]:
-    """(function, arguments of its first call) of what an example compiles."""
-    called: dict[Any, tuple[Any, ...]] = {}
-    jit = pl.jit
-
-    def noting(function: Any = None, **options: Any) -> Any:
-        if function is None:
-            return functools.partial(noting, **options)
-        jitted = jit(function, **options)
-
-        @functools.wraps(function)
-        def call(*args: Any) -> Any:
-            # Copies, as a donated argument is gone after the call.
-            called.setdefault(
-                function, pl.tree.map(lambda x: x.copy() if isinstance(x, pl.Array) else x, args)
-            )
-            return jitted(*args)
-
-        return call
-
-    monkeypatch.setattr(pl, "jit", noting)
-    program = {"__name__": "example"}
-    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), program)
-    program["main"](1)
-    monkeypatch.undo()
-    return [*called.items()]
-
-
 def loss_of(function, args):
     """The sum of a function's results, for the derivative by the floating-point ones of its arguments."""
     leaves, tree = pl.tree.flatten(args)
@@ -212,9 +183,10 @@ EXAMPLE_WAYS = {
 
 @pytest.mark.rotates
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_watched_functions_of_an_example_end_as_they_do_without(path: Path, monkeypatch) -> None:
+def test_watched_functions_of_an_example_end_as_they_do_without(path: Path) -> None:
     ended = []
-    for function, args in functions_of(path, monkeypatch):
+    for jitted, args in first_calls(path, 1):
+        function = jitted.__wrapped__
         for name, way in EXAMPLE_WAYS.items():
             run = functools.partial(way, function, args)
             before = outcome(run)
