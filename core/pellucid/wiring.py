@@ -21,7 +21,7 @@ late.origins.update(
         # The transformations and the pipeline lie below calls.
         "with layers called": "pellucid._machine.higher_order.repeated_layers:with_layers_called",
         # Triton's dialect is loaded where a kernel is lowered to it.
-        "call of a Triton kernel": "pellucid.kernels.triton_call:call",
+        "call of a Triton kernel": "pellucid.kernels.triton.call:call",
         # Values that consist of arrays are lowered to them.
         "call with values of libraries": "pellucid.experimental.hijax.calls:call",
         "shapes with values of libraries": "pellucid.experimental.hijax.calls:shapes",

@@ -26,7 +26,7 @@ from pellucid.introspect.schema import (
     ProgramRecord,
 )
 from pellucid.introspect.triton_text import Resources, TritonText, triton_text
-from pellucid.kernels import triton
+from pellucid.kernels.triton import language as triton
 
 from .links import link, link_siblings
 from .programs import jaxpr_program, program

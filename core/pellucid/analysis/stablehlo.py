@@ -13,7 +13,7 @@ from pellucid.introspect.columns import ProgramColumns
 from pellucid.introspect.lineage import equation_at, equations_by_id
 from pellucid.introspect.spans import SourceSpans
 from pellucid.kernels.programs import GridKernel
-from pellucid.kernels.triton_call import lowered
+from pellucid.kernels.triton.call import lowered
 
 from .costs import Costs
 from .module_text import FUNCTIONS, printed_module

@@ -12,7 +12,7 @@ from pellucid._machine.xla.plugins import Assembly, PluginMissingError, triton_a
 from pellucid._machine.xla.ptxas import Resources, resources
 from pellucid.kernels.kernel_call import pallas_call_p
 from pellucid.kernels.programs import GridKernel
-from pellucid.kernels.triton_call import lowered
+from pellucid.kernels.triton.call import lowered
 
 from .bodies import programs_within
 

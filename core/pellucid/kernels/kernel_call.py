@@ -53,7 +53,6 @@ from pellucid._machine.transforms import (
     unknown,
 )
 
-from . import triton
 from .captured import Captured, with_captured
 from .failures import Failures, Layout
 from .grid import GridPosition, programs_of_kernel, within
@@ -77,6 +76,7 @@ from .specs import (
     no_block_spec,
     whole,
 )
+from .triton import language as triton
 
 
 class KernelCallParams(NamedTuple):

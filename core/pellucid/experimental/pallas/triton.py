@@ -2,7 +2,7 @@
 
 from pellucid.kernels.inside import dot as dot
 from pellucid.kernels.missing import refusing
-from pellucid.kernels.triton import (
+from pellucid.kernels.triton.language import (
     CompilerParams as CompilerParams,
     approx_tanh as approx_tanh,
     atomic_add as atomic_add,

@@ -13,12 +13,12 @@ from pellucid._machine.primitives import logical
 from pellucid._machine.refs.index import RefIndex
 from pellucid._machine.refs.primitives import addupdate_p, empty_ref_p, get_p, new_ref_p, swap_p
 from pellucid._machine.xla.triton import arith, ir, triton
+from pellucid.kernels.mappings import BlockMapping
+from pellucid.kernels.programs import undefined_element
+from pellucid.kernels.specs import Squeezed, padding_of
 
-from .mappings import BlockMapping
-from .programs import undefined_element
-from .specs import Squeezed, padding_of
-from .triton_lowering import Lowering, is_float, rule
-from .triton_rules import positions
+from .lowering import Lowering, is_float, rule
+from .rules import positions
 
 
 class Pointer(NamedTuple):

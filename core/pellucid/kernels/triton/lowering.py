@@ -1,6 +1,6 @@
 """A kernel as a program of Triton: values are blocks in registers, references are pointers, and each program of the grid runs once.
 
-Rules of operations are in `triton_rules`, access through references in `triton_memory`.
+Rules of operations are in `rules`, access through references in `memory`.
 """
 
 from __future__ import annotations
@@ -31,15 +31,14 @@ from pellucid._machine.ir import (
 )
 from pellucid._machine.xla.mlir import element_types, location_cache
 from pellucid._machine.xla.triton import arith, ir, triton
-
-from .mappings import BlockMapping
-from .specs import Squeezed
+from pellucid.kernels.mappings import BlockMapping
+from pellucid.kernels.specs import Squeezed
 
 Rule: TypeAlias = Callable[["Lowering", Equation, list[Any]], list[Any]]
 """Values of the results of an equation, from those of its operands: SSA values, and pointers for references."""
 
 RULES: dict[Primitive, Rule] = {}
-"""By primitive how it is lowered; `triton_rules` and `triton_memory` fill it."""
+"""By primitive how it is lowered; `rules` and `memory` fill it."""
 MAX_ELEMENTS = 1 << 20
 """Maximum number of elements of a block, which is Triton's own."""
 _FRAME_LIMIT = 12

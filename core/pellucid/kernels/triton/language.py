@@ -14,8 +14,7 @@ from pellucid._machine.higher_order.loops import fori_loop
 from pellucid._machine.primitives import convert_element_type, select_n
 from pellucid._machine.refs.access import addupdate, get, set as set_part
 from pellucid._machine.tracing import type_of
-
-from .inside import fitting, load as masked_load, store as masked_store
+from pellucid.kernels.inside import fitting, load as masked_load, store as masked_store
 
 
 @dataclass(frozen=True)

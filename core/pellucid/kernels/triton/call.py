@@ -14,19 +14,19 @@ from pellucid._machine.lowering.custom_calls import custom_call
 from pellucid._machine.refs.primitives import swap_p
 from pellucid._machine.xla.mlir import PassManager, bytecode
 from pellucid._machine.xla.triton import arith, ir, new_triton_context, triton
+from pellucid.kernels.mappings import Along, BlockMapping
+from pellucid.kernels.programs import GridKernel
+from pellucid.kernels.specs import step_of
 
-from . import triton_memory, triton_rules
-from .mappings import Along, BlockMapping
-from .programs import GridKernel
-from .specs import step_of
-from .triton_lowering import Lowering, Scope
+from . import memory, rules
+from .lowering import Lowering, Scope
 
 _TARGET = "__gpu$xla.gpu.triton"
 _MAX_GRID = (2**31 - 1, 2**16 - 1, 2**16 - 1)
 _WARPS = (1, 2, 4, 8, 16, 32)
 _DIVISIBILITY = 16
 """Bytes of which the addresses of arrays are multiples."""
-RULES = (triton_memory, triton_rules)
+RULES = (memory, rules)
 """The modules whose rules are used."""
 
 
@@ -188,7 +188,7 @@ def _function(ctx: Lowering, kernel: GridKernel) -> tuple[int, int, int]:
         ids = _position([n or 0 for n in kernel.grid], ctx)
         n_inputs, read = len(kernel.inputs), _read(kernel)
         pointers = [
-            triton_memory.Pointer(
+            memory.Pointer(
                 base, m, _starts(ctx, m, ids), _is_shared(m), i in kernel.written and i in read
             )
             for i, (base, m) in enumerate(

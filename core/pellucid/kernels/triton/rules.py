@@ -25,7 +25,7 @@ from pellucid._machine.primitives import (
 )
 from pellucid._machine.xla.triton import arith, ir, math, scf, triton
 
-from .triton_lowering import Lowering, is_float, is_unsigned, rule
+from .lowering import Lowering, is_float, is_unsigned, rule
 
 Build: TypeAlias = Callable[..., ir.Value]
 """Makes an operation of SSA values."""
