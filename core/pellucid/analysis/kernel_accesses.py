@@ -32,6 +32,7 @@ from pellucid._machine.tracing import bind
 from pellucid._machine.tracing.current import ensure_compile_time_eval
 from pellucid._machine.transforms import stage_open
 from pellucid._machine.transforms.vmap import vmap
+from pellucid.kernels.atomics import atomic_update_p
 from pellucid.kernels.mappings import INDEX
 from pellucid.kernels.programs import GridKernel
 from pellucid.numpy import (
@@ -50,6 +51,15 @@ MAX_EVALUATED = 1 << 29
 MAX_AT_ONCE = 1 << 25
 """Maximum number of elements of a value over the programs that are evaluated at once."""
 INT32 = np.dtype(np.int32)
+
+
+_N_FRONT: dict[Any, int] = {
+    get_p: 1,
+    swap_p: 2,
+    addupdate_p: 2,
+    atomic_update_p: 1 + atomic_update_p.n_values,
+}
+"""By operation on a reference how many operands it has before those of the index."""
 
 
 class Access(NamedTuple):
@@ -218,7 +228,7 @@ class _Walk:
             operands = [known(atom) for atom in equation.operands]
             results: Values = [UNKNOWN] * len(equation.results)
             reference = operands[0] if operands else None
-            if equation.primitive in (get_p, swap_p, addupdate_p):
+            if equation.primitive in (get_p, swap_p, addupdate_p, atomic_update_p):
                 if type(reference) is _Reference and not self._is_scalar(reference):
                     if not flow.is_of_masked_store(equation):
                         waiting.append((len(self.found), equation))
@@ -261,7 +271,7 @@ class _Walk:
     def _access(
         self, equation: Equation, operands: Values, context: _Context, is_read: bool
     ) -> tuple[Access, Values]:
-        index, n_front = equation.params.index, 1 if equation.primitive is get_p else 2
+        index, n_front = equation.params.index, _N_FRONT[equation.primitive]
         avals = [a.aval for a in equation.operands[n_front:]]
         size = math.prod(index.result_shape(avals))
         ends = _ends(index, operands[n_front:])
@@ -450,6 +460,9 @@ class _Flow:
                 found.append((choice.operands[0], choice.operands[2] is equation.results[0]))
                 equation = choice
             return found
+        if equation.primitive is atomic_update_p:
+            is_masked = equation.params.operation != "cas"
+            return [(equation.operands[2], True)] if is_masked else []
         choice = self._makers.get(equation.operands[1])
         if choice is None or choice.primitive is not select_n_p or len(choice.operands) != 3:
             return []

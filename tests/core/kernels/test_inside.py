@@ -200,9 +200,13 @@ def test_names_of_the_reference_are_there():
     assert all(hasattr(pallas, name) for name in names)
     with pytest.raises(NotImplementedError, match="no such part"):
         pallas.semaphore()
-    with pytest.raises(NotImplementedError, match="no such part"):
+    with pytest.raises(NotImplementedError, match="instructions of GPUs"):
         triton.elementwise_inline_asm(
             "mov.b32 $0, $1;", args=[X], constraints="=r,r", pack=1, result_shape_dtypes=X
+        )
+    with pytest.raises(ValueError, match="one shape"):
+        triton.elementwise_inline_asm(
+            "mov.b32 $0, $1;", args=[X, X[:1]], constraints="=r,r,r", pack=1, result_shape_dtypes=X
         )
     assert "stablehlo.sine" in pallas.lower_as_mlir(jnp.sin, X, platforms=["tpu"])
     with pytest.raises(NotImplementedError, match="no dynamic_shapes"):

@@ -1,5 +1,7 @@
 """Kernels in Triton's dialect: their text, what they compute by an interpreter of it, and what is refused."""
 
+import functools
+
 import numpy as np
 import pytest
 from rotation import rotating
@@ -101,6 +103,23 @@ def test_text():
     [found] = triton_texts(pl.jit(call(add, x, grid=2, specs=[BLOCK, BLOCK])), x, x)
     assert found.text.strip() == ADD_TEXT.strip()
     assert found[2:5] == ((2, 1, 1), 2, 2)
+
+
+def negated(x_ref, o_ref):
+    o_ref[...] = triton.elementwise_inline_asm(
+        "neg.f32 $0, $1;", args=[x_ref[...]], constraints="=f,f", pack=1, result_shape_dtypes=x_ref[...]
+    )  # fmt: skip
+
+
+def test_assembly_of_users():
+    x = array(8)
+    function = pl.jit(call(negated, x, grid=2, specs=[BLOCK]))
+    [found] = triton_texts(function, x)
+    assert 'tt.elementwise_inline_asm "neg.f32 $0, $1;" {constraints = "=f,f"' in found.text
+    if plugins.triton_compiler() is not None:
+        assert "neg.f32" in found.assembly("9.0").text
+    with pytest.raises(UnsupportedError, match="instructions of GPUs"):
+        function(x)
 
 
 def test_programs_for_gpus_call_the_kernel():
@@ -207,6 +226,37 @@ def histogram(x_ref, start_ref, o_ref, old_ref):
     old_ref[...] = triton.atomic_add(o_ref, x_ref[...], 1, mask=x_ref[...] >= 0) * 0
 
 
+def atomic(operation):
+    """A kernel whose programs all change elements that data choose, in an order that doesn't matter."""
+
+    def kernel(x_ref, start_ref, o_ref, old_ref):
+        x = x_ref[...]
+        change = getattr(triton, f"atomic_{operation}")
+        old_ref[...] = (change(o_ref, x % 4, x * 3 + 1, mask=x != 2) * 0).astype(np.int32)
+
+    return kernel
+
+
+def atomic_call(operation, dtype):
+    shapes = [like((4,), dtype), like((8,), np.int32)]
+    specs, out_spec = [BLOCK, BlockSpec()], [BlockSpec(), BLOCK]
+    kernel = call(
+        atomic(operation),
+        shapes,
+        grid=2,
+        specs=specs,
+        out_spec=out_spec,
+        input_output_aliases={1: 0},
+    )
+    x, start = np.array([0, 3, 3, 5, 1, 2, 3, 4]), np.array([9, 0, 6, 5])
+    return kernel, x.astype(dtype), start.astype(dtype)  # fmt: skip
+
+
+def opened_once(x_ref, start_ref, o_ref):
+    """Whoever comes first puts its value in place of 0, which is the same for all; later ones leave it."""
+    triton.atomic_cas(o_ref.at[0], 0, x_ref[0])
+
+
 def interleaved(x_ref, o_ref):
     mine = jnp.arange(4) % 2 == pallas.program_id(0)
     triton.store(o_ref.at[pallas.ds(0, 4)], x_ref[...], mask=mine)
@@ -237,6 +287,9 @@ KERNELS = {
         call(histogram, [like((4,), np.int32), like((8,), np.int32)], grid=2, specs=[BLOCK, BlockSpec()], out_spec=[BlockSpec(), BLOCK], input_output_aliases={1: 0}),
         np.array([0, 3, 3, 9, -1, 2, 3, 0], np.int32), np.array([10, 20, 30, 40], np.int32),
     ),
+    **{f"atomic {name} {dtype}": functools.partial(atomic_call, name, dtype)
+       for name in ("add", "max", "min", "and", "or", "xor") for dtype in ("int32", "uint32")},
+    "compare and swap": lambda: (call(opened_once, like((1,), np.int32), grid=4, input_output_aliases={1: 0}), np.array([7], np.int32), np.array([0], np.int32)),
     "masks in turn": lambda: (call(interleaved, like((4,)), grid=2), array(4)),
     "aliased": lambda: (call(in_place, like((8,)), grid=2, specs=[BLOCK], input_output_aliases={0: 0}), array(8)),
     "padded": lambda: (
@@ -359,11 +412,22 @@ def into_input(x_ref, o_ref):
 
 
 def locked(x_ref, o_ref):
-    triton.atomic_cas(o_ref.at[0], 0, pallas.program_id(0))
+    old = o_ref[0]
+    o_ref[0] = jnp.where(old == 0, pallas.program_id(0), old)
+
+
+def largest_float(x_ref, o_ref):
+    triton.atomic_max(o_ref, 0, x_ref[0])
+
+
+def swapped_bytes(x_ref, o_ref):
+    triton.atomic_xchg(o_ref, 0, x_ref[0])
 
 
 REFUSED = {
     "decides what it writes": lambda: (call(locked, like((1,), np.int32), grid=4, input_output_aliases={0: 0}), array(1, np.int32)),
+    "no atomic max of floating numbers": lambda: (call(largest_float, like((1,))), array(1)),
+    "32 and 64 bits": lambda: (call(swapped_bytes, like((1,), np.int8)), array(1, np.int8)),
     "powers of two": lambda: (call(add, like((3,))), array(3), array(3)),
     "16 rows and columns": lambda: (call(lambda x, y, o: o.__setitem__(..., pallas.dot(x[...], y[...])), like((8, 8))), array((8, 8)), array((8, 8))),
     "there is no rule for `sort`": lambda: (call(lambda x, o: o.__setitem__(..., jnp.sort(x[...])), like((8,))), array(8)),

@@ -58,6 +58,11 @@ UNARY = {
     "math.log": np.log, "math.sin": np.sin, "math.cos": np.cos, "math.sqrt": np.sqrt, "math.floor": np.floor,
     "math.ceil": np.ceil, "math.rsqrt": lambda x: 1 / np.sqrt(x), "math.erf": special.erf,
 }  # fmt: skip
+ATOMIC = {
+    1: np.bitwise_and, 2: np.bitwise_or, 3: np.bitwise_xor, 4: np.add, 5: np.add, 6: np.maximum, 7: np.minimum,
+    8: lambda x, y: np.maximum(unsigned(x), unsigned(y)), 9: lambda x, y: np.minimum(unsigned(x), unsigned(y)), 10: lambda x, y: y,
+}  # fmt: skip
+"""By number of an atomic operation what it makes of an element and a new value."""
 EXTERN = {
     "tanh": np.tanh, "log1p": np.log1p, "expm1": np.expm1, "pow": np.power, "tan": np.tan, "rint": np.rint, "cbrt": np.cbrt, "erfc": special.erfc,
     "atan2": np.arctan2, "round": lambda x: np.trunc(x + np.copysign(0.5, x)),
@@ -231,11 +236,18 @@ class Interpreter:
         return []
 
     def tt_atomic_rmw(self, operation, x, value, mask=None):
-        assert number(operation, "atomic_rmw_op") in (4, 5)
+        combine = ATOMIC[number(operation, "atomic_rmw_op")]
         places, values = np.broadcast_arrays(x.offsets, value)
         chosen = np.broadcast_to(True if mask is None else mask, places.shape)
         old = x.array[np.where(chosen, places, 0)]
-        np.add.at(x.array, places[chosen], values[chosen])
+        for place, new in zip(places[chosen], values[chosen], strict=True):
+            x.array[place] = combine(x.array[place], new)
+        return [old]
+
+    def tt_atomic_cas(self, operation, x, compared, value):
+        old = x.array[x.offsets]
+        if old == compared:
+            x.array[x.offsets] = value
         return [old]
 
     def tt_reduce(self, operation, *operands):

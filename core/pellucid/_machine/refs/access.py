@@ -361,7 +361,7 @@ def get(ref: Any, idx: Any = None) -> Any:
     >>> get(new_ref(np.arange(4)), slice(1, 3))
     Array([1, 2], dtype=int32)
     """
-    view = _view("get", ref, idx)
+    view = part_of("get", ref, idx)
     return _read(_got(view), view.steps[1:])
 
 
@@ -386,11 +386,11 @@ def swap(ref: Any, idx: Any, value: Any, _function_name: str = "swap") -> Any:
     >>> swap(new_ref(1.0), ..., 2.0)
     Array(1., dtype=float32)
     """
-    view = _view(_function_name, ref, idx)
-    return _replaced(view, _fitting(_function_name, view, value), indexing.written)
+    view = part_of(_function_name, ref, idx)
+    return replaced(view, _fitting(_function_name, view, value), indexing.written)
 
 
-def _replaced(view: RefView, value, update: Function):
+def replaced(view: RefView, value, update: Function):
     """The previous value of the part that is viewed; `update(array, index, operands, value)` changes the array."""
     (index, operands), *inner = view.steps
     if inner:
@@ -412,11 +412,11 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
     >>> ref
     Ref([2., 0., 1.], dtype=float32)
     """
-    view = _view("addupdate", ref, idx)
+    view = part_of("addupdate", ref, idx)
     (index, operands), *inner = view.steps
     x = _fitting("addupdate", view, x)
     if any(type(step) is Bitcast for step, _ in inner):  # a sum of bits isn't the bits of a sum
-        _replaced(view, x, indexing.added)
+        replaced(view, x, indexing.added)
         return
     if inner:
         shape = index.result_shape(types_of(operands))
@@ -430,8 +430,8 @@ def _reference(caller: str, ref):
     return ref
 
 
-def _view(caller: str, ref, idx) -> RefView:
-    """The view `ref[idx]` of a reference or of a view of one."""
+def part_of(caller: str, ref: Any, idx: Any) -> RefView:
+    """The view `ref[idx]` of a reference or of a view of one; raises ArgumentValueError for slices out of bounds."""
     if type(ref) is not RefView:
         _reference(caller, ref)
     view = view_of(caller, ref, ... if idx is None else idx)

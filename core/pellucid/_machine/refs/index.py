@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -263,7 +264,8 @@ def _strides(index: RefIndex) -> Shape:
     return tuple([1 if e is None else e.stride for e in index.entries])
 
 
-def _has_vectors(operands: Operands) -> bool:
+def has_vectors(operands: Operands) -> bool:
+    """Whether operands of an index are arrays, so that it may select a position several times, or positions outside."""
     return any(type_of(x).shape for x in operands)
 
 
@@ -271,7 +273,7 @@ def read(array: Any, index: RefIndex, operands: Operands) -> Any:
     """`array[index]`; positions out of bounds are clamped."""
     if index.is_full:
         return array
-    if _has_vectors(operands):
+    if has_vectors(operands):
         points, numbers, sizes = _points(index, operands)
         return gather(array, points, numbers, sizes, mode=GatherScatterMode.CLIP)
     starts, spans, strides = _starts(index, operands), _spans(index), _strides(index)
@@ -287,26 +289,38 @@ def written(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
     if index.is_full:
         return new
     if not _is_block(index, operands):
-        return _scattered(array, index, operands, new, scatter)
+        return scattered(array, index, operands, new, scatter)
     return dynamic_update_slice(array, reshape(new, _spans(index)), _starts(index, operands))
 
 
 def added(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
     """`array` with `new` added at `index`, several times for repeated positions; out of bounds as in `written`."""
     if not _is_block(index, operands):
-        return _scattered(array, index, operands, new, scatter_add)
+        return scattered(array, index, operands, new, scatter_add)
     return written(array, index, operands, add(read(array, index, operands), new))
 
 
 def _is_block(index: RefIndex, operands: Operands) -> bool:
     """Whether the index selects a contiguous block, possibly at a traced position."""
-    return not _has_vectors(operands) and set(_strides(index)) <= {1}
+    return not has_vectors(operands) and set(_strides(index)) <= {1}
 
 
-def _scattered(array, index: RefIndex, operands: Operands, new, combine):
+def scattered(array: Any, index: RefIndex, operands: Operands, new: Any, combine: Any) -> Any:
+    """`array` after `combine`, a function such as `scatter_add`, with `new` at `index`; positions out of bounds are dropped."""
     points, (offsets, collapsed, axes, *_), _ = _points(index, operands)
     numbers = ScatterDimensionNumbers(offsets, collapsed, axes)
-    return combine(array, points, new, numbers, unique_indices=not _has_vectors(operands))
+    return combine(array, points, new, numbers, unique_indices=not has_vectors(operands))
+
+
+def places(index: RefIndex, operands: Operands) -> Any:
+    """For each element of `array[index]` its place among the elements of the array, in row-major order; their number for
+    positions out of bounds.
+    """
+    size = math.prod(index.shape)
+    every = reshape(iota(_INT32, size), index.shape)
+    points, numbers, sizes = _points(index, operands)
+    mode = GatherScatterMode.FILL_OR_DROP
+    return gather(every, points, numbers, sizes, mode=mode, fill_value=np.int32(size))
 
 
 def _points(index: RefIndex, operands: Operands) -> tuple[Any, GatherDimensionNumbers, Shape]:

@@ -417,15 +417,18 @@ def _access_text(equation, ref: str, operands: Sequence[str]) -> str:
     return f"{ref}[{equation.params.index.text(operands)}]"
 
 
-class Write(Shown, OfReference[PartParams]):
-    """Base class of primitives that take (reference, new value, operands of the index)."""
+class Write(Shown, OfReference[P]):
+    """Base class of primitives that take (reference, new value, other values of the part's shape, operands of the index)."""
+
+    n_values = 1
+    """Number of operands of the part's shape."""
 
     def printed_params(self, equation):
-        return _shown_index(equation, 2)
+        return _shown_index(equation, 1 + self.n_values)
 
-    def check(self, avals: Avals, params: PartParams) -> Any:
+    def check(self, avals: Avals, params: Any) -> Any:
         """The type of the part; raises EffectsError for a new value of another type."""
-        ref, new, *operands = avals
+        ref, new, *operands = *avals[:2], *avals[1 + self.n_values :]
         part = shaped_array(params.index.result_shape(operands), ref.dtype)
         if new.shape != part.shape or new.dtype != part.dtype:
             raise EffectsError(
@@ -457,8 +460,10 @@ class Write(Shown, OfReference[PartParams]):
             return results, [*map(zero_of, results)]
         return results, bind(self, tangents[0], tangent, *primals[2:], params=params)
 
-    def batch(self, axis, operands, dims, params):
-        (ref, new, *rest), (dim, new_dim, *rest_dims) = operands, dims
+    def batch(self, axis, operands, dims, params: Any):
+        n = 1 + self.n_values
+        (ref, *values), rest = operands[:n], operands[n:]
+        (dim, *value_dims), rest_dims = dims[:n], dims[n:]
         if dim is None:
             what = (
                 "write values that differ between"
@@ -476,15 +481,18 @@ class Write(Shown, OfReference[PartParams]):
         shape = params.index.result_shape(elements)
         index, rest, out = batched_index(axis, params.index, dim, rest, rest_dims)
         full = inserted(shape, out, axis.size)
-        if new_dim is None:
-            new = broadcast_to(reshape(new, inserted(shape, out, 1)), full)
-        else:
-            new = move_axis(new, new_dim, out)
-        results = bind(self, ref, new, *rest, params=PartParams(index))
+
+        def batched(value: Any, value_dim: BatchDim) -> Any:
+            if value_dim is None:
+                return broadcast_to(reshape(value, inserted(shape, out, 1)), full)
+            return move_axis(value, value_dim, out)
+
+        batches = [batched(x, d) for x, d in strict_zip(values, value_dims)]
+        results = bind(self, ref, *batches, *rest, params=params._replace(index=index))
         return results, [out] * len(results)
 
 
-class Swap(Write):
+class Swap(Write[PartParams]):
     """Replaces a part of a reference's value, and returns the previous part."""
 
     name = "swap"
@@ -521,7 +529,7 @@ def _typed(atom, shown: str) -> str:
     return f"{shown}:{atom.aval.text()}" if hasattr(atom, "val") else shown
 
 
-class AddUpdate(Write):
+class AddUpdate(Write[PartParams]):
     """Adds to a part of a reference's value."""
 
     name = "addupdate"

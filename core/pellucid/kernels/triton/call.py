@@ -18,7 +18,7 @@ from pellucid.kernels.mappings import Along, BlockMapping
 from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.specs import step_of
 
-from . import memory, rules
+from . import assembly, memory, rules
 from .lowering import Lowering, Scope
 
 _TARGET = "__gpu$xla.gpu.triton"
@@ -26,7 +26,7 @@ _MAX_GRID = (2**31 - 1, 2**16 - 1, 2**16 - 1)
 _WARPS = (1, 2, 4, 8, 16, 32)
 _DIVISIBILITY = 16
 """Bytes of which the addresses of arrays are multiples."""
-RULES = (memory, rules)
+RULES = (assembly, memory, rules)
 """The modules whose rules are used."""
 
 

@@ -13,6 +13,7 @@ from pellucid._machine.primitives import logical
 from pellucid._machine.refs.index import RefIndex
 from pellucid._machine.refs.primitives import addupdate_p, empty_ref_p, get_p, new_ref_p, swap_p
 from pellucid._machine.xla.triton import arith, ir, triton
+from pellucid.kernels.atomics import atomic_update_p
 from pellucid.kernels.mappings import BlockMapping
 from pellucid.kernels.programs import undefined_element
 from pellucid.kernels.specs import Squeezed, padding_of
@@ -290,32 +291,88 @@ def _decides(ctx: Lowering, write: Equation, choice: Equation) -> bool:
 @rule(addupdate_p)
 def _addupdate(ctx: Lowering, equation, operands):
     pointer, part = _access(ctx, equation, operands, 1, False)
-    _wait(ctx, pointer)
+    _check_unread(ctx, equation, 1)
     value = ctx.spread(operands[1], part.shape)
-    dtype = pointer.mapping.aval.dtype
-    if np.dtype(dtype) == np.bool_ or (
-        np.dtype(dtype).itemsize < 4 and np.dtype(dtype) != np.float16
-    ):
-        raise ctx.unsupported(f"it adds to memory of 32 and 64 bits, and float16, not {dtype}.")
-    operation = triton.RMWOp.FADD if is_float(dtype) else triton.RMWOp.ADD
-    kind = ctx.type(part.shape, ctx.element(dtype))
-    old = triton.AtomicRMWOp(
-        kind,
-        operation,
-        part.pointers,
-        value,
-        triton.MemSemantic.ACQUIRE_RELEASE,
-        triton.MemSyncScope.GPU,
-        mask=part.mask,
-    ).result
-    scope = ctx.scope
-    # What was there before is known by the addition itself: a value read a moment earlier may be another one.
-    for variable in [v for v, key in scope.reads.items() if key == _key(ctx, equation, 1)]:
-        if scope.first_uses.get(variable, scope.position + 1) <= scope.position:
-            raise ctx.unsupported(
-                "the part of a reference that it adds to was read before, which other programs change meanwhile.",
-                do="Use what `triton.atomic_add` returns.",
-            )
-        scope.values[variable] = old
-    ctx.writes += 1
+    _atomic(ctx, pointer, part, "add", value, None)
     return []
+
+
+@rule(atomic_update_p)
+def _atomic_update(ctx: Lowering, equation, operands):
+    pointer, part = _access(ctx, equation, operands, 2, False)
+    _check_unread(ctx, equation, 2)
+    value, which = (ctx.spread(x, part.shape) for x in operands[1:3])
+    operation = equation.params.operation
+    if operation != "cas":
+        return [_atomic(ctx, pointer, part, operation, value, which)]
+    _check_is_atomic(ctx, pointer, operation)
+    _wait(ctx, pointer)
+    if part.mask is not None:
+        raise ctx.unsupported(
+            "what it compares and swaps may lie beyond the edge of the array.",
+            f"an element of {pointer.mapping.name}, blocks {pointer.mapping.sizes} of an array of shape {pointer.mapping.aval.shape}",
+            "Choose blocks that divide the array.",
+        )
+    kind = ctx.element(pointer.mapping.aval.dtype)
+    old = triton.AtomicCASOp(kind, part.pointers, which, value, *_ORDER).result
+    ctx.writes += 1
+    return [old]
+
+
+_ORDER = triton.MemSemantic.ACQUIRE_RELEASE, triton.MemSyncScope.GPU
+"""What other programs see of memory before and after an atomic operation: all of it, on the whole GPU."""
+
+_OPERATIONS = {
+    ("add", "i"): triton.RMWOp.ADD,
+    ("add", "u"): triton.RMWOp.ADD,
+    ("add", "f"): triton.RMWOp.FADD,
+    ("max", "i"): triton.RMWOp.MAX,
+    ("max", "u"): triton.RMWOp.UMAX,
+    ("min", "i"): triton.RMWOp.MIN,
+    ("min", "u"): triton.RMWOp.UMIN,
+    **{(name, kind): getattr(triton.RMWOp, name.upper()) for name in ("and", "or", "xor", "xchg") for kind in "iu"},
+    ("xchg", "f"): triton.RMWOp.XCHG,
+}  # fmt: skip
+"""By operation and kind of dtype what Triton calls it. It has no maximum of floating numbers, which keeps NaN."""
+
+
+def _check_is_atomic(ctx: Lowering, pointer: Pointer, operation: str) -> None:
+    """Raise for dtypes whose elements can't be changed in one step."""
+    dtype = np.dtype(pointer.mapping.aval.dtype)
+    if (dtype.kind != "b" and dtype.itemsize >= 4) or (dtype == np.float16 and operation == "add"):
+        return
+    raise ctx.unsupported(
+        f"atomic operations change elements of 32 and 64 bits, and add to float16; not {dtype}.",
+        f"atomic_{operation} of {pointer.mapping.name}",
+    )
+
+
+def _check_unread(ctx: Lowering, equation: Equation, n_values: int) -> None:
+    """Raise for an atomic operation on what was read before: other programs change it between the two."""
+    key = _key(ctx, equation, n_values)
+    if any(k == key and v in ctx.scope.first_uses for v, k in ctx.scope.reads.items()):
+        raise ctx.unsupported(
+            "the part of a reference that it changes was read before, which other programs change meanwhile.",
+            do="Use what the atomic operation, `triton.atomic_add` and others, returns.",
+        )
+
+
+def _atomic(
+    ctx: Lowering, pointer: Pointer, part: _Part, operation: str, value: ir.Value, mask: ir.Value | None
+) -> ir.Value:  # fmt: skip
+    """Change a part of a reference by an atomic operation where `mask` is true; the part before it."""
+    dtype = np.dtype(pointer.mapping.aval.dtype)
+    _check_is_atomic(ctx, pointer, operation)
+    found = _OPERATIONS.get((operation, "f" if is_float(dtype) else dtype.kind))
+    if found is None:
+        raise ctx.unsupported(
+            f"it has no atomic {operation} of floating numbers.",
+            f"{pointer.mapping.name}: {dtype}",
+            "Reduce in the kernel to one value for each program, and outside over these.",
+        )
+    _wait(ctx, pointer)
+    kind = ctx.type(part.shape, ctx.element(dtype))
+    both = _and(part.mask, mask)
+    old = triton.AtomicRMWOp(kind, found, part.pointers, value, *_ORDER, mask=both).result
+    ctx.writes += 1
+    return old

@@ -1,0 +1,276 @@
+"""Atomic operations: each combines a part of a reference with a value, in one step, and gives what was there before.
+
+Programs of a kernel for a GPU run at once, so that a load and a store are two steps, between which other programs write.
+Everywhere else programs run one after another, and an operation is what `updated` computes.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid._machine.base import ArgumentTypeError, dtypes
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.higher_order.loops import fori_loop
+from pellucid._machine.ir import Operands, read_effect, write_effect
+from pellucid._machine.primitives import convert_element_type, reshape, select_n, zero_of
+from pellucid._machine.primitives.arithmetic import max as larger, min as smaller
+from pellucid._machine.primitives.logical import bitwise_and, bitwise_or, bitwise_xor
+from pellucid._machine.primitives.scatter import scatter_add, scatter_max, scatter_min
+from pellucid._machine.refs import index as indexing
+from pellucid._machine.refs.access import get, part_of, replaced, set as set_part
+from pellucid._machine.refs.index import RefIndex
+from pellucid._machine.refs.primitives import Write
+from pellucid._machine.tracing import bind, bind1, type_of
+from pellucid._machine.transforms.jvp import jvp
+
+from .inside import fitting
+
+COMBINE = {
+    "add": lambda old, new: old + new,
+    "max": larger,
+    "min": smaller,
+    "and": bitwise_and,
+    "or": bitwise_or,
+    "xor": bitwise_xor,
+    "xchg": lambda old, new: new,
+}
+"""By operation what it makes of an element and a new value."""
+
+SCATTER = {"add": scatter_add, "max": scatter_max, "min": scatter_min}
+"""By operation the scatter that combines repeated positions as it does."""
+
+
+class AtomicParams(NamedTuple):
+    """The part of the reference, and what is done with it: a key of `COMBINE`, or "cas", compare and swap."""
+
+    index: RefIndex
+    operation: str
+
+
+class AtomicUpdate(Write[AtomicParams]):
+    """Combines a part of a reference with a value, and returns the previous part.
+
+    Operands: the reference, the value, where it counts (booleans; for "cas" what the element is compared with), the index.
+    """
+
+    name = "atomic_update"
+    n_values = 2
+    own_effects = frozenset({read_effect, write_effect})
+
+    def abstract_eval(self, avals, params):
+        return [self.check(avals, params)]
+
+    def run(self, operands, params):
+        ref, *rest = operands
+        ref.value, old = _compiled(params)(ref.value, *rest)
+        return [old]
+
+    def discharge(self, operands, params):
+        cell, *rest = operands
+        cell.value, old = updated(params, cell.value, *rest)
+        return [old]
+
+    def jvp(self, primals, tangents, params):
+        ref, value, *rest = primals
+        if self.tangent(primals, tangents) is None:
+            results = bind(self, *primals, params=params)
+            return results, [*map(zero_of, results)]
+        tangent = self.tangent(primals, tangents)
+        (new, old), (new_tangent, old_tangent) = jvp(
+            lambda whole, value: updated(params, whole, value, *rest),
+            (get(ref), value),
+            (get(tangents[0]), tangent),
+        )
+        set_part(ref, ..., new)
+        set_part(tangents[0], ..., new_tangent)
+        return [old], [old_tangent]
+
+
+atomic_update_p = AtomicUpdate()
+
+
+@functools.cache
+def _compiled(params: AtomicParams) -> Any:
+    """`updated` as a compiled program on arrays."""
+    return jit(functools.partial(updated, params), donate_argnums=(0,))
+
+
+def updated(
+    params: AtomicParams, whole: Any, value: Any, which: Any, *operands: Any
+) -> tuple[Any, Any]:
+    """(an array after an atomic operation on its part, the part before it).
+
+    Repeated positions are combined one after another, positions out of bounds dropped.
+    """
+    index, operation = params
+    old = indexing.read(whole, index, operands)
+    if operation == "cas":
+        return indexing.written(whole, index, operands, select_n(old == which, old, value)), old
+    if not indexing.has_vectors(operands):  # no position is repeated
+        new = select_n(which, old, COMBINE[operation](old, value))
+        return indexing.written(whole, index, operands, new), old
+    if operation in SCATTER:
+        nothing = np.broadcast_to(_neutral(operation, whole.dtype), value.shape)
+        value = select_n(which, nothing, value)
+        return indexing.scattered(whole, index, operands, value, SCATTER[operation]), old
+    return _one_by_one(operation, whole, index, operands, value, which), old
+
+
+def _neutral(operation: str, dtype: Any) -> np.generic:
+    """The number that an addition, a maximum or a minimum leaves any other as it is with."""
+    dtype = np.dtype(dtype)
+    if operation == "add":
+        return dtype.type(-0.0) if dtypes.is_inexact(dtype) else dtype.type(0)
+    if dtype == np.bool_:
+        return np.bool_(operation == "min")
+    if dtypes.is_inexact(dtype):
+        return dtype.type(-np.inf if operation == "max" else np.inf)
+    limits = dtypes.iinfo(dtype)
+    return dtype.type(limits.min if operation == "max" else limits.max)
+
+
+def _one_by_one(
+    operation: str, whole: Any, index: RefIndex, operands: Operands, value: Any, which: Any
+) -> Any:
+    """An array after its elements at an index are combined with values in turn."""
+    end = np.int32(whole.size)
+    places = reshape(select_n(which, np.broadcast_to(end, value.shape), indexing.places(index, operands)), (value.size,))  # fmt: skip
+    values = reshape(value, (value.size,))
+
+    def step(k: Any, flat: Any) -> Any:
+        new = COMBINE[operation](flat.at[places[k]].get(mode="clip"), values[k])
+        return flat.at[places[k]].set(new, mode="drop")
+
+    flat = fori_loop(np.int32(0), np.int32(value.size), step, reshape(whole, (whole.size,)))
+    return reshape(flat, whole.shape)
+
+
+def _update(operation: str, ref: Any, idx: Any, value: Any, mask: Any) -> Any:
+    name = f"atomic_{operation}"
+    view = part_of(name, ref, idx)
+    value = fitting(name, "value", convert_element_type(value, view.dtype), view.shape)
+    which = fitting(name, "mask", True if mask is None else mask, view.shape)
+    (index, operands), *inner = view.steps
+    if inner:  # a view of a view isn't in memory as it is seen
+        change = lambda part, index, operands, value: updated(
+            AtomicParams(index, operation), part, value, which, *operands
+        )[0]
+        old = get(view)
+        replaced(view, value, change)
+        return old
+    params = AtomicParams(index, operation)
+    return bind1(atomic_update_p, view.ref, value, which, *operands, params=params)
+
+
+def atomic_add(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+    """Adds `val` to a part of a reference, once per repeated position, and returns the previous part.
+
+    >>> from pellucid._machine.refs.access import new_ref
+    >>> ref = new_ref(np.zeros(2, np.float32))
+    >>> atomic_add(ref, np.array([1, 1]), np.float32(1))
+    Array([0., 0.], dtype=float32)
+    >>> ref
+    Ref([0., 2.], dtype=float32)
+    """
+    return _update("add", x_ref_or_view, idx, val, mask)
+
+
+def atomic_max(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+    """Replaces elements of a part of a reference by `val` if that is larger, and returns the previous part.
+
+    >>> from pellucid._machine.refs.access import new_ref
+    >>> ref = new_ref(np.arange(3))
+    >>> atomic_max(ref, np.array([0, 0]), np.array([2, 5]))
+    Array([0, 0], dtype=int32)
+    >>> ref
+    Ref([5, 1, 2], dtype=int32)
+    """
+    return _update("max", x_ref_or_view, idx, val, mask)
+
+
+def atomic_min(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+    """Replaces elements of a part of a reference by `val` if that is smaller, and returns the previous part.
+
+    >>> from pellucid._machine.refs.access import new_ref
+    >>> atomic_min(new_ref(np.arange(3)), 1, -1)
+    Array(1, dtype=int32)
+    """
+    return _update("min", x_ref_or_view, idx, val, mask)
+
+
+def atomic_and(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+    """Bitwise and of a part of a reference with `val`; returns the previous part.
+
+    >>> from pellucid._machine.refs.access import new_ref
+    >>> ref = new_ref(np.array([7, 7]))
+    >>> atomic_and(ref, np.array([0, 0]), np.array([3, 6]))
+    Array([7, 7], dtype=int32)
+    >>> ref
+    Ref([2, 7], dtype=int32)
+    """
+    return _bitwise("and", x_ref_or_view, idx, val, mask)
+
+
+def atomic_or(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+    """Bitwise or of a part of a reference with `val`; returns the previous part.
+
+    >>> from pellucid._machine.refs.access import new_ref
+    >>> ref = new_ref(np.array([0, 8]))
+    >>> atomic_or(ref, np.array([0, 0]), np.array([1, 4]))
+    Array([0, 0], dtype=int32)
+    >>> ref
+    Ref([5, 8], dtype=int32)
+    """
+    return _bitwise("or", x_ref_or_view, idx, val, mask)
+
+
+def atomic_xor(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+    """Bitwise xor of a part of a reference with `val`; returns the previous part.
+
+    >>> from pellucid._machine.refs.access import new_ref
+    >>> ref = new_ref(np.array([7, 7]))
+    >>> atomic_xor(ref, 1, 5)
+    Array(7, dtype=int32)
+    >>> ref
+    Ref([7, 2], dtype=int32)
+    """
+    return _bitwise("xor", x_ref_or_view, idx, val, mask)
+
+
+def _bitwise(operation: str, ref: Any, idx: Any, value: Any, mask: Any) -> Any:
+    if ref.dtype.kind not in "iub":
+        raise ArgumentTypeError(f"atomic_{operation} takes integers.", got=type_of(ref).text())
+    return _update(operation, ref, idx, value, mask)
+
+
+def atomic_xchg(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+    """Replaces a part of a reference where `mask` is true, and returns the previous part.
+
+    >>> from pellucid._machine.refs.access import new_ref
+    >>> atomic_xchg(new_ref(np.arange(3)), 1, 7)
+    Array(1, dtype=int32)
+    """
+    return _update("xchg", x_ref_or_view, idx, val, mask)
+
+
+def atomic_cas(ref: Any, cmp: Any, val: Any) -> Any:
+    """Compare and swap: replaces the element of a reference by `val` if it equals `cmp`, and returns the previous one.
+
+    >>> from pellucid._machine.refs.access import new_ref
+    >>> ref = new_ref(np.int32(3))
+    >>> atomic_cas(ref, 3, 4), atomic_cas(ref, 3, 5), ref
+    (Array(3, dtype=int32), Array(4, dtype=int32), Ref(4, dtype=int32))
+    """
+    view = part_of("atomic_cas", ref, ...)
+    (index, operands), *inner = view.steps
+    if view.shape or inner:
+        raise ArgumentTypeError(
+            "atomic_cas takes a reference to one element.",
+            got=f"{type_of(view.ref).text()}, part of shape {list(view.shape)}",
+        )
+    value, compared = (convert_element_type(x, view.dtype) for x in (val, cmp))
+    params = AtomicParams(index, "cas")
+    return bind1(atomic_update_p, view.ref, value, compared, *operands, params=params)
