@@ -77,7 +77,8 @@ def triton_text(kernel: GridKernel) -> TritonText:
 def triton_texts(function: Function, *args: Any) -> list[TritonText]:
     """The kernels that `function` calls for arguments of these types, in program order.
 
-    Raises: UnsupportedError for kernels that can't be lowered to Triton, and for derivatives and batches of kernels.
+    What derivatives make of a kernel is a program of XLA's, without a text here. Raises: UnsupportedError for kernels that can't be
+    lowered to Triton, and for batches of kernels, which run as such programs, too.
 
     >>> from pellucid.experimental import pallas
     >>> def double(x_ref, o_ref):
