@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pellucid._machine.base.errors import ArgumentValueError
-from pellucid._machine.base.functional import renamed, strict_zip
+from pellucid._machine.base.functional import copy_with_name, strict_zip
 from pellucid._machine.base.tree import broadcast_prefix_to, is_none, tree_unflatten
 from pellucid._machine.base.typing import Function
 from pellucid._machine.ir.jaxpr import DebugInfo
@@ -20,7 +20,7 @@ from pellucid.extend.linear_util import (
     transformation_with_aux2,
 )
 
-shaped_abstractify = renamed(type_of, "shaped_abstractify", __name__)
+shaped_abstractify = copy_with_name(type_of, "shaped_abstractify", __name__)
 
 
 @transformation_with_aux2

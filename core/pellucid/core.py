@@ -10,7 +10,7 @@ from pellucid._machine.base.dims import (
 )
 from pellucid._machine.base.dtypes import tangent_dtype as _tangent_dtype
 from pellucid._machine.base.errors import JaxprTypeError as JaxprTypeError
-from pellucid._machine.base.functional import renamed as _renamed
+from pellucid._machine.base.functional import copy_with_name as _renamed
 from pellucid._machine.ir.avals import (
     AbstractValue as AbstractValue,
     ShapedArray as ShapedArray,

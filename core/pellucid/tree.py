@@ -1,6 +1,6 @@
 """Functions of trees under the short names of `jax.tree`."""
 
-from pellucid._machine.base import renamed as _renamed, tree as _tree
+from pellucid._machine.base import copy_with_name as _renamed, tree as _tree
 from pellucid._machine.base.tree import static as static
 
 all = _renamed(_tree.tree_all, "all", __name__)

@@ -19,7 +19,7 @@ late.origins.update(
         "text": "pellucid._machine.ir.printing:text",
         "use trace": "pellucid._machine.tracing.current:use_trace",  # libraries bind primitives under traces
         # The transformations and the pipeline lie below calls.
-        "with layers called": "pellucid._machine.higher_order.repeated_layers:with_layers_called",
+        "with layers called": "pellucid._machine.higher_order.repeated_layers:with_layer_calls",
         # Triton's dialect is loaded where a kernel is lowered to it.
         "call of a Triton kernel": "pellucid.kernels.triton.call:call",
         # Values that consist of arrays are lowered to them.

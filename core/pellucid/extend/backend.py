@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid._machine.base.caching import clear_caches
-from pellucid._machine.base.functional import renamed
+from pellucid._machine.base.functional import copy_with_name
 from pellucid._machine.runtime.platforms import (
     client,
     default_device,
@@ -20,11 +20,11 @@ from pellucid._machine.runtime.platforms import (
 from pellucid._machine.xla.client import Client
 from pellucid._machine.xla.compile import compile_options
 
-clear_in_memory_compilation_cache = renamed(
+clear_in_memory_compilation_cache = copy_with_name(
     clear_caches, "clear_in_memory_compilation_cache", __name__
 )
-get_backend = renamed(client, "get_backend", __name__)
-get_default_device = renamed(default_device, "get_default_device", __name__)
+get_backend = copy_with_name(client, "get_backend", __name__)
+get_default_device = copy_with_name(default_device, "get_default_device", __name__)
 
 _caches: list[Any] = []
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid._machine.base.errors import ArgumentTypeError
-from pellucid._machine.base.functional import renamed, strict_zip
+from pellucid._machine.base.functional import copy_with_name, strict_zip
 from pellucid._machine.base.typing import Function
 from pellucid._machine.ir.primitive import Primitive, params_of
 from pellucid._machine.ir.rules import (
@@ -26,9 +26,9 @@ from pellucid._machine.transforms.jvp import JVPTrace, JVPTracer
 from pellucid.interpreters.tables import RuleTable, checked_list
 from pellucid.interpreters.user_primitive import listed, unlisted
 
-instantiate_zeros = renamed(instantiate, "instantiate_zeros", __name__)
-is_undefined_primal = renamed(is_linear, "is_undefined_primal", __name__)
-zeros_like_aval = renamed(zeros, "zeros_like_aval", __name__)
+instantiate_zeros = copy_with_name(instantiate, "instantiate_zeros", __name__)
+is_undefined_primal = copy_with_name(is_linear, "is_undefined_primal", __name__)
+zeros_like_aval = copy_with_name(zeros, "zeros_like_aval", __name__)
 
 
 def add_jaxvals(x: Any, y: Any) -> Any:

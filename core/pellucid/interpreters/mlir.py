@@ -19,7 +19,7 @@ from pellucid._machine.base.errors import (
     MissingRule,
     UnsupportedError,
 )
-from pellucid._machine.base.functional import renamed
+from pellucid._machine.base.functional import copy_with_name
 from pellucid._machine.base.typing import Function
 from pellucid._machine.ir.avals import abstract_token, shaped_array
 from pellucid._machine.ir.effects import Effect
@@ -44,7 +44,7 @@ from pellucid.interpreters.lowered_programs import (
 from pellucid.interpreters.tables import register, registered_in
 from pellucid.interpreters.user_primitive import Keywords
 
-make_ir_context = renamed(new_context, "make_ir_context", __name__)
+make_ir_context = copy_with_name(new_context, "make_ir_context", __name__)
 
 _GPUS = ("cuda", "rocm")
 PLATFORMS = ("cpu", "gpu", "tpu", *_GPUS)

@@ -7,7 +7,7 @@ from itertools import compress
 from typing import Any
 
 from pellucid._machine.base.errors import UnsupportedError
-from pellucid._machine.base.functional import renamed, strict_zip
+from pellucid._machine.base.functional import copy_with_name, strict_zip
 from pellucid._machine.base.typing import Function
 from pellucid._machine.higher_order.calls import closed_call_p, jit_p
 from pellucid._machine.higher_order.custom_jvp import CustomJvpCall
@@ -204,7 +204,7 @@ def dce_jaxpr_call_rule(
     return used, JaxprEqn(remaining)
 
 
-dce_jaxpr_closed_call_rule = renamed(dce_jaxpr_call_rule, "dce_jaxpr_closed_call_rule")
+dce_jaxpr_closed_call_rule = copy_with_name(dce_jaxpr_call_rule, "dce_jaxpr_closed_call_rule")
 
 
 class PartialVal(tuple[Any, Any]):

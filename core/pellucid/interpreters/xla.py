@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pellucid._machine.base.typing import Function
-from pellucid._machine.compilation.eager import compiled
+from pellucid._machine.compilation.eager import primitive_callable
 from pellucid._machine.ir.primitive import Primitive, params_of
 from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.xla.client import Client as Backend
@@ -21,7 +21,7 @@ def apply_primitive(prim: Primitive[Any], *args: Any, **params: Any) -> Any:
     >>> apply_primitive(pl.lax.neg_p, np.float32(1))
     Array(-1., dtype=float32)
     """
-    results = compiled(prim, params_of(prim, params))(*args)
+    results = primitive_callable(prim, params_of(prim, params))(*args)
     return list(results) if prim.multiple_results else results[0]
 
 

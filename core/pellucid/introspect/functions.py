@@ -7,7 +7,7 @@ import itertools
 from typing import Any
 
 from pellucid._machine.base import ArgumentValueError
-from pellucid._machine.higher_order.jitted import Jitted, all_jitted
+from pellucid._machine.higher_order.jitted import Jitted, all_jitted_functions
 from pellucid._machine.higher_order.misses import TracedFunctionKey
 from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid._machine.higher_order.stages import Traced
@@ -29,7 +29,9 @@ def functions() -> schema.FunctionsRecord:
     >>> found.name, [entry.arguments for entry in found.entries]
     ('<lambda>', [['x: f32[]'], ['x: i32[]']])
     """
-    users = [jitted for jitted in all_jitted() if jitted.options.share and _programs_of(jitted)]
+    users = [
+        jitted for jitted in all_jitted_functions() if jitted.options.share and _programs_of(jitted)
+    ]
     users.sort(key=_last_traced, reverse=True)
     return schema.FunctionsRecord(functions=[_function_record(jitted) for jitted in users])
 
@@ -51,7 +53,7 @@ def function_entry(entry_id: int) -> Traced:
 
     Raises: ArgumentValueError if no function's cache has it any more.
     """
-    for jitted in all_jitted():
+    for jitted in all_jitted_functions():
         for program in list(jitted.cache.programs.values()):
             if id(program) == entry_id:
                 return Traced(jitted, program, _stand_ins(program))

@@ -23,7 +23,7 @@ from pellucid._machine.base import (
     source,
     strict_zip,
 )
-from pellucid._machine.callbacks.breakpoints import is_breakpoint, muted
+from pellucid._machine.callbacks.breakpoints import is_breakpoint, mute_breakpoints
 from pellucid._machine.callbacks.pure import HostCall
 from pellucid._machine.checks.check import CHECKS
 from pellucid._machine.checks.checkify import checked_program
@@ -930,7 +930,7 @@ def breakpoints_of(jaxpr: Jaxpr) -> list[Equation]:
 
 def past_breakpoints(call: Callable[[], Any]) -> Any:
     """The result of `call()` with breakpoints disabled, once the program it runs has ended."""
-    with muted():
+    with mute_breakpoints():
         results = block_until_ready(call())
         effects_barrier()
     return results

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid._machine.base import ArgumentTypeError, Shape, dtypes, resized, strict_zip
+from pellucid._machine.base import ArgumentTypeError, Shape, dtypes, replace_axis_size, strict_zip
 from pellucid._machine.base.dims import Symbol
 from pellucid._machine.checks.errors import CheckSite, OOBError
 from pellucid._machine.higher_order.cond import cond_p
@@ -546,7 +546,7 @@ def padded(x: Any, mapping: BlockMapping, edge: Callable[[ShapedArray], Any]) ->
         aval = type_of(x)
         # Each a list of one part, or none.
         before, behind = [
-            [edge(aval.update(shape=resized(aval.shape, axis, n)))] if is_some(n) else []
+            [edge(aval.update(shape=replace_axis_size(aval.shape, axis, n)))] if is_some(n) else []
             for n in amounts
         ]
         if before or behind:

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
-from pellucid._machine.base import ArgumentTypeError, library_code, renamed
+from pellucid._machine.base import ArgumentTypeError, copy_with_name, library_code
 from pellucid._machine.higher_order.jitted import Jitted, with_stages
 from pellucid._machine.higher_order.traced_function import JitOptions
 from pellucid._machine.runtime.calls import make_call
@@ -101,6 +101,6 @@ def alias(function: F, name: str) -> F:
     """
     jitted: Jitted | None = getattr(function, "jitted", None)
     if jitted is None:
-        return renamed(function, name)
+        return copy_with_name(function, name)
     python: Any = jitted.spec.function
-    return numpy_function(renamed(python, name), static=jitted.spec.static_names)
+    return numpy_function(copy_with_name(python, name), static=jitted.spec.static_names)

@@ -16,7 +16,7 @@ from pellucid._machine.base import (
     Ints,
     ShapeError,
     public_functions,
-    resized,
+    replace_axis_size,
 )
 from pellucid._machine.primitives import assembly
 from pellucid._machine.primitives.movement import canonical_axis
@@ -78,7 +78,9 @@ def _merged(arrays: ArrayLike, axis: int | None, dtype: DTypeLike | None) -> Any
     else:
         first, *shape = type_of(arrays).shape
         axis = canonical_axis(axis, len(shape))
-        joined = reshape(moveaxis(arrays, 0, axis), resized(shape, axis, first * shape[axis]))
+        joined = reshape(
+            moveaxis(arrays, 0, axis), replace_axis_size(shape, axis, first * shape[axis])
+        )
     return joined if dtype is None else joined.astype(dtype)
 
 

@@ -20,7 +20,7 @@ from pellucid._machine.base import (
     is_static,
     larger,
     public_functions,
-    resized,
+    replace_axis_size,
     smaller,
 )
 from pellucid._machine.primitives.assembly import pad as lax_pad
@@ -178,14 +178,14 @@ def _with_constants(x: Array, values: Any, widths: Widths) -> Any:
     values = broadcast_to(values, (x.ndim, 2)).astype(x.dtype)
     for axis, (before, after) in enumerate(widths):
         rest = [(0, 0, 0)] * x.ndim
-        x = lax_pad(x, values[axis, 0], resized(rest, axis, (before, 0, 0)))
-        x = lax_pad(x, values[axis, 1], resized(rest, axis, (0, after, 0)))
+        x = lax_pad(x, values[axis, 0], replace_axis_size(rest, axis, (before, 0, 0)))
+        x = lax_pad(x, values[axis, 1], replace_axis_size(rest, axis, (0, after, 0)))
     return x
 
 
 def _side(x: Array, axis: int, width: Size, side: int, mode: str, values: Any, length: Size) -> Any:
     """The elements that pad `x` before (`side` 0) or after (1) it along `axis`."""
-    shape = resized(x.shape, axis, width)
+    shape = replace_axis_size(x.shape, axis, width)
     lead = (slice(None),) * axis
     if mode == "linear_ramp":
         edge = x[(*lead, -1 if side else 0)]

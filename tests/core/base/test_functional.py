@@ -6,7 +6,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid._machine.base import renamed
+from pellucid._machine.base import copy_with_name
 
 
 class Doubling:
@@ -48,7 +48,7 @@ def test_a_renamed_function_is_called_so_everywhere():
         """`scaled` of `x`."""
         return x * factor
 
-    other = renamed(scaled, "grown", "library")
+    other = copy_with_name(scaled, "grown", "library")
     assert (other.__name__, other.__qualname__, other.__module__) == ("grown", "grown", "library")
     assert other.__doc__ == "`grown` of `x`."
     assert other(3) == 6

@@ -10,7 +10,7 @@ import pytest
 import pellucid as pl
 from pellucid import introspect
 from pellucid._machine.base.source import is_internal_file
-from pellucid._machine.base.tracebacks import filtered, without_internal_frames
+from pellucid._machine.base.tracebacks import filter_tracebacks, without_internal_frames
 
 PROGRAM = """
 import threading, pellucid as pl
@@ -61,7 +61,7 @@ def raised(call):
 def test_the_exception_itself_keeps_all_frames():
     error = raised(lambda: pl.jit(lambda x: {}[x.shape])(1.0))
     whole = traceback.extract_tb(error.__traceback__)
-    with filtered(error):
+    with filter_tracebacks(error):
         shown = traceback.extract_tb(error.__traceback__)
         assert error.__notes__
     assert traceback.extract_tb(error.__traceback__) == whole

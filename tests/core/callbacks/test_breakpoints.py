@@ -125,7 +125,7 @@ def test_a_variable_that_outlived_its_trace_is_left_out() -> None:
 
 
 def test_programs_run_past_muted_breakpoints() -> None:
-    with breakpoints.muted():
+    with breakpoints.mute_breakpoints():
         _, shown = stopped("c\n", pl.jit, 1.0)
     assert shown == [""]
 

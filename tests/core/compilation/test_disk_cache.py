@@ -173,8 +173,8 @@ DAMAGES = {
     "other version": lambda data: data.replace(b"executable 7", b"executable 2", 1),
     "other key": lambda data: data.replace(b'"key": "', b'"key": "f', 1),
     "bad header": lambda data: data.replace(b"{", b"[[[", 1),
-    "header without fields": lambda data: disk_cache._sealed(disk_cache._MAGIC, b"{}\n"),
-    "header that is a list": lambda data: disk_cache._sealed(disk_cache._MAGIC, b"[]\n"),
+    "header without fields": lambda data: disk_cache._pack_entry(disk_cache._MAGIC, b"{}\n"),
+    "header that is a list": lambda data: disk_cache._pack_entry(disk_cache._MAGIC, b"[]\n"),
     "name of a field": lambda data: data.replace(b"equation_ids", b"equatinn_ids", 1),
     "type of a field": lambda data: data.replace(b'"program_id": ', b'"program_id":"', 1),
     "ids of equations": lambda data: data.replace(b'"equation_ids": [', b'"equation_ids": [1', 1),
@@ -205,7 +205,7 @@ def test_an_entry_with_any_byte_changed_or_missing_is_passed_over(folder):
 
     def content(damaged):
         entry.write_bytes(damaged)
-        return disk_cache._opened(entry, lambda header: lambda payload: payload)
+        return disk_cache._load_entry(entry, lambda header: lambda payload: payload)
 
     assert content(data).header.key == entry.stem
     for at in range(len(data)):

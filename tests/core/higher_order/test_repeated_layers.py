@@ -12,7 +12,7 @@ import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
 from pellucid._machine.base import config
-from pellucid._machine.higher_order.repeated_layers import with_layers_called
+from pellucid._machine.higher_order.repeated_layers import with_layer_calls
 from pellucid._machine.transforms.linearize import MIN_LAYERED_EQUATIONS
 
 N = 6
@@ -382,7 +382,7 @@ def test_random_programs_with_repeats_compute_the_same(seed):
 
     inputs = [np.arange(4, dtype=np.int32) + i for i in range(n_values)]
     jaxpr = pl.make_jaxpr(function)(*inputs).jaxpr
-    called = with_layers_called(jaxpr)
+    called = with_layer_calls(jaxpr)
     if odd_layer < 0:
         assert called is not jaxpr
     if called is not jaxpr:
@@ -416,7 +416,7 @@ def evaluated(jaxpr, inputs):
 def test_short_programs_are_not_searched():
     program = pl.make_jaxpr(lambda x: x + 1)(1.0).jaxpr
     assert len(program.equations) < MIN_LAYERED_EQUATIONS
-    assert with_layers_called(program) is program
+    assert with_layer_calls(program) is program
 
 
 def repeated(x, m, by=jnp):

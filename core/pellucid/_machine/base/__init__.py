@@ -47,13 +47,13 @@ from .events import (
 )
 from .functional import (
     bytes_text,
-    filled,
+    copy_with_name,
     identity,
     identity_of_structure,
-    inserted,
+    insert_at,
     ints,
-    renamed,
-    resized,
+    merge_by_mask,
+    replace_axis_size,
     strict_zip,
     wrapping,
 )

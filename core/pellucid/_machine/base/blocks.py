@@ -51,7 +51,7 @@ def block(function: Callable[P, Iterator[None]]) -> Callable[P, ContextBlock]:
     generator: Callable[..., Any] = function
 
     @functools.wraps(function)
-    def made(*args: P.args, **kwargs: P.kwargs) -> ContextBlock:
-        return ContextBlock(made, generator, args, kwargs)
+    def make_block(*args: P.args, **kwargs: P.kwargs) -> ContextBlock:
+        return ContextBlock(make_block, generator, args, kwargs)
 
-    return made
+    return make_block

@@ -21,7 +21,7 @@ from pellucid._machine.xla import Device, by_name, flags, guards
 
 from .blocks import block
 from .errors import ConfigError
-from .functional import renamed
+from .functional import copy_with_name
 from .narrowing import is_dict
 from .typing import Unary
 from .unused_options import OTHER_VARIABLES, UNUSED_OPTIONS
@@ -334,7 +334,7 @@ def jit_disabled(disable: bool = True) -> contextlib.AbstractContextManager[None
     return disable_jit(disable)
 
 
-jit_disabled = renamed(jit_disabled, "disable_jit", "pellucid")
+jit_disabled = copy_with_name(jit_disabled, "disable_jit", "pellucid")
 
 
 numpy_dtype_promotion = Option(

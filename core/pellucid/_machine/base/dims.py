@@ -193,7 +193,7 @@ def slice_window(part: slice, size: Size) -> tuple[Size, Size, Size, Size]:
     lowest, highest = (0, size) if step > 0 else (-1, size - 1)
     first, last = (lowest, highest) if step > 0 else (highest, lowest)
 
-    def bound(stated: Any, default: Size) -> Size:
+    def canonical_bound(stated: Any, default: Size) -> Size:
         if stated is None:
             return default
         place = canonical_size(stated)
@@ -207,7 +207,7 @@ def slice_window(part: slice, size: Size) -> tuple[Size, Size, Size, Size]:
             )
         return larger(place + size, lowest) if place < 0 else smaller(place, highest)
 
-    start, stop = bound(part.start, first), bound(part.stop, last)
+    start, stop = canonical_bound(part.start, first), canonical_bound(part.stop, last)
     extent = stop - start if step > 0 else start - stop
     return start, strided_length(extent, abs(step)), step, larger(extent, 0)
 

@@ -450,7 +450,7 @@ def check_user_dtype(dtype: DTypeLike, caller: str) -> DType | ExtendedDType:
         return python_scalar_dtype(dtype)
     if isinstance(dtype, ExtendedDType):
         return dtype
-    requested = _supported(dtype, caller)
+    requested = _check_supported(dtype, caller)
     canonical = canonicalize_explicit(requested)
     if canonical != requested:
         what = f"Explicitly requested dtype {requested} requested in {caller} is not available"
@@ -462,7 +462,7 @@ def check_user_dtype(dtype: DTypeLike, caller: str) -> DType | ExtendedDType:
     return canonical
 
 
-def _supported(dtype: DTypeLike, caller: str) -> DType:
+def _check_supported(dtype: DTypeLike, caller: str) -> DType:
     do = "Use a boolean, integer, floating or complex dtype in the machine's byte order."
     if dtype is None or hasattr(dtype, "aval"):
         raise DtypeError(f"{caller}: needs a dtype.", got=type(dtype).__qualname__, do=do)
@@ -561,7 +561,7 @@ def to_inexact_dtype(dtype: DTypeLike) -> DType:
     >>> to_inexact_dtype("int8"), to_inexact_dtype("int64"), to_inexact_dtype("complex64")
     (dtype('float32'), dtype('float64'), dtype('complex64'))
     """
-    dtype = _supported(dtype, "arithmetic")
+    dtype = _check_supported(dtype, "arithmetic")
     return dtype if dtype in INEXACT else _floating(dtype)
 
 
@@ -685,11 +685,11 @@ def promote(operands: tuple[OperandType, ...]) -> OperandType:
     >>> promote(((np.dtype("int8"), False), (np.dtype("float32"), True)))
     (dtype('float32'), True)
     """
-    return _promoted(operands, *_lattice_options(), _keeps_64_bits())
+    return _promoted_dtype(operands, *_lattice_options(), _keeps_64_bits())
 
 
 @cached(8192)
-def _promoted(
+def _promoted_dtype(
     operands: tuple[OperandType, ...], is_strict: bool, x64: bool, keeps_64: bool
 ) -> OperandType:
     first = operands[0]  # operands of equal type keep it, also 64 bits while these are disabled

@@ -34,14 +34,14 @@ def by_tool(function: Callable[P, R]) -> Callable[P, R]:
     """Decorator for functions of tools: marks events within as caused by a tool rather than by the user's program."""
 
     @functools.wraps(function)
-    def marked(*args: P.args, **kwargs: P.kwargs) -> R:
+    def run_by_tool(*args: P.args, **kwargs: P.kwargs) -> R:
         token = is_by_tool.set(True)
         try:
             return function(*args, **kwargs)
         finally:
             is_by_tool.reset(token)
 
-    return marked
+    return run_by_tool
 
 
 @dataclass(slots=True, eq=False)

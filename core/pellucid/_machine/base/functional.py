@@ -34,7 +34,7 @@ def ints(values: Iterable[Any]) -> tuple[int, ...]:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def renamed(function: F, name: str, module: str | None = None) -> F:
+def copy_with_name(function: F, name: str, module: str | None = None) -> F:
     """A copy of a Python function with another name, also in its docstring, and optionally with another `module`.
 
     >>> renamed(ints, "axes")([1]), renamed(ints, "axes").__name__
@@ -78,7 +78,7 @@ def wrapping(function: Any, *, updated: Sequence[str] = ("__dict__",)) -> Callab
     return functools.wraps(function, assigned, updated)  # pyright: ignore[reportReturnType]
 
 
-def inserted(values: Sequence[Any], position: Any, *new: Any) -> tuple[Any, ...]:
+def insert_at(values: Sequence[Any], position: Any, *new: Any) -> tuple[Any, ...]:
     """`values` with `new` ones at `position`.
 
     >>> inserted((2, 3), 1, 5)
@@ -87,7 +87,7 @@ def inserted(values: Sequence[Any], position: Any, *new: Any) -> tuple[Any, ...]
     return (*values[:position], *new, *values[position:])
 
 
-def resized(shape: Sequence[Any], axis: int, *sizes: Any) -> tuple[Any, ...]:
+def replace_axis_size(shape: Sequence[Any], axis: int, *sizes: Any) -> tuple[Any, ...]:
     """`shape`, or another sequence, with `sizes` in place of the entry at `axis`.
 
     >>> resized((2, 6, 3), 1, 2, 3), resized((2, 6, 3), 1)
@@ -96,7 +96,7 @@ def resized(shape: Sequence[Any], axis: int, *sizes: Any) -> tuple[Any, ...]:
     return (*shape[:axis], *sizes, *shape[axis + 1 :])
 
 
-def filled(mask: Iterable[bool], values: Iterable[Any], others: Iterable[Any]) -> list[Any]:
+def merge_by_mask(mask: Iterable[bool], values: Iterable[Any], others: Iterable[Any]) -> list[Any]:
     """`others`, with the next of `values` in place of each element where `mask` is true.
 
     >>> filled([True, False, True], "ab", [0, 1, 2])

@@ -15,7 +15,7 @@ _left_behind: list[threading.Thread] = []
 
 
 @atexit.register
-def _wait_for_what_was_left() -> None:
+def _wait_for_abandoned_calls() -> None:
     """Wait for abandoned calls before Python exits, because C++ can't return into an interpreter that has ended.
 
     Another Ctrl-C ends this wait too.

@@ -65,7 +65,7 @@ def library_code(function: F) -> F:
         return function
 
     @functools.wraps(function)
-    def entered(*args: Any, **kwargs: Any) -> Any:
+    def call_library(*args: Any, **kwargs: Any) -> Any:
         rank, dtype = options = _rank.value, _dtype.value
         watches = _tracing_now.value is None and (
             _nans.value or _infs.value or (_guard.value != "allow" and _given.value is None)
@@ -89,8 +89,8 @@ def library_code(function: F) -> F:
             late("check library result")(function.__name__, result)
         return result
 
-    entered.is_library_code = True  # pyright: ignore[reportAttributeAccessIssue]
-    return entered  # pyright: ignore[reportReturnType]
+    call_library.is_library_code = True  # pyright: ignore[reportAttributeAccessIssue]
+    return call_library  # pyright: ignore[reportReturnType]
 
 
 def _leaves(arguments: Any) -> Iterator[Any]:

@@ -63,7 +63,7 @@ def _chain(error: BaseException | None) -> list[BaseException]:
 
 
 @contextlib.contextmanager
-def filtered(error: BaseException) -> Generator[None]:
+def filter_tracebacks(error: BaseException) -> Generator[None]:
     """A block in which the exception and its causes have tracebacks without pellucid's frames.
 
     Notes on the exception say so, and where its class is documented.
@@ -106,12 +106,12 @@ def _show(
     if error is None or not is_filtered(error):
         following(kind, error, held)
         return
-    with filtered(error):
+    with filter_tracebacks(error):
         following(kind, error, error.__traceback__)
 
 
 def _show_of_thread(following: Function, args: threading.ExceptHookArgs) -> None:
-    def shown(*exception: Any) -> None:
+    def show(*exception: Any) -> None:
         following(threading.ExceptHookArgs((*exception, args.thread)))
 
-    _show(shown, *args[:3])
+    _show(show, *args[:3])

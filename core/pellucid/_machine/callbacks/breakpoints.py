@@ -211,7 +211,9 @@ class BreakpointCallback:
         if _muted:
             return np.False_
         values = iter(arrays)
-        stopped = [frame._replace(local=_restored(frame.local, values)) for frame in self._frames]
+        stopped = [
+            frame._replace(local=_restore_variables(frame.local, values)) for frame in self._frames
+        ]
         with _one_at_a_time:
             BreakpointPrompt(stopped, *self.back_end(**self.options)).cmdloop()
         return np.False_
@@ -239,7 +241,7 @@ def _is_array(x: Any) -> bool:
     return isinstance(x, (Tracer, *ARRAY_TYPES))
 
 
-def _restored(flattened: dict[str, Any], arrays: Iterator[Any]) -> dict[str, Any]:
+def _restore_variables(flattened: dict[str, Any], arrays: Iterator[Any]) -> dict[str, Any]:
     """The variables, with the next `arrays` in place of the placeholders."""
     variables = {}
     for name, (tree, rest) in flattened.items():
@@ -255,7 +257,7 @@ def is_breakpoint(equation: Equation) -> bool:
 
 
 @contextlib.contextmanager
-def muted() -> Iterator[None]:
+def mute_breakpoints() -> Iterator[None]:
     """A context in which `BreakpointCallback`s return without a prompt, in all threads, because a debugger stops there
     itself.
     """

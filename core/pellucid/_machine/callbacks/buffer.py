@@ -26,7 +26,7 @@ from pellucid._machine.runtime.failures import marked
 from pellucid._machine.tracing import bind, name_of, type_of
 from pellucid._machine.xla.mlir import ir
 
-from .host import FlatCallback, callback_failed, result_types
+from .host import FlatCallback, callback_error, result_types
 from .pure import CalledForBatches, flat_arguments
 
 _TARGETS = {
@@ -125,7 +125,7 @@ class _HostFunction(HostFunction):
                 context, callback.out_tree.unflatten(buffers[n:]), *args, **kwargs
             )
         except Exception as error:  # whatever the user's function raises
-            failure: BaseException = callback_failed("buffer_callback", callback.function, error)
+            failure: BaseException = callback_error("buffer_callback", callback.function, error)
             failure.__cause__ = error
         except (KeyboardInterrupt, SystemExit) as error:
             failure = error

@@ -59,11 +59,11 @@ def visualize_sharding(
     for i, row in enumerate(grid):
         texts = [_label_lines(label, width - 2) for label in row]
         height = max(least_height, *map(len, texts))
-        cells = [_centered(text, height, width) for text in texts]
+        cells = [_center(text, height, width) for text in texts]
         if colored:
             for j, cell in enumerate(cells):
                 share = (i * columns + j) / max(rows * columns - 1, 1)
-                cells[j] = [_painted(line, (color_map or _hue)(share)) for line in cell]
+                cells[j] = [_paint(line, (color_map or _hue)(share)) for line in cell]
         lines += ["│" + "│".join(line) + "│" for line in zip(*cells, strict=True)]
         lines.append(_border("├┼┤" if i < rows - 1 else "└┴┘", columns, width))
     sys.stdout.write("\n".join(lines) + "\n")
@@ -116,7 +116,7 @@ def _label_lines(label: str, width: int) -> list[str]:
     return [line.replace(", ", ",") for line in textwrap.wrap(label.replace(",", ", "), width)]
 
 
-def _centered(text: list[str], height: int, width: int) -> list[str]:
+def _center(text: list[str], height: int, width: int) -> list[str]:
     above = (height - len(text)) // 2
     lines = [*[""] * above, *text, *[""] * (height - len(text) - above)]
     return [line.center(width) for line in lines]
@@ -131,7 +131,7 @@ def _hue(share: float) -> tuple[float, float, float]:
     return colorsys.hls_to_rgb(0.85 * share, 0.6, 0.6)
 
 
-def _painted(text: str, color: Sequence[float]) -> str:
+def _paint(text: str, color: Sequence[float]) -> str:
     """`text` in black or white, whichever is more readable on a background of that colour (luma of ITU-R BT.601)."""
     red, green, blue = color[:3]
     is_light = 0.299 * red + 0.587 * green + 0.114 * blue > _DARKEST_BACKGROUND_OF_BLACK

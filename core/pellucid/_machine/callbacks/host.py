@@ -95,7 +95,7 @@ class FlatCallback:
         try:
             result = self.function(*args, **kwargs)
         except Exception as error:
-            raise callback_failed(self.caller, self.function, error) from error
+            raise callback_error(self.caller, self.function, error) from error
         finally:
             if on.callback_ran:
                 publish(CallbackRan(self.function, time.perf_counter() - start))
@@ -141,7 +141,7 @@ class FlatCallback:
         return CheckedFunction(self, avals, goes_on=ctx.sharding_attributes is not None)
 
 
-def callback_failed(caller: str, function: Function, error: Exception) -> CallbackError:
+def callback_error(caller: str, function: Function, error: Exception) -> CallbackError:
     """The error for a user's function that raised `error`."""
     frames = traceback.extract_tb(error.__traceback__)
     user_frames = [f for f in frames if is_user_file(f.filename)] or frames[1:]

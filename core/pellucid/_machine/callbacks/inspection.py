@@ -17,7 +17,7 @@ from pellucid._machine.xla.arrays import ArrayImpl
 from pellucid._machine.xla.hlo import encode_inspection
 
 from .drawing import check_can_be_drawn, visualize_sharding
-from .host import callback_failed
+from .host import callback_error
 from .pure import values_of
 
 _CALLER = "debug.inspect_array_sharding"
@@ -33,7 +33,7 @@ class InspectShardingParams(NamedTuple):
         try:
             self.callback(sharding)
         except Exception as error:
-            raise callback_failed(_CALLER, self.callback, error) from error
+            raise callback_error(_CALLER, self.callback, error) from error
 
 
 class InspectSharding(Runs, WithoutResults[InspectShardingParams]):

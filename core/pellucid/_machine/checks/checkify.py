@@ -199,7 +199,7 @@ def _results(
     if isinstance(primitive, CustomCall):
         return _custom_call(notes, primitive, params, operands, errors)
     if isinstance(primitive, Structured):
-        return _structured(notes, primitive, params, operands, errors)
+        return _check_structured(notes, primitive, params, operands, errors)
     results = bind(primitive, *operands, params=params)
     check_equation(notes, equation, operands, results, errors)
     return results
@@ -221,7 +221,7 @@ def _custom_call(
     return bind_programs(primitive, params, slots, [operands], [(program, body.consts)])
 
 
-def _structured(
+def _check_structured(
     notes: FailureNotes, primitive: Structured[Any], params: Any, operands: Operands, errors: Errors
 ) -> Results:
     """The inner programs return notes before their results: a branch directly, a loop as part of its carry.
@@ -246,7 +246,7 @@ def _structured(
     def run(i: int, inputs: Operands) -> Values:
         return replay(bodies[i].program.jaxpr, (), *bodies[i].consts, *inputs)
 
-    def noted(i: int, results: Results, next_groups: Sequence[Operands]) -> Values:
+    def failure_notes(i: int, results: Results, next_groups: Sequence[Operands]) -> Values:
         """The failure notes of program `i`, including those of predicates on the operands of its next run."""
         if not sites:
             return []
@@ -264,7 +264,7 @@ def _structured(
     new_groups, result_groups = [*groups], [*slots.results]
     if slots.carries:
         [(carry, _)] = slots.carries
-        new_groups[carry] = [*noted(-1, (), groups), *groups[carry]]
+        new_groups[carry] = [*failure_notes(-1, (), groups), *groups[carry]]
     result_groups[0] = result_groups[0]._replace(size=result_groups[0].size + n)
     new_slots = slots._replace(
         operands=tuple(
@@ -284,12 +284,12 @@ def _structured(
             if slot.is_predicate:
                 return outputs
             if not slots.carries:
-                return [*noted(i, results, groups), *outputs]
+                return [*failure_notes(i, results, groups), *outputs]
             for (carry, _), (_, values_out) in zip(
                 slots.carries, slots.given(slot, outputs), strict=False
             ):
                 next_groups[carry] = values_out
-            return [*first(previous, noted(i, results, next_groups)), *outputs]
+            return [*first(previous, failure_notes(i, results, next_groups)), *outputs]
 
         avals = slots.taken(slot, slot.program.in_avals)
         for carry, _ in slots.carries:
@@ -314,7 +314,7 @@ def batched_guards(
 
     def one(*elements: Any) -> Values:
         notes = FailureNotes()
-        results = _structured(notes, primitive, params, elements, _GUARDS)
+        results = _check_structured(notes, primitive, params, elements, _GUARDS)
         bind(guard_p, *notes.results(), params=CheckParams(False, tuple(notes.sites)))
         return [*results]
 

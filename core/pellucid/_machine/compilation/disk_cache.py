@@ -208,7 +208,7 @@ def load(path: Path, lowered: Any, options: Any) -> tuple[LoadedExecutable, Prec
     placement, callbacks = lowered.request.placement, lowered.module.host_callbacks
     programs = programs_of_session()
     opened = programs.take(path.stem) if programs is not None else None
-    opened = opened or _opened(
+    opened = opened or _load_entry(
         path, lambda _: _loader(placement.client, placement.devices, options, callbacks)
     )
     if opened is None:
@@ -232,7 +232,7 @@ def _loader(
     )
 
 
-def _opened(path: Path, loader_of: Callable[[_Header], Function | None]) -> _Opened | None:
+def _load_entry(path: Path, loader_of: Callable[[_Header], Function | None]) -> _Opened | None:
     """The entry at `path`, loaded by the function that `loader_of` returns for its header; None if it isn't usable."""
     try:
         data = path.read_bytes()
@@ -261,7 +261,7 @@ def _opened(path: Path, loader_of: Callable[[_Header], Function | None]) -> _Ope
 
 def _split_entry(key: str, data: bytes) -> tuple[_Header, bytes, bytes]:
     """(header, compressed executable, program) of an entry; ValueError if it is damaged or has another key."""
-    line, _, content = _unsealed(_MAGIC, data).partition(b"\n")
+    line, _, content = _unpack_entry(_MAGIC, data).partition(b"\n")
     header = _Header(**json.loads(line))
     if header.key != key:
         raise ValueError("it belongs to another program")
@@ -269,12 +269,12 @@ def _split_entry(key: str, data: bytes) -> tuple[_Header, bytes, bytes]:
     return header, content[:size], content[size:]
 
 
-def _sealed(magic: bytes, content: bytes) -> bytes:
+def _pack_entry(magic: bytes, content: bytes) -> bytes:
     """A file's bytes: its kind, the digest, the content."""
     return b"".join((magic, hashlib.sha256(content).hexdigest().encode(), b"\n", content))
 
 
-def _unsealed(magic: bytes, data: bytes) -> bytes:
+def _unpack_entry(magic: bytes, data: bytes) -> bytes:
     """The content of a file; ValueError if it is damaged or of another kind."""
     if not data.startswith(magic):
         raise ValueError("it is of another kind or version")
@@ -318,7 +318,7 @@ def store(path: Path, lowered: Any, options: Any, loaded: LoadedExecutable, seco
         json.dumps(header._asdict()).encode(), b"\n", executable,
         program and zlib.compress(program, 1),
     )  # fmt: skip
-    data = _sealed(_MAGIC, b"".join(parts))
+    data = _pack_entry(_MAGIC, b"".join(parts))
     limit = config.compilation_cache_max_size.value
     if 0 <= limit < len(data):
         return
@@ -395,8 +395,8 @@ def programs_of_session() -> SessionExecutables[_Opened] | None:
             path = home / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}{_SESSION_SUFFIX}"
             _session[name] = SessionExecutables(
                 _keys_of(path),
-                lambda key: _opened(home / f"{key}{_SUFFIX}", _loader_here),
-                lambda keys: _write(path, _sealed(_SESSION_MAGIC, json.dumps(keys).encode())),
+                lambda key: _load_entry(home / f"{key}{_SUFFIX}", _loader_here),
+                lambda keys: _write(path, _pack_entry(_SESSION_MAGIC, json.dumps(keys).encode())),
             )
         return _session[name]
 
@@ -404,7 +404,7 @@ def programs_of_session() -> SessionExecutables[_Opened] | None:
 def _keys_of(path: Path) -> list[str]:
     """The keys in a session's file that have an entry, as many as are loaded ahead."""
     try:
-        keys = json.loads(_unsealed(_SESSION_MAGIC, path.read_bytes()))
+        keys = json.loads(_unpack_entry(_SESSION_MAGIC, path.read_bytes()))
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:

@@ -75,7 +75,7 @@ class EvalTrace(Trace):
         if isinstance(primitive, Runs):
             from_tracers(operands)
             return primitive.run(operands, params)
-        return compiled(primitive, params)(*operands)
+        return primitive_callable(primitive, params)(*operands)
 
     def custom_call(self, call, operands):
         return call.function(*operands)
@@ -107,7 +107,7 @@ bottom = EvalTrace()
 """The bottom trace, shared by all threads."""
 
 
-def _remembered(make: Function, primitive: Primitive[Any], params: Any, *key: Any) -> Any:
+def _cache_operation(make: Function, primitive: Primitive[Any], params: Any, *key: Any) -> Any:
     """`make(primitive, params, *key)`, cached globally, or together with the programs among `params`."""
     memory = _memory(primitive, params)
     if memory is None:
@@ -125,23 +125,23 @@ def _memory(primitive: Primitive[Any], params: Any) -> dict[Any, Any] | None:
     return programs[0].memo if programs else primitive.memory(params)
 
 
-def compiled(primitive: Primitive[Any], params: Any) -> Any:
+def primitive_callable(primitive: Primitive[Any], params: Any) -> Any:
     """A C++ callable that applies `primitive`; it compiles once per combination of operand types."""
     if isinstance(primitive, HigherOrderPrimitive) or primitive.memory(params) is not None:
-        return _remembered(compiled_primitive, primitive, params)
+        return _cache_operation(compiled_primitive, primitive, params)
     return compiled_primitive(primitive, params)
 
 
 @cached(8192)
 def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
-    """`compiled` for params without programs."""
+    """`primitive_callable` for params without programs."""
 
     def apply(*operands):
         try:
-            return _applied(primitive, params, operands)
+            return _apply(primitive, params, operands)
         except BaseException:
             # After an error, C++ would use its slow path for operands of these types from then on.
-            clear_entries(compiled(primitive, params))
+            clear_entries(primitive_callable(primitive, params))
             raise
 
     def without_fast_path(*operands):
@@ -152,7 +152,7 @@ def compiled_primitive(primitive: Primitive[Any], params: Any) -> Any:
     return make_call(primitive.name, without_fast_path, apply, (), (), primitive.name)
 
 
-def _applied(primitive: Primitive[Any], params, operands: Operands):
+def _apply(primitive: Primitive[Any], params, operands: Operands):
     for x in operands:
         if isinstance(x, Tracer) and x._trace.evaluates_its_tracers:
             return x._trace.interpret(primitive, operands, params), None
@@ -165,14 +165,14 @@ def _applied(primitive: Primitive[Any], params, operands: Operands):
         positions = tuple(map([*distinct].index, map(id, operands)))
         operands = tuple(distinct.values())
         avals = tuple(types_of(operands))
-    program = _remembered(_program, primitive, params, avals, positions, trace_context())
+    program = _cache_operation(_program, primitive, params, avals, positions, trace_context())
     values = program.operands(operands)
     place = resolved_placement(values, primitive.name, placements_of(primitive, params))
-    executable = _remembered(_executable, primitive, params, program, place)
+    executable = _cache_operation(_executable, primitive, params, program, place)
     is_of_user = isinstance(primitive, HigherOrderPrimitive)
     launch = Launch(
         getattr(params, "name", primitive.name) if is_of_user else primitive.name,
-        program, operands, executable, lambda: clear_entries(compiled(primitive, params)),
+        program, operands, executable, lambda: clear_entries(primitive_callable(primitive, params)),
         is_of_user=is_of_user, is_operation=True,
     )  # fmt: skip
     results = run(launch)
@@ -230,9 +230,9 @@ def compile_ahead(primitive: Primitive[Any], params: Any, operands: Operands) ->
     results.
     """
     avals = tuple(types_of(operands))
-    program = _remembered(_program, primitive, params, avals, None, trace_context())
+    program = _cache_operation(_program, primitive, params, avals, None, trace_context())
     place = resolved_placement(operands, primitive.name, placements_of(primitive, params))
-    executable = _remembered(_executable, primitive, params, program, place)
+    executable = _cache_operation(_executable, primitive, params, program, place)
     # Keys are always committed.
     return [
         Planned(aval, sharding if executable.committed or is_wrapped(aval) else None)

@@ -36,7 +36,7 @@ Python.
 """
 
 
-def returned(tree: Any, results: Results, launch: Launch) -> tuple[Any, bool]:
+def results_of_launch(tree: Any, results: Results, launch: Launch) -> tuple[Any, bool]:
     """(results of a call as a tree, whether any result keeps the call)."""
     if not keeps_calls:
         return tree.unflatten(results), False

@@ -183,12 +183,12 @@ class _Values:
         equation = self._origins[atom]
         operands = [self.of(x) for x in equation.operands]
         is_known = not equation.effects and all(x is not None for x in operands)
-        results = _computed(equation, operands) if is_known else [None] * len(equation.results)
+        results = _evaluate(equation, operands) if is_known else [None] * len(equation.results)
         self._values.update(strict_zip(equation.results, results))
         return self._values[atom]
 
 
-def _computed(equation: Equation, operands: Operands) -> Results:
+def _evaluate(equation: Equation, operands: Operands) -> Results:
     """The results of an equation for `operands`, computed eagerly."""
     with use_trace(bottom()):
         return bind(equation.primitive, *operands, params=equation.params)
@@ -274,7 +274,7 @@ class _Walk:
             for x, value in strict_zip(keys, values)
         ]
         records: Records = []
-        for aval, result in strict_zip(results, _computed(equation, positions)):
+        for aval, result in strict_zip(results, _evaluate(equation, positions)):
             if not _is_keys(aval):
                 records.append(None)
                 continue
@@ -350,7 +350,9 @@ class _Walk:
                     stacks |= {key: row[:, *e] for e, (key,) in np.ndenumerate(part)}
         by_result = [(group, x) for group, out in strict_zip(slots.results, outs) for x in out]
         return [
-            x if x is None or group.role is not Role.STACKED else _stacked(x, aval, stacks, first)
+            x
+            if x is None or group.role is not Role.STACKED
+            else _stack_records(x, aval, stacks, first)
             for (group, x), aval in strict_zip(by_result, results)
         ]
 
@@ -387,7 +389,7 @@ def _either(branches: Sequence[Keys | None]) -> Keys | None:
     return _records(merged, arrays[0].shape)
 
 
-def _stacked(body: Keys, aval, rows: dict[TrackedKey, Any], first: int) -> Keys:
+def _stack_records(body: Keys, aval, rows: dict[TrackedKey, Any], first: int) -> Keys:
     """The records of `aval.shape[0]` results of a loop's body, stacked.
 
     Placeholders of keys in stacked operands are replaced by these keys (`rows`). Keys numbered from `first` on were

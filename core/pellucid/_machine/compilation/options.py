@@ -23,7 +23,7 @@ _YNNPACK_WITHOUT_CONTRACTIONS = (
 )
 
 
-def frozen(options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
+def hashable_options(options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
     """The user's compiler options as a hashable tuple."""
     if not options:
         return ()

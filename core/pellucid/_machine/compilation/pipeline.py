@@ -261,7 +261,7 @@ def compile_lowered(lowered: CompilationUnit) -> Executable:
         nonlocal asked_disk
         content = executable_cache.content_of(lowered)
         if content is None:
-            return Loaded(compiled()[0], lowered.module), None
+            return Loaded(compile_and_time()[0], lowered.module), None
         # If a folder is set, programs compiled before it was set are stored there too.
         key = executable_cache.key_of(lowered, options, content), disk_cache.folder()
         # Looked up in this process, then on disk; compiled if it is in neither.
@@ -274,14 +274,14 @@ def compile_lowered(lowered: CompilationUnit) -> Executable:
         if from_disk is not None:
             executable, facts = from_disk
         else:
-            (executable, compile_seconds), facts = compiled(), None
+            (executable, compile_seconds), facts = compile_and_time(), None
             if path is not None:
                 disk_cache.store(path, lowered, options, executable, compile_seconds)
         loaded = Loaded(executable, module, facts)
         executable_cache.executables.add(key, loaded, executable_cache.size_of(lowered.jaxpr))
         return loaded, facts
 
-    def compiled() -> tuple[LoadedExecutable, float]:
+    def compile_and_time() -> tuple[LoadedExecutable, float]:
         before = time.perf_counter()
         with stage_events("compile", request.name, lowered.jaxpr), _failures_of(module):
             executable = interruptible(

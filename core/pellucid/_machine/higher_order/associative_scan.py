@@ -67,7 +67,7 @@ def associative_scan(fn: Binary, elems: Any, reverse: bool = False, axis: int = 
             do="Use `lax.scan`, or a cumulative function such as `jnp.cumsum`.",
         )
 
-    def combined(a, b):
+    def combine(a, b):
         results, out_tree = flatten(fn(tree.unflatten(a), tree.unflatten(b)))
         if out_tree != tree:
             raise ArgumentTypeError(
@@ -78,5 +78,5 @@ def associative_scan(fn: Binary, elems: Any, reverse: bool = False, axis: int = 
 
     if reverse:
         leaves = [rev(x, (axis,)) for x in leaves]
-    results = prefixes(combined, leaves, axis)
+    results = prefixes(combine, leaves, axis)
     return tree.unflatten([rev(x, (axis,)) for x in results] if reverse else results)

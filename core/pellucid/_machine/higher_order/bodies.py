@@ -75,7 +75,7 @@ def _traced_bodies(function: Function, *key) -> list[TracedBody]:
     return []
 
 
-def traced(
+def trace_program(
     function: Function,
     in_tree: Any,
     avals: Avals,
@@ -102,10 +102,10 @@ def traced(
 
     if is_remembered:
         return known_body(function, (caller, call, in_tree, tuple(avals)), trace)
-    return observed(trace)
+    return body_of_trace(trace)
 
 
-def observed(trace: Callable[[], TracedBody]) -> TracedBody:
+def body_of_trace(trace: Callable[[], TracedBody]) -> TracedBody:
     """Runs `trace`, which traces a user function, and returns its body."""
     with interception.tracing():
         return trace()
@@ -123,7 +123,7 @@ def known_body(
     bodies = _traced_bodies(function, *key) if is_found_again else []
     if bodies:
         return bodies[0]
-    body = observed(trace)
+    body = body_of_trace(trace)
     if not any(isinstance(c, Tracer) for c in body.consts):
         bodies.append(body)
     return body
@@ -136,7 +136,7 @@ def body_of(
     caller: str,
     call: Function | None = None,
 ) -> TracedBody:
-    """Like `traced`, but traced at each call, and allowing any effects."""
+    """Like `trace_program`, but traced at each call, and allowing any effects."""
     trees: list[Any] = []
 
     def flat(*leaves):
@@ -159,7 +159,7 @@ def body_of(
 def body_of_flat(
     function: Callable[..., tuple[Values, Any]], avals: Avals, debug: DebugInfo
 ) -> TracedBody:
-    """Like `traced`, for a function of flat values that returns (flat results, value for `out_tree`)."""
+    """Like `trace_program`, for a function of flat values that returns (flat results, value for `out_tree`)."""
     trees: list[Any] = []
 
     def run(*values: Any) -> Values:
@@ -288,7 +288,7 @@ def _advice(expected, returned) -> str:
     return "Shapes of a carry can't change: begin with the final shape, or return another one."
 
 
-def settled(
+def settle_carry(
     values: Values, trace: Callable[[Values], tuple[TracedBody, Any]], tree: Any
 ) -> tuple[Values, TracedBody, Any]:
     """(initial values of a carry, loop body for them, structure of the carry it returns).
@@ -300,13 +300,13 @@ def settled(
         body, out_tree = trace(avals)
         if out_tree != tree:
             return values, body, out_tree
-        stronger = [*map(_strengthened, values, avals, body.out_avals)]
+        stronger = [*map(_strengthen, values, avals, body.out_avals)]
         if all(a is b for a, b in strict_zip(stronger, values)):
             return values, body, out_tree
         values = stronger
 
 
-def _strengthened(x, aval, out):
+def _strengthen(x, aval, out):
     """An initial carry value with the type that the body returns: wider dtype if weakly typed, varying over more axes."""
     if (
         getattr(aval, "weak_type", False)
@@ -317,7 +317,7 @@ def _strengthened(x, aval, out):
     return vary(x, out.varying) if isinstance(out, ShapedArray) else x
 
 
-def unchanged(program: ClosedJaxpr, n_consts: int, n_carry: int) -> list[int]:
+def unchanged_carries(program: ClosedJaxpr, n_consts: int, n_carry: int) -> list[int]:
     """Indices of the carries that a loop body, with `n_consts` constants, returns unchanged."""
     jaxpr = program.jaxpr
     carry = jaxpr.invars[n_consts : n_consts + n_carry]

@@ -50,7 +50,7 @@ def without_calls(jaxpr: Jaxpr, excluded: Primitive | None = None) -> Jaxpr:
     return jaxpr.remembered(("without calls", excluded), lambda: inlined(jaxpr, body_of)[0])
 
 
-def chosen(which: Any, *cases: Any) -> Any:
+def select_rows(which: Any, *cases: Any) -> Any:
     """Selects among `cases` for each element along axis 0, by the vector `which`."""
     shape = type_of(cases[0]).shape
     return select_n(broadcast_in_dim(which, shape, (0,)) if len(shape) > 1 else which, *cases)

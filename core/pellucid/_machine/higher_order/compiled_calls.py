@@ -25,7 +25,7 @@ from pellucid._machine.tracing import FunctionCall, FunctionSpec, Tracer
 from pellucid._machine.xla import ARRAY_TYPES, UNHASHABLE, ArrayImpl, flatten
 
 
-def call_of_compiled(jitted: Any, program: Any, executable: Executable) -> Any:
+def call_of_executable(jitted: Any, program: Any, executable: Executable) -> Any:
     """The C++ callable of an executable, which only accepts arguments of the types it was compiled for."""
     spec = jitted.spec
     side = _CompiledCall(jitted, program, executable)
@@ -34,11 +34,11 @@ def call_of_compiled(jitted: Any, program: Any, executable: Executable) -> Any:
     # Static arguments aren't passed to a `Compiled`, so positions only count the others.
     nums = [n - sum(s < n for s in spec.static_nums) for n in spec.donated_nums]
     if nums or spec.donated_names:
-        call = wrapped(call, spec, nums)
+        call = wrap_call(call, spec, nums)
     return call
 
 
-def wrapped(call: Any, spec: FunctionSpec, donated_nums: Sequence[int]) -> Any:
+def wrap_call(call: Any, spec: FunctionSpec, donated_nums: Sequence[int]) -> Any:
     """Wraps `call` to mark donated arguments, and to name an unhashable static argument in the error.
 
     C++ does neither: a later use of a donated array would fail in XLA with an obscure message.
@@ -50,7 +50,7 @@ def wrapped(call: Any, spec: FunctionSpec, donated_nums: Sequence[int]) -> Any:
             if type(leaf) in ARRAY_TYPES and leaf.is_deleted():
                 note_donated(leaf, name)
 
-    def checked(*args: Any, **kwargs: Any) -> Any:
+    def call_with_errors(*args: Any, **kwargs: Any) -> Any:
         try:
             # Unpacking even an empty dict takes time.
             results = call(*args, **kwargs) if kwargs else call(*args)
@@ -70,7 +70,7 @@ def wrapped(call: Any, spec: FunctionSpec, donated_nums: Sequence[int]) -> Any:
                 note(kwargs.get(key))
         return results
 
-    return checked
+    return call_with_errors
 
 
 def no_callable() -> None:

@@ -29,7 +29,7 @@ from pellucid._machine.transforms import (
 )
 from pellucid._machine.xla.mlir import ir
 
-from .bodies import traced
+from .bodies import trace_program
 from .calls import Defined, JitParams
 
 _NUMBERS = "biuf"
@@ -126,11 +126,11 @@ def composite(decomposition: Function, name: str, version: int = 0) -> Function:
 
     @wrapping(decomposition)
     def call(*args: Any, **attributes: Any) -> Any:
-        frozen = tuple([_frozen(name, key, value) for key, value in attributes.items()])
+        frozen = tuple([_hashable_attribute(name, key, value) for key, value in attributes.items()])
         leaves, in_tree = tree_flatten(args)
         operands = checked_leaves(leaves, "composite", decomposition, args)
         function = functools.partial(decomposition, **attributes) if attributes else decomposition
-        body = traced(function, in_tree, types_of(operands), "composite")
+        body = trace_program(function, in_tree, types_of(operands), "composite")
         if body.program.effects:
             raise EffectsError(
                 f"composite: the decomposition of {name!r} has side effects.",
@@ -142,7 +142,7 @@ def composite(decomposition: Function, name: str, version: int = 0) -> Function:
     return call
 
 
-def _frozen(name: str, key: str, value) -> tuple[str, tuple[Any, ...], Any]:
+def _hashable_attribute(name: str, key: str, value) -> tuple[str, tuple[Any, ...], Any]:
     """An attribute in the form kept by params."""
     leaves, structure = tree_flatten(value)
     for leaf in leaves:

@@ -97,18 +97,18 @@ from .bodies import (
     differing_types,
     has_guards,
     layout_advice,
-    traced,
+    trace_program,
     type_lines,
 )
-from .calls import chosen, without_calls
+from .calls import select_rows, without_calls
 from .structured import (
     Structured,
     batched_on_values,
+    insert_forwarded_results,
     marks,
     uses_state,
     with_common_consts,
     with_common_inputs,
-    with_forwarded,
     with_linear_part,
 )
 
@@ -383,12 +383,12 @@ def _all_branches(
     results = []
     for i, branch in enumerate(params.branches):
         is_chosen = eq(index, dtype.type(i))
-        # `chosen` selects the second case where true: `x` itself for elements that select this branch.
-        guarded = [chosen(is_chosen, stop_gradient(x), x) for x in inputs]
+        # `select_rows` selects the second case where true: `x` itself for elements that select this branch.
+        guarded = [select_rows(is_chosen, stop_gradient(x), x) for x in inputs]
         program, consts, _ = batch_jaxpr(branch.jaxpr, axis, [0] * len(inputs), True)
         results.append(replay(program.jaxpr, (), *consts, *guarded))
     # `results` has one list per branch; `cases` are the same result of each branch.
-    return [chosen(index, *cases) for cases in strict_zip(*results)], [0] * len(results[0])
+    return [select_rows(index, *cases) for cases in strict_zip(*results)], [0] * len(results[0])
 
 
 # The platform ---------------------------------------------------------------------------------------------
@@ -540,7 +540,7 @@ def _branch(
     # The branch for true is traced first, in the order of arguments.
     order = -1 if caller == "cond" else 1
     avals = types_of(leaves)
-    bodies = [traced(f, tree, avals, caller, is_remembered=True) for f in functions[::order]]
+    bodies = [trace_program(f, tree, avals, caller, is_remembered=True) for f in functions[::order]]
     # Back in the order of `functions`.
     bodies = varying_alike(bodies[::order], axes)
     check_branches(caller, functions, names, bodies)
@@ -555,7 +555,7 @@ def _branch(
     # A result that is the same input in all branches needs no cond.
     programs, forwarded = without_forwarded(programs)
     results = bind(cond_p, index, *inputs, params=CondParams(programs, platforms))
-    results = with_forwarded(results, forwarded, inputs)
+    results = insert_forwarded_results(results, forwarded, inputs)
     return bodies[0].out_tree.unflatten([x if hasattr(x, "aval") else stage(x) for x in results])
 
 
@@ -650,11 +650,11 @@ def _with_constants(body: TracedBody, consts: Values) -> TracedBody:
     # Inputs are the constants, whose types change, then the operands.
     avals = [*types_of(consts), *jaxpr.in_avals[len(consts) :]]
     return body._replace(
-        program=stage_open(lambda *xs: _replayed(jaxpr, xs), avals, jaxpr.debug)[0], consts=consts
+        program=stage_open(lambda *xs: _replay(jaxpr, xs), avals, jaxpr.debug)[0], consts=consts
     )
 
 
-def _replayed(jaxpr: Jaxpr, operands: Operands) -> Values:
+def _replay(jaxpr: Jaxpr, operands: Operands) -> Values:
     """Replays a program without calls on operands that vary over more axes than it was traced with."""
     values: dict[Any, Any] = dict(strict_zip(jaxpr.invars, operands))
     for equation in jaxpr.equations:

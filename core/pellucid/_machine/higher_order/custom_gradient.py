@@ -10,7 +10,7 @@ from pellucid._machine.base import (
     Function,
     Partial,
     dtypes,
-    filled,
+    merge_by_mask,
     strict_zip,
 )
 from pellucid._machine.ir import Values
@@ -60,7 +60,7 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, Values
 
     `converted(*args, *values)` equals `fun(*args)` for arguments of the types of `example_args`.
 
-    Raises: DerivativeRuleError where `converted` gets arguments of another structure.
+    Raises: DerivativeRuleError where `converted_function` gets arguments of another structure.
 
     >>> converted, values = closure_convert(lambda x: x * x, 2.0)
     >>> converted(3.0, *values)
@@ -74,10 +74,10 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, Values
         isinstance(c, Tracer) and type_of(c).tangent().dtype != dtypes.float0 for c in consts
     ]
     n = sum(hoisted)
-    # Programs keep `converted` alive, so it must not contain traced values of the outer trace.
+    # Programs keep `converted_function` alive, so it must not contain traced values of the outer trace.
     others = [None if h else c for c, h in strict_zip(consts, hoisted)]
 
-    def converted(*args_and_values: Any) -> Any:
+    def converted_function(*args_and_values: Any) -> Any:
         split = len(args_and_values) - n
         args, values = args_and_values[:split], args_and_values[split:]
         inputs, tree = flatten(tuple(args))
@@ -87,7 +87,7 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, Values
                 got=structure_lines("args", in_tree, tree, inputs),
             )
         # All constants in their old order: arguments in their places, others unchanged.
-        captured = filled(hoisted, values, others)
+        captured = merge_by_mask(hoisted, values, others)
         return out_tree.unflatten(calling(program.jaxpr)(*captured, *inputs))
 
-    return converted, list(compress(consts, hoisted))
+    return converted_function, list(compress(consts, hoisted))

@@ -56,8 +56,8 @@ from .custom_rules import (
     as_rule_argument,
     batch_with_zeros,
     calling,
-    refuse_captured,
-    refuse_differentiated,
+    refuse_captured_tangents,
+    refuse_tangents,
 )
 
 PrimalsAndTangents = tuple[list[Any], list[Any]]
@@ -86,7 +86,7 @@ class CustomJvpCall(NamedTuple):
         def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
             # Both lists have an entry per captured value, then one per operand of the user's function.
             (values, rest), (of_captured, own) = map(captured.split, (primals, tangents))
-            refuse_differentiated(captured, function, primals, nonzero_mask(of_captured))
+            refuse_tangents(captured, function, primals, nonzero_mask(of_captured))
             # Only captured values have a tangent.
             if not any(nonzero_mask(own)):
                 results = context.trace.custom_call(converted, primals)
@@ -174,7 +174,7 @@ class CustomJvpCallPrimitive(DerivativeCall[CustomJvpParams]):
 
         def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
             # The first `n` operands are closed over: the rule only handles the others.
-            refuse_captured(name, nonzero(tangents[:n]))
+            refuse_captured_tangents(name, nonzero(tangents[:n]))
             return jvp(primals[n:], tangents[n:])
 
         return CustomJvpCall(

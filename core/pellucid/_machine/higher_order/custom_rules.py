@@ -344,7 +344,7 @@ class FlatCall:
         return results
 
 
-def refuse_differentiated(
+def refuse_tangents(
     captured: Captured, function: Function, operands: Operands, differentiated: Mask
 ) -> None:
     """Raises DerivativeRuleError if `function` depends on a captured value that is `differentiated`.
@@ -356,7 +356,7 @@ def refuse_differentiated(
             stage_open(function, types_of(operands), None)
         values, _ = captured.split(operands)
         used = [x for i, x in enumerate(values) if differentiated[i] and i in captured.used]  # pyright: ignore[reportOperatorIssue]
-        refuse_captured(name_of(captured.owner), used)  # pyright: ignore[reportArgumentType]
+        refuse_captured_tangents(name_of(captured.owner), used)  # pyright: ignore[reportArgumentType]
 
 
 def as_pair(
@@ -542,7 +542,7 @@ def calling(jaxpr: Jaxpr) -> Callable[..., Values]:
     return lambda *operands: replay(jaxpr, (), *operands)
 
 
-def refuse_captured(name: str, values: Operands) -> None:
+def refuse_captured_tangents(name: str, values: Operands) -> None:
     """Raises DerivativeRuleError if `values` captured by the function `name` have tangents, for which it has no rule."""
     if values:
         raise DerivativeRuleError(

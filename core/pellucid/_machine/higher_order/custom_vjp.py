@@ -86,10 +86,10 @@ from .custom_rules import (
     as_rule_argument,
     batch_with_zeros,
     calling,
-    refuse_captured,
-    refuse_differentiated,
+    refuse_captured_tangents,
+    refuse_tangents,
 )
-from .remat_opt import optimized
+from .remat_opt import optimized_results
 
 # A call of flat values ----------------------------------------------------------------------------------
 
@@ -130,7 +130,7 @@ class CustomVjpCall(NamedTuple):
         def forward(operands: Operands, perturbed: Mask) -> Forward:
             # Both lists have an entry per captured value, then one per operand of the user's function.
             (values, rest), (of_captured, own) = map(captured.split, (operands, perturbed))
-            refuse_differentiated(captured, function, operands, of_captured)
+            refuse_tangents(captured, function, operands, of_captured)
             results, residuals, form = captured.run(self.forward, values, rest, own)
             # Residuals are the captured values, then those of the rule, as `backward` splits them.
             return Forward(results, [*values, *residuals], form)
@@ -293,7 +293,7 @@ class CustomVjpCallPrimitive(DerivativeCall[CustomVjpParams]):
 
         def forward(operands: Operands, perturbed: Mask) -> Forward:
             # The first `n` operands are closed over: the rules only handle the others.
-            refuse_captured(name, list(compress(operands[:n], perturbed)))
+            refuse_captured_tangents(name, list(compress(operands[:n], perturbed)))
             return fwd(operands[n:], perturbed[n:])
 
         def backward(form, residuals, cotangents):
@@ -561,7 +561,7 @@ class _Rules(NamedTuple):
             parts.append(self.forward(leaves, perturbed))
             return [*parts[0].results, *parts[0].residuals]
 
-        values = optimized(flat, self.call.function, operands, self.call.name)
+        values = optimized_results(flat, self.call.function, operands, self.call.name)
         n = len(parts[0].results)
         return Forward(values[:n], values[n:], parts[0].form)
 

@@ -14,7 +14,7 @@ from pellucid._machine.base import (
     Function,
     TreeError,
     broadcast_prefix_to,
-    filled,
+    merge_by_mask,
     strict_zip,
 )
 from pellucid._machine.ir import (
@@ -70,7 +70,7 @@ from pellucid._machine.transforms import (
 )
 from pellucid._machine.xla import flatten
 
-from .bodies import traced
+from .bodies import trace_program
 from .custom_rules import CustomCall, ForwardsDefinitions, Signature, as_pair
 from .loop_primitives import transposed_flat
 from .loops import map as sequential_map
@@ -108,7 +108,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
         # Operands: `n` captured values, then arguments; the rule gets arguments alone, each batched at axis 0 or not at all.
         n = params.num_consts
         captured = [x for x, d in strict_zip(operands[:n], dims[:n]) if d is not None]
-        refuse_batched(params.rule_name, captured)
+        refuse_batched_captures(params.rule_name, captured)
         batched = [d is not None for d in dims[n:]]
         inputs = aligned_at(axis, operands[n:], dims[n:], _dims(batched))
         results, flags = params.rule(axis.size, batched, as_rule_operands(inputs))
@@ -117,7 +117,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
     def jvp(self, primals, tangents, params):
         mask = nonzero_mask(tangents)
         derived = jvp_jaxpr(params.call.jaxpr, mask, False)
-        rule = _differentiated(params.rule, mask, params.num_consts, derived.mask)
+        rule = _derivative_rule(params.rule, mask, params.num_consts, derived.mask)
         results = bind(
             self, *derived.consts, *primals, *nonzero(tangents), params=params.derived(derived, rule)
         )  # fmt: skip
@@ -129,7 +129,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
         results = bind(self, *primals, params=params)
         derived = jvp_jaxpr(params.call.jaxpr, mask, False)
         n = len(derived.mask)
-        both = _differentiated(params.rule, mask, params.num_consts, derived.mask)
+        both = _derivative_rule(params.rule, mask, params.num_consts, derived.mask)
 
         def rule(size: int, flags: Mask, operands: Operands) -> FlatResults:
             # `both` gives (`n` results, their nonzero tangents); of the linear call only the tangents are results.
@@ -152,7 +152,9 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
         linear_avals = [x.aval if is_linear(x) else None for x in operands]
         # Takes (consts, operands that aren't linear, nonzero cotangents), gives a cotangent for each linear operand.
         derived = transpose_jaxpr(params.call.jaxpr, linear, avals, True)
-        rule = _transposed(params.rule, linear_avals[params.num_consts :], nonzero_mask(cotangents))
+        rule = _transposed_rule(
+            params.rule, linear_avals[params.num_consts :], nonzero_mask(cotangents)
+        )
         results = bind(
             self, *derived.consts, *residuals, *nonzero(cotangents), params=params.derived(derived, rule)
         )  # fmt: skip
@@ -171,7 +173,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
 custom_vmap_call_p = CustomVmapCall()
 
 
-def refuse_batched(rule_name: str, values: Operands) -> None:
+def refuse_batched_captures(rule_name: str, values: Operands) -> None:
     """Raises BatchingRuleError if there are batched `values`, captured by a function or its rule."""
     if values:
         raise BatchingRuleError(
@@ -186,7 +188,7 @@ def _dims(batched: Mask) -> list[BatchDim]:
     return [0 if b else None for b in batched]
 
 
-def _differentiated(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) -> FlatRule:
+def _derivative_rule(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) -> FlatRule:
     """The batching rule of the function of values and tangents: the derivative of `rule`.
 
     An operand counts as batched for `rule` if both its primal and its tangent are. If only one of them is batched, and
@@ -194,7 +196,7 @@ def _differentiated(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) ->
     entry for all operands, of which the rule doesn't get the first `n_consts`.
     """
     if any(nonzero[:n_consts]):
-        return _refuse_captured
+        return _refuse_captured_tangents
     nonzero = nonzero[n_consts:]
     n = len(nonzero)
 
@@ -203,7 +205,7 @@ def _differentiated(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) ->
         axis = BatchAxis(size)
         primal_flags = list(batched[:n])
         # One flag per primal: that of its tangent, or its own where that is zero.
-        tangent_flags = filled(nonzero, batched[n:], primal_flags)
+        tangent_flags = merge_by_mask(nonzero, batched[n:], primal_flags)
 
         def both(flags: Mask, values: Operands) -> FlatResults:
             """Results, then tangents, of `rule` for operands batched according to `flags`."""
@@ -242,7 +244,7 @@ def _differentiated(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) ->
     return of_both
 
 
-def _transposed(rule: FlatRule, linear: Sequence[Any], nonzero: Mask) -> FlatRule:
+def _transposed_rule(rule: FlatRule, linear: Sequence[Any], nonzero: Mask) -> FlatRule:
     """The batching rule of the transposed function: the transpose of the rule, with every operand batched.
 
     `linear` has the types of linear operands, and None for others.
@@ -256,7 +258,7 @@ def _transposed(rule: FlatRule, linear: Sequence[Any], nonzero: Mask) -> FlatRul
         cotangents = list(values)
 
         def run(*tangents):
-            inputs = filled([aval is not None for aval in linear], tangents, residuals)
+            inputs = merge_by_mask([aval is not None for aval in linear], tangents, residuals)
             results, flags = rule(size, [True] * len(inputs), inputs)
             return list(itertools.compress(aligned_at(axis, results, _dims(flags)), nonzero))
 
@@ -267,7 +269,7 @@ def _transposed(rule: FlatRule, linear: Sequence[Any], nonzero: Mask) -> FlatRul
     return of_cotangents
 
 
-def _refuse_captured(size: int, batched: Mask, operands: Operands) -> NoReturn:
+def _refuse_captured_tangents(size: int, batched: Mask, operands: Operands) -> NoReturn:
     raise BatchingRuleError(
         "a function with its own batching rule captures a value by which it is differentiated.",
         do="Pass the value as an argument: the rule is one of arguments.",
@@ -314,12 +316,12 @@ class custom_vmap(ForwardsDefinitions):
         args = self.signature.positional(args, kwargs)
         leaves, tree = flat_arguments(tuple(args), "custom_vmap", self.fun, args)
         avals = types_of(leaves)
-        body = traced(self.fun, tree, avals, "custom_vmap")
+        body = trace_program(self.fun, tree, avals, "custom_vmap")
         rule, program = _flat_rule(self, self.vmap_rule, tree, body.out_tree), body.program
         n, rule_name = len(body.consts), name_of(self.vmap_rule)
         tracers = () if context.trace.is_eager else traced_values_in(self.vmap_rule)
         if tracers:
-            rule = _with_captured(rule, Captured(self, tracers), rule_name)
+            rule = _with_captured_values(rule, Captured(self, tracers), rule_name)
             n_inputs, n_results = len(program.in_avals), len(program.out_avals)
             # After the constants, values that only the rule uses.
             inputs = [*range(n), *types_of(tracers), *range(n, n_inputs)]
@@ -330,12 +332,12 @@ class custom_vmap(ForwardsDefinitions):
         )
 
 
-def _with_captured(rule: FlatRule, captured: Captured, name: str) -> FlatRule:
+def _with_captured_values(rule: FlatRule, captured: Captured, name: str) -> FlatRule:
     """The rule with the values that it captured as additional leading operands."""
 
     def flat(size: int, batched: Mask, operands: Operands) -> FlatResults:
         (of_captured, own), (values, rest) = map(captured.split, (batched, operands))
-        refuse_batched(name, list(itertools.compress(values, of_captured)))
+        refuse_batched_captures(name, list(itertools.compress(values, of_captured)))
         return captured.run(rule, values, size, own, rest)
 
     return flat
@@ -391,7 +393,7 @@ def sequential_vmap(f: Function) -> custom_vmap:
         batched = list(itertools.compress(leaves, flags))
 
         def one(elements):
-            return f(*tree.unflatten(filled(flags, elements, leaves)))
+            return f(*tree.unflatten(merge_by_mask(flags, elements, leaves)))
 
         result = sequential_map(one, batched)
         out_tree = flatten(result)[1]
@@ -472,7 +474,7 @@ def each_element(
     batched = [move_axis(x, d, 0) for x, d in strict_zip(operands, dims) if d is not None]
 
     def one(elements: Operands) -> Values:
-        chosen = filled([d is not None for d in dims], elements, operands)
+        chosen = merge_by_mask([d is not None for d in dims], elements, operands)
         return list(bind(primitive, *chosen, params=params))
 
     if unrolled:

@@ -28,10 +28,10 @@ def fwd_and_bwd(
     chosen = ChosenArguments(argnums)
 
     def forward(*args):
-        def of_chosen(*xs):
+        def run_on_chosen_arguments(*xs):
             return fun(*chosen.put(args, xs))
 
-        return vjp(of_chosen, *chosen.of(fun, args), has_aux=has_aux)
+        return vjp(run_on_chosen_arguments, *chosen.of(fun, args), has_aux=has_aux)
 
     def backward(residuals: VJP, cotangent: Any) -> Any:
         return chosen.unwrapped(residuals(cotangent))

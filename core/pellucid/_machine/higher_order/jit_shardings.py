@@ -42,7 +42,7 @@ class Stated(NamedTuple):
     tree: Any
 
 
-def stated(placements: Any) -> Stated | None:
+def hashable_placements(placements: Any) -> Stated | None:
     """The placements given by the user in hashable form; None for None."""
     if placements is None:
         return None
@@ -138,10 +138,10 @@ def typed_by(placements: Placements, avals: Avals) -> Results:
     """Types of arguments of types `avals` after placing them, which show Explicit mesh axes."""
     if placements is None:
         return avals
-    return [a if s is None else _typed(a, s) for a, s in strict_zip(avals, placements)]
+    return [a if s is None else _type_at(a, s) for a, s in strict_zip(avals, placements)]
 
 
-def _typed(aval, sharding):
+def _type_at(aval, sharding):
     placed = aval_at(aval, sharding)
     if getattr(getattr(sharding, "mesh", None), "explicit_axes", ()):
         return placed

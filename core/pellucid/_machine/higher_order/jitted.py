@@ -25,7 +25,7 @@ from pellucid._machine.base.late import late
 from pellucid._machine.compilation import interception
 from pellucid._machine.compilation.launches import Launch
 from pellucid._machine.compilation.listeners import run
-from pellucid._machine.compilation.options import frozen
+from pellucid._machine.compilation.options import hashable_options
 from pellucid._machine.compilation.pipeline import CompilationUnit
 from pellucid._machine.ir import Operands, Values
 from pellucid._machine.runtime import platforms
@@ -49,9 +49,9 @@ from pellucid._machine.xla import ARRAY_TYPES, FastPath, LibraryValues
 
 from . import stages
 from .calls import jit_p
-from .compiled_calls import no_callable, wrapped
+from .compiled_calls import no_callable, wrap_call
 from .executables import executable_of, lower_traced_function
-from .jit_shardings import Stated, stated
+from .jit_shardings import Stated, hashable_placements
 from .traced_function import JitOptions, TracedFunction
 from .traced_function_cache import TracedFunctionCache, is_traced
 
@@ -90,8 +90,8 @@ class Jitted:
             "static_argnums": spec.static_nums, "static_argnames": spec.static_names,
             "donate_argnums": spec.donated_nums, "donate_argnames": spec.donated_names,
             "inline": self.options.inline, "keep_unused": self.options.keep_unused, "device": self.options.device,
-            "compiler_options": dict(self.options.compiler_options), "in_shardings": _as_stated(self.options.in_shardings),
-            "out_shardings": _as_stated(self.options.out_shardings),
+            "compiler_options": dict(self.options.compiler_options), "in_shardings": _placement_tree(self.options.in_shardings),
+            "out_shardings": _placement_tree(self.options.out_shardings),
         }  # fmt: skip
         options = {name: value for name, value in options.items() if value}
         return functools.partial(jit, **options) if options else jit, (spec.function,)
@@ -156,7 +156,7 @@ class Jitted:
         except (ExecutionError, NonFiniteError) as error:
             error.failed_call = launch
             raise
-        tree, is_kept = interception.returned(program.out_tree, results, launch)
+        tree, is_kept = interception.results_of_launch(program.out_tree, results, launch)
         if is_kept or launch.needs_python or program.values.takes_references:
             return tree, None
         return tree, executable.fast_path(program.out_tree, call.leaves)
@@ -213,7 +213,7 @@ class Jitted:
         clear_entries(self.callable())
 
 
-def _as_stated(placements: Stated | None) -> Any:
+def _placement_tree(placements: Stated | None) -> Any:
     return None if placements is None else placements.tree.unflatten(placements.leaves)
 
 
@@ -224,7 +224,7 @@ def _jitted_of(make: Function, arguments: tuple[Function]) -> Jitted:
 _all_jitted: weakref.WeakSet[Jitted] = weakref.WeakSet()
 
 
-def all_jitted() -> list[Jitted]:
+def all_jitted_functions() -> list[Jitted]:
     """All existing jitted functions, including pellucid's own, unordered."""
     with _lock:
         return list(_all_jitted)
@@ -232,7 +232,7 @@ def all_jitted() -> list[Jitted]:
 
 @clearing
 def _forget_programs() -> None:
-    for jitted in all_jitted():
+    for jitted in all_jitted_functions():
         jitted.clear_cache()
 
 
@@ -287,11 +287,11 @@ def jit(
         inline=inline,
         keep_unused=keep_unused,
         device=device,
-        compiler_options=frozen(compiler_options),
-        in_shardings=stated(
+        compiler_options=hashable_options(compiler_options),
+        in_shardings=hashable_placements(
             tuple(in_shardings) if isinstance(in_shardings, list) else in_shardings
         ),
-        out_shardings=stated(out_shardings),
+        out_shardings=hashable_placements(out_shardings),
     )
     return callable_of(Jitted(options), fun)
 
@@ -301,7 +301,7 @@ def callable_of(jitted: Jitted, fun: Function) -> Any:
     spec = jitted.spec
     call = _bare_callable(jitted)
     if spec.static_nums or spec.static_names or spec.donated_nums or spec.donated_names:
-        call = wrapped(call, spec, spec.donated_nums)
+        call = wrap_call(call, spec, spec.donated_nums)
     else:
         call.made_by = jitted.call_of_jit
     call = with_stages(wrapping(fun)(call), jitted)

@@ -14,8 +14,8 @@ from pellucid._machine.base import (
     Symbol,
     Unary,
     exact_quotient,
-    filled,
     is_static,
+    merge_by_mask,
     strict_zip,
 )
 from pellucid._machine.base.late import late
@@ -78,7 +78,7 @@ from pellucid._machine.transforms import (
 )
 
 from .bodies import check_batched_effects, has_guards
-from .calls import chosen
+from .calls import select_rows
 from .structured import (
     Structured,
     batched_on_values,
@@ -105,12 +105,12 @@ class ScanParams(NamedTuple):
         return values[:n], values[n:m], values[m:]
 
 
-def stacked(aval: Any, length: int) -> Any:
+def stacked_type(aval: Any, length: int) -> Any:
     """Type of `length` values of type `aval`, stacked along a new leading axis."""
     return aval.with_dim(0, length)
 
 
-def unstacked(aval: Any) -> Any:
+def element_type(aval: Any) -> Any:
     """Type of one element along the leading axis."""
     return aval.without_dim(0)
 
@@ -122,7 +122,7 @@ class Scan(Linearized, Structured[ScanParams]):
 
     def abstract_eval(self, avals, params):
         out, n = params.jaxpr.out_avals, params.num_carry
-        return [*out[:n], *(stacked(a, params.length) for a in out[n:])]
+        return [*out[:n], *(stacked_type(a, params.length) for a in out[n:])]
 
     def effects(self, avals, params):
         return params.jaxpr.effects
@@ -272,7 +272,7 @@ class Scan(Linearized, Structured[ScanParams]):
         dtype = counter_dtype(length)
         counter = shaped_array((), dtype)
 
-        def advanced(i: Any, by: int) -> Any:
+        def advance(i: Any, by: int) -> Any:
             with ctx.named("", "add"):
                 return ctx.op1("stablehlo.add", counter, [i, ctx.constant(dtype.type(by))])
 
@@ -281,20 +281,20 @@ class Scan(Linearized, Structured[ScanParams]):
             # `values` are the carry, then all of ys, of which each step writes one element.
             carry, ys = values[:n], values[n:]
             for k in range(count):
-                i = advanced(first, k) if k else first
+                i = advance(first, k) if k else first
                 if params.reverse:
                     last = ctx.constant(length - 1, dtype)
                     with ctx.named("", "sub"):
                         i = ctx.op1("stablehlo.subtract", counter, [last, i])
                 # The body takes one element of each of xs, and returns (carry, one element for each of ys).
                 elements = [
-                    element_at(ctx, x, a, i, unstacked(a)) for x, a in strict_zip(xs, xs_avals)
+                    element_at(ctx, x, a, i, element_type(a)) for x, a in strict_zip(xs, xs_avals)
                 ]
                 with ctx.named("closed_call/"):
                     results = ctx.inline(jaxpr, (), [*consts, *carry, *elements])
                 carry = results[:n]
                 ys = [
-                    with_element_at(ctx, y, a, i, x, unstacked(a))
+                    with_element_at(ctx, y, a, i, x, element_type(a))
                     for y, a, x in strict_zip(ys, ys_avals, results[n:])
                 ]
             return [*carry, *ys]
@@ -318,7 +318,7 @@ class Scan(Linearized, Structured[ScanParams]):
             def body(values):
                 i, *before = values
                 after = steps(i, before, unroll)
-                return [advanced(i, unroll), *after]
+                return [advance(i, unroll), *after]
 
             # Values carried by the while loop: the counter, the carry, ys.
             avals = [counter, *params.split(jaxpr.in_avals)[1], *ys_avals]
@@ -363,14 +363,14 @@ def _jvp_body(jaxpr: Jaxpr, consts: Mask, carry: list[bool], xs: Mask = ()) -> t
     # Inputs before: consts of the derived body, values (consts, carry, xs), tangents (consts, carry, xs).
     first = len(derived.consts)
     # After: consts, their tangents, carry, its tangents, xs, their tangents.
-    inputs = [*range(first), *_interleaved(first, consts, carried, xs)]
+    inputs = [*range(first), *_interleaved_indices(first, consts, carried, xs)]
     # Results before: carry, ys, tangents of both. After: carry, its tangents, ys, their tangents.
-    results = _interleaved(0, carried, derived.mask[n:]) if n_ys else None
+    results = _interleaved_indices(0, carried, derived.mask[n:]) if n_ys else None
     program = rearranged(derived.program, inputs, results)
     return derived._replace(program=program), carried
 
 
-def _interleaved(start: int, *masks: Mask) -> list[int]:
+def _interleaved_indices(start: int, *masks: Mask) -> list[int]:
     """For each group, the indices of its values, then of its tangents, in a list of all values (from `start`), then all
     tangents.
 
@@ -463,7 +463,7 @@ def split_scan(params: ScanParams, nonzero: Mask) -> ScanParts:
         return Source("result", n_results + _index_of(atom, stacked_atoms))
 
     places = [place(source) for source in parts.sources]
-    primal, hoist = _with_hoisted(
+    primal, hoist = _hoist_program(
         body, n_consts, [*body.outvars[:n_results], *stacked_atoms], hoisted
     )
     # Residual indices: those that are equal in all steps, and those that differ between steps.
@@ -500,7 +500,7 @@ def _index_of(atom, atoms: Values) -> int:
     return atoms.index(atom)
 
 
-def _with_hoisted(
+def _hoist_program(
     body: Jaxpr, n_consts: int, results: Results, hoisted: Operands
 ) -> tuple[ClosedJaxpr, Jaxpr]:
     """(body with `results` and with `hoisted` as additional constants, program that computes these)."""
@@ -596,7 +596,7 @@ def _transposed_by_parts(
 
     def run(*linear):
         # Linear operands from the arguments, the others unchanged.
-        return bind(scan, *filled(map(is_linear, operands), linear, operands), params=params)
+        return bind(scan, *merge_by_mask(map(is_linear, operands), linear, operands), params=params)
 
     avals = [x.aval for x in operands if is_linear(x)]
     cts = transposed_flat(run, avals, cotangents)
@@ -660,7 +660,7 @@ class While(Linearized, Structured[WhileParams]):
     # Derivatives ----------------------------------------------------------------------------------
 
     def jvp(self, primals, tangents, params):
-        operands, both, carried = _differentiated(params, primals, tangents, instantiate)
+        operands, both, carried = _differentiate(params, primals, tangents, instantiate)
         return paired(bind(self, *operands, params=both), carried)
 
     def linearize(self, trace, primals, tangents, params):
@@ -672,7 +672,7 @@ class While(Linearized, Structured[WhileParams]):
         results = bind(self, *primals, params=params)
         # The number of steps is unknown, so residuals can't be stored: the linear loop recomputes everything.
         # `both` carries values and tangents; only the tangents of its results are linear, so the values are dropped.
-        operands, both, carried = _differentiated(params, primals, tangents, trace.linear_value)
+        operands, both, carried = _differentiate(params, primals, tangents, trace.linear_value)
         out_tangents: Results = ()
         if any(carried):
             out_tangents = trace.stage_linear(self, operands, both)[len(results) :]
@@ -751,7 +751,7 @@ while_p = While()
 _BOOL = shaped_array((), np.dtype(bool))
 
 
-def _differentiated(
+def _differentiate(
     params: WhileParams, primals: Operands, tangents: Operands, as_value: Unary
 ) -> tuple[Values, WhileParams, Mask]:
     """(operands and params of the loop over values and tangents, mask of carries with tangents).
@@ -800,7 +800,7 @@ def _ending_apart(
             [goes_on] = replay(tested, (), *values[:n_tested], *carry)
             new = replay(jaxpr, (), *values[n_tested:])
             # False selects the first case: ended elements keep their carry.
-            return [chosen(goes_on, x, y) for x, y in strict_zip(carry, new)]
+            return [select_rows(goes_on, x, y) for x, y in strict_zip(carry, new)]
 
         avals = [*tested.in_avals[:n_tested], *jaxpr.in_avals]
         return Derived(*stage_open(step, avals, jaxpr.debug), body.mask)

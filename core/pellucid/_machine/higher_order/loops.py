@@ -67,12 +67,12 @@ from .bodies import (
     TracedBody,
     as_result,
     check_carry,
-    settled,
+    settle_carry,
     stand_in,
-    traced,
-    unchanged,
+    trace_program,
+    unchanged_carries,
 )
-from .loop_primitives import ScanParams, WhileParams, scan_p, stacked, unstacked, while_p
+from .loop_primitives import ScanParams, WhileParams, element_type, scan_p, stacked_type, while_p
 
 T = TypeVar("T")
 
@@ -150,10 +150,10 @@ def _scan(
     """`scan` with checked, flattened arguments; with `call`, each step is `call(f, carry, x)`."""
     (leaves, init_tree), (xs_leaves, xs_tree) = init, xs
     in_tree = treedef_tuple([init_tree, xs_tree])
-    x_avals = [unstacked(a) for a in types_of(xs_leaves)]
+    x_avals = [element_type(a) for a in types_of(xs_leaves)]
 
     def trace(avals: Avals) -> Any:
-        body = traced(
+        body = trace_program(
             f,
             in_tree,
             [*avals, *x_avals],
@@ -163,7 +163,7 @@ def _scan(
         )
         return body, _pair(body.out_tree, f)[0]
 
-    leaves, body, carry_tree = settled(leaves, trace, init_tree)
+    leaves, body, carry_tree = settle_carry(leaves, trace, init_tree)
     ys_tree = _pair(body.out_tree, f)[1]
     n = carry_tree.num_leaves
     _check_carry(
@@ -182,24 +182,24 @@ def _run_scan(
 ) -> Values:
     """Runs the loop. Carries that no step changes become constants, and outputs that are inputs aren't stacked again."""
     jaxpr, n_consts, n = body.program.jaxpr, len(body.consts), len(carry)
-    fixed = unchanged(body.program, n_consts, n)
+    fixed = unchanged_carries(body.program, n_consts, n)
     moving = [i for i in range(n) if i not in fixed]
     results = {i: as_result(carry[i]) for i in fixed}
     elements: dict[Any, Any] = dict(strict_zip(jaxpr.invars[n_consts + n :], xs))
     for i, atom in enumerate(jaxpr.outvars[n:], n):
         x = elements.get(atom) if type(atom) is Var else None
-        if x is not None and type_of(x) is stacked(jaxpr.out_avals[i], length):
+        if x is not None and type_of(x) is stacked_type(jaxpr.out_avals[i], length):
             results[i] = as_result(x)
     computed = [i for i in range(len(jaxpr.outvars)) if i not in results]
     if computed or jaxpr.effects:
-        program = _reordered(body, n, (*fixed, *moving), computed)
+        program = _reorder_body(body, n, (*fixed, *moving), computed)
         params = ScanParams(program, length, len(moving), n_consts + len(fixed), reverse, unroll)
         operands = (*body.consts, *(carry[i] for i in (*fixed, *moving)), *xs)
         results |= strict_zip(computed, bind(scan_p, *operands, params=params))
     return [results[i] for i in range(len(jaxpr.outvars))]
 
 
-def _reordered(
+def _reorder_body(
     body: TracedBody, n_carry: int, carried: Ints, results: Ints | None = None
 ) -> ClosedJaxpr:
     """A loop body with its results and carries selected and reordered."""
@@ -231,13 +231,13 @@ def _pair(tree, f: Function) -> tuple[Any, Any]:
     children = tree.children()
     if tree.node_data() is None or tree.node_data()[0] not in (tuple, list) or len(children) != 2:
         raise ArgumentTypeError(
-            f"scan: `{name_of(f)}` must return a pair (carry, y).", got=f"it returned {_shown(tree)}",
+            f"scan: `{name_of(f)}` must return a pair (carry, y).", got=f"it returned {_tree_text(tree)}",
             do="Return (carry, None) if there is nothing to stack.",
         )  # fmt: skip
     return children[0], children[1]
 
 
-def _shown(tree) -> str:
+def _tree_text(tree) -> str:
     node = tree.node_data()
     return "one value" if node is None else f"{node[0].__name__} with {len(tree.children())} items"
 
@@ -353,11 +353,11 @@ def _while(
 
     def trace(avals: Avals) -> Any:
         nonlocal condition
-        condition = traced(cond_fun, in_tree, avals, "while_loop", test, is_remembered=True)
-        body = traced(body_fun, in_tree, avals, "while_loop", turn, is_remembered=True)
+        condition = trace_program(cond_fun, in_tree, avals, "while_loop", test, is_remembered=True)
+        body = trace_program(body_fun, in_tree, avals, "while_loop", turn, is_remembered=True)
         return body, body.out_tree
 
-    leaves, body, out_tree = settled(leaves, trace, tree)
+    leaves, body, out_tree = settle_carry(leaves, trace, tree)
     is_counted = turn is _counted_turn
     _check_carry(
         "while_loop",
@@ -376,13 +376,17 @@ def _run_while(condition: TracedBody, body: TracedBody, carry: Operands) -> Valu
     is_read = {atom for e in tests.equations for atom in e.operands if type(atom) is not Literal}
     is_read.update(tests.outvars)
     variables = tests.invars[len(condition.consts) :]
-    fixed = [i for i in unchanged(body.program, len(body.consts), n) if variables[i] not in is_read]
+    fixed = [
+        i
+        for i in unchanged_carries(body.program, len(body.consts), n)
+        if variables[i] not in is_read
+    ]
     moving = [i for i in range(n) if i not in fixed]
 
     params = WhileParams(
-        _reordered(body, n, (*fixed, *moving), moving),
+        _reorder_body(body, n, (*fixed, *moving), moving),
         len(body.consts) + len(fixed),
-        _reordered(condition, n, moving),
+        _reorder_body(condition, n, moving),
         len(condition.consts),
     )
     constants = [carry[i] for i in fixed]

@@ -210,7 +210,7 @@ def _differences(
     return tuple(reasons)
 
 
-def _typed(aval) -> str:
+def _type_text(aval) -> str:
     return aval.text() + (" of a Python number" if getattr(aval, "weak_type", False) else "")
 
 
@@ -218,7 +218,7 @@ def _argument_reason(path: str, old, new) -> MissReason:
     """Why an argument of type `new` doesn't match a program for type `old`."""
     differing = [a for a in _ASPECTS if getattr(old, a[1], None) != getattr(new, a[1], None)]
     kind, _, advice = [*differing, ("sharding", "", _KEEP_SHARDING)][0]
-    return MissReason(kind, path, _typed(old), _typed(new), advice)
+    return MissReason(kind, path, _type_text(old), _type_text(new), advice)
 
 
 _ASPECTS: Sequence[tuple[Any, str, str]] = (

@@ -10,7 +10,7 @@ from pellucid._machine.base import (
     ConcretizationTypeError,
     EffectsError,
     RemovedError,
-    renamed,
+    copy_with_name,
     strict_zip,
 )
 from pellucid._machine.ir import (
@@ -62,7 +62,7 @@ from .calls import (
 )
 from .custom_rules import CustomCall
 from .remat_policies import Offloadable, Policy, decision, nothing_saveable
-from .structured import remembered_on_program, uses_state, with_forwarded
+from .structured import insert_forwarded_results, remembered_on_program, uses_state
 
 # The primitive --------------------------------------------------------------------------------------
 
@@ -169,7 +169,7 @@ def split_remat(params: RematParams, nonzero: Mask) -> RematParts:
     if params.policy is not None and params.policy is not nothing_saveable:
         # A policy decides for each equation, so calls are inlined; inner checkpoints have their own policy.
         body = without_calls(body, remat_p)
-    saved = _saved(body, params.policy)
+    saved = _saved_variables(body, params.policy)
     # The residuals as variables of `body`, in the order of `parts.sources`, without constants.
     first = len(parts.consts)
     residuals = [
@@ -192,7 +192,7 @@ def split_remat(params: RematParams, nonzero: Mask) -> RematParts:
     return RematParts(primal, parts.consts, linear, tuple(needed), constants, parts.nonzero_out)
 
 
-def _saved(body: Jaxpr, policy: Policy | None) -> dict[Var, bool | Offloadable]:
+def _saved_variables(body: Jaxpr, policy: Policy | None) -> dict[Var, bool | Offloadable]:
     """The variables saved by the policy, and how. Primitives with a rule `saved` decide themselves."""
     saved: dict[Var, bool | Offloadable] = {}
     for equation in body.equations:
@@ -303,11 +303,11 @@ def checkpoint(
     spec = FunctionSpec(fun, name_of(fun), nums, names)
 
     @wraps(fun, "Rematerialized form")
-    def rematerialized(*args: Any, **kwargs: Any) -> Any:
+    def rematerialized_function(*args: Any, **kwargs: Any) -> Any:
         # Unhashable static arguments are allowed: with them, the function is traced at each call.
         call = spec.call(args, kwargs, hashes=False)
         body = known_body(
-            fun, ("checkpoint", call.tree, call.avals, call.static), lambda: _traced(spec, call)
+            fun, ("checkpoint", call.tree, call.avals, call.static), lambda: _trace_body(spec, call)
         )
         params = RematParams(False, body.program, policy, prevent_cse)
         # Closed-over values first, then the arguments.
@@ -319,10 +319,10 @@ def checkpoint(
         # Eagerly, a result that is an operand is returned as that object, not as a copy by the compiled call.
         [program], forwarded = without_forwarded((body.program,))
         results = bind(remat_p, *operands, params=params.on(program))
-        results = with_forwarded(results, forwarded, operands)
+        results = insert_forwarded_results(results, forwarded, operands)
         return body.out_tree.unflatten([x if hasattr(x, "aval") else stage(x) for x in results])
 
-    return rematerialized
+    return rematerialized_function
 
 
 def _on_values(params: RematParams, operands: Operands) -> Values:
@@ -351,7 +351,7 @@ def _has_rules_with_references(jaxpr: Jaxpr) -> bool:
     )
 
 
-def _traced(spec: FunctionSpec, call: FunctionCall) -> TracedBody:
+def _trace_body(spec: FunctionSpec, call: FunctionCall) -> TracedBody:
 
     def flat(*leaves):
         return result_leaves(spec.run(call, leaves), "checkpoint", spec.function)
@@ -365,4 +365,4 @@ def _traced(spec: FunctionSpec, call: FunctionCall) -> TracedBody:
         ) from error  # fmt: skip
 
 
-remat = renamed(checkpoint, "remat")
+remat = copy_with_name(checkpoint, "remat")

@@ -62,7 +62,7 @@ class RematOpt(Defined[RematOptParams]):
 remat_opt_p = RematOpt()
 
 
-def optimized(
+def optimized_results(
     forward: Callable[..., Results],
     function: Callable[..., Results],
     operands: Operands,

@@ -55,7 +55,7 @@ class _Copy(NamedTuple):
     """(index of the equation within the copy, index of its result)."""
 
 
-def with_layers_called(jaxpr: Jaxpr, *, is_final: bool = False) -> Jaxpr:
+def with_layer_calls(jaxpr: Jaxpr, *, is_final: bool = False) -> Jaxpr:
     """`jaxpr` with each stack of repeated layers replaced by calls of one program.
 
     `jaxpr` itself if there are none, or if the option is off.
@@ -260,7 +260,7 @@ def _calls(
             stretch[i].results[j] if (i, j) in copy.results else DropVar(stretch[i].results[j].aval)
             for i, j in results
         ]
-        scope = _stacked(_common_scope(stretch))
+        scope = _nest_entries(_common_scope(stretch))
         yield Equation(operands, own_results, jit_p, params, source=stretch[0].source, scope=scope)
 
 
@@ -287,7 +287,7 @@ def _body_of(
             variables[v] = type(v)(v.aval)
         scope = equation.scope
         if scope is not None and outer:
-            scope = _stacked(scope.entries()[len(outer) :], outer[-1].metadata_only())
+            scope = _nest_entries(scope.entries()[len(outer) :], outer[-1].metadata_only())
         own_results = [variables[v] for v in equation.results]
         body.append(equation.replace(operands=operands, results=own_results, scope=scope))
     return body, [variables[equations[i].results[j]] for i, j in results]
@@ -314,7 +314,9 @@ def _common(sequences: Iterable[Sequence[Any]]) -> Iterator[Any]:
         yield column[0]
 
 
-def _stacked(entries: Sequence[ScopeStack], outer: ScopeStack | None = None) -> ScopeStack | None:
+def _nest_entries(
+    entries: Sequence[ScopeStack], outer: ScopeStack | None = None
+) -> ScopeStack | None:
     for entry in entries:
         outer = entry._replace(parent=outer)
     return outer

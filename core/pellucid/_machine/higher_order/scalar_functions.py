@@ -250,7 +250,7 @@ class Reduce(CombiningReduction[ScalarReduceParams]):
         return reduced_shape(shape, params.dimensions, "reduce")
 
     def decomposed(self, values, params, consts=()):
-        return _halved(params.jaxpr, values, params.dimensions, consts)
+        return _reduce_by_halves(params.jaxpr, values, params.dimensions, consts)
 
     def batched(self, params):
         return with_batch_dim(params, ["dimensions"], 0)
@@ -274,7 +274,9 @@ def _apart_from_products(ctx: Any, operands: Any) -> list[Any]:
     return [*(apart_from_product(ctx, x, aval, shape) for x, aval in pairs), *operands[n:]]
 
 
-def _halved(jaxpr: ClosedJaxpr, values: Operands, dimensions: Ints, consts: Operands) -> Values:
+def _reduce_by_halves(
+    jaxpr: ClosedJaxpr, values: Operands, dimensions: Ints, consts: Operands
+) -> Values:
     """The reduction as repeated combination of halves, which can be differentiated and batched."""
     n = len(values) // 2
     shape = type_of(values[0]).shape
@@ -376,7 +378,7 @@ class ScalarReduceWindow(CombiningReduction[ReduceWindowParams]):
         windows = [
             _windows(x, start, params.window) for x, start in strict_zip(values[:n], values[n:])
         ]
-        return _halved(params.jaxpr, [*windows, *values[n:]], (0,), consts)
+        return _reduce_by_halves(params.jaxpr, [*windows, *values[n:]], (0,), consts)
 
     def batched(self, params):
         return params.with_window(batched_window(params.window, 0))

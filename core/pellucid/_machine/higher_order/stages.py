@@ -18,7 +18,7 @@ from pellucid._machine.base import (
     tree_map,
 )
 from pellucid._machine.base.late import late
-from pellucid._machine.compilation.options import frozen
+from pellucid._machine.compilation.options import hashable_options
 from pellucid._machine.compilation.pipeline import CompilationUnit, compile_lowered
 from pellucid._machine.ir import (
     ClosedJaxpr,
@@ -48,7 +48,7 @@ from pellucid._machine.xla import LibraryValues, flatten, hlo, library_types
 from pellucid._machine.xla.compile import hlo_cost, to_hlo
 from pellucid._machine.xla.mlir import lasting_copy
 
-from .compiled_calls import call_of_compiled
+from .compiled_calls import call_of_executable
 from .shape_dtype_struct import ShapeDtypeStruct
 
 # Stages ---------------------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ class Lowered(Stage):
         lowered = self._lowered
         if compiler_options:
             merged = dict(lowered.request.compiler_options) | dict(compiler_options)
-            request = lowered.request._replace(compiler_options=frozen(merged))
+            request = lowered.request._replace(compiler_options=hashable_options(merged))
             lowered = lowered._replace(request=request)
         return Compiled(self._jitted, self._program, compile_lowered(lowered))
 
@@ -290,7 +290,7 @@ class Compiled(Stage):
     _executable: Executable
 
     def __post_init__(self) -> None:
-        self._call = call_of_compiled(self._jitted, self._program, self._executable)
+        self._call = call_of_executable(self._jitted, self._program, self._executable)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self._call(*args, **kwargs)
@@ -399,13 +399,15 @@ def eval_shape(fun: Function, *args: Any, **kwargs: Any) -> Any:
     try:
         if hasattr(fun, "eval_shape") and hasattr(fun, "jitted"):
             return fun.eval_shape(*args, **kwargs)
-        _, avals, tree = _traced(FunctionSpec(fun, name_of(fun)), args, kwargs)
+        _, avals, tree = _trace_call(FunctionSpec(fun, name_of(fun)), args, kwargs)
     except LibraryValues:
         return late("shapes with values of libraries")(fun, args, kwargs)
     return tree.unflatten(map(struct_of, avals))
 
 
-def _traced(spec: FunctionSpec, args: Operands, kwargs: Keywords) -> tuple[ClosedJaxpr, Any, Any]:
+def _trace_call(
+    spec: FunctionSpec, args: Operands, kwargs: Keywords
+) -> tuple[ClosedJaxpr, Any, Any]:
     call = _call(spec, args, kwargs)
     trees: list[Any] = []
 
@@ -437,14 +439,14 @@ def make_jaxpr(
     spec = FunctionSpec(fun, name_of(fun), static_nums, static_names)
 
     @by_tool
-    def traced(*args: Any, **kwargs: Any) -> Any:
+    def trace_jaxpr(*args: Any, **kwargs: Any) -> Any:
         with bound_axes(dict(axis_env or ())), config.call_repeated_layers(False):
-            program, avals, tree = _traced(spec, args, kwargs)
+            program, avals, tree = _trace_call(spec, args, kwargs)
         return (program, tree.unflatten(map(struct_of, avals))) if return_shape else program
 
-    traced.__name__ = f"make_jaxpr({spec.name})"
-    traced.__qualname__ = f"make_jaxpr({getattr(fun, '__qualname__', spec.name)})"
-    return traced
+    trace_jaxpr.__name__ = f"make_jaxpr({spec.name})"
+    trace_jaxpr.__qualname__ = f"make_jaxpr({getattr(fun, '__qualname__', spec.name)})"
+    return trace_jaxpr
 
 
 def typeof(x: Any) -> Any:

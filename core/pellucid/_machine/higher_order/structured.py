@@ -153,8 +153,8 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
             ]
             groups[i] = [*group, *arrays]
         new = slots._replace(
-            operands=_resized(slots.operands, map(len, groups)),
-            results=_resized(slots.results, [len(k) + k.count(ARRAY) for k in result_kinds]),
+            operands=_resize_groups(slots.operands, map(len, groups)),
+            results=_resize_groups(slots.results, [len(k) + k.count(ARRAY) for k in result_kinds]),
         )
         results = bind_programs(self, params, new, groups, programs)
         # Results by group: those of the equation, then the liveness arrays of those that have one.
@@ -171,14 +171,14 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
         first, *others = [slot.program.jaxpr for slot in slots.programs]
         # Masks of operands and results of the equation; `programs` is None if nothing is removed.
         key = ("dead code", tuple(used), slots.operands, tuple(others))
-        programs, used_operands, used_results = first.remembered(key, lambda: _pruned(slots, used))
+        programs, used_operands, used_results = first.remembered(key, lambda: _prune(slots, used))
         if programs is None:
             return used_operands, equation
         if not any(used) and not any(program.effects for program in programs):
             return used_operands, None
         pruned = slots._replace(
-            operands=_resized(slots.operands, map(sum, slots.split(used_operands))),
-            results=_resized(slots.results, map(sum, slots.split_results(used_results))),
+            operands=_resize_groups(slots.operands, map(sum, slots.split(used_operands))),
+            results=_resize_groups(slots.results, map(sum, slots.split_results(used_results))),
             programs=_with_programs(slots, programs),
         )
         return used_operands, equation.replace(
@@ -206,7 +206,7 @@ def uses_state(effects: Effects) -> bool:
     return any(isinstance(effect, StateEffect) for effect in effects)
 
 
-def _resized(groups: Sequence[SlotGroup], sizes: Iterable[int]) -> tuple[SlotGroup, ...]:
+def _resize_groups(groups: Sequence[SlotGroup], sizes: Iterable[int]) -> tuple[SlotGroup, ...]:
     """`groups` with other sizes."""
     return tuple([group._replace(size=n) for group, n in strict_zip(groups, sizes)])
 
@@ -216,7 +216,7 @@ def _with_programs(slots: Slots, programs: Iterable[ClosedJaxpr]) -> tuple[Slot,
     return tuple([s._replace(program=p) for s, p in strict_zip(slots.programs, programs)])
 
 
-def _pruned(slots: Slots, used: Mask) -> tuple[list[ClosedJaxpr] | None, list[bool], list[bool]]:
+def _prune(slots: Slots, used: Mask) -> tuple[list[ClosedJaxpr] | None, list[bool], list[bool]]:
     """(programs that compute the `used` results, mask of remaining operands, mask of remaining results).
 
     Results include carries that a program needs for the next run. None if the programs are unchanged.
@@ -378,7 +378,7 @@ def bind_programs(
         for i, program in strict_zip(here, shared):
             programs[i] = program
     new = slots._replace(
-        operands=_resized(slots.operands, map(len, new_groups)),
+        operands=_resize_groups(slots.operands, map(len, new_groups)),
         programs=_with_programs(slots, programs),
     )
     return bind(primitive, *chain(*new_groups), params=primitive.with_slots(params, new))
@@ -423,11 +423,11 @@ def remembered_on_program(derive: Callable[..., D]) -> Callable[..., D]:
     """Decorator for a function of params and more: caches its result on the program of the params."""
 
     @functools.wraps(derive)
-    def found_or_derived(params: Any, *facts: Any) -> D:
+    def find_or_derive(params: Any, *facts: Any) -> D:
         key = (derive.__name__.replace("_", " "), params._replace(jaxpr=None), *facts)
         return remembered(params.jaxpr.jaxpr, key, lambda: derive(params, *facts))
 
-    return found_or_derived
+    return find_or_derive
 
 
 def with_settled_carry(
@@ -456,7 +456,9 @@ def with_linear_part(
     return paired([*results[: len(mask)], *tangents], mask)
 
 
-def with_forwarded(results: Results, forwarded: Sequence[int | None], operands: Operands) -> Values:
+def insert_forwarded_results(
+    results: Results, forwarded: Sequence[int | None], operands: Operands
+) -> Values:
     """All results of a program, given those that are not inputs: `forwarded` has the operand index of each, or None."""
     rest = iter(results)
     return [next(rest) if i is None else operands[i] for i in forwarded]

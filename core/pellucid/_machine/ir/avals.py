@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pellucid._machine.base import ShapeError, dtypes, inserted, resized, strict_zip
+from pellucid._machine.base import ShapeError, dtypes, insert_at, replace_axis_size, strict_zip
 from pellucid._machine.sharding import (
     ManualAxisType,
     NamedSharding,
@@ -202,7 +202,7 @@ class ShapedArray(AbstractValue):
 
         Without `axes` it is sharded as `explicit`, the sharding of one dimension, unless other dimensions use its axes.
         """
-        shape = inserted(self.shape, dim, size)
+        shape = insert_at(self.shape, dim, size)
         shown = self.shown_sharding
         if shown is None and explicit is not None:
             shown = explicit.with_spec(PartitionSpec(*[None] * self.ndim))
@@ -212,14 +212,14 @@ class ShapedArray(AbstractValue):
         if axes is None and explicit is not None and explicit.mesh is mesh:
             axes = explicit.spec.axes_per_dim[0]
         is_shown = axes is not None and set(axes) <= set(mesh.explicit_axes) - spec.axis_names
-        spec = spec.update(inserted(spec.partitions, dim, axes if is_shown else None))
+        spec = spec.update(insert_at(spec.partitions, dim, axes if is_shown else None))
         return self.update(shape=shape, shown_sharding=shown_sharding(mesh, spec))
 
     def without_dim(self, dim: int) -> ShapedArray:
         """This type without the dimension `dim`."""
-        shape, shown = resized(self.shape, dim), self.shown_sharding
+        shape, shown = replace_axis_size(self.shape, dim), self.shown_sharding
         if shown is not None:
-            spec = shown.spec.update(resized(shown.spec.partitions, dim))
+            spec = shown.spec.update(replace_axis_size(shown.spec.partitions, dim))
             shown = shown_sharding(shown.mesh.abstract_mesh, spec)
         return self.update(shape=shape, shown_sharding=shown)
 

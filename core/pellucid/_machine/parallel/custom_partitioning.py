@@ -17,7 +17,7 @@ from pellucid._machine.base import (
     strict_zip,
 )
 from pellucid._machine.compilation.shardy import ShardyAttributes
-from pellucid._machine.higher_order.bodies import TracedBody, observed
+from pellucid._machine.higher_order.bodies import TracedBody, body_of_trace
 from pellucid._machine.higher_order.custom_rules import ForwardsDefinitions, Signature
 from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid._machine.ir import (
@@ -354,7 +354,7 @@ class custom_partitioning(ForwardsDefinitions):
                 )
             return TracedBody(program, [], structure[0])
 
-        body = observed(traced)
+        body = body_of_trace(traced)
         static = tuple([value for _, _, value in call.static.positions])
         params = CustomPartitioningParams(
             body.program, self._decode_shardings, in_tree, body.out_tree, self._partition,

@@ -13,8 +13,8 @@ from pellucid._machine.base import (
     DtypeError,
     Ints,
     UnsupportedError,
-    inserted,
-    resized,
+    insert_at,
+    replace_axis_size,
     tree_map,
 )
 from pellucid._machine.ir import COLLECTIVE, Primitive, Shown, registry, words
@@ -77,7 +77,7 @@ def folded(x: Any, axis: int) -> Any:
 def split(x: Any, axis: int, parts: int) -> Any:
     """`x` with its axis `axis` split into two, the first of size `parts`."""
     shape = type_of(x).shape
-    return reshape(x, resized(shape, axis, parts, shape[axis] // parts))
+    return reshape(x, replace_axis_size(shape, axis, parts, shape[axis] // parts))
 
 
 def check_parts(
@@ -107,13 +107,13 @@ class AllGather(Shown, LinearExchange[GatherAxesParams]):
         if not params.tiled:
             return [x.with_dim(dim, params.axis_size)]
         size = x.shape[dim] * params.axis_size
-        return [x.update(shape=resized(x.shape, dim, size))]
+        return [x.update(shape=replace_axis_size(x.shape, dim, size))]
 
     def factors(self, avals, results, params):
         if params.tiled:
             return super().factors(avals, results, params)
         dims = words(avals[0].ndim)
-        return [dims], [inserted(dims, params.all_gather_dimension, *words(1, len(dims)))]
+        return [dims], [insert_at(dims, params.all_gather_dimension, *words(1, len(dims)))]
 
     def operand_cotangent(self, cotangent, aval, params):
         dim, groups, names, size, tiled, _ = params
@@ -140,7 +140,7 @@ class AllGather(Shown, LinearExchange[GatherAxesParams]):
         dim = params.all_gather_dimension
         groups = device_groups(ctx, params.axis_name, params.axis_index_groups)
         if not params.tiled:
-            x = ctx.reshape(x, aval.update(shape=inserted(aval.shape, dim, 1)))
+            x = ctx.reshape(x, aval.update(shape=insert_at(aval.shape, dim, 1)))
         if params.axis_size == 1:
             return [x]
         if not result.size:  # StableHLO can't gather empty arrays
@@ -249,11 +249,13 @@ class ReduceScatter(LinearExchange[ScatterSumParams]):
         if not params.tiled:
             return [x.without_dim(dim)]
         size = x.shape[dim] // params.axis_size
-        return [x.update(shape=resized(x.shape, dim, size))]
+        return [x.update(shape=replace_axis_size(x.shape, dim, size))]
 
     def factors(self, avals, results, params):
         [dims], results = super().factors(avals, results, params)
-        return [dims], results if params.tiled else [resized(dims, params.scatter_dimension)]
+        return [dims], results if params.tiled else [
+            replace_axis_size(dims, params.scatter_dimension)
+        ]
 
     def operand_cotangent(self, cotangent, aval: Any, params):
         groups, names, size, dim, tiled = params
@@ -275,7 +277,7 @@ class ReduceScatter(LinearExchange[ScatterSumParams]):
         if not result.size:  # StableHLO can't scatter empty arrays
             return [ctx.zeros(result)]
         dim = params.scatter_dimension
-        shape = resized(aval.shape, dim, aval.shape[dim] // params.axis_size)
+        shape = replace_axis_size(aval.shape, dim, aval.shape[dim] // params.axis_size)
         groups = device_groups(ctx, params.axis_name, params.axis_index_groups)
         attributes = global_attributes(ctx, groups) | {"scatter_dimension": dim}
         part = aval.update(shape=shape)
@@ -288,7 +290,7 @@ def _scattered(x, params: ScatterSumParams, sizes: Ints, name):
     """Parts of `x`, already summed over the batch axis `name`, with the position along it as leading axis."""
     dim, shape = params.scatter_dimension, type_of(x).shape
     i = params.axis_name.index(name)
-    x = reshape(x, resized(shape, dim, *sizes, shape[dim] // params.axis_size))
+    x = reshape(x, replace_axis_size(shape, dim, *sizes, shape[dim] // params.axis_size))
     x = move_axis(x, dim + i, 0)
     dim += 1
     rest = params.axis_name[:i] + params.axis_name[i + 1 :]
@@ -299,7 +301,7 @@ def _scattered(x, params: ScatterSumParams, sizes: Ints, name):
         x = bind1(reduce_scatter_p, x, params=ScatterSumParams(None, rest, size, dim, False))
     if params.tiled:
         return x
-    return reshape(x, resized(type_of(x).shape, dim))
+    return reshape(x, replace_axis_size(type_of(x).shape, dim))
 
 
 class UnreducedReduceScatter(ReduceScatter):

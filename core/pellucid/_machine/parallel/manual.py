@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pellucid._machine.base import (
     CollectiveError,
     UnsupportedError,
-    inserted,
+    insert_at,
     is_static,
     strict_zip,
 )
@@ -576,7 +576,7 @@ def _with_batch_dims(specs: Specs, dims: Dims, entry) -> list[PartitionSpec]:
     return [
         spec
         if d is None
-        else PartitionSpec(*inserted([*spec, *[None] * (d - len(spec))], d, entry))
+        else PartitionSpec(*insert_at([*spec, *[None] * (d - len(spec))], d, entry))
         for spec, d in strict_zip(specs, dims)
     ]
 

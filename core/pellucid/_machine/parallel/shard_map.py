@@ -15,15 +15,20 @@ from pellucid._machine.base import (
     Function,
     broadcast_prefix,
     broadcast_prefix_to,
-    filled,
     is_none,
     leaf_paths,
+    merge_by_mask,
     shown_path,
     strict_zip,
     tree_map,
     wrapping,
 )
-from pellucid._machine.higher_order.bodies import TracedBody, argument_names, body_of_flat, observed
+from pellucid._machine.higher_order.bodies import (
+    TracedBody,
+    argument_names,
+    body_of_flat,
+    body_of_trace,
+)
 from pellucid._machine.ir import DebugInfo, Effects, Operands, Results, Values
 from pellucid._machine.primitives import Marks, marks_of, vary
 from pellucid._machine.refs.access import new_ref
@@ -286,7 +291,7 @@ def _call(
         if is_eager:
             context.trace.look = looking
         # The part of each array, at the array's place among the leaves.
-        inputs = tree.unflatten(filled(is_array, parts, leaves))
+        inputs = tree.unflatten(merge_by_mask(is_array, parts, leaves))
         results, result_tree = result_leaves(f(*inputs), "shard_map", f)
         # One spec per leaf of the result.
         result_specs = broadcast_prefix_to(
@@ -321,7 +326,7 @@ def _call(
         return body
 
     with manual_axes_bound(mesh, manual, check_vma):
-        body = observed(traced)
+        body = body_of_trace(traced)
     for aval in types_of(body.consts):
         check_is_array(aval, f"used from outside by `{name_of(f)}`")
     result_tree, _ = body.out_tree

@@ -21,10 +21,10 @@ from pellucid._machine.base import (
     canonical_shape,
     dilated_size,
     dtypes,
-    inserted,
+    insert_at,
     ints,
     larger,
-    resized,
+    replace_axis_size,
     strict_zip,
     strided_length,
 )
@@ -122,8 +122,8 @@ class Slice(Movement[SliceParams]):
 
     def batched_params(self, params, dim, size):
         limits, starts, strides = params
-        steps = None if strides is None else inserted(strides, dim, 1)
-        return SliceParams(inserted(limits, dim, size), inserted(starts, dim, 0), steps), dim
+        steps = None if strides is None else insert_at(strides, dim, 1)
+        return SliceParams(insert_at(limits, dim, size), insert_at(starts, dim, 0), steps), dim
 
     def lower(self, ctx, operands, params):
         limits, starts, strides = params
@@ -239,7 +239,7 @@ class Pad(JointlyLinear[PadParams]):
     def batch(self, axis, operands, dims, params):
         (x, value), (x_dim, value_dim) = operands, dims
         x, x_dim = brought_to(axis, x, x_dim, 0) if x_dim is None else x, x_dim or 0
-        config = inserted(params.padding_config, x_dim, (0, 0, 0))
+        config = insert_at(params.padding_config, x_dim, (0, 0, 0))
         if value_dim is None:
             return [pad(x, value, config)], [x_dim]
         padded = pad(x, zero_like_elements(x), config)
@@ -344,7 +344,7 @@ def _repeated(x, size: int, position: int, shown):
     """`x` repeated along a new dimension, laid out there as a value whose type shows the sharding `shown`."""
     aval = type_of(x)
     sharding = sharding_with_dim(aval, position, shown)
-    shape = inserted(aval.shape, position, size)
+    shape = insert_at(aval.shape, position, size)
     return broadcast_in_dim(x, shape, shifted(range(aval.ndim), position), out_sharding=sharding)
 
 
@@ -370,12 +370,12 @@ class Concatenate(Joining[ConcatenateParams]):
         first, got = avals[0], texts("operand", avals)
         dimension = axis_checked(self.name, params.dimension, first, got, "dimension")
         for aval in avals:
-            if resized(aval.shape, dimension, first.shape[dimension]) != first.shape:
+            if replace_axis_size(aval.shape, dimension, first.shape[dimension]) != first.shape:
                 raise ShapeError(
                     f"concatenate needs operands whose shapes differ at most in dimension {dimension}.",
                     got=got,
                 )
-        shape = resized(first.shape, dimension, sum(a.shape[dimension] for a in avals))
+        shape = replace_axis_size(first.shape, dimension, sum(a.shape[dimension] for a in avals))
         return [shaped_array(shape, first.dtype, all(a.weak_type for a in avals))]
 
     def factors(self, avals, results, params):
@@ -442,13 +442,13 @@ class Stack(Joining[StackParams]):
         first = avals[0]
         if any(a.shape != first.shape for a in avals):
             raise ShapeError("stack needs operands of one shape.", got=texts("operand", avals))
-        shape = inserted(first.shape, params.axis, len(avals))
+        shape = insert_at(first.shape, params.axis, len(avals))
         return [shaped_array(shape, first.dtype, all(a.weak_type for a in avals))]
 
     def factors(self, avals, results, params):
         dims = words(avals[0].ndim, mark="=")
         [new] = words(1, len(dims))
-        return [dims] * len(avals), [inserted(dims, params.axis, new)]
+        return [dims] * len(avals), [insert_at(dims, params.axis, new)]
 
     def operand_cotangents(self, cotangent, operands, params):
         return list(unstack(cotangent, params.axis))
@@ -460,7 +460,7 @@ class Stack(Joining[StackParams]):
 
     def lower(self, ctx, operands, params):
         aval = physical(ctx.avals_in[0])
-        row = shaped_array(inserted(aval.shape, params.axis, 1), aval.dtype)
+        row = shaped_array(insert_at(aval.shape, params.axis, 1), aval.dtype)
         rows = [ctx.reshape(x, row) for x in operands]
         dimension = {"dimension": params.axis}
         return [ctx.as_result("stablehlo.concatenate", rows, dimension)]
@@ -512,7 +512,10 @@ class Split(Movement[SplitParams]):
                 f"split needs sizes that add up to {x.shape[axis]}, the size of axis {axis}.",
                 got=got,
             )
-        return [shaped_array(resized(x.shape, axis, size), x.dtype, x.weak_type) for size in sizes]
+        return [
+            shaped_array(replace_axis_size(x.shape, axis, size), x.dtype, x.weak_type)
+            for size in sizes
+        ]
 
     def transpose(self, cotangents, operands, params):
         return [concatenate([*map(instantiate, cotangents)], params.axis)]
@@ -531,8 +534,8 @@ split_p = Split()
 def _piece(ctx, x, aval: ShapedArray, axis: int, start: int, size: int, result: ShapedArray):
     """The lowered `size` elements from `start` along `axis` of `x`, a value of type `aval`."""
     shape = physical(aval).shape
-    starts = resized((0,) * len(shape), axis, start)
-    return lowered_slice(ctx, x, starts, resized(shape, axis, start + size), result)
+    starts = replace_axis_size((0,) * len(shape), axis, start)
+    return lowered_slice(ctx, x, starts, replace_axis_size(shape, axis, start + size), result)
 
 
 def split(operand: ArrayLike, sizes: Ints, axis: int = 0) -> Values:
@@ -561,12 +564,12 @@ class Unstack(Movement[UnstackParams]):
     def abstract_eval(self, avals, params):
         [x] = avals
         axis = axis_checked(self.name, params.axis, x)
-        row = shaped_array(resized(x.shape, axis), x.dtype, x.weak_type)
+        row = shaped_array(replace_axis_size(x.shape, axis), x.dtype, x.weak_type)
         return [row] * x.shape[axis]
 
     def factors(self, avals, results, params):
         dims = with_mark(words(avals[0].ndim), [params.axis], self.dims_mark)
-        return [dims], [resized(dims, params.axis)] * len(results)
+        return [dims], [replace_axis_size(dims, params.axis)] * len(results)
 
     def transpose(self, cotangents, operands, params):
         return [stack([*map(instantiate, cotangents)], params.axis)]
@@ -577,7 +580,7 @@ class Unstack(Movement[UnstackParams]):
 
     def lower(self, ctx, operands, params):
         [aval], axis = ctx.avals_in, params.axis
-        row = aval.update(shape=resized(aval.shape, axis, 1))
+        row = aval.update(shape=replace_axis_size(aval.shape, axis, 1))
         return [
             ctx.reshape(_piece(ctx, operands[0], aval, axis, i, 1, row), result)
             for i, result in enumerate(ctx.avals_out)
@@ -630,7 +633,7 @@ class Tile(Movement[TileParams]):
         return reduce_sum(folded, range(0, 2 * aval.ndim, 2))
 
     def batched_params(self, params, dim, size):
-        return TileParams(inserted(params.reps, dim, 1)), dim
+        return TileParams(insert_at(params.reps, dim, 1)), dim
 
     def lower(self, ctx, operands, params):
         [aval] = ctx.avals_in

@@ -18,7 +18,7 @@ from pellucid._machine.base import (
     UnsupportedError,
     dtypes,
     ints,
-    resized,
+    replace_axis_size,
     strict_zip,
 )
 from pellucid._machine.base.dtypes import ExtendedDType
@@ -269,7 +269,7 @@ def _with_prefix(axis: BatchAxis, group_sizes, dim: BatchDim, prefix: Ints):
     shape = type_of(group_sizes).shape
     if dim is not None:
         group_sizes = move_axis(group_sizes, dim, 0)
-        shape = resized(shape, dim)
+        shape = replace_axis_size(shape, dim)
     full = (axis.size, *prefix, shape[-1])
     axes = _span(1 + len(prefix) - (len(shape) - 1), len(shape))
     return broadcast_in_dim(group_sizes, full, axes if dim is None else (0, *axes))
@@ -479,7 +479,7 @@ class ScaledDot(Primitive[ScaledDotParams]):
         total: Any = zero_of(result)
         for i, tangent in enumerate(tangents):  # linear in each of the four
             if type(tangent) is not Zero:
-                term = _by_scaling(*resized(primals, i, tangent), *params)  # pyright: ignore[reportCallIssue]
+                term = _by_scaling(*replace_axis_size(primals, i, tangent), *params)  # pyright: ignore[reportCallIssue]
                 total = add_tangents(total, term)
         return [result], [total]
 
@@ -511,7 +511,7 @@ def _times_scale(x, scale, axes: Axes):
             blocks = (*factors[: a + 1], block, *factors[a + 1 :])
             dims = other_axes(len(blocks), [a + 1])
             repeated = broadcast_in_dim(scale, blocks, dims)
-            scale = reshape(repeated, resized(factors, a, shape[a]))
+            scale = reshape(repeated, replace_axis_size(factors, a, shape[a]))
     return mul(converted(x, _BF16), converted(scale, _BF16))
 
 

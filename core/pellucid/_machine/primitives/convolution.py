@@ -18,7 +18,7 @@ from pellucid._machine.base import (
     dilated_size,
     dtypes,
     known_at_least,
-    resized,
+    replace_axis_size,
     strict_zip,
 )
 from pellucid._machine.base.dtypes import ExtendedDType
@@ -341,7 +341,7 @@ def _folded(x, axis: int, into: int, within: int = 1):
     moved = move_axis(x, axis, into)
     shape = type_of(moved).shape
     if within > 1:
-        split = resized(shape, into + 1, within, shape[into + 1] // within)
+        split = replace_axis_size(shape, into + 1, within, shape[into + 1] // within)
         moved = move_axis(reshape(moved, split), into, into + 1)
     return reshape(moved, (*shape[:into], shape[into] * shape[into + 1], *shape[into + 2 :]))
 
@@ -351,15 +351,17 @@ def _unfolded(x, axis: int, size: int, within: int = 1):
     shape = type_of(x).shape
     rest = shape[axis] // (size * within)
     if within == 1:
-        return reshape(x, resized(shape, axis, size, rest))
-    split = move_axis(reshape(x, resized(shape, axis, within, size, rest)), axis + 1, axis)
-    return reshape(split, resized(shape, axis, size, within * rest))
+        return reshape(x, replace_axis_size(shape, axis, size, rest))
+    split = move_axis(
+        reshape(x, replace_axis_size(shape, axis, within, size, rest)), axis + 1, axis
+    )
+    return reshape(split, replace_axis_size(shape, axis, size, within * rest))
 
 
 def _regrouped(x, source: int, target: int, groups: int):
     """`x` with its axis `source`, which is (groups, rest), left with the rest; axis `target` becomes (groups, itself)."""
     shape = list(type_of(x).shape)
-    split = reshape(x, resized(shape, source, groups, shape[source] // groups))
+    split = reshape(x, replace_axis_size(shape, source, groups, shape[source] // groups))
     moved = move_axis(split, source, target)
     shape[source] //= groups
     shape[target] *= groups

@@ -17,7 +17,7 @@ from pellucid._machine.base import (
     Symbol,
     UnsupportedError,
     ints,
-    resized,
+    replace_axis_size,
     strict_zip,
 )
 from pellucid._machine.ir import (
@@ -106,7 +106,11 @@ class Cumulative(OfOneArray[CumulativeParams]):
         ones, axis = (1,) * aval.ndim, params.axis
         ends = (0, size - 1) if params.reverse else (size - 1, 0)
         windows = WindowParams(
-            resized(ones, axis, size), ones, resized([(0, 0)] * aval.ndim, axis, ends), ones, ones
+            replace_axis_size(ones, axis, size),
+            ones,
+            replace_axis_size([(0, 0)] * aval.ndim, axis, ends),
+            ones,
+            ones,
         )
         initial = ctx.constant(self.monoid.identity(aval.dtype))
         x = apart_from_product(ctx, operands[0], aval, aval.shape)
@@ -179,7 +183,7 @@ def _interleaved(even, odd, axis: int):
     n = aval.shape[axis]
     longer = type_of(even).shape[axis] > n
     pairs = stack([slice_in_dim(even, 0, n, axis=axis) if longer else even, odd], axis + 1)
-    flat = reshape(pairs, resized(aval.shape, axis, 2 * n))
+    flat = reshape(pairs, replace_axis_size(aval.shape, axis, 2 * n))
     return concatenate([flat, slice_in_dim(even, n, None, axis=axis)], axis) if longer else flat
 
 

@@ -13,7 +13,7 @@ from pellucid._machine.base import (
     Ints,
     Shape,
     canonical_shape,
-    inserted,
+    insert_at,
     smaller,
 )
 from pellucid._machine.ir import (
@@ -117,7 +117,7 @@ class Gather(JointlyLinear[GatherParams]):
         if dim is None:
             params = params._replace(indices_are_sorted=False, unique_indices=False)
         else:
-            sizes = inserted(
+            sizes = insert_at(
                 sizes, dim, axis.size if indices_dim is None else smaller(1, axis.size)
             )
         batched = params._replace(

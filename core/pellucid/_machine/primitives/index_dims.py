@@ -17,7 +17,7 @@ from pellucid._machine.base import (
     DtypeError,
     Shape,
     ShapeError,
-    inserted,
+    insert_at,
     ints,
     smaller,
     strict_zip,
@@ -278,7 +278,7 @@ def with_batch(
     if indices_dim is None:  # windows reach over the whole batch
         before = sum(a < dim for a in window_axes(numbers, ndim))  # type: ignore[operator]
         position = (*windows, windows_ndim)[before]
-        windows = inserted(shifted(windows, position), before, position)
+        windows = insert_at(shifted(windows, position), before, position)
     else:
         index_axes = other_axes(windows_ndim, windows)
         position = (*index_axes, windows_ndim)[indices_dim] if index_axes else 0

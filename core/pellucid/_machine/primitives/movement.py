@@ -26,7 +26,7 @@ from pellucid._machine.base import (
     dtypes,
     exact_quotient,
     expecting,
-    inserted,
+    insert_at,
     ints,
     strict_zip,
 )
@@ -345,7 +345,7 @@ def move_axis(x: Any, source: Any, target: int) -> Any:
     """`x` with axis `source` moved to `target`; the other axes keep their order."""
     if source == target:
         return x
-    return transpose(x, inserted(other_axes(type_of(x).ndim, [source]), target, source))
+    return transpose(x, insert_at(other_axes(type_of(x).ndim, [source]), target, source))
 
 
 # rev ----------------------------------------------------------------------------------------------
@@ -721,7 +721,7 @@ def brought_to(axis: BatchAxis, x: Any, dim: BatchDim, target: BatchDim) -> Any:
         return x
     if dim is not None:
         return move_axis(x, dim, target)
-    shape = inserted(type_of(x).shape, target, axis.size)
+    shape = insert_at(type_of(x).shape, target, axis.size)
     return broadcast_in_dim(x, shape, other_axes(len(shape), [target]))
 
 

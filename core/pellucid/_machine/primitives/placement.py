@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pellucid._machine.base import (
     ArgumentValueError,
-    inserted,
+    insert_at,
     strict_zip,
 )
 from pellucid._machine.ir import (
@@ -174,7 +174,7 @@ def _batched_place(place, dim: BatchDim):
     if not isinstance(place, NamedSharding) or dim is None:
         return place
     spec = place.spec.padded(max(dim, len(place.spec.partitions)))
-    return place.with_spec(spec.update(partitions=inserted(spec.partitions, dim, None)))
+    return place.with_spec(spec.update(partitions=insert_at(spec.partitions, dim, None)))
 
 
 def device_put(

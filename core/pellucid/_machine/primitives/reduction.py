@@ -20,7 +20,7 @@ from pellucid._machine.base import (
     cached,
     dtypes,
     ints,
-    resized,
+    replace_axis_size,
     strict_zip,
 )
 from pellucid._machine.ir import (
@@ -319,7 +319,7 @@ class ArgExtreme(OfOneArray[ArgExtremeParams]):
             raise ArgumentValueError(
                 f"{self.name} of no elements has no value.", got=f"operand: {x.text()}, axis {axis}"
             )
-        return [shaped_array(resized(x.shape, axis), params.index_dtype)]
+        return [shaped_array(replace_axis_size(x.shape, axis), params.index_dtype)]
 
     def jvp(self, primals, tangents, params):
         y = bind1(self, *primals, params=params)

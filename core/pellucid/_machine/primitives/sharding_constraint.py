@@ -8,7 +8,7 @@ from pellucid._machine.base import (
     Function,
     UnsupportedError,
     broadcast_prefix,
-    inserted,
+    insert_at,
     is_none,
     shown_path,
     strict_zip,
@@ -111,7 +111,7 @@ def batched_sharding(sharding: Any, dim: int, ndim: int, axis: BatchAxis) -> Any
     else:
         entry = UNCONSTRAINED if AxisType.Auto in sharding.mesh.axis_types else None
     spec = sharding.spec.padded(ndim)
-    return sharding.with_spec(spec.update(partitions=inserted(spec.partitions, dim, entry)))
+    return sharding.with_spec(spec.update(partitions=insert_at(spec.partitions, dim, entry)))
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:

@@ -26,7 +26,7 @@ from pellucid._machine.base import (
     canonical_size,
     dtypes,
     fits,
-    inserted,
+    insert_at,
     larger,
     register_pytree_node,
     strict_zip,
@@ -276,7 +276,7 @@ class _Window(JointlyLinear[P]):
             aligned, dim = aligned_at_one_dim(axis, arrays, dims[:n])
             params = self.batched_params(params, dim, axis.size)
             dtype = type_of(starts[0]).dtype if starts else np.dtype(np.int32)
-            starts = inserted(starts, dim, dtype.type(0))
+            starts = insert_at(starts, dim, dtype.type(0))
             return bind(self, *aligned, *starts, params=params), [dim]
         columns = [
             broadcast_in_dim(s, (axis.size, 1), () if d is None else (0,))
@@ -342,7 +342,7 @@ class DynamicSlice(_Window[DynamicSliceParams]):
         return bind(dynamic_update_slice_p, zeros(x.aval), cotangent, *starts)
 
     def batched_params(self, params, dim, size):
-        return DynamicSliceParams(inserted(params.slice_sizes, dim, size))
+        return DynamicSliceParams(insert_at(params.slice_sizes, dim, size))
 
     def at_index_vectors(self, axes, params):
         windows = GatherDimensionNumbers(axes, (), axes)

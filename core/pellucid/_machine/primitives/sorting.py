@@ -17,7 +17,7 @@ from pellucid._machine.base import (
     cached,
     canonical_shape,
     ints,
-    resized,
+    replace_axis_size,
     smaller,
     strict_zip,
 )
@@ -234,7 +234,7 @@ class Greatest(Primitive[P]):
 
     def results(self, x: ShapedArray, axis: int, size: int) -> Sequence[ShapedArray]:
         """Types of the elements and of their positions."""
-        shape = resized(x.shape, axis, size)
+        shape = replace_axis_size(x.shape, axis, size)
         return [shaped_array(shape, x.dtype, x.weak_type), shaped_array(shape, _INT32, x.weak_type)]
 
     def jvp(self, primals, tangents, params):

@@ -13,7 +13,7 @@ from pellucid._machine.base import (
     Shape,
     ShapeError,
     dilated_size,
-    inserted,
+    insert_at,
     strict_zip,
 )
 from pellucid._machine.ir import P, Primitive, Traits, is_linear, shaped_array
@@ -94,7 +94,7 @@ def window_attributes(ctx: Any, params: WindowParams) -> dict[str, Any]:
 def batched_window(params: WindowParams, dim: int) -> WindowParams:
     """`params` for an operand with one more axis at `dim`, along which windows have length 1."""
     neutral = (1, 1, (0, 0), 1, 1)
-    return WindowParams(*(inserted(f, dim, v) for f, v in strict_zip(params, neutral)))  # pyright: ignore[reportArgumentType]
+    return WindowParams(*(insert_at(f, dim, v) for f, v in strict_zip(params, neutral)))  # pyright: ignore[reportArgumentType]
 
 
 class ReduceWindow(OfOneArray[WindowParams]):

@@ -14,7 +14,7 @@ from pellucid._machine.base import (
     IndexingError,
     Ints,
     NonConcreteBooleanIndexError,
-    inserted,
+    insert_at,
     strict_zip,
 )
 from pellucid._machine.ir import Avals, Operands, Values
@@ -101,7 +101,7 @@ class RefIndex(NamedTuple):
     def result_shape(self, operands: Avals) -> Shape:
         """Shape of the selected part, for operands of these types."""
         windows, p = self.windows, self.position
-        return inserted(windows, p, *broadcast_shapes((), *[a.shape for a in operands]))
+        return insert_at(windows, p, *broadcast_shapes((), *[a.shape for a in operands]))
 
     def text(self, operands: Sequence[str]) -> str:
         """The index in Python's notation, with names for the operands."""

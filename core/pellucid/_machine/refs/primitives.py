@@ -15,7 +15,7 @@ from pellucid._machine.base import (
     DeletedArrayError,
     EffectsError,
     cached,
-    inserted,
+    insert_at,
     strict_zip,
 )
 from pellucid._machine.higher_order.jitted import jit
@@ -480,11 +480,11 @@ class Write(Shown, OfReference[P]):
         elements = [a if d is None else a.without_dim(d) for a, d in avals]
         shape = params.index.result_shape(elements)
         index, rest, out = batched_index(axis, params.index, dim, rest, rest_dims)
-        full = inserted(shape, out, axis.size)
+        full = insert_at(shape, out, axis.size)
 
         def batched(value: Any, value_dim: BatchDim) -> Any:
             if value_dim is None:
-                return broadcast_to(reshape(value, inserted(shape, out, 1)), full)
+                return broadcast_to(reshape(value, insert_at(shape, out, 1)), full)
             return move_axis(value, value_dim, out)
 
         batches = [batched(x, d) for x, d in strict_zip(values, value_dims)]

@@ -32,7 +32,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pellucid._machine.base import Names, Shape, exact_quotient, inserted, strict_zip
+from pellucid._machine.base import Names, Shape, exact_quotient, insert_at, strict_zip
 
 from .errors import PartitionSpecError, ShardingArgumentError, ShardingTypeError, indivisible_error
 from .mesh import AbstractMesh, AnyMesh, AxisName, AxisType
@@ -213,7 +213,7 @@ def sharding_with_dim(aval: Any, dim: int, like: NamedSharding | None) -> NamedS
     if like is None or (entry := like.spec.partitions[dim]) is None:
         return None
     entries = aval.sharding.spec.partitions
-    return NamedSharding(like.mesh, PartitionSpec(*inserted(entries, dim, entry)))
+    return NamedSharding(like.mesh, PartitionSpec(*insert_at(entries, dim, entry)))
 
 
 def cotangent_sharding(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid._machine.base import Function, Shape, dtypes, renamed, strict_zip
+from pellucid._machine.base import Function, Shape, copy_with_name, dtypes, strict_zip
 from pellucid._machine.ir import Avals, BatchAxis, Values
 from pellucid._machine.primitives import (
     broadcasted_iota,
@@ -161,7 +161,7 @@ def _jacobian(
     return call.with_aux((jacobian,), aux) if call.has_aux else jacobian
 
 
-jacobian = renamed(jacrev, "jacobian")
+jacobian = copy_with_name(jacrev, "jacobian")
 
 
 def hessian(

@@ -5,7 +5,7 @@ from pellucid._machine.base.dims import (
 )
 from pellucid._machine.base.dtypes import tangent_dtype as _tangent_dtype
 from pellucid._machine.base.errors import JaxprTypeError
-from pellucid._machine.base.functional import renamed
+from pellucid._machine.base.functional import copy_with_name
 from pellucid._machine.ir.avals import AbstractToken
 from pellucid._machine.ir.checking import check_jaxpr
 from pellucid._machine.ir.effects import Effect, Effects, no_effects
@@ -46,9 +46,11 @@ from pellucid.extend.core.trace_state import (
 from pellucid.interpreters.user_primitive import Primitive
 from pellucid.interpreters.user_trace import TraceTag
 
-jaxprs_in_params = renamed(_subjaxprs, "jaxprs_in_params", __name__)
-primal_dtype_to_tangent_dtype = renamed(_tangent_dtype, "primal_dtype_to_tangent_dtype", __name__)
-valid_jaxtype = renamed(_is_array_like, "valid_jaxtype", __name__)
+jaxprs_in_params = copy_with_name(_subjaxprs, "jaxprs_in_params", __name__)
+primal_dtype_to_tangent_dtype = copy_with_name(
+    _tangent_dtype, "primal_dtype_to_tangent_dtype", __name__
+)
+valid_jaxtype = copy_with_name(_is_array_like, "valid_jaxtype", __name__)
 
 __all__ = [
     "AbstractToken",
