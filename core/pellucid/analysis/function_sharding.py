@@ -13,7 +13,7 @@ from pellucid._machine.compilation.pipeline import compile_without_devices, shar
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.stages import Compiled, Traced
 from pellucid._machine.ir import Equation
-from pellucid._machine.lowering.module import ordered
+from pellucid._machine.lowering.module import ordered_effects_of
 from pellucid._machine.primitives.sharding_constraint import sharding_constraint_p
 from pellucid._machine.sharding import AbstractMesh, Mesh
 from pellucid._machine.sharding.errors import AbstractPlacementError
@@ -156,7 +156,7 @@ class _Writer:
         self.sites = propagation.sites
         self.values = SiteValues(reading.record, propagation.sites)
         self.equations = equations_by_id(self.programs[0])
-        self.token_count = len(ordered(self.programs[0].effects))
+        self.token_count = len(ordered_effects_of(self.programs[0].effects))
         """Number of tokens, which precede the program's arguments and results in the module."""
         self.meshes = self.named_meshes()
         self.mesh_records = {next(iter(self.meshes)): mesh_record(mesh)}

@@ -21,7 +21,7 @@ from pellucid._machine.ir import (
     Role,
     ShapedArray,
     Values,
-    called,
+    called_program,
     programs_of,
 )
 from pellucid._machine.primitives import broadcast_to, convert_element_type
@@ -313,7 +313,7 @@ class _Walk:
     # Programs within ---------------------------------------------------------------------------------
 
     def _called(self, equation: Equation, operands: Values, context: _Context) -> Values:
-        program = called(equation.primitive, equation.params)
+        program = called_program(equation.primitive, equation.params)
         if program is not None:
             return self.program(_opened(program), operands, context)
         results: Values = [UNKNOWN] * len(equation.results)

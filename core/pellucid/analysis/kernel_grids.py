@@ -12,8 +12,8 @@ import numpy as np
 from pellucid._machine.base import PellucidError, by_tool, source, tree_flatten
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.stages import make_jaxpr
-from pellucid._machine.ir import ClosedJaxpr, Equation, Jaxpr, Literal, Values, called
-from pellucid._machine.ir.rewriting import inlined
+from pellucid._machine.ir import ClosedJaxpr, Equation, Jaxpr, Literal, Values, called_program
+from pellucid._machine.ir.rewriting import inline_programs
 from pellucid._machine.tracing import name_of, replay
 from pellucid.introspect import schema
 from pellucid.introspect.bodies import programs_within
@@ -121,10 +121,12 @@ class _OperandValues:
 
     def __init__(self, closed: ClosedJaxpr, args: Sequence[Any]) -> None:
         def body_of(equation: Equation) -> ClosedJaxpr | None:
-            program = called(equation.primitive, equation.params)
+            program = called_program(equation.primitive, equation.params)
             return ClosedJaxpr(program) if isinstance(program, Jaxpr) else program
 
-        self.jaxpr, consts = inlined(closed.jaxpr, lambda e: None if is_kernel(e) else body_of(e))
+        self.jaxpr, consts = inline_programs(
+            closed.jaxpr, lambda e: None if is_kernel(e) else body_of(e)
+        )
         leaves = tree_flatten(args)[0]
         self._given: dict[Any, Any] = {}
         if len(leaves) == len(self.jaxpr.invars):

@@ -10,7 +10,7 @@ from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid._machine.higher_order.stages import Traced
 from pellucid._machine.ir import Values
-from pellucid._machine.lowering.module import ordered
+from pellucid._machine.lowering.module import ordered_effects_of
 from pellucid._machine.runtime import platforms as known_platforms
 from pellucid._machine.transforms.gradient import vjp
 from pellucid._machine.xla.mlir import portable_artifact
@@ -122,7 +122,7 @@ def _export(
         nr_devices=request.placement.size,
         platforms=platforms,
         ordered_effects=module.ordered_effects,
-        unordered_effects=tuple(sorted(effects - set(ordered(effects)), key=repr)),
+        unordered_effects=tuple(sorted(effects - set(ordered_effects_of(effects)), key=repr)),
         disabled_safety_checks=disabled,
         mlir_module_serialized=portable_artifact(module.module),
         calling_convention_version=maximum_supported_calling_convention_version,

@@ -18,7 +18,12 @@ from pellucid._machine.ir.effects import Effect, OrderedIOEffect
 from pellucid._machine.ir.jaxpr import ClosedJaxpr, Jaxpr
 from pellucid._machine.ir.rewriting import constants_as_inputs
 from pellucid._machine.lowering.custom_calls import host_call
-from pellucid._machine.lowering.module import LoweringContext, ModuleOptions, lower_module, ordered
+from pellucid._machine.lowering.module import (
+    LoweringContext,
+    ModuleOptions,
+    lower_module,
+    ordered_effects_of,
+)
 from pellucid._machine.lowering.rule_context import TokenSet
 from pellucid._machine.sharding import Sharding
 from pellucid._machine.sharding.layout import AutoLayout, Layout
@@ -375,7 +380,7 @@ def lower_jaxpr_to_module(
     options["num_partitions"] = num_partitions != 1
     _refuse(caller, options | {"num_const_args": num_const_args})
     _check_types(caller, jaxpr, in_avals)
-    if missing := [e for e in ordered_effects if e not in ordered(jaxpr.effects)]:
+    if missing := [e for e in ordered_effects if e not in ordered_effects_of(jaxpr.effects)]:
         raise ArgumentValueError(f"{caller}: the program lacks ordered effects.", got=f"{missing}")
     lowered = lower_module(
         jaxpr.jaxpr,

@@ -13,7 +13,12 @@ from pellucid._machine.higher_order.calls import closed_call_p, jit_p
 from pellucid._machine.higher_order.custom_jvp import CustomJvpCall
 from pellucid._machine.higher_order.remat_policies import decision
 from pellucid._machine.ir.jaxpr import ClosedJaxpr, DebugInfo, Equation, Jaxpr, JaxprEqn
-from pellucid._machine.ir.primitive import HigherOrderPrimitive, Primitive, called, params_of
+from pellucid._machine.ir.primitive import (
+    HigherOrderPrimitive,
+    Primitive,
+    called_program,
+    params_of,
+)
 from pellucid._machine.ir.rewriting import remove_dead_equations
 from pellucid._machine.ir.rules import Operands, Values
 from pellucid._machine.tracing.current import use_trace
@@ -271,7 +276,7 @@ class _PartialTrace(StagingTrace):
                 return self.parent.interpret(primitive, operands, params)
         if primitive is jit_p or primitive is closed_call_p:
             with use_trace(self):
-                return replay(called(primitive, params), (), *operands)
+                return replay(called_program(primitive, params), (), *operands)
         is_whole = self.is_split or all(map(self.is_unknown, operands))
         if isinstance(primitive, HigherOrderPrimitive) and not is_whole:
             return self._in_parts(primitive, operands, params)

@@ -21,7 +21,7 @@ from pellucid._machine.ir import (
     Role,
     Values,
     constants_as_inputs,
-    inlined,
+    inline_programs,
 )
 from pellucid._machine.tracing import replay, run_equations
 
@@ -166,7 +166,7 @@ def _has_place(equation: Equation) -> bool:
 def _evaluable(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
     """(a program with its calls inlined and without effects, values of its leading inputs); cached."""
     if "evaluable" not in jaxpr.memo:
-        flat, consts = inlined(jaxpr, called_program)
+        flat, consts = inline_programs(jaxpr, called_program)
         flat = silenced(constants_as_inputs(flat))
         equations = [e for e in flat.equations if _has_place(e)]
         jaxpr.memo["evaluable"] = flat.replace(equations=equations), consts

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import compress, pairwise
 from typing import Any, NamedTuple
 
-from pellucid._machine.ir import ClosedJaxpr, Values, rearranged
+from pellucid._machine.ir import ClosedJaxpr, Values, rearrange_program
 from pellucid._machine.tracing import discharged, is_reference
 
 
@@ -51,7 +51,7 @@ def with_captured(
     ]
     order = [*rest, *front, *as_inputs, *results, *compress(places, is_written), *behind]
     return (
-        rearranged(body, order),
+        rearrange_program(body, order),
         [consts[i] for i in rest],
         Captured([consts[i] for i in places], is_written),
     )

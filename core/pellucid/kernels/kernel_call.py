@@ -33,7 +33,7 @@ from pellucid._machine.ir import (
     Shown,
     Values,
     abstract_ref,
-    rearranged,
+    rearrange_program,
     shaped_array,
 )
 from pellucid._machine.primitives import zeros
@@ -485,7 +485,7 @@ class _KernelDescription(NamedTuple):
                 do="Pass them as inputs.",
             )
         if not sites:
-            body = rearranged(body, range(len(body.jaxpr.invars) - 1))
+            body = rearrange_program(body, range(len(body.jaxpr.invars) - 1))
         n_front = len(grid) + n_dynamic + len(scalars) + len(inputs)
         body, consts, captured = with_captured(body, consts, n_front, len(results))
         return body, consts, captured, tuple(sites)

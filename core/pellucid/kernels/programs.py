@@ -24,7 +24,7 @@ from pellucid._machine.ir import (
     Operands,
     ShapedArray,
     Values,
-    called,
+    called_program,
     programs_of,
     remove_dead_equations,
     values_of,
@@ -656,7 +656,7 @@ def _folded(jaxpr: Jaxpr, operands: Values) -> Values:
     for equation in jaxpr.equations:
         inputs = [a.val if type(a) is Literal else values[a] for a in equation.operands]
         is_known = not any(isinstance(x, Tracer) for x in inputs)
-        program = called(equation.primitive, equation.params)
+        program = called_program(equation.primitive, equation.params)
         if equation.primitive is cond_p and not isinstance(inputs[0], Tracer):
             branch = equation.params.branches[int(inputs[0])]
             results = _folded(branch.jaxpr, inputs[1:])

@@ -16,7 +16,7 @@ from pellucid._machine.base import (
 )
 from pellucid._machine.primitives import cumulative
 from pellucid._machine.primitives.assembly import concatenate
-from pellucid._machine.primitives.creation import filled
+from pellucid._machine.primitives.creation import full_of_type
 from pellucid._machine.primitives.movement import canonical_axis, reshape
 from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.arrays import Array
@@ -112,7 +112,9 @@ def _cumulative(
     if not include_initial:
         return result
     aval = type_of(result)
-    first = filled(aval.update(shape=(*aval.shape[:along], 1, *aval.shape[along + 1 :])), initial)
+    first = full_of_type(
+        aval.update(shape=(*aval.shape[:along], 1, *aval.shape[along + 1 :])), initial
+    )
     return concatenate([first, result], along)
 
 

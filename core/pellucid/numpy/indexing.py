@@ -28,7 +28,7 @@ from pellucid._machine.primitives.movement import (
     rev,
     squeeze,
 )
-from pellucid._machine.primitives.slicing import dynamic_slice, wrapped
+from pellucid._machine.primitives.slicing import dynamic_slice, wrap_negative
 from pellucid._machine.refs.access import get as read_reference
 from pellucid._machine.tracing import context, type_of
 from pellucid._machine.xla.arrays import Array, ArrayImpl
@@ -419,5 +419,5 @@ def normalized(index: Any, size: int, dtype: np.dtype, wrap: bool) -> Any:
     if isinstance(index, np.ndarray):
         index = index.astype(dtype)
         return np.where((index < 0) & wrap, index + dtype.type(size), index)
-    index = wrapped(index, size) if wrap else index
+    index = wrap_negative(index, size) if wrap else index
     return index if type_of(index).dtype == dtype else convert_element_type(index, dtype)

@@ -28,8 +28,8 @@ def evaluated(formula: Formula, operands: Sequence[Any]) -> Any:
     weak = all(type_of(x).weak_type for x in operands)
     is_narrow = dtypes.itemsize_bits(aval.dtype) < dtypes.itemsize_bits(_MIN_DTYPE)
     wide = _MIN_DTYPE if is_narrow else aval.dtype
-    terms = [Term(conversion.converted(x, wide, False)) for x in operands]
-    narrowed = lambda y: conversion.converted(y.value, aval.dtype, weak)
+    terms = [Term(conversion.convert_quietly(x, wide, False)) for x in operands]
+    narrowed = lambda y: conversion.convert_quietly(y.value, aval.dtype, weak)
     result = formula(*terms)
     return tuple(map(narrowed, result)) if isinstance(result, tuple) else narrowed(result)
 

@@ -23,7 +23,7 @@ from pellucid._machine.base import (
     warn_user,
 )
 from pellucid._machine.ir import Operands, ShapedArray
-from pellucid._machine.primitives.conversion import convert_element_type, converted
+from pellucid._machine.primitives.conversion import convert_element_type, convert_quietly
 from pellucid._machine.primitives.families import scalar
 from pellucid._machine.primitives.movement import broadcast_in_dim, broadcast_shapes, expand_dims
 from pellucid._machine.runtime.transfer import out_of_range
@@ -81,7 +81,7 @@ def convert(x: Any, aval: ShapedArray, dtype: Any, weak_type: bool = False) -> A
         return x
     if aval.dtype.kind == "c" and dtype not in dtypes.KINDS["complex floating"]:
         return convert_element_type(x, dtype, weak_type)  # it warns
-    return converted(x, dtype, weak_type)
+    return convert_quietly(x, dtype, weak_type)
 
 
 _RANGES = {

@@ -18,7 +18,7 @@ from pellucid._machine.ir.slots import (
     Slots,
 )
 from pellucid._machine.lowering.loops import while_loop as lowered_loop
-from pellucid._machine.lowering.module import ordered
+from pellucid._machine.lowering.module import ordered_effects_of
 from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.tracing.staging import replay
 from pellucid._machine.tracing.trace import bind
@@ -79,7 +79,7 @@ class RepeatUntil(Defined[RepeatUntilParams]):
     def lower(self, ctx: Any, operands: Sequence[Any], params: RepeatUntilParams) -> Sequence[Any]:
         tested, consts, carry = params.split(operands)
         until, body = params.until_jaxpr.jaxpr, params.body_jaxpr.jaxpr
-        if ordered(until.effects | body.effects):
+        if ordered_effects_of(until.effects | body.effects):
             return super().lower(ctx, operands, params)
 
         def step(values: list[Any]) -> list[Any]:

@@ -6,7 +6,11 @@ from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.ir.avals import shaped_array
 from pellucid._machine.ir.checking import check_jaxpr
 from pellucid._machine.ir.jaxpr import ClosedJaxpr
-from pellucid._machine.ir.rewriting import constants_as_inputs, inlined, remove_dead_equations
+from pellucid._machine.ir.rewriting import (
+    constants_as_inputs,
+    inline_programs,
+    remove_dead_equations,
+)
 from pellucid._machine.primitives.arithmetic import add, mul
 from pellucid._machine.primitives.transcendental import cos, sin
 from pellucid._machine.tracing.staging import replay, stage
@@ -48,7 +52,9 @@ def test_dead_results_of_inner_programs_are_removed_inside() -> None:
 def test_inlining_keeps_values_and_facts() -> None:
     inner = jit(lambda x: mul(sin(x), x))
     jaxpr, consts = stage(lambda x: [add(inner(x), inner(inner(x)))], [VECTOR])
-    flat, more = inlined(jaxpr, lambda e: e.params.jaxpr if e.primitive.name == "jit" else None)
+    flat, more = inline_programs(
+        jaxpr, lambda e: e.params.jaxpr if e.primitive.name == "jit" else None
+    )
     assert "jit" not in names(flat)
     assert all(e.source is not None for e in flat.equations)
     check_jaxpr(flat)

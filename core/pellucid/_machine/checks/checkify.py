@@ -26,7 +26,7 @@ from pellucid._machine.ir import (
     Slot,
     Values,
     constants_as_inputs,
-    rearranged,
+    rearrange_program,
     uses_references,
 )
 from pellucid._machine.primitives.arithmetic import neg
@@ -217,7 +217,7 @@ def _custom_call(
         notes.merge(body.sites, results[: body.n_notes])
     # The same program without its notes, and so without guards that became notes.
     ends = range(body.n_notes, len(body.program.jaxpr.outvars))
-    program = rearranged(body.program, range(len(body.program.jaxpr.invars)), ends)
+    program = rearrange_program(body.program, range(len(body.program.jaxpr.invars)), ends)
     return bind_programs(primitive, params, slots, [operands], [(program, body.consts)])
 
 

@@ -44,11 +44,16 @@ from pellucid._machine.ir import (
     aval_at,
     check_jaxpr,
     constants_as_inputs,
-    inlined,
+    inline_programs,
     remove_dead_equations,
     subjaxprs,
 )
-from pellucid._machine.lowering.module import LoweredModule, ModuleOptions, lower_module, ordered
+from pellucid._machine.lowering.module import (
+    LoweredModule,
+    ModuleOptions,
+    lower_module,
+    ordered_effects_of,
+)
 from pellucid._machine.runtime.executable import MIN_LARGE_BYTES, Executable, Precompiled
 from pellucid._machine.runtime.failures import callback_failure
 from pellucid._machine.sharding import NamedSharding, PartitionSpec
@@ -387,7 +392,7 @@ def _executable(lowered: CompilationUnit, shared: Loaded, facts: Precompiled | N
         committed=request.committed or request.placement.size > 1,
         donated=request.donated,
         effects=tuple(lowered.module.ordered_effects),
-        has_side_effects=bool(jaxpr.effects - set(ordered(jaxpr.effects))),
+        has_side_effects=bool(jaxpr.effects - set(ordered_effects_of(jaxpr.effects))),
         calls_host=bool(lowered.module.host_callbacks),
         host_failures=[f for f in shared.host_failures if f is not None],
         is_small=_computed_bytes(jaxpr) < MIN_LARGE_BYTES,
@@ -525,7 +530,7 @@ def inline_small_calls(jaxpr: Jaxpr, *, is_partitioned: bool) -> tuple[Jaxpr, Va
 
     if not any(map(body_of, jaxpr.equations)):
         return jaxpr, []
-    return inlined(jaxpr, body_of)
+    return inline_programs(jaxpr, body_of)
 
 
 def _module_options(

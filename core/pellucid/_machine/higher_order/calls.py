@@ -16,8 +16,8 @@ from pellucid._machine.ir import (
     P,
     Primitive,
     Shown,
-    called,
-    inlined,
+    called_program,
+    inline_programs,
 )
 from pellucid._machine.primitives import broadcast_in_dim, select_n
 from pellucid._machine.tracing import bind, type_of
@@ -44,10 +44,10 @@ def without_calls(jaxpr: Jaxpr, excluded: Primitive | None = None) -> Jaxpr:
     """The program with calls inlined, except those by the primitive `excluded`; cached."""
 
     def body_of(equation: Equation) -> ClosedJaxpr | None:
-        body = called(equation.primitive, equation.params)
+        body = called_program(equation.primitive, equation.params)
         return None if body is None or equation.primitive is excluded else ClosedJaxpr(body)
 
-    return jaxpr.remembered(("without calls", excluded), lambda: inlined(jaxpr, body_of)[0])
+    return jaxpr.remembered(("without calls", excluded), lambda: inline_programs(jaxpr, body_of)[0])
 
 
 def select_rows(which: Any, *cases: Any) -> Any:

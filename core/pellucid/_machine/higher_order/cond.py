@@ -43,11 +43,11 @@ from pellucid._machine.ir import (
     SlotGroup,
     Slots,
     Values,
+    drop_forwarded_results,
     values_of,
-    without_forwarded,
 )
 from pellucid._machine.lowering.loops import case
-from pellucid._machine.lowering.module import ordered
+from pellucid._machine.lowering.module import ordered_effects_of
 from pellucid._machine.primitives import (
     aligned_at,
     clamp,
@@ -210,7 +210,7 @@ class Cond(Linearized, Shown, Structured[CondParams]):
         if params.branches_platforms is not None:
             chosen = branches[platform_branch(ctx.platform, params.branches_platforms)]
             return ctx.inline(chosen, (), inputs)
-        effects = ordered(self.effects((), params))
+        effects = ordered_effects_of(self.effects((), params))
         bodies = [lambda b=b: ctx.inline(b, (), inputs) for b in branches]
         return case(ctx, index, ctx.avals_out, bodies, effects)
 
@@ -553,7 +553,7 @@ def _branch(
         inputs,
     )
     # A result that is the same input in all branches needs no cond.
-    programs, forwarded = without_forwarded(programs)
+    programs, forwarded = drop_forwarded_results(programs)
     results = bind(cond_p, index, *inputs, params=CondParams(programs, platforms))
     results = insert_forwarded_results(results, forwarded, inputs)
     return bodies[0].out_tree.unflatten([x if hasattr(x, "aval") else stage(x) for x in results])

@@ -30,7 +30,7 @@ from pellucid._machine.ir import (
     Shown,
     Values,
     is_linear,
-    rearranged,
+    rearrange_program,
 )
 from pellucid._machine.primitives import (
     aligned_at,
@@ -141,7 +141,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
             program = derived.program
             n_inputs, n_results = len(program.in_avals), len(program.out_avals)
             # Results before: results, tangents. After: tangents.
-            program = rearranged(program, range(n_inputs), range(n, n_results))
+            program = rearrange_program(program, range(n_inputs), range(n, n_results))
             linear = params.derived(derived._replace(program=program), rule)
             operands = (*derived.consts, *primals, *nonzero(tangents))
             out_tangents = trace.stage_linear(self, operands, linear)
@@ -325,7 +325,7 @@ class custom_vmap(ForwardsDefinitions):
             n_inputs, n_results = len(program.in_avals), len(program.out_avals)
             # After the constants, values that only the rule uses.
             inputs = [*range(n), *types_of(tracers), *range(n, n_inputs)]
-            program = rearranged(program, inputs, range(n_results))
+            program = rearrange_program(program, inputs, range(n_results))
         params = CustomVmapParams(program, n, tree, body.out_tree, rule, rule_name)
         return body.out_tree.unflatten(
             bind(custom_vmap_call_p, *body.consts, *tracers, *leaves, params=params)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pellucid._machine.base import ArgumentValueError, broadcast_prefix_to, is_none, strict_zip
 from pellucid._machine.ir import Avals, ClosedJaxpr, Jaxpr, Operands, Results, Values, aval_at
 from pellucid._machine.primitives.reshard import reshard
-from pellucid._machine.primitives.sharding_constraint import constrained
+from pellucid._machine.primitives.sharding_constraint import constrain_leaf
 from pellucid._machine.sharding import PartitionSpec, mesh_context
 from pellucid._machine.sharding.errors import PartitionSpecError
 from pellucid._machine.sharding.layout import AutoLayout, Layout
@@ -170,4 +170,4 @@ def _at(x, sharding):
     """`x` placed by `sharding`: its type changes over Explicit mesh axes; over others it is constrained."""
     if getattr(sharding, "mesh", None) is not None and sharding.mesh.are_all_axes_explicit:
         return reshard(x, sharding)
-    return constrained(x, sharding)
+    return constrain_leaf(x, sharding)

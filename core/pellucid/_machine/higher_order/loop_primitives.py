@@ -37,10 +37,10 @@ from pellucid._machine.ir import (
     Zero,
     consecutive,
     is_linear,
-    rearranged,
+    rearrange_program,
     remove_dead_equations,
     shaped_array,
-    with_known,
+    with_variables_as_inputs,
 )
 from pellucid._machine.lowering.loops import (
     counter_dtype,
@@ -48,7 +48,7 @@ from pellucid._machine.lowering.loops import (
     while_loop,
     with_element_at,
 )
-from pellucid._machine.lowering.module import ordered
+from pellucid._machine.lowering.module import ordered_effects_of
 from pellucid._machine.primitives import (
     add_tangents,
     aligned_at,
@@ -323,7 +323,9 @@ class Scan(Linearized, Structured[ScanParams]):
             # Values carried by the while loop: the counter, the carry, ys.
             avals = [counter, *params.split(jaxpr.in_avals)[1], *ys_avals]
             initial = [ctx.constant(zero), *values]
-            values = while_loop(ctx, avals, initial, condition, body, ordered(jaxpr.effects))[1:]
+            values = while_loop(
+                ctx, avals, initial, condition, body, ordered_effects_of(jaxpr.effects)
+            )[1:]
         if rest:
             values = steps(ctx.constant(dtype.type(length - rest)), values, rest)
         return values
@@ -366,7 +368,7 @@ def _jvp_body(jaxpr: Jaxpr, consts: Mask, carry: list[bool], xs: Mask = ()) -> t
     inputs = [*range(first), *_interleaved_indices(first, consts, carried, xs)]
     # Results before: carry, ys, tangents of both. After: carry, its tangents, ys, their tangents.
     results = _interleaved_indices(0, carried, derived.mask[n:]) if n_ys else None
-    program = rearranged(derived.program, inputs, results)
+    program = rearrange_program(derived.program, inputs, results)
     return derived._replace(program=program), carried
 
 
@@ -475,7 +477,7 @@ def split_scan(params: ScanParams, nonzero: Mask) -> ScanParts:
     # Before: residuals, tangents (consts, carry, xs). After: `fixed`, tangents (consts, carry), `per_step`, tangents (xs).
     order = [*fixed, *range(len(places), first_xs), *per_step, *range(first_xs, n_inputs)]
     return ScanParts(
-        primal, parts.consts, hoist, rearranged(parts.linear, order),
+        primal, parts.consts, hoist, rearrange_program(parts.linear, order),
         [places[i] for i in fixed], [places[i] for i in per_step],
         parts.constants, parts.nonzero_out, carried,
     )  # fmt: skip
@@ -509,10 +511,10 @@ def _hoist_program(
     hoist, _ = remove_dead_equations(
         Jaxpr((), consts, pure, hoisted, debug=unnamed(body.debug)), keep_inputs=True
     )
-    primal = with_known(body, hoisted, results)
-    # `with_known` has the hoisted values after all inputs; as constants of the loop, they move after its consts.
+    primal = with_variables_as_inputs(body, hoisted, results)
+    # `with_variables_as_inputs` has the hoisted values after all inputs; as constants of the loop, they move after its consts.
     order = [*range(n_consts), *range(n, len(primal.invars)), *range(n_consts, n)]
-    return rearranged(ClosedJaxpr(primal), order), hoist
+    return rearrange_program(ClosedJaxpr(primal), order), hoist
 
 
 # Transpose --------------------------------------------------------------------------------------------
@@ -724,7 +726,7 @@ class While(Linearized, Structured[WhileParams]):
         cond_consts, body_consts, carry = params.split(operands)
         cond_jaxpr, body_jaxpr = params.cond_jaxpr.jaxpr, params.body_jaxpr.jaxpr
         avals = body_jaxpr.in_avals[params.body_nconsts :]
-        effects = ordered(cond_jaxpr.effects | body_jaxpr.effects)
+        effects = ordered_effects_of(cond_jaxpr.effects | body_jaxpr.effects)
 
         def condition(values):
             return ctx.inline(cond_jaxpr, (), [*cond_consts, *values])[0]
@@ -732,7 +734,7 @@ class While(Linearized, Structured[WhileParams]):
         def body(values):
             return ctx.inline(body_jaxpr, (), [*body_consts, *values])
 
-        if not ordered(cond_jaxpr.effects):
+        if not ordered_effects_of(cond_jaxpr.effects):
             return while_loop(ctx, avals, carry, condition, body, effects)
         # A condition can't return tokens, so one with ordered effects is computed in the body, for the next step.
         go_on = condition(list(carry))
@@ -768,7 +770,7 @@ def _differentiate(
     constants = [*body.consts, *consts, *nonzero(t_consts)]
     tangent_avals = [a.tangent() for a in compress(params.body_jaxpr.out_avals, carried)]
     # Inputs before: its consts, the carry. After: the same, then the carried tangents, which it ignores.
-    condition = rearranged(
+    condition = rearrange_program(
         params.cond_jaxpr, [*range(len(params.cond_jaxpr.jaxpr.invars)), *tangent_avals]
     )
     both = WhileParams(body.program, len(constants), condition, params.cond_nconsts)

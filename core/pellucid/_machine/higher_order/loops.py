@@ -27,7 +27,15 @@ from pellucid._machine.base import (
     tree_map,
     wrapping,
 )
-from pellucid._machine.ir import Avals, ClosedJaxpr, Literal, Operands, Values, Var, rearranged
+from pellucid._machine.ir import (
+    Avals,
+    ClosedJaxpr,
+    Literal,
+    Operands,
+    Values,
+    Var,
+    rearrange_program,
+)
 from pellucid._machine.primitives import (
     INTEGER,
     REAL,
@@ -205,7 +213,7 @@ def _reorder_body(
     """A loop body with its results and carries selected and reordered."""
     n = len(body.consts)
     rest = range(n + n_carry, len(body.program.jaxpr.invars))
-    return rearranged(body.program, [*range(n), *(n + i for i in carried), *rest], results)
+    return rearrange_program(body.program, [*range(n), *(n + i for i in carried), *rest], results)
 
 
 def _check_carry(

@@ -20,10 +20,10 @@ from pellucid._machine.ir import (
     Operands,
     Values,
     Var,
+    drop_forwarded_results,
     remove_dead_equations,
     subjaxprs,
-    with_known,
-    without_forwarded,
+    with_variables_as_inputs,
 )
 from pellucid._machine.primitives import device_put, stage
 from pellucid._machine.sharding.memory import space_of_kind
@@ -178,7 +178,7 @@ def split_remat(params: RematParams, nonzero: Mask) -> RematParts:
         if s.kind != "constant"
     ]
     # Takes (inputs of `body`, saved values), returns the residuals; `pruned` only takes the inputs that it uses.
-    recompute = with_known(body, list(saved), residuals)
+    recompute = with_variables_as_inputs(body, list(saved), residuals)
     pruned, used = remove_dead_equations(recompute)
     n_inputs = len(body.invars)
     # `used` has a flag per input of `body`, then one per saved value. Unused values are not saved.
@@ -317,7 +317,7 @@ def checkpoint(
         if not context.trace.is_eager:
             return body.out_tree.unflatten(bind(remat_p, *operands, params=params))
         # Eagerly, a result that is an operand is returned as that object, not as a copy by the compiled call.
-        [program], forwarded = without_forwarded((body.program,))
+        [program], forwarded = drop_forwarded_results((body.program,))
         results = bind(remat_p, *operands, params=params.on(program))
         results = insert_forwarded_results(results, forwarded, operands)
         return body.out_tree.unflatten([x if hasattr(x, "aval") else stage(x) for x in results])

@@ -19,7 +19,7 @@ from pellucid._machine.ir import (
     Described,
     abstract_ref,
     aval_at,
-    narrowed,
+    narrow_type,
     shaped_array,
 )
 from pellucid._machine.sharding import ManualAxisType, check_without_addends
@@ -100,8 +100,8 @@ class ShapeDtypeStruct(Described):
         """The aval; 64-bit dtypes are narrowed while they are disabled."""
         stated = self._stated
         if hasattr(stated, "inner_aval"):
-            return abstract_ref(narrowed(stated.inner_aval))
-        return narrowed(stated)
+            return abstract_ref(narrow_type(stated.inner_aval))
+        return narrow_type(stated)
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:

@@ -33,7 +33,7 @@ from pellucid._machine.ir import (
     Slots,
     StateEffect,
     Values,
-    rearranged,
+    rearrange_program,
     remove_dead_equations,
 )
 from pellucid._machine.tracing import ReferenceCell, bind, discharged, held, on_values, type_of
@@ -118,7 +118,7 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
             m = len(body.program.out_avals) - len(body.written)
             finals = {own_keys[i]: m + j for j, i in enumerate(body.written)}
             written = [] if slot.is_predicate else map(id, cells)
-            program = rearranged(
+            program = rearrange_program(
                 body.program,
                 [
                     *range(n),
@@ -295,7 +295,7 @@ def _masked_programs(
             program, consts = slot.program, []
             extra = {i: as_mask(avals[i]) for i, kind in enumerate(inputs) if kind == ARRAY}
             order: list[Any] = _behind_groups(slots, slot.takes, kinds, extra)
-            opened.append((rearranged(program, order), consts))
+            opened.append((rearrange_program(program, order), consts))
             continue
         asked = [kind == ARRAY for j in slot.gives for kind in result_kinds[j]]
         program, consts, mask = masked_jaxpr(slot.program.jaxpr, inputs, asked)
@@ -308,7 +308,7 @@ def _masked_programs(
         places = iter(range(n_out, n_out + mask.count(ARRAY)))
         arrays = {i: next(places) for i, kind in enumerate(mask) if kind == ARRAY}
         results = _behind_groups(slots, slot.gives, result_kinds, arrays)
-        opened.append((rearranged(program, [*range(n), *order], results), consts))
+        opened.append((rearrange_program(program, [*range(n), *order], results), consts))
     return opened, kinds, result_kinds
 
 
@@ -410,7 +410,7 @@ def with_common_inputs(program: ClosedJaxpr, positions: Ints, avals: Avals) -> C
     front: Values = [*avals]
     for i, position in enumerate(positions):
         front[position] = i
-    return rearranged(program, [*front, *range(len(positions), len(program.jaxpr.invars))])
+    return rearrange_program(program, [*front, *range(len(positions), len(program.jaxpr.invars))])
 
 
 def marks(derived: Any) -> list[bool]:

@@ -13,7 +13,7 @@ from .avals import (
     abstract_token,
     aval_at,
     element_shape,
-    narrowed,
+    narrow_type,
     physical,
     shaped_array,
 )
@@ -83,7 +83,7 @@ from .primitive import (
     OneJaxprPrimitive,
     P,
     Primitive,
-    called,
+    called_program,
     derived_types,
     is_always_transformed,
     registry,
@@ -91,13 +91,13 @@ from .primitive import (
 from .printing import Listing, listing, literal_text, param_text, printed_params
 from .rewriting import (
     constants_as_inputs,
+    drop_forwarded_results,
     forget_sources,
-    inlined,
-    rearranged,
+    inline_programs,
+    rearrange_program,
     remove_dead_equations,
-    with_known,
     with_programs,
-    without_forwarded,
+    with_variables_as_inputs,
 )
 from .rules import (
     Avals,

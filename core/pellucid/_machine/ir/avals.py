@@ -303,7 +303,7 @@ def physical(aval: ShapedArray) -> ShapedArray:
     return aval
 
 
-def narrowed(aval: ShapedArray) -> ShapedArray:
+def narrow_type(aval: ShapedArray) -> ShapedArray:
     """`aval` with the dtype that arrays can have: a 32-bit one if 64-bit dtypes are disabled."""
     dtype = dtypes.canonicalize(aval.dtype)
     return aval if dtype is aval.dtype else aval.update(dtype=dtype)

@@ -47,11 +47,11 @@ def pointwise(avals: Sequence[Any], results: Sequence[Any]) -> Factors:
     shape = results[0].shape
     dims = words(len(shape))
 
-    def stretched(aval: Any) -> list[str]:
+    def factor_words(aval: Any) -> list[str]:
         sizes = zip(dims, aval.shape, shape, strict=False)
         return [word if size == full else "1" for word, size, full in sizes]
 
-    return [stretched(aval) for aval in avals], [dims] * len(results)
+    return [factor_words(aval) for aval in avals], [dims] * len(results)
 
 
 def alike(
@@ -85,7 +85,7 @@ def regrouping(old: Ints, new: Ints) -> Factors:
     dims: tuple[list[list[str]], list[list[str]]] = [[] for _ in old], [[] for _ in new]
     sizes: dict[str, int] = {}
 
-    for i, j, size in _aligned(old, new):
+    for i, j, size in _align_factors(old, new):
         [name] = words(1, len(sizes), "!" if i is None or j is None else "")
         sizes[name.rstrip("!")] = size
         if i is not None:
@@ -107,7 +107,7 @@ def _word(factors: Sequence[str]) -> str:
     return f"({' '.join(factors)})" if len(factors) > 1 else factors[0] if factors else "1"
 
 
-def _aligned(old: Ints, new: Ints) -> Iterator[tuple[int | None, int | None, int]]:
+def _align_factors(old: Ints, new: Ints) -> Iterator[tuple[int | None, int | None, int]]:
     """(dimension of `old`, dimension of `new`, size) of each factor, from the major end; None if it is in only one of
     them.
     """

@@ -352,13 +352,13 @@ class DebugInfo:
     @property
     def argument_names(self) -> Names:
         """A name for each argument, such as `params['w']`."""
-        self._names = names = _settled(self._names)
+        self._names = names = _name_tuple(self._names)
         return names
 
     @property
     def result_names(self) -> Names:
         """A name for each result, such as `result['w']`; empty if unknown."""
-        self._result_names = names = _settled(self._result_names)
+        self._result_names = names = _name_tuple(self._result_names)
         return names
 
     def rearranged(
@@ -393,7 +393,7 @@ class DebugInfo:
         return f"DebugInfo({self.name!r})"
 
 
-def _settled(names: LateNames) -> Names:
+def _name_tuple(names: LateNames) -> Names:
     return tuple(names() if callable(names) else names)
 
 

@@ -347,7 +347,7 @@ def asked_layout(primitive: Primitive[P], params: P) -> NamedSharding | None:
     return primitive.out_sharding(params) if isinstance(primitive, LaidOut) else None
 
 
-def called(primitive: Primitive[P], params: P) -> Any:
+def called_program(primitive: Primitive[P], params: P) -> Any:
     """The program, if an equation only calls one; else None."""
     return primitive.called(params) if isinstance(primitive, HigherOrderPrimitive) else None
 

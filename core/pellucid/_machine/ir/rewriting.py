@@ -75,7 +75,7 @@ def forget_sources(jaxpr: Jaxpr) -> Jaxpr:
     return jaxpr
 
 
-def rearranged(
+def rearrange_program(
     program: ClosedJaxpr,
     inputs: Sequence[int | AbstractValue],
     results: Sequence[int] | None = None,
@@ -103,7 +103,7 @@ def rearranged(
     return jaxpr.remembered(("rearranged", *key), derive)
 
 
-def without_forwarded(
+def drop_forwarded_results(
     programs: tuple[ClosedJaxpr, ...],
 ) -> tuple[tuple[ClosedJaxpr, ...], list[int | None]]:
     """The programs without results that are the same input in all of them, and for each result that input or None."""
@@ -114,10 +114,12 @@ def without_forwarded(
     forwarded = [column[0] if len({*column}) == 1 else None for column in strict_zip(*places)]
     computed = [i for i, f in enumerate(forwarded) if f is None]
     inputs = range(len(programs[0].jaxpr.invars))
-    return tuple([rearranged(p, inputs, computed) for p in programs]), forwarded
+    return tuple([rearrange_program(p, inputs, computed) for p in programs]), forwarded
 
 
-def with_known(jaxpr: Jaxpr, variables: Sequence[Var], results: Sequence[Atom]) -> Jaxpr:
+def with_variables_as_inputs(
+    jaxpr: Jaxpr, variables: Sequence[Var], results: Sequence[Atom]
+) -> Jaxpr:
     """The program that takes the values of some `variables` of `jaxpr` as additional last inputs, and returns
     `results`.
 
@@ -143,7 +145,7 @@ def with_known(jaxpr: Jaxpr, variables: Sequence[Var], results: Sequence[Atom]) 
     return remove_dead_equations(program, keep_inputs=True)[0]
 
 
-def inlined(
+def inline_programs(
     jaxpr: Jaxpr, body_of: Callable[[Equation], ClosedJaxpr | None]
 ) -> tuple[Jaxpr, list[Any]]:
     """`jaxpr` with equations replaced by the programs that `body_of` returns for them.

@@ -7,7 +7,12 @@ from typing import NamedTuple
 
 from pellucid._machine.base import ArrayLike, DerivativeRuleError, dtypes
 from pellucid._machine.primitives.arithmetic import abs as absolute, add, div, mul, neg
-from pellucid._machine.primitives.conversion import complex as complex_of, converted, imag, real
+from pellucid._machine.primitives.conversion import (
+    complex as complex_of,
+    convert_quietly,
+    imag,
+    real,
+)
 from pellucid._machine.primitives.creation import broadcasted_iota, full_like
 from pellucid._machine.primitives.logical import eq
 from pellucid._machine.primitives.movement import expand_dims, reduce_sum
@@ -20,7 +25,7 @@ from .matrices import (
     H,
     MatrixPrimitive,
     by_columns,
-    conjugated,
+    conjugate,
     decomposition,
     diagonal_of,
     is_at,
@@ -89,11 +94,11 @@ class Eig(MatrixPrimitive[EigParams]):
         # Only what phases don't change is used of the vectors, so the derivatives of this rule are right as well.
         every = params._replace(compute_right_eigenvectors=True, enable_eigvec_derivs=True)
         w, *left, v = bind(self, *primals, params=every)
-        change = converted(tangents[0], type_of(w).dtype)
+        change = convert_quietly(tangents[0], type_of(w).dtype)
         results, results_dot = [w], [diagonal_of(solve(v, product(change, v)))]
         for vectors in left:
             results.append(vectors)
-            results_dot.append(_vectors_dot(conjugated(w), vectors, H(change)))
+            results_dot.append(_vectors_dot(conjugate(w), vectors, H(change)))
         if has_right:
             results.append(v)
             results_dot.append(_vectors_dot(w, v, change))
@@ -136,9 +141,9 @@ def _vectors_dot(w: Array, v: Array, change: Array) -> Array:
     row = type_of(v).ndim - 2
     largest = expand_dims(argmax(absolute(v), row, INT32), (row,))
     is_largest = eq(broadcasted_iota(INT32, type_of(v).shape, row), largest)
-    picked = converted(is_largest, type_of(v).dtype)
+    picked = convert_quietly(is_largest, type_of(v).dtype)
     at_largest, dot_at_largest = (reduce_sum(mul(picked, x), (row,)) for x in (v, v_dot))
-    growth = neg(real(reduce_sum(mul(conjugated(v), v_dot), (row,))))
+    growth = neg(real(reduce_sum(mul(conjugate(v), v_dot), (row,))))
     phase = neg(div(imag(dot_at_largest), real(at_largest)))
     return add(v_dot, by_columns(v, complex_of(growth, phase)))
 

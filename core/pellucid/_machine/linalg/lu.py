@@ -26,7 +26,7 @@ from .matrices import (
     identity,
     matrix_aval,
     nan_unless,
-    padded,
+    pad_matrices,
     product,
     rows,
     tril,
@@ -54,9 +54,9 @@ class Lu(MatrixPrimitive[NoParams]):
         *_, m, n = type_of(lu).shape
         k = smaller(m, n)
         # L and U are completed by parts of identity matrices to square ones, so that both can be solved with.
-        lower = add(padded(tril(columns(lu, k), -1), m, m), identity(lu, m))
-        rest = sub(identity(lu, n), padded(identity(lu, k), n, n))
-        upper = add(padded(triu(rows(lu, k)), n, n), rest)
+        lower = add(pad_matrices(tril(columns(lu, k), -1), m, m), identity(lu, m))
+        rest = sub(identity(lu, n), pad_matrices(identity(lu, k), n, n))
+        upper = add(pad_matrices(triu(rows(lu, k)), n, n), rest)
         change = rows_at(tangents[0], permutation)
         solved = triangular_solve(lower, change, left_side=True, lower=True, unit_diagonal=True)
         solved = triangular_solve(upper, solved)
@@ -156,7 +156,7 @@ class LuPivotsToPermutation(MatrixPrimitive[LuPivotsToPermutationParams]):
         # Sharded along its batch axes as `pivots`.
         positions = add(mul(first_pivots, np.int32(0)), positions)
 
-        def exchanged(i: Any, order: Any) -> Any:
+        def exchange(i: Any, order: Any) -> Any:
             target = expand_dims(
                 dynamic_index_in_dim(pivots, i, len(batch), keepdims=False), (len(batch),)
             )
@@ -171,7 +171,7 @@ class LuPivotsToPermutation(MatrixPrimitive[LuPivotsToPermutationParams]):
             return select_n(here, select_n(there, order, first), second)
 
         n_pivots = np.int32(type_of(pivots).shape[-1])
-        return [fori_loop(np.int32(0), n_pivots, exchanged, positions)]
+        return [fori_loop(np.int32(0), n_pivots, exchange, positions)]
 
     def empty(self, operands, results, params):
         [result] = results

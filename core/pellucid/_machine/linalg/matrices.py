@@ -22,7 +22,7 @@ from pellucid._machine.ir import (
 from pellucid._machine.primitives.arithmetic import add, div, mul
 from pellucid._machine.primitives.assembly import pad
 from pellucid._machine.primitives.contraction import dot_general
-from pellucid._machine.primitives.conversion import conj, converted, real, real_dtype
+from pellucid._machine.primitives.conversion import conj, convert_quietly, real, real_dtype
 from pellucid._machine.primitives.creation import broadcasted_iota, full_like
 from pellucid._machine.primitives.families import scalar
 from pellucid._machine.primitives.logical import eq, ge, select_n
@@ -160,10 +160,10 @@ def T(x: ArrayLike) -> Array:
 
 def H(x: ArrayLike) -> Array:
     """The matrices in `x`, transposed and conjugated."""
-    return T(conjugated(x))
+    return T(conjugate(x))
 
 
-def conjugated(x: ArrayLike) -> Any:
+def conjugate(x: ArrayLike) -> Any:
     """The conjugate of `x`, which is `x` where it is real."""
     return conj(x) if type_of(x).dtype.kind == "c" else x
 
@@ -178,7 +178,7 @@ def product(x: Array, y: Any, *others: Any) -> Array:
 
 def by_columns(x: Array, scale: Array) -> Array:
     """The matrices in `x`, each column multiplied by an element of the vectors in `scale`."""
-    return mul(x, converted(expand_dims(scale, (type_of(scale).ndim - 1,)), type_of(x).dtype))
+    return mul(x, convert_quietly(expand_dims(scale, (type_of(scale).ndim - 1,)), type_of(x).dtype))
 
 
 def hermitian_part(x: ArrayLike) -> Array:
@@ -215,7 +215,7 @@ def eye_like(x: Array) -> Array:
     """Identity matrices of the type of `x`: its shape, dtype, layout, and axes over which it varies."""
     aval = type_of(x)
     dims = (aval.ndim - 2, aval.ndim - 1)
-    one = converted(is_at(aval.shape, 0, eq), aval.dtype)
+    one = convert_quietly(is_at(aval.shape, 0, eq), aval.dtype)
     repeated = broadcast_in_dim(one, aval.shape, dims, out_sharding=aval.shown_sharding)
     return vary(repeated, aval.varying)
 
@@ -223,7 +223,7 @@ def eye_like(x: Array) -> Array:
 def identity(x: Array, n: int) -> Array:
     """The n×n identity matrix, of the dtype and rank of `x`; its leading axes have size 1."""
     aval = type_of(x)
-    one = converted(is_at((n, n), 0, eq), aval.dtype)
+    one = convert_quietly(is_at((n, n), 0, eq), aval.dtype)
     return expand_dims(one, tuple(range(aval.ndim - 2)))
 
 
@@ -246,7 +246,9 @@ def hermitian_from(x: Array, *, lower: bool) -> Array:
     half = tril(x, -1) if lower else triu(x, 1)
     whole = add(half, H(half))
     inner = where_in_matrix(is_at(type_of(x).shape, 0, eq), x, full_like(x, 0))
-    return add(whole, converted(real(inner), aval_dtype(x)) if aval_dtype(x).kind == "c" else inner)
+    return add(
+        whole, convert_quietly(real(inner), aval_dtype(x)) if aval_dtype(x).kind == "c" else inner
+    )
 
 
 def aval_dtype(x: Array) -> np.dtype:
@@ -264,7 +266,7 @@ def rows(x: Array, count: int) -> Array:
     return slice_in_dim(x, 0, count, axis=type_of(x).ndim - 2)
 
 
-def padded(x: Array, m: int, n: int) -> Array:
+def pad_matrices(x: Array, m: int, n: int) -> Array:
     """The matrices in `x` with zeros after their rows and columns, m×n then."""
     *batch, old_m, old_n = type_of(x).shape
     if (old_m, old_n) == (m, n):

@@ -18,7 +18,7 @@ from pellucid._machine.primitives.arithmetic import (
     sub,
 )
 from pellucid._machine.primitives.assembly import concatenate
-from pellucid._machine.primitives.conversion import converted
+from pellucid._machine.primitives.conversion import convert_quietly
 from pellucid._machine.primitives.creation import broadcasted_iota, full_like
 from pellucid._machine.primitives.logical import bitwise_and, eq, le, lt, select_n
 from pellucid._machine.primitives.movement import expand_dims, reduce_sum, rev
@@ -90,11 +90,11 @@ def qdwh(
     sums = [reduce_max(reduce_sum(absolute(x), (i,)), (aval.ndim - 2,)) for i in last]
     bound = sqrt(mul(*sums))  # an upper bound of the largest singular value
     bound = select_n(eq(bound, full_like(bound, 0)), bound, full_like(bound, 1))
-    u = div(x, converted(expand_dims(bound, last), aval.dtype))
+    u = div(x, convert_quietly(expand_dims(bound, last), aval.dtype))
     before = u
     weights = _iteration_weights(eps, 10 if max_iterations is None else int(max_iterations))
     for a, b, c in weights:
-        before, u = u, _iterated(u, a, b, c)
+        before, u = u, _halley_step(u, a, b, c)
     # One Newton-Schulz step corrects rounding errors.
     half = aval.dtype.type(0.5)
     u = sub(mul(u, aval.dtype.type(1.5)), mul(half, product(u, product(H(u), u))))
@@ -105,7 +105,7 @@ def qdwh(
     return u, h, np.int32(len(weights)), le(change, tolerance)
 
 
-def _iterated(u: Array, a: float, b: float, c: float) -> Array:
+def _halley_step(u: Array, a: float, b: float, c: float) -> Array:
     """One weighted Halley iteration: u (a + b uᴴ u) (1 + c uᴴ u)⁻¹."""
     number = type_of(u).dtype.type
     n = type_of(u).shape[-1]

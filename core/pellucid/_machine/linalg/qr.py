@@ -28,7 +28,7 @@ from .matrices import (
     diagonal_of,
     eye_like,
     matrix_aval,
-    padded,
+    pad_matrices,
     product,
     rows,
     tril,
@@ -71,12 +71,12 @@ class Qr(MatrixPrimitive[QrParams]):
         # Qᴴ dQ is skew-Hermitian, dR R⁻¹ upper triangular with a real diagonal; `change` is the sum of both.
         below = tril(change, -1)
         size = type_of(q).shape[-1]
-        below = padded(below, size, size)
+        below = pad_matrices(below, size, size)
         turn = sub(below, H(below))
         if type_of(q).dtype.kind == "c":
             phases = imag(diagonal_of(rows(change, k)))
             twist = diagonal_matrix(complex_of(full_like(phases, 0), phases))
-            turn = add(turn, padded(twist, size, size))
+            turn = add(turn, pad_matrices(twist, size, size))
         q_dot = product(q, turn)
         if size < m:
             q_dot = add(q_dot, sub(solved, product(q, change)))
@@ -91,13 +91,13 @@ class Qr(MatrixPrimitive[QrParams]):
         *_, m, n = type_of(x).shape
         k = smaller(m, n)
         if params.pivoting:
-            reflections, order, taus = _pivoted(x, params, platform)
+            reflections, order, taus = _factor_with_pivoting(x, params, platform)
             orders = [sub(order, np.int32(1))]
         else:
             (reflections, taus), orders = geqrf(x), []
         r = triu(reflections)
         if params.full_matrices:
-            wide = padded(reflections, m, m) if m > n else columns(reflections, m)
+            wide = pad_matrices(reflections, m, m) if m > n else columns(reflections, m)
             return [householder_product(wide, taus), r, *orders]
         return [householder_product(columns(reflections, k), taus), rows(r, k), *orders]
 
@@ -145,7 +145,7 @@ def geqrf(x: Array) -> list[Array]:
     return list(bind(geqrf_p, x, params=NoParams()))
 
 
-def _pivoted(x: Array, params: QrParams, platform: str) -> list[Any]:
+def _factor_with_pivoting(x: Array, params: QrParams, platform: str) -> list[Any]:
     """(reflections below R, order of columns counted from 1, factors) of a decomposition with pivoting."""
     aval = type_of(x)
     *batch, m, n = aval.shape

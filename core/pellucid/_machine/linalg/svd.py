@@ -7,7 +7,12 @@ from typing import Any, NamedTuple
 
 from pellucid._machine.base import ArgumentValueError, ArrayLike, DerivativeRuleError, smaller
 from pellucid._machine.primitives.arithmetic import add, div, mul, sub
-from pellucid._machine.primitives.conversion import complex as complex_of, converted, imag, real
+from pellucid._machine.primitives.conversion import (
+    complex as complex_of,
+    convert_quietly,
+    imag,
+    real,
+)
 from pellucid._machine.primitives.creation import full_like
 from pellucid._machine.primitives.logical import eq
 from pellucid._machine.primitives.movement import broadcast_in_dim
@@ -33,7 +38,7 @@ from .matrices import (
 )
 from .native import INT32, boolean, byte, gpu_name, lapack_name, native
 from .polar import svd_by_polar
-from .symmetric_eigen import by_columns_gap, chosen
+from .symmetric_eigen import by_columns_gap, slice_last_axis
 
 
 class SvdAlgorithm(enum.Enum):
@@ -120,7 +125,7 @@ class Svd(MatrixPrimitive[SvdParams]):
         s_dot = real(diagonal) if is_complex else diagonal
         subset = params.subset_by_index
         if not params.compute_uv:
-            return [chosen(s, subset)], [chosen(s_dot, subset)]
+            return [slice_last_axis(s, subset)], [slice_last_axis(s_dot, subset)]
         # Off the diagonal, with Uᴴ dA V = B + C, B Hermitian and C skew: dU = U (B / (s_j - s_i) + C / (s_j + s_i)),
         # dV = V (B / (s_j - s_i) - C / (s_j + s_i)). Squares of singular values would leave the range of their dtype.
         on_diagonal = is_at(type_of(change).shape, 0, eq)
@@ -149,7 +154,8 @@ class Svd(MatrixPrimitive[SvdParams]):
             v_dot = add(v_dot, by_columns(rest, div(full_like(s, 1), s)))
         pairs = [(s, s_dot), (u, u_dot), (v, v_dot)]
         primals_out, tangents_out = zip(
-            *((chosen(x, subset), chosen(t, subset)) for x, t in pairs), strict=True
+            *((slice_last_axis(x, subset), slice_last_axis(t, subset)) for x, t in pairs),
+            strict=True,
         )
         return [*primals_out[:2], H(primals_out[2])], [*tangents_out[:2], H(tangents_out[2])]
 
@@ -167,11 +173,11 @@ class Svd(MatrixPrimitive[SvdParams]):
             return parts
         s, *vectors = parts
         if not vectors:
-            return [chosen(s, subset)]
+            return [slice_last_axis(s, subset)]
         u, vh = vectors
         return [
-            chosen(s, subset),
-            chosen(u, subset),
+            slice_last_axis(s, subset),
+            slice_last_axis(u, subset),
             slice_in_dim(vh, *subset, axis=type_of(vh).ndim - 2),
         ]
 
@@ -188,7 +194,7 @@ def _sums(s: Array, like: Any) -> Array:
     ndim = type_of(s).ndim
     shape = type_of(like).shape
     first, second = (broadcast_in_dim(s, shape, (*range(ndim - 1), i)) for i in (ndim, ndim - 1))
-    return converted(add(first, second), type_of(like).dtype)
+    return convert_quietly(add(first, second), type_of(like).dtype)
 
 
 def _on_cpu(x: Array, params: SvdParams) -> list[Array]:

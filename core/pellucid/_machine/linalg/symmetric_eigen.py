@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pellucid._machine.base import ArgumentTypeError, ArgumentValueError, ArrayLike
 from pellucid._machine.primitives.arithmetic import div, sub
-from pellucid._machine.primitives.conversion import converted, real
+from pellucid._machine.primitives.conversion import convert_quietly, real
 from pellucid._machine.primitives.creation import full_like
 from pellucid._machine.primitives.logical import eq
 from pellucid._machine.primitives.movement import broadcast_in_dim
@@ -98,8 +98,8 @@ class Eigh(MatrixPrimitive[EighParams]):
             real(diagonal_of(change)) if type_of(v).dtype.kind == "c" else diagonal_of(change),
         )
         start_end = params.subset_by_index
-        return [chosen(x, start_end) for x in (v, w)], [
-            chosen(x, start_end) for x in (v_dot, w_dot)
+        return [slice_last_axis(x, start_end) for x in (v, w)], [
+            slice_last_axis(x, start_end) for x in (v_dot, w_dot)
         ]
 
     def definition(self, operands, params, platform):
@@ -120,7 +120,7 @@ class Eigh(MatrixPrimitive[EighParams]):
                 algorithm = _CUSOLVER[params.algorithm]
                 config = f"algorithm = {algorithm} : ui8, lower = {boolean(params.lower)}"
             pair = without_info(native(target, operands, results, len(batch), config, [(0, 0)]))
-        return [chosen(y, params.subset_by_index) for y in pair]
+        return [slice_last_axis(y, params.subset_by_index) for y in pair]
 
 
 eigh_p = Eigh()
@@ -133,10 +133,10 @@ def by_columns_gap(w: Array, like: Any) -> Array:
     by_column, by_row = (
         broadcast_in_dim(w, shape, (*range(ndim - 1), i)) for i in (ndim, ndim - 1)
     )
-    return converted(sub(by_column, by_row), type_of(like).dtype)
+    return convert_quietly(sub(by_column, by_row), type_of(like).dtype)
 
 
-def chosen(x: Array, start_end: tuple[int, int] | None) -> Array:
+def slice_last_axis(x: Array, start_end: tuple[int, int] | None) -> Array:
     """`x[..., start:end]`; `x` if `start_end` is None."""
     if start_end is None:
         return x

@@ -17,7 +17,7 @@ from pellucid._machine.primitives.movement import (
 from pellucid._machine.tracing import bind1, type_of
 from pellucid._machine.xla.arrays import Array
 
-from .matrices import MatrixPrimitive, T, conjugated, product, tril, triu
+from .matrices import MatrixPrimitive, T, conjugate, product, tril, triu
 from .native import byte, lapack_name, native
 
 
@@ -65,7 +65,7 @@ class TriangularSolve(MatrixPrimitive[TriangularSolveParams]):
             part = tril if params.lower else triu
             a_dot = part(a_dot, params.unit_diagonal * (-1 if params.lower else 1))
             a_dot = T(a_dot) if params.transpose_a else a_dot
-            a_dot = conjugated(a_dot) if params.conjugate_a else a_dot
+            a_dot = conjugate(a_dot) if params.conjugate_a else a_dot
             change = product(a_dot, x) if params.left_side else product(x, a_dot)
             total = neg(change) if type(b_dot) is Zero else sub(b_dot, change)
         return [x], [bind1(self, a, total, params=params)]
@@ -96,7 +96,7 @@ class TriangularSolve(MatrixPrimitive[TriangularSolveParams]):
             return super().lower(ctx, operands, params)
         a, b = operands
         if params.conjugate_a and not params.transpose_a:
-            [a] = ctx.from_python(lambda a, b: conjugated(a), operands)
+            [a] = ctx.from_python(lambda a, b: conjugate(a), operands)
         is_adjoint = params.conjugate_a and params.transpose_a
         turn = "ADJOINT" if is_adjoint else "TRANSPOSE" if params.transpose_a else "NO_TRANSPOSE"
         attributes = {
@@ -111,7 +111,7 @@ class TriangularSolve(MatrixPrimitive[TriangularSolveParams]):
         a, b = operands
         n_batch = type_of(a).ndim - 2
         if params.conjugate_a and not params.transpose_a:  # BLAS has no such option
-            a = conjugated(a)
+            a = conjugate(a)
         turn = ("C" if params.conjugate_a else "T") if params.transpose_a else "N"
         options = {
             "diag": "U" if params.unit_diagonal else "N",

@@ -54,7 +54,7 @@ class TridiagonalSolve(MatrixPrimitive[TridiagonalSolveParams]):
         total: Any = tangents[3]
         for tangent, offset in zip(tangents[:3], (-1, 0, 1), strict=True):
             if type(tangent) is not Zero:
-                change = mul(expand_dims(tangent, (type_of(tangent).ndim,)), shifted(x, offset, -2))
+                change = mul(expand_dims(tangent, (type_of(tangent).ndim,)), shift(x, offset, -2))
                 total = neg(change) if type(total) is Zero else sub(total, change)
         return [x], [bind1(self, dl, d, du, total, params=params)]
 
@@ -62,7 +62,7 @@ class TridiagonalSolve(MatrixPrimitive[TridiagonalSolveParams]):
         [cotangent], [dl, d, du, _] = cotangents, operands
         if any(map(is_linear, (dl, d, du))):
             raise self.missing("transpose by the matrix")
-        below, above = shifted(du, -1, -1), shifted(dl, 1, -1)
+        below, above = shift(du, -1, -1), shift(dl, 1, -1)
         return [None, None, None, bind1(self, below, d, above, cotangent, params=params)]
 
     def definition(self, operands, params, platform):
@@ -86,13 +86,13 @@ class TridiagonalSolve(MatrixPrimitive[TridiagonalSolveParams]):
         if platform in ("cuda", "rocm"):
             target = gpu_name("cusparse_gtsv2_ffi", platform)
             return native(target, operands, types[3:], n_batch, "", [(0, 3)], linear=(3,))
-        return [eliminated(*operands)]
+        return [solve_by_elimination(*operands)]
 
 
 tridiagonal_solve_p = TridiagonalSolve()
 
 
-def shifted(x: Array, offset: int, axis: int) -> Array:
+def shift(x: Array, offset: int, axis: int) -> Array:
     """`x` with element i + `offset` along `axis`, counted from the end, at i, and zeros beyond the ends."""
     aval = type_of(x)
     config = [(0, 0, 0)] * aval.ndim
@@ -100,7 +100,7 @@ def shifted(x: Array, offset: int, axis: int) -> Array:
     return pad(x, aval.dtype.type(0), config)
 
 
-def eliminated(dl: Array, d: Array, du: Array, b: Array) -> Array:
+def solve_by_elimination(dl: Array, d: Array, du: Array, b: Array) -> Array:
     """The solutions by elimination without exchanges of rows (Thomas), for diagonally dominant matrices."""
     rows = [move_axis(x, type_of(x).ndim - 1, 0) for x in (dl, d, du)]
     rows = [expand_dims(x, (type_of(x).ndim,)) for x in rows]

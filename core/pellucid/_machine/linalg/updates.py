@@ -133,18 +133,18 @@ class CholeskyUpdate(MatrixPrimitive[NoParams]):
             target = gpu_name("cu_cholesky_update_ffi", platform)
             types = [(type_of(x).shape, type_of(x).dtype) for x in operands]
             return native(target, operands, types, 0, "", [(0, 0), (1, 1)], row_major=True)[:1]
-        return [rotated(r, w)]
+        return [update_factor(r, w)]
 
 
 cholesky_update_p = CholeskyUpdate()
 
 
-def rotated(r: Array, w: Array) -> Array:
+def update_factor(r: Array, w: Array) -> Array:
     """The upper triangular factor of rᵀ r + w wᵀ, by a Givens rotation of each row of `r` with `w`."""
     last = type_of(w).ndim - 1
     rows = move_axis(r, last, 0)
 
-    def turned(rest: Any, numbered: Any) -> Any:
+    def rotate_row(rest: Any, numbered: Any) -> Any:
         row, k = numbered
         x, y = (dynamic_index_in_dim(v, k, last) for v in (row, rest))
         size = sqrt(add(mul(x, x), mul(y, y)))
@@ -152,7 +152,7 @@ def rotated(r: Array, w: Array) -> Array:
         new = add(mul(cosine, row), mul(sine, rest))
         return sub(mul(cosine, rest), mul(sine, row)), new
 
-    _, turned_rows = scan(turned, w, (rows, iota(np.int32, type_of(w).shape[-1])))
+    _, turned_rows = scan(rotate_row, w, (rows, iota(np.int32, type_of(w).shape[-1])))
     return move_axis(turned_rows, 0, last)
 
 

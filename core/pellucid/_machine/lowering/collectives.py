@@ -156,7 +156,7 @@ def manual_computation(
 
     def placements(parts: Parts) -> Any:
         shardings = [
-            NamedSharding(mesh, _with_shown(spec, local, region.manual))
+            NamedSharding(mesh, _with_shown_axes(spec, local, region.manual))
             for spec, local in strict_zip(parts.specs, parts.local)
         ]
         return ctx.sharding_attributes.per_value(
@@ -181,7 +181,9 @@ def manual_computation(
     return list(computation.results)
 
 
-def _with_shown(spec: PartitionSpec, local: ShapedArray, manual: frozenset[Any]) -> PartitionSpec:
+def _with_shown_axes(
+    spec: PartitionSpec, local: ShapedArray, manual: frozenset[Any]
+) -> PartitionSpec:
     """`spec` extended by the non-manual axes over which parts of type `local` are sharded."""
     shown: NamedSharding | None = getattr(local, "shown_sharding", None)
     if shown is None:

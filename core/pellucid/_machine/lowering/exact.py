@@ -59,7 +59,7 @@ def difference(ctx: OperationBuilder, x: ir.Value, y: ir.Value, aval: ShapedArra
     return ctx.op1("stablehlo.select", aval, [is_same, of_same, result])
 
 
-def rounded(ctx: OperationBuilder, product: ir.Value, aval: ShapedArray) -> ir.Value:
+def protect_product(ctx: OperationBuilder, product: ir.Value, aval: ShapedArray) -> ir.Value:
     """The `product` of type `aval`; in exact programs, protected from contraction with other operations."""
     if not ctx.is_exact or not _is_floating(aval):
         return product
@@ -67,7 +67,7 @@ def rounded(ctx: OperationBuilder, product: ir.Value, aval: ShapedArray) -> ir.V
     return ctx.op1("stablehlo.select", aval, [is_number, product, ctx.full(aval, np.nan)])
 
 
-def held(ctx: OperationBuilder, x: ir.Value, aval: ShapedArray) -> ir.Value:
+def protect_value(ctx: OperationBuilder, x: ir.Value, aval: ShapedArray) -> ir.Value:
     """`x` of type `aval`; in exact programs, protected from being rewritten together with its users."""
     if not ctx.is_exact or not dtypes.is_inexact(aval.dtype):
         return x

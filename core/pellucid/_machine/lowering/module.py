@@ -189,7 +189,7 @@ class LoweringContext(OperationBuilder):
         with ir.InsertionPoint(self.module.body):
             if self.sharding_attributes is not None:
                 self.sharding_attributes.declare_meshes(self)
-            self.ordered_effects = effects = ordered(jaxpr.effects)
+            self.ordered_effects = effects = ordered_effects_of(jaxpr.effects)
             self.takes_symbols = options.equations is not None
             self.dimensions = options.equations.variables if self.takes_symbols else ()
             platform = ["_platform_index"] if len(options.platforms) > 1 else []
@@ -326,7 +326,7 @@ class LoweringContext(OperationBuilder):
         with self._at(f"{self.prefix}{path}/", ""):
             if self.listener is not None:
                 return self.inline(jaxpr, (), operands)
-            effects = ordered(jaxpr.effects)
+            effects = ordered_effects_of(jaxpr.effects)
             symbol = self.symbol_of(jaxpr, name, key)
             self.call_counts[symbol] += 1
             results = self._call(
@@ -351,7 +351,9 @@ class LoweringContext(OperationBuilder):
         key = (jaxpr, key, self.manual, self.platforms)
         symbol = self.functions.get(key)
         if symbol is None:
-            symbol = self.functions[key] = self.add_function(name, jaxpr, ordered(jaxpr.effects))
+            symbol = self.functions[key] = self.add_function(
+                name, jaxpr, ordered_effects_of(jaxpr.effects)
+            )
         self.note_contraction(self.contractions[symbol])
         return symbol
 
@@ -423,7 +425,7 @@ class LoweringContext(OperationBuilder):
         key = (function, params, self.avals_in)
         program = self.python_programs.get(key)
         if program is None:
-            program = stage_closed(lambda *xs: _listed(function(*xs, *params)), self.avals_in)
+            program = stage_closed(lambda *xs: _as_list(function(*xs, *params)), self.avals_in)
             jaxpr, consts = without_references(program.jaxpr)
             program = ClosedJaxpr(jaxpr, [*consts, *program.consts])
             self.python_programs[key] = program
@@ -488,7 +490,7 @@ class LoweringContext(OperationBuilder):
             branches = [
                 functools.partial(self._lower_on, p, equation, inputs) for p in self.platforms
             ]
-            effects = ordered(equation.effects)
+            effects = ordered_effects_of(equation.effects)
             results = case(self, self.globals[0], self.avals_out, branches, effects)
         else:
             for operation in list(trial.regions[0].blocks[0].operations):
@@ -582,10 +584,10 @@ def _identifier(name: str) -> str:
     return "".join(c if c.isalnum() or c in "_.-" else "_" for c in name) or "f"
 
 
-def _listed(results: Any) -> list[Any]:
+def _as_list(results: Any) -> list[Any]:
     return list(results) if is_list_or_tuple(results) else [results]
 
 
-def ordered(effects: Any) -> OrderedEffects:
+def ordered_effects_of(effects: Any) -> OrderedEffects:
     """The ordered effects among `effects`, in deterministic order."""
     return tuple(sorted((e for e in effects if e.ordered), key=repr)) if effects else ()

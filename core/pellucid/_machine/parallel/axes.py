@@ -48,10 +48,10 @@ from pellucid._machine.primitives.varying import (
     AxisNames,
     recast,
     reduced_p,
-    restated,
     states_of,
     vary,
     vary_unreduced_cast_p,
+    with_state,
 )
 from pellucid._machine.sharding.partition_spec import AxisName
 from pellucid._machine.tracing import bind, bind1, context, type_of
@@ -278,7 +278,7 @@ class LinearExchange(Collective, Movement[P]):
 
     traits = COLLECTIVE
     state: ClassVar[str | None] = None
-    """The state of the result along the axes (see `restated`), if it differs from the operand's."""
+    """The state of the result along the axes (see `with_state`), if it differs from the operand's."""
 
     def abstract_eval(self, avals, params):
         return avals
@@ -291,7 +291,7 @@ class LinearExchange(Collective, Movement[P]):
         if self.state is None:
             return [result]
         mesh = getattr(params, "mesh", None)
-        return [restated(result, frozenset(params.axis_name), self.state, mesh)]
+        return [with_state(result, frozenset(params.axis_name), self.state, mesh)]
 
     def batch(self, axis, operands, dims, params: Any):
         [x], [dim] = operands, dims

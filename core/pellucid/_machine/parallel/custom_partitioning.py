@@ -51,7 +51,7 @@ from pellucid._machine.transforms import check_callable, checked_leaves, result_
 from pellucid._machine.xla import HloSharding, mlir
 from pellucid._machine.xla.partitioner import TARGET, PartitionedValue, key_of
 
-from .manual import manual_axes_bound
+from .manual import bind_manual_axes
 
 
 class CustomPartitioningParams(NamedTuple):
@@ -202,7 +202,7 @@ class CallPartition:
 
         avals = [shaped_array(value.part(), value.dtype) for value in operand_parts]
         axes = frozenset(mesh.axis_names)
-        with manual_axes_bound(mesh, axes, check_vma=False):
+        with bind_manual_axes(mesh, axes, check_vma=False):
             program = stage_closed(flat, avals, DebugInfo(name_of(of_part)))
         expected = [(value.part(), value.dtype) for value in result_parts]
         out_avals: Avals = program.out_avals
@@ -338,7 +338,7 @@ class custom_partitioning(ForwardsDefinitions):
         leaves = checked_leaves(call.leaves, "custom_partitioning", fun, args, {})
         in_tree = call.tree.children()[0]
 
-        def traced() -> TracedBody:
+        def trace_call() -> TracedBody:
             structure: list[Any] = []
 
             def flat(*xs: Any) -> Values:
@@ -354,7 +354,7 @@ class custom_partitioning(ForwardsDefinitions):
                 )
             return TracedBody(program, [], structure[0])
 
-        body = body_of_trace(traced)
+        body = body_of_trace(trace_call)
         static = tuple([value for _, _, value in call.static.positions])
         params = CustomPartitioningParams(
             body.program, self._decode_shardings, in_tree, body.out_tree, self._partition,

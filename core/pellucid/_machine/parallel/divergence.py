@@ -38,7 +38,7 @@ def check_no_divergence(
     return _Walk(caller, mesh, unchecked).through(jaxpr, input_axes)
 
 
-def check_of_compiled(
+def check_of_executable(
     caller: str, jaxpr: Jaxpr, input_axes: Sequence[Axes], mesh: Any, unchecked: Axes
 ) -> Callable[[Any], None] | None:
     """A check for a compiled program if the compiler controls some axes; None if all devices take the same path.

@@ -60,7 +60,7 @@ from .axes import (
     listed_axes,
     size_along,
 )
-from .gathering import GatherAxesParams, all_gather_p, check_parts, folded, split
+from .gathering import GatherAxesParams, all_gather_p, check_parts, merge_axes, split
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -317,7 +317,7 @@ class AllToAll(Shown, LinearExchange[AllToAllParams]):
         x = move_axis(split(x, at, params.parts), at, 0)  # destination, origin, rest
         if here is not None:
             x = index_take(x, (here,), (0,))  # batch, origin, rest
-        return [folded(move_axis(x, 1, to), to)], [0]
+        return [merge_axes(move_axis(x, 1, to), to)], [0]
 
     def lower(self, ctx, operands, params):
         if params.parts == 1:
@@ -362,7 +362,7 @@ def all_to_all(
     axes, groups = axes_and_even_groups("all_to_all", axis_name, axis_index_groups)
     parts = size_along(axes, groups)
 
-    def exchanged(leaf):
+    def exchange_leaf(leaf):
         aval = type_of(leaf)
         at = canonical_axis(split_axis, aval.ndim, "all_to_all: split_axis")
         to = canonical_axis(concat_axis, aval.ndim, "all_to_all: concat_axis")
@@ -377,7 +377,7 @@ def all_to_all(
         result = bind1(all_to_all_p, vary(leaf, axes), params=params)
         return squeeze(result, (at,)) if not tiled and at != to else result
 
-    return tree_map(exchanged, x) if axes else x
+    return tree_map(exchange_leaf, x) if axes else x
 
 
 def pswapaxes(

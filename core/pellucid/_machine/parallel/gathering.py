@@ -68,7 +68,7 @@ class ScatterSumParams(NamedTuple):
     tiled: bool
 
 
-def folded(x: Any, axis: int) -> Any:
+def merge_axes(x: Any, axis: int) -> Any:
     """`x` with its axes `axis` and `axis + 1` merged."""
     shape = type_of(x).shape
     return reshape(x, (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
@@ -128,12 +128,12 @@ class AllGather(Shown, LinearExchange[GatherAxesParams]):
         x = self.stacked(stacked, inner, 1) if inner else stacked
         x = self.stacked(x, outer, 0) if outer else x
         x = move_axis(x, 0, at)
-        return [folded(x, at) if params.tiled else x], [None]
+        return [merge_axes(x, at) if params.tiled else x], [None]
 
     def stacked(self, x: Any, names: AxisNames, at: int) -> Any:
         """`x` gathered along the axes `names`, merged before or after its first axis."""
         gather = GatherAxesParams(at, None, names, size_along(names), False)
-        return folded(bind1(self, x, params=gather), 0)
+        return merge_axes(bind1(self, x, params=gather), 0)
 
     def lower(self, ctx, operands, params):
         [x], [aval], [result] = operands, ctx.avals_in, ctx.avals_out
@@ -220,7 +220,7 @@ def all_gather(
     is_typed = context.checked_axes.issuperset(axes)
     primitive = _GATHERS[to] if is_typed else all_gather_p
 
-    def gathered(leaf):
+    def gather_leaf(leaf):
         ndim = type_of(leaf).ndim
         at = canonical_axis(axis, ndim if tiled else ndim + 1, "all_gather: axis")
         leaf = vary(leaf, axes)
@@ -230,7 +230,7 @@ def all_gather(
             params = params._replace(mesh=get_abstract_mesh() if shown is None else shown.mesh)
         return bind1(primitive, leaf, params=params)
 
-    return tree_map(gathered, x) if axes else x
+    return tree_map(gather_leaf, x) if axes else x
 
 
 # psum_scatter -------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ class ReduceScatter(LinearExchange[ScatterSumParams]):
         sizes = [
             axis.size if name == axis.name else context.axes[name] for name in params.axis_name
         ]
-        return [_scattered(x, params, sizes, axis.name)], [0]
+        return [_scatter_parts(x, params, sizes, axis.name)], [0]
 
     def lower(self, ctx, operands, params):
         [aval], [result] = ctx.avals_in, ctx.avals_out
@@ -286,7 +286,7 @@ class ReduceScatter(LinearExchange[ScatterSumParams]):
         return [op.result if params.tiled else ctx.reshape(op.result, result)]
 
 
-def _scattered(x, params: ScatterSumParams, sizes: Ints, name):
+def _scatter_parts(x, params: ScatterSumParams, sizes: Ints, name):
     """Parts of `x`, already summed over the batch axis `name`, with the position along it as leading axis."""
     dim, shape = params.scatter_dimension, type_of(x).shape
     i = params.axis_name.index(name)
@@ -339,7 +339,7 @@ def psum_scatter(
     axes, groups = axes_and_even_groups("psum_scatter", axis_name, axis_index_groups)
     parts = size_along(axes, groups)
 
-    def scattered(leaf):
+    def scatter_leaf(leaf):
         aval = type_of(leaf)
         if aval.dtype == np.bool_:
             raise DtypeError(
@@ -354,4 +354,4 @@ def psum_scatter(
             return bind1(unreduced_reduce_scatter_p, leaf, params=params)
         return bind1(reduce_scatter_p, vary(leaf, axes), params=params)
 
-    return tree_map(scattered, x) if axes else x
+    return tree_map(scatter_leaf, x) if axes else x

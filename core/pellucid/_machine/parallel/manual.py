@@ -45,12 +45,12 @@ from pellucid._machine.primitives import (
     Marks,
     constant_like,
     div,
-    marked,
     marks_of,
     reshape,
     sum_along,
-    unified,
+    unify_axes,
     vary,
+    with_marks,
 )
 from pellucid._machine.sharding import (
     AxisType,
@@ -87,7 +87,7 @@ from pellucid._machine.transforms import (
 )
 
 from .axes import AxisNames
-from .divergence import check_no_divergence, check_of_compiled
+from .divergence import check_no_divergence, check_of_executable
 
 REPLICATED = PartitionSpec()
 """The spec of a value that every position has as a whole."""
@@ -131,7 +131,7 @@ def local_type(
     marks = Marks(spec.unreduced, spec.reduced)
     if any(marks) and checked:
         inside = dict.fromkeys(manual, AxisType.Manual)
-        return marked(local, marks, mesh.abstract_mesh.update_axis_types(inside))
+        return with_marks(local, marks, mesh.abstract_mesh.update_axis_types(inside))
     if shown is None or shown.mesh.shape_tuple != mesh.shape_tuple:
         return local
     return local.update(shown_sharding=_without(shown, manual))
@@ -182,7 +182,7 @@ Specs = tuple[PartitionSpec, ...]
 
 
 @contextlib.contextmanager
-def manual_axes_bound(mesh: AnyMesh, manual_axes: AxisSet, check_vma: bool) -> Iterator[None]:
+def bind_manual_axes(mesh: AnyMesh, manual_axes: AxisSet, check_vma: bool) -> Iterator[None]:
     """The context for tracing at one position along `manual_axes`: collectives may use them, and they are Manual in the
     mesh.
     """
@@ -193,7 +193,7 @@ def manual_axes_bound(mesh: AnyMesh, manual_axes: AxisSet, check_vma: bool) -> I
     previous = mesh_context.abstract.swap_local(inner)
     try:
         checked = manual_axes if check_vma else frozenset()
-        with bound_axes(sizes, checked, unified if check_vma else None):
+        with bound_axes(sizes, checked, unify_axes if check_vma else None):
             yield
     finally:
         mesh_context.abstract.set_local(previous)
@@ -211,7 +211,7 @@ class ShardMapParams(NamedTuple):
 
     def scope(self) -> contextlib.AbstractContextManager[None]:
         """The context in which programs that belong to this one are traced."""
-        return manual_axes_bound(self.mesh, self.newly_manual_axes, self.check_vma)
+        return bind_manual_axes(self.mesh, self.newly_manual_axes, self.check_vma)
 
     @property
     def unchecked(self) -> AxisSet:
@@ -233,7 +233,7 @@ class ShardMapParams(NamedTuple):
 
         `in_specs` are those of its last inputs; earlier ones are the same at all positions.
         """
-        program = _fitted(program, self, tuple(out_specs))
+        program = _cast_results(program, self, tuple(out_specs))
         consts = [REPLICATED] * (len(program.jaxpr.invars) - len(in_specs))
         in_specs, out_specs = (*consts, *in_specs), tuple(out_specs)
         return self._replace(jaxpr=program, in_specs=in_specs, out_specs=out_specs)
@@ -304,7 +304,7 @@ class ShardMap(
         linear = tuple(map(is_linear, operands))
         mask = tuple(nonzero_mask(cotangents))
         with params.scope():
-            program, consts, mask_out = _transposed(params, linear, mask)
+            program, consts, mask_out = _transpose_program(params, linear, mask)
         # Takes (consts, operands that aren't linear, nonzero cotangents), gives cotangents of those linear operands that
         # `mask_out` marks. A cotangent is cut as its value, with unreduced and reduced axes exchanged.
         is_residual = [not is_linear for is_linear in linear]
@@ -350,7 +350,7 @@ class ShardMap(
         local = BatchAxis(size, axis.name, None if over else axis.spmd_name)
         entry = over or None
         with params.scope():
-            program, consts, out_dims = _batched(params, local, dims, frozenset(over))
+            program, consts, out_dims = _batch_program(params, local, dims, frozenset(over))
         in_specs = _with_batch_dims(params.in_specs, dims, entry)
         out_specs = _with_batch_dims(params.out_specs, out_dims, entry)
         called = params.on(program, in_specs, out_specs)
@@ -382,7 +382,7 @@ class ShardMap(
         outer = frozenset() if ctx.manual is None else ctx.manual.manual
         free = set(params.mesh.axis_names) - params.newly_manual_axes - outer
         if ctx.platform == "cpu" and any(params.mesh.shape[axis] > 1 for axis in free):
-            check = check_of_compiled(
+            check = check_of_executable(
                 self.name,
                 params.jaxpr.jaxpr,
                 axes_of(params.in_specs),
@@ -404,7 +404,7 @@ def axes_of(specs: Sequence[PartitionSpec]) -> list[AxisSet]:
 # Derived programs ---------------------------------------------------------------------------------
 
 
-def _fitted(program: ClosedJaxpr, params: ShardMapParams, out_specs: Specs) -> ClosedJaxpr:
+def _cast_results(program: ClosedJaxpr, params: ShardMapParams, out_specs: Specs) -> ClosedJaxpr:
     """`program` with results cast to vary over the axes in `out_specs`, as the types of whole values require."""
     if not params.check_vma:
         return program
@@ -422,7 +422,7 @@ def _fitted(program: ClosedJaxpr, params: ShardMapParams, out_specs: Specs) -> C
             )
     jaxpr = program.jaxpr
 
-    def fitted() -> Derived:
+    def derive() -> Derived:
         def run(*operands: Any) -> Values:
             results = replay(jaxpr, (), *operands)
             return [vary(x, axes) for x, axes in strict_zip(results, spec_axes)]
@@ -430,7 +430,7 @@ def _fitted(program: ClosedJaxpr, params: ShardMapParams, out_specs: Specs) -> C
         return Derived(*stage_open(run, jaxpr.in_avals, jaxpr.debug), ())
 
     with params.scope():
-        return remembered(jaxpr, ("varying results", tuple(spec_axes)), fitted).program
+        return remembered(jaxpr, ("varying results", tuple(spec_axes)), derive).program
 
 
 class SplitManual(NamedTuple):
@@ -502,7 +502,7 @@ def _with_vectors(
     return stage_open(run, avals, program.jaxpr.debug)[0]
 
 
-def _transposed(
+def _transpose_program(
     params: ShardMapParams, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
 ) -> Derived:
     """The transposed program, from (known operands, cotangents) to cotangents of the linear operands in `mask`.
@@ -537,14 +537,14 @@ def _shared_out(
             shares.append(ct if n == 1 else div(ct, constant_like(ct, n)))
         results = replay(program, (), *operands[:first], *shares)
         return [
-            _summed(x, params.unmentioned(spec)) for x, spec in strict_zip(results, result_specs)
+            _sum_over(x, params.unmentioned(spec)) for x, spec in strict_zip(results, result_specs)
         ]
 
     shared, _ = stage_open(run, program.in_avals, program.debug)
     return Derived(shared, derived.consts, derived.mask)
 
 
-def _summed(x, axes: AxisNames):
+def _sum_over(x, axes: AxisNames):
     return sum_along(x, CollectiveParams(axes)) if axes else x
 
 
@@ -581,7 +581,7 @@ def _with_batch_dims(specs: Specs, dims: Dims, entry) -> list[PartitionSpec]:
     ]
 
 
-def _batched(params: ShardMapParams, axis: BatchAxis, dims: Dims, over: AxisSet) -> Derived:
+def _batch_program(params: ShardMapParams, axis: BatchAxis, dims: Dims, over: AxisSet) -> Derived:
     """The program on batches, which are partitioned over the mesh axes `over`; `mask` has the results that are batched."""
     jaxpr = params.jaxpr.jaxpr
     if not over or not params.check_vma:

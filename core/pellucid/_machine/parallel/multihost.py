@@ -59,7 +59,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     array([[0., 1.]], dtype=float32)
     """
     peers.agree("process_allgather", _types_of(in_tree))
-    return tree_map(functools.partial(_gathered, tiled=tiled), in_tree)
+    return tree_map(functools.partial(_gather_leaf, tiled=tiled), in_tree)
 
 
 def _types_of(tree) -> str:
@@ -71,7 +71,7 @@ def _types_of(tree) -> str:
     return types if structure == _ONE_LEAF else f"{structure}: {types}"
 
 
-def _gathered(leaf, *, tiled: bool) -> np.ndarray:
+def _gather_leaf(leaf, *, tiled: bool) -> np.ndarray:
     if _spans_processes(leaf):
         if not tiled:
             raise ArgumentValueError(
@@ -113,7 +113,7 @@ def _from_source(leaf, *, is_source: bool) -> np.ndarray:
     # The other processes contribute zeros, so the sum equals the source's bytes.
     data = np.frombuffer(local.tobytes(), np.uint8)
     rows = _one_row_each(data if is_source else np.zeros_like(data))
-    summed = np.asarray(_summed(rows.sharding.mesh)(rows).addressable_data(0))
+    summed = np.asarray(_row_sum(rows.sharding.mesh)(rows).addressable_data(0))
     return np.frombuffer(summed.tobytes(), local.dtype).reshape(local.shape).copy()
 
 
@@ -290,7 +290,7 @@ def _laid_out(sharding: NamedSharding):
 
 
 @cached(128)
-def _summed(mesh: Mesh):
+def _row_sum(mesh: Mesh):
     replicated = NamedSharding(mesh, PartitionSpec())
     return jit(lambda rows: rows.sum(axis=0, dtype=rows.dtype), out_shardings=replicated)
 

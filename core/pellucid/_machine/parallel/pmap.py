@@ -121,7 +121,7 @@ def pmap(
             inputs = [x if d is None else squeeze(x, (d,)) for x, d in strict_zip(parts, dims)]
             inner, inner_kwargs = _with_static(tree.unflatten(inputs), args, static)
             results, out_tree = result_leaves(fun(*inner, **inner_kwargs), "pmap", fun)
-            axes = _wanted(out_axes, out_tree)
+            axes = _result_axes(out_axes, out_tree)
             return out_tree.unflatten(
                 [x if d is None else expand_dims(x, (0,)) for x, d in strict_zip(results, axes)]
             )
@@ -154,7 +154,7 @@ def pmap(
         return out_tree.unflatten(here)
 
     @wraps(fun, "Form for several devices")
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def mapped_function(*args: Any, **kwargs: Any) -> Any:
         if static and len(args) <= static[-1]:
             raise ArgumentValueError(
                 f"pmap: static arguments of `{name_of(fun)}` must be passed by position.",
@@ -185,9 +185,9 @@ def pmap(
         settled.clear()
         compiled.clear_cache()
 
-    mapped.lower = compiled.lower
-    mapped.clear_cache = clear_cache
-    return mapped
+    mapped_function.lower = compiled.lower
+    mapped_function.clear_cache = clear_cache
+    return mapped_function
 
 
 def _layout(x):
@@ -221,7 +221,7 @@ def _misfit(fun: Function, size: int, devices: Sequence[Any]) -> DeviceError:
     )
 
 
-def _wanted(out_axes, out_tree) -> list[int | None]:
+def _result_axes(out_axes, out_tree) -> list[int | None]:
     return broadcast_prefix_to(out_axes, out_tree, is_none, caller="pmap out_axes", name="result")
 
 
@@ -229,7 +229,7 @@ def _out_dims(results: Operands, out_axes, out_tree) -> list[int | None]:
     """The axes along which results have their elements, counted from 0."""
     return [
         None if axis is None else canonical_axis(axis, type_of(x).ndim, "pmap: out_axes")
-        for x, axis in strict_zip(results, _wanted(out_axes, out_tree))
+        for x, axis in strict_zip(results, _result_axes(out_axes, out_tree))
     ]
 
 

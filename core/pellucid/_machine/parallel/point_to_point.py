@@ -133,9 +133,9 @@ def precv(token: Any, out_shape: Any, axis_name: AxisName, perm: Iterable[Ints])
     """
     axes, pairs = axes_and_pairs("precv", axis_name, perm)
 
-    def received(out):
+    def receive_leaf(out):
         aval: Any = out if hasattr(out, "shape") and hasattr(out, "dtype") else type_of(out)
         params = PRecvParams(axes, shaped_array(tuple(aval.shape), np.dtype(aval.dtype)), pairs)
         return vary(bind1(precv_p, token, params=params), axes)
 
-    return tree_map(received, out_shape)
+    return tree_map(receive_leaf, out_shape)

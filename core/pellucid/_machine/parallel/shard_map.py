@@ -66,9 +66,9 @@ from .eager_shard_map import Looking
 from .manual import (
     REPLICATED,
     ShardMapParams,
+    bind_manual_axes,
     check_is_array,
     local_type,
-    manual_axes_bound,
     shard_map_p,
     spec_along,
 )
@@ -127,7 +127,7 @@ def shard_map(
     check_callable(f, "shard_map")
 
     @wraps(f, "Form for one position along mesh axes")
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def mapped_function(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
             raise ArgumentTypeError(
                 f"shard_map: `{name_of(f)}` takes its arguments by position, as in_specs do.",
@@ -141,7 +141,7 @@ def shard_map(
             return _call_on_values(call, f, args, over, manual, in_specs, out_specs)
         return call(f, args, in_specs=in_specs, out_specs=out_specs)
 
-    return mapped
+    return mapped_function
 
 
 def _call_on_values(
@@ -155,7 +155,7 @@ def _call_on_values(
     is_ref = list(map(is_reference, leaves))
     values = [x[...] if r else x for x, r in strict_zip(leaves, is_ref)]
     specs = [
-        _inferred(x, mesh, manual, path) if spec is Infer else spec
+        _inferred_spec(x, mesh, manual, path) if spec is Infer else spec
         for x, spec, path in strict_zip(values, _input_specs(args, in_specs), paths)
     ]
 
@@ -317,7 +317,7 @@ def _call(
     def names() -> list[str]:
         return [*itertools.compress(argument_names(code, tree), is_array)]
 
-    def traced() -> TracedBody:
+    def trace_body() -> TracedBody:
         body = body_of_flat(flat, avals, DebugInfo(name_of(f), names))
         # With a single position, effects are ordered.
         if mesh.parts_of(manual) > 1:
@@ -325,8 +325,8 @@ def _call(
         params_of(body).check_no_divergence(body.program.jaxpr)
         return body
 
-    with manual_axes_bound(mesh, manual, check_vma):
-        body = body_of_trace(traced)
+    with bind_manual_axes(mesh, manual, check_vma):
+        body = body_of_trace(trace_body)
     for aval in types_of(body.consts):
         check_is_array(aval, f"used from outside by `{name_of(f)}`")
     result_tree, _ = body.out_tree
@@ -372,7 +372,7 @@ def _checked_spec(
     spec, x, mesh: AnyMesh, manual: AxisSet, path: str, check_vma: bool
 ) -> PartitionSpec:
     if spec is Infer:
-        return _inferred(x, mesh, manual, path)
+        return _inferred_spec(x, mesh, manual, path)
     _check_spec("in_specs", spec, mesh, manual)
     aval = type_of(x)
     if marks_of(aval) != Marks(spec.unreduced, spec.reduced) or (
@@ -404,7 +404,7 @@ def _check_matches_type(spec: PartitionSpec, aval, path: str) -> None:
         )
 
 
-def _inferred(x, mesh: AnyMesh, manual: AxisSet, path: str) -> PartitionSpec:
+def _inferred_spec(x, mesh: AnyMesh, manual: AxisSet, path: str) -> PartitionSpec:
     """The spec in the type of `x`."""
     if any(mesh.axis_type_by_name[a] is not AxisType.Explicit for a in manual):
         raise MeshError(

@@ -6,9 +6,9 @@ from .conversion import bitcast_convert_type, convert_element_type, real, stop_g
 from .creation import (
     broadcasted_iota,
     empty,
-    filled,
     full,
     full_like,
+    full_of_type,
     instantiate,
     iota,
     layout_of,
@@ -81,17 +81,17 @@ from .slicing import (
     index_in_dim,
     index_take,
     slice_in_dim,
-    wrapped,
+    wrap_negative,
 )
 from .staging import stage
 from .varying import (
     CollectiveParams,
     Marks,
-    marked,
     marks_of,
     pvary_p,
     recast,
     sum_along,
-    unified,
+    unify_axes,
     vary,
+    with_marks,
 )

@@ -12,12 +12,12 @@ import numpy as np
 
 from pellucid._machine.base import ArgumentValueError, ArrayLike, DtypeError, DTypeLike, dtypes
 from pellucid._machine.ir import ARITHMETIC, CHEAP_ARITHMETIC, TRANSCENDENTAL, Avals, Linear, Zero
-from pellucid._machine.lowering.exact import difference, held, rounded
+from pellucid._machine.lowering.exact import difference, protect_product, protect_value
 from pellucid._machine.lowering.slices import factor_apart
 from pellucid._machine.tracing import bind1, type_of
 from pellucid._machine.xla import Array
 
-from .conversion import conj, converted, real, real_dtype
+from .conversion import conj, convert_quietly, real, real_dtype
 from .counts import power_products
 from .families import (
     BOOL,
@@ -35,14 +35,14 @@ from .families import (
     check_elements,
     constant_like,
     full_as,
+    identity_rule,
     kind_of,
     real_transcendental,
     transcendental,
-    unchanged,
     with_accuracy,
 )
 from .logical import bitwise_and, eq, ge, select, shift_right_arithmetic, shift_right_logical
-from .monoids import MONOIDS, Monoid, combined
+from .monoids import MONOIDS, Monoid, combine
 from .movement import broadcast_to
 
 # Sums and products --------------------------------------------------------------------------------
@@ -87,7 +87,11 @@ def add(x: ArrayLike, y: ArrayLike) -> Array:
 
 _SUM = ARITHMETIC.replace(linear="all", cheap="if one operand is small", makes_nan=True)
 add_p: Elementwise = LinearElementwise(
-    "add", _SUM, NUMBER, tangents=(unchanged, unchanged), transposes=(unchanged, unchanged)
+    "add",
+    _SUM,
+    NUMBER,
+    tangents=(identity_rule, identity_rule),
+    transposes=(identity_rule, identity_rule),
 )
 
 
@@ -115,8 +119,8 @@ sub_p: Elementwise = LinearElementwise(
     _SUM,
     NUMBER,
     _lower_sub,
-    tangents=(unchanged, lambda t, *_: neg(t)),
-    transposes=(unchanged, lambda c, *_: neg(c)),
+    tangents=(identity_rule, lambda t, *_: neg(t)),
+    transposes=(identity_rule, lambda c, *_: neg(c)),
 )
 
 
@@ -150,15 +154,15 @@ def _lower_mul(ctx, operands, params: MulParams):
     if params.out_dtype is not None and params.out_dtype != ctx.avals_in[0].dtype:
         operands = [ctx.convert(x, result) for x in operands]
     operands = [factor_apart(ctx, x, result) for x in operands]
-    return rounded(ctx, ctx.op1("stablehlo.multiply", result, operands), result)
+    return protect_product(ctx, ctx.op1("stablehlo.multiply", result, operands), result)
 
 
 def _mul_back(cotangent, other, dtype, params: MulParams, *, is_second: bool):
     """The cotangent of one operand of a product, of dtype `dtype`, from that of the product and the `other` operand."""
     if params.out_dtype is not None:
-        other = converted(other, params.out_dtype)
+        other = convert_quietly(other, params.out_dtype)
     product = mul(other, cotangent) if is_second else mul(cotangent, other)
-    return product if params.out_dtype is None else converted(product, dtype)
+    return product if params.out_dtype is None else convert_quietly(product, dtype)
 
 
 mul_p: Elementwise = Elementwise(
@@ -243,7 +247,7 @@ def _lower_div(ctx, operands, params):
     if kind_of(result.dtype) == "complex" and _is_constant_zero(y):
         # XLA multiplies by the reciprocal of a constant, and a product with 1 / (0 + 0j) has NaN parts.
         y = ctx.op1("stablehlo.optimization_barrier", result, [y])
-    x, y = (held(ctx, v, result) for v in (x, y))
+    x, y = (protect_value(ctx, v, result) for v in (x, y))
     return ctx.op1("stablehlo.divide", result, [x, y])
 
 
@@ -284,7 +288,7 @@ def rem(x: ArrayLike, y: ArrayLike) -> Array:
     return bind1(rem_p, x, y)
 
 
-def _truncated(x):
+def _truncate(x):
     return mul(sign(x), floor(abs(x)))
 
 
@@ -293,7 +297,7 @@ rem_p: Elementwise = Elementwise(
     ARITHMETIC.replace(makes_nan=True),
     REAL,
     "remainder",
-    tangents=(unchanged, lambda t, z, x, y: mul(neg(t), _truncated(div(x, y)))),
+    tangents=(identity_rule, lambda t, z, x, y: mul(neg(t), _truncate(div(x, y)))),
 )
 
 
@@ -319,7 +323,7 @@ def _abs_tangent(t, y, x):
     if kind_of(type_of(x).dtype) != "complex":
         return select(ge(x, constant_like(x, 0)), t, neg(t))
     # d|x| = Re(dx conj(x)) / |x|
-    return real(mul(t, div(conj(x), nonzero(converted(y, type_of(x).dtype)))))
+    return real(mul(t, div(conj(x), nonzero(convert_quietly(y, type_of(x).dtype)))))
 
 
 def nonzero(x: Any) -> Any:
@@ -361,8 +365,8 @@ def _sign_tangent(t, y, x):
     if kind_of(type_of(x).dtype) != "complex":
         return Zero(type_of(y).tangent())
     # d(x / |x|) = (dx - y Re(dx conj(y))) / |x|
-    radial = converted(real(mul(t, conj(y))), type_of(y).dtype)
-    around = div(sub(t, mul(y, radial)), nonzero(converted(abs(x), type_of(y).dtype)))
+    radial = convert_quietly(real(mul(t, conj(y))), type_of(y).dtype)
+    around = div(sub(t, mul(y, radial)), nonzero(convert_quietly(abs(x), type_of(y).dtype)))
     return select(eq(x, constant_like(x, 0)), full_as(x, 0), around)
 
 
@@ -414,7 +418,7 @@ def _extremum(monoid: Monoid) -> Elementwise:
         monoid.name,
         CHEAP_ARITHMETIC,
         NUMBER | BOOL,
-        lambda ctx, operands, params: combined(
+        lambda ctx, operands, params: combine(
             ctx, monoid, operands[0], operands[1], ctx.avals_out[0]
         ),
         tangents=(
@@ -462,15 +466,15 @@ def _lower_pow(ctx, operands, params):
     [result], (x, y) = ctx.avals_out, operands
     if ctx.avals_in[1].dtype != result.dtype:
         y = ctx.convert(y, result)
-    return ctx.op1("stablehlo.power", result, [held(ctx, v, result) for v in (x, y)])
+    return ctx.op1("stablehlo.power", result, [protect_value(ctx, v, result) for v in (x, y)])
 
 
 def _pow_by_base(t, z, x, y):
     if kind_of(type_of(y).dtype) not in INTEGER:
-        base = converted(x, type_of(x).dtype) if type_of(x).weak_type else x
+        base = convert_quietly(x, type_of(x).dtype) if type_of(x).weak_type else x
         return mul(t, mul(y, pow(base, sub(y, constant_like(y, 1)))))
     # With an integer exponent, x⁰ is the constant 1 also at x = 0, so its derivative is 0 and not NaN.
-    y = converted(y, type_of(x).dtype)
+    y = convert_quietly(y, type_of(x).dtype)
     is_zero = eq(y, constant_like(y, 0))
     slope = mul(select(is_zero, full_as(y, 1), y), pow(x, sub(y, constant_like(y, 1))))
     is_zero = broadcast_to(is_zero, type_of(slope).shape)
@@ -540,7 +544,7 @@ def _lower_integer_pow(ctx, operands, params: IntegerPowParams):
         cube = ctx.op1(
             "stablehlo.multiply", result, [ctx.op1("stablehlo.multiply", result, [x, x]), x]
         )
-        return rounded(ctx, cube, result)
+        return protect_product(ctx, cube, result)
     exponent, square = builtins.abs(params.y), x
     power = None
     while exponent:
@@ -554,8 +558,10 @@ def _lower_integer_pow(ctx, operands, params: IntegerPowParams):
     if power is None:
         return ctx.full(result, 1)
     if params.y < 0:
-        return ctx.op1("stablehlo.divide", result, [ctx.full(result, 1), held(ctx, power, result)])
-    return rounded(ctx, power, result)
+        return ctx.op1(
+            "stablehlo.divide", result, [ctx.full(result, 1), protect_value(ctx, power, result)]
+        )
+    return protect_product(ctx, power, result)
 
 
 def _integer_pow_tangent(t, z, x, *, params: IntegerPowParams):
@@ -604,7 +610,7 @@ def square(x: ArrayLike) -> Array:
 def _lower_square(ctx, operands, params):
     if kind_of(ctx.avals_out[0].dtype) in INTEGER:
         return ctx.as_result("stablehlo.multiply", [*operands, *operands])
-    return rounded(ctx, ctx.as_result("chlo.square", operands), ctx.avals_out[0])
+    return protect_product(ctx, ctx.as_result("chlo.square", operands), ctx.avals_out[0])
 
 
 square_p: Elementwise = Elementwise(

@@ -64,7 +64,7 @@ from .movement import (
     move_axis,
     reduce_sum,
     reshape,
-    shifted,
+    shift_axes,
     with_batch_dim,
 )
 
@@ -253,7 +253,7 @@ class Pad(JointlyLinear[PadParams]):
         config = params.padding_config
         is_cut = any(larger(-end, 0) != 0 for low, high, _ in config for end in (low, high))
         if is_cut and ctx.has_fault(NEGATIVE_PADDING):
-            return ctx.from_python(_padded_then_cut, operands, params)
+            return ctx.from_python(_pad_then_slice, operands, params)
         attributes = {
             "edge_padding_low": [low for low, _, _ in config],
             "edge_padding_high": [high for _, high, _ in config],
@@ -262,7 +262,7 @@ class Pad(JointlyLinear[PadParams]):
         return [ctx.as_result("stablehlo.pad", operands, attributes)]
 
 
-def _padded_then_cut(x, value, config: Sequence[Any]):
+def _pad_then_slice(x, value, config: Sequence[Any]):
     """`pad` without negative widths in the operation: pads by the positive ones, then slices off the others."""
     grown = pad(x, value, [(larger(low, 0), larger(high, 0), inner) for low, high, inner in config])
     starts = [larger(-low, 0) for low, _, _ in config]
@@ -335,20 +335,22 @@ def aligned_at_one_dim(axis: BatchAxis, operands: Operands, dims: Dims) -> tuple
     aligned = []
     for x, dim in strict_zip(operands, dims):
         aligned.append(
-            _repeated(x, axis.size, target, shown) if dim is None else move_axis(x, dim, target)
+            _repeat_along_new_axis(x, axis.size, target, shown)
+            if dim is None
+            else move_axis(x, dim, target)
         )
     return aligned, target
 
 
-def _repeated(x, size: int, position: int, shown):
+def _repeat_along_new_axis(x, size: int, position: int, shown):
     """`x` repeated along a new dimension, laid out there as a value whose type shows the sharding `shown`."""
     aval = type_of(x)
     sharding = sharding_with_dim(aval, position, shown)
     shape = insert_at(aval.shape, position, size)
-    return broadcast_in_dim(x, shape, shifted(range(aval.ndim), position), out_sharding=sharding)
+    return broadcast_in_dim(x, shape, shift_axes(range(aval.ndim), position), out_sharding=sharding)
 
 
-def axis_checked(name: str, axis: int, x: Any, got: Any = None, what: str = "axis") -> int:
+def checked_axis(name: str, axis: int, x: Any, got: Any = None, what: str = "axis") -> int:
     """`axis`; raises ShapeError unless the array of type `x` has it."""
     if not 0 <= axis < x.ndim:
         raise ShapeError(
@@ -368,7 +370,7 @@ class Concatenate(Joining[ConcatenateParams]):
     def abstract_eval(self, avals, params):
         self.check(avals)
         first, got = avals[0], texts("operand", avals)
-        dimension = axis_checked(self.name, params.dimension, first, got, "dimension")
+        dimension = checked_axis(self.name, params.dimension, first, got, "dimension")
         for aval in avals:
             if replace_axis_size(aval.shape, dimension, first.shape[dimension]) != first.shape:
                 raise ShapeError(
@@ -411,14 +413,14 @@ def concatenate(operands: ArrayLike | Sequence[ArrayLike], dimension: int) -> Ar
     >>> concatenate([np.arange(2), np.arange(3)], 0)
     Array([0, 1, 0, 1, 2], dtype=int32)
     """
-    arrays = _listed(operands, "concatenate")
+    arrays = _list_operands(operands, "concatenate")
     [axis] = ints([dimension])
     if len(arrays) == 1 and 0 <= axis < type_of(arrays[0]).ndim:
         return as_array(arrays[0])
     return bind1(concatenate_p, *arrays, params=ConcatenateParams(axis))
 
 
-def _listed(operands, name: str) -> Values:
+def _list_operands(operands, name: str) -> Values:
     """`operands` as a list; an array is split into its rows."""
     if isinstance(operands, (list, tuple)):
         return list(operands)
@@ -480,7 +482,7 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     >>> stack([np.arange(2), np.arange(2)], axis=1).tolist()
     [[0, 0], [1, 1]]
     """
-    arrays = _listed(operands, "stack")
+    arrays = _list_operands(operands, "stack")
     if not arrays:
         raise ArgumentValueError("stack needs at least one array.")
     ndim = type_of(arrays[0]).ndim
@@ -504,7 +506,7 @@ class Split(Movement[SplitParams]):
         [x] = avals
         axis, sizes = params
         got = [f"operand: {x.text()}", f"sizes: {sizes}"]
-        axis_checked(self.name, axis, x, got)
+        checked_axis(self.name, axis, x, got)
         if any(size < 0 for size in sizes):
             raise ShapeError("split needs sizes that are not negative.", got=got)
         if sum(sizes) != x.shape[axis]:
@@ -563,7 +565,7 @@ class Unstack(Movement[UnstackParams]):
 
     def abstract_eval(self, avals, params):
         [x] = avals
-        axis = axis_checked(self.name, params.axis, x)
+        axis = checked_axis(self.name, params.axis, x)
         row = shaped_array(replace_axis_size(x.shape, axis), x.dtype, x.weak_type)
         return [row] * x.shape[axis]
 
@@ -629,7 +631,7 @@ class Tile(Movement[TileParams]):
         return alike(avals, results, "!", repeated)
 
     def operand_cotangent(self, cotangent, aval, params):
-        folded = reshape(cotangent, _folded(aval.shape, params.reps))
+        folded = reshape(cotangent, _tile_shape(aval.shape, params.reps))
         return reduce_sum(folded, range(0, 2 * aval.ndim, 2))
 
     def batched_params(self, params, dim, size):
@@ -639,7 +641,7 @@ class Tile(Movement[TileParams]):
         [aval] = ctx.avals_in
         inner = element_shape(aval)
         dtype = physical(aval).dtype
-        folded = (*_folded(aval.shape, params.reps), *inner)
+        folded = (*_tile_shape(aval.shape, params.reps), *inner)
         dims = (*range(1, 2 * aval.ndim, 2), *range(2 * aval.ndim, len(folded)))
         repeated = ctx.broadcast(operands[0], dims, shaped_array(folded, dtype))
         return [ctx.reshape(repeated, ctx.avals_out[0])]
@@ -648,7 +650,7 @@ class Tile(Movement[TileParams]):
 tile_p = Tile()
 
 
-def _folded(shape: Ints, reps: Ints) -> Shape:
+def _tile_shape(shape: Ints, reps: Ints) -> Shape:
     """The shape of a tiled array in which each dimension is split into (repetitions, size)."""
     return tuple([n for pair in strict_zip(reps, shape) for n in pair])
 

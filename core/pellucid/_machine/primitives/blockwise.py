@@ -44,14 +44,14 @@ from .contraction import (
     batched_dimensions,
     canonical_dimensions,
     check_dimensions,
-    converted,
+    convert_real,
     cotangent_dimensions,
     cotangent_preference,
     dimensions_text,
     dot_general_p,
     dot_shape,
     other_axes,
-    swapped,
+    swap_operands,
 )
 from .counts import dot_operations, ragged_dot_operations
 from .creation import broadcasted_iota, ones, zeros
@@ -64,7 +64,7 @@ from .movement import (
     inverse_permutation,
     move_axis,
     reshape,
-    shifted,
+    shift_axes,
     transpose,
 )
 from .precision import (
@@ -202,7 +202,7 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
             factors, place = (cotangent, other), order.index(ragged)
             if side == 1:  # one product per group, over its rows
                 factors, place = (other, cotangent), ragged
-                dims = swapped(dims)
+                dims = swap_operands(dims)
                 free = other_axes(ndim, contract, group, batch)
                 group, order = (), [*group, *batch, *order[ndim - n_contract :], *free]
         product = bind1(self, *factors, operands[2], params=RaggedParams(
@@ -225,14 +225,14 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
             dot, out_dim = batched_dimensions(ndims, (lhs_dim, rhs_dim), dot)
             if rhs_dim is not None:
                 out_dim -= sum(axis < rhs_dim for axis in group)
-                group = shifted(group, rhs_dim)
+                group = shift_axes(group, rhs_dim)
         else:
             lhs_shape = [s for i, s in enumerate(type_of(lhs).shape) if i != lhs_dim]
             prefix = [lhs_shape[a] for a in numbers.prefix(len(lhs_shape))]
             group_sizes = _with_prefix(axis, group_sizes, sizes_dim, prefix)
             lhs, rhs = aligned_at(axis, (lhs, rhs), (lhs_dim, rhs_dim))
             dot, out_dim = batched_dimensions((), (0, 0), dot)
-            ragged, group = shifted(ragged, 0), shifted(group, 0)
+            ragged, group = shift_axes(ragged, 0), shift_axes(group, 0)
         batched = RaggedDotDimensionNumbers(dot, ragged, group)
         products = bind(
             self, lhs, rhs, group_sizes, params=params._replace(ragged_dot_dimension_numbers=batched)
@@ -330,25 +330,27 @@ def _by_masking(lhs, rhs, group_sizes, *fields):
     prefix = numbers.prefix(type_of(lhs).ndim)
     if numbers.mode == "batch":
         return bind1(dot_general_p, lhs, rhs, params=dot)
-    masked = _masked(lhs, group_sizes, prefix, numbers.ragged)
+    masked = _copies_per_group(lhs, group_sizes, prefix, numbers.ragged)
     if numbers.mode == "free":
-        contract = (*shifted(lhs_contract, 0), 0), (*rhs_contract, *numbers.rhs_group_dimensions)
-        dims: Any = contract, (shifted(lhs_batch, 0), rhs_batch)
+        contract = (*shift_axes(lhs_contract, 0), 0), (*rhs_contract, *numbers.rhs_group_dimensions)
+        dims: Any = contract, (shift_axes(lhs_batch, 0), rhs_batch)
     else:
         partner = dict(strict_zip((*lhs_contract, *lhs_batch), (*rhs_contract, *rhs_batch)))
-        rhs = _masked(rhs, group_sizes, [partner[a] for a in prefix], partner[numbers.ragged])
+        rhs = _copies_per_group(
+            rhs, group_sizes, [partner[a] for a in prefix], partner[numbers.ragged]
+        )
         dims, _ = batched_dimensions((), (0, 0), dot.dimension_numbers)
     return bind1(dot_general_p, masked, rhs, params=dot._replace(dimension_numbers=dims))
 
 
-def _masked(x, group_sizes, prefix: Ints, ragged: int):
+def _copies_per_group(x, group_sizes, prefix: Ints, ragged: int):
     """Copies of `x`, one per group along a new axis 0, with zeros where the index along axis `ragged` is outside of
     the group.
     """
     aval = type_of(x)
     sizes = type_of(group_sizes)
     if sizes.dtype.itemsize < 4:  # too narrow for sums of group sizes
-        group_sizes = converted(group_sizes, np.dtype(np.int32))
+        group_sizes = convert_real(group_sizes, np.dtype(np.int32))
     shape = (sizes.shape[-1], *aval.shape)
     ends = cumsum(group_sizes, sizes.ndim - 1)
     starts = sub(ends, group_sizes)
@@ -512,7 +514,7 @@ def _times_scale(x, scale, axes: Axes):
             dims = other_axes(len(blocks), [a + 1])
             repeated = broadcast_in_dim(scale, blocks, dims)
             scale = reshape(repeated, replace_axis_size(factors, a, shape[a]))
-    return mul(converted(x, _BF16), converted(scale, _BF16))
+    return mul(convert_real(x, _BF16), convert_real(scale, _BF16))
 
 
 scaled_dot_p = ScaledDot()
@@ -560,4 +562,4 @@ def scaled_dot(
 def _unit_scale(aval, axes: Axes):
     """A scale of ones for an operand of type `aval`, with one block along each contracted axis."""
     shape = tuple([1 if a in axes else n for a, n in enumerate(aval.shape)])
-    return converted(ones(shaped_array(shape, _BF16)), dtypes.as_dtype("float8_e8m0fnu"))
+    return convert_real(ones(shaped_array(shape, _BF16)), dtypes.as_dtype("float8_e8m0fnu"))

@@ -45,7 +45,7 @@ from .conversion import convert_element_type, real
 from .counts import dot_operations
 from .families import ANY, check_elements
 from .linear import JointlyLinear
-from .movement import inverse_permutation, other_axes, shifted, transpose
+from .movement import inverse_permutation, other_axes, shift_axes, transpose
 from .precision import (
     CanonicalPrecision,
     PrecisionLike,
@@ -82,14 +82,14 @@ class Bilinear(JointlyLinear[P]):
         if type_of(cotangent).size == 0:
             return [*[None] * side, Zero(aval)]
         product = self.operand_cotangent(side, cotangent, operands, params)
-        return [*[None] * side, converted(product, aval.dtype)]
+        return [*[None] * side, convert_real(product, aval.dtype)]
 
     def operand_cotangent(self, side: int, cotangent: Any, operands: Operands, params: Any) -> Any:
         """Cotangent, of any dtype, of the first operand (`side` 0) or the second (1)."""
         raise self.missing("transpose")
 
 
-def converted(x: Any, dtype: Any) -> Any:
+def convert_real(x: Any, dtype: Any) -> Any:
     """`x` converted to `dtype`; a complex `x` is replaced by its real part if `dtype` is real."""
     if type_of(x).dtype.kind == "c" != dtype.kind:
         x = real(x)
@@ -270,7 +270,7 @@ def cotangent_dimensions(
     return ((summed, other_free), (tuple(range(n_batch)), other[1])), order
 
 
-def swapped(dims: CanonicalDimensions) -> CanonicalDimensions:
+def swap_operands(dims: CanonicalDimensions) -> CanonicalDimensions:
     """The dimension numbers of the same product with its operands exchanged."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dims
     return (rhs_contract, lhs_contract), (rhs_batch, lhs_batch)
@@ -286,9 +286,9 @@ def batched_dimensions(
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers
     lhs_dim, rhs_dim = dims
     if lhs_dim is not None:
-        lhs_contract, lhs_batch = shifted(lhs_contract, lhs_dim), shifted(lhs_batch, lhs_dim)
+        lhs_contract, lhs_batch = shift_axes(lhs_contract, lhs_dim), shift_axes(lhs_batch, lhs_dim)
     if rhs_dim is not None:
-        rhs_contract, rhs_batch = shifted(rhs_contract, rhs_dim), shifted(rhs_batch, rhs_dim)
+        rhs_contract, rhs_batch = shift_axes(rhs_contract, rhs_dim), shift_axes(rhs_batch, rhs_dim)
     if lhs_dim is not None and rhs_dim is not None:
         batched = ((lhs_dim, *lhs_batch), (rhs_dim, *rhs_batch))
         return ((lhs_contract, rhs_contract), batched), 0

@@ -218,10 +218,10 @@ def convert_element_type(
             np.exceptions.ComplexWarning,
             stacklevel=2,
         )
-    return converted(operand, dtype, weak_type)  # pyright: ignore[reportArgumentType]
+    return convert_quietly(operand, dtype, weak_type)  # pyright: ignore[reportArgumentType]
 
 
-def converted(operand: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
+def convert_quietly(operand: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
     """`operand` converted to `dtype` without the warnings that users get; for derivative rules."""
     is_of_numpy = isinstance(operand, (np.ndarray, np.generic)) and not weak_type
     if is_of_numpy and dtypes.canonicalize(dtype) != dtype:
@@ -232,7 +232,7 @@ def converted(operand: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
 
 def size_scalar(size: Size, dtype: Any) -> Any:
     """A size as a scalar of `dtype`: a NumPy scalar where it is an integer."""
-    return converted(size, dtype) if isinstance(size, Symbol) else scalar(size, dtype)
+    return convert_quietly(size, dtype) if isinstance(size, Symbol) else scalar(size, dtype)
 
 
 class ConvertElementType(Folds, Elementwise[ConvertElementTypeParams]):
@@ -267,7 +267,7 @@ class ConvertElementType(Folds, Elementwise[ConvertElementTypeParams]):
         tangent = type_of(y).tangent()
         if tangent.dtype == dtypes.float0:
             return [y], [zero_of(y)]
-        return [y], [converted(tangents[0], tangent.dtype, tangent.weak_type)]
+        return [y], [convert_quietly(tangents[0], tangent.dtype, tangent.weak_type)]
 
 
 def _converts(source, target) -> bool:
@@ -304,7 +304,7 @@ convert_element_type_p = ConvertElementType(
     Traits(kind="movement", flops=1.0, linear=_linear_conversion, cheap=True),
     ANY_OR_KEY,
     _lower_convert,
-    transposes=(lambda c, x: converted(c, x.aval.dtype, x.aval.weak_type),),
+    transposes=(lambda c, x: convert_quietly(c, x.aval.dtype, x.aval.weak_type),),
 )
 
 
@@ -420,14 +420,16 @@ def _lower_reduce_precision(ctx, operands, params: ReducePrecisionParams):
     return ctx.as_result("stablehlo.reduce_precision", operands, attributes)
 
 
-def _reduced(t, *_, params: ReducePrecisionParams):
+def _reduce_precision(t, *_, params: ReducePrecisionParams):
     return bind1(reduce_precision_p, t, params=params)
 
 
 def _reduced_cotangent(ct, *_, params: ReducePrecisionParams):
     # Rounding doesn't commute with sums, so addends stay as they are.
     shown = type_of(ct).shown_sharding
-    return ct if shown is not None and shown.spec.unreduced else _reduced(ct, params=params)
+    return (
+        ct if shown is not None and shown.spec.unreduced else _reduce_precision(ct, params=params)
+    )
 
 
 # Rounding has no useful derivative; tangents and cotangents are rounded as the values are.
@@ -436,7 +438,7 @@ reduce_precision_p: Elementwise = Elementwise(
     ARITHMETIC,
     FLOATING,
     _lower_reduce_precision,
-    tangents=(_reduced,),
+    tangents=(_reduce_precision,),
     transposes=(_reduced_cotangent,),
     rules_take_params=True,
 )

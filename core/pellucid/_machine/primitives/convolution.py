@@ -36,7 +36,7 @@ from pellucid._machine.xla import Array
 
 from .arithmetic import add, sub
 from .assembly import pad
-from .contraction import Bilinear, converted, dot_general
+from .contraction import Bilinear, convert_real, dot_general
 from .conversion import complex as complex_from_parts, imag, real, real_dtype
 from .convolution_shapes import (
     ConvDimensionNumbers,
@@ -53,7 +53,7 @@ from .movement import (
     broadcast_in_dim,
     inverse_permutation,
     move_axis,
-    permuted,
+    permute,
     reshape,
     rev,
     transpose,
@@ -99,12 +99,12 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
         _check_operands(lhs, rhs, params)
         lhs_spec, rhs_spec, out_spec = params.dimension_numbers
         shape = conv_shape(
-            permuted(lhs.shape, lhs_spec), permuted(rhs.shape, rhs_spec), params.window_strides, params.padding,
+            permute(lhs.shape, lhs_spec), permute(rhs.shape, rhs_spec), params.window_strides, params.padding,
             params.lhs_dilation, params.rhs_dilation, params.batch_group_count,
         )  # fmt: skip
         dtype = _result_dtype(lhs.dtype, params.preferred_element_type)
         weak_type = lhs.weak_type and rhs.weak_type
-        return [shaped_array(permuted(shape, inverse_permutation(out_spec)), dtype, weak_type)]
+        return [shaped_array(permute(shape, inverse_permutation(out_spec)), dtype, weak_type)]
 
     def factors(self, avals, results, params):
         lhs_dims, _, out_dims = params.dimension_numbers
@@ -134,7 +134,7 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
         if side == 1:
             # The cotangent of a kernel element sums products with one strided slice of the array: a convolution of
             # the array with the cotangent, in which batch and feature axes change places.
-            factors = converted(lhs, dtype), cotangent
+            factors = convert_real(lhs, dtype), cotangent
             specs = [(s[1], s[0], *s[2:]) for s in (lhs_spec, out_spec, rhs_spec)]
             params = params._replace(
                 window_strides=params.rhs_dilation, rhs_dilation=params.window_strides,
@@ -145,8 +145,8 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
             # input and output features are exchanged within each group.
             n_groups = groups * batch_groups
             if n_groups > 1:
-                rhs = _regrouped(rhs, rhs_spec[0], rhs_spec[1], n_groups)
-            factors = cotangent, converted(rev(rhs, rhs_spec[2:]), dtype)
+                rhs = _move_groups(rhs, rhs_spec[0], rhs_spec[1], n_groups)
+            factors = cotangent, convert_real(rev(rhs, rhs_spec[2:]), dtype)
             specs = [out_spec, (rhs_spec[1], rhs_spec[0], *rhs_spec[2:]), lhs_spec]
             params = params._replace(
                 window_strides=params.lhs_dilation, lhs_dilation=params.window_strides,
@@ -159,7 +159,7 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
             out_sharding=None if is_grouped else stated,
         ))  # fmt: skip
         return (
-            _regrouped(product, lhs_spec[1], lhs_spec[0], batch_groups) if is_grouped else product
+            _move_groups(product, lhs_spec[1], lhs_spec[0], batch_groups) if is_grouped else product
         )
 
     def batch(self, axis, operands, dims, params):
@@ -176,20 +176,20 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
         place, within = out_spec[1], 1
         if lhs_dim is None:
             within = batch * features
-            rhs = _folded(rhs, rhs_dim, rhs_spec[0], within)  # type: ignore[arg-type]
+            rhs = _merge_axes(rhs, rhs_dim, rhs_spec[0], within)  # type: ignore[arg-type]
         elif rhs_dim is None:
             place = out_spec[0]
-            lhs = _folded(lhs, lhs_dim, lhs_spec[0], batch)
+            lhs = _merge_axes(lhs, lhs_dim, lhs_spec[0], batch)
         else:  # the examples become groups
-            rhs = _folded(rhs, rhs_dim, rhs_spec[0])
+            rhs = _merge_axes(rhs, rhs_dim, rhs_spec[0])
             if batch > 1:
-                lhs = _folded(lhs, lhs_dim, lhs_spec[0])
+                lhs = _merge_axes(lhs, lhs_dim, lhs_spec[0])
                 params = params._replace(batch_group_count=axis.size * batch)
             else:
-                lhs = _folded(lhs, lhs_dim, lhs_spec[1])
+                lhs = _merge_axes(lhs, lhs_dim, lhs_spec[1])
                 params = params._replace(feature_group_count=axis.size * features)
         result = bind1(self, lhs, rhs, params=params)
-        return [_unfolded(result, place, axis.size, within)], [place]
+        return [_split_axis(result, place, axis.size, within)], [place]
 
     def lower(self, ctx, operands, params):
         if ctx.avals_in[0].dtype.kind == "c" and ctx.platform != "tpu":
@@ -248,7 +248,7 @@ def _in_fast_order(lhs, rhs, *fields):
     params = ConvParams(*fields)
     order = _fast_order(type_of(lhs).ndim)
     lhs_spec, rhs_spec, out_spec = (
-        permuted(spec, inverse_permutation(fast))
+        permute(spec, inverse_permutation(fast))
         for spec, fast in strict_zip(params.dimension_numbers, order)
     )
     result = bind1(
@@ -334,7 +334,7 @@ def _result_dtype(dtype, preferred):
     return preferred
 
 
-def _folded(x, axis: int, into: int, within: int = 1):
+def _merge_axes(x, axis: int, into: int, within: int = 1):
     """`x` with `axis` merged into axis `into` of the other axes; this axis is split into `within` parts, to each of
     which `axis` is added.
     """
@@ -346,8 +346,8 @@ def _folded(x, axis: int, into: int, within: int = 1):
     return reshape(moved, (*shape[:into], shape[into] * shape[into + 1], *shape[into + 2 :]))
 
 
-def _unfolded(x, axis: int, size: int, within: int = 1):
-    """`x` with its `axis`, made by `_folded`, split again; the axis of length `size` is at `axis`."""
+def _split_axis(x, axis: int, size: int, within: int = 1):
+    """`x` with its `axis`, made by `_merge_axes`, split again; the axis of length `size` is at `axis`."""
     shape = type_of(x).shape
     rest = shape[axis] // (size * within)
     if within == 1:
@@ -358,7 +358,7 @@ def _unfolded(x, axis: int, size: int, within: int = 1):
     return reshape(split, replace_axis_size(shape, axis, size, within * rest))
 
 
-def _regrouped(x, source: int, target: int, groups: int):
+def _move_groups(x, source: int, target: int, groups: int):
     """`x` with its axis `source`, which is (groups, rest), left with the rest; axis `target` becomes (groups, itself)."""
     shape = list(type_of(x).shape)
     split = reshape(x, replace_axis_size(shape, source, groups, shape[source] // groups))
@@ -469,8 +469,8 @@ def conv_general_dilated(
                 do="Give padding as pairs, or use `lax.conv_transpose`.",
             )
         padding = padtype_to_pads(
-            permuted(lhs_shape, numbers.lhs_spec[2:]),
-            spans(permuted(rhs_shape, numbers.rhs_spec[2:]), dilation), strides, padding,
+            permute(lhs_shape, numbers.lhs_spec[2:]),
+            spans(permute(rhs_shape, numbers.rhs_spec[2:]), dilation), strides, padding,
         )  # fmt: skip
     params = ConvParams(
         strides, explicit_pads(padding, count, caller), spread, dilation, numbers, int(feature_group_count),
@@ -582,7 +582,7 @@ def conv_transpose(
     count = len(lhs_shape) - 2
     strides = positive_sizes(strides, count, "strides", caller)
     dilation = positive_sizes(rhs_dilation, count, "rhs_dilation", caller)
-    windows = spans(permuted(rhs_shape, numbers.rhs_spec[2:]), dilation)
+    windows = spans(permute(rhs_shape, numbers.rhs_spec[2:]), dilation)
     by_window = isinstance(padding, str)
     pads: Any = padding if by_window else explicit_pads(padding, count, caller)
     if by_window:
@@ -631,7 +631,7 @@ def conv_general_dilated_patches(
     n_features = aval.shape[numbers.lhs_spec[1]]
     n_places = int(np.prod(filter_shape, dtype=np.int64))
     square = (n_places, n_places)
-    identity = converted(
+    identity = convert_real(
         eq(broadcasted_iota(np.int32, square, 0), broadcasted_iota(np.int32, square, 1)), aval.dtype
     )
     repeated = broadcast_in_dim(identity, (n_features, *square), (1, 2))

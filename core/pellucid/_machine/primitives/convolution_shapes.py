@@ -15,7 +15,7 @@ from pellucid._machine.base import (
     window_count,
 )
 
-from .movement import inverse_permutation, permuted
+from .movement import inverse_permutation, permute
 from .padding import explicit_pads, padtype_to_pads, spans
 
 
@@ -171,7 +171,7 @@ def conv_general_shape_tuple(
     (2, 5, 5, 8)
     """
     lhs, rhs, out_spec = _in_order(lhs_shape, rhs_shape, dimension_numbers)
-    return permuted(
+    return permute(
         conv_shape_tuple(lhs, rhs, window_strides, padding), inverse_permutation(out_spec)
     )
 
@@ -179,7 +179,7 @@ def conv_general_shape_tuple(
 def _in_order(lhs_shape: Ints, rhs_shape: Ints, dimension_numbers: Sequence[str]) -> Any:
     """The two shapes in the order of `ConvDimensionNumbers`, and the axes of the result in it."""
     lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
-    return permuted(lhs_shape, lhs_spec), permuted(rhs_shape, rhs_spec), out_spec
+    return permute(lhs_shape, lhs_spec), permute(rhs_shape, rhs_spec), out_spec
 
 
 def conv_transpose_shape_tuple(
@@ -201,7 +201,7 @@ def conv_transpose_shape_tuple(
         padding = [transpose_padding(k, s, padding) for k, s in strict_zip(rhs[2:], window_strides)]
     ones = (1,) * (len(lhs) - 2)
     shape = conv_shape(lhs, rhs, ones, padding, window_strides, ones, 1)
-    return permuted(shape, inverse_permutation(out_spec))
+    return permute(shape, inverse_permutation(out_spec))
 
 
 def conv_shape(

@@ -76,12 +76,12 @@ def convolution_operations(operands, results, params):
         sizes = n, width, n_out = lhs.shape[i], kernel.shape[k], results[0].shape[o]
         if is_static((*sizes, before)) and n_out * width:
             starts = [t * kernel_dilation - before for t in range(width)]
-            met = sum(_met(n, n_out, start, stride, dilation) for start in starts)
+            met = sum(_match_count(n, n_out, start, stride, dilation) for start in starts)
             positions *= met / (n_out * width)
     return 2.0 * round(positions) * real_operations(results[0])
 
 
-def _met(n: int, n_out: int, start: int, stride: int, dilation: int) -> int:
+def _match_count(n: int, n_out: int, start: int, stride: int, dilation: int) -> int:
     """How many of the positions `start + i * stride`, i < `n_out`, coincide with one of `n` elements that are
     `dilation` apart.
     """

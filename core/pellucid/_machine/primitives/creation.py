@@ -28,7 +28,7 @@ from pellucid._machine.ir import (
     ShapedArray,
     Traits,
     Zero,
-    narrowed,
+    narrow_type,
     shaped_array,
     words,
 )
@@ -43,8 +43,8 @@ from .conversion import convert_element_type
 from .families import NUMBER, constant_like, kind_of, scalar, scalar_of
 from .movement import broadcast_in_dim, broadcast_shapes, broadcast_to, expand_dims
 from .reshard import ReshardParams, reshard_p
-from .sharding_constraint import constrained
-from .varying import Marks, marked, vary
+from .sharding_constraint import constrain_leaf
+from .varying import Marks, vary, with_marks
 
 _PYTHON_SCALARS = (bool, int, float, complex)
 
@@ -220,7 +220,7 @@ def full(
             fill_value = scalar(np.asarray(fill_value).astype(dtype), dtype)
         else:
             fill_value = convert_element_type(fill_value, dtype)
-    return _filled(sizes, fill_value, sharding)
+    return _broadcast_to_sharding(sizes, fill_value, sharding)
 
 
 def full_like(
@@ -246,7 +246,7 @@ def full_like(
         _check_real(fill_value, aval.dtype, "full_like")
         if type(fill_value) in _PYTHON_SCALARS:
             fill_value = constant_like(x, fill_value)
-        return _filled(
+        return _broadcast_to_sharding(
             sizes, convert_element_type(fill_value, aval.dtype, weak_type=True), sharding
         )
     return full(sizes, fill_value, aval.dtype if dtype is None else dtype, sharding=sharding)
@@ -261,7 +261,7 @@ def type_of_like(x: Any) -> ShapedArray:
     except ArgumentTypeError:
         if isinstance(x, type) or not (hasattr(x, "shape") and hasattr(x, "dtype")):
             raise
-    return narrowed(shaped_array(tuple(x.shape), np.dtype(x.dtype)))
+    return narrow_type(shaped_array(tuple(x.shape), np.dtype(x.dtype)))
 
 
 def _check_real(x, dtype, name: str) -> None:
@@ -292,12 +292,12 @@ def layout_of(x: Any, shape: Shape) -> Any:
     return sharding if same or sharding.num_devices == 1 else None
 
 
-def _filled(sizes: Shape, scalar, sharding):
+def _broadcast_to_sharding(sizes: Shape, scalar, sharding):
     """`scalar` broadcast to `sizes` and placed by `sharding`; each device creates its own shard only."""
     if not context.trace.is_eager:
         if sharding is None or type_sharding(sharding, len(sizes)) is not None:
             return broadcast_in_dim(scalar, sizes, (), out_sharding=sharding)
-        return constrained(broadcast_in_dim(scalar, sizes, ()), sharding)
+        return constrain_leaf(broadcast_in_dim(scalar, sizes, ()), sharding)
     if sharding is not None and sharding.num_devices > 1:
         element = np.asarray(scalar, type_of(scalar).dtype)
         part = np.broadcast_to(element, sharding.shard_shape(sizes))
@@ -373,7 +373,7 @@ def zeros(aval: Any) -> Any:
         # Extended dtypes have no host scalars.
         params = EmptyParams(aval.shape, aval.dtype, aval.shown_sharding)
         return vary(bind1(empty_p, params=params), aval.varying)
-    return filled(aval, 0)
+    return full_of_type(aval, 0)
 
 
 def instantiate(tangent: Any) -> Any:
@@ -387,10 +387,10 @@ def instantiate(tangent: Any) -> Any:
 
 def ones(aval: Any) -> Any:
     """An array of ones of type `aval`."""
-    return filled(aval, 1)
+    return full_of_type(aval, 1)
 
 
-def filled(aval: Any, value: int) -> Any:
+def full_of_type(aval: Any, value: int) -> Any:
     """An array of type `aval` whose elements are all `value`."""
     shown = aval.shown_sharding
     if shown is not None and shown.spec.unreduced:
@@ -413,7 +413,7 @@ def _filled_addends(aval, value: int):
             got=aval.text(),
             do="Sum the addends with psum first.",
         )
-    whole = filled(marked(aval, Marks(reduced=shown.spec.reduced)), value)
+    whole = full_of_type(with_marks(aval, Marks(reduced=shown.spec.reduced)), value)
     return bind1(reshard_p, whole, params=ReshardParams(shown))
 
 
@@ -424,7 +424,7 @@ def zero_like_elements(x: Any) -> Any:
     if shown is None or not shown.spec.unreduced:
         return np.zeros((), aval.dtype)
     element = shaped_array((), aval.dtype)
-    return zeros(marked(element, Marks(shown.spec.unreduced), shown.mesh))
+    return zeros(with_marks(element, Marks(shown.spec.unreduced), shown.mesh))
 
 
 class DimAsValueParams(NamedTuple):

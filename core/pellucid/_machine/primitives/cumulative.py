@@ -147,11 +147,11 @@ class Scanned(Cumulative):
                 do="Use `jnp.cumsum`, or `lax.scan`.",
             )
 
-        def turned(x):
+        def reverse(x):
             return rev(x, (axis,)) if params.reverse else x
 
-        y, t = prefixes(self.pair, [turned(primals[0]), turned(tangents[0])], axis)
-        return [turned(y)], [turned(t)]
+        y, t = prefixes(self.pair, [reverse(primals[0]), reverse(tangents[0])], axis)
+        return [reverse(y)], [reverse(t)]
 
 
 def prefixes(combine: Callable[[Any, Any], Results], arrays: Operands, axis: int) -> Results:
@@ -174,10 +174,10 @@ def prefixes(combine: Callable[[Any, Any], Results], arrays: Operands, axis: int
         before = odd if size % 2 else [slice_in_dim(x, 0, -1, 1, axis) for x in odd]
         rest = combine(before, every_second(2, size))
         even = [concatenate(pair, axis) for pair in strict_zip(even, rest)]
-    return [_interleaved(*pair, axis) for pair in strict_zip(even, odd)]
+    return [_interleave(*pair, axis) for pair in strict_zip(even, odd)]
 
 
-def _interleaved(even, odd, axis: int):
+def _interleave(even, odd, axis: int):
     """Elements of `even` and `odd` in turn along `axis`; `even` has as many, or one more."""
     aval = type_of(odd)
     n = aval.shape[axis]

@@ -72,7 +72,7 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> Slice | built
     if size is None:
         start, size = 0, start
     if isinstance(size, Tracer):
-        _checked(size, "size")
+        _check_index(size, "size")
     try:
         length = size if isinstance(size, Tracer) else canonical_size(size)
         stride = operator.index(1 if stride is None else stride)
@@ -88,11 +88,11 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> Slice | built
             got=f"size: {length}, stride: {stride}",
         )
     if not isinstance(start, int):
-        _checked(start, "start")
+        _check_index(start, "start")
     return Slice(start, length, stride)
 
 
-def _checked(x: Any, name: str) -> None:
+def _check_index(x: Any, name: str) -> None:
     """Raise ArgumentTypeError unless `x` is a scalar integer."""
     aval = type_of(x) if is_array_like(x) else None
     if aval is None or aval.shape != () or aval.dtype.kind not in "iu":

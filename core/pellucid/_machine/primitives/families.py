@@ -33,7 +33,7 @@ from pellucid._machine.ir import (
     pointwise,
     shaped_array,
 )
-from pellucid._machine.lowering.exact import held
+from pellucid._machine.lowering.exact import protect_value
 from pellucid._machine.tracing import bind, bind1, bottom, type_of
 
 from .movement import (
@@ -273,7 +273,7 @@ class Elementwise(Shown, Primitive[P]):
         else:
             value = ctx.op1(self.hlo, result, operands)
         # Results of operations that may make NaN are rounded, too.
-        return [held(ctx, value, result) if self.traits.makes_nan else value]
+        return [protect_value(ctx, value, result) if self.traits.makes_nan else value]
 
 
 class LinearElementwise(Elementwise[P]):
@@ -285,7 +285,7 @@ class LinearElementwise(Elementwise[P]):
         return bind(self, *primals, params=params), bind(self, *tangents, params=params)
 
 
-def unchanged(t: Any, *_: Any) -> Any:
+def identity_rule(t: Any, *_: Any) -> Any:
     """The rule of an operand whose tangent is the result's, and its cotangent."""
     return t
 
@@ -303,8 +303,8 @@ add_any_p: Elementwise = AddAny(
     ARITHMETIC.replace(linear="all", makes_nan=True),
     ANY,
     "add",
-    tangents=(unchanged, unchanged),
-    transposes=(unchanged, unchanged),
+    tangents=(identity_rule, identity_rule),
+    transposes=(identity_rule, identity_rule),
 )
 """Sum of two tangents or cotangents of one type."""
 

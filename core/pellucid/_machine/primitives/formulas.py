@@ -157,7 +157,7 @@ class Formula:
 
     def lowered(self, ctx: Any, operands: Operands, avals: Avals) -> Any:
         """The result for `operands` of types `avals`, all wide enough."""
-        return inlined(ctx, lambda *terms: [self.function(*terms)], operands, avals)[0][0]
+        return inline_function(ctx, lambda *terms: [self.function(*terms)], operands, avals)[0][0]
 
 
 class Iteration(Formula):
@@ -178,7 +178,7 @@ class Iteration(Formula):
         self.step = step
 
     def lowered(self, ctx, operands, avals):
-        state, state_avals = inlined(ctx, self.start, operands, avals)
+        state, state_avals = inline_function(ctx, self.start, operands, avals)
         state = self.loop(ctx, state, state_avals)
         return super().lowered(ctx, [*operands, *state], [*avals, *state_avals])
 
@@ -193,11 +193,11 @@ class Iteration(Formula):
                 active = ctx.reduce(active, ctx.constant(np.False_), axes, "stablehlo.or", truth)
             ctx.op("stablehlo.return", [], [active])
         with ctx.inside(body, avals) as values:
-            ctx.op("stablehlo.return", [], inlined(ctx, self.step, values, avals)[0])
+            ctx.op("stablehlo.return", [], inline_function(ctx, self.step, values, avals)[0])
         return list(loop.results)
 
 
-def inlined(
+def inline_function(
     ctx: Any, function: Callable[..., Sequence[Term]], operands: Operands, avals: Avals
 ) -> tuple[list[Any], list[Any]]:
     """Lowered results of a function of terms, and their types."""

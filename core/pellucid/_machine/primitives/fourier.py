@@ -25,7 +25,7 @@ from pellucid._machine.xla import Array
 
 from .arithmetic import mul
 from .assembly import pad
-from .contraction import converted
+from .contraction import convert_real
 from .conversion import conj
 from .counts import fft_operations
 from .movement import Movement, broadcast_in_dim, move_axis
@@ -172,9 +172,9 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Ints) -> Array:
                 got=f"operand: {type_of(x).text()}",
                 do="Use FFT for complex ones.",
             )
-        x = converted(x, dtypes.to_inexact_dtype(dtype))
+        x = convert_real(x, dtypes.to_inexact_dtype(dtype))
     else:
-        x = converted(x, dtypes.canonicalize_explicit(dtypes.to_complex_dtype(dtype)))
+        x = convert_real(x, dtypes.canonicalize_explicit(dtypes.to_complex_dtype(dtype)))
     if not lengths:
         return as_array(x)
     return bind1(fft_p, x, params=FftParams(kind, lengths))

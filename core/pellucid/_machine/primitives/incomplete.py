@@ -297,7 +297,7 @@ def log_beta_power(a: Term, b: Term, x: Term, y: Term) -> Term:
     return scale + errors - divergence
 
 
-def mirrored(a: Term, b: Term, x: Term) -> tuple[Term, Term, Term, Term, Term]:
+def mirror_if_slow(a: Term, b: Term, x: Term) -> tuple[Term, Term, Term, Term, Term]:
     """(whether, a, b, x, 1 - x), where `a`, `b` and `x`, 1 - `x` change places if the fraction would be slow."""
     y = 1 - x
     slow = x * (a + b + 2) >= a + 1
@@ -351,7 +351,7 @@ def start_beta(a: Term, b: Term, x: Term) -> list[Term]:
     Transactions on Mathematical Software 18 (1992), (9).
     """
     active = is_regular_beta(a, b, x) & ~is_large_beta(a, b)
-    _, a, b, x, y = mirrored(a, b, x)
+    _, a, b, x, y = mirror_if_slow(a, b, x)
     first = away_from_zero(a / (a + 1) * (1 + (a * y - b * x)))
     return [active, x.constant(1), a, b, x, y, first, x.filled(0), first]
 
@@ -382,7 +382,7 @@ def away_from_zero(x: Term) -> Term:
 
 def finish_beta(a: Term, b: Term, x: Term, *state: Term) -> Term:
     """I(a, b, x) from the fraction, its limits, or NaN."""
-    slow, a_, b_, x_, y_ = mirrored(a, b, x)
+    slow, a_, b_, x_, y_ = mirror_if_slow(a, b, x)
     part = exp(log_beta_power(a_, b_, x_, y_)) / state[-1]
     part = select(part > 1, 1.0, part)  # rounding
     value = select(slow, 1 - part, part)

@@ -25,7 +25,7 @@ from pellucid._machine.base import (
 from pellucid._machine.ir import BatchDim, ShapedArray
 
 from .families import INTEGER, kind_of
-from .movement import other_axes, shifted
+from .movement import other_axes, shift_axes
 
 
 class GatherScatterMode(enum.Enum):
@@ -278,14 +278,16 @@ def with_batch(
     if indices_dim is None:  # windows reach over the whole batch
         before = sum(a < dim for a in window_axes(numbers, ndim))  # type: ignore[operator]
         position = (*windows, windows_ndim)[before]
-        windows = insert_at(shifted(windows, position), before, position)
+        windows = insert_at(shift_axes(windows, position), before, position)
     else:
         index_axes = other_axes(windows_ndim, windows)
         position = (*index_axes, windows_ndim)[indices_dim] if index_axes else 0
-        windows = shifted(windows, position)
-        indices_batching = shifted(indices_batching, indices_dim)
+        windows = shift_axes(windows, position)
+        indices_batching = shift_axes(indices_batching, indices_dim)
     if dim is not None:
-        collapsed, index_map, batching = (shifted(a, dim) for a in (collapsed, index_map, batching))
+        collapsed, index_map, batching = (
+            shift_axes(a, dim) for a in (collapsed, index_map, batching)
+        )
         if indices_dim is not None:
             pairs = sorted([(dim, indices_dim), *strict_zip(batching, indices_batching)])
             batching, indices_batching = (tuple(axes) for axes in strict_zip(*pairs))

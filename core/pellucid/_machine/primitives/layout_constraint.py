@@ -77,7 +77,7 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
     (1, 0)
     """
 
-    def constrained(leaf, layout):
+    def constrain(leaf, layout):
         if not isinstance(layout, Layout):
             raise ArgumentTypeError(
                 "with_layout_constraint needs a `Layout` for each array.",
@@ -86,4 +86,4 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
             )
         return bind1(layout_constraint_p, leaf, params=LayoutConstraintParams(layout))
 
-    return tree_map(constrained, x, layouts)
+    return tree_map(constrain, x, layouts)

@@ -343,7 +343,7 @@ def _lower_clz(ctx, operands: Operands, params):
 clz_p = Elementwise("clz", ARITHMETIC, INTEGER, _lower_clz)
 
 
-def ordered(compare: Function, x: Any, y: Any) -> Any:
+def compare_lexically(compare: Function, x: Any, y: Any) -> Any:
     """`compare(x, y)`; complex numbers compare by real parts, then by imaginary parts."""
     if type_of(x).dtype.kind != "c":
         return compare(x, y)
@@ -405,7 +405,7 @@ class SelectN(JointlyLinear):
         (which, *cases), (which_dim, *case_dims) = operands, dims
         target = next((d for d in case_dims if d is not None), 0)
         cases = aligned_at(axis, cases, case_dims, target)
-        which = _fitted(axis, which, which_dim, target, type_of(cases[0]).shape)
+        which = _bring_to_shape(axis, which, which_dim, target, type_of(cases[0]).shape)
         return bind(self, which, *cases), [target]
 
     def lower(self, ctx, operands, params):
@@ -424,15 +424,15 @@ class SelectN(JointlyLinear):
 def _chosen_by_halves(which, *cases):
     """`select_n` by an integer, as a tree of choices between two."""
 
-    def chosen(first: int, values: Operands) -> Any:
+    def choose(first: int, values: Operands) -> Any:
         if len(values) == 1:
             return values[0]
         middle = len(values) // 2
         is_below = lt(which, constant_like(which, first + middle))
-        halves = chosen(first, values[:middle]), chosen(first + middle, values[middle:])
+        halves = choose(first, values[:middle]), choose(first + middle, values[middle:])
         return select(is_below, *halves)
 
-    return chosen(0, cases)
+    return choose(0, cases)
 
 
 select_n_p = SelectN()
@@ -445,7 +445,7 @@ def _case_cotangent(which, i: int, cotangent, zero):
     return select_n(eq(which, constant_like(which, i)), zero, cotangent)
 
 
-def _fitted(axis: BatchAxis, x, dim: BatchDim, target: int, shape: Shape):
+def _bring_to_shape(axis: BatchAxis, x, dim: BatchDim, target: int, shape: Shape):
     """`brought_to` for operands that may be scalars: a batch of scalars is broadcast to `shape`, a single scalar
     stays.
     """
@@ -527,7 +527,7 @@ class Clamp(Elementwise):
         target = dim or 0
         x = brought_to(axis, x, dim, target)
         low, high = (
-            _fitted(axis, bound, d, target, type_of(x).shape)
+            _bring_to_shape(axis, bound, d, target, type_of(x).shape)
             for bound, d in ((low, low_dim), (high, high_dim))
         )
         return bind(self, low, x, high), [target]

@@ -9,13 +9,13 @@ import numpy as np
 
 from pellucid._machine.base import Function, Ints, dtypes
 from pellucid._machine.ir import ClosedJaxpr, ShapedArray, shaped_array
-from pellucid._machine.lowering.exact import held
+from pellucid._machine.lowering.exact import protect_value
 from pellucid._machine.lowering.faults import LARGE_EXTREMES_WITHOUT_NAN
 from pellucid._machine.lowering.module import LOWERED
 from pellucid._machine.tracing import stage_closed, use_lineage
 from pellucid._machine.xla.mlir import ir
 
-from .logical import gt, lt, ordered, select_n
+from .logical import compare_lexically, gt, lt, select_n
 
 DType = np.dtype[Any]
 _BOOL = np.dtype(bool)
@@ -101,11 +101,13 @@ def scalar_program(function: Function, *dtypes: DType) -> ClosedJaxpr:
         return stage_closed(function, [shaped_array((), dtype) for dtype in dtypes])
 
 
-def combined(ctx: Any, monoid: Monoid, x: ir.Value, y: ir.Value, aval: ShapedArray) -> ir.Value:
+def combine(ctx: Any, monoid: Monoid, x: ir.Value, y: ir.Value, aval: ShapedArray) -> ir.Value:
     """`x` and `y`, of type `aval`, combined."""
     compare = {"max": gt, "min": lt}.get(monoid.name)
     if aval.dtype.kind == "c" and compare is not None:
-        program = stage_closed(lambda x, y: [select_n(ordered(compare, x, y), y, x)], [aval, aval])
+        program = stage_closed(
+            lambda x, y: [select_n(compare_lexically(compare, x, y), y, x)], [aval, aval]
+        )
         return ctx.inline_closed(program, [x, y])[0]
     return ctx.op1(monoid.hlo, aval, [x, y])
 
@@ -122,7 +124,7 @@ def monoid_body(
         if by_opposite:
             monoid = MONOIDS[_OPPOSITES[monoid.name]]
             scalars = [ctx.op1("stablehlo.negate", aval, [x]) for x in scalars]
-        result = combined(ctx, monoid, *scalars, aval)
+        result = combine(ctx, monoid, *scalars, aval)
         if by_opposite:
             result = ctx.op1("stablehlo.negate", aval, [result])
         ctx.op("stablehlo.return", [], [result])
@@ -137,7 +139,7 @@ def lower_reduction(
     """`x` reduced along `axes`."""
     initial = ctx.constant(monoid.identity(result.dtype))
     if monoid.name == "prod":
-        x = held(ctx, x, result.update(shape=tuple(ir.RankedTensorType(x.type).shape)))
+        x = protect_value(ctx, x, result.update(shape=tuple(ir.RankedTensorType(x.type).shape)))
     reduction = ctx.op(
         "stablehlo.reduce", [ctx.type(result)], [x, initial], {"dimensions": axes}, regions=1
     )

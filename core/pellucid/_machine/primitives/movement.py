@@ -50,7 +50,7 @@ from pellucid._machine.ir import (
     without_dims,
     words,
 )
-from pellucid._machine.lowering.exact import held
+from pellucid._machine.lowering.exact import protect_value
 from pellucid._machine.lowering.summed_products import apart_from_product
 from pellucid._machine.sharding import PartitionSpec, Sharding
 from pellucid._machine.tracing import as_array, bind, bind1, type_of
@@ -72,7 +72,7 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
     return index + ndim if index < 0 else index
 
 
-def shifted(axes: Ints, dim: int) -> Axes:
+def shift_axes(axes: Ints, dim: int) -> Axes:
     """`axes` of an array after one more axis is inserted at `dim`."""
     return tuple([a + (a >= dim) for a in axes])
 
@@ -81,7 +81,7 @@ def with_batch_dim(params: Any, fields: Sequence[str], dim: int) -> Any:
     """`params` whose `fields`, dimensions of an array, are those after one more is inserted at `dim`."""
     dims = {field: getattr(params, field) for field in fields}
     return params._replace(**{
-        field: shifted(d, dim) if type(d) is tuple else d + (d >= dim) for field, d in dims.items()
+        field: shift_axes(d, dim) if type(d) is tuple else d + (d >= dim) for field, d in dims.items()
     })  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def other_axes(ndim: int, *groups: Iterable[int]) -> Axes:
     return tuple([i for i in range(ndim) if i not in axes])
 
 
-def permuted(values: Sequence[Any], order: Ints) -> tuple[Any, ...]:
+def permute(values: Sequence[Any], order: Ints) -> tuple[Any, ...]:
     """The `values`, by position, that are at `order`."""
     return tuple([values[i] for i in order])
 
@@ -302,18 +302,18 @@ class Transpose(Movement[TransposeParams]):
                 f"transpose needs a permutation of {x.ndim} axes, got {params.permutation}.",
                 got=f"operand: {x.text()}",
             )
-        return permuted(x.shape, params.permutation)
+        return permute(x.shape, params.permutation)
 
     def factors(self, avals, results, params):
         dims = words(avals[0].ndim)
-        return [dims], [permuted(dims, params.permutation)]
+        return [dims], [permute(dims, params.permutation)]
 
     def operand_cotangent(self, cotangent, aval, params):
         return transpose(cotangent, inverse_permutation(params.permutation))
 
     def batch(self, axis, operands, dims, params):
         [dim] = dims
-        return [transpose(operands[0], (dim, *shifted(params.permutation, dim)))], [0]  # type: ignore[arg-type]
+        return [transpose(operands[0], (dim, *shift_axes(params.permutation, dim)))], [0]  # type: ignore[arg-type]
 
     def lower(self, ctx, operands, params):
         [result] = ctx.avals_out
@@ -631,7 +631,7 @@ class ReduceSum(LaidOut, Movement[ReduceSumParams]):
     def lower(self, ctx, operands, params):
         [x], [aval] = operands, ctx.avals_in
         zero = ctx.constant(np.zeros((), aval.dtype))
-        x = apart_from_product(ctx, held(ctx, x, aval), aval, ctx.avals_out[0].shape)
+        x = apart_from_product(ctx, protect_value(ctx, x, aval), aval, ctx.avals_out[0].shape)
         return [ctx.reduce(x, zero, params.axes, "stablehlo.add", ctx.avals_out[0])]
 
 

@@ -115,7 +115,7 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
 
     def lower(self, ctx, operands, params):
         return [
-            _lowered_put(ctx, x, aval, destination)
+            _lower_put(ctx, x, aval, destination)
             for x, aval, destination in strict_zip(operands, ctx.avals_in, params.devices)
         ]
 
@@ -128,7 +128,7 @@ def _type_at(aval, destination):
     return aval.update(memory_space=_space(destination))
 
 
-def _lowered_put(ctx, x, aval, destination):
+def _lower_put(ctx, x, aval, destination):
     """A value of type `aval` at `destination` within a program."""
     if isinstance(destination, Sharding) and destination.num_devices > 1:
         x = ctx.constrain(x, destination, aval)

@@ -241,12 +241,12 @@ def plan_algorithm(
         if ctx.platform == "cpu" and not any(
             _same_algorithm(precision, _RECIPES[name]) for name in _ON_CPU
         ):
-            raise _unsupported(precision, ctx.platform)
+            raise _algorithm_error(precision, ctx.platform)
         return AlgorithmPlan(_attribute(ctx, precision), (lhs, rhs), result)
     if type(precision) is not DotAlgorithmPreset or precision is DotAlgorithmPreset.DEFAULT:
         return None
     if ctx.platform == "cpu" and precision.name not in _ON_CPU:
-        raise _unsupported(precision, ctx.platform)
+        raise _algorithm_error(precision, ctx.platform)
     recipe = _RECIPES[precision.name]
     if recipe.precision_type is None and not (is_float8(lhs) and is_float8(rhs)):
         raise DtypeError(
@@ -284,7 +284,7 @@ def _same_algorithm(algorithm: DotAlgorithm, recipe: _Recipe) -> bool:
     )  # fmt: skip
 
 
-def _unsupported(precision, platform: str) -> CompilationError:
+def _algorithm_error(precision, platform: str) -> CompilationError:
     return CompilationError(
         f"dot_general can't run the algorithm {precision} on {platform}.",
         do=f"There it runs {', '.join(sorted(_ON_CPU))}.",

@@ -38,7 +38,7 @@ from pellucid._machine.xla import Array
 
 from .arithmetic import div, mul
 from .assembly import concatenate
-from .contraction import converted
+from .contraction import convert_real
 from .counts import combinations, operand_elements
 from .cumulative import product_pair
 from .families import (
@@ -50,7 +50,7 @@ from .families import (
     kind_of,
     zero_of,
 )
-from .logical import bitwise_and, bitwise_or, eq, gt, lt, ne, ordered, select_n
+from .logical import bitwise_and, bitwise_or, compare_lexically, eq, gt, lt, ne, select_n
 from .monoids import (
     MONOIDS,
     highest,
@@ -124,7 +124,7 @@ class ReduceExtreme(Reduction):
         if aval.size == 0:
             return [y], [zero_of(y)]
         shape = tuple([1 if i in params.axes else size for i, size in enumerate(aval.shape)])
-        chosen = converted(eq(x, reshape(y, shape)), aval.dtype)
+        chosen = convert_real(eq(x, reshape(y, shape)), aval.dtype)
         count = reduce_sum(chosen, params.axes)
         return [y], [div(reduce_sum(mul(t, chosen), params.axes), count)]
 
@@ -342,12 +342,12 @@ class ArgExtreme(OfOneArray[ArgExtremeParams]):
     def _first_of_two(self, dtype, index_dtype) -> ClosedJaxpr:
         """The program for two (value, index) pairs, of which a NaN wins, then the better value, then the smaller index."""
 
-        def chosen(x, i, y, j):
-            keep = bitwise_or(ordered(self.exceeds, x, y), ne(x, x))
+        def choose(x, i, y, j):
+            keep = bitwise_or(compare_lexically(self.exceeds, x, y), ne(x, x))
             keep_index = bitwise_or(keep, bitwise_and(eq(x, y), lt(i, j)))
             return [select_n(keep, y, x), select_n(keep_index, j, i)]
 
-        return scalar_program(chosen, dtype, index_dtype, dtype, index_dtype)
+        return scalar_program(choose, dtype, index_dtype, dtype, index_dtype)
 
 
 def _arg_extreme(primitive: ArgExtreme, operand, axis: int, index_dtype):

@@ -45,7 +45,7 @@ from pellucid._machine.sharding.stated import (
 from pellucid._machine.tracing import bind, bind1, bottom, context, type_of
 
 from .movement import Identity
-from .sharding_constraint import batched_sharding, by_leaf, constrained
+from .sharding_constraint import batched_sharding, by_leaf, constrain_leaf
 
 
 class ReshardParams(NamedTuple):
@@ -140,11 +140,11 @@ def _keeping_batch(sharding: NamedSharding, dim: int, old: PartitionSpec) -> Nam
 
 def _from_mesh(source: AnyMesh | None, xs, out_shardings):
     """`reshard` of values over the mesh `source`, where their types don't show a mesh."""
-    resharded = functools.partial(_resharded, source)
+    resharded = functools.partial(_reshard_leaf, source)
     return by_leaf(resharded, xs, out_shardings, "reshard: out_shardings", "xs")
 
 
-def _resharded(source: AnyMesh | None, x, stated, path: str):
+def _reshard_leaf(source: AnyMesh | None, x, stated, path: str):
     sharding = stated_sharding("reshard", stated)
     if not isinstance(sharding, NamedSharding):
         raise ShardingArgumentError(
@@ -154,7 +154,7 @@ def _resharded(source: AnyMesh | None, x, stated, path: str):
     mesh, spec = sharding.mesh, sharding.spec
     if source is not None and not mesh.explicit_axes:
         # Types show nothing here, on either side of the border.
-        return constrained(x, sharding, path)
+        return constrain_leaf(x, sharding, path)
     for axis in spec.axis_names | spec.unreduced | spec.reduced:
         if mesh.axis_type_by_name[axis] is not AxisType.Explicit:
             raise PartitionSpecError(
@@ -213,7 +213,7 @@ def _states_nothing(out_sharding: Any) -> bool:
 
 
 def _has_mesh(args: Any) -> bool:
-    return not get_abstract_mesh().empty or any(map(_shown, tree_flatten(args)[0]))
+    return not get_abstract_mesh().empty or any(map(_shown_sharding, tree_flatten(args)[0]))
 
 
 def with_out_sharding(out_sharding: Any, function: Function, *operands: Any) -> Any:
@@ -269,7 +269,7 @@ def _retyped_mesh(caller: str, args, axes, axis_type: AxisType) -> tuple[Any, An
     """
     mesh = get_abstract_mesh()
     if mesh.empty:
-        shown = [*filter(None, map(_shown, tree_flatten(args)[0]))]
+        shown = [*filter(None, map(_shown_sharding, tree_flatten(args)[0]))]
         if not shown:
             raise MissingMeshError(
                 f"{caller} changes the types of the current mesh's axes, and no mesh is current.",
@@ -287,7 +287,7 @@ def _without_axes(xs, mesh):
     """The tree `xs`, with types that show only axes that are Explicit in `mesh`; no data moves."""
 
     def cast(x):
-        old = _shown(x)
+        old = _shown_sharding(x)
         if old is None or old.mesh is mesh:
             return x
         # Over Auto axes no marks are needed: a reduced value is the same everywhere.
@@ -304,6 +304,6 @@ def _without_axes(xs, mesh):
     return tree_map(cast, xs)
 
 
-def _shown(x):
+def _shown_sharding(x):
     """The sharding that the type of `x` shows; None also for anything that isn't an array."""
     return getattr(getattr(x, "aval", None), "shown_sharding", None)

@@ -84,7 +84,7 @@ def written_apart(x: Any, update: Any, write: Binary) -> tuple[Any, Any]:
     return write(no, yes), write(zeros(aval), update)
 
 
-def _may_be_sliced(ctx, x) -> bool:
+def _may_be_slice(ctx, x) -> bool:
     """Whether `x` is a dynamic slice, or may become one when the program is partitioned."""
     is_slice = getattr(x.owner, "name", None) == "stablehlo.dynamic_slice"
     return ctx.has_fault(SCATTER_OF_ONE_WINDOW) and (
@@ -155,7 +155,7 @@ class Scatter(Shown, Primitive[ScatterParams]):
         # XLA turns such scatters into slices
         is_one_window = math.prod(indices_aval.shape[:-1]) == 1
         array = x
-        if is_one_window and _may_be_sliced(ctx, x):
+        if is_one_window and _may_be_slice(ctx, x):
             x = ctx.op1("stablehlo.optimization_barrier", aval, [x])
         op = ctx.op(
             "stablehlo.scatter", [ctx.type(result)], [x, indices, updates], attributes, regions=1
@@ -171,7 +171,7 @@ class Scatter(Shown, Primitive[ScatterParams]):
 
     def update_program(self, dtype: Any, params: Any) -> ClosedJaxpr:
         """The program, on scalars, that combines an element with an update."""
-        combine: Any = self.combine or _replaced
+        combine: Any = self.combine or _replace
         return _update_program(combine, dtype)
 
     def printed_params(self, equation):
@@ -180,7 +180,7 @@ class Scatter(Shown, Primitive[ScatterParams]):
         return super().printed_params(equation) | {"update_consts": (), "update_jaxpr": program}
 
 
-def _replaced(old, new):
+def _replace(old, new):
     return new
 
 
@@ -290,12 +290,12 @@ class ScatterReplace(JointlyLinear[ScatterParams], Scatter):
         # those updates that remain are added to the operand, emptied where one was written.
         remains, untouched = self.remaining(type_of(x), indices, type_of(updates), params)
 
-        def chosen(old, new):
+        def choose(old, new):
             base = select_n(untouched, zeros(type_of(old)), old)
             added = select_n(remains, zeros(type_of(new)), new)
             return bind(scatter_add_p, base, indices, added, params=params)
 
-        return chosen(x, updates), chosen(tx, tu)
+        return choose(x, updates), choose(tx, tu)
 
     def operand_cotangents(self, cotangent, operands, params):
         x, indices, updates = operands
@@ -309,7 +309,7 @@ class ScatterReplace(JointlyLinear[ScatterParams], Scatter):
 
     def remaining(self, aval: ShapedArray, indices, updates: ShapedArray, params: ScatterParams):
         """(which updates remain, which elements of an operand of type `aval` none is written to): each has a number."""
-        numbers = _numbered(updates.shape, params.dimension_numbers)
+        numbers = _number_updates(updates.shape, params.dimension_numbers)
         blank = np.zeros((), _IDS)
         none_written = broadcast_in_dim(blank, aval.shape, ())
         written = bind1(self, none_written, indices, numbers, params=params)
@@ -317,7 +317,7 @@ class ScatterReplace(JointlyLinear[ScatterParams], Scatter):
         return remains, eq(written, blank)
 
 
-def _numbered(updates: Shape, numbers: ScatterDimensionNumbers):
+def _number_updates(updates: Shape, numbers: ScatterDimensionNumbers):
     """An array of shape `updates` that holds, from 1 on, the number of the index vector of each element."""
     index_axes = other_axes(len(updates), numbers.update_window_dims)
     sizes = tuple([updates[a] for a in index_axes])
@@ -444,16 +444,16 @@ class ScatterExtremum(Scatter):
         aval, updates_aval = type_of(x), type_of(updates)
         dtype = aval.dtype
 
-        def gathered(values):
+        def gather_values(values):
             return gathered_updates(values, indices, updates_aval, params)
 
-        wins = convert_element_type(eq(updates, gathered(result)), dtype)
+        wins = convert_element_type(eq(updates, gather_values(result)), dtype)
         stays = convert_element_type(bitwise_or(eq(x, result), ne(x, x)), dtype)
         shares = add(bind1(scatter_add_p, zeros(aval), indices, wins, params=params), stays)
         if type(tx) is not Zero:
             tx = mul(tx, div(stays, max(shares, dtype.type(1))))
         if type(tu) is not Zero:
-            weighted = mul(tu, div(wins, max(gathered(shares), dtype.type(1))))
+            weighted = mul(tu, div(wins, max(gather_values(shares), dtype.type(1))))
             term = bind1(scatter_add_p, zeros(aval), indices, weighted, params=params)
             tx = add_tangents(tx, term)
         return [result], [tx]

@@ -151,12 +151,12 @@ def _constrained_as(x, stated, path: str):
     place = stated.sharding if isinstance(stated, Format) else stated
     sharding = stated_sharding(name, PartitionSpec() if place is None else place)
     # None is a layout over a mesh without axes, as types show it
-    result = x if sharding is None else constrained(x, sharding, path)
+    result = x if sharding is None else constrain_leaf(x, sharding, path)
     layout = stated_layout(stated)
     return with_layout_constraint(result, layout) if isinstance(layout, Layout) else result
 
 
-def constrained(x: Any, sharding: Any, path: str = "x") -> Any:
+def constrain_leaf(x: Any, sharding: Any, path: str = "x") -> Any:
     """One array constrained to `sharding`; `path` is its name in messages."""
     check_no_manual_axis("with_sharding_constraint", sharding)
     shape = type_of(x).shape

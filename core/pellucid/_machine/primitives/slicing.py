@@ -156,7 +156,7 @@ def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Ints) -> Array:
 
 def _modulo(index, size: Size):
     """`index` modulo `size`."""
-    return wrapped(rem(index, size_scalar(size, type_of(index).dtype)), size)
+    return wrap_negative(rem(index, size_scalar(size, type_of(index).dtype)), size)
 
 
 # Where a window begins ----------------------------------------------------------------------------
@@ -222,10 +222,10 @@ def start_scalar(index: Any, size: int, dtype: Any, wrap: bool) -> Any:
         value += size if value < 0 else 0
         limits = np.iinfo(dtype)
         return dtype.type(min(max(value, limits.min), limits.max))
-    return wrapped(index, size) if wrap else index
+    return wrap_negative(index, size) if wrap else index
 
 
-def wrapped(index: Any, size: Size) -> Any:
+def wrap_negative(index: Any, size: Size) -> Any:
     """`index`, an array of integers, with `size` added where it is negative.
 
     Raises: IntegerRangeError if the result may not be an int32 and 64-bit types are off.

@@ -45,7 +45,7 @@ def marks_of(aval: Any) -> Marks:
     return Marks() if sharding is None else Marks(sharding.spec.unreduced, sharding.spec.reduced)
 
 
-def marked(aval: Any, marks: Marks, mesh: Any = None) -> Any:
+def with_marks(aval: Any, marks: Marks, mesh: Any = None) -> Any:
     """The type `aval` with other marks, over axes of `mesh`, by default of the mesh that the type shows."""
     shown: Any = aval.shown_sharding
     spec = PartitionSpec() if shown is None else shown.spec
@@ -59,12 +59,12 @@ def states_of(aval: Any) -> dict[str, AxisSet]:
     return {"varying": aval.varying, **marks_of(aval)._asdict()}
 
 
-def restated(aval: Any, axes: AxisSet, state: str, mesh: Any = None) -> Any:
+def with_state(aval: Any, axes: AxisSet, state: str, mesh: Any = None) -> Any:
     """The type `aval` of a value that along `axes` of `mesh` is in another state, or "the same" everywhere."""
     varying, *marks = [
         names | axes if name == state else names - axes for name, names in states_of(aval).items()
     ]
-    return marked(aval.update(varying=varying), Marks(*marks), mesh)
+    return with_marks(aval.update(varying=varying), Marks(*marks), mesh)
 
 
 AxisNames = tuple[Any, ...]
@@ -91,7 +91,7 @@ class Recast(Collective, Shown, Identity[MarkParams]):
         super().__init__(name)
 
     def typed(self, avals, results, params):
-        return [restated(avals[0], frozenset(params.axes), self.state, params.mesh)]
+        return [with_state(avals[0], frozenset(params.axes), self.state, params.mesh)]
 
     def operand_cotangent(self, cotangent, aval, params):
         if not self.inverse:
@@ -185,7 +185,7 @@ def vary(x: Any, axes: Iterable[Any]) -> Any:
     return bind1(pvary_p, x, params=PVaryParams(tuple(missing))) if missing else x
 
 
-def unified(primitive: Primitive, operands: Operands) -> Operands:
+def unify_axes(primitive: Primitive, operands: Operands) -> Operands:
     """`operands` of one equation with all traced ones cast to vary over the same axes."""
     if len(operands) < 2 or (
         isinstance(primitive, HigherOrderPrimitive) and not primitive.varies_jointly

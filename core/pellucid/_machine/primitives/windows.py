@@ -30,7 +30,7 @@ from .families import ANY, NUMBER, check_elements
 from .index_dims import ScatterDimensionNumbers
 from .linear import JointlyLinear
 from .logical import ge_p, le_p, select_n
-from .monoids import MONOIDS, highest, lowest, monoid_body, ordered, scalar_program
+from .monoids import MONOIDS, compare_lexically, highest, lowest, monoid_body, scalar_program
 from .movement import Movement, OfOneArray, aligned_at, reshape
 from .padding import Pads, explicit_pads, padding_attribute, padtype_to_pads, positive_sizes, spans
 from .scatter import scatter_add
@@ -278,7 +278,7 @@ class SelectAndGatherAdd(_Selecting[SelectAndGatherParams]):
         select = params.select_prim
 
         def prefer(x, t, y, u):
-            is_first = ordered(functools.partial(bind1, select), x, y)
+            is_first = compare_lexically(functools.partial(bind1, select), x, y)
             return [select_n(is_first, y, x), select_n(is_first, u, t)]
 
         program = scalar_program(prefer, *(operand.dtype, tangents.dtype) * 2)
@@ -314,7 +314,7 @@ class SelectAndScatterAdd(_Selecting[SelectAndScatterParams]):
         source, operand = ctx.avals_in
         result = ctx.avals_out[0]
         if any(map(any, params.padding)):
-            return ctx.from_python(_scattered_into_padded, operands, params)
+            return ctx.from_python(_scatter_into_padding, operands, params)
         op = ctx.op(
             "stablehlo.select_and_scatter", [ctx.type(result)],
             [operands[1], operands[0], ctx.constant(source.dtype.type(0))],
@@ -324,13 +324,15 @@ class SelectAndScatterAdd(_Selecting[SelectAndScatterParams]):
             regions=2,
         )  # fmt: skip
         select = functools.partial(bind1, params.select_prim)
-        prefers = scalar_program(lambda x, y: [ordered(select, x, y)], operand.dtype, operand.dtype)
+        prefers = scalar_program(
+            lambda x, y: [compare_lexically(select, x, y)], operand.dtype, operand.dtype
+        )
         ctx.jaxpr_body(op.regions[0], prefers)
         ctx.scalar_body(op.regions[1], "stablehlo.add", source.dtype)
         return [op.result]
 
 
-def _scattered_into_padded(source, operand, select: Primitive, sizes, strides, padding: Pads):
+def _scatter_into_padding(source, operand, select: Primitive, sizes, strides, padding: Pads):
     """`select_and_scatter_add` with the operand padded beforehand by a value that is never preferred; the operation's
     own padding might be.
     """

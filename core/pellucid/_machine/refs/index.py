@@ -38,7 +38,7 @@ from pellucid._machine.primitives import (
     scatter,
     scatter_add,
     slice as static_slice,
-    wrapped,
+    wrap_negative,
 )
 from pellucid._machine.tracing import is_array_like, type_of, types_of
 
@@ -339,7 +339,7 @@ def _points(index: RefIndex, operands: Operands) -> tuple[Any, GatherDimensionNu
     starts = _starts(index, operands)
     for i, (entry, dim, start) in enumerate(strict_zip(index.entries, index.shape, starts)):
         if entry is None or entry.start is None:
-            start = wrapped(convert_element_type(start, _INT32), dim)
+            start = wrap_negative(convert_element_type(start, _INT32), dim)
         if entry is None:
             positions[i] = start, vector_axes[len(vector_axes) - type_of(start).ndim :]
             continue

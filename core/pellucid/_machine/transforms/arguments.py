@@ -19,7 +19,7 @@ from pellucid._machine.base import (
     wrapping,
 )
 from pellucid._machine.base.narrowing import is_list_or_tuple
-from pellucid._machine.ir import Mask, Operands, ShapedArray, Values, narrowed
+from pellucid._machine.ir import Mask, Operands, ShapedArray, Values, narrow_type
 from pellucid._machine.tracing import (
     FunctionSpec,
     as_array,
@@ -118,7 +118,7 @@ def type_of_described(x: Any) -> ShapedArray | None:
     """The type of an array with the shape and dtype of `x`, which isn't an array itself; None without these attributes."""
     if not (hasattr(x, "shape") and hasattr(x, "dtype")):
         return None
-    return narrowed(ShapedArray(x.shape, x.dtype, bool(getattr(x, "weak_type", False))))
+    return narrow_type(ShapedArray(x.shape, x.dtype, bool(getattr(x, "weak_type", False))))
 
 
 def _not_arrays(

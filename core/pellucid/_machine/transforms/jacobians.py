@@ -19,7 +19,7 @@ from pellucid._machine.primitives import (
     reshape,
     split,
 )
-from pellucid._machine.primitives.conversion import converted
+from pellucid._machine.primitives.conversion import convert_quietly
 from pellucid._machine.tracing import type_of, use_transformation
 from pellucid._machine.xla import PyTreeDef, unflatten_tangents
 
@@ -186,7 +186,7 @@ def _as_entries(part: Any, aval: Any, shape: Shape) -> Any:
     """A part of a Jacobian with its `shape` and the dtype and weak type of `aval`; real part if `aval` is real."""
     if aval.dtype.kind != "c" and type_of(part).dtype.kind == "c":
         part = real(part)
-    return reshape(converted(part, aval.dtype, aval.weak_type), shape)
+    return reshape(convert_quietly(part, aval.dtype, aval.weak_type), shape)
 
 
 def standard_basis(avals: Avals) -> Values:
@@ -194,7 +194,7 @@ def standard_basis(avals: Avals) -> Values:
     total = sum(a.size for a in avals)
     ones = eq(*(broadcasted_iota(np.int32, (total, total), i) for i in (0, 1)))
     return [
-        reshape(converted(part, aval.dtype, aval.weak_type), (total, *aval.shape))
+        reshape(convert_quietly(part, aval.dtype, aval.weak_type), (total, *aval.shape))
         if is_differentiable(aval)
         else np.zeros((total, *aval.shape), dtypes.float0)
         for part, aval in strict_zip(split_along(ones, [a.size for a in avals], 1), avals)

@@ -23,7 +23,7 @@ from pellucid._machine.base import (
     strict_zip,
 )
 from pellucid._machine.base.narrowing import is_list_or_tuple
-from pellucid._machine.ir import Operands, Primitive, Values, Zero, called
+from pellucid._machine.ir import Operands, Primitive, Values, Zero, called_program
 from pellucid._machine.primitives import constant_like, instantiate, zero_of
 from pellucid._machine.primitives.arithmetic import (
     add,
@@ -188,7 +188,7 @@ class JetTrace(Trace):
         if all(c is None for curve in curves for c in curve[1:]):
             with use_trace(self.parent):
                 return self.parent.interpret(primitive, tuple([c[0] for c in curves]), params)
-        body = called(primitive, params)
+        body = called_program(primitive, params)
         if body is not None:
             return replay(body, (), *operands)
         with use_trace(self.parent):

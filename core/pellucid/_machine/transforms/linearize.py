@@ -66,7 +66,7 @@ from pellucid._machine.ir import (
     Var,
     Zero,
     accum_effect,
-    called,
+    called_program,
     constants_as_inputs,
     remove_dead_equations,
     subjaxprs,
@@ -641,7 +641,7 @@ class RuleTrace(Trace):
 
         A call is staged equation by equation. Other programs are linear, so they equal their derivative at zero.
         """
-        body = called(primitive, params)
+        body = called_program(primitive, params)
         if body is not None:
             # A reference made within may hold a linear value later: as plain values each part gets its place.
             return replay(*without_references(body), *operands)

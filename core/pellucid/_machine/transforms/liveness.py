@@ -22,8 +22,8 @@ from pellucid._machine.primitives import (
     bitwise_not,
     bitwise_or,
     broadcast_in_dim,
-    filled,
     full_as,
+    full_of_type,
     reduce_or,
     select_n,
     transpose,
@@ -179,7 +179,7 @@ def array_of(live: Liveness, x: Any) -> Any:
     """Boolean array of the live elements of `x` with liveness `live`."""
     if isinstance(live, Elements):
         return live.whole(x)
-    return filled(type_of(x).update(dtype=np.dtype(bool), weak_type=False), not is_dead(live))
+    return full_of_type(type_of(x).update(dtype=np.dtype(bool), weak_type=False), not is_dead(live))
 
 
 def guarded(live: Liveness, x: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pellucid._machine.base import ArgumentTypeError, ArgumentValueError, dtypes, strict_zip
 from pellucid._machine.primitives import concatenate, convert_element_type, full, reshape, split
-from pellucid._machine.primitives.conversion import converted
+from pellucid._machine.primitives.conversion import convert_quietly
 from pellucid._machine.tracing import type_of, types_of
 from pellucid._machine.xla import flatten
 
@@ -34,7 +34,7 @@ class Unravel(NamedTuple):
         leaves = [reshape(x, shape) for x, shape in strict_zip(parts, self.shapes)]
         if self.dtypes is not None:
             leaves = [
-                converted(x, dtype) if type_of(x).dtype != dtype else x
+                convert_quietly(x, dtype) if type_of(x).dtype != dtype else x
                 for x, dtype in strict_zip(leaves, self.dtypes)
             ]
         return self.tree.unflatten(leaves)

@@ -16,7 +16,7 @@ from pellucid._machine.base.errors import UnsupportedError
 from pellucid._machine.base.tree import tree_map
 from pellucid._machine.higher_order.stages import eval_shape
 from pellucid._machine.ir.avals import shaped_array
-from pellucid._machine.ir.primitive import Primitive, called
+from pellucid._machine.ir.primitive import Primitive, called_program
 from pellucid._machine.tracing.current import context, use_trace
 from pellucid._machine.tracing.staging import replay
 from pellucid._machine.tracing.trace import Trace
@@ -76,7 +76,7 @@ class SparseTrace(Trace):
     def interpret(self, primitive, operands, params):
         values = [self.lowered(x) for x in operands]
         is_sparse = any(isinstance(x, TRACED) for x in values)
-        body = called(primitive, params) if is_sparse and primitive not in rules else None
+        body = called_program(primitive, params) if is_sparse and primitive not in rules else None
         if body is not None:
             return replay(body, (), *operands)
         with use_trace(self.parent):

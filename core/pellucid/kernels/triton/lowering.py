@@ -27,7 +27,7 @@ from pellucid._machine.ir import (
     Literal,
     Primitive,
     ShapedArray,
-    called,
+    called_program,
 )
 from pellucid._machine.xla.mlir import element_types, location_cache
 from pellucid._machine.xla.triton import arith, ir, triton
@@ -246,7 +246,7 @@ class Lowering:
         lower = RULES.get(equation.primitive)
         if lower is not None:
             return lower(self, equation, inputs)
-        program = called(equation.primitive, equation.params) or _program_of(equation)
+        program = called_program(equation.primitive, equation.params) or _program_of(equation)
         if program is None:
             name = equation.primitive.name
             raise self.unsupported(f"there is no rule for `{name}`.")

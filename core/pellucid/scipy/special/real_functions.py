@@ -72,7 +72,7 @@ def real_function(
             operands = promote_dtypes_inexact(f"scipy.special.{name}", *bound.args)
             if type_of(operands[0]).dtype.kind == "c":
                 return complex(
-                    *[conversion.converted(x, type_of(x).dtype, False) for x in operands]
+                    *[conversion.convert_quietly(x, type_of(x).dtype, False) for x in operands]
                 )
         values = map(of_sequence, bound.args) if takes_sequences else bound.args
         return evaluated(formula, promoted_reals(name, *values))
