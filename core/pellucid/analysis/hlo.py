@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pellucid._machine.base import SourceFrame, strict_zip, user_frame
-from pellucid._machine.runtime.executable import optimized_modules, precompiled
+from pellucid._machine.runtime.executable import optimized_modules, precompiled_metadata
 from pellucid._machine.xla import hlo as xla_hlo
 from pellucid._machine.xla.hlo_text import Computation, Instruction, parse, source_places
 
@@ -80,7 +80,7 @@ class Module:
 def module_of(executable: Any) -> tuple[Module, Any]:
     """The first module of XLA's executable, as (parsed, XLA's object)."""
     [module, *_] = optimized_modules(executable)
-    facts = precompiled(executable)
+    facts = precompiled_metadata(executable)
     return Module(xla_hlo.full_text(module), facts and facts.origins), module
 
 

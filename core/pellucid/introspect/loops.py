@@ -21,7 +21,7 @@ from pellucid._machine.primitives.logical import bitwise_or, gt
 from pellucid._machine.primitives.slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
 from pellucid._machine.primitives.varying import vary
 from pellucid._machine.tracing import replay, type_of
-from pellucid._machine.transforms import Derived, remembered, stage_open
+from pellucid._machine.transforms import Derived, cache_on_program, stage_open
 
 from .mesh_positions import MeshPositions
 
@@ -190,7 +190,7 @@ class PartialLoop(NamedTuple):
         derive = lambda: Derived(*stage_open(run, types, None), ())
         scope = contextlib.nullcontext() if self.positions is None else self.positions.scope()
         with scope:
-            return remembered(self.body.program.jaxpr, key, derive)
+            return cache_on_program(self.body.program.jaxpr, key, derive)
 
     def _carry_of(self, groups: Sequence[Values]) -> Values:
         return [x for i, _ in self.slots.carries for x in groups[i]]

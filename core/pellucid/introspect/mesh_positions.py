@@ -24,7 +24,7 @@ from pellucid._machine.primitives.varying import (
 from pellucid._machine.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from pellucid._machine.sharding.explicit_types import shown_sharding
 from pellucid._machine.tracing import bind, replay
-from pellucid._machine.transforms import Derived, remembered, stage_open
+from pellucid._machine.transforms import Derived, cache_on_program, stage_open
 
 
 class MeshPosition(NamedTuple):
@@ -180,7 +180,9 @@ class MeshPositions:
         outer = self.levels[:-1]
         key = (name, self.params._replace(jaxpr=None, in_specs=(), out_specs=()))  # type: ignore[arg-type]
         with outer[-1].scope() if outer else contextlib.nullcontext():
-            program = remembered(jaxpr, key, lambda: self._mapped(jaxpr, takes, gives)).program
+            program = cache_on_program(
+                jaxpr, key, lambda: self._mapped(jaxpr, takes, gives)
+            ).program
         return outer[-1].on_all(program) if outer else program
 
     def _mapped(self, jaxpr: Jaxpr, takes: bool, gives: bool) -> Derived:

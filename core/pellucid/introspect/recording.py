@@ -17,7 +17,7 @@ from pellucid._machine.base import by_tool, is_user_file
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.loops import fori_loop
 from pellucid._machine.runtime import platforms
-from pellucid._machine.runtime.executable import optimized_modules, precompiled
+from pellucid._machine.runtime.executable import optimized_modules, precompiled_metadata
 from pellucid._machine.runtime.transfer import device_put
 from pellucid._machine.sharding import NamedSharding
 from pellucid._machine.tracing import context
@@ -133,7 +133,7 @@ class LoadedModule(NamedTuple):
 
     def origins(self) -> Mapping[int, Any] | None:
         """This process's equations if the executable was compiled by another process or for an equal program, else None."""
-        facts = precompiled(self.executable)
+        facts = precompiled_metadata(self.executable)
         return facts and facts.origins
 
 
@@ -185,7 +185,7 @@ def live_executables() -> list[Any]:
 
 def modules_of(executable: Any, names: frozenset[str] | None = None) -> list[LoadedModule]:
     """The modules of an executable; if `names` is given, only those with such a name."""
-    facts = precompiled(executable)
+    facts = precompiled_metadata(executable)
     if names is not None and names.isdisjoint(m.name for m in executable.hlo_modules()):
         return []
     return [

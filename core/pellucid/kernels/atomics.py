@@ -20,7 +20,7 @@ from pellucid._machine.primitives.arithmetic import max as larger, min as smalle
 from pellucid._machine.primitives.logical import bitwise_and, bitwise_or, bitwise_xor
 from pellucid._machine.primitives.scatter import scatter_add, scatter_max, scatter_min
 from pellucid._machine.refs import index as indexing
-from pellucid._machine.refs.access import get, part_of, replaced, set as set_part
+from pellucid._machine.refs.access import get, part_of, replace_part, set as set_part
 from pellucid._machine.refs.index import RefIndex
 from pellucid._machine.refs.primitives import Write
 from pellucid._machine.tracing import bind, bind1, type_of
@@ -108,14 +108,14 @@ def updated(
     index, operation = params
     old = indexing.read(whole, index, operands)
     if operation == "cas":
-        return indexing.written(whole, index, operands, select_n(old == which, old, value)), old
+        return indexing.write(whole, index, operands, select_n(old == which, old, value)), old
     if not indexing.has_vectors(operands):  # no position is repeated
         new = select_n(which, old, COMBINE[operation](old, value))
-        return indexing.written(whole, index, operands, new), old
+        return indexing.write(whole, index, operands, new), old
     if operation in SCATTER:
         nothing = np.broadcast_to(_neutral(operation, whole.dtype), value.shape)
         value = select_n(which, nothing, value)
-        return indexing.scattered(whole, index, operands, value, SCATTER[operation]), old
+        return indexing.scatter_at(whole, index, operands, value, SCATTER[operation]), old
     return _one_by_one(operation, whole, index, operands, value, which), old
 
 
@@ -159,7 +159,7 @@ def _update(operation: str, ref: Any, idx: Any, value: Any, mask: Any) -> Any:
             AtomicParams(index, operation), part, value, which, *operands
         )[0]
         old = get(view)
-        replaced(view, value, change)
+        replace_part(view, value, change)
         return old
     params = AtomicParams(index, operation)
     return bind1(atomic_update_p, view.ref, value, which, *operands, params=params)

@@ -7,7 +7,7 @@ from itertools import compress, pairwise
 from typing import Any, NamedTuple
 
 from pellucid._machine.ir import ClosedJaxpr, Values, rearrange_program
-from pellucid._machine.tracing import discharged, is_reference
+from pellucid._machine.tracing import discharge_program, is_reference
 
 
 class Captured(NamedTuple):
@@ -40,7 +40,7 @@ def with_captured(
     rest = [i for i in range(len(consts)) if i not in places]
     if not places:
         return body, consts, Captured([], [])
-    all_written = discharged(body.jaxpr).written
+    all_written = discharge_program(body.jaxpr).written
     is_written = [i in all_written for i in places]
     invars, start = body.jaxpr.invars, len(consts)
     ends = [start, start + n_front, start + n_front + n_results, len(invars)]

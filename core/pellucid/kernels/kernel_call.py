@@ -48,7 +48,7 @@ from pellucid._machine.transforms import (
     masked_pass,
     nonzero,
     nonzero_mask,
-    paired,
+    split_tangents,
     stage_open,
     unknown,
 )
@@ -152,7 +152,9 @@ class KernelCall(Shown, Defined[KernelCallParams]):
         results = self._derived(
             params, lambda p: jvp_jaxpr(p, mask, False), primals, nonzero(tangents)
         )
-        return super().jvp(primals, tangents, params) if results is None else paired(*results)
+        return (
+            super().jvp(primals, tangents, params) if results is None else split_tangents(*results)
+        )
 
     def masked(self, operands, lives, params):
         # It stays a kernel: what is known of elements ends here.

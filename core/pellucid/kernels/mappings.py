@@ -26,7 +26,7 @@ from pellucid._machine.ir import (
 from pellucid._machine.primitives import convert_element_type
 from pellucid._machine.primitives.dslice import Slice
 from pellucid._machine.refs.access import RefView, get
-from pellucid._machine.tracing import discharged, is_reference, name_of, replay, type_of
+from pellucid._machine.tracing import discharge_program, is_reference, name_of, replay, type_of
 from pellucid._machine.tracing.current import ensure_compile_time_eval
 from pellucid._machine.transforms import stage_open
 from pellucid._machine.transforms.vmap import vmap
@@ -199,7 +199,7 @@ def mapping_of(
             where=spec.line,
             do="Pass them as prefetched scalars: `PrefetchScalarGridSpec(num_scalar_prefetch=…)`.",
         )
-    body = discharged(opened.jaxpr)
+    body = discharge_program(opened.jaxpr)
     if body.written:
         raise ArgumentValueError(
             f"{name}: the index map writes to a prefetched scalar.", where=spec.line

@@ -40,7 +40,7 @@ from pellucid._machine.primitives import (
     slice as static_slice,
     zeros,
 )
-from pellucid._machine.tracing import Tracer, bind, discharged, replay, type_of, use_lineage
+from pellucid._machine.tracing import Tracer, bind, discharge_program, replay, type_of, use_lineage
 from pellucid._machine.tracing.current import ensure_compile_time_eval
 from pellucid._machine.transforms import stage_open
 from pellucid._machine.transforms.vmap import vmap
@@ -88,7 +88,7 @@ class GridKernel:
     """Positions of the references that the body writes."""
 
     def __post_init__(self) -> None:
-        written = discharged(self.body.jaxpr).written
+        written = discharge_program(self.body.jaxpr).written
         object.__setattr__(self, "written", frozenset([i - self.n_front for i in written]))
 
     @functools.cached_property
@@ -189,7 +189,7 @@ class Sweep:
         self, kernel: GridKernel, consts: Operands, bounds: Operands, scalars: Operands
     ) -> None:
         self.kernel, self.consts, self.bounds, self.scalars = kernel, consts, bounds, scalars
-        self.body = discharged(kernel.body.jaxpr)
+        self.body = discharge_program(kernel.body.jaxpr)
         # The failure is after all references: written by every program, and by the body if it has sites.
         self.failure = kernel.n_references if kernel.all_sites else None
         self.mappings = [*kernel.mappings, *([] if self.failure is None else [None])]
@@ -573,7 +573,9 @@ def batched_axes(kernel: GridKernel) -> tuple[int, ...]:
     of a loop over the other axes overwrites it, or the user declares that the programs are independent.
     """
     mappings = kernel.mappings
-    if discharged(kernel.body.jaxpr).program.effects:  # such as prints, in the order of the grid
+    if discharge_program(
+        kernel.body.jaxpr
+    ).program.effects:  # such as prints, in the order of the grid
         return ()
     # Mappings of what is written, None for scratch; a scalar is the same for all programs, so none may write it. Each program has
     # a failure of its own.
@@ -618,7 +620,7 @@ def _largest(jaxpr: Jaxpr) -> int:
 
 def _overwrites_scratch(kernel: GridKernel, batched: Sequence[int]) -> bool:
     """Whether the first program of a loop over the axes that are not batched needs nothing that scratch held before."""
-    body = discharged(kernel.body.jaxpr)
+    body = discharge_program(kernel.body.jaxpr)
     n = len(kernel.consts)
     # By position among the inputs, after the body's constants: 0 for the position along each axis of the loop.
     first = {n + a: np.int32(0) for a in range(len(kernel.grid)) if a not in batched}

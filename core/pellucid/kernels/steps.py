@@ -19,7 +19,7 @@ from pellucid._machine.ir import (
     forget_sources,
     programs_of,
 )
-from pellucid._machine.tracing import bind, discharged, use_facts
+from pellucid._machine.tracing import bind, discharge_program, use_facts
 from pellucid._machine.transforms import stage_open
 
 from .mappings import BlockMapping
@@ -58,7 +58,7 @@ def in_steps(kernel: GridKernel, equation: Equation) -> ClosedJaxpr | None:
     program, consts = stage_open(run, avals, DebugInfo(f"programs of {kernel.name}"))
     if consts:
         return None
-    body = discharged(kernel.body.jaxpr).program
+    body = discharge_program(kernel.body.jaxpr).program
     loops = [p for e in program.jaxpr.equations for p in programs_of(e) if _calls(p, body)]
     for jaxpr in [program.jaxpr, *loops]:
         jaxpr.memo["kernel"] = kernel

@@ -23,7 +23,7 @@ from pellucid._machine.base import (
     public_functions,
 )
 from pellucid._machine.primitives.movement import canonical_axis
-from pellucid._machine.tracing import Tracer, is_array_like, refuse_masked, type_of
+from pellucid._machine.tracing import Tracer, is_array_like, refuse_masked_array, type_of
 from pellucid._machine.transforms.vmap import vmap
 from pellucid._machine.xla.arrays import Array
 
@@ -226,7 +226,7 @@ def delete(
         return _without(x, ravel(asarray(obj)), axis)
     else:
         if isinstance(obj, np.ma.MaskedArray):
-            refuse_masked(obj)
+            refuse_masked_array(obj)
         numbers = np.asarray(obj)
         if (numbers.size or is_array_like(obj)) and numbers.dtype.kind not in "iub":
             raise DtypeError(

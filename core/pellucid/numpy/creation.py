@@ -47,7 +47,7 @@ from pellucid._machine.primitives.reshard import reshard as laid_out
 from pellucid._machine.runtime.array import default_sharding
 from pellucid._machine.runtime.extended import of_words
 from pellucid._machine.runtime.transfer import (
-    copied,
+    copy_array,
     from_host,
     out_of_range,
     put_everywhere,
@@ -67,7 +67,7 @@ from pellucid._machine.tracing import (
     context,
     is_array_like,
     operand_lines,
-    refuse_masked,
+    refuse_masked_array,
     traced_lines,
     type_of,
 )
@@ -138,7 +138,7 @@ def _array(
         result = _from_host(value, aval, place)
     else:
         if copy and value is object:
-            value = copied(value) if type(value) in ARRAY_TYPES else copy_of(value)
+            value = copy_array(value) if type(value) in ARRAY_TYPES else copy_of(value)
         result = value if place is None else _placed(value, place, "array")
     return result if aval.ndim >= ndmin else expand_dims(result, range(ndmin - aval.ndim))
 
@@ -218,7 +218,7 @@ def _typed_sequence(x: Any, dtype: Any) -> tuple[Any, Any]:
 def _host_array(x: Any, leaves: list[Any], dtype: Any) -> np.ndarray:
     for leaf in leaves:
         if isinstance(leaf, np.ma.MaskedArray):
-            refuse_masked(leaf)
+            refuse_masked_array(leaf)
     try:
         return np.asarray(x, dtype=dtype)
     except ValueError as error:

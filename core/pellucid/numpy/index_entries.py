@@ -20,7 +20,13 @@ from pellucid._machine.base import (
 )
 from pellucid._machine.primitives.dslice import Slice
 from pellucid._machine.primitives.families import kind_of
-from pellucid._machine.tracing import Tracer, is_array_like, refuse_masked, traced_lines, type_of
+from pellucid._machine.tracing import (
+    Tracer,
+    is_array_like,
+    refuse_masked_array,
+    traced_lines,
+    type_of,
+)
 from pellucid._machine.xla.arrays import Array, ArrayImpl
 
 from .creation import asarray
@@ -199,7 +205,7 @@ def _simplified(item: Any) -> Any:
             do="Convert it with `.astype(int)`.",
         )
     if isinstance(item, np.ma.MaskedArray):
-        refuse_masked(item)
+        refuse_masked_array(item)
     if isinstance(item, np.ndarray) and item.ndim == 0:
         return item.item()
     return bool(_concrete(item)) if kind == "bool" and item.ndim == 0 else item

@@ -40,7 +40,7 @@ from pellucid._machine.primitives.creation import iota
 from pellucid._machine.primitives.families import constant_like, full_as, scalar
 from pellucid._machine.primitives.movement import canonical_axis
 from pellucid._machine.primitives.reshard import with_out_sharding
-from pellucid._machine.tracing import Tracer, as_operand, refuse_masked, type_of
+from pellucid._machine.tracing import Tracer, as_operand, refuse_masked_array, type_of
 from pellucid._machine.xla.arrays import Array
 
 from .annotations import Axis, OutSharding, ShapeLike
@@ -581,7 +581,7 @@ def repeat(
             do="Give `total_repeat_length`, or repeats that are known when tracing.",
         )
     if isinstance(repeats, np.ma.MaskedArray):
-        refuse_masked(repeats)
+        refuse_masked_array(repeats)
     counts: Any = np.asarray(repeats)
     movement.broadcast_shapes(counts.shape, (size,))
     if counts.size and counts.dtype.kind not in "iub":

@@ -257,7 +257,7 @@ def transfer_between_devices(tmp_path, monkeypatch):
 def transfer_to_host(tmp_path, monkeypatch):
     # Reading a CPU's memory is no transfer; this is what arrays on other platforms do first.
     def program():
-        with guards.passed("device_to_host", pl.typeof(X), "the host", explicit=False):
+        with guards.guard_transfer("device_to_host", pl.typeof(X), "the host", explicit=False):
             return True
 
     return lambda: outcome(program)

@@ -22,7 +22,7 @@ from pellucid._machine.lowering.module import ordered_effects_of
 from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.tracing.staging import replay
 from pellucid._machine.tracing.trace import bind
-from pellucid._machine.transforms.derived import remembered, stage_open
+from pellucid._machine.transforms.derived import cache_on_program, stage_open
 
 BOOL = shaped_array((), np.dtype(bool))
 
@@ -54,7 +54,7 @@ class RepeatUntilParams(NamedTuple):
 
         avals = [*until.in_avals[: self.until_nconsts], *body.in_avals]
         key = ("repeat until", until, self.until_nconsts)
-        program = remembered(body, key, lambda: stage_open(run, avals, body.debug)[0])
+        program = cache_on_program(body, key, lambda: stage_open(run, avals, body.debug)[0])
         return JitParams("repeat_until", program)
 
 

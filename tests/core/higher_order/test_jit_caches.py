@@ -21,7 +21,7 @@ from pellucid._machine.base.events import CompilationFinished, TraceFinished, co
 from pellucid._machine.compilation import executable_cache
 from pellucid._machine.compilation.pipeline import UnusedDonationWarning
 from pellucid._machine.higher_order import misses
-from pellucid._machine.runtime.executable import precompiled
+from pellucid._machine.runtime.executable import precompiled_metadata
 
 X = np.ones(3, np.float32)
 
@@ -335,10 +335,10 @@ def test_an_executable_has_the_lines_and_scopes_of_the_newest_program():
     assert first._executable.loaded is second._executable.loaded is not third._executable.loaded
     ids = {e.id for e in second._program.params.jaxpr.jaxpr.equations}
     assert ids & {origin.id for origin in facts.origins.values()}
-    assert precompiled(first._executable.loaded) is facts
+    assert precompiled_metadata(first._executable.loaded) is facts
     del second, facts
     gc.collect()
-    assert precompiled(first._executable.loaded) is None
+    assert precompiled_metadata(first._executable.loaded) is None
 
 
 def test_callbacks_count_by_identity():

@@ -15,7 +15,7 @@ from pellucid._machine.base.tree import (
     tree_leaves,
 )
 from pellucid._machine.xla import pytree
-from pellucid._machine.xla.recursion import levels_left
+from pellucid._machine.xla.recursion import remaining_levels
 
 
 def test_the_registry_is_our_own():
@@ -100,11 +100,11 @@ def cyclic(between):
 
 @pytest.mark.parametrize("name", FAILING)
 def test_a_failed_flattening_keeps_no_recursion_levels(name):
-    before = levels_left()
+    before = remaining_levels()
     for _ in range(3):
         with pytest.raises(Exception):  # noqa: B017  (whichever it is)
             FAILING[name]()
-    assert levels_left() == before
+    assert remaining_levels() == before
 
 
 @pytest.mark.parametrize(
@@ -119,11 +119,11 @@ def test_a_failed_flattening_keeps_no_recursion_levels(name):
 )
 @pytest.mark.parametrize("flatten", [tree_leaves, tree_flatten_with_path])
 def test_a_cycle_leaves_the_thread_its_recursion_levels(between, flatten):
-    before = levels_left()
+    before = remaining_levels()
     for depth in range(6):  # which call finds the levels used up depends on their number
         with pytest.raises(CyclicTreeError, match="contains itself"):
             called_at(depth, flatten, cyclic(between))
-    assert abs(levels_left() - before) < 150
+    assert abs(remaining_levels() - before) < 150
 
 
 def called_at(depth, function, argument):

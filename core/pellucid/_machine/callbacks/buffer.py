@@ -22,7 +22,7 @@ from pellucid._machine.ir import (
     no_effects,
 )
 from pellucid._machine.lowering.custom_calls import TYPED, HostFunction, custom_call
-from pellucid._machine.runtime.failures import marked
+from pellucid._machine.runtime.failures import mark_error
 from pellucid._machine.tracing import bind, name_of, type_of
 from pellucid._machine.xla.mlir import ir
 
@@ -137,7 +137,7 @@ class _HostFunction(HostFunction):
                 got=f"got {type(result).__name__}",
                 do="Write results into the buffers of its second argument.",
             )
-        raise RuntimeError(marked(failure))
+        raise RuntimeError(mark_error(failure))
 
 
 def buffer_callback(

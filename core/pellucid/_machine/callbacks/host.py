@@ -30,7 +30,7 @@ from pellucid._machine.ir import Operands, ShapedArray, shaped_array
 from pellucid._machine.lowering.custom_calls import HostFunction, identity_of
 from pellucid._machine.runtime import platforms
 from pellucid._machine.runtime.extended import ExtendedArray
-from pellucid._machine.runtime.failures import marked
+from pellucid._machine.runtime.failures import mark_error
 from pellucid._machine.runtime.transfer import from_host
 from pellucid._machine.sharding import make_single_device_sharding
 from pellucid._machine.tracing import name_of, type_of
@@ -180,7 +180,7 @@ class CheckedFunction(HostFunction):
             if self.failures is not None:
                 self.failures.append(error)
                 return tuple([np.zeros(a.shape, a.dtype) for a in self.avals])
-            mark = marked(error)
+            mark = mark_error(error)
         raise RuntimeError(mark)
 
 

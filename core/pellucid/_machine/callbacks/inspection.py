@@ -9,7 +9,7 @@ from pellucid._machine.base import BatchingRuleError, CallbackError, tree_leaves
 from pellucid._machine.compilation.shardy import chosen_inside
 from pellucid._machine.ir import Runs, debug_effect
 from pellucid._machine.primitives.staging import WithoutResults
-from pellucid._machine.runtime.failures import marked
+from pellucid._machine.runtime.failures import mark_error
 from pellucid._machine.runtime.transfer import from_host
 from pellucid._machine.tracing import bind, type_of
 from pellucid._machine.transforms import check_callable, checked_leaves
@@ -66,7 +66,7 @@ class InspectSharding(Runs, WithoutResults[InspectShardingParams]):
             try:
                 params.call(chosen_inside(tiles, aval, replicated))
             except CallbackError as error:
-                mark = marked(error)
+                mark = mark_error(error)
             else:
                 return
             raise RuntimeError(mark)

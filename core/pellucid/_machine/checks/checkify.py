@@ -40,7 +40,7 @@ from pellucid._machine.sharding import NamedSharding, PartitionSpec
 from pellucid._machine.tracing import (
     bind,
     context,
-    discharged,
+    discharge_program,
     is_array_like,
     is_reference,
     name_of,
@@ -52,8 +52,8 @@ from pellucid._machine.tracing import (
 from pellucid._machine.transforms import (
     argument_paths,
     batch_flat,
+    cache_on_program,
     check_callable,
-    remembered,
     result_leaves,
     stage_open,
     wraps,
@@ -131,7 +131,7 @@ def checkify(f: Function, errors: Iterable[ErrorCategory] = user_checks) -> Func
 
 def _checked_results(jaxpr: Jaxpr, operands: Operands, errors: Errors) -> tuple[Error, Values]:
     """(error, results) of `jaxpr`, which has no constants. Its writes to references take effect."""
-    on_values = discharged(jaxpr) if uses_references(jaxpr) else None
+    on_values = discharge_program(jaxpr) if uses_references(jaxpr) else None
     program = jaxpr if on_values is None else on_values.program.jaxpr
     more_consts = [] if on_values is None else on_values.consts
     checked = checked_program(program, errors)
@@ -153,7 +153,7 @@ def _checked_results(jaxpr: Jaxpr, operands: Operands, errors: Errors) -> tuple[
 
 def checked_program(jaxpr: Jaxpr, errors: Errors) -> Checked:
     """The rewritten program of `jaxpr`, which has no constants; it returns notes, then the results; cached."""
-    return remembered(jaxpr, ("checked", errors), lambda: _checked_program(jaxpr, errors))
+    return cache_on_program(jaxpr, ("checked", errors), lambda: _checked_program(jaxpr, errors))
 
 
 def _checked_program(jaxpr: Jaxpr, errors: Errors) -> Checked:

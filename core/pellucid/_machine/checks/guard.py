@@ -11,7 +11,7 @@ import numpy as np
 from pellucid._machine.ir import Operands, guard_effect
 from pellucid._machine.lowering.custom_calls import HostFunction, calls_python, host_call
 from pellucid._machine.lowering.loops import case
-from pellucid._machine.runtime.failures import marked
+from pellucid._machine.runtime.failures import mark_error
 from pellucid._machine.tracing import bind
 
 from .check import Check, CheckParams
@@ -69,7 +69,7 @@ class _Raising(HostFunction):
             if self.failures is not None:
                 self.failures.append(error)
                 return ()
-            mark = marked(error)
+            mark = mark_error(error)
         else:
             return ()
         raise RuntimeError(mark)

@@ -31,7 +31,7 @@ from pellucid._machine.transforms import (
     linearize_jaxpr,
     nonzero,
     nonzero_mask,
-    paired,
+    split_tangents,
     transpose_jaxpr,
 )
 
@@ -76,7 +76,7 @@ class JaxprCall(Linearized, OneJaxprPrimitive[P], Structured[P]):
         # The derived program takes (consts, primals, nonzero tangents), returns (results, tangents marked by `mask`).
         operands = (*consts, *primals, *nonzero(tangents))
         results = bind(self, *operands, params=params.on(program))
-        return paired(results, mask)
+        return split_tangents(results, mask)
 
     def linearize(self, trace, primals, tangents, params):
         parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero_mask(tangents), recompute=_RECOMPUTE)

@@ -17,7 +17,7 @@ from pellucid._machine.base import (
 )
 from pellucid._machine.compilation.launches import Launch
 from pellucid._machine.compilation.listeners import run
-from pellucid._machine.runtime.array import note_donated
+from pellucid._machine.runtime.array import note_donation
 from pellucid._machine.runtime.calls import clear_entries, make_call
 from pellucid._machine.runtime.executable import Executable
 from pellucid._machine.sharding.stated import placement_text
@@ -48,7 +48,7 @@ def wrap_call(call: Any, spec: FunctionSpec, donated_nums: Sequence[int]) -> Any
     def note(x: Any) -> None:
         for leaf in flatten(x)[0]:
             if type(leaf) in ARRAY_TYPES and leaf.is_deleted():
-                note_donated(leaf, name)
+                note_donation(leaf, name)
 
     def call_with_errors(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -64,7 +64,7 @@ def wrap_call(call: Any, spec: FunctionSpec, donated_nums: Sequence[int]) -> Any
                 if type(x) is not ArrayImpl:
                     note(x)
                 elif x.is_deleted():
-                    note_donated(x, name)
+                    note_donation(x, name)
         if kwargs:
             for key in spec.donated_names:
                 note(kwargs.get(key))

@@ -77,6 +77,7 @@ from pellucid._machine.transforms import (
     LinearizedJaxpr,
     Source,
     batch_jaxpr,
+    cache_on_program,
     check_callable,
     cotangents_of,
     flat_arguments,
@@ -85,8 +86,7 @@ from pellucid._machine.transforms import (
     linearize_jaxpr,
     nonzero,
     nonzero_mask,
-    paired,
-    remembered,
+    split_tangents,
     stage_open,
     transpose_jaxpr,
 )
@@ -165,7 +165,7 @@ class Cond(Linearized, Shown, Structured[CondParams]):
         derived, mask = _agreeing(params, lambda jaxpr, want: jvp_jaxpr(jaxpr, flags, want))
         # Each derived branch takes (inputs, nonzero tangents) and returns (results, tangents marked by `mask`).
         results = self.bind_derived(derived, (*primals, *nonzero(tangents[1:])), params)
-        return paired(results, mask)
+        return split_tangents(results, mask)
 
     def linearize(self, trace, primals, tangents, params):
         index, *inputs = primals
@@ -260,7 +260,7 @@ class SplitBranches(NamedTuple):
 def split_branches(params: CondParams, nonzero: Mask) -> SplitBranches:
     """The primal and linear parts of all branches, for operands with tangents marked by `nonzero`."""
     key = ("split branches", nonzero, tuple([b.jaxpr for b in params.branches[1:]]))
-    return remembered(params.branches[0].jaxpr, key, lambda: _split_branches(params, nonzero))
+    return cache_on_program(params.branches[0].jaxpr, key, lambda: _split_branches(params, nonzero))
 
 
 def _split_branches(params: CondParams, nonzero: Mask) -> SplitBranches:

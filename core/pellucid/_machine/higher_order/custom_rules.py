@@ -66,7 +66,7 @@ from pellucid._machine.tracing import (
 from pellucid._machine.transforms import (
     batch_flat,
     check_callable,
-    described,
+    describe_value,
     flat_arguments,
     nonzero,
     nonzero_mask,
@@ -365,7 +365,7 @@ def as_pair(
     """`value` returned by a rule; raises `error` unless it is a pair of `contents`."""
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise error(
-            f"{rule} must return a pair ({contents}).", got=f"it returned {described(value)}"
+            f"{rule} must return a pair ({contents}).", got=f"it returned {describe_value(value)}"
         )
     return value[0], value[1]
 

@@ -59,7 +59,7 @@ from pellucid._machine.transforms import (
     batch_flat,
     batched_aval,
     check_callable,
-    described,
+    describe_value,
     nonzero,
     nonzero_mask,
     result_leaves,
@@ -600,7 +600,7 @@ def _checked_cotangents(call: FlatCall, rule: str, result) -> Values:
     children = call.in_tree.children()
     result = tuple(result) if isinstance(result, list) else result
     if not isinstance(result, tuple) or len(result) != len(children):
-        shown = f"tuple of {len(result)}" if isinstance(result, tuple) else described(result)
+        shown = f"tuple of {len(result)}" if isinstance(result, tuple) else describe_value(result)
         raise DerivativeRuleError(
             f"{rule} must return a tuple, one cotangent for each argument.",
             got=f"got {shown}, expected tuple of {len(children)}",

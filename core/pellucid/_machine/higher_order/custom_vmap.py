@@ -62,8 +62,8 @@ from pellucid._machine.transforms import (
     linear_parts,
     nonzero,
     nonzero_mask,
-    paired,
     result_leaves,
+    split_tangents,
     spread,
     structure_lines,
     transpose_jaxpr,
@@ -121,7 +121,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
         results = bind(
             self, *derived.consts, *primals, *nonzero(tangents), params=params.derived(derived, rule)
         )  # fmt: skip
-        return paired(results, derived.mask)
+        return split_tangents(results, derived.mask)
 
     def linearize(self, trace, primals, tangents, params):
         # The tangents are a separate call with its own batching rule, which takes the primals again.
@@ -145,7 +145,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
             linear = params.derived(derived._replace(program=program), rule)
             operands = (*derived.consts, *primals, *nonzero(tangents))
             out_tangents = trace.stage_linear(self, operands, linear)
-        return paired([*results, *out_tangents], derived.mask)
+        return split_tangents([*results, *out_tangents], derived.mask)
 
     def transpose(self, cotangents, operands, params):
         linear, avals, residuals = linear_parts(operands, cotangents)

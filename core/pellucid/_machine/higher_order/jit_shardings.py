@@ -14,7 +14,7 @@ from pellucid._machine.sharding.errors import PartitionSpecError
 from pellucid._machine.sharding.layout import AutoLayout, Layout
 from pellucid._machine.sharding.partition_spec import UNCONSTRAINED
 from pellucid._machine.sharding.stated import check_fits, stated_layout, stated_sharding
-from pellucid._machine.tracing import replay, stage_closed
+from pellucid._machine.tracing import replay, stage_with_constants
 from pellucid._machine.xla import flatten
 
 Placements = tuple[Any, ...] | None
@@ -157,7 +157,7 @@ def with_constraints(
     def body(*operands):
         return _each(results, replay(jaxpr, (), *_each(arguments, operands)))
 
-    return stage_closed(body, avals, jaxpr.debug)
+    return stage_with_constants(body, avals, jaxpr.debug)
 
 
 def _each(placements: Placements, values: Operands) -> Values:

@@ -35,7 +35,6 @@ from pellucid._machine.transforms import (
     checked_leaves,
     cotangents_of,
     flat_arguments,
-    guarded,
     is_cotangent,
     jvp_flat,
     lives_of,
@@ -44,6 +43,7 @@ from pellucid._machine.transforms import (
     unknown,
     whole,
     with_aux,
+    zero_dead,
 )
 from pellucid._machine.transforms.gradient import linear_transpose
 from pellucid._machine.transforms.linearize import linearize
@@ -274,7 +274,7 @@ class LinearSolve(Masked, HigherOrderPrimitive[LinearSolveParams]):
         consts, b = params.split(operands)
         operands, lives = [*consts.solve, *b], [*const_lives.solve, *b_lives]
         out = lives_of(params.jaxprs.solve.jaxpr, operands, lives)
-        return [guarded(live, x) for live, x in strict_zip(out, results)], out
+        return [zero_dead(live, x) for live, x in strict_zip(out, results)], out
 
     def batch(self, axis, operands, dims, params):
         consts, b = params.split(operands)

@@ -64,17 +64,17 @@ from pellucid._machine.transforms import (
     Source,
     Worth,
     batch_jaxpr,
+    cache_on_program,
     cotangents_of,
     jvp_jaxpr,
     linearize_flat,
     linearize_jaxpr,
     nonzero,
     nonzero_mask,
-    paired,
-    remembered,
+    split_tangents,
     stage_open,
     transpose_jaxpr,
-    unnamed,
+    without_names,
 )
 
 from .bodies import check_batched_effects, has_guards
@@ -168,7 +168,7 @@ class Scan(Linearized, Structured[ScanParams]):
         # `results` are carry, its tangents, ys, their tangents; afterwards (carry, ys), then both kinds of tangents.
         ys = results[n + n_tangents :]
         tangents = [*results[n : n + n_tangents], *ys[n_ys:]]
-        return paired([*results[:n], *ys[:n_ys], *tangents], body.mask)
+        return split_tangents([*results[:n], *ys[:n_ys], *tangents], body.mask)
 
     def linearize(self, trace, primals, tangents, params):
         parts = split_scan(params, tuple(nonzero_mask(tangents)))
@@ -509,7 +509,7 @@ def _hoist_program(
     consts, n = body.invars[:n_consts], len(body.invars)
     pure = [e for e in body.equations if not e.effects]
     hoist, _ = remove_dead_equations(
-        Jaxpr((), consts, pure, hoisted, debug=unnamed(body.debug)), keep_inputs=True
+        Jaxpr((), consts, pure, hoisted, debug=without_names(body.debug)), keep_inputs=True
     )
     primal = with_variables_as_inputs(body, hoisted, results)
     # `with_variables_as_inputs` has the hoisted values after all inputs; as constants of the loop, they move after its consts.
@@ -663,7 +663,7 @@ class While(Linearized, Structured[WhileParams]):
 
     def jvp(self, primals, tangents, params):
         operands, both, carried = _differentiate(params, primals, tangents, instantiate)
-        return paired(bind(self, *operands, params=both), carried)
+        return split_tangents(bind(self, *operands, params=both), carried)
 
     def linearize(self, trace, primals, tangents, params):
         if uses_state(self.effects((), params)):
@@ -678,7 +678,7 @@ class While(Linearized, Structured[WhileParams]):
         out_tangents: Results = ()
         if any(carried):
             out_tangents = trace.stage_linear(self, operands, both)[len(results) :]
-        return paired([*results, *out_tangents], carried)
+        return split_tangents([*results, *out_tangents], carried)
 
     def transpose(self, cotangents, operands, params):
         raise IrreversibleLoopError(
@@ -808,6 +808,6 @@ def _ending_apart(
         return Derived(*stage_open(step, avals, jaxpr.debug), body.mask)
 
     return (
-        remembered(jaxpr, ("any goes on", tested), any_goes_on),
-        remembered(jaxpr, ("step of those that go on", tested), guarded_step),
+        cache_on_program(jaxpr, ("any goes on", tested), any_goes_on),
+        cache_on_program(jaxpr, ("step of those that go on", tested), guarded_step),
     )

@@ -33,7 +33,7 @@ from pellucid._machine.tracing import (
     bind,
     check_distinct,
     context,
-    discharged,
+    discharge_program,
     is_reference,
     name_of,
     named_scope,
@@ -47,8 +47,8 @@ from pellucid._machine.transforms import (
     linearize_jaxpr,
     nonzero,
     nonzero_mask,
-    paired,
     result_leaves,
+    split_tangents,
     stage_open,
     wraps,
 )
@@ -119,7 +119,7 @@ class Remat(JaxprCall[RematParams]):
             inputs = (*residuals, *saved, *parts.constants, *nonzero(tangents))
             linear = params._replace(jaxpr=parts.linear, differentiated=True)
             out = trace.stage_linear(self, inputs, linear)
-        return paired([*results, *out], parts.mask)
+        return split_tangents([*results, *out], parts.mask)
 
     def lower(self, ctx, operands, params):
         if params.differentiated and params.prevent_cse is not False:
@@ -331,7 +331,7 @@ def _on_values(params: RematParams, operands: Operands) -> Values:
     So the backward pass recomputes from the initial contents, and writes nothing a second time.
     """
     check_distinct("checkpoint", (), operands)
-    body = discharged(params.jaxpr.jaxpr)
+    body = discharge_program(params.jaxpr.jaxpr)
     values = [x.aval.methods["get"](x) if is_reference(x) else x for x in operands]
     results = bind(remat_p, *body.consts, *values, params=params.on(body.program))
     # `results` are those of the function, then the final content of each reference that it wrote.

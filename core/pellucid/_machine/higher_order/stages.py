@@ -40,10 +40,10 @@ from pellucid._machine.tracing import (
     is_reference,
     name_of,
     resolve_arguments,
-    stage_closed,
+    stage_with_constants,
     type_of,
 )
-from pellucid._machine.transforms import check_callable, type_of_described
+from pellucid._machine.transforms import check_callable, type_of_attributes
 from pellucid._machine.xla import LibraryValues, flatten, hlo, library_types
 from pellucid._machine.xla.compile import hlo_cost, to_hlo
 from pellucid._machine.xla.mlir import lasting_copy
@@ -367,7 +367,7 @@ def _call(spec: FunctionSpec, args: Operands, kwargs: Keywords) -> FunctionCall:
 
 
 def _as_struct(x: Any) -> Any:
-    aval = None if is_array_like(x) else type_of_described(x)
+    aval = None if is_array_like(x) else type_of_attributes(x)
     if aval is None:
         return x
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
@@ -416,7 +416,7 @@ def _trace_call(
         trees.append(tree)
         return results
 
-    program = stage_closed(flat, call.avals, spec.debug_info(call, trees))
+    program = stage_with_constants(flat, call.avals, spec.debug_info(call, trees))
     return program, program.out_avals, trees[0]
 
 

@@ -36,7 +36,14 @@ from pellucid._machine.ir import (
     rearrange_program,
     remove_dead_equations,
 )
-from pellucid._machine.tracing import ReferenceCell, bind, discharged, held, on_values, type_of
+from pellucid._machine.tracing import (
+    ReferenceCell,
+    bind,
+    discharge_program,
+    on_values,
+    read_cells,
+    type_of,
+)
 from pellucid._machine.transforms import (
     ARRAY,
     DEAD,
@@ -50,13 +57,13 @@ from pellucid._machine.transforms import (
     array_of,
     as_mask,
     batch_flat,
+    cache_on_program,
     is_maskable,
     kind_of_live,
     known_array,
     live_of_kind,
     masked_jaxpr,
-    paired,
-    remembered,
+    split_tangents,
 )
 
 
@@ -87,7 +94,7 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
         inputs = [slots.gathered(slot, groups) for slot in slots.programs]
         with self.scope(params):
             bodies = [
-                discharged(slot.program.jaxpr, values)
+                discharge_program(slot.program.jaxpr, values)
                 for slot, values in strict_zip(slots.programs, inputs)
             ]
         # Cells that some program writes, each once, in the order of operands; `ids` are their identities.
@@ -96,7 +103,7 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
         # Key of an input: the id of a written cell, or minus the index of another operand.
         keys = slots.split([id(x) if id(x) in ids else -i for i, x in enumerate(operands)])
         # Operand for each key: for a cell, its content.
-        values = dict(strict_zip(chain(*keys), held(operands)))
+        values = dict(strict_zip(chain(*keys), read_cells(operands)))
         # Before: written cells where operands had them. After, in a loop: before the carry, and nowhere else.
         new_keys = keys
         for carry, _ in slots.carries:
@@ -425,7 +432,7 @@ def remembered_on_program(derive: Callable[..., D]) -> Callable[..., D]:
     @functools.wraps(derive)
     def find_or_derive(params: Any, *facts: Any) -> D:
         key = (derive.__name__.replace("_", " "), params._replace(jaxpr=None), *facts)
-        return remembered(params.jaxpr.jaxpr, key, lambda: derive(params, *facts))
+        return cache_on_program(params.jaxpr.jaxpr, key, lambda: derive(params, *facts))
 
     return find_or_derive
 
@@ -453,7 +460,7 @@ def with_linear_part(
     tangents: Results = ()
     if any(mask) or primitive.effects((), params):
         tangents = trace.stage_linear(primitive, operands, params)
-    return paired([*results[: len(mask)], *tangents], mask)
+    return split_tangents([*results[: len(mask)], *tangents], mask)
 
 
 def insert_forwarded_results(

@@ -29,7 +29,7 @@ from pellucid._machine.ir import (
     shaped_array,
 )
 from pellucid._machine.sharding import Sharding
-from pellucid._machine.tracing import stage_closed, use_lineage, without_references
+from pellucid._machine.tracing import stage_with_constants, use_lineage, without_references
 from pellucid._machine.xla.mlir import ir, location_cache, new_context
 
 from .addends import compute_with_addends
@@ -425,7 +425,9 @@ class LoweringContext(OperationBuilder):
         key = (function, params, self.avals_in)
         program = self.python_programs.get(key)
         if program is None:
-            program = stage_closed(lambda *xs: _as_list(function(*xs, *params)), self.avals_in)
+            program = stage_with_constants(
+                lambda *xs: _as_list(function(*xs, *params)), self.avals_in
+            )
             jaxpr, consts = without_references(program.jaxpr)
             program = ClosedJaxpr(jaxpr, [*consts, *program.consts])
             self.python_programs[key] = program

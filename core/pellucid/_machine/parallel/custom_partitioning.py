@@ -45,7 +45,7 @@ from pellucid._machine.tracing import (
     bind,
     name_of,
     resolve_arguments,
-    stage_closed,
+    stage_with_constants,
 )
 from pellucid._machine.transforms import check_callable, checked_leaves, result_leaves, wraps
 from pellucid._machine.xla import HloSharding, mlir
@@ -203,7 +203,7 @@ class CallPartition:
         avals = [shaped_array(value.part(), value.dtype) for value in operand_parts]
         axes = frozenset(mesh.axis_names)
         with bind_manual_axes(mesh, axes, check_vma=False):
-            program = stage_closed(flat, avals, DebugInfo(name_of(of_part)))
+            program = stage_with_constants(flat, avals, DebugInfo(name_of(of_part)))
         expected = [(value.part(), value.dtype) for value in result_parts]
         out_avals: Avals = program.out_avals
         if [(a.shape, a.dtype) for a in out_avals] != expected:
@@ -346,7 +346,7 @@ class custom_partitioning(ForwardsDefinitions):
                 structure.append(tree)
                 return results
 
-            program = stage_closed(flat, call.avals, DebugInfo(spec.name))
+            program = stage_with_constants(flat, call.avals, DebugInfo(spec.name))
             if any(isinstance(c, Tracer) for c in program.consts):
                 raise UnsupportedError(
                     f"custom_partitioning: `{name_of(fun)}` uses traced values besides its arguments.",

@@ -71,6 +71,7 @@ from pellucid._machine.transforms import (
     LinearizedJaxpr,
     array_of,
     batch_jaxpr,
+    cache_on_program,
     cotangents_of,
     is_maskable,
     jvp_jaxpr,
@@ -80,8 +81,7 @@ from pellucid._machine.transforms import (
     masked_jaxpr,
     nonzero,
     nonzero_mask,
-    paired,
-    remembered,
+    split_tangents,
     stage_open,
     transpose_jaxpr,
 )
@@ -290,7 +290,7 @@ class ShardMap(
         out_specs = (*params.out_specs, *compress(params.out_specs, mask_out))
         called = params.on(program, in_specs, out_specs)
         results = bind(self, *consts, *primals, *nonzero(tangents), params=called)
-        return paired(results, mask_out)
+        return split_tangents(results, mask_out)
 
     def linearize(self, trace, primals, tangents, params):
         with params.scope():
@@ -430,7 +430,7 @@ def _cast_results(program: ClosedJaxpr, params: ShardMapParams, out_specs: Specs
         return Derived(*stage_open(run, jaxpr.in_avals, jaxpr.debug), ())
 
     with params.scope():
-        return remembered(jaxpr, ("varying results", tuple(spec_axes)), derive).program
+        return cache_on_program(jaxpr, ("varying results", tuple(spec_axes)), derive).program
 
 
 class SplitManual(NamedTuple):
@@ -516,7 +516,7 @@ def _transpose_program(
     if params.check_vma:
         return derived
     key = ("transposed manual", linear, nonzero, params._replace(jaxpr=None))
-    return remembered(
+    return cache_on_program(
         params.jaxpr.jaxpr, key, lambda: _shared_out(derived, params, linear, nonzero)
     )
 

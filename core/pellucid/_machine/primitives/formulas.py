@@ -9,7 +9,7 @@ import numpy as np
 
 from pellucid._machine.base import Function, dtypes
 from pellucid._machine.ir import Operands, ShapedArray, shaped_array
-from pellucid._machine.tracing import stage_closed, type_of
+from pellucid._machine.tracing import stage_with_constants, type_of
 
 from . import arithmetic, error_functions, logical, transcendental
 from .families import constant_like, full_as
@@ -201,5 +201,7 @@ def inline_function(
     ctx: Any, function: Callable[..., Sequence[Term]], operands: Operands, avals: Avals
 ) -> tuple[list[Any], list[Any]]:
     """Lowered results of a function of terms, and their types."""
-    program = stage_closed(lambda *xs: [term.value for term in function(*map(Term, xs))], avals)
+    program = stage_with_constants(
+        lambda *xs: [term.value for term in function(*map(Term, xs))], avals
+    )
     return ctx.inline_closed(program, operands), list(program.out_avals)

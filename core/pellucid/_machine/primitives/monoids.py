@@ -12,7 +12,7 @@ from pellucid._machine.ir import ClosedJaxpr, ShapedArray, shaped_array
 from pellucid._machine.lowering.exact import protect_value
 from pellucid._machine.lowering.faults import LARGE_EXTREMES_WITHOUT_NAN
 from pellucid._machine.lowering.module import LOWERED
-from pellucid._machine.tracing import stage_closed, use_lineage
+from pellucid._machine.tracing import stage_with_constants, use_lineage
 from pellucid._machine.xla.mlir import ir
 
 from .logical import compare_lexically, gt, lt, select_n
@@ -98,14 +98,14 @@ def monoid_of(combine: str) -> Monoid | None:
 def scalar_program(function: Function, *dtypes: DType) -> ClosedJaxpr:
     """The program of `function`, of scalars of `dtypes`, for the region of an operation."""
     with use_lineage(LOWERED):
-        return stage_closed(function, [shaped_array((), dtype) for dtype in dtypes])
+        return stage_with_constants(function, [shaped_array((), dtype) for dtype in dtypes])
 
 
 def combine(ctx: Any, monoid: Monoid, x: ir.Value, y: ir.Value, aval: ShapedArray) -> ir.Value:
     """`x` and `y`, of type `aval`, combined."""
     compare = {"max": gt, "min": lt}.get(monoid.name)
     if aval.dtype.kind == "c" and compare is not None:
-        program = stage_closed(
+        program = stage_with_constants(
             lambda x, y: [select_n(compare_lexically(compare, x, y), y, x)], [aval, aval]
         )
         return ctx.inline_closed(program, [x, y])[0]

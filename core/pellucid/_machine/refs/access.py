@@ -32,7 +32,7 @@ from pellucid._machine.primitives import (
 from pellucid._machine.tracing import bind, bind1, is_array_like, is_reference, type_of, types_of
 
 from . import index as indexing
-from .index import RefIndex, parsed
+from .index import RefIndex, parse_index
 from .primitives import (
     Accessed,
     EmptyRefParams,
@@ -201,7 +201,7 @@ class RefIndexer:
         return f"RefIndexer({self.ref!r})"
 
 
-def reshaped(ref: Any, *shape: Any) -> RefView:
+def reshape_view(ref: Any, *shape: Any) -> RefView:
     """`ref.reshape(*shape)`: a view of the elements of `ref`, in row-major order, with `shape`; one size may be -1.
 
     Raises: ShapeError for a shape with another number of elements.
@@ -213,10 +213,10 @@ def reshaped(ref: Any, *shape: Any) -> RefView:
             f"reshape: a reference can't be seen in shape {list(sizes)}, which has another number of elements.",
             got=f"a reference of shape {list(ref.shape)}",
         )
-    return _transformed("reshape", ref, Reshaped(ref.shape, sizes))
+    return _transform_view("reshape", ref, Reshaped(ref.shape, sizes))
 
 
-def transposed(ref: Any, *permutation: Any) -> RefView:
+def transpose_view(ref: Any, *permutation: Any) -> RefView:
     """`ref.transpose(*permutation)`: a view of `ref` with its axes permuted; reversed by default.
 
     Raises: ShapeError unless `permutation` has each axis once.
@@ -230,7 +230,7 @@ def transposed(ref: Any, *permutation: Any) -> RefView:
             f"transpose needs a permutation of {ref.ndim} axes, got {order}.",
             got=f"a reference of shape {list(ref.shape)}",
         )
-    return _transformed("transpose", ref, Transposed(ref.shape, order))
+    return _transform_view("transpose", ref, Transposed(ref.shape, order))
 
 
 def bitcast(ref: Any, dtype: Any) -> RefView:
@@ -242,17 +242,17 @@ def bitcast(ref: Any, dtype: Any) -> RefView:
     new_dtype = dtypes.check_user_dtype(dtype, "bitcast")
     cast = Bitcast(ref.shape, ref.dtype, new_dtype)
     cast.result_shape(())
-    return _transformed("bitcast", ref, cast)
+    return _transform_view("bitcast", ref, cast)
 
 
-def _transformed(caller: str, ref, transform: Transform) -> RefView:
+def _transform_view(caller: str, ref, transform: Transform) -> RefView:
     view = view_of(caller, ref, ...)
     return RefView(view.ref, (*view.steps, (transform, ())))
 
 
 def view_of(caller: str, ref: Any, index: Any) -> RefView:
     """The view `ref[index]` of a reference, or of a view's reference; its last step is an index."""
-    last, operands = parsed(caller, index, ref.shape)
+    last, operands = parse_index(caller, index, ref.shape)
     step: Step = last, tuple(operands)
     if type(ref) is not RefView:
         return RefView(ref, (step,))
@@ -268,7 +268,7 @@ def view_of(caller: str, ref: Any, index: Any) -> RefView:
     return RefView(ref.ref, steps)
 
 
-def _unflattened(steps, children) -> RefView:
+def _unflatten_view(steps, children) -> RefView:
     return RefView(children[0], tuple(strict_zip(steps, children[1:])))
 
 
@@ -278,7 +278,7 @@ register_pytree_node(
         (view.ref, *(operands for _, operands in view.steps)),
         tuple([step for step, _ in view.steps]),
     ),
-    _unflattened,
+    _unflatten_view,
 )
 
 
@@ -387,15 +387,15 @@ def swap(ref: Any, idx: Any, value: Any, _function_name: str = "swap") -> Any:
     Array(1., dtype=float32)
     """
     view = part_of(_function_name, ref, idx)
-    return replaced(view, _fitting(_function_name, view, value), indexing.written)
+    return replace_part(view, _fitting(_function_name, view, value), indexing.write)
 
 
-def replaced(view: RefView, value, update: Function):
+def replace_part(view: RefView, value, update: Function):
     """The previous value of the part that is viewed; `update(array, index, operands, value)` changes the array."""
     (index, operands), *inner = view.steps
     if inner:
         part = _got(view)
-        new = _updated(part, inner, value, update)
+        new = _update_part(part, inner, value, update)
         bind(swap_p, view.ref, new, *operands, params=PartParams(index))
         return _read(part, inner)
     return bind1(swap_p, view.ref, value, *operands, params=PartParams(index))
@@ -416,11 +416,11 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
     (index, operands), *inner = view.steps
     x = _fitting("addupdate", view, x)
     if any(type(step) is Bitcast for step, _ in inner):  # a sum of bits isn't the bits of a sum
-        replaced(view, x, indexing.added)
+        replace_part(view, x, indexing.add_at)
         return
     if inner:
         shape = index.result_shape(types_of(operands))
-        x = _updated(zeros(shaped_array(shape, view.ref.dtype)), inner, x, indexing.added)
+        x = _update_part(zeros(shaped_array(shape, view.ref.dtype)), inner, x, indexing.add_at)
     bind(addupdate_p, view.ref, x, *operands, params=PartParams(index))
 
 
@@ -457,14 +457,14 @@ def _read(part, steps: Sequence[Step]):
     return part
 
 
-def _updated(part, steps: Sequence[Step], value, update: Function):
+def _update_part(part, steps: Sequence[Step], value, update: Function):
     """`part`, in which `update(array, index, operands, value)` has changed the part at `steps`."""
     [(step, operands), *rest] = steps
     if not rest:
         return update(part, step, operands, value)
-    inner = _updated(_read(part, steps[:1]), rest, value, update)
+    inner = _update_part(_read(part, steps[:1]), rest, value, update)
     if isinstance(step, RefIndex):
-        return indexing.written(part, step, operands, inner)
+        return indexing.write(part, step, operands, inner)
     return step.inverted(inner)
 
 
@@ -500,9 +500,9 @@ def _fitting(caller: str, view: RefView, value):
 # Methods of references, including traced ones.
 AbstractRef.methods.update(
     at=RefIndexer,
-    T=transposed,
-    reshape=reshaped,
-    transpose=transposed,
+    T=transpose_view,
+    reshape=reshape_view,
+    transpose=transpose_view,
     bitcast=bitcast,
     get=lambda ref, idx=...: get(ref, idx),
     set=lambda ref, value, idx=...: set(ref, idx, value),

@@ -117,7 +117,7 @@ class RefIndex(NamedTuple):
         )
 
 
-def parsed(caller: str, index: Any, shape: Shape) -> tuple[RefIndex, Values]:
+def parse_index(caller: str, index: Any, shape: Shape) -> tuple[RefIndex, Values]:
     """(the index written by the user for arrays of `shape`, its operands).
 
     Raises: IndexingError for masks, strings and other invalid items, ArgumentValueError for positions out of bounds.
@@ -284,20 +284,20 @@ def read(array: Any, index: RefIndex, operands: Operands) -> Any:
     return reshape(array, index.result_shape(types_of(operands)))
 
 
-def written(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
+def write(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
     """`array` with `new` at `index`; a block is clamped into bounds, other positions out of bounds are dropped."""
     if index.is_full:
         return new
     if not _is_block(index, operands):
-        return scattered(array, index, operands, new, scatter)
+        return scatter_at(array, index, operands, new, scatter)
     return dynamic_update_slice(array, reshape(new, _spans(index)), _starts(index, operands))
 
 
-def added(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
-    """`array` with `new` added at `index`, several times for repeated positions; out of bounds as in `written`."""
+def add_at(array: Any, index: RefIndex, operands: Operands, new: Any) -> Any:
+    """`array` with `new` added at `index`, several times for repeated positions; out of bounds as in `write`."""
     if not _is_block(index, operands):
-        return scattered(array, index, operands, new, scatter_add)
-    return written(array, index, operands, add(read(array, index, operands), new))
+        return scatter_at(array, index, operands, new, scatter_add)
+    return write(array, index, operands, add(read(array, index, operands), new))
 
 
 def _is_block(index: RefIndex, operands: Operands) -> bool:
@@ -305,7 +305,7 @@ def _is_block(index: RefIndex, operands: Operands) -> bool:
     return not has_vectors(operands) and set(_strides(index)) <= {1}
 
 
-def scattered(array: Any, index: RefIndex, operands: Operands, new: Any, combine: Any) -> Any:
+def scatter_at(array: Any, index: RefIndex, operands: Operands, new: Any, combine: Any) -> Any:
     """`array` after `combine`, a function such as `scatter_add`, with `new` at `index`; positions out of bounds are dropped."""
     points, (offsets, collapsed, axes, *_), _ = _points(index, operands)
     numbers = ScatterDimensionNumbers(offsets, collapsed, axes)

@@ -59,7 +59,7 @@ from pellucid._machine.primitives import (
     reshape,
     zero_of,
 )
-from pellucid._machine.runtime.transfer import copied, from_host
+from pellucid._machine.runtime.transfer import copy_array, from_host
 from pellucid._machine.tracing import ReferenceCell, bind, bind1, context, type_of, types_of
 from pellucid._machine.xla import ARRAY_TYPES
 
@@ -67,12 +67,12 @@ from . import index as indexing
 from .index import ReferenceWindow, RefIndex
 
 
-def owned(x: Any) -> Any:
+def own_copy(x: Any) -> Any:
     """A copy of `x` in memory that no other array shares, so that programs may overwrite it."""
     aval = type_of(x)
     if type(x) not in ARRAY_TYPES:
         return from_host(np.array(x, dtype=aval.dtype))
-    array = copied(x)
+    array = copy_array(x)
     return convert_element_type(array, aval.dtype) if aval.weak_type else array
 
 
@@ -222,7 +222,7 @@ class NewRef(Linearized, OfReference[NewRefParams]):
         return [abstract_ref(avals[0], params.kind)]
 
     def run(self, operands, params):
-        return [Ref(owned(operands[0]), params.kind)]
+        return [Ref(own_copy(operands[0]), params.kind)]
 
     def jvp(self, primals, tangents, params):
         def tangent() -> Results:
@@ -360,9 +360,9 @@ def _compiled_access(function, index: RefIndex, *, donates: bool):
     return jit(on_arrays, donate_argnums=(0,) if donates else ())
 
 
-def _swapped(array, index: RefIndex, operands: Operands, new) -> tuple[Any, Any]:
+def _swap_part(array, index: RefIndex, operands: Operands, new) -> tuple[Any, Any]:
     return (
-        indexing.written(array, index, operands, new),
+        indexing.write(array, index, operands, new),
         indexing.read(array, index, operands),
     )
 
@@ -383,7 +383,7 @@ class Get(Shown, OfReference[PartParams]):
     def run(self, operands, params):
         ref, *rest = operands
         if params.index.is_full:
-            return [owned(ref.value)]
+            return [own_copy(ref.value)]
         return [_compiled_access(indexing.read, params.index, donates=False)(ref.value, rest)]
 
     def jvp(self, primals, tangents, params):
@@ -504,27 +504,27 @@ class Swap(Write[PartParams]):
     def run(self, operands, params):
         ref, new, *rest = operands
         if params.index.is_full:
-            old, ref.value = ref.value, owned(new)
+            old, ref.value = ref.value, own_copy(new)
             return [old]
-        swapped = _compiled_access(_swapped, params.index, donates=True)
+        swapped = _compiled_access(_swap_part, params.index, donates=True)
         ref.value, old = swapped(ref.value, rest, new)
         return [old]
 
     def discharge(self, operands, params):
         cell, new, *rest = operands
-        cell.value, old = _swapped(cell.value, params.index, rest, new)
+        cell.value, old = _swap_part(cell.value, params.index, rest, new)
         return [old]
 
     def printed_equation(self, equation, results, operands):
         ref, new, *rest = operands
         part = _access_text(equation, ref, rest)
-        value = _typed(equation.operands[1], new)
+        value = _atom_text(equation.operands[1], new)
         if results.startswith("_:"):
             return f"{part} <- {value}"
         return f"{results}, {part} <- {part}, {value}"
 
 
-def _typed(atom, shown: str) -> str:
+def _atom_text(atom, shown: str) -> str:
     """A literal with its type; a variable without."""
     return f"{shown}:{atom.aval.text()}" if hasattr(atom, "val") else shown
 
@@ -543,19 +543,19 @@ class AddUpdate(Write[PartParams]):
 
     def run(self, operands, params):
         ref, new, *rest = operands
-        ref.value = _compiled_access(indexing.added, params.index, donates=True)(
+        ref.value = _compiled_access(indexing.add_at, params.index, donates=True)(
             ref.value, rest, new
         )
         return []
 
     def discharge(self, operands, params):
         cell, new, *rest = operands
-        cell.value = indexing.added(cell.value, params.index, rest, new)
+        cell.value = indexing.add_at(cell.value, params.index, rest, new)
         return []
 
     def printed_equation(self, equation, results, operands):
         ref, new, *rest = operands
-        return f"{_access_text(equation, ref, rest)} += {_typed(equation.operands[1], new)}"
+        return f"{_access_text(equation, ref, rest)} += {_atom_text(equation.operands[1], new)}"
 
 
 new_ref_p = NewRef()

@@ -15,7 +15,7 @@ import numpy as np
 from pellucid._machine.base import DeletedArrayError, DeviceError, IndexingError, describe
 from pellucid._machine.sharding import Sharding, SingleDeviceSharding, make_single_device_sharding
 from pellucid._machine.sharding.layout import Format, Layout
-from pellucid._machine.sharding.named_sharding import is_unreduced, summed
+from pellucid._machine.sharding.named_sharding import is_unreduced, sharding_of_sum
 from pellucid._machine.tracing import add_late_methods, late_attribute
 from pellucid._machine.xla import (
     ARRAY_TYPES,
@@ -193,7 +193,7 @@ def shards_of(array: ArrayImpl | ExtendedArray, *, addressable_only: bool) -> li
     sharding = array._sharding
     if is_unreduced(sharding):
         # Each device has a summand of the part that it would hold if the value were summed.
-        sharding = summed(sharding)
+        sharding = sharding_of_sum(sharding)
     local = {shard._sharding._internal_device_list[0]: shard for shard in arrays.shards_of(array)}
     seen = {}
     shards = []
@@ -230,7 +230,7 @@ def check_not_deleted(array: ArrayImpl | ExtendedArray) -> None:
     )
 
 
-def note_donated(array: ArrayImpl | ExtendedArray, taker: str) -> None:
+def note_donation(array: ArrayImpl | ExtendedArray, taker: str) -> None:
     """Delete `array`, whose memory was donated to the function `taker`, unless XLA did.
 
     XLA doesn't donate memory that another library may still use; it copies it.
@@ -272,16 +272,16 @@ def _check_deletion_in(name: str) -> None:
     """Make the C++ method `name` raise pellucid's errors; some methods abort the process on a deleted array."""
     unchecked = getattr(ArrayImpl, name)
 
-    def checked(array: ArrayImpl) -> Any:
+    def call_checking_deletion(array: ArrayImpl) -> Any:
         check_not_deleted(array)
         try:
             return unchecked(array)
         except (JaxRuntimeError, ValueError) as error:
             raise_runtime_error(f"Array.{name}", error)
 
-    checked.__name__ = name
-    checked.__doc__ = _CHECKED[name]
-    setattr(ArrayImpl, name, checked)
+    call_checking_deletion.__name__ = name
+    call_checking_deletion.__doc__ = _CHECKED[name]
+    setattr(ArrayImpl, name, call_checking_deletion)
 
 
 def wait_for(several: Sequence[ArrayImpl]) -> None:
@@ -305,12 +305,12 @@ for _name in _CHECKED:
     _check_deletion_in(_name)
 
 
-def _gone(name: str, instead: str) -> None:
+def _refuse_attribute(name: str, instead: str) -> None:
     def getter(array):
         raise AttributeError(f"arrays have no `{name}`; use `{instead}`.")
 
     setattr(ArrayImpl, name, property(getter))
 
 
-_gone("device_buffer", "addressable_data(0)")
-_gone("device_buffers", "[shard.data for shard in array.addressable_shards]")
+_refuse_attribute("device_buffer", "addressable_data(0)")
+_refuse_attribute("device_buffers", "[shard.data for shard in array.addressable_shards]")

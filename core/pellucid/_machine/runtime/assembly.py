@@ -28,7 +28,7 @@ from pellucid._machine.sharding import Sharding
 from pellucid._machine.sharding.layout import AutoLayout
 from pellucid._machine.sharding.placement import tiles
 from pellucid._machine.sharding.stated import check_fits, sharding_for, stated_layout
-from pellucid._machine.tracing import Tracer, refuse_masked, type_of, types_of
+from pellucid._machine.tracing import Tracer, refuse_masked_array, type_of, types_of
 from pellucid._machine.xla import ARRAY_TYPES, ArrayImpl, ExtendedArray, assemble
 
 from .array import check_not_deleted
@@ -190,7 +190,7 @@ def _is_shape(shape) -> bool:
 def _from_local(sharding: Sharding, data, global_shape) -> ArrayImpl:
     name = "make_array_from_process_local_data"
     if isinstance(data, np.ma.MaskedArray):
-        refuse_masked(data)
+        refuse_masked_array(data)
     if type(data) is ExtendedArray:
         shape = global_shape and (*global_shape, *data.dtype.element_shape)
         return of_words(data.dtype, _from_local(sharding, data.words, shape))

@@ -23,7 +23,7 @@ def is_copied(x: Any) -> bool:
     return type(x) in NUMPY_TYPES and x.nbytes < LARGE
 
 
-def _copied(x: Any) -> Any:
+def _copy_if_small(x: Any) -> Any:
     return x.copy() if type(x) is ndarray and x.nbytes < LARGE else x
 
 
@@ -51,7 +51,7 @@ def make_call(
     program could wait.
     """
 
-    def made(miss: Function, key: Any) -> Any:
+    def make(miss: Function, key: Any) -> Any:
         return calls.make_call(
             name, function, miss, static_argnums, static_argnames, key, shard_argument, cache
         )
@@ -72,9 +72,9 @@ def make_call(
         if kinds.isdisjoint(NUMPY_TYPES):
             return cache_miss(*args, **kwargs)
         if not inner:
-            inner.append(made(inner_miss, (key, "of copies")))
+            inner.append(make(inner_miss, (key, "of copies")))
         if ndarray in kinds:
-            copy = _copied if is_flat else partial(tree_map, _copied)
+            copy = _copy_if_small if is_flat else partial(tree_map, _copy_if_small)
             args = tuple([x if i in static_argnums else copy(x) for i, x in enumerate(args)])
             for keyword, x in kwargs.items():
                 kwargs[keyword] = x if keyword in static_argnames else copy(x)
@@ -86,7 +86,7 @@ def make_call(
         return results, path if reads_arguments or not any(map(is_copied, leaves)) else None
 
     inner: list[Any] = []
-    call = made(with_copies, key)
+    call = make(with_copies, key)
     call.inner = inner
     return call
 

@@ -57,7 +57,7 @@ from .extended import ExtendedArray
 from .failures import raise_runtime_error
 from .peers import LaunchPoint, SharedExecutable
 from .tokens import Token, tokens
-from .transfer import copied, ordered_as, same_order, shard_argument
+from .transfer import copy_array, ordered_as, same_order, shard_argument
 from .waiting import wait_for_token
 
 MIN_LARGE_BYTES = 64 << 20
@@ -86,7 +86,7 @@ _users: defaultdict[int, list[weakref.ref[Executable]]] = defaultdict(list)
 """Maps the id of XLA's executable to the programs that share it, except the one it was compiled for; newest last."""
 
 
-def precompiled(loaded: LoadedExecutable) -> Precompiled | None:
+def precompiled_metadata(loaded: LoadedExecutable) -> Precompiled | None:
     """Metadata of XLA's executable `loaded` for the newest program that uses it; None for the one it was compiled for."""
     for reference in reversed(_users.get(id(loaded), ())):
         executable = reference()
@@ -108,7 +108,7 @@ def _note_user(executable: Executable) -> None:
 
 def optimized_modules(loaded: LoadedExecutable) -> list[Any]:
     """The HLO modules of XLA's executable `loaded`, complete even if it was loaded without the bodies of fusions."""
-    facts = precompiled(loaded)
+    facts = precompiled_metadata(loaded)
     if facts is None or not facts.program:
         return loaded.hlo_modules()
     return [module_from_proto(serialized.module_of(zlib.decompress(facts.program)))]
@@ -116,7 +116,7 @@ def optimized_modules(loaded: LoadedExecutable) -> list[Any]:
 
 def cost_analysis(loaded: LoadedExecutable) -> Any:
     """XLA's estimates for an executable, such as FLOPs and bytes."""
-    facts = precompiled(loaded)
+    facts = precompiled_metadata(loaded)
     if facts is None or not facts.program:
         return loaded.cost_analysis()
     [module] = optimized_modules(loaded)
@@ -128,7 +128,7 @@ def serialized_executable(loaded: LoadedExecutable) -> bytes:
 
     Raises: JaxRuntimeError if the platform can't serialize executables.
     """
-    facts = precompiled(loaded)
+    facts = precompiled_metadata(loaded)
     if facts is None or not facts.content:
         return loaded.serialize()
     payload = zlib.decompress(facts.content)
@@ -241,7 +241,9 @@ class Executable:
         """Copy the constants whose memory the call would donate, because later calls need them."""
         donated = [d for d, k in zip(self.donated, self.used, strict=True) if k]
         taken = {p for x, d in strict_zip(placed, donated) if d for p in _pointers(x)}
-        self.consts = [copied(c) if taken.intersection(_pointers(c)) else c for c in self.consts]
+        self.consts = [
+            copy_array(c) if taken.intersection(_pointers(c)) else c for c in self.consts
+        ]
 
     def _start(self, start: Unary, arguments, operands: Operands):
         """`start(arguments)`, where `arguments` were placed from `operands`; together with other processes if there are
@@ -274,7 +276,7 @@ class Executable:
     def _wrap(self, values: Values) -> Values:
         """`values` of the program, with those that are no arrays of C++ in their own classes."""
         for i, aval in self._wrapped:
-            values[i] = _as_wrapped(aval, values[i])
+            values[i] = _wrap_result(aval, values[i])
         return values
 
     @property
@@ -397,7 +399,7 @@ def _handler(aval: ShapedArray, sharding: Sharding, committed: bool) -> Unary:
     return result_handler(stored, sharding, committed)
 
 
-def _as_wrapped(aval: ShapedArray, array: Any) -> Any:
+def _wrap_result(aval: ShapedArray, array: Any) -> Any:
     """The object that represents a result stored as `array`: NumPy zeros for float0, an `ExtendedArray` for extended dtypes."""
     if aval is abstract_token:
         return Token(array)

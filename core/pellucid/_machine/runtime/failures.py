@@ -36,7 +36,7 @@ _failures: OrderedDict[int, BaseException] = OrderedDict()
 _number = itertools.count(1).__next__
 
 
-def marked(error: BaseException) -> str:
+def mark_error(error: BaseException) -> str:
     """A text with which `callback_failure` finds `error` again, because XLA passes on texts but no exceptions."""
     number = _number()
     _failures[number] = error

@@ -40,7 +40,7 @@ _OPTIONS = {
 }
 
 
-def transferred(
+def run_transfer(
     direction: Direction,
     n_bytes: int,
     aval: Any,
@@ -49,8 +49,8 @@ def transferred(
     *,
     explicit: bool | None,
 ) -> T:
-    """The result of `run()`, a transfer of `n_bytes`, which is guarded as in `passed`, and published."""
-    guard = passed(direction, aval, target, explicit=explicit)
+    """The result of `run()`, a transfer of `n_bytes`, which is guarded as in `guard_transfer`, and published."""
+    guard = guard_transfer(direction, aval, target, explicit=explicit)
     if on.transfer_started:
         publish(TransferStarted(direction, n_bytes))
     start = time.perf_counter()
@@ -70,7 +70,7 @@ def transferred(
     return result
 
 
-def passed(
+def guard_transfer(
     direction: Direction, aval: Any, target: Any, *, explicit: bool | None
 ) -> AbstractContextManager[None]:
     """A context for one transfer.

@@ -9,7 +9,7 @@ import numpy as np
 
 from pellucid._machine.base import ArrayConversionError, DeviceError
 from pellucid._machine.base.late import late
-from pellucid._machine.sharding.named_sharding import is_unreduced, summed
+from pellucid._machine.sharding.named_sharding import is_unreduced, sharding_of_sum
 from pellucid._machine.xla import arrays, extend
 
 from . import guards
@@ -19,15 +19,15 @@ from .waiting import is_ready
 
 def value_of(array: ArrayImpl) -> np.ndarray:
     """The whole array as a read-only NumPy array, cached after it is first fetched."""
-    return fetched(array, explicit=False)
+    return fetch(array, explicit=False)
 
 
-def fetched(array: ArrayImpl, *, explicit: bool) -> np.ndarray:
+def fetch(array: ArrayImpl, *, explicit: bool) -> np.ndarray:
     """Like `value_of`, for a transfer that the user requested (`explicit`) or an implicit one."""
     cached = array._npy_value
     if cached is None:
         check_not_deleted(array)
-        array._npy_value = cached = guards.transferred(
+        array._npy_value = cached = guards.run_transfer(
             "device_to_host", array.nbytes, array.aval, "the host", lambda: _fetch(array),
             explicit=_is_explicit(array, explicit),
         )  # fmt: skip
@@ -49,7 +49,7 @@ def _fetch(array: ArrayImpl) -> np.ndarray:
             do="Use `multihost_utils.process_allgather`, or read `array.addressable_shards`.",
         )
     if is_unreduced(sharding):
-        return _fetch(late("relaid")(array, summed(sharding)))
+        return _fetch(late("relaid")(array, sharding_of_sum(sharding)))
     if not is_ready(array):
         wait_for([array])  # unlike reading, Ctrl-C can interrupt it
     if len(sharding._internal_device_list) == 1:
@@ -68,7 +68,7 @@ def copy_to_host_async(array: ArrayImpl) -> None:
     check_not_deleted(array)
     if array._npy_value is None:
         explicit = _is_explicit(array, True)
-        with guards.passed("device_to_host", array.aval, "the host", explicit=explicit):
+        with guards.guard_transfer("device_to_host", array.aval, "the host", explicit=explicit):
             arrays.copy_to_host_async(array)
 
 

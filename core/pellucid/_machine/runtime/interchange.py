@@ -8,12 +8,12 @@ import numpy as np
 
 from pellucid._machine.base import ArgumentTypeError, ArgumentValueError, dtypes
 from pellucid._machine.sharding import make_single_device_sharding
-from pellucid._machine.tracing import refuse_masked
+from pellucid._machine.tracing import refuse_masked_array
 from pellucid._machine.xla import Device, JaxRuntimeError, arrays, extend
 
 from . import platforms
 from .array import ArrayImpl, check_not_deleted, shared_memory_of
-from .transfer import copied, device_put
+from .transfer import copy_array, device_put
 
 _CPU, _CUDA, _CUDA_HOST, _ROCM = 1, 2, 3, 10  # DLDeviceType
 _PLATFORM_OF = {_CPU: "cpu", _CUDA: "cuda", _CUDA_HOST: "cpu", _ROCM: "rocm"}
@@ -78,7 +78,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
             got=f"external_array: {type(external_array).__name__}",
         )
     if isinstance(external_array, np.ma.MaskedArray):
-        refuse_masked(external_array)
+        refuse_masked_array(external_array)
     target = _single_device(device)
     kind, index = external_array.__dlpack_device__()
     source = _device_for(int(kind), int(index))
@@ -94,7 +94,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     if not stays:
         return device_put(array, target)
     # jaxlib's `copy=True` shares the memory nevertheless.
-    return copied(array) if copy else array
+    return copy_array(array) if copy else array
 
 
 def _single_device(device) -> Device | None:
@@ -157,7 +157,7 @@ class _Methods(ArrayImpl if TYPE_CHECKING else object):
                 )
             array = device_put(array, _device_for(*target))
         elif copy:
-            array = copied(array)
+            array = copy_array(array)
         else:
             shared_memory_of(array).is_exported = True
         return arrays.to_dlpack(

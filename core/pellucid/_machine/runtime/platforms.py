@@ -73,7 +73,7 @@ def _make_cuda() -> Client:
     return plugins.make_cuda_client(options | job.accelerator_options(), job.client)
 
 
-def _make_named(name: str) -> Client:
+def _make_client(name: str) -> Client:
     return plugins.make_named_client(name, config.pjrt_client_create_options.value)
 
 
@@ -93,10 +93,10 @@ def register_platform(name: str, make: Callable[[], Client]) -> None:
 def _add_named_plugins() -> None:
     for name in plugins.named_plugins(logger.warning):
         if name not in _makers:
-            register_platform(name, functools.partial(_make_named, name))
+            register_platform(name, functools.partial(_make_client, name))
 
 
-def _installed() -> list[str]:
+def _installed_platforms() -> list[str]:
     """Platforms with a plugin, best first; the CPU comes last."""
     files = {"tpu": plugins.tpu_library(), "cuda": plugins.cuda_plugin()}
     names = [name for name in _makers if files.get(name, name) is not None]
@@ -112,7 +112,7 @@ def _start_all() -> None:
         _add_named_plugins()
         text = config.platforms.value
         stated = [name.strip() for name in (text or "").split(",") if name.strip()]
-        for name in stated or _installed():
+        for name in stated or _installed_platforms():
             problems = _start(name)
             if problems and stated:
                 raise PlatformError(
@@ -200,10 +200,10 @@ def client(platform: Backend = None) -> Client:
     if isinstance(platform, Client):
         return platform
     _start_all()
-    return _clients[default_platform() if platform is None else _started(platform)]
+    return _clients[default_platform() if platform is None else _running_platform(platform)]
 
 
-def _started(platform: str) -> str:
+def _running_platform(platform: str) -> str:
     """Name of the running platform for the name `platform`; raises PlatformError if there is none."""
     for name in _ALIASES.get(platform, (platform,)):
         if name in _clients:
@@ -219,7 +219,7 @@ def default_platform() -> str:
     """Name of the platform that is used by default."""
     _start_all()
     name = config.platform_name.value
-    return _started(name) if name else _default[0]
+    return _running_platform(name) if name else _default[0]
 
 
 def default_backend() -> str:
@@ -315,29 +315,29 @@ def process_count(backend: Backend = None) -> int:
     return max(d.process_index for d in client(backend).devices()) + 1
 
 
-def _renamed(name: str, function: Callable[..., T]) -> Callable[..., T]:
+def _deprecated_alias(name: str, function: Callable[..., T]) -> Callable[..., T]:
     """`function` under its deprecated `name`."""
 
     @functools.wraps(function)
-    def renamed(backend: Backend = None) -> T:
+    def call_with_warning(backend: Backend = None) -> T:
         message = f"`{name}` is deprecated; use `{function.__name__}`."
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         return function(backend)
 
-    renamed.__name__ = name
-    renamed.__doc__ = f"""Deprecated name of `{function.__name__}`.
+    call_with_warning.__name__ = name
+    call_with_warning.__doc__ = f"""Deprecated name of `{function.__name__}`.
 
     >>> import warnings
     >>> with warnings.catch_warnings(action="ignore"):
     ...     pl.{name}() == pl.{function.__name__}()
     True
     """
-    return renamed
+    return call_with_warning
 
 
-host_id = _renamed("host_id", process_index)
-host_ids = _renamed("host_ids", process_indices)
-host_count = _renamed("host_count", process_count)
+host_id = _deprecated_alias("host_id", process_index)
+host_ids = _deprecated_alias("host_ids", process_indices)
+host_count = _deprecated_alias("host_count", process_count)
 
 
 def default_device() -> Device:

@@ -40,7 +40,7 @@ from pellucid._machine.sharding import (
 from pellucid._machine.sharding.errors import LayoutError, ShardingError
 from pellucid._machine.sharding.layout import AutoLayout, Layout
 from pellucid._machine.sharding.memory import MemorySpace
-from pellucid._machine.sharding.named_sharding import is_unreduced, summed
+from pellucid._machine.sharding.named_sharding import is_unreduced, sharding_of_sum
 from pellucid._machine.sharding.placement import addressable_parts
 from pellucid._machine.sharding.stated import check_fits, leaves_to_put, sharding_for, stated_layout
 from pellucid._machine.tracing import (
@@ -68,12 +68,12 @@ from .array import (
     check_not_deleted,
     default_sharding,
     is_exported,
-    note_donated,
+    note_donation,
     share_memory,
     wait_for,
 )
 from .failures import raise_runtime_error
-from .host import fetched, value_of
+from .host import fetch, value_of
 from .tokens import Token
 
 _host_to_device = config.transfer_guard_host_to_device.state
@@ -130,7 +130,7 @@ def put_host(
         zeros: Any = np.zeros(aval.shape, dtypes.float0)  # devices can't represent float0
         return zeros
     if is_unreduced(sharding):
-        cut = summed(sharding)
+        cut = sharding_of_sum(sharding)
         whole = put_host(value, aval_at(aval, cut), cut, committed, explicit=explicit)
         return late("relaid")(whole, sharding)
     dtype = physical(aval).dtype
@@ -149,10 +149,10 @@ def put_host(
     is_free = not explicit and (not context.trace.is_eager or is_own_constant(value))
     asked = None if is_free else explicit
     if not explicit and type(value) in (bool, int, float, complex):
-        with guards.passed("host_to_device", aval, sharding, explicit=asked):
+        with guards.guard_transfer("host_to_device", aval, sharding, explicit=asked):
             array = put()
     else:
-        array = guards.transferred(
+        array = guards.run_transfer(
             "host_to_device", data.nbytes, aval, sharding, put, explicit=asked
         )
     if data.ndim == 0:
@@ -185,7 +185,7 @@ def put_shards(
     """The committed array of type `aval` made from host values, one for each of `devices`."""
     put = lambda: arrays.put(aval, sharding, shards, devices, True)
     n_bytes = sum(shard.nbytes for shard in shards)
-    return guards.transferred("host_to_device", n_bytes, aval, sharding, put, explicit=True)
+    return guards.run_transfer("host_to_device", n_bytes, aval, sharding, put, explicit=True)
 
 
 # Device to device -----------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def move(x: ArrayImpl, sharding: Sharding, *, committed: bool, explicit: bool = 
     """A copy of array `x` with `sharding`."""
     check_not_deleted(x)
     move = lambda: _move_to_sharding(x, sharding, committed)
-    return guards.transferred(
+    return guards.run_transfer(
         "device_to_device", x.nbytes, x.aval, sharding, move, explicit=explicit
     )
 
@@ -296,7 +296,7 @@ def _move_to_sharding(x: ArrayImpl, sharding: Sharding, committed: bool) -> Arra
             do="Sum the addends first: device_put(x, NamedSharding(mesh, spec)) with a spec that isn't unreduced.",
         )
     if is_unreduced(sharding):
-        return late("relaid")(_move_to_sharding(x, summed(sharding), committed), sharding)
+        return late("relaid")(_move_to_sharding(x, sharding_of_sum(sharding), committed), sharding)
     if old.is_fully_replicated and old.is_fully_addressable and sharding.is_fully_replicated:
         whole = _arrays_per_device(x)[0]
         devices: Any = sharding._internal_device_list.addressable_device_list  # type: ignore[union-attr]
@@ -338,17 +338,19 @@ def _copied_to(x: ArrayImpl, device: Device, memory_kind: str | None) -> ArrayIm
     return arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
 
 
-def copied(x: ArrayImpl | ExtendedArray) -> Any:
+def copy_array(x: ArrayImpl | ExtendedArray) -> Any:
     """A copy of array `x` in memory of its own, with the same sharding and memory layout."""
     if type(x) is ExtendedArray:
-        return ExtendedArray(x.aval, copied(x.words))
+        return ExtendedArray(x.aval, copy_array(x.words))
     check_not_deleted(x)
     sharding = x._sharding
     if not _is_row_major(x._pjrt_layout):
         return late("relaid")(x, sharding, x.format.layout)
     if not sharding.is_fully_addressable:
         return arrays.assemble(x.aval, sharding, _copies(x, sharding), x._committed)
-    with guards.passed("device_to_device", x.aval, sharding, explicit=None):  # no other device
+    with guards.guard_transfer(
+        "device_to_device", x.aval, sharding, explicit=None
+    ):  # no other device
         result = arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
     return arrays.rewrap(result, x.aval, sharding) if result.aval is not x.aval else result
 
@@ -424,7 +426,7 @@ def put_leaf(
         if donate and not is_exported(x):
             donation.add(x.aval, donation.Donor("device_put", "x", capture()))
             result.block_until_ready()  # the copy reads memory that is deleted next
-            note_donated(x, "device_put")
+            note_donation(x, "device_put")
     return result
 
 
@@ -441,7 +443,7 @@ def _check_equal_everywhere(x, aval: ShapedArray, sharding: Sharding) -> None:
 def _here(x: ArrayImpl, sharding: Sharding, committed: bool, may_alias: bool | None) -> ArrayImpl:
     """`x` on its current devices."""
     if may_alias is False:
-        x = copied(x)
+        x = copy_array(x)
     if sharding is x._sharding and committed == x._committed:
         return x
     aval = aval_at(x.aval, sharding)
@@ -509,7 +511,7 @@ def device_put_sharded(shards: Operands, devices: Sequence[Device]) -> Any:
         )
     _check_leaves("device_put_sharded", "shards", shards)
 
-    def stacked(*leaves):
+    def stack_shards(*leaves):
         avals = types_of(leaves)
         if len({(aval.shape, aval.dtype) for aval in avals}) != 1:
             raise ArgumentValueError(
@@ -518,7 +520,7 @@ def device_put_sharded(shards: Operands, devices: Sequence[Device]) -> Any:
             )
         return put_leaf(np.stack([np.asarray(leaf, avals[0].dtype) for leaf in leaves]), sharding)
 
-    return tree_map(stacked, *shards)
+    return tree_map(stack_shards, *shards)
 
 
 def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
@@ -564,7 +566,7 @@ def device_get(x: Any) -> Any:
 
 def _got(leaf):
     if type(leaf) is ArrayImpl:
-        return fetched(leaf, explicit=True)
+        return fetch(leaf, explicit=True)
     if type(leaf) is ExtendedArray or isinstance(leaf, Tracer):
         return leaf
     return np.asarray(leaf) if hasattr(leaf, "__array__") else leaf
@@ -608,10 +610,10 @@ class _Methods(ArrayImpl if TYPE_CHECKING else object):
     """Attributes of arrays that move or copy them."""
 
     def __copy__(self) -> Any:
-        return copied(self)
+        return copy_array(self)
 
     def __deepcopy__(self, memo: object) -> Any:
-        return copied(self)
+        return copy_array(self)
 
 
 extend(ArrayImpl, _Methods)

@@ -45,7 +45,7 @@ def wait_for(several: Sequence[ArrayImpl]) -> None:
             _wait_while_all_live(several)
         arrays.wait_for(several)
     except KeyboardInterrupt as error:
-        running = _unfinished(several)
+        running = _unfinished_arrays(several)
         _left.extend(running)
         if running:
             error.add_note(
@@ -60,7 +60,7 @@ def wait_for(several: Sequence[ArrayImpl]) -> None:
 
 def busy_devices() -> list[Device]:
     """Devices that are still computing after Ctrl-C interrupted the wait for them."""
-    _left[:] = _unfinished(_left)
+    _left[:] = _unfinished_arrays(_left)
     return devices_of(_left)
 
 
@@ -92,7 +92,7 @@ def wait_for_token(token: Any) -> None:
 
 def _tell_who_is_busy(several: Sequence[ArrayImpl]) -> None:
     """Warn that arrays will be late because devices are still busy with earlier work."""
-    _left[:] = _unfinished(_left)
+    _left[:] = _unfinished_arrays(_left)
     if _left and not all(x.is_deleted() or is_ready(x) for x in several):
         logger.warning(
             "%s still runs a program for which a wait was interrupted, so this wait may be long; Ctrl-C ends it too. %s",
@@ -100,7 +100,7 @@ def _tell_who_is_busy(several: Sequence[ArrayImpl]) -> None:
         )  # fmt: skip
 
 
-def _unfinished(several: Sequence[ArrayImpl]) -> list[ArrayImpl]:
+def _unfinished_arrays(several: Sequence[ArrayImpl]) -> list[ArrayImpl]:
     return [x for x in several if not x.is_deleted() and not is_ready(x)]
 
 

@@ -47,7 +47,7 @@ class AbstractPlacementError(ShardingError):
     """A property of devices was requested from a sharding over an AbstractMesh, which has none."""
 
 
-def updated(caller: str, fields: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+def updated_fields(caller: str, fields: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """`fields` updated with `changes`.
 
     Raises: ShardingArgumentError for a change of something that is no field.

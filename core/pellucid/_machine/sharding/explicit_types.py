@@ -264,7 +264,7 @@ def rule_of(factors: Sequence[Any]) -> FactorRule:
     operands, results, *sizes = factors
     marks: dict[str, str] = {}
 
-    def parsed(word: str) -> Names:
+    def parse_word(word: str) -> Names:
         if word == "1":
             return ()
         names: list[str] = []
@@ -281,7 +281,7 @@ def rule_of(factors: Sequence[Any]) -> FactorRule:
             names.append(name)
         return tuple(names)
 
-    sides = [tuple(tuple(map(parsed, words)) for words in side) for side in (operands, results)]
+    sides = [tuple(tuple(map(parse_word, words)) for words in side) for side in (operands, results)]
     return FactorRule(sides[0], sides[1], marks, *(sizes or [{}]))
 
 

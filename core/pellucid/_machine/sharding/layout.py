@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pellucid._machine.base import Axes, Shape
 from pellucid._machine.xla.shardings import DeviceLayout, XlaLayout
 
-from .errors import LayoutError, ShardingArgumentError, updated
+from .errors import LayoutError, ShardingArgumentError, updated_fields
 from .placement import Sharding
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Layout:
         >>> Layout((0, 1)).update(major_to_minor=(1, 0)).major_to_minor
         (1, 0)
         """
-        return Layout(**updated("Layout.update", dataclasses.asdict(self), kwargs))
+        return Layout(**updated_fields("Layout.update", dataclasses.asdict(self), kwargs))
 
     def check_compatible_aval(self, aval_shape: Shape) -> None:
         """Raises LayoutError if a value of this shape has another number of dimensions."""

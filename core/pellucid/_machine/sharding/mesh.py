@@ -18,7 +18,13 @@ from pellucid._machine.base.narrowing import is_iterable
 from pellucid._machine.xla import Device, DeviceList
 
 from . import mesh_context
-from .errors import AbstractPlacementError, MeshError, ShardingArgumentError, ShardingError, updated
+from .errors import (
+    AbstractPlacementError,
+    MeshError,
+    ShardingArgumentError,
+    ShardingError,
+    updated_fields,
+)
 from .interning import Interned, InternTable, set_attributes
 from .partition_spec import AxisName, AxisNames
 
@@ -220,7 +226,7 @@ class AbstractMesh(_NamedAxes):
             "axis_types": self.axis_types if axis_types is None else axis_types,
             "abstract_device": self.abstract_device,
         }
-        return AbstractMesh(**updated("AbstractMesh.update", fields, changes))
+        return AbstractMesh(**updated_fields("AbstractMesh.update", fields, changes))
 
     def update_axis_types(self, name_to_type: Mapping[AxisName, AxisType]) -> AbstractMesh:
         """This mesh with other types for the axes named.

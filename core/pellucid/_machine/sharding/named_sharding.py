@@ -11,7 +11,7 @@ from pellucid._machine.base import Shape
 from pellucid._machine.base.narrowing import is_list_or_tuple
 from pellucid._machine.xla import DeviceList, HloSharding
 
-from .errors import PartitionSpecError, ShardingArgumentError, updated
+from .errors import PartitionSpecError, ShardingArgumentError, updated_fields
 from .hlo_shardings import hlo_sharding_of_spec, spec_of_hlo_sharding
 from .interning import Interned, InternTable, set_attributes
 from .mesh import AbstractMesh, AnyMesh, AxisType, Mesh, axis_not_in_mesh_error
@@ -98,7 +98,7 @@ class NamedSharding(GSPMDSharding):
     def update(self, **changes: Any) -> NamedSharding:
         """This sharding with another `mesh`, `spec` or `memory_kind`."""
         fields = {"mesh": self.mesh, "spec": self.spec, "memory_kind": self.memory_kind}
-        return NamedSharding(**updated("NamedSharding.update", fields, changes))
+        return NamedSharding(**updated_fields("NamedSharding.update", fields, changes))
 
     def with_memory_kind(self, kind: str | None) -> NamedSharding:
         """The same parts on the same devices, in memory of another kind."""
@@ -213,6 +213,6 @@ def is_unreduced(sharding: object) -> TypeGuard[NamedSharding]:
     return isinstance(sharding, NamedSharding) and bool(sharding.spec.unreduced)
 
 
-def summed(sharding: NamedSharding) -> NamedSharding:
+def sharding_of_sum(sharding: NamedSharding) -> NamedSharding:
     """The sharding of the sum of values that are unreduced in `sharding`, divided into the same parts."""
     return sharding.update(spec=sharding.spec.update(unreduced=NO_AXES))

@@ -214,11 +214,13 @@ def parse_rule(rule: str, **options: Any) -> SdyShardingRule:
             got=f"{rule!r}",
             do='For example "i k, k j -> i j"; `...` stands for any leading dimensions.',
         )
-    operands, results = (tuple(_parsed(text, rule) for text in side.split(",")) for side in sides)
+    operands, results = (
+        tuple(_parse_dims(text, rule) for text in side.split(",")) for side in sides
+    )
     return SdyShardingRule(operands, results, **options)
 
 
-def _parsed(text: str, rule: str) -> ArrayMapping:
+def _parse_dims(text: str, rule: str) -> ArrayMapping:
     dims: list[str | CompoundFactor] = []
     for shared, word in _WORD.findall(text):
         if word and word in "()":

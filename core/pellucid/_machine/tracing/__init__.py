@@ -26,11 +26,11 @@ from .discharge import (
     check_carry_is_values,
     check_distinct,
     check_results_are_values,
-    discharged,
-    held,
+    discharge_program,
     inline_on_cells,
     is_reference,
     on_values,
+    read_cells,
     without_references,
 )
 from .execution_plan import ExecutionPlan, execution_plan
@@ -52,11 +52,11 @@ from .operand_texts import name_operands, operand_lines
 from .operands import (
     as_array,
     as_operand,
+    as_type,
     is_array_like,
-    refuse_masked,
+    refuse_masked_array,
     type_of,
     type_of_numpy,
-    typed,
     types_of,
     value_of_literal,
     value_types,
@@ -71,7 +71,7 @@ from .staging import (
     replay,
     run_equations,
     stage,
-    stage_closed,
+    stage_with_constants,
     steps,
     values_of_constants,
 )

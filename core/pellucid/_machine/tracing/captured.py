@@ -57,15 +57,15 @@ def traced_values_in(*functions: Any) -> list[Tracer]:
             continue
         seen.add(id(x))
         if isinstance(x, Tracer):
-            is_alive = getattr(x._trace, "alive", True) or substituted(x, context.trace) is not x
+            is_alive = getattr(x._trace, "alive", True) or substitute(x, context.trace) is not x
             if is_alive and type(x.aval) is ShapedArray:
                 found.append(x)
         else:
-            pending += _referred(x, kind)
+            pending += _references(x, kind)
     return found
 
 
-def _referred(x: Any, kind: type) -> Iterator[Any]:
+def _references(x: Any, kind: type) -> Iterator[Any]:
     """Objects that `x`, of type `kind`, refers to."""
     if kind is FunctionType:
         for cell in x.__closure__ or ():
@@ -155,13 +155,13 @@ class Captured:
     def in_function(self, function: Function) -> Function:
         """Adds the captured values as leading operands to `function`, a function of flat values."""
 
-        def converted(*operands: Any) -> Any:
+        def convert(*operands: Any) -> Any:
             values, rest = self.split(operands)
             results, used = self._run(function, values, rest)
             self.used = {i for i, x in enumerate(self.tracers) if id(x) in used}
             return results
 
-        return converted
+        return convert
 
     def _run(
         self, function: Function, values: Operands, arguments: Sequence[Any]
@@ -174,7 +174,7 @@ class Captured:
         return tree.unflatten([*map(trace.of, leaves)]), trace.used
 
 
-def substituted(x: Any, trace: Any) -> Any:
+def substitute(x: Any, trace: Any) -> Any:
     """Applies the substitutions of `trace` and of the traces around it to `x`."""
     while trace is not None:
         if type(trace) is SubstitutingTrace:

@@ -77,12 +77,12 @@ class Discharged(NamedTuple):
     written: tuple[int, ...]
 
 
-def held(operands: Operands) -> Values:
+def read_cells(operands: Operands) -> Values:
     """`operands` with cells replaced by their contents."""
     return [x.value if type(x) is ReferenceCell else x for x in operands]
 
 
-def discharged(jaxpr: Jaxpr, operands: Operands | None = None) -> Discharged:
+def discharge_program(jaxpr: Jaxpr, operands: Operands | None = None) -> Discharged:
     """`jaxpr`, which has no constants, as a program on values; cached.
 
     If `operands` are given, references among them that are not cells stay references.
@@ -92,7 +92,7 @@ def discharged(jaxpr: Jaxpr, operands: Operands | None = None) -> Discharged:
         for i, x in enumerate(operands or ())
         if type(x) is not ReferenceCell and is_reference(jaxpr.invars[i])
     )
-    return jaxpr.remembered(("discharged", passed), lambda: _discharged(jaxpr, passed))
+    return jaxpr.remembered(("discharged", passed), lambda: _discharge_program(jaxpr, passed))
 
 
 def without_references(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
@@ -102,14 +102,14 @@ def without_references(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
     closed = constants_as_inputs(jaxpr)
     # References among the inputs stay references, because `operands` contains no cells: only internal ones are
     # discharged.
-    values = discharged(closed, closed.invars)
+    values = discharge_program(closed, closed.invars)
     # Inputs before: new constants, constants, arguments. After: the first two are constants again.
     program, n = values.program.jaxpr, len(values.consts) + len(jaxpr.constvars)
     opened = program.replace(constvars=program.invars[:n], invars=program.invars[n:])
     return opened, values.consts
 
 
-def _discharged(jaxpr: Jaxpr, passed: frozenset[int]) -> Discharged:
+def _discharge_program(jaxpr: Jaxpr, passed: frozenset[int]) -> Discharged:
     trace = StagingTrace(jaxpr.debug)
     # `values`: value or cell of each variable. `cells`: for each input reference, its cell and initial content.
     values: dict[Any, Any] = {}
@@ -258,7 +258,7 @@ class DischargedJaxpr:
             opened = jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:])
             self.closed, self.closed_over, self.written = ClosedJaxpr(opened, consts), [], ()
             return
-        body = discharged(jaxpr)
+        body = discharge_program(jaxpr)
         n_more = len(body.consts)
         inputs = body.program.jaxpr.invars
         # Inputs of the program on values: new constants, the `n` closed-over values, arguments.

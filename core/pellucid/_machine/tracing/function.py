@@ -60,14 +60,14 @@ def signature_of(function: Function) -> inspect.Signature | None:
         return None
 
 
-def _without_captured(function: Function) -> Function:
+def _without_captured_values(function: Function) -> Function:
     """A function with the same signature that keeps neither `function` nor its captured values and defaults alive."""
     if type(function) is not FunctionType or hasattr(function, "__signature__"):
         signature = signature_of(function)
         return function if signature is None else _with_parameters(signature)
     wrapped = getattr(function, "__wrapped__", None)
     if wrapped is not None:
-        return _without_captured(wrapped)
+        return _without_captured_values(wrapped)
     cells = tuple([CellType() for _ in function.__closure__ or ()])
     return FunctionType(function.__code__, {}, closure=cells)
 
@@ -326,7 +326,7 @@ class FunctionSpec(NamedTuple):
         """Names for messages about this call. `out_trees` receives the result's structure when the function has run."""
         # Programs keep this object, so it must not refer to arguments or to values captured by the function.
         tree, avals = call.tree, call.avals
-        spec = self._replace(function=_without_captured(self.function))
+        spec = self._replace(function=_without_captured_values(self.function))
 
         def names() -> tuple[str, ...]:
             return spec.names_of_leaves(leaf_paths(tree, avals), len(tree.children()[0].children()))

@@ -67,12 +67,12 @@ def name_operands(error: E, operands: Sequence[Any]) -> E:
         places = [(i, match) for i, line in enumerate(lines) if (match := shown.fullmatch(line))]
         if len(places) == len(alike):
             for (i, match), text in strict_zip(places, alike):
-                lines[i] = _named(match[1] or "", match[2] or "", text)
+                lines[i] = _operand_line(match[1] or "", match[2] or "", text)
     error.state_got(lines)
     return error
 
 
-def _named(label: str, more: str, text: OperandText) -> str:
+def _operand_line(label: str, more: str, text: OperandText) -> str:
     """A line with the type of an operand, its name and batches."""
     if not more.startswith(text.batch):
         more = text.batch + more

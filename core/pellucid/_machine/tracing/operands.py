@@ -52,7 +52,7 @@ def _type_of_shape(shape: Shape, dtype: np.dtype, _is_x64: bool) -> AbstractValu
     return shaped_array(shape, dtypes.canonicalize(dtype), False)
 
 
-def refuse_masked(x: np.ma.MaskedArray) -> NoReturn:
+def refuse_masked_array(x: np.ma.MaskedArray) -> NoReturn:
     """Raises ArgumentValueError for a NumPy masked array, whose mask would be lost."""
     raise ArgumentValueError(
         "numpy masked arrays are not supported: the mask would be lost.",
@@ -77,7 +77,7 @@ type_handlers: dict[type, Callable[[Any], AbstractValue]] = {
     ArrayImpl: lambda x: x.aval,
     **{kind: _number_handler(kind) for kind in DTYPES_OF_NUMBERS},
     np.ndarray: type_of_numpy,
-    np.ma.MaskedArray: refuse_masked,
+    np.ma.MaskedArray: refuse_masked_array,
     Symbol: _number_handler(int),
 }
 """Functions that compute the aval of an operand, by operand type. Other layers add entries at import."""
@@ -99,7 +99,7 @@ def type_of(x: Any) -> Any:
     return handler(x)
 
 
-def typed(value: Any, aval: AbstractValue) -> Any:
+def as_type(value: Any, aval: AbstractValue) -> Any:
     """`value` with type `aval`: a host number whose dtype has changed since `aval` was computed becomes an array.
 
     Dtypes of host numbers depend on `enable_x64`, which may have been changed.
@@ -111,7 +111,7 @@ def typed(value: Any, aval: AbstractValue) -> Any:
 
 def value_of_literal(literal: Literal) -> Any:
     """The value of a literal, with its type in the program."""
-    return typed(literal.val, literal.aval)
+    return as_type(literal.val, literal.aval)
 
 
 def at_full_width(operands: Operands) -> Operands:

@@ -45,10 +45,10 @@ from pellucid._machine.ir import (
     values_of,
 )
 
-from .captured import substituted
+from .captured import substitute
 from .current import bottom, computes_known, context, use_facts, use_no_scope, use_trace
 from .leaks import check_no_leaks
-from .operands import as_operand, type_of, typed, value_of_literal
+from .operands import as_operand, as_type, type_of, value_of_literal
 from .trace import ExecutionPlan, Trace
 from .tracer import Tracer, made_at
 
@@ -164,7 +164,7 @@ class StagingTrace(Trace):
             if folded is not None:
                 return folded
         # Within `ensure_compile_time_eval`, operations on known values run now.
-        if computes_known.value and _all_known(operands):
+        if computes_known.value and _are_known(operands):
             with use_trace(bottom()) as trace:
                 return trace.interpret(primitive, operands, params)
         # The variable or literal of each operand, and its type.
@@ -222,7 +222,7 @@ class StagingTrace(Trace):
         return plan.take(values)
 
     def custom_call(self, call: Any, operands: Operands) -> Values:
-        if computes_known.value and _all_known(operands):
+        if computes_known.value and _are_known(operands):
             with use_trace(bottom()) as trace:
                 return trace.custom_call(call, operands)
         return call.staged(self, operands)
@@ -237,7 +237,7 @@ class StagingTrace(Trace):
             return constant[0]
         if isinstance(x, Tracer):
             # A user's rule may run with values substituted for those that it captured.
-            value = substituted(x, self.parent)
+            value = substitute(x, self.parent)
             if value is not x:
                 return self.atom(value)
             check_alive(x)
@@ -290,7 +290,7 @@ class StagingTrace(Trace):
             self.effects,
             self.debug,
         )
-        return jaxpr, [typed(x, v.aval) for v, x in constants]
+        return jaxpr, [as_type(x, v.aval) for v, x in constants]
 
     def _drop_superseded(self, outvars: Sequence[Var | Literal]) -> None:
         # From the last equation to the first: a superseded equation stays if a remaining equation or a result uses it.
@@ -350,7 +350,7 @@ def _current_staging() -> StagingTrace | None:
     return trace
 
 
-def _all_known(operands: Operands) -> bool:
+def _are_known(operands: Operands) -> bool:
     return not any(isinstance(x, Tracer) for x in operands)
 
 
@@ -405,7 +405,7 @@ def stage(
     return jaxpr, consts
 
 
-def stage_closed(
+def stage_with_constants(
     function: Callable[..., Sequence[Any]],
     avals: Sequence[AbstractValue],
     debug: DebugInfo | None = None,
@@ -438,7 +438,7 @@ def replay(jaxpr: Jaxpr, consts: Operands, *arguments: Any) -> Values:
 
 def values_of_constants(jaxpr: Jaxpr, consts: Operands) -> dict[Any, Any]:
     """The values of the constants of `jaxpr`, by variable."""
-    return {v: typed(x, v.aval) for v, x in strict_zip(jaxpr.constvars, consts)}
+    return {v: as_type(x, v.aval) for v, x in strict_zip(jaxpr.constvars, consts)}
 
 
 def run_equations(equations: Iterable[Equation], values: dict[Any, Any]) -> None:

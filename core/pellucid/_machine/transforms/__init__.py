@@ -7,15 +7,15 @@ from .arguments import (
     argument_paths,
     check_callable,
     checked_leaves,
-    described,
+    describe_value,
     flat_arguments,
     result_leaves,
     structure_lines,
-    type_of_described,
+    type_of_attributes,
     with_aux,
     wraps,
 )
-from .derived import D, Derived, remembered, stage_open, unnamed
+from .derived import D, Derived, cache_on_program, stage_open, without_names
 from .jvp import concrete_value, jvp_flat, jvp_jaxpr
 from .linearize import LinearizedJaxpr, Source, linearize_flat, linearize_jaxpr
 from .liveness import (
@@ -25,10 +25,10 @@ from .liveness import (
     Elements,
     Liveness,
     array_of,
-    guarded,
     is_cotangent,
     is_dead,
     known_array,
+    zero_dead,
 )
 from .mask_rules import is_maskable, unknown, whole
 from .masks import (
@@ -45,4 +45,4 @@ from .masks import (
 from .recomputation import WORTH_AN_EQUATION, Worth
 from .transpose import backward_pass, transpose_jaxpr
 from .vmap import batch_flat, batch_jaxpr, batch_size, batched_aval, input_dims
-from .zeros import cotangents_of, linear_parts, nonzero, nonzero_mask, paired, spread
+from .zeros import cotangents_of, linear_parts, nonzero, nonzero_mask, split_tangents, spread

@@ -108,13 +108,13 @@ def checked_leaves(
 
 def shaped_leaves(leaves: Operands, caller: str, function: Function, args: Operands) -> list[Any]:
     """Types of leaves that are arrays or have a shape and dtype."""
-    avals = [type_of(x) if is_array_like(x) else type_of_described(x) for x in leaves]
+    avals = [type_of(x) if is_array_like(x) else type_of_attributes(x) for x in leaves]
     if None in avals:
         raise _not_arrays(leaves, caller, function, args)
     return avals
 
 
-def type_of_described(x: Any) -> ShapedArray | None:
+def type_of_attributes(x: Any) -> ShapedArray | None:
     """The type of an array with the shape and dtype of `x`, which isn't an array itself; None without these attributes."""
     if not (hasattr(x, "shape") and hasattr(x, "dtype")):
         return None
@@ -145,7 +145,7 @@ def structure_lines(
     return [d.text(name) for d in structure_differences(expected, got, leaves=leaves)[:3]]
 
 
-def described(x: Any) -> str:
+def describe_value(x: Any) -> str:
     """Describes a value in a message: its type, and the shape of an array."""
     return type_of(x).text() if is_array_like(x) else type(x).__name__
 

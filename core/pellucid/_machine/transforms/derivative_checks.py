@@ -135,7 +135,7 @@ def _check_orders(check: _Check, order: int, last: int, modes: Sequence[str], wh
             check.compare_vjp(functools.partial(vjp, check.f), title)
             derived: Any = check.pulled_back
         else:
-            push = functools.partial(jvp if mode == "fwd" else _linearized, check.f)
+            push = functools.partial(jvp if mode == "fwd" else _linearize, check.f)
             check.compare_jvp(push, title)
             derived = functools.partial(_pushed_forward, check, push)
             names, more = (
@@ -147,7 +147,7 @@ def _check_orders(check: _Check, order: int, last: int, modes: Sequence[str], wh
             _check_orders(next_check, order + 1, last, modes, derivative)
 
 
-def _linearized(f: Function, primals: Operands, tangents: Operands) -> tuple[Any, Any]:
+def _linearize(f: Function, primals: Operands, tangents: Operands) -> tuple[Any, Any]:
     value, push = linearize(f, *primals)
     return value, push(*tangents)
 

@@ -37,7 +37,7 @@ D = TypeVar("D", bound=Any)
 F = TypeVar("F", bound=Function)
 
 
-def remembered(jaxpr: Jaxpr, key: tuple[Any, ...], derive: Callable[[], D]) -> D:
+def cache_on_program(jaxpr: Jaxpr, key: tuple[Any, ...], derive: Callable[[], D]) -> D:
     """Result of `derive()`, a program derived from `jaxpr`; cached on `jaxpr` by `key` and the options in force.
 
     A result whose `consts` contain values of a running trace is not cached. Equations that don't come from one of
@@ -69,12 +69,12 @@ def derivation(name: str) -> Callable[[F], F]:
 
     def decorate(derive: F) -> F:
         @functools.wraps(derive)
-        def derived(jaxpr: Jaxpr, *settings: Any, **keywords: Any) -> Any:
+        def derive_once(jaxpr: Jaxpr, *settings: Any, **keywords: Any) -> Any:
             listless = [_without_list(s) for s in settings]
             key = (name, *listless, *keywords.items())
-            return remembered(jaxpr, key, lambda: derive(jaxpr, *settings, **keywords))
+            return cache_on_program(jaxpr, key, lambda: derive(jaxpr, *settings, **keywords))
 
-        return derived  # pyright: ignore[reportReturnType]
+        return derive_once  # pyright: ignore[reportReturnType]
 
     return decorate
 
@@ -98,11 +98,11 @@ def stage_open(
     return ClosedJaxpr(constants_as_inputs(jaxpr)), consts
 
 
-def unnamed(debug: DebugInfo | None) -> DebugInfo | None:
+def without_names(debug: DebugInfo | None) -> DebugInfo | None:
     """`debug` for a derived program with other arguments: residuals, tangents, cotangents."""
     return None if debug is None else DebugInfo(debug.name, notes=debug.notes)
 
 
-def listed(mask: bool | Mask, length: int) -> Mask:
+def flag_list(mask: bool | Mask, length: int) -> Mask:
     """A flag for each of `length` results; a single flag is repeated."""
     return (mask,) * length if isinstance(mask, bool) else tuple(mask)

@@ -61,7 +61,7 @@ from .arguments import (
     wraps,
 )
 from .linearize import Derivative, linearize_flat, linearized_call
-from .masks import masked_if_asked
+from .masks import mask_if_enabled
 from .transpose import backward_pass
 from .zeros import spread
 
@@ -149,7 +149,7 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x * x)(3.0)
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
-    differentiated = _differentiated(
+    differentiated = _gradient_function(
         fun, "value_and_grad", argnums, has_aux, holomorphic, allow_int, reduce_axes
     )
 
@@ -176,7 +176,7 @@ def grad(
     >>> grad(lambda x: x * x)(3.0)
     Array(6., dtype=float32, weak_type=True)
     """
-    differentiated = _differentiated(
+    differentiated = _gradient_function(
         fun, "grad", argnums, has_aux, holomorphic, allow_int, reduce_axes
     )
 
@@ -188,7 +188,7 @@ def grad(
     return gradient_of
 
 
-def _differentiated(
+def _gradient_function(
     fun: Function,
     caller: str,
     argnums: Argnums,
@@ -203,7 +203,7 @@ def _differentiated(
     refuse_reduce_axes(caller, reduce_axes)
     check = input_check(caller, holomorphic, allow_int)
 
-    def differentiated(args: Operands, kwargs: Keywords) -> tuple[Any, ...]:
+    def differentiate(args: Operands, kwargs: Keywords) -> tuple[Any, ...]:
         flat = _ScalarFunction(fun, caller, has_aux, kwargs=kwargs)
         leaves, avals, tree = chosen.flat_call(flat, args, check)
         nonzero = [is_differentiable(aval) for aval in avals]
@@ -214,12 +214,12 @@ def _differentiated(
         with plumbing("grad"), use_transformation("transpose"):
             cotangents = program.pulled_back([_one_like(value, out_aval)])
             gradient = unflatten_tangents(
-                tree, _instantiated(spread(cotangents, nonzero, avals), avals)
+                tree, _instantiate(spread(cotangents, nonzero, avals), avals)
             )
         [value] = as_results([value])
         return flat.with_aux((value, chosen.unwrapped(gradient)), aux)
 
-    return differentiated
+    return differentiate
 
 
 def _one_like(value: Any, aval: Any) -> Any:
@@ -259,7 +259,7 @@ def scalar_result(result: Any, caller: str, function: Function) -> Any:
     return result
 
 
-def _instantiated(cotangents: Operands, avals: Avals) -> Values:
+def _instantiate(cotangents: Operands, avals: Avals) -> Values:
     """Cotangents of values of types `avals` as arrays; those of reduced values become unreduced, even zeros."""
     return [
         instantiate(
@@ -327,7 +327,7 @@ class VJP:
         with plumbing("vjp"), use_transformation("transpose"):
             in_cotangents = program._replace(residuals=residuals).pulled_back(cotangents)
             gradient = spread(in_cotangents, program.nonzero_in, in_avals)
-            return unflatten_tangents(in_tree, as_results(_instantiated(gradient, in_avals)))
+            return unflatten_tangents(in_tree, as_results(_instantiate(gradient, in_avals)))
 
     def _residuals(self) -> Values:
         leaves = flatten(self.args_res, lambda x: isinstance(x, NotNeeded))[0]
@@ -501,7 +501,7 @@ def linear_transpose(fun: Function, *primals: Any, reduce_axes: Sequence[Any] = 
             got=f"from {', '.join(a.text() for a in avals)} to {', '.join(a.text() for a in jaxpr.out_avals)}",
         )
 
-    def transposed(consts: Values, cotangent: Any) -> Any:
+    def transpose_flat(consts: Values, cotangent: Any) -> Any:
         leaves, tree = flatten(cotangent)
         if tree != out_tree or any(
             type_of(ct).strip_weak_type() is not aval.strip_weak_type()  # type: ignore[attr-defined]
@@ -514,7 +514,7 @@ def linear_transpose(fun: Function, *primals: Any, reduce_axes: Sequence[Any] = 
             )  # fmt: skip
         try:
             with plumbing("linear_transpose"), use_transformation("transpose"):
-                pulled = masked_if_asked(lambda cts: backward_pass(jaxpr, consts, cts), leaves)
+                pulled = mask_if_enabled(lambda cts: backward_pass(jaxpr, consts, cts), leaves)
                 cotangents = [*map(instantiate, pulled)]
         except MissingRule as error:
             raise MissingRule(
@@ -524,4 +524,4 @@ def linear_transpose(fun: Function, *primals: Any, reduce_axes: Sequence[Any] = 
             ) from error
         return in_tree.unflatten(as_results(cotangents))
 
-    return Partial(transposed, consts)
+    return Partial(transpose_flat, consts)

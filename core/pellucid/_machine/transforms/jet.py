@@ -100,7 +100,7 @@ def jet(
     scales = [1.0 / math.factorial(k) if factorial_scaled else 1.0 for k in range(order + 1)]
     trace = JetTrace(context.trace, order)
     arguments = [
-        JetTracer(trace, [x, *(_scaled(t, s) for t, s in strict_zip(terms, scales[1:]))])
+        JetTracer(trace, [x, *(_scale(t, s) for t, s in strict_zip(terms, scales[1:]))])
         for x, terms in strict_zip(leaves, series)
     ]
     try:
@@ -111,7 +111,7 @@ def jet(
     curves = [trace.coefficients(x) for x in results]
     derivatives = [
         [
-            instantiate(_tangent(y, k)) if y[k] is None else _scaled(y[k], 1.0 / scales[k])
+            instantiate(_tangent(y, k)) if y[k] is None else _scale(y[k], 1.0 / scales[k])
             for k in range(1, order + 1)
         ]
         for y in curves
@@ -222,7 +222,7 @@ def _tangent(curve: Coefficients, k: int) -> Any:
     return zero_of(curve[0]) if curve[k] is None else curve[k]
 
 
-def _scaled(x: Any, factor: float) -> Any:
+def _scale(x: Any, factor: float) -> Any:
     return x if x is None or factor == 1.0 else mul(x, constant_like(x, factor))
 
 
@@ -253,7 +253,7 @@ def _products(x: Coefficients, y: Coefficients) -> Coefficients:
 
 def _integral(x: Coefficients, slope: Coefficients, k: int) -> Any:
     """Coefficient of t^k of z, where z' = `slope` x', from the coefficients of `slope` below t^k."""
-    return _scaled(_sum(_scaled(_times(x[i], slope[k - i]), i) for i in range(1, k + 1)), 1.0 / k)
+    return _scale(_sum(_scale(_times(x[i], slope[k - i]), i) for i in range(1, k + 1)), 1.0 / k)
 
 
 # Rules ----------------------------------------------------------------------------------------------------
@@ -314,13 +314,13 @@ def _unary(primitive: Primitive, coefficient: Function) -> Function:
 
 
 def _of_logarithm(x: Coefficients, z: Coefficients, _: Any, k: int) -> Any:
-    lower = _scaled(_sum(_scaled(_times(z[i], x[k - i]), i) for i in range(1, k)), 1.0 / k)
+    lower = _scale(_sum(_scale(_times(z[i], x[k - i]), i) for i in range(1, k)), 1.0 / k)
     return _over(_minus(x[k], lower), x[0])
 
 
 def _of_square_root(x: Coefficients, z: Coefficients, _: Any, k: int) -> Any:
     rest = _minus(x[k], _sum(_times(z[i], z[k - i]) for i in range(1, k)))
-    return _over(rest, _scaled(z[0], 2))
+    return _over(rest, _scale(z[0], 2))
 
 
 def _by_slope(slope_of: Callable[[Coefficients, Coefficients, int], Any]) -> Function:
@@ -335,7 +335,7 @@ def _by_slope(slope_of: Callable[[Coefficients, Coefficients, int], Any]) -> Fun
 
 def _wave(first: Unary, sign: float) -> Function:
     """The coefficients of z with first derivative `first` and second derivative `sign` z."""
-    return _by_slope(lambda x, z, k: _scaled(_integral(x, z, k), sign) if k else first(x[0]))
+    return _by_slope(lambda x, z, k: _scale(_integral(x, z, k), sign) if k else first(x[0]))
 
 
 def _of_quotient(_: Any, x: Coefficients, y: Coefficients) -> Coefficients:
@@ -399,7 +399,7 @@ def _nested(function: Function, curves: list[Coefficients]) -> list[Coefficients
     moving = sorted(_moving(curves))
     levels = [
         [
-            _scaled(instantiate(_tangent(curves[i], k)) if k else curves[i][0], math.factorial(k))
+            _scale(instantiate(_tangent(curves[i], k)) if k else curves[i][0], math.factorial(k))
             for i in moving
         ]
         for k in range(order + 1)
@@ -420,7 +420,7 @@ def _nested(function: Function, curves: list[Coefficients]) -> list[Coefficients
     values = along(order, *(x for level in levels for x in level))
     m = len(values) // (order + 1)
     return [
-        [_scaled(values[i + k * m], 1.0 / math.factorial(k)) for k in range(order + 1)]
+        [_scale(values[i + k * m], 1.0 / math.factorial(k)) for k in range(order + 1)]
         if is_differentiable(type_of(values[i]))
         else [values[i], *[None] * order]
         for i in range(m)

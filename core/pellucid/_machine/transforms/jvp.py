@@ -28,11 +28,11 @@ from pellucid._machine.primitives import instantiate, zero_of
 from pellucid._machine.tracing import (
     Trace,
     Tracer,
+    as_type,
     context,
     plumbing,
     replay,
     type_of,
-    typed,
     types_of,
     use_trace,
 )
@@ -48,7 +48,7 @@ from .arguments import (
     is_differentiable,
     structure_lines,
 )
-from .derived import Derived, derivation, listed, stage_open
+from .derived import Derived, derivation, flag_list, stage_open
 
 
 def jvp_flat(
@@ -148,9 +148,9 @@ def _primal_and_tangent(x: JVPTracer) -> tuple[Any, Any]:
     """
     primal, tangent = x.primal, x.tangent
     if type(primal) in _FLOATING:
-        primal = typed(primal, x.aval)
+        primal = as_type(primal, x.aval)
     if type(tangent) in _FLOATING:
-        tangent = typed(tangent, x.aval.tangent())
+        tangent = as_type(tangent, x.aval.tangent())
     return primal, tangent
 
 
@@ -244,7 +244,7 @@ def jvp_jaxpr(jaxpr: Jaxpr, nonzero: Mask, instantiate_results: bool | Mask) -> 
     Inputs: those of `jaxpr`, then the tangents of inputs marked in `nonzero`. Results: those of `jaxpr`, then the
     tangents of results marked in `mask`: nonzero ones, and those in `instantiate_results`.
     """
-    want = listed(instantiate_results, len(jaxpr.outvars))
+    want = flag_list(instantiate_results, len(jaxpr.outvars))
     mask: list[bool] = []
 
     def both(*arguments: Any) -> Values:

@@ -105,9 +105,9 @@ from .arguments import (
     is_differentiable,
     structure_lines,
 )
-from .derived import derivation, listed, stage_open, unnamed
+from .derived import derivation, flag_list, stage_open, without_names
 from .jvp import JVPTrace, JVPTracer
-from .masks import masked_if_asked
+from .masks import mask_if_enabled
 from .recomputation import Worth, with_fewer_residuals
 from .transpose import backward_pass
 from .vmap import BatchTrace
@@ -149,7 +149,7 @@ class LinearMap(NamedTuple):
         def pulled_back(cts: Operands) -> Values:
             return backward_pass(self.jaxpr, self.residuals, cts)
 
-        return masked_if_asked(pulled_back, live, are_unit_vectors)
+        return mask_if_enabled(pulled_back, live, are_unit_vectors)
 
 
 def linearize_flat(
@@ -165,12 +165,12 @@ def linearize_flat(
     while isinstance(staged_by, (BatchTrace, JVPTrace)):
         staged_by = staged_by.parent
     if type(staged_by) is not StagingTrace or not config.call_repeated_layers.value:
-        return _linearized(
+        return _linearize(
             function, primals, nonzero, LinearizeTrace(parent, Draft()), instantiate_results
         )
     with_calls = None
 
-    def logged(*arguments: Any) -> tuple[Values, Values]:
+    def call_and_log(*arguments: Any) -> tuple[Values, Values]:
         nonlocal with_calls
         results, aux = function(*arguments)
         # The operations are recorded and traces are still open: the function with repeated layers as calls, or None.
@@ -178,15 +178,15 @@ def linearize_flat(
         return results, aux
 
     trace = LoggedLinearizeTrace(parent, Draft(), staged_by)
-    linearized = _linearized(logged, primals, nonzero, trace, instantiate_results)
+    linearized = _linearize(call_and_log, primals, nonzero, trace, instantiate_results)
     if with_calls is None:
         return linearized
     # The function is linearized a second time; the equations that the first run left are superseded.
     again = LinearizeTrace(parent, Draft())
-    return _linearized(with_calls, primals, nonzero, again, instantiate_results)
+    return _linearize(with_calls, primals, nonzero, again, instantiate_results)
 
 
-def _linearized(
+def _linearize(
     function: Function,
     primals: Operands,
     nonzero: Mask,
@@ -338,7 +338,7 @@ def _split_plan(plan: ExecutionPlan, nonzero: Mask, avals: Avals) -> _Split | No
     arguments = [trace.new_argument(aval) for aval in avals]
     try:
         with use_trace(trace), use_lineage(None):
-            results, program, _ = _linearized(
+            results, program, _ = _linearize(
                 lambda *xs: (Trace.run_plan(linearizing, plan, [*xs]), ()),
                 arguments,
                 nonzero,
@@ -727,7 +727,7 @@ def linearize_jaxpr(
     `recompute` tells which residuals the linear part computes from others instead.
     """
     # `want` marks results that get a tangent even if it is zero. The lists are filled while `primal` is staged.
-    want = listed(instantiate_results, len(jaxpr.outvars))
+    want = flag_list(instantiate_results, len(jaxpr.outvars))
     programs: list[LinearMap] = []
     sources: list[Source] = []
     constants: Values = []
@@ -768,7 +768,9 @@ def linearize_jaxpr(
     primal_program, consts = stage_open(primal, jaxpr.in_avals, jaxpr.debug)
     [program] = programs
     # Its constants, the residuals, become leading inputs: it maps (residuals, nonzero tangents) to nonzero tangents.
-    linear = ClosedJaxpr(constants_as_inputs(program.jaxpr).replace(debug=unnamed(jaxpr.debug)))
+    linear = ClosedJaxpr(
+        constants_as_inputs(program.jaxpr).replace(debug=without_names(jaxpr.debug))
+    )
     return LinearizedJaxpr(
         primal_program, consts, linear, tuple(program.nonzero_out), tuple(sources), constants,
         tuple(forwarded),

@@ -130,7 +130,7 @@ def elements(parts: Iterable[Part]) -> Liveness:
     """The liveness of values that are live where all `parts` are."""
     kept: dict[Part, None] = {}
     for part in parts:
-        part = _narrowed(part)
+        part = _narrow(part)
         if part.known is None or not part.known.all():
             kept[part] = None
         if part.known is not None and not part.known.any():
@@ -138,7 +138,7 @@ def elements(parts: Iterable[Part]) -> Liveness:
     return Elements([*kept]) if kept else LIVE
 
 
-def _narrowed(part: Part) -> Part:
+def _narrow(part: Part) -> Part:
     """`part` without the dimensions along which its known array doesn't differ."""
     known = part.known
     if known is None or not known.ndim or known.all() or not known.any():
@@ -182,7 +182,7 @@ def array_of(live: Liveness, x: Any) -> Any:
     return full_of_type(type_of(x).update(dtype=np.dtype(bool), weak_type=False), not is_dead(live))
 
 
-def guarded(live: Liveness, x: Any) -> Any:
+def zero_dead(live: Liveness, x: Any) -> Any:
     """`x` with its dead elements set to 0."""
     if is_dead(live):
         return full_as(x, 0)
@@ -208,8 +208,8 @@ def either(a: Liveness, b: Liveness, x: Any) -> Liveness:
     aval = type_of(x)
 
     def sum_of_both() -> Part:
-        first, second = merged(ours, aval), merged(theirs, aval)
-        return _joined(bitwise_or, first, second, aval)
+        first, second = merge_parts(ours, aval), merge_parts(theirs, aval)
+        return _join(bitwise_or, first, second, aval)
 
     key = "or", tuple(ours), tuple(theirs), aval.shape
     return elements([*common, ours[0].once(key, sum_of_both)])
@@ -228,7 +228,7 @@ def opposite(live: Liveness, x: Any) -> Liveness:
     """Live where `live` is dead."""
     if not isinstance(live, Elements):
         return LIVE if is_dead(live) else DEAD
-    part = merged(live.parts, type_of(x))
+    part = merge_parts(live.parts, type_of(x))
     known = None if part.known is None else ~part.known
     inverse = lambda: Part(
         lambda: bitwise_not(part.array()), part.dims, known, is_by_value=part.is_by_value
@@ -236,18 +236,18 @@ def opposite(live: Liveness, x: Any) -> Liveness:
     return elements([part.once("not", inverse)])
 
 
-def merged(parts: Sequence[Part], aval: Any) -> Part:
+def merge_parts(parts: Sequence[Part], aval: Any) -> Part:
     """One part in place of several of a value of type `aval`."""
     first, *others = parts
     if not others:
         return first
     return first.once(
         ("and", tuple(others), aval.shape),
-        lambda: functools.reduce(lambda a, b: _joined(bitwise_and, a, b, aval), parts),
+        lambda: functools.reduce(lambda a, b: _join(bitwise_and, a, b, aval), parts),
     )
 
 
-def _joined(combine: Callable[[Any, Any], Any], a: Part, b: Part, aval: Any) -> Part:
+def _join(combine: Callable[[Any, Any], Any], a: Part, b: Part, aval: Any) -> Part:
     is_by_value = a.is_by_value or b.is_by_value
     if aval.shown_sharding is not None:
         whole = lambda: combine(a.whole(aval), b.whole(aval))
@@ -296,7 +296,7 @@ def any_along(live: Liveness, axes: Iterable[int], aval: Any) -> Liveness:
     if varying:
         # any over k of (a[i] and b[i, k]) is a[i] and (any over k of b[i, k]).
         key = "any", tuple(varying), frozenset(axes), aval.shape
-        kept.append(varying[0].once(key, lambda: _lines(merged(varying, aval), axes)))
+        kept.append(varying[0].once(key, lambda: _lines(merge_parts(varying, aval), axes)))
     return elements(kept)
 
 
@@ -319,14 +319,14 @@ def moved_part(part: Part, place: Mapping[int, int]) -> Part:
     at = tuple([place[d] for d in part.dims])
     if at == part.dims:
         return part
-    moved = part.once(("moved", at), lambda: _moved(part, at))
+    moved = part.once(("moved", at), lambda: _permute_part(part, at))
     if at == moved.dims:
         # There and back it is the same part.
         moved.once(("moved", part.dims), lambda: part)
     return moved
 
 
-def _moved(part: Part, at: Ints) -> Part:
+def _permute_part(part: Part, at: Ints) -> Part:
     order = sorted(range(len(at)), key=at.__getitem__)
     is_same = order == [*range(len(at))]
     array = part.array if is_same else lambda: transpose(part.array(), order)

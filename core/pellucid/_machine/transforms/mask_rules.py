@@ -60,15 +60,15 @@ from .liveness import (
     both,
     either,
     elements,
-    guarded,
     is_cotangent,
     is_dead,
-    merged,
+    merge_parts,
     moved_to,
     opposite,
+    zero_dead,
 )
 from .predicates import chosen_by
-from .regrouping import Group, NumPyMovements, TracedMovements, groups_of, regrouped
+from .regrouping import Group, NumPyMovements, TracedMovements, groups_of, regroup
 
 Rule: TypeAlias = Callable[
     [Primitive, Operands, Sequence[Liveness], Any], tuple[Results, Sequence[Liveness]]
@@ -89,7 +89,7 @@ def is_maskable(x: Any) -> bool:
     return type(aval) is ShapedArray and dtypes.is_inexact(aval.dtype)
 
 
-def fitted(live: Liveness, x: Any, result: Any) -> Liveness:
+def fit_liveness(live: Liveness, x: Any, result: Any) -> Liveness:
     """Liveness of `x` after broadcasting it to the shape of `result`."""
     shape = type_of(result).shape
     if not isinstance(live, Elements) or type_of(x).shape == shape:
@@ -144,7 +144,7 @@ def whole(
     for x, live in strict_zip(operands, lives):
         if isinstance(live, Elements):
             known = either(known, any_along(live, range(type_of(x).ndim), type_of(x)), x)
-    return [guarded(known, x) for x in results], [known] * len(results)
+    return [zero_dead(known, x) for x in results], [known] * len(results)
 
 
 # Rules ------------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def same_elements(
     return results, [*lives] if len(results) == len(lives) > 1 else [lives[0]] * len(results)
 
 
-def moved(
+def movement_rule(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness]]:
     """Elements of the first operand (or zeros), rearranged as the other operands and the params specify."""
@@ -174,7 +174,7 @@ def moved(
         if groups is not None:
             aval = type_of(operands[0])
             shape = type_of(results[0]).shape
-            parts = [regrouped(p, groups, primitive, aval, shape, params) for p in live.parts]
+            parts = [regroup(p, groups, primitive, aval, shape, params) for p in live.parts]
             return results, [elements(parts)]
     # The liveness arrays of all results come from one equation.
     arrays = Part(
@@ -197,7 +197,7 @@ def _fill_value(primitive: Primitive, params: Any) -> Any:
     return 0 if primitive.name == "ppermute" else None
 
 
-def assembled(
+def assembly_rule(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness]]:
     """Elements of several operands: all those in which the primitive is linear, since it only moves them."""
@@ -222,21 +222,23 @@ def assembled(
     if primitive.name == "pad" and is_dead(known[1]):
         groups = groups_of(primitive, type_of(operands[0]), type_of(result), params)
         if groups is not None:
-            return results, [_padded(known[0], groups, primitive, operands[0], result, params)]
+            return results, [
+                _pad_liveness(known[0], groups, primitive, operands[0], result, params)
+            ]
     if primitive.name == "concatenate" and not any(isinstance(x, Elements) for x in known):
         aval = type_of(result)
         if aval.shown_sharding is None and is_static(aval.shape):
             return results, [_in_a_row(known, operands, params.dimension)]
 
-    def arranged() -> Any:
+    def arrange() -> Any:
         rest = iter(known)
         arrays = [x if i in passive else array_of(next(rest), x) for i, x in enumerate(operands)]
         return bind1(primitive, *arrays, params=params)
 
-    return results, [elements([Part(arranged, range(type_of(result).ndim))])]
+    return results, [elements([Part(arrange, range(type_of(result).ndim))])]
 
 
-def _padded(
+def _pad_liveness(
     live: Liveness,
     groups: Sequence[Group],
     primitive: Primitive,
@@ -248,7 +250,7 @@ def _padded(
     aval: Any = type_of(x)
     shape = type_of(result).shape
     old = live.parts if isinstance(live, Elements) else ()
-    parts = [regrouped(part, groups, primitive, aval, shape, params) for part in old]
+    parts = [regroup(part, groups, primitive, aval, shape, params) for part in old]
     for d, configuration in enumerate(params.padding_config):
         if configuration != (0, 0, 0):
             size: int = aval.shape[d]
@@ -268,7 +270,7 @@ def _in_a_row(lives: Sequence[Liveness], operands: Operands, d: int) -> Liveness
     return elements([Part(row, (d,), known)])
 
 
-def counted(
+def linear_sum_rule(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness]]:
     """Sums of elements of the linear operands: a result element is live if some of its terms are."""
@@ -301,7 +303,7 @@ def counted(
     ]
 
 
-def summed(
+def sum_rule(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness]]:
     """Sums along axes."""
@@ -312,25 +314,25 @@ def summed(
     return results, [moved_to(any_along(live, params.axes, type_of(x)), place)]
 
 
-def added(
+def add_rule(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness]]:
     """Elementwise sums of two operands."""
     [result] = bind(primitive, *operands, params=params)
     # A number that doesn't depend on cotangents makes elements live, unless it is zero.
     a, b = [
-        ZERO if live is None and is_zero(x) else fitted(live, x, result)
+        ZERO if live is None and is_zero(x) else fit_liveness(live, x, result)
         for x, live in strict_zip(operands, lives)
     ]
     return [result], [ZERO if a is b is ZERO else either(a, b, result)]
 
 
-def multiplied(
+def product_rule(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness], Sequence[Liveness]]:
     """Products in which at least one factor depends on cotangents."""
     [result] = bind(primitive, *operands, params=params)
-    a, b = [fitted(live, x, result) for x, live in strict_zip(operands, lives)]
+    a, b = [fit_liveness(live, x, result) for x, live in strict_zip(operands, lives)]
     live = both(a, b)
     others = [x for x, of_it in strict_zip(operands, lives) if not is_cotangent(of_it)]
     is_safe = isinstance(live, Elements) and len(others) == 1 and is_finite(others[0])
@@ -342,23 +344,23 @@ def _unless_dead(
 ) -> tuple[Results, Sequence[Liveness], Sequence[Liveness]]:
     """A product; its dead elements may have any value, unless it `is_safe`."""
     if not isinstance(live, Elements):
-        return [guarded(live, result)], [live], [LIVE]
+        return [zero_dead(live, result)], [live], [LIVE]
     return [result], [live], [LIVE if is_safe else live]
 
 
-def divided(
+def quotient_rule(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness], Sequence[Liveness]]:
     """Quotients: as live as the dividend."""
     [result] = bind(primitive, *operands, params=params)
     if is_cotangent(lives[1]) or not is_cotangent(lives[0]):
         return [result], [LIVE], [LIVE]
-    divisor, live = operands[1], fitted(lives[0], operands[0], result)
+    divisor, live = operands[1], fit_liveness(lives[0], operands[0], result)
     is_safe = isinstance(live, Elements) and _is_number(divisor) and is_finite(divisor)
     return _unless_dead(result, live, is_safe and divisor != 0)
 
 
-def selected(
+def selection_rule(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness]]:
     """Elementwise selection by the first operand, `which`, among several cases."""
@@ -453,7 +455,7 @@ def by_factors(
         new_lives.append(known_of_it)
     if linear != "all" and not is_product:
         # Multiplication by a value of the point (NaN, infinity) may turn zeros into other values.
-        results = [guarded(live, x) for live, x in strict_zip(new_lives, results)]
+        results = [zero_dead(live, x) for live, x in strict_zip(new_lives, results)]
     due: list[Liveness] = [LIVE] * len(results)
     for i in active if is_product else ():
         live = lives[i]
@@ -541,11 +543,11 @@ def _without_dead_lines(operands: Operands, lives: Sequence[Liveness], places: P
             their_dims = {d for p in parts for d in p.dims}
             parts = [p for p in of_lines if not their_dims.isdisjoint(p.dims)]
             lines = places.in_other(elements(parts), i, 1 - i)
-            operands[1 - i] = guarded(lines, operands[1 - i])
+            operands[1 - i] = zero_dead(lines, operands[1 - i])
     return operands
 
 
-def convolved(
+def convolution_rule(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness], Sequence[Liveness]]:
     """Convolutions: an element is live if its window contains a live one."""
@@ -561,7 +563,7 @@ def convolved(
     if not by_place:
         return results, out_lives, due
     # Elements of a window that the parts without places in the image leave out are left out of all windows.
-    part = merged(by_place, image)
+    part = merge_parts(by_place, image)
 
     def live_windows() -> Any:
         # Computed as one convolution with a single feature: any feature of the image, all of the kernel's window.
@@ -580,7 +582,7 @@ def convolved(
     return results, [live_there], [live_there]
 
 
-def scaled(
+def scaling_rule(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness]]:
     """Elements of the first operand, some of them multiplied by values of the point."""
@@ -588,7 +590,7 @@ def scaled(
     live, *others = lives
     if any(map(is_cotangent, others)):
         return results, [LIVE] * len(results)
-    return [guarded(live, x) for x in results], [live] * len(results)
+    return [zero_dead(live, x) for x in results], [live] * len(results)
 
 
 RULES: dict[str, Rule] = {}
@@ -605,20 +607,21 @@ _rule(
 )
 _rule(same_elements, "optimization_barrier")
 _rule(
-    moved,
+    movement_rule,
     "reshape transpose rev broadcast_in_dim squeeze slice split unstack tile gather dynamic_slice stage",
 )
-_rule(moved, "device_put sharding_constraint reshard layout_constraint pvary")
-_rule(moved, "all_gather all_gather_invariant ppermute pbroadcast all_to_all")
-_rule(assembled, "pad concatenate stack dynamic_update_slice scatter")
+_rule(movement_rule, "device_put sharding_constraint reshard layout_constraint pvary")
+_rule(movement_rule, "all_gather all_gather_invariant ppermute pbroadcast all_to_all")
+_rule(assembly_rule, "pad concatenate stack dynamic_update_slice scatter")
 _rule(
-    counted, "scatter-add scatter-sub cumsum reduce_window_sum psum psum_invariant reduce_scatter"
+    linear_sum_rule,
+    "scatter-add scatter-sub cumsum reduce_window_sum psum psum_invariant reduce_scatter",
 )
-_rule(counted, "select_and_scatter_add select_and_gather_add")
-_rule(summed, "reduce_sum")
-_rule(added, "add_any add sub complex")
-_rule(selected, "select_n")
-_rule(scaled, "scatter-mul")
+_rule(linear_sum_rule, "select_and_scatter_add select_and_gather_add")
+_rule(sum_rule, "reduce_sum")
+_rule(add_rule, "add_any add sub complex")
+_rule(selection_rule, "select_n")
+_rule(scaling_rule, "scatter-mul")
 
 
 def rule_for(primitive: Primitive) -> ElementwiseRule:
@@ -639,9 +642,9 @@ def rule_for(primitive: Primitive) -> ElementwiseRule:
 
 
 PRODUCTS: dict[str, ElementwiseRule] = {
-    "mul": multiplied,
-    "div": divided,
-    "conv_general_dilated": convolved,
+    "mul": product_rule,
+    "div": quotient_rule,
+    "conv_general_dilated": convolution_rule,
 }
 _ELEMENTWISE = frozenset(
     ("mul", "div", "neg", "convert_element_type", "select_n", "add_any", "add", "sub")

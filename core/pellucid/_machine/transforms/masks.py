@@ -50,9 +50,9 @@ from .liveness import (
     array_of,
     both,
     elements,
-    guarded,
     is_cotangent,
     known_array,
+    zero_dead,
 )
 from .mask_rules import is_maskable, is_zero, keeps_to_elements, only_case, rule_for
 
@@ -92,7 +92,7 @@ class MaskTracer(Tracer):
         """The value with its dead elements set to zero."""
         if self.due is not LIVE:
             with use_trace(self._trace.parent), plumbing("masked"):
-                self.value = guarded(self.due, self.value)
+                self.value = zero_dead(self.due, self.value)
             self.due = LIVE
         return self.value
 
@@ -140,7 +140,7 @@ class MaskTrace(Trace):
         if isinstance(live, Elements) and marks_of(type_of(x)).unreduced:
             # Addends of a live element may be on any device.
             with use_trace(self.parent):
-                return MaskTracer(self, guarded(due, x), LIVE)
+                return MaskTracer(self, zero_dead(due, x), LIVE)
         return MaskTracer(self, x, live, due=due)
 
     def interpret(self, primitive: Primitive, operands: Operands, params: Any) -> Values:
@@ -216,7 +216,7 @@ def masked_pass(
     return results if trace is outer else [trace.value(x) for x in results]
 
 
-def masked_if_asked(
+def mask_if_enabled(
     pulled_back: Callable[[Operands], Values], cotangents: Operands, are_unit_vectors: bool = False
 ) -> Values:
     """`pulled_back(cotangents)`, with masks if the option `masked_gradients` is set.

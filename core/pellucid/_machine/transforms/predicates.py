@@ -18,7 +18,7 @@ from pellucid._machine.primitives import squeeze
 from pellucid._machine.tracing import StagingTrace, StagingTracer, context, type_of
 
 from .liveness import KNOWN_SIZE, Elements, Liveness, Part, both, elements
-from .regrouping import groups_of, regrouped
+from .regrouping import groups_of, regroup
 
 EQUATIONS = 64
 """Maximum number of equations behind a predicate that are searched."""
@@ -84,7 +84,7 @@ class _StagedEquations:
             return live if is_one else elements([Part(lambda: array, range(result.ndim))])
         shape = result.shape
         return elements(
-            [regrouped(p, groups, primitive, operand.aval, shape, params) for p in live.parts]
+            [regroup(p, groups, primitive, operand.aval, shape, params) for p in live.parts]
         )
 
     def value(self, atom: Any) -> NDArray[Any] | None:

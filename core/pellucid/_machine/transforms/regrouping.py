@@ -121,7 +121,7 @@ class NumPyMovements:
         return array
 
 
-def regrouped(
+def regroup(
     part: Part, groups: Sequence[Group], primitive: Primitive, aval: Any, shape: Ints, params: Any
 ) -> Part:
     """`part` after a movement of its dimensions, with those that others of their group bring."""

@@ -29,7 +29,7 @@ from pellucid._machine.tracing import (
     without_references,
 )
 
-from .derived import Derived, derivation, listed, stage_open, unnamed
+from .derived import Derived, derivation, flag_list, stage_open, without_names
 from .zeros import as_cotangent_of
 
 
@@ -150,7 +150,7 @@ def transpose_jaxpr(
     those of `jaxpr`), which may only differ in weak types.
     """
     # `want` and `mask` have one flag per linear input; `linear` one per input, `cotangent_avals` one per result.
-    want = listed(instantiate_results, sum(linear))
+    want = flag_list(instantiate_results, sum(linear))
     rule_avals = in_avals or jaxpr.in_avals
     mask: list[bool] = []
 
@@ -177,5 +177,5 @@ def transpose_jaxpr(
     # Types of `arguments`, in their order.
     avals = [v.aval for v, is_linear in strict_zip(jaxpr.invars, linear) if not is_linear]
     avals += [aval for aval in cotangent_avals if aval is not None]
-    program, consts = stage_open(backward, avals, unnamed(jaxpr.debug))
+    program, consts = stage_open(backward, avals, without_names(jaxpr.debug))
     return Derived(program, consts, tuple(mask))

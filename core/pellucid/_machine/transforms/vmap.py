@@ -72,7 +72,7 @@ from pellucid._machine.xla import PyTreeDef, flatten
 
 from . import vmappable
 from .arguments import argument_paths, check_callable, checked_leaves, result_leaves, wraps
-from .derived import Derived, derivation, listed, stage_open
+from .derived import Derived, derivation, flag_list, stage_open
 from .jvp import JVPTracer
 from .vmappable import Whole
 
@@ -149,8 +149,8 @@ def _innermost(x: Any) -> StagingTracer | None:
 class Container:
     """Base class of pytree nodes whose static data contain batch dimensions of their leaves, such as sparse arrays.
 
-    `vmap` calls `element` on arguments and `stacked` on results. `dims` is the node with batch axes as leaves: ints as
-    given by the user, or None. The leaves have no batch axis yet in `element`, and have it again in `stacked`.
+    `vmap` calls `element` on arguments and `stack_element` on results. `dims` is the node with batch axes as leaves: ints as
+    given by the user, or None. The leaves have no batch axis yet in `element`, and have it again in `stack_element`.
     """
 
     def element(self, dims: Any) -> Any:
@@ -170,11 +170,11 @@ def _with_containers(
     if not Container.__subclasses__():
         return nodes
 
-    def changed(node: Any, dims: Any) -> Any:
+    def change(node: Any, dims: Any) -> Any:
         return method(node, dims) if isinstance(node, Container) else node
 
     return tree_map(
-        changed,
+        change,
         nodes,
         tree.unflatten(dims),
         is_leaf=lambda x: isinstance(x, Container) or x is None,
@@ -212,7 +212,7 @@ def vmap(
         spmd_axis_name = (spmd_axis_name,)
 
     @wraps(fun, "Batched form")
-    def batched(*args: Any, **kwargs: Any) -> Any:
+    def batched_function(*args: Any, **kwargs: Any) -> Any:
         if vmappable.registered:
             args, kwargs = vmappable.with_leaves((args, kwargs))
         leaves, tree = flatten((args, kwargs))
@@ -236,7 +236,7 @@ def vmap(
             )
 
         def place(x: Any, dim: BatchDim, out_axis: int | None, i: int) -> Any:
-            return _placed(fun, axis, x, dim, out_axis, out_tree, i, sum_match)
+            return _move_batch_axis(fun, axis, x, dim, out_axis, out_tree, i, sum_match)
 
         def flat(*xs: Any) -> Values:
             nonlocal out_tree
@@ -253,7 +253,7 @@ def vmap(
                 return results
             results, out_tree = flatten(vmappable.with_leaves(result))
             result_leaves([x for x in results if type(x) is not Whole], "vmap", fun)
-            return _stacked(context.trace, results, dims_of_results(), place)
+            return _stack_containers(context.trace, results, dims_of_results(), place)
 
         lanes = Lanes(axis)
         with use_transformation("vmap", lanes):
@@ -269,7 +269,7 @@ def vmap(
             lambda node, dims: node.stacked(dims, size), out_tree, placed, out_dims
         )
 
-    return batched
+    return batched_function
 
 
 def _elements(trace: Any, leaves: Operands, specs: Sequence[Any]) -> Values:
@@ -301,16 +301,16 @@ def _elements(trace: Any, leaves: Operands, specs: Sequence[Any]) -> Values:
     return [element_of(x.value, s) if type(x) is Whole else x for x, s in strict_zip(leaves, specs)]
 
 
-def _stacked(trace: Any, results: Values, specs: Sequence[Any], place: Function) -> Values:
+def _stack_containers(trace: Any, results: Values, specs: Sequence[Any], place: Function) -> Values:
     """`results` with containers of one element replaced by those of the whole batch."""
 
     def container(element: Any, spec: Any, i: int) -> Whole:
-        def stacked(axis_size: Any, x: Any, spec: Any) -> Any:
+        def stack_element(axis_size: Any, x: Any, spec: Any) -> Any:
             if vmappable.is_registered(x):
-                return vmappable.registered[type(x)].from_elt(stacked, axis_size, x, spec)
+                return vmappable.registered[type(x)].from_elt(stack_element, axis_size, x, spec)
             return place(*trace.split(x), spec, i)
 
-        return Whole(stacked(trace.axis.size, element, spec))
+        return Whole(stack_element(trace.axis.size, element, spec))
 
     return [
         container(x.value, s, i) if type(x) is Whole else x
@@ -416,7 +416,7 @@ def batch_size(
     )  # fmt: skip
 
 
-def _placed(
+def _move_batch_axis(
     fun: Function,
     axis: BatchAxis,
     x: Any,
@@ -544,7 +544,7 @@ def batch_jaxpr(
 
     `mask` has the batch axis of each result: 0, or None if it has none and is not marked in `batched_results`.
     """
-    want = listed(batched_results, len(jaxpr.outvars))
+    want = flag_list(batched_results, len(jaxpr.outvars))
     # Set while `run` is staged: 0 for each result that is batched or marked by `want`, None for the others.
     out_dims: list[BatchDim] = []
     lanes = Lanes(axis, jaxpr)

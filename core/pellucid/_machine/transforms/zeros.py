@@ -32,7 +32,7 @@ def spread(tangents: Operands, nonzero: Mask, avals: Avals) -> Values:
     return [next(values) if nz else Zero(aval.tangent()) for nz, aval in strict_zip(nonzero, avals)]
 
 
-def paired(values: Values, mask: Mask) -> tuple[Values, Values]:
+def split_tangents(values: Values, mask: Mask) -> tuple[Values, Values]:
     """Splits `values` into (results, tangents), where only results marked by `mask` have tangents."""
     results = values[: len(mask)]
     return results, spread(values[len(mask) :], mask, types_of(results))

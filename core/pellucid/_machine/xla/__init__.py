@@ -47,7 +47,7 @@ from .pytree import (
 from .recursion import (
     SPARE_LEVELS,
     give_levels,
-    guarded,
+    guard,
     leave_level,
     restore_levels,
     take_levels,

@@ -66,7 +66,7 @@ def install_refuser() -> None:
         sys.meta_path.insert(0, _JaxRefuser())
 
 
-def with_lookups_answered(names: dict[str, dict[str, Any]], trigger: Callable[[], None]) -> None:
+def with_stand_in_modules(names: dict[str, dict[str, Any]], trigger: Callable[[], None]) -> None:
     """Runs `trigger` while stand-in modules `names` exist, so that C++ caches what it looks up in them.
 
     `names` maps a module name to its attributes. The stand-ins are removed afterwards: a lasting fake `jax` would

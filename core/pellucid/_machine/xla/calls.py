@@ -15,7 +15,7 @@ CallCache = _jax.PjitFunctionCache
 PjitFunction = _jax.PjitFunction
 
 
-def _reduced(function: Any) -> Any:
+def _reduce_function(function: Any) -> Any:
     """Pickles a function by its global name if it has one, else by value."""
     name = name_in_pickles(function)
     if name is None and hasattr(function, "made_by"):
@@ -24,7 +24,7 @@ def _reduced(function: Any) -> Any:
 
 
 # Like Python functions, they are copied as themselves and pickled by name; those without a name by value.
-copyreg.pickle(PjitFunction, _reduced)
+copyreg.pickle(PjitFunction, _reduce_function)
 
 COPIED_BY_PYTHON = object()
 """Used as an argument's layout: pass the argument to `shard_argument` if it isn't an array."""

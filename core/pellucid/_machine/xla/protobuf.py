@@ -67,7 +67,7 @@ def message_field(number: int, content: bytes) -> bytes:
     >>> message_field(1, b"a").hex()
     '0a0161'
     """
-    return _encoded(number << 3 | LENGTH_DELIMITED) + _encoded(len(content)) + content
+    return _encode_varint(number << 3 | LENGTH_DELIMITED) + _encode_varint(len(content)) + content
 
 
 def number_field(number: int, value: int) -> bytes:
@@ -76,10 +76,10 @@ def number_field(number: int, value: int) -> bytes:
     >>> number_field(1, 150).hex()
     '089601'
     """
-    return _encoded(number << 3 | VARINT) + _encoded(value)
+    return _encode_varint(number << 3 | VARINT) + _encode_varint(value)
 
 
-def _encoded(value: int) -> bytes:
+def _encode_varint(value: int) -> bytes:
     content = bytearray()
     while value >= 128:
         content.append(value & 127 | 128)

@@ -197,7 +197,7 @@ def unflatten_bare(tree: PyTreeDef, leaves: Iterable[Any]) -> Any:
 # Trees of tangents ------------------------------------------------------------------------------------------
 
 
-def _opened(tree: PyTreeDef) -> tuple[PyTreeDef, list[tuple[Any, int]]]:
+def _open_opaque_values(tree: PyTreeDef) -> tuple[PyTreeDef, list[tuple[Any, int]]]:
     """(`tree` with a leaf for each opaque value, (node data or None, number of leaves) for each of these leaves)."""
     node = tree.node_data()
     if node is None:
@@ -205,7 +205,7 @@ def _opened(tree: PyTreeDef) -> tuple[PyTreeDef, list[tuple[Any, int]]]:
     node_type, static_data = node
     if node_type in opaque_types:
         return treedef_of_leaf, [(node, tree.num_leaves)]
-    opened = [_opened(child) for child in tree.children()]
+    opened = [_open_opaque_values(child) for child in tree.children()]
     structure = treedef_of_node(node_type, static_data, [structure for structure, _ in opened])
     return structure, [place for _, places in opened for place in places]
 
@@ -216,7 +216,7 @@ def _unflatten(
     """`tree.unflatten(leaves)`, with `value(node data, its leaves)` for each opaque value."""
     if not opaque_types:
         return tree.unflatten(leaves)
-    structure, places = _opened(tree)
+    structure, places = _open_opaque_values(tree)
     rest = iter(leaves)
     return structure.unflatten(
         [next(rest) if node is None else value(node, [*islice(rest, n)]) for node, n in places]
@@ -239,7 +239,7 @@ def flatten_tangents(
     if not opaque_types:
         return flatten(tangents, is_leaf)
     leaves, structure = flatten(tangents, stopping(is_leaf))
-    expected, places = _opened(tree)
+    expected, places = _open_opaque_values(tree)
     if structure != expected:
         return leaves, structure
     split: list[Any] = []
@@ -282,7 +282,7 @@ def unflatten_pairs(
         structure = treedef_of_node(node[0], node[1], [treedef_of_leaf] * len(pairs))
         return pair(structure.unflatten([x for x, _ in pairs]), any(mark for _, mark in pairs))
 
-    structure, places = _opened(tree)
+    structure, places = _open_opaque_values(tree)
     pairs = zip(leaves, marks, strict=True)
     return structure.unflatten(
         [

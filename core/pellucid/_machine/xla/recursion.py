@@ -31,7 +31,7 @@ leave_level = ctypes.pythonapi.Py_LeaveRecursiveCall
 leave_level.restype = None
 
 
-def guarded(function: F) -> F:
+def guard(function: F) -> F:
     """`function`, called with one level in reserve, which is available to `leave_level` after an error.
 
     A `staticmethod` object is the fastest callable that enters a recursion level.
@@ -57,15 +57,15 @@ def take_levels(count: int) -> None:
 def restore_levels() -> None:
     """Sets this thread's levels to those of a new one, minus one for each of its frames."""
     of_a_new_thread: list[int] = []
-    thread = threading.Thread(target=lambda: of_a_new_thread.append(levels_left()))
+    thread = threading.Thread(target=lambda: of_a_new_thread.append(remaining_levels()))
     thread.start()
     thread.join()
-    missing = of_a_new_thread[0] - _frame_count() - levels_left()
+    missing = of_a_new_thread[0] - _frame_count() - remaining_levels()
     give_levels(missing)
     take_levels(-missing)
 
 
-def levels_left() -> int:
+def remaining_levels() -> int:
     """Number of levels that this thread can still enter in C, counted by entering them."""
     count = 0
     try:

@@ -185,9 +185,9 @@ def extending(cls: Any) -> Callable[[type[T]], type[T]]:
     replaces it by `cls`.
     """
 
-    def extended(source: type[T]) -> type[T]:
+    def extend_class(source: type[T]) -> type[T]:
         extend(cls, source)
         cls.__doc__ = source.__doc__
         return cls
 
-    return extended
+    return extend_class

@@ -20,7 +20,7 @@ from pellucid._machine.base.errors import (
 from pellucid._machine.runtime.distributed import cloud_tpu, clusters, kubernetes as pods
 from pellucid._machine.runtime.distributed.cloud_tpu import ComputeEngineTpu, KubernetesTpu
 from pellucid._machine.runtime.distributed.cluster import ProcessIdentity, wait_for_host
-from pellucid._machine.runtime.distributed.clusters import completed
+from pellucid._machine.runtime.distributed.clusters import complete_place
 from pellucid._machine.runtime.distributed.kubernetes import Kubernetes
 from pellucid._machine.runtime.distributed.mpi import Mpi4py, OpenMpi
 from pellucid._machine.runtime.distributed.slurm import Slurm
@@ -55,7 +55,7 @@ def place_in(kind, environment, place=None, method=None):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clusters, "CLUSTERS", (kind,))
         patch.setattr(os, "environ", environment)
-        return completed(place or ProcessIdentity(), method, 5.0)
+        return complete_place(place or ProcessIdentity(), method, 5.0)
 
 
 # Slurm and MPI ------------------------------------------------------------------------------------
@@ -430,8 +430,8 @@ def test_clusters_are_asked_in_this_order(monkeypatch):
     names = [kind.name for kind in clusters.CLUSTERS]
     assert names == ["ompi", "slurm", "mpi4py", "gketpu", "gcetpu", "k8s"]
     monkeypatch.setattr(os, "environ", {**OPEN_MPI, **SLURM})
-    assert completed(ProcessIdentity(), None, 1.0).num_processes == 4
-    assert completed(ProcessIdentity(), "slurm", 1.0).num_processes == 8
+    assert complete_place(ProcessIdentity(), None, 1.0).num_processes == 4
+    assert complete_place(ProcessIdentity(), "slurm", 1.0).num_processes == 8
 
 
 def test_nothing_is_asked_when_detection_is_deactivated():
@@ -451,7 +451,7 @@ def test_a_method_that_is_unknown_or_elsewhere():
 
 
 def test_none_is_found_here():
-    assert completed(ProcessIdentity(), None, 1.0) == ProcessIdentity()
+    assert complete_place(ProcessIdentity(), None, 1.0) == ProcessIdentity()
 
 
 def test_a_host_that_does_not_appear():

@@ -11,7 +11,7 @@ from pellucid._machine.xla import (
     IsLeaf,
     IsLeafWithPath,
     PyTreeDef,
-    guarded,
+    guard,
     leave_level,
     opaque_types,
     pytree,
@@ -23,8 +23,8 @@ from .differences import TreeDifference, same_node, structure_differences
 from .errors import TreeArgumentError, TreeStructureError, TreeTransposeError
 from .paths import KeyPath, shown_path
 
-_flatten = guarded(pytree.flatten)
-_flatten_with_path = guarded(pytree.flatten_with_path)
+_flatten = guard(pytree.flatten)
+_flatten_with_path = guard(pytree.flatten_with_path)
 
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:

@@ -225,7 +225,7 @@ class Agreements:
             f"{who}: {text if is_one_thing else f'{what}, {text}'}" for who, what, text in texts
         ]
         if is_launched:
-            self._fail_order(_quoted(lines))
+            self._fail_order(_quote(lines))
             return
         what = (
             f"{texts[0][1]}: the processes don't agree."
@@ -279,7 +279,7 @@ class Agreements:
         return way_back(process)
 
 
-def _quoted(lines: list[str]) -> list[str]:
+def _quote(lines: list[str]) -> list[str]:
     if len(lines) <= _MAX_QUOTED_LINES:
         return lines
     return [*lines[: _MAX_QUOTED_LINES - 1], "and others"]
@@ -287,4 +287,4 @@ def _quoted(lines: list[str]) -> list[str]:
 
 def _error(kind: type[DistributedError], what: str, lines: list[str], do: str) -> dict[str, Any]:
     """An error as a message to a member."""
-    return {"kind": kind.__name__, "what": what, "got": _quoted(lines), "do": do}
+    return {"kind": kind.__name__, "what": what, "got": _quote(lines), "do": do}

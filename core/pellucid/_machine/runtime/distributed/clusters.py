@@ -18,7 +18,7 @@ CLUSTERS: tuple[type[Cluster], ...] = (
 """Detectors, in the order in which they are tried."""
 
 
-def completed(place: ProcessIdentity, method: str | None, seconds: float) -> ProcessIdentity:
+def complete_place(place: ProcessIdentity, method: str | None, seconds: float) -> ProcessIdentity:
     """`place`, with missing parts taken from the cluster `method`, or from the first one that is present.
 
     Raises: ArgumentValueError if `method` is unknown, or isn't the cluster of this process.
@@ -26,7 +26,7 @@ def completed(place: ProcessIdentity, method: str | None, seconds: float) -> Pro
     if method == "deactivate" or None not in place:
         return place
     if method is not None:
-        cluster = _cluster_named(method)
+        cluster = _cluster_of_name(method)
     else:
         candidates = (kind() for kind in CLUSTERS if kind.is_asked_unnamed)
         cluster = next((c for c in candidates if c.is_present()), None)
@@ -49,7 +49,7 @@ def completed(place: ProcessIdentity, method: str | None, seconds: float) -> Pro
     )
 
 
-def _cluster_named(method: str) -> Cluster:
+def _cluster_of_name(method: str) -> Cluster:
     by_name = {cluster.name: cluster for cluster in CLUSTERS}
     if method not in by_name:
         raise ArgumentValueError(

@@ -21,7 +21,7 @@ from pellucid._machine.base import (
 from pellucid._machine.runtime import peers, platforms
 
 from .cluster import ProcessIdentity
-from .clusters import completed
+from .clusters import complete_place
 from .coordination import KeyValueStore
 from .job import THIS_MACHINE, Job, JobParameters
 
@@ -84,7 +84,7 @@ def initialize(
             "`slice_index` is deprecated; use `partition_index`.", DeprecationWarning, stacklevel=2
         )
         partition_index = slice_index
-    place = completed(
+    place = complete_place(
         ProcessIdentity(
             coordinator_address or os.environ.get("JAX_COORDINATOR_ADDRESS"),
             num_processes,

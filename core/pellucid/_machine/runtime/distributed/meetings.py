@@ -80,7 +80,7 @@ class Meetings:
     def stop(self, reason: str | None) -> None:
         """Tell the others that this process makes no launches for now, and the `reason`; None: it continues."""
         with self._lock:
-            self._say("stop", reason=reason and _shortened(reason))
+            self._say("stop", reason=reason and _shorten(reason))
 
     def agree(
         self, what: str, text: str, process_ids: Ints | None = None, seconds: float | None = None
@@ -161,7 +161,7 @@ class Meetings:
             try:
                 self.report()
                 self._say(
-                    "come", group=group, what=what, text=_shortened(text), key=key,
+                    "come", group=group, what=what, text=_shorten(text), key=key,
                     seconds=seconds or config.peer_timeout_seconds.value,
                 )  # fmt: skip
                 outcome = self._heard(1)[0]
@@ -228,7 +228,7 @@ class Meetings:
             )
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     """`text`, or if it is long its beginning and a hash, so that different texts stay different."""
     if len(text) <= _MAX_TEXT_LENGTH:
         return text
