@@ -84,7 +84,7 @@ def safe_map(f: Function, *args: Iterable[Any]) -> list[Any]:
 
 
 @transformation2
-def _with_fixed(
+def _insert_fixed(
     f: Function, positions: tuple[int, ...], fixed: tuple[Any, ...], *dynamic: Any, **kwargs: Any
 ) -> Any:
     """`f` of the arguments `fixed`, with `dynamic` ones inserted at `positions`."""
@@ -128,7 +128,7 @@ def argnums_partial(
                     got=f"got {type(x).__name__}",
                     do="Pass a hashable value (a tuple, a frozen dataclass), or don't make the argument static.",
                 ) from None
-    partial = _with_fixed(f, positions, tuple([x for _, x in fixed]))
+    partial = _insert_fixed(f, positions, tuple([x for _, x in fixed]))
     return partial, tuple([args[i] for i in positions])
 
 

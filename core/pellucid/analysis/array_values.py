@@ -193,12 +193,12 @@ def _distinct_parts(x: Any) -> list[_Part]:
     }
     is_fetched = x.size <= _MAX_FETCHED
     return [
-        _Part(shard.device.id, starts, _fetched(shard.data) if is_fetched else shard.data)
+        _Part(shard.device.id, starts, _fetch_floats(shard.data) if is_fetched else shard.data)
         for starts, shard in shards.items()
     ]
 
 
-def _fetched(x: Any) -> np.ndarray[Any, Any]:
+def _fetch_floats(x: Any) -> np.ndarray[Any, Any]:
     """The elements as float64; absolute values for complex numbers."""
     elements = np.asarray(x)
     return (np.abs(elements) if elements.dtype.kind == "c" else elements).astype(np.float64)
@@ -255,11 +255,11 @@ def _row_statistics(rows: Any) -> Any:
         numpy.where(is_finite, exact, lowest),
     )
 
-    def combined(a: Any, b: Any) -> Any:
+    def combine(a: Any, b: Any) -> Any:
         sums = [x + y for x, y in zip(a[:4], b[:4], strict=True)]
         return (*sums, numpy.minimum(a[4], b[4]), numpy.maximum(a[5], b[5]))
 
-    return reduce(operands, (zero, zero, zero, zero, highest, lowest), combined, (1,))
+    return reduce(operands, (zero, zero, zero, zero, highest, lowest), combine, (1,))
 
 
 def _as_numbers(x: Any) -> Any:
@@ -271,13 +271,13 @@ def _as_numbers(x: Any) -> Any:
 def _sample(data: Any) -> np.ndarray[Any, Any]:
     """At most `MAX_SAMPLES` elements, at equal distances."""
     step = max(1, math.ceil(data.size / MAX_SAMPLES))
-    return _fetched(
-        data.reshape(-1)[::step] if isinstance(data, np.ndarray) else _strided(data, step)
+    return _fetch_floats(
+        data.reshape(-1)[::step] if isinstance(data, np.ndarray) else _sample_elements(data, step)
     )
 
 
 @functools.partial(jit, static_argnums=1)
-def _strided(data: Any, step: int) -> Any:
+def _sample_elements(data: Any, step: int) -> Any:
     return data.reshape(-1)[::step]
 
 
@@ -365,7 +365,7 @@ def _plane(
         if is_ndarray(part.data):
             piece = _strided_slice(part.data, local, *static)
         else:
-            piece = _fetched(_slice_on_device(part.data, local, *static))
+            piece = _fetch_floats(_slice_on_device(part.data, local, *static))
         begins = [-(-part.starts[dim] // step) for dim, step in ordered]
         where = zip(begins, piece.shape, strict=True)
         plane[tuple(slice(begin, begin + size) for begin, size in where)] = piece

@@ -157,7 +157,7 @@ def ladder(
     names = ["", *transformations]
     for transformation in transformations:
         rung = jaxpr_program(
-            transformed(jaxpr, transformation, batch_size), name=name, key=f"{name}:{transformation}",
+            transform_program(jaxpr, transformation, batch_size), name=name, key=f"{name}:{transformation}",
             origin=Made(transformation, base),
         )  # fmt: skip
         links.append(link(first, rung, transformation))
@@ -172,7 +172,7 @@ def ladder(
     )  # fmt: skip
 
 
-def transformed(jaxpr: Jaxpr, transformation: str, batch_size: int = 8) -> Jaxpr:
+def transform_program(jaxpr: Jaxpr, transformation: str, batch_size: int = 8) -> Jaxpr:
     """Applies one of `TRANSFORMATIONS` to a program without constants."""
     if transformation == "vmap":
         dims = [0 if hasattr(aval, "shape") else None for aval in jaxpr.in_avals]

@@ -38,7 +38,7 @@ def first_group(text: str, device_count: int) -> np.ndarray | None:
     iota = _IOTA.fullmatch(text)
     if iota:
         shape, dims, axes = iota.groups()
-        return _transposed(dims, axes).reshape(-1, _numbers(shape)[-1])[0]
+        return _transpose_numbers(dims, axes).reshape(-1, _numbers(shape)[-1])[0]
     lists = _LISTS.findall(text)
     return np.array(_numbers(lists[0])) if lists else None
 
@@ -56,7 +56,7 @@ def _numbers(text: str) -> list[int]:
     return [int(n) for n in text.split(",")]
 
 
-def _transposed(dims: str, axes: str | None) -> np.ndarray:
+def _transpose_numbers(dims: str, axes: str | None) -> np.ndarray:
     """The numbers 0, 1, 2, … in the shape `dims`, transposed by `axes`."""
     numbers = np.arange(math.prod(_numbers(dims))).reshape(_numbers(dims))
     return (numbers if axes is None else numbers.transpose(_numbers(axes))).ravel()
@@ -65,7 +65,7 @@ def _transposed(dims: str, axes: str | None) -> np.ndarray:
 def _in_order(text: str) -> np.ndarray:
     """The devices of a mesh in the text of an HLO attribute, in row-major order."""
     transposed = _ORDER.fullmatch(text)
-    return _transposed(*transposed.groups()) if transposed else np.array(_numbers(text))
+    return _transpose_numbers(*transposed.groups()) if transposed else np.array(_numbers(text))
 
 
 def _group_along(

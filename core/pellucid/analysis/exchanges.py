@@ -98,7 +98,7 @@ _AXES_OF = {
 """The attribute of each operation that names the axes."""
 
 
-def planned(
+def planned_exchanges(
     propagation: Propagation,
     mesh: str,
     equations: Mapping[int, Equation],
@@ -180,7 +180,7 @@ class _ExchangeCollector:
         mesh = mesh_of(op.attributes["out_sharding"])
         target, source = layout_of(op.attributes["out_sharding"]), _layout_of(op.operands[0])
         sizes = self.propagation.meshes[mesh].sizes
-        axes = _axes_moved(op, source, target, sizes)
+        axes = _moved_axes(op, source, target, sizes)
         group_size = math.prod(size_of(axis, sizes) for axis in axes)
         operand_bytes = _bytes(op.operands[0]) / source.parts(self.propagation.meshes)
         sent = sent_bytes(operation, operand_bytes, group_size)
@@ -329,7 +329,7 @@ def _manual_mesh(op: Any) -> str:
     return next(map(mesh_of, shardings), "")
 
 
-def _axes_moved(op: Any, source: ValueLayout, target: ValueLayout, sizes: Sizes) -> tuple[str, ...]:
+def _moved_axes(op: Any, source: ValueLayout, target: ValueLayout, sizes: Sizes) -> tuple[str, ...]:
     """The axes along which a collective moves data."""
     attribute = _AXES_OF.get(op.name)
     if attribute is not None:
@@ -497,7 +497,7 @@ def _group_of(
     return ((), mesh.size) if group is None else (axes_along(group, mesh), len(group))
 
 
-def explained(
+def explain_collectives(
     running: Sequence[Exchange],
     plan: Sequence[Exchange],
     equations: Mapping[int, Equation],

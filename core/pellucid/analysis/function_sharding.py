@@ -26,7 +26,7 @@ from pellucid.introspect.placement import mesh_record
 from pellucid.introspect.program import JaxprReading, read_jaxpr
 from pellucid.introspect.values import bytes_text
 
-from .exchanges import Exchange, differences, explained, planned, running
+from .exchanges import Exchange, differences, explain_collectives, planned_exchanges, running
 from .hlo import module_of
 from .layouts import DeclaredMesh, ValueLayout, meshes_in
 from .peak import estimated_peak_bytes
@@ -320,12 +320,14 @@ class _Writer:
         results = self.lowered.request.result_shardings or [None] * len(self.programs[0].outvars)
         stated = [False] * self.token_count + [each is not None for each in results]
         with self.propagation.context:
-            return planned(self.propagation, next(iter(self.meshes)), self.equations, stated)
+            return planned_exchanges(
+                self.propagation, next(iter(self.meshes)), self.equations, stated
+            )
 
     def running(self, compiled: Any, plan: list[Exchange]) -> list[Exchange]:
         module, _ = module_of(compiled)
         exchanges = running(module, self.meshes, plan)
-        return explained(exchanges, plan, self.equations, self.mesh.size)
+        return explain_collectives(exchanges, plan, self.equations, self.mesh.size)
 
     def collective(self, each: Exchange) -> schema.CollectiveRecord:
         equation = self.values.row(each.equation)

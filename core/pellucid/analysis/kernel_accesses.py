@@ -121,12 +121,12 @@ class _Context(NamedTuple):
         return self._replace(runs=count, is_certain=self.is_certain and runs is not None)
 
 
-def touched(kernel: GridKernel) -> tuple[set[int], set[int]]:
+def accessed_references(kernel: GridKernel) -> tuple[set[int], set[int]]:
     """Positions of the references that the body (reads, writes), in some branch of it."""
     found: list[Access] = []
 
     def run(*position: Any) -> list[Any]:
-        walk = _walked(kernel, position, [UNKNOWN] * kernel.grid.count(None), None, 1)
+        walk = _walk_body(kernel, position, [UNKNOWN] * kernel.grid.count(None), None, 1)
         found[:] = [access for access, _ in walk.found]
         return []
 
@@ -134,7 +134,7 @@ def touched(kernel: GridKernel) -> tuple[set[int], set[int]]:
     return ({a.reference for a in found if a.is_read}, {a.reference for a in found if a.is_written})
 
 
-def _walked(
+def _walk_body(
     kernel: GridKernel, position: Sequence[Any], sizes: Values, scalars: Any, limit: int
 ) -> _Walk:
     """The walk of the body for the program at a position."""
@@ -160,7 +160,7 @@ def accesses(
 
     def run(*position: Any) -> list[Values]:
         sizes: Values = [convert_element_type(n, INT32) for n in bounds]
-        walk = _walked(kernel, position, sizes, scalars, limit)
+        walk = _walk_body(kernel, position, sizes, scalars, limit)
         found[:] = [access for access, _ in walk.found]
         return [values for _, values in walk.found]
 
@@ -218,14 +218,14 @@ class _Walk:
         values: dict[Any, Any] = dict(zip(jaxpr.invars, inputs, strict=True))
         values |= dict.fromkeys(jaxpr.constvars, UNKNOWN)
 
-        def known(atom: Any) -> Any:
+        def value_of(atom: Any) -> Any:
             return atom.val if type(atom) is Literal else values[atom]
 
         flow = _Flow(jaxpr)
         # A mask may be computed after its load, so masks are looked up when all values are known.
         waiting: list[tuple[int, Equation]] = []
         for equation in jaxpr.equations:
-            operands = [known(atom) for atom in equation.operands]
+            operands = [value_of(atom) for atom in equation.operands]
             results: Values = [UNKNOWN] * len(equation.results)
             reference = operands[0] if operands else None
             if equation.primitive in (get_p, swap_p, addupdate_p, atomic_update_p):
@@ -242,10 +242,10 @@ class _Walk:
                 results = bind(equation.primitive, *operands, params=equation.params)
             values.update(zip(equation.results, results, strict=True))
         for place, equation in waiting:
-            masks = [(known(mask), is_kept) for mask, is_kept in flow.masks(equation)]
+            masks = [(value_of(mask), is_kept) for mask, is_kept in flow.masks(equation)]
             if masks:
                 self._set_masks(place, masks)
-        return [known(atom) for atom in jaxpr.outvars]
+        return [value_of(atom) for atom in jaxpr.outvars]
 
     def _is_scalar(self, reference: _Reference) -> bool:
         return reference.position < len(self.kernel.scalars)
@@ -315,7 +315,7 @@ class _Walk:
     def _called(self, equation: Equation, operands: Values, context: _Context) -> Values:
         program = called_program(equation.primitive, equation.params)
         if program is not None:
-            return self.program(_opened(program), operands, context)
+            return self.program(_open_program(program), operands, context)
         results: Values = [UNKNOWN] * len(equation.results)
         if equation.primitive is cond_p:
             index, *rest = operands
@@ -372,7 +372,7 @@ def _has_unknown(values: Sequence[Any]) -> bool:
     return any(isinstance(x, (_Unknown, _Reference)) for x in values)
 
 
-def _opened(program: Any) -> Jaxpr:
+def _open_program(program: Any) -> Jaxpr:
     return program.jaxpr if isinstance(program, ClosedJaxpr) else program
 
 
@@ -389,10 +389,10 @@ def _ends(index: Any, operands: Values) -> list[Any]:
             ends.append(None)
         elif entry is not None:
             # Windows that reach beyond the end are moved inside, as in reads.
-            first = minimum(maximum(_counted(x, size), 0), size - entry.span)
+            first = minimum(maximum(_count_from_start(x, size), 0), size - entry.span)
             ends.append((first, first + entry.span))
         else:
-            positions = _counted(x, size)
+            positions = _count_from_start(x, size)
             is_inside = logical_and(positions >= 0, positions < size)
             low, high = where(is_inside, positions, size), where(is_inside, positions, -1)
             if getattr(positions, "shape", ()):
@@ -401,7 +401,7 @@ def _ends(index: Any, operands: Values) -> list[Any]:
     return ends
 
 
-def _counted(x: Any, size: int) -> Any:
+def _count_from_start(x: Any, size: int) -> Any:
     """Indices, in which negative numbers count from the end."""
     return where(x < 0, x + size, x)
 
@@ -420,7 +420,7 @@ def _inside(index: Any, operands: Values, shape: tuple[int, ...]) -> tuple[Any, 
             if entry is None and isinstance(x, _Unknown):
                 is_known = False
             elif entry is None:
-                positions = _counted(x, n)
+                positions = _count_from_start(x, n)
                 fits = logical_and(positions >= 0, positions < n)
                 found = fits if found is None else logical_and(found, fits)
     if found is None:

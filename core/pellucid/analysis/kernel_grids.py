@@ -282,7 +282,7 @@ def operand_record(
         role="result" if operand.is_result else "input",
         type=mapping.aval.text(),
         dims=[],
-        activity=_encoded(_activity(found, reading.n_programs), reading.grid),
+        activity=_encode_integers(_activity(found, reading.n_programs), reading.grid),
         is_read=is_read,
         is_written=is_written,
         aliased=operand.aliased,
@@ -307,7 +307,7 @@ def operand_record(
         return record
     fetched, written = moves_of(operand, windows, is_read, is_written)
     seen = windows.seen_elements
-    shared, is_shared_known = _shared(kernel, operand, windows, reading.grid)
+    shared, is_shared_known = _shared_part(kernel, operand, windows, reading.grid)
     unseen = None
     if operand.is_result and not operand.aliased and seen is not None:
         unseen = math.prod(mapping.aval.shape) - seen
@@ -326,7 +326,7 @@ def operand_record(
         least_bytes=None if seen is None else seen * item * directions,
         beyond_share=1 - int(inside.sum()) / total if total else 0.0,
         unseen_elements=unseen,
-        shared_elements=_n_shared(shared) if is_shared_known else None,
+        shared_elements=_shared_count(shared) if is_shared_known else None,
         outside_count=int(_outside(operand, windows).sum()),
         raster=_raster(windows, shared, has_value=not operand.is_result or operand.aliased != ""),
     )
@@ -352,7 +352,7 @@ def _activity(found: Sequence[Access], count: int) -> np.ndarray:
     return activity
 
 
-def _shared(
+def _shared_part(
     kernel: GridKernel, operand: Operand, windows: Windows, grid: Sequence[int]
 ) -> tuple[Cells | None, bool]:
     """(the parts of a result that several programs along a parallel axis access, None if there are none; whether they are known, which
@@ -372,7 +372,7 @@ def _shared(
     return found, True
 
 
-def _n_shared(cells: Cells | None) -> int:
+def _shared_count(cells: Cells | None) -> int:
     """Number of elements in the marked cells."""
     return 0 if cells is None else int(cells.sizes[cells.counts > 0].sum())
 
@@ -387,14 +387,14 @@ def _dims(
             size=n,
             block=mapping.sizes[i],
             rule=rules.get(type(dim), "squeezed") if windows.are_kept else "accessed",
-            start=_encoded(windows.starts[:, i], grid),
-            length=_encoded(sizes[:, i], grid),
+            start=_encode_integers(windows.starts[:, i], grid),
+            length=_encode_integers(sizes[:, i], grid),
         )
         for i, (dim, n) in enumerate(zip(mapping.dims, mapping.aval.shape, strict=True))
     ]
 
 
-def _encoded(values: np.ndarray, grid: Sequence[int]) -> schema.GridNumberRecord:
+def _encode_integers(values: np.ndarray, grid: Sequence[int]) -> schema.GridNumberRecord:
     """Integers, one for each program, in the shortest form."""
     if not len(values):
         return schema.GridNumberRecord(offset=0, coefficients=[], axes=[], values=[])
@@ -463,16 +463,16 @@ def _raster(
     row_places = np.arange(0, n_rows, -(-n_rows // rows))
     column_places = np.arange(0, n_columns, -(-n_columns // columns))
 
-    def joined(counts: np.ndarray, join: Any) -> list[int]:
+    def join_counts(counts: np.ndarray, join: Any) -> list[int]:
         reduced = join.reduceat(join.reduceat(matrix(counts), row_places, 0), column_places, 1)
         return reduced.ravel().tolist()
 
     return schema.GridRasterRecord(
         row_edges=[*row_edges[row_places].tolist(), int(row_edges[-1])],
         column_edges=[*column_edges[column_places].tolist(), int(column_edges[-1])],
-        visits=joined(visits.counts, np.maximum),
-        moves=joined(moves.counts, np.maximum),
-        marks=joined(marks, np.bitwise_or),
+        visits=join_counts(visits.counts, np.maximum),
+        moves=join_counts(moves.counts, np.maximum),
+        marks=join_counts(marks, np.bitwise_or),
         is_exact=len(row_places) == n_rows and len(column_places) == n_columns,
     )
 
@@ -499,7 +499,7 @@ def _program_marks(
         for does in moves_of(operand, windows, record.is_read, record.is_written):
             if does is not None:
                 moved += np.where(does, windows.inside * item, 0)
-        shared, _ = _shared(kernel, operand, windows, reading.grid)
+        shared, _ = _shared_part(kernel, operand, windows, reading.grid)
         if shared is not None and shared.counts.any():
             marks |= _SHARED * windows.touching(shared)
         marks |= _OUTSIDE * _outside(operand, windows)
@@ -526,7 +526,7 @@ def _cells(reading: Reading, each: _ProgramMarks) -> schema.GridCellColumns:
     places = (numbers // width // row_step) * n_columns + numbers % width // column_step
     size = n_rows * n_columns
 
-    def summed(values: np.ndarray) -> list[int]:
+    def sum_cells(values: np.ndarray) -> list[int]:
         return np.bincount(places, values, size).astype(np.int64).tolist()
 
     joined = np.zeros(size, np.int64)
@@ -538,8 +538,8 @@ def _cells(reading: Reading, each: _ProgramMarks) -> schema.GridCellColumns:
         row_step=row_step,
         column_step=column_step,
         programs=np.bincount(places, minlength=size).tolist(),
-        moved_bytes=summed(each.moved),
-        idle=summed(reading.is_idle),
+        moved_bytes=sum_cells(each.moved),
+        idle=sum_cells(reading.is_idle),
         marks=joined.tolist(),
     )
 

@@ -14,7 +14,7 @@ from pellucid.kernels.mappings import BlockMapping, indices_with, positions_of
 from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.specs import BoundedSlice, Indirect, padding_of, step_of
 
-from .kernel_accesses import Access, accesses, touched
+from .kernel_accesses import Access, accessed_references, accesses
 from .kernel_windows import Windows
 
 MAX_PROGRAMS = 1 << 20
@@ -113,13 +113,13 @@ def windows_of(
         for i, column in zip(bounded, lengths.T, strict=False):
             sizes[:, i] = np.clip(column, 0, mapping.sizes[i])
     if mapping.spec.block_shape is None:
-        parts = _accessed(mapping.aval.shape, reading.of(operand), count)
+        parts = _accessed_parts(mapping.aval.shape, reading.of(operand), count)
         if parts is not None:
             return Windows(mapping.aval.shape, *parts, are_kept=False)
     return Windows(mapping.aval.shape, starts, sizes)
 
 
-def _accessed(
+def _accessed_parts(
     shape: Sequence[int], found: Sequence[Access], count: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """(first elements, numbers of elements) of the part of a whole array that each program accesses; None if that is
@@ -183,7 +183,7 @@ def _moved_bytes(kernel: GridKernel) -> int | None:
     has_parts = any(each.mapping.spec.block_shape is None for each in operands)
     found = accesses(kernel, ids, (), None) if has_parts else []
     reading = Reading(grid, found, {}, np.zeros(0, bool))
-    read, _ = touched(kernel)
+    read, _ = accessed_references(kernel)
     total = 0
     for each in operands:
         windows = windows_of(kernel, each, reading, ids, None)

@@ -109,10 +109,10 @@ def axes_in(text: str) -> list[str]:
     >>> axes_in('[{"x"}, {"y":(2)4}]')
     ['x', 'y:(2)4']
     """
-    return [unquoted(axis) for axis in re.findall(AXIS, text)]
+    return [strip_quotes(axis) for axis in re.findall(AXIS, text)]
 
 
-def unquoted(axis: str) -> str:
+def strip_quotes(axis: str) -> str:
     """An axis, or a part of one, without the quotes around its name."""
     name, _, part = axis.rpartition('"')
     return name_in(name[1:]) + part

@@ -63,7 +63,7 @@ def passes(function: Callable[..., Any], *args: Any, with_xla: bool = True) -> L
         if with_xla:
             states += _xla_states(lowered, folder, equations_by_id(traced.jaxpr.jaxpr))
         states[-1] = states[-1]._replace(change=math.inf)
-        return _record(first, _shown(states, MAX_OPERATIONS - len(first.equations.id)))
+        return _record(first, _states_to_show(states, MAX_OPERATIONS - len(first.equations.id)))
 
 
 class _State(NamedTuple):
@@ -76,7 +76,7 @@ class _State(NamedTuple):
     load: Callable[[], ProgramRecord]
 
 
-def _shown(states: Sequence[_State], budget: int) -> list[_State]:
+def _states_to_show(states: Sequence[_State], budget: int) -> list[_State]:
     """The required states, and those with the largest changes whose operations fit into `budget`."""
     chosen: set[int] = set()
     for i in sorted(range(len(states)), key=lambda i: (-states[i].change, i)):

@@ -17,7 +17,7 @@ from pellucid._machine.lowering.module import lower_module
 from pellucid._machine.xla.mlir import ir, run_passes
 from pellucid.introspect.lineage import equation_at
 
-from .layouts import AXIS, DeclaredMesh, ValueLayout, layout_of, meshes_in, per_value, unquoted
+from .layouts import AXIS, DeclaredMesh, ValueLayout, layout_of, meshes_in, per_value, strip_quotes
 from .sites import ProgramSite, Sites
 
 _RESULTS = "pellucid.results"
@@ -332,7 +332,7 @@ def _edges(text: str) -> Iterator[tuple[int, str, str, list[str]]]:
     """
     for step, edges in _STEPS.findall(text):
         for axis, kind, number, targets in _EDGE.findall(edges):
-            yield int(step), unquoted(axis), f"{kind}-{number}", targets.split(", ")
+            yield int(step), strip_quotes(axis), f"{kind}-{number}", targets.split(", ")
 
 
 def equation_of(op: Any) -> int | None:

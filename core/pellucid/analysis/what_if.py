@@ -288,7 +288,9 @@ class WhatIf:
         groups: dict[Any, list[int]] = {}
         for i, each in enumerate(self.arguments):
             placed = tuple(estimate.placement.dims[i] for estimate in estimates)
-            groups.setdefault((_starred(each.path), each.shape, each.dtype, placed), []).append(i)
+            groups.setdefault(
+                (_star_indices(each.path), each.shape, each.dtype, placed), []
+            ).append(i)
         return list(groups.values())
 
     def _group_record(
@@ -452,7 +454,7 @@ def _abstract(mesh: Any, today: AbstractMesh) -> AbstractMesh:
 _INDEX = re.compile(r"\[\d+\]")
 
 
-def _starred(path: str) -> str:
+def _star_indices(path: str) -> str:
     return _INDEX.sub("[*]", path)
 
 

@@ -19,7 +19,7 @@ from pellucid.as_jax.identity import (
     BELOW_PUBLIC,
     MACHINE,
     RelabellingLoader,
-    identify_loaded,
+    identify_modules,
     relabel,
 )
 
@@ -75,7 +75,7 @@ class _Recorded(ModuleType):
     """
 
     def __getattr__(self, name: str) -> Any:
-        value = private.added(self.__name__, name)
+        value = private.find_added(self.__name__, name)
         if value is not None:
             return value
         if not name.startswith("__"):
@@ -126,7 +126,7 @@ class _Distribution(importlib.metadata.Distribution):
     def read_text(self, filename: str) -> str | None:
         if filename != "METADATA":
             return None
-        return f"Metadata-Version: 2.1\nName: jax\nVersion: {versions.answered()}\n"
+        return f"Metadata-Version: 2.1\nName: jax\nVersion: {versions.reported_version()}\n"
 
     def locate_file(self, path: Any) -> Any:
         raise FileNotFoundError(f"jax is answered by pellucid, and has no file {path}")
@@ -253,7 +253,7 @@ def _answer() -> None:
         del sys.modules[name]
     sys.meta_path[:] = [f for f in sys.meta_path if not hasattr(f, "answers_for_jax_later")]
     sys.meta_path.insert(0, _finder)
-    identify_loaded()
+    identify_modules()
     pickles.use_names_of_reference()
 
 

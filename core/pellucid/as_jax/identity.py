@@ -110,7 +110,7 @@ def identify(module: ModuleType) -> None:
         sys.modules.setdefault(shown, module)
 
 
-def identify_loaded() -> None:
+def identify_modules() -> None:
     """Identifies all modules of pellucid that are loaded."""
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == "pellucid" and isinstance(module, ModuleType):

@@ -640,12 +640,12 @@ def cache(max_size: int | None = 4096, **_: Any) -> Callable[[F], F]:
 
     def decorate(function: Any) -> Any:
         @cached(max_size or _ANY_NUMBER)
-        def remembered(options: Any, *args: Any, **kwargs: Any) -> Any:
+        def call_cached(options: Any, *args: Any, **kwargs: Any) -> Any:
             return function(*args, **kwargs)
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            return remembered(trace_context(), *args, **kwargs)
+            return call_cached(trace_context(), *args, **kwargs)
 
         return call
 

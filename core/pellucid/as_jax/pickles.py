@@ -25,7 +25,7 @@ class KeyTy(KeyDType):
     __slots__ = ()
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        dtype = _registered(state["_impl"]).dtype
+        dtype = _register_generator(state["_impl"]).dtype
         for name in KeyDType.__slots__:
             object.__setattr__(self, name, getattr(dtype, name))
         object.__setattr__(self, "__class__", KeyDType)
@@ -37,12 +37,12 @@ class PRNGKeyArray(ExtendedArray):
     __slots__ = ()
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        keys = of_words(_registered(state["_impl"]).dtype, state["_base_array"])
+        keys = of_words(_register_generator(state["_impl"]).dtype, state["_base_array"])
         self.__class__ = ExtendedArray
         self.__init__(keys.aval, keys.words)
 
 
-def _registered(generator: PRNGImpl) -> PRNGImpl:
+def _register_generator(generator: PRNGImpl) -> PRNGImpl:
     """The generator that is called and works as `generator`, which is then one object with it."""
     try:
         known = generator_of(generator.name)

@@ -37,9 +37,9 @@ class PrivateModule(ModuleType):
         full = _below(self, name)
         if full in READ_ANEW:
             text = READ_ANEW[full]
-            value = resolved(text.removesuffix("()"))
+            value = resolve(text.removesuffix("()"))
             return value() if text.endswith("()") else value
-        value = _served(_below(self), name)
+        value = _find_served(_below(self), name)
         vars(self)[name] = value
         return value
 
@@ -49,7 +49,7 @@ class PrivateModule(ModuleType):
             super().__setattr__(name, value)
         else:
             owner, _, attribute = target.rpartition(".")
-            setattr(resolved(owner), attribute, value)
+            setattr(resolve(owner), attribute, value)
 
     def __reduce__(self) -> Any:
         return importlib.import_module, (self.__name__,)
@@ -86,7 +86,7 @@ def is_private_module(name: str) -> bool:
     return name.removeprefix(_ROOT).removeprefix(".") in _MODULES
 
 
-def resolved(target: str) -> Any:
+def resolve(target: str) -> Any:
     """The object of a dotted name: a module, or an attribute of the longest module that there is.
 
     >>> resolved("pellucid._machine.base.config.config.update").__name__
@@ -98,15 +98,15 @@ def resolved(target: str) -> Any:
         owner, _, attribute = target.rpartition(".")
         if not owner or error.name not in (target, owner):
             raise
-        return getattr(resolved(owner), attribute)
+        return getattr(resolve(owner), attribute)
 
 
-def added(module: str, name: str) -> Any:
+def find_added(module: str, name: str) -> Any:
     """The object that the reference has as `name` of a public module and pellucid's module lacks; None if there is
     none.
     """
     target = ADDED.get(f"{module.removeprefix('jax.')}.{name}")
-    return None if target is None else resolved(target)
+    return None if target is None else resolve(target)
 
 
 def _below(module: ModuleType, name: str = "") -> str:
@@ -114,7 +114,7 @@ def _below(module: ModuleType, name: str = "") -> str:
     return f"{below}.{name}".strip(".")
 
 
-def _served(below: str, name: str) -> Any:
+def _find_served(below: str, name: str) -> Any:
     """The object that `name` of the private module `below` is here.
 
     Raises: AttributeError, with what to use instead, if there is none.
@@ -123,15 +123,15 @@ def _served(below: str, name: str) -> Any:
     if full in _MODULES:
         return importlib.import_module(f"{_ROOT}.{full}")
     if full in OBJECTS:
-        return resolved(OBJECTS[full])
+        return resolve(OBJECTS[full])
     if full not in REFUSED and below not in REFUSED:
         for source in SOURCES.get(below, ()):
             module = importlib.import_module(f"jax.{source}".strip("."))
             if _shows(module, name):
                 return getattr(module, name)
         if name in EVERYWHERE:
-            return resolved(EVERYWHERE[name])
-        further = resolved(FAMILIES[below])(name) if below in FAMILIES else _own(below, name)
+            return resolve(EVERYWHERE[name])
+        further = resolve(FAMILIES[below])(name) if below in FAMILIES else _own(below, name)
         if further is not None:
             return further
     asked_in_vain[f"{_ROOT}.{full}"] = f"{_ROOT}.{full}"

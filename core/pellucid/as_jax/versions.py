@@ -11,7 +11,7 @@ from pellucid.version import reference_bound, reference_version
 _chosen: list[str] = []
 
 
-def answered() -> str:
+def reported_version() -> str:
     """The version reported as `jax.__version__`: the chosen one, else that of the installed jaxlib if supported, else
     the reference's.
 

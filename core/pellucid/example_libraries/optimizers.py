@@ -93,12 +93,12 @@ def optimizer(
     """
 
     @functools.wraps(opt_maker)
-    def made(*args: Any, **kwargs: Any) -> Optimizer:
+    def make_optimizer(*args: Any, **kwargs: Any) -> Optimizer:
         init, update, get_params = opt_maker(*args, **kwargs)
 
         def init_tree(params: Params) -> OptimizerState:
             leaves, tree = tree_flatten(params)
-            return _packed(tree, [init(x) for x in leaves])
+            return _pack(tree, [init(x) for x in leaves])
 
         def update_tree(step: Any, gradients: Updates, state: OptimizerState) -> OptimizerState:
             grads, tree = tree_flatten(gradients)
@@ -107,8 +107,8 @@ def optimizer(
                     "the gradients of an optimizer must have the structure of its parameters.",
                     got=[f"gradients: {tree}", f"parameters: {state.tree_def}"],
                 )
-            updated = _packed(
-                tree, [update(step, g, s) for g, s in strict_zip(grads, _unpacked(state))]
+            updated = _pack(
+                tree, [update(step, g, s) for g, s in strict_zip(grads, _unpack(state))]
             )
             if updated.subtree_defs != state.subtree_defs:
                 raise ArgumentTypeError(
@@ -118,21 +118,21 @@ def optimizer(
             return updated
 
         def params_of_tree(state: OptimizerState) -> Params:
-            return tree_unflatten(state.tree_def, [get_params(s) for s in _unpacked(state)])
+            return tree_unflatten(state.tree_def, [get_params(s) for s in _unpack(state)])
 
         return Optimizer(init_tree, update_tree, params_of_tree)
 
-    return made
+    return make_optimizer
 
 
-def _packed(tree: Any, states: Sequence[Any]) -> OptimizerState:
+def _pack(tree: Any, states: Sequence[Any]) -> OptimizerState:
     flat = [tree_flatten(s) for s in states]
     return OptimizerState(
         tuple([leaves for leaves, _ in flat]), tree, tuple([inner for _, inner in flat])
     )
 
 
-def _unpacked(state: OptimizerState) -> list[Any]:
+def _unpack(state: OptimizerState) -> list[Any]:
     return [tree_unflatten(t, s) for t, s in strict_zip(state.subtree_defs, state.packed_state)]
 
 
@@ -460,7 +460,7 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
     >>> unpack_optimizer_state(momentum(0.1, 0.9).init_fn({"w": 1.0}))["w"].subtree
     (1.0, Array(0., dtype=float32, weak_type=True))
     """
-    return tree_unflatten(opt_state.tree_def, [JoinPoint(s) for s in _unpacked(opt_state)])
+    return tree_unflatten(opt_state.tree_def, [JoinPoint(s) for s in _unpack(opt_state)])
 
 
 def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
@@ -481,7 +481,7 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
             got=f"a leaf of type {unmarked[0]}",
             do="Give what `unpack_optimizer_state` returned.",
         )
-    return _packed(tree, [point.subtree for point in points])
+    return _pack(tree, [point.subtree for point in points])
 
 
 __all__ = [

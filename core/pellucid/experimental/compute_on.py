@@ -84,12 +84,12 @@ def compute_on2(
             )
 
     @wrapping(f)
-    def computed(*args: Any, **kwargs: Any) -> Any:
+    def compute(*args: Any, **kwargs: Any) -> Any:
         with compute_on(compute_type):
             result = f(*args, **kwargs)
         return device_put(result, out_memory_spaces)
 
-    return jit(computed)
+    return jit(compute)
 
 
 __all__ = ["compute_on", "compute_on2"]

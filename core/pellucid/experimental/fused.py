@@ -36,7 +36,7 @@ def fused(*, out_spaces: Sequence[MemorySpace]) -> Callable[[Function], Function
     def decorate(function: Function) -> Function:
         @jit
         @functools.wraps(function)
-        def placed(*args: Any, **kwargs: Any) -> Any:
+        def call_on_device(*args: Any, **kwargs: Any) -> Any:
             args, kwargs = tree_map(_on_device, (args, kwargs))
             results, tree = tree_flatten(function(*args, **kwargs))
             if len(results) != len(spaces):
@@ -51,7 +51,7 @@ def fused(*, out_spaces: Sequence[MemorySpace]) -> Callable[[Function], Function
                 ]
             )
 
-        return placed
+        return call_on_device
 
     return decorate
 

@@ -129,7 +129,7 @@ class _State(NamedTuple):
     quartic: Any
 
 
-def _weighted(weights: Any, slopes: Any) -> Any:
+def _weighted_sum(weights: Any, slopes: Any) -> Any:
     """The weighted sum of the slopes, which are rows."""
     return jnp.dot(jnp.asarray(weights, slopes.real.dtype), slopes, precision="highest")
 
@@ -139,7 +139,7 @@ def _stages(func: Callable[..., Any], y: Any, slope: Any, time: Any, step: Any) 
 
     def stage(slopes: Any, row: tuple[Any, Any, Any]) -> tuple[Any, None]:
         number, at, weights = row
-        value = func(y + step * _weighted(weights, slopes), time + at * step)
+        value = func(y + step * _weighted_sum(weights, slopes), time + at * step)
         return dynamic_update_index_in_dim(slopes, value, number, 0), None
 
     first = jnp.zeros((len(_TIMES) + 1, *slope.shape), slope.dtype).at[0].set(slope)
@@ -177,15 +177,15 @@ def _first_step(
     return jnp.minimum(100.0 * h0, h1).astype(slope.real.dtype)
 
 
-def _advanced(func: Callable[..., Any], state: _State, settings: Tolerances) -> _State:
+def _advance(func: Callable[..., Any], state: _State, settings: Tolerances) -> _State:
     """The state after one more attempt at a step; it moves on only if the error is small enough."""
     y, slope, time, step = state.y, state.slope, state.time, state.step
     slopes = _stages(func, y, slope, time, step)
-    end = y + step * _weighted(_RESULT, slopes)
-    error = step * _weighted(_ERROR, slopes)
+    end = y + step * _weighted_sum(_RESULT, slopes)
+    error = step * _weighted_sum(_ERROR, slopes)
     allowed = settings.atol + settings.rtol * jnp.maximum(jnp.abs(y), jnp.abs(end))
     ratio = jnp.sqrt(jnp.mean(jnp.abs(error / allowed) ** 2))
-    quartic = _quartic(y, end, y + step * _weighted(_MIDDLE, slopes), slope, slopes[-1], step)
+    quartic = _quartic(y, end, y + step * _weighted_sum(_MIDDLE, slopes), slope, slopes[-1], step)
     cut = jnp.where(ratio < 1.0, 1.0, _LARGEST_CUT)
     growth = jnp.minimum(_LARGEST_GROWTH, jnp.maximum(_SAFETY * ratio**-0.2, cut))
     next_step = jnp.where(ratio == 0.0, step * _LARGEST_GROWTH, step * growth)
@@ -208,7 +208,7 @@ def _solve(func: Callable[..., Any], settings: Tolerances, y0: Any, times: Any, 
             return (state.time < target) & (count < settings.mxstep) & (state.step > 0)
 
         def attempt(counted: tuple[Any, _State]) -> tuple[Any, _State]:
-            return counted[0] + 1, _advanced(slope_at, counted[1], settings)
+            return counted[0] + 1, _advance(slope_at, counted[1], settings)
 
         _, state = while_loop(goes_on, attempt, (0, state))
         place = (target - state.last_time) / (state.time - state.last_time)

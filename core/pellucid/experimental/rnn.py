@@ -141,7 +141,7 @@ def _one_direction(
     return outputs, last
 
 
-def _reversed(x: Any, lengths: Any) -> Any:
+def _reverse(x: Any, lengths: Any) -> Any:
     """`x` [time, batch, …] with each sequence of the batch reversed within its own length."""
     times = jnp.arange(x.shape[0])[:, None]
     index = jnp.where(times < lengths, lengths - 1 - times, times)
@@ -188,9 +188,9 @@ def lstm_ref(
         for direction in range(directions):
             cell = layer * directions + direction
             weights = (W_ih[cell], W_hh[cell], b_ih[cell], b_hh[cell])
-            sequence = _reversed(inputs, lengths) if direction else inputs
+            sequence = _reverse(inputs, lengths) if direction else inputs
             y, state = _one_direction(sequence, (h_0[cell], c_0[cell]), weights, lengths, precision)
-            outputs.append(_reversed(y, lengths) if direction else y)
+            outputs.append(_reverse(y, lengths) if direction else y)
             last.append(state)
         inputs = jnp.concatenate(outputs, axis=-1)
     hidden, cells = (jnp.stack(states) for states in strict_zip(*last))

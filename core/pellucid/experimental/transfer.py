@@ -88,7 +88,7 @@ def start_transfer_server(
     >>> server.connect(server.address()).pull(7, [pl.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding)])
     [Array([0, 1, 2], dtype=int32)]
     """
-    start = _supported(xla_distributed.start_transfer_server, "start_transfer_server")
+    start = _require(xla_distributed.start_transfer_server, "start_transfer_server")
     return TransferServer(
         start(
             client, address, list(transport_addresses), max_num_parallel_copies, transfer_size,
@@ -97,7 +97,7 @@ def start_transfer_server(
     )  # fmt: skip
 
 
-def _supported(function: Any, name: str) -> Any:
+def _require(function: Any, name: str) -> Any:
     if function is None:
         raise UnsupportedError(f"this jaxlib was built without what {name} needs.")
     return function
@@ -112,7 +112,7 @@ def make_error_array(aval: Any, message: object) -> Any:
     (2,)
     """
     client = next(iter(aval.sharding.device_set)).client
-    make = _supported(xla_distributed.make_error_array, "make_error_array")
+    make = _require(xla_distributed.make_error_array, "make_error_array")
     return make(client, aval, str(message))
 
 

@@ -96,7 +96,7 @@ class CallExported(Shown, Primitive[CallExportedParams]):
         positions = exported.module_kept_var_idx
         is_refined = exported.equations is not None and all(map(_has_static_shape, ctx.avals_in))
         arguments += [
-            inputs[i] if is_refined else _reshaped(ctx, inputs[i], exported.in_avals[i])
+            inputs[i] if is_refined else _reshape_to_type(ctx, inputs[i], exported.in_avals[i])
             for i in positions
         ]
         types = [x.type for x in arguments] if is_refined else []
@@ -110,7 +110,9 @@ class CallExported(Shown, Primitive[CallExportedParams]):
         callee = ir.FlatSymbolRefAttr.get(symbol)
         results = list(ctx.op("func.call", result_types, arguments, {"callee": callee}).results)
         ctx.tokens.update(zip(effects, results, strict=False))
-        results = map(_reshaped, itertools.repeat(ctx), results[len(effects) :], ctx.avals_out)
+        results = map(
+            _reshape_to_type, itertools.repeat(ctx), results[len(effects) :], ctx.avals_out
+        )
         return [
             x if s is None else ctx.constrain(x, s, aval)
             for x, s, aval in strict_zip(results, exported._out_named_shardings, ctx.avals_out)
@@ -127,7 +129,7 @@ def _has_static_shape(aval: Any) -> bool:
     return is_static(aval.shape)
 
 
-def _reshaped(ctx: Any, x: ir.Value, aval: Any) -> ir.Value:
+def _reshape_to_type(ctx: Any, x: ir.Value, aval: Any) -> ir.Value:
     """`x` as a value of type `aval`: a known size may be symbolic there, or the other way round."""
     return x if x.type == ctx.type(aval) else ctx.convert(x, aval)
 

@@ -202,7 +202,7 @@ def _divmod(x: Size, y: Size, scope: Any) -> tuple[Size, Size]:
     if type(y) is int and y < 0:
         quotient, rest = _divmod(-x, -y, scope)
         return quotient, -rest
-    quotient, rest = _divided(x, y, scope)
+    quotient, rest = _divide(x, y, scope)
     if type(rest) is int and type(y) is int:
         return quotient + rest // y, rest % y
     if known_at_least(rest, 0) and known_at_least(y - 1, rest):
@@ -215,7 +215,7 @@ def _divmod(x: Size, y: Size, scope: Any) -> tuple[Size, Size]:
     return quotient + floor, modulus
 
 
-def _divided(x: Size, y: Size, scope: Any) -> tuple[Size, Size]:
+def _divide(x: Size, y: Size, scope: Any) -> tuple[Size, Size]:
     """(q, r) with x = q * y + r, where no term of r is a multiple of the first term of y."""
     quotient: Size = 0
     if type(y) is int:

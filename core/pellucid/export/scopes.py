@@ -169,7 +169,7 @@ class SymbolicScope:
         """Bounds of `size` in the `case` that linear forms are at least 0; up to `n_choices` are followed both ways."""
         if not isinstance(size, Dimension):
             return size, size
-        whole = _eliminated(dict(size.terms), self._facts(size, case))
+        whole = _eliminate(dict(size.terms), self._facts(size, case))
         choices = (
             (monomial[0][0], coefficient)
             for monomial, coefficient in size.terms
@@ -341,7 +341,7 @@ _TARGET: Monomial = (("", 1),)
 """The variable that is equal to the expression whose bounds are computed."""
 
 
-def _eliminated(form: LinearForm, facts: list[LinearForm]) -> Bounds:
+def _eliminate(form: LinearForm, facts: list[LinearForm]) -> Bounds:
     """Bounds of a linear form where all `facts` are at least 0, by Fourier-Motzkin elimination."""
     equal = {**form, _TARGET: -1}
     inequalities = [equal, {m: -c for m, c in equal.items()}, *facts]
@@ -354,7 +354,7 @@ def _eliminated(form: LinearForm, facts: list[LinearForm]) -> Bounds:
         negative = [f for f in inequalities if f.get(monomial, 0) < 0]
         others = [f for f in inequalities if not f.get(monomial, 0)]
         combined = [
-            _combined(p, -n[monomial], n, p[monomial], monomial)
+            _combine(p, -n[monomial], n, p[monomial], monomial)
             for p, n in itertools.product(positive, negative)
         ]
         inequalities = list(
@@ -378,7 +378,7 @@ def _count(inequalities: list[LinearForm], monomial: Monomial) -> int:
     return sum(c > 0 for c in signs) * sum(c < 0 for c in signs)
 
 
-def _combined(x: LinearForm, n: int, y: LinearForm, m: int, monomial: Monomial) -> LinearForm:
+def _combine(x: LinearForm, n: int, y: LinearForm, m: int, monomial: Monomial) -> LinearForm:
     """`n * x + m * y`, in which `monomial` vanishes."""
     total = {k: n * c for k, c in x.items()}
     for k, c in y.items():

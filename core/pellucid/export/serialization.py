@@ -163,10 +163,10 @@ def _decode_exported(table: Table) -> tuple[dict[str, Any], Any]:
     out_named, out_hlo = shardings_of(25, 8, len(out_avals))
     vjp = table.table(17)
     fields = {
-        "fun_name": _required(table.text(1)),
-        "in_tree": decode_tree(_required(table.table(2))),
+        "fun_name": _require(table.text(1)),
+        "in_tree": decode_tree(_require(table.table(2))),
         "in_avals": _types_with_shardings(in_avals, in_named),
-        "out_tree": decode_tree(_required(table.table(4))),
+        "out_tree": decode_tree(_require(table.table(4))),
         "out_avals": _types_with_shardings(out_avals, out_named),
         "_has_named_shardings": not any(s is not None for s in (*in_hlo, *out_hlo)),
         "_in_named_shardings": in_named,
@@ -175,8 +175,8 @@ def _decode_exported(table: Table) -> tuple[dict[str, Any], Any]:
         "out_shardings_hlo": out_hlo,
         "nr_devices": table.number(18, np.uint32) or table.number(6, np.int16),
         "platforms": tuple(table.texts(9)),
-        "ordered_effects": tuple([_effect(_required(t.text(0))) for t in table.tables(10)]),
-        "unordered_effects": tuple([_effect(_required(t.text(0))) for t in table.tables(11)]),
+        "ordered_effects": tuple([_effect(_require(t.text(0))) for t in table.tables(10)]),
+        "unordered_effects": tuple([_effect(_require(t.text(0))) for t in table.tables(11)]),
         "disabled_safety_checks": tuple(map(_decode_check, table.tables(12))),
         "mlir_module_serialized": table.array(13, np.uint8).tobytes(),
         "calling_convention_version": table.number(14, np.uint16),
@@ -192,7 +192,7 @@ def _types_with_shardings(
     return tuple([a if s is None else aval_at(a, s) for a, s in strict_zip(avals, shardings)])
 
 
-def _required(part: Any) -> Any:
+def _require(part: Any) -> Any:
     if part is None:
         raise struct.error("a part that every exported program has is missing")
     return part
@@ -311,8 +311,8 @@ def _axes_of_entry(entry: Any) -> list[str]:
 
 
 def _decode_sharding(table: Table, meshes: Sequence[AbstractMesh]) -> NamedSharding:
-    mesh = meshes[table.number(3, np.uint32)] if meshes else _decode_mesh(_required(table.table(0)))
-    spec = _required(table.table(1))
+    mesh = meshes[table.number(3, np.uint32)] if meshes else _decode_mesh(_require(table.table(0)))
+    spec = _require(table.table(1))
     entries = [entry.texts(0) for entry in spec.tables(0)]
     partitions = [axes[0] if len(axes) == 1 else tuple(axes) or None for axes in entries]
     marks = {"reduced": frozenset(spec.texts(1)), "unreduced": frozenset(spec.texts(2))}
@@ -370,7 +370,7 @@ def _encode_check(check: DisabledSafetyCheck) -> dict[int, Any]:
 def _decode_check(table: Table) -> DisabledSafetyCheck:
     kind = table.number(0, np.int8)
     if kind == _CUSTOM_CALL_CHECK:
-        return DisabledSafetyCheck.custom_call(_required(table.text(1)))
+        return DisabledSafetyCheck.custom_call(_require(table.text(1)))
     if kind == _PLATFORM_CHECK:
         return DisabledSafetyCheck.platform()
     raise SerializationError(f"there is no kind {kind} of safety checks.")

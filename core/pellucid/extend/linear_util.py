@@ -145,10 +145,10 @@ def transformation2(transformer: Function) -> Callable[..., WrappedFun]:
     2
     """
 
-    def wrapped(fun: WrappedFun, *arguments: Any) -> WrappedFun:
+    def wrap(fun: WrappedFun, *arguments: Any) -> WrappedFun:
         return fun.wrap(transformer, transformer, arguments, None)
 
-    return functools.update_wrapper(wrapped, transformer)
+    return functools.update_wrapper(wrap, transformer)
 
 
 def transformation_with_aux2(transformer: Function) -> Callable[..., tuple[WrappedFun, Function]]:
@@ -165,7 +165,7 @@ def transformation_with_aux2(transformer: Function) -> Callable[..., tuple[Wrapp
     (3, True)
     """
 
-    def wrapped(fun: WrappedFun, *arguments: Any) -> tuple[WrappedFun, Function]:
+    def wrap(fun: WrappedFun, *arguments: Any) -> tuple[WrappedFun, Function]:
         store = Store()
 
         def around(inner: Function, *values: Any, **kwargs: Any) -> Any:
@@ -173,7 +173,7 @@ def transformation_with_aux2(transformer: Function) -> Callable[..., tuple[Wrapp
 
         return fun.wrap(transformer, around, arguments, store), lambda: store.val
 
-    return functools.update_wrapper(wrapped, transformer)
+    return functools.update_wrapper(wrap, transformer)
 
 
 def _through(generator: Any, inner: Function) -> Any:
@@ -264,7 +264,7 @@ def cache(call: Function) -> Function:
     results: dict[Any, tuple[Any, Iterable[Store | None]]] = {}
 
     @functools.wraps(call)
-    def remembered(fun: WrappedFun, *args: Any) -> Any:
+    def call_cached(fun: WrappedFun, *args: Any) -> Any:
         key = (fun, args)
         if key not in results:
             results[key] = call(fun, *args), fun.stores
@@ -275,7 +275,7 @@ def cache(call: Function) -> Function:
                 store.store(earlier.val)
         return result
 
-    return remembered
+    return call_cached
 
 
 __all__ = [

@@ -142,7 +142,7 @@ def _repeating_borders(elements: Array, centers: Array, size: int) -> Array:
 
 
 @numpy_function(static=("axes", "sizes", "method", "antialias", "precision"))
-def _resampled(
+def _resample(
     image: Any,
     scale: Any,
     translation: Any,
@@ -229,7 +229,7 @@ def scale_and_translate(
                 f"image.scale_and_translate needs one element of `{name}` for each of {len(axes)} axes.",
                 got=type_of(each).text(),
             )
-    return _resampled(
+    return _resample(
         image, scale, translation, axes, tuple(sizes[axis] for axis in axes), method, bool(antialias),
         canonical_precision(precision, "image.scale_and_translate"),
     )  # fmt: skip
@@ -276,7 +276,7 @@ def _resize(
         scale = np.array([sizes[i] / aval.shape[i] or 1.0 for i in axes], dtype)
     else:
         scale = jnp.stack([jnp.asarray(sizes[i] / aval.shape[i], dtype) for i in axes])
-    return _resampled(
+    return _resample(
         image, scale, np.zeros(len(axes), dtype), axes, new_sizes, method, antialias, precision
     )
 

@@ -24,7 +24,7 @@ from pellucid._machine.primitives.families import add_any_p as add_jaxvals_p, ad
 from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.transforms.jvp import JVPTrace, JVPTracer
 from pellucid.interpreters.tables import RuleTable, checked_list
-from pellucid.interpreters.user_primitive import listed, unlisted
+from pellucid.interpreters.user_primitive import as_list, from_list
 
 instantiate_zeros = copy_with_name(instantiate, "instantiate_zeros", __name__)
 is_undefined_primal = copy_with_name(is_linear, "is_undefined_primal", __name__)
@@ -44,9 +44,9 @@ def _adapted_jvp(primitive: Primitive[Any], rule: Function) -> Function:
     def jvp(primals: Any, tangents: Any, params: Any) -> Any:
         both = rule(primals, tangents, **params._asdict())
         result, tangent = checked_list(primitive, "jvp", both, 2)
-        results = listed(primitive, result, "jvp rule")
+        results = as_list(primitive, result, "jvp rule")
         return results, checked_list(
-            primitive, "jvp", listed(primitive, tangent, "jvp rule"), len(results)
+            primitive, "jvp", as_list(primitive, tangent, "jvp rule"), len(results)
         )
 
     return jvp
@@ -56,17 +56,17 @@ def _stated_jvp(primitive: Primitive[Any], jvp: Function) -> Function:
     def rule(primals: Any, tangents: Any, **params: Any) -> Any:
         if all(type(t) is Zero for t in tangents):
             result = primitive.bind(*primals, **params)
-            zeros = [Zero(type_of(x).tangent()) for x in listed(primitive, result, "result")]
-            return result, unlisted(primitive, zeros)
+            zeros = [Zero(type_of(x).tangent()) for x in as_list(primitive, result, "result")]
+            return result, from_list(primitive, zeros)
         results, out_tangents = jvp(tuple(primals), tuple(tangents), params_of(primitive, params))
-        return unlisted(primitive, results), unlisted(primitive, out_tangents)
+        return from_list(primitive, results), from_list(primitive, out_tangents)
 
     return rule
 
 
 def _adapted_transpose(primitive: Primitive[Any], rule: Function) -> Function:
     def transpose(cotangents: Any, operands: Any, params: Any) -> Any:
-        results = rule(unlisted(primitive, cotangents), *operands, **params._asdict())
+        results = rule(from_list(primitive, cotangents), *operands, **params._asdict())
         if type(results) is Zero:
             return [Zero(x.aval) if is_undefined_primal(x) else None for x in operands]
         return checked_list(primitive, "transpose", results, len(operands))
@@ -76,7 +76,7 @@ def _adapted_transpose(primitive: Primitive[Any], rule: Function) -> Function:
 
 def _stated_transpose(primitive: Primitive[Any], transpose: Function) -> Function:
     def rule(cotangent: Any, *operands: Any, **params: Any) -> Any:
-        cotangents = listed(primitive, cotangent, "cotangent")
+        cotangents = as_list(primitive, cotangent, "cotangent")
         if all(type(ct) is Zero for ct in cotangents):
             return [Zero(x.aval) if is_undefined_primal(x) else None for x in operands]
         return list(transpose(cotangents, operands, params_of(primitive, params)))

@@ -17,16 +17,16 @@ from pellucid._machine.primitives.movement import aligned_for_batch, brought_to
 from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.transforms import vmappable
 from pellucid.interpreters.tables import RuleTable, checked_list
-from pellucid.interpreters.user_primitive import listed, unlisted
+from pellucid.interpreters.user_primitive import as_list, from_list
 
 
-def _adapted(primitive: Primitive[Any], rule: Function) -> Function:
+def _adapt_rule(primitive: Primitive[Any], rule: Function) -> Function:
     def batch(axis: BatchAxis, operands: Any, dims: Any, params: Any) -> Any:
         both = rule(axis, operands, dims, **params._asdict())
         result, dim = checked_list(primitive, "batch", both, 2)
-        results = listed(primitive, result, "batch rule")
+        results = as_list(primitive, result, "batch rule")
         out_dims = checked_list(
-            primitive, "batch", listed(primitive, dim, "batch rule"), len(results)
+            primitive, "batch", as_list(primitive, dim, "batch rule"), len(results)
         )
         for x, out_dim in strict_zip(results, out_dims):
             if out_dim is not None and (
@@ -45,7 +45,7 @@ def _adapted(primitive: Primitive[Any], rule: Function) -> Function:
 def _rule_with_axis(primitive: Primitive[Any], batch: Function) -> Function:
     def rule(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
         results, out_dims = batch(axis, tuple(operands), tuple(dims), params_of(primitive, params))
-        return unlisted(primitive, results), unlisted(primitive, out_dims)
+        return from_list(primitive, results), from_list(primitive, out_dims)
 
     return rule
 
@@ -57,7 +57,7 @@ def _axis_of(operands: Any, dims: Any) -> BatchAxis:
 
 
 def _adapted_without_axis(primitive: Primitive[Any], rule: Function) -> Function:
-    return _adapted(
+    return _adapt_rule(
         primitive, lambda axis, operands, dims, **params: rule(operands, dims, **params)
     )
 
@@ -67,7 +67,7 @@ def _stated_without_axis(primitive: Primitive[Any], batch: Function) -> Function
     return lambda operands, dims, **params: rule(_axis_of(operands, dims), operands, dims, **params)
 
 
-fancy_primitive_batchers = RuleTable("batch", _adapted, _rule_with_axis)
+fancy_primitive_batchers = RuleTable("batch", _adapt_rule, _rule_with_axis)
 """Rules that take the axis, too: `rule(axis, operands, dims, **params)`; it has `size`, `name` and `spmd_name`."""
 primitive_batchers = RuleTable("batch", _adapted_without_axis, _stated_without_axis)
 """The batching rules of all primitives."""
@@ -86,7 +86,7 @@ axis_primitive_batchers = AxisRules()
 """Rules that take the size and the name of the axis."""
 
 
-def _repeated(primitive: Primitive[Any], dim: int, results: Any) -> Any:
+def _repeat_dims(primitive: Primitive[Any], dim: int, results: Any) -> Any:
     return results, [dim] * len(results) if primitive.multiple_results else dim
 
 
@@ -106,7 +106,7 @@ def defvectorized(prim: Primitive[Any]) -> None:
     def rule(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
         dim = dims[0] if len(set(dims)) == 1 else 0
         operands = [brought_to(axis, x, d, dim) for x, d in strict_zip(operands, dims)]
-        return _repeated(prim, dim, prim.bind(*operands, **params))
+        return _repeat_dims(prim, dim, prim.bind(*operands, **params))
 
     fancy_primitive_batchers[prim] = rule
 
@@ -214,7 +214,7 @@ def defbroadcasting(prim: Primitive[Any]) -> None:
 
     def rule(axis: BatchAxis, operands: Any, dims: Any, **params: Any) -> Any:
         aligned, dim = aligned_for_batch(axis, operands, dims)
-        return _repeated(prim, dim, prim.bind(*aligned, **params))
+        return _repeat_dims(prim, dim, prim.bind(*aligned, **params))
 
     fancy_primitive_batchers[prim] = rule
 

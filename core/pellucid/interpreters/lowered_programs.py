@@ -286,7 +286,7 @@ def _constrain(
 ) -> None:
     """Constrain arguments and results of `function` within it to their shardings; None leaves them unconstrained."""
 
-    def constrained(value: ir.Value, sharding: ir.Attribute) -> ir.Operation:
+    def constrain_value(value: ir.Value, sharding: ir.Attribute) -> ir.Operation:
         return ir.Operation.create(
             "sdy.sharding_constraint",
             [value.type], [value], attributes={"sharding": sharding}, loc=ctx.location,
@@ -297,14 +297,14 @@ def _constrain(
     with ir.InsertionPoint.at_block_begin(block):
         for value, sharding in strict_zip(values, arguments):
             if sharding is not None:
-                constraint = constrained(value, sharding)
+                constraint = constrain_value(value, sharding)
                 value.replace_all_uses_except(constraint.result, constraint)
     end = list(block.operations)[-1].operation
     first = len(end.operands) - len(results)
     with ir.InsertionPoint(end):
         for i, sharding in enumerate(results):
             if sharding is not None:
-                end.operands[first + i] = constrained(end.operands[first + i], sharding).result
+                end.operands[first + i] = constrain_value(end.operands[first + i], sharding).result
 
 
 def _check_types(caller: str, jaxpr: ClosedJaxpr, in_avals: Sequence[Any] | None) -> None:

@@ -155,9 +155,9 @@ def lower_fun(fun: Function, multiple_results: bool = True) -> Function:
     """
 
     def rule(ctx: LoweringRuleContext, *operands: Any, **params: Any) -> list[ir.Value]:
-        return ctx.from_python(_Applied(checked, Keywords(**params)), operands)
+        return ctx.from_python(_Applied(call_checked_function, Keywords(**params)), operands)
 
-    def checked(*operands: Any, **params: Any) -> Any:
+    def call_checked_function(*operands: Any, **params: Any) -> Any:
         results = fun(*operands, **params)
         if isinstance(results, (list, tuple)) is not multiple_results:
             raise ArgumentTypeError(

@@ -117,10 +117,10 @@ Equations of primitives without a rule need all of their operands.
 """
 
 
-def _adapted_saved(primitive: Primitive[Any], rule: Function) -> Function:
+def _adapt_saved_rule(primitive: Primitive[Any], rule: Function) -> Function:
     name = "partial_eval_jaxpr_custom"
 
-    def saved(policy: Function, equation: Equation) -> dict[Any, bool]:
+    def save(policy: Function, equation: Equation) -> dict[Any, bool]:
         def saveable(*operation: Any, **params: Any) -> Any:
             return decision(policy(*operation, **params))
 
@@ -142,14 +142,14 @@ def _adapted_saved(primitive: Primitive[Any], rule: Function) -> Function:
             )
         return {v: True for v in equation.results if staged is None}
 
-    return saved
+    return save
 
 
 def _is_equation(eqn: Any, equation: Equation) -> bool:
     return isinstance(eqn, JaxprEqn) and eqn.equation is equation
 
 
-def _refused(primitive: Primitive[Any], rule: Function) -> Function:
+def _refuse_rule(primitive: Primitive[Any], rule: Function) -> Function:
     raise UnsupportedError(
         f"`{primitive}` can't have a rule of partial evaluation: no transformation asks for one.",
         got="custom_partial_eval_rules[...] = rule",
@@ -158,16 +158,16 @@ def _refused(primitive: Primitive[Any], rule: Function) -> Function:
     )
 
 
-def _not_stated(primitive: Primitive[Any], rule: Function) -> Function:
+def _refuse_lookup(primitive: Primitive[Any], rule: Function) -> Function:
     raise KeyError(primitive)
 
 
-custom_partial_eval_rules = RuleTable("partial_eval", _refused, _not_stated)
+custom_partial_eval_rules = RuleTable("partial_eval", _refuse_rule, _refuse_lookup)
 """Rules of partial evaluation, of which there are none: jvp rules split derivatives into what is known and what isn't.
 
 Raises: UnsupportedError where a rule is set.
 """
-partial_eval_jaxpr_custom_rules = RuleTable("saved", _adapted_saved, _not_stated)
+partial_eval_jaxpr_custom_rules = RuleTable("saved", _adapt_saved_rule, _refuse_lookup)
 """Rules by which `checkpoint` keeps results of primitives of libraries or computes them again.
 
 `rule(policy, [False, ...], [True, ...], equation)` returns (equation, None, [False, ...], [False, ...], results) to keep

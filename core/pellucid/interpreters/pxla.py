@@ -118,13 +118,13 @@ ResultHandler = Callable[[Sequence[Any]], Any]
 
 
 def _array_handler(aval: Any, out_sharding: Sharding, committed: bool) -> ResultHandler:
-    def assembled(parts: Sequence[Any]) -> Any:
+    def assemble_array(parts: Sequence[Any]) -> Any:
         array = make_array_from_single_device_arrays(
             aval.shape, out_sharding, list(parts), dtype=aval.dtype
         )
         return assemble(array.aval, array.sharding, shards_of(array), committed)
 
-    return assembled
+    return assemble_array
 
 
 global_result_handlers: dict[type, Callable[[Any, Sharding, bool], ResultHandler]] = {

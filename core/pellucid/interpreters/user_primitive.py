@@ -157,7 +157,7 @@ class Primitive(Runs, BuiltIn[Keywords], metaclass=_CountsBuiltIns):
                 do=f"Define one: `{self.name}_p.def_impl(function)`; to compile its lowering, the function is "
                 f"`partial(interpreters.xla.apply_primitive, {self.name}_p)`.",
             )
-        return listed(self, impl(*operands, **params._asdict()), "implementation")
+        return as_list(self, impl(*operands, **params._asdict()), "implementation")
 
     def types(self, avals: Avals, params: Keywords) -> tuple[tuple[AbstractValue, ...], Any]:  # pyright: ignore[reportIncompatibleVariableOverride]  # not remembered: params may be unhashable
         rule: Function | None = self.result_rule
@@ -172,7 +172,7 @@ class Primitive(Runs, BuiltIn[Keywords], metaclass=_CountsBuiltIns):
                 got=f"got {answer!r:.200}",
             )
         self.is_used = True
-        results = listed(self, answer[0], "abstract_eval rule")
+        results = as_list(self, answer[0], "abstract_eval rule")
         for result in results:
             if not isinstance(result, AbstractValue):
                 raise ArgumentTypeError(
@@ -242,7 +242,7 @@ def user_primitive(name: str) -> Primitive:
     return primitive
 
 
-def listed(primitive: BuiltIn[Any], results: Any, what: str) -> Values:
+def as_list(primitive: BuiltIn[Any], results: Any, what: str) -> Values:
     """Results that a function of the user returned for `primitive`, as a list.
 
     Raises: ArgumentTypeError for a list where `primitive` has one result, and for anything else where it has several.
@@ -262,7 +262,7 @@ def listed(primitive: BuiltIn[Any], results: Any, what: str) -> Values:
     )
 
 
-def unlisted(primitive: BuiltIn[Any], values: Results) -> Any:
+def from_list(primitive: BuiltIn[Any], values: Results) -> Any:
     """Results in the form that users' functions take: the list if `multiple_results`, else the only one."""
     return list(values) if primitive.multiple_results else values[0]
 

@@ -14,7 +14,7 @@ from pellucid._machine.ir import Zero
 from pellucid._machine.ir.primitive import Primitive
 from pellucid._machine.tracing.trace import Trace as BuiltIn
 from pellucid.extend.linear_util import WrappedFun, wrap_init
-from pellucid.interpreters.user_primitive import listed
+from pellucid.interpreters.user_primitive import as_list
 
 
 class TraceTag:
@@ -110,7 +110,7 @@ class Trace(BuiltIn, metaclass=_CountsBuiltIns):
 
     def interpret(self, primitive, operands, params):
         result = self.process_primitive(primitive, list(operands), params._asdict())
-        return listed(primitive, result, f"{type(self).__name__}.process_primitive")
+        return as_list(primitive, result, f"{type(self).__name__}.process_primitive")
 
     def custom_call(self, call, operands):
         fun = wrap_init(call.function)

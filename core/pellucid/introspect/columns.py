@@ -157,7 +157,7 @@ class ProgramColumns:
 
     def literal(self, text: str, type_index: int) -> int:
         """The negative number that represents a literal in the columns of operands."""
-        return -1 - self._literals.setdefault((shortened(text), type_index), len(self._literals))
+        return -1 - self._literals.setdefault((shorten(text), type_index), len(self._literals))
 
     def equation(
         self,
@@ -198,7 +198,7 @@ class ProgramColumns:
         columns.param_counts.append(len(params))
         for name, text in params:
             columns.param_names.append(string(name))
-            columns.param_texts.append(string(shortened(text)))
+            columns.param_texts.append(string(shorten(text)))
         columns.body_counts.append(len(bodies))
         for index, role, trips in bodies:
             columns.bodies.append(index)
@@ -275,7 +275,7 @@ def array_bytes(aval: ShapedArray) -> int | None:
     return math.ceil(aval.size * dtypes.itemsize_bits(aval.dtype) / 8)
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """`text` in at most 160 characters, on one line."""
     text = " ".join(text.split()) if "\n" in text else text
     return text if len(text) <= _TEXT_LIMIT else f"{text[: _TEXT_LIMIT - 1]}…"

@@ -230,8 +230,8 @@ def _summands_in_order(operands: Sequence[Var], group: Sequence[Equation]) -> di
     if len(calls) != 1:
         return {}
     results = calls[0].results
-    earliest = _embedded(results, operands)
-    latest = _embedded(results[::-1], operands[::-1])
+    earliest = _match_operands(results, operands)
+    latest = _match_operands(results[::-1], operands[::-1])
     if earliest is None or latest is None:
         return {}
     last = len(operands) - 1
@@ -242,7 +242,7 @@ def _summands_in_order(operands: Sequence[Var], group: Sequence[Equation]) -> di
     }
 
 
-def _embedded(values: Sequence[Var], operands: Sequence[Var]) -> list[int] | None:
+def _match_operands(values: Sequence[Var], operands: Sequence[Var]) -> list[int] | None:
     """Greedily matches values to operands by type, in order: indices of operands, or None if one has no match."""
     positions: list[int] = []
     for v in values:

@@ -26,7 +26,7 @@ from pellucid._machine.ir import (
 from pellucid._machine.tracing import replay, run_equations
 
 from .finding import Match, check_effects
-from .silence import is_note, silence, silenced
+from .silence import is_note, silence, without_notes
 from .stepping import (
     EquationRuns,
     SteppedFrame,
@@ -37,7 +37,7 @@ from .stepping import (
     run,
     slots_of,
 )
-from .traps import untrapped
+from .traps import disable_traps
 
 Step = tuple[int, int]
 """(index of an equation of an evaluation's jaxpr, number of the run of its program that is entered)."""
@@ -61,8 +61,8 @@ class Evaluation(NamedTuple):
         return [self.values[v] for v in equation.results if v in self.values]
 
 
-@untrapped
-def evaluated(
+@disable_traps
+def evaluate_program(
     program: ClosedJaxpr,
     operands: Operands,
     *,
@@ -80,7 +80,7 @@ def evaluated(
         check_effects(frame)
     if is_compiled:
         return _all_values(frame, compiler_options)
-    jaxpr, values = _begun(frame)
+    jaxpr, values = _program_and_inputs(frame)
     past_breakpoints(lambda: run_equations(jaxpr.equations, values))
     return Evaluation(jaxpr, values)
 
@@ -167,13 +167,13 @@ def _evaluable(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
     """(a program with its calls inlined and without effects, values of its leading inputs); cached."""
     if "evaluable" not in jaxpr.memo:
         flat, consts = inline_programs(jaxpr, called_program)
-        flat = silenced(constants_as_inputs(flat))
+        flat = without_notes(constants_as_inputs(flat))
         equations = [e for e in flat.equations if _has_place(e)]
         jaxpr.memo["evaluable"] = flat.replace(equations=equations), consts
     return jaxpr.memo["evaluable"]
 
 
-def _begun(frame: SteppedFrame) -> tuple[Jaxpr, dict[Any, Any]]:
+def _program_and_inputs(frame: SteppedFrame) -> tuple[Jaxpr, dict[Any, Any]]:
     """(the program of a frame's evaluation, values of its inputs)."""
     jaxpr, consts = _evaluable(frame.jaxpr)
     inputs = [*consts, *[frame.values[v] for v in frame.jaxpr.invars]]
@@ -187,7 +187,7 @@ def _begun(frame: SteppedFrame) -> tuple[Jaxpr, dict[Any, Any]]:
 
 def _all_values(frame: SteppedFrame, compiler_options: Mapping[str, Any] | None) -> Evaluation:
     """All values of a frame's program, compiled as one."""
-    jaxpr, values = _begun(frame)
+    jaxpr, values = _program_and_inputs(frame)
     results = [v for e in jaxpr.equations for v in e.results if type(v) is not DropVar]
     inputs = [values[v] for v in jaxpr.invars]
     options = dict(compiler_options or {})

@@ -32,7 +32,7 @@ def functions() -> schema.FunctionsRecord:
     users = [
         jitted for jitted in all_jitted_functions() if jitted.options.share and _programs_of(jitted)
     ]
-    users.sort(key=_last_traced, reverse=True)
+    users.sort(key=_last_trace_time, reverse=True)
     return schema.FunctionsRecord(functions=[_function_record(jitted) for jitted in users])
 
 
@@ -78,7 +78,7 @@ def _stand_ins(program: TracedFunction) -> list[Any]:
     ]  # fmt: skip
 
 
-def _last_traced(jitted: Jitted) -> int:
+def _last_trace_time(jitted: Jitted) -> int:
     return max((p.miss.time_ns for _, p in _programs_of(jitted) if p.miss), default=0)
 
 

@@ -14,7 +14,7 @@ from pellucid._machine.higher_order.traced_function_cache import users_programs 
 from pellucid._machine.ir import Jaxpr
 from pellucid._machine.runtime.calls import clear_all_entries
 
-from .stepping import opened
+from .stepping import open_program
 
 __all__ = [
     "Launch",
@@ -52,4 +52,4 @@ def keep_calls() -> None:
 def users_programs() -> Iterator[Jaxpr]:
     """The programs of the user's jitted functions that are alive, in the form in which the debugger steps through them."""
     for program in traced_programs():
-        yield opened(program.values.closed)[0]
+        yield open_program(program.values.closed)[0]

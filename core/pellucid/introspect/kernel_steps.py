@@ -48,13 +48,13 @@ def with_kernels_in_steps(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _in_steps(jaxpr: Jaxpr) -> Jaxpr:
-    equations = [*map(_replaced, jaxpr.equations)]
+    equations = [*map(_replace_call, jaxpr.equations)]
     new = jaxpr.replace(equations=equations, effects=jaxpr.effects)
     new.memo |= {key: jaxpr.memo[key] for key in _COPIED if key in jaxpr.memo}
     return new
 
 
-def _replaced(equation: Equation) -> Equation:
+def _replace_call(equation: Equation) -> Equation:
     params: Any = equation.params
     if equation.primitive is pallas_call_p and params.is_own:
         program = in_steps(params.kernel, equation)

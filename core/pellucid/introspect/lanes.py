@@ -52,7 +52,7 @@ def batch_sizes(jaxpr: Jaxpr, equation: Equation) -> list[int]:
 def program_batch_sizes(jaxpr: Jaxpr) -> list[int]:
     """The sizes of the batches over which the whole program was batched, outermost first."""
     sizes: list[int] = []
-    program = _batched(jaxpr)
+    program = _batched_program(jaxpr)
     while program is not None and (lanes := program.memo.get("lanes")) is not None:
         sizes.append(lanes.axis.size)
         program = lanes.unbatched
@@ -64,7 +64,7 @@ def batches_of(jaxpr: Jaxpr, equation: Equation, result: Var) -> list[Batch]:
 
     A cotangent has the batches of its primal value. They are unknown for intermediate values of a batching rule.
     """
-    batched = _batched(jaxpr)
+    batched = _batched_program(jaxpr)
     is_cotangent = transformation_of(equation) == "transpose"
     if batched is None:
         around = _around(equation)
@@ -72,7 +72,7 @@ def batches_of(jaxpr: Jaxpr, equation: Equation, result: Var) -> list[Batch]:
         origin = None if equation.lineage is None else _only(equation.lineage.origins)
         direct = batches(equation, result)
     else:
-        batches = lambda e, v: _in_batched(batched, e, v)
+        batches = lambda e, v: _lanes_in_batch(batched, e, v)
         origin = _only(origins_of(equation, frozenset([e.id for e in batched.equations])))
         if jaxpr is batched:
             direct, is_cotangent = batches(equation, result), False
@@ -92,10 +92,10 @@ def batches_before(jaxpr: Jaxpr, equation: Equation, variable: Var) -> list[Batc
     Empty if they are unknown.
     """
     maker = _makers(jaxpr).get(variable)
-    if (batched := _batched(jaxpr)) is not None:
+    if (batched := _batched_program(jaxpr)) is not None:
         if maker is not None:
             return batches_of(jaxpr, maker, variable)
-        return _in_batched(batched, equation, variable) if batched is jaxpr else []
+        return _lanes_in_batch(batched, equation, variable) if batched is jaxpr else []
     direct = _dims_in(_around(equation), variable)
     if direct or maker is None or batch_sizes(jaxpr, maker) != batch_sizes(jaxpr, equation):
         return direct
@@ -126,12 +126,12 @@ def lane_index(
     return tuple(index)
 
 
-def _batched(jaxpr: Jaxpr) -> Jaxpr | None:
+def _batched_program(jaxpr: Jaxpr) -> Jaxpr | None:
     """The batched program that a program is, or was derived from; None if there is none."""
     return jaxpr if "lanes" in jaxpr.memo else jaxpr.memo.get("batched")
 
 
-def _in_batched(jaxpr: Jaxpr, equation: Equation, variable: Var) -> list[Batch]:
+def _lanes_in_batch(jaxpr: Jaxpr, equation: Equation, variable: Var) -> list[Batch]:
     """The batches of a variable (result or operand of an equation) of a batched program."""
     lanes: Lanes = jaxpr.memo["lanes"]
     dim = lanes.dims.get(variable)

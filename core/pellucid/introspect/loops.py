@@ -122,18 +122,18 @@ class PartialLoop(NamedTuple):
                     got=f"before `{missing[0].primitive.name}`",
                 )
 
-            def noted(slot: Slot, program: Checked, number: Any, carry: Values) -> Any:
+            def note_run(slot: Slot, program: Checked, number: Any, carry: Values) -> Any:
                 inputs = self._inputs_of(slot, groups, number, carry)
                 results = replay(program.program.jaxpr, (), *program.consts, *inputs)
                 return gt(results[0], np.int32(0)), results[program.n_notes :]
 
             def step(number: Any, state: Any) -> Any:
                 flags, carry = state
-                holds, results = noted(self.body, body, number, carry)
+                holds, results = note_run(self.body, body, number, carry)
                 after = self.carried(results)
                 if predicate and checked and checked.sites:
                     tested = after if self.slots.ends else carry
-                    holds = bitwise_or(noted(predicate, checked, number, tested)[0], holds)
+                    holds = bitwise_or(note_run(predicate, checked, number, tested)[0], holds)
                 return dynamic_update_index_in_dim(flags, holds, number - lower, 0), after
 
             flags = zeros(shaped_array((WINDOW_RUNS,), np.dtype(np.bool_), False))

@@ -328,12 +328,12 @@ def _images_of(jaxpr: Jaxpr) -> Images | None:
     lanes: Lanes | None = jaxpr.memo.get("lanes")
     base = jaxpr.memo.get("batched") if lanes is None else lanes.unbatched
     if base is None:
-        return _made(notes, notes.debug, notes.inputs, notes.equations, jaxpr, None)
+        return _match_program(notes, notes.debug, notes.inputs, notes.equations, jaxpr, None)
     images = images_of(base)
     step = (
         None
         if images is None
-        else _made(notes, base.debug, base.invars, base.equations, jaxpr, lanes)
+        else _match_program(notes, base.debug, base.invars, base.equations, jaxpr, lanes)
     )
     if images is None or step is None:
         return None
@@ -342,7 +342,7 @@ def _images_of(jaxpr: Jaxpr) -> Images | None:
     return Images(notes, order, variables)
 
 
-def _made(
+def _match_program(
     notes: TraceNotes,
     debug: DebugInfo | None,
     inputs: Sequence[Var],
@@ -373,7 +373,7 @@ def _made(
     if not copies:
         return Images(notes, order, own)
     variables = own | {
-        v: w for v, w in _passed(debug, inputs, jaxpr, lanes) if _is_alike(v, w, lanes)
+        v: w for v, w in _match_inputs(debug, inputs, jaxpr, lanes) if _is_alike(v, w, lanes)
     }
     for i, equation in enumerate(equations):
         if equation.results and equation.results[0] not in variables:
@@ -381,7 +381,7 @@ def _made(
     return Images(notes, order, variables)
 
 
-def _passed(
+def _match_inputs(
     debug: DebugInfo | None, inputs: Sequence[Var], jaxpr: Jaxpr, lanes: Lanes | None
 ) -> Iterator[tuple[Var, Var]]:
     """Maps recorded inputs to inputs of a program made from theirs: by position if it was batched, else by name."""

@@ -41,33 +41,33 @@ def is_note(equation: Equation) -> bool:
     return isinstance(equation.primitive, HostCall) and not equation.results
 
 
-def heard(program: ClosedJaxpr) -> ClosedJaxpr:
+def program_to_run(program: ClosedJaxpr) -> ClosedJaxpr:
     """The form in which frames of this thread run a program without constants: within `silence`, without its notes."""
     if not _state.is_on or not program.effects:
         return program
     memo = program.jaxpr.memo
     if "silenced program" not in memo:
-        memo["silenced program"] = ClosedJaxpr(silenced(program.jaxpr))
+        memo["silenced program"] = ClosedJaxpr(without_notes(program.jaxpr))
     return memo["silenced program"]
 
 
-def silenced(jaxpr: Jaxpr) -> Jaxpr:
+def without_notes(jaxpr: Jaxpr) -> Jaxpr:
     """The program, and the programs within it, without equations that are notes (`is_note`); itself if there are
     none. Cached.
     """
     if "silenced" not in jaxpr.memo:
-        equations = [_silenced(e) for e in jaxpr.equations if not is_note(e)]
+        equations = [_without_notes(e) for e in jaxpr.equations if not is_note(e)]
         kept = len(equations) == len(jaxpr.equations)
         is_same = kept and all(a is b for a, b in zip(equations, jaxpr.equations, strict=True))
         jaxpr.memo["silenced"] = jaxpr if is_same else jaxpr.replace(equations=equations)
     return jaxpr.memo["silenced"]
 
 
-def _silenced(equation: Equation) -> Equation:
+def _without_notes(equation: Equation) -> Equation:
     params: Any = equation.params
     if not equation.effects or not is_tuple(params):
         return equation
-    new: tuple[Any, ...] = with_programs(params, silenced)
+    new: tuple[Any, ...] = with_programs(params, without_notes)
     if all(a is b for a, b in zip(new, params, strict=True)):
         return equation
     silent = equation.replace(params=new)

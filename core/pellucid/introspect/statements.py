@@ -131,9 +131,9 @@ def _names(target: ast.expr) -> tuple[str, ...]:
 
 def statements_of(file: str) -> Statements:
     """The statements of `file`, read through `linecache`; none if it can't be read."""
-    return _parsed("".join(linecache.getlines(file)))
+    return _parse("".join(linecache.getlines(file)))
 
 
 @cached(64)
-def _parsed(text: str) -> Statements:
+def _parse(text: str) -> Statements:
     return Statements(text)

@@ -60,12 +60,12 @@ from .loops import WINDOW_RUNS, LoopSearch, PartialLoop
 from .mesh_positions import MeshPositions
 from .noting import images_of
 from .program import name_of, value_names
-from .silence import heard, is_note, is_silent
-from .traps import untrapped
+from .silence import is_note, is_silent, program_to_run
+from .traps import disable_traps
 
 __all__ = [
     "EquationRuns", "SteppedFrame", "Turn", "breakpoints_of", "called_program", "calls_host", "can_enter", "cell_name", "compiled_results", "frame_of", "is_loop", "is_variable", "known_variable", "latest_variables", "line_text", "listing", "n_bytes", "name_of",
-    "opened", "past_breakpoints", "programs_within", "run", "run_at", "scope_of", "slots_of", "user_codes",
+    "open_program", "past_breakpoints", "programs_within", "run", "run_at", "scope_of", "slots_of", "user_codes",
     "user_stack",
 ]  # fmt: skip
 
@@ -125,7 +125,7 @@ class SteppedFrame:
         self._know([a for a in atoms if type(a) is not Literal], self._ran)
         return [self._constant(a) if type(a) is Literal else self.values[a] for a in atoms]
 
-    @untrapped
+    @disable_traps
     def shown(self, atoms: Sequence[Atom], position: int | None = None) -> Values:
         """The values in the form of the user's code: within a `shard_map`, the parts at one position, or at all for
         None.
@@ -380,7 +380,7 @@ class SteppedFrame:
             targets = [v for v in targets if v not in before]
         return chosen[::-1], [*dict.fromkeys(targets)]
 
-    @untrapped
+    @disable_traps
     def _run(self, equations: Sequence[Equation], targets: Sequence[Var]) -> Values:
         """The values of `targets` after running some equations as one compiled program."""
         if any(CHECKS & e.effects for e in equations):
@@ -784,7 +784,7 @@ class EquationRuns:
         """Whether its last run gives all results, once it has ended: there are none that are stacked over all runs."""
         return not self.is_loop or all(g.role is Role.CARRY for g in self.slots.results if g.size)
 
-    @untrapped
+    @disable_traps
     def results(self) -> Values:
         """The results of the equation, gathered from its runs."""
         if not self.is_loop:
@@ -898,7 +898,7 @@ def run_at(
 
     With `positions`, it runs at all of them, and constants are broadcast to them first.
     """
-    program = heard(program)
+    program = program_to_run(program)
     if positions is None:
         return run(program, [*constants, *operands])
     wait_for_compilation(program)
@@ -910,10 +910,10 @@ def scope_of(positions: MeshPositions | None) -> contextlib.AbstractContextManag
     return contextlib.nullcontext() if positions is None else positions.scope()
 
 
-@untrapped
+@disable_traps
 def run(program: ClosedJaxpr, operands: Operands) -> Values:
     """The results of a program without constants, compiled; breakpoints in it don't stop."""
-    program = heard(program)
+    program = program_to_run(program)
     wait_for_compilation(program)
     call = lambda: bind(closed_call_p, *operands, params=ClosedCallParams(program))
     return past_breakpoints(call) if breakpoints_of(program.jaxpr) else call()
@@ -941,7 +941,7 @@ def frame_of(program: ClosedJaxpr, *operands: Any) -> SteppedFrame:
 
     Raises: ArgumentTypeError for a wrong number of operands.
     """
-    jaxpr, consts = opened(program)
+    jaxpr, consts = open_program(program)
     inputs = [*consts, *program.consts, *operands]
     if len(inputs) != len(jaxpr.invars):
         raise ArgumentTypeError(
@@ -951,7 +951,7 @@ def frame_of(program: ClosedJaxpr, *operands: Any) -> SteppedFrame:
     return SteppedFrame(jaxpr, inputs)
 
 
-def opened(program: ClosedJaxpr) -> tuple[Jaxpr, Values]:
+def open_program(program: ClosedJaxpr) -> tuple[Jaxpr, Values]:
     """The program to step through, with values in place of references, and its leading inputs; cached.
 
     These are followed by the constants of `program`, then by its arguments.

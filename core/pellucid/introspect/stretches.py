@@ -151,7 +151,7 @@ def run_stretch(frame: SteppedFrame, stretch: Stretch) -> dict[Any, Any]:
     if program.outvars:
         results = run_at(frame.positions, stretch.program, [*inputs.values()])
         values = dict(zip(program.outvars, results, strict=True))
-    frame.know_to(stretch.end, _held(stretch.scopes[()], inputs | values))
+    frame.know_to(stretch.end, _values_by_scope(stretch.scopes[()], inputs | values))
     return inputs | values
 
 
@@ -161,7 +161,7 @@ def levels_to(
     """The levels from a frame that ran a stretch to one of its equations, before which they stop; its `values` are known."""
     levels: list[tuple[SteppedFrame, EquationRuns, Turn]] = []
     for depth, position in enumerate(place.path):
-        frame.know_from(position, _held(stretch.scopes[place.path[:depth]], values))
+        frame.know_from(position, _values_by_scope(stretch.scopes[place.path[:depth]], values))
         if depth + 1 < len(place.path):
             call = frame.call()
             turn = None if call is None else call.first()
@@ -172,7 +172,7 @@ def levels_to(
     return levels
 
 
-def _held(scope: Scope, values: dict[Any, Any]) -> dict[Any, Any]:
+def _values_by_scope(scope: Scope, values: dict[Any, Any]) -> dict[Any, Any]:
     """The values of the variables of a program, by the scope that says where a stretch holds them."""
     return {
         v: a.val if type(a) is Literal else values[a]

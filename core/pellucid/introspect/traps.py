@@ -38,7 +38,7 @@ def _looking() -> Generator[None]:
         _is_looking.reset(token)
 
 
-def untrapped(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+def disable_traps(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """A function that calls `function` as in `without_traps`; options that are off already cost nothing."""
 
     @functools.wraps(function)

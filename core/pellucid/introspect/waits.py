@@ -12,7 +12,7 @@ _MAX_NAMED = 3
 
 def awaited_text(several: Sequence[Any]) -> str:
     """The types of arrays that are waited for: `f32[8,128]`, or `f32[8,128], f32[8] and 5 more`."""
-    return _shortened([x.aval.text() for x in several])
+    return _shorten([x.aval.text() for x in several])
 
 
 def devices_text(several: Sequence[Any]) -> str:
@@ -26,10 +26,10 @@ def busy_text() -> str:
 
 
 def _device_names(devices: Sequence[Any]) -> str:
-    return _shortened([f"{device.platform} {device.id}" for device in devices])
+    return _shorten([f"{device.platform} {device.id}" for device in devices])
 
 
-def _shortened(texts: Sequence[str]) -> str:
+def _shorten(texts: Sequence[str]) -> str:
     n_more = len(texts) - _MAX_NAMED
     shown = ", ".join(texts[:_MAX_NAMED])
     return shown if n_more <= 0 else f"{shown} and {n_more} more"

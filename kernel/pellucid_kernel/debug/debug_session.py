@@ -44,7 +44,7 @@ from pellucid.introspect.stepping import (
     programs_within,
     user_stack,
 )
-from pellucid.introspect.traps import untrapped
+from pellucid.introspect.traps import disable_traps
 from pellucid.tree_util import tree_leaves
 from pellucid_kernel.debug.breakpoints import BUDGET
 from pellucid_kernel.debug.choice import Choice, n_batches_around, n_batches_of, sizes_at
@@ -251,7 +251,7 @@ class DebugSession:
             return f"({', '.join(map(str, self.lanes))})"
         return self.choice.lanes_text(level)
 
-    @untrapped
+    @disable_traps
     def variables(self, frame: int = -1) -> dict[str, Any]:
         """Arrays held by the user's variables in a frame of the stack (default: the innermost)."""
         level, depth = self._frame_at(frame)
@@ -304,7 +304,7 @@ class DebugSession:
             return n_batches_around(self._places, level, depth)
         return noted + n_batches_of(level)
 
-    @untrapped
+    @disable_traps
     def operands(self, level: Level | None = None) -> list[Any]:
         """Operands of the next equation in a level (default: the innermost)."""
         level = level or self._stepper.top
@@ -361,7 +361,7 @@ class DebugSession:
         self.position = matching[0] if coordinates else None
         return self
 
-    @untrapped
+    @disable_traps
     def evaluate(self, expression: str) -> Any:
         """Evaluates a Python expression of the variables at the current place, `pl`, `jnp` and `np`."""
         return eval(expression, self.names())  # noqa: S307 - the user asks for it
@@ -384,7 +384,7 @@ class DebugSession:
         """The current edits of values, each as name and place."""
         return self._edits[: self._stepper.levels[0].frame.n_edits]
 
-    @untrapped
+    @disable_traps
     def set(self, name: str, value: Any, frame: int = -1) -> DebugSession:
         """Assigns another value to a variable. What runs next is computed with it, and its side effects happen again.
 
@@ -859,7 +859,7 @@ class DebugSession:
         """The first place of the whole call with a result that meets `condition`."""
         return first_match(frame_of(self._program, *self._operands), condition)
 
-    @untrapped
+    @disable_traps
     def results_meeting(self, condition: Callable[[Any], Any]) -> tuple[list[Any], int, Any]:
         """(results of the next equation, number of the first with elements that meet `condition`, their indices).
 

@@ -14,7 +14,7 @@ from pellucid.introspect.errors import ArgumentValueError, EffectsError
 from pellucid.introspect.evaluation import (
     Evaluation,
     compiled_without_others,
-    evaluated,
+    evaluate_program,
     where_rounding_begins,
 )
 from pellucid.introspect.stepping import line_text, user_stack
@@ -167,10 +167,10 @@ def first_difference_of(
     if any(isinstance(x, pl.Array) and x.is_deleted() for x in operands):
         return None
     try:
-        whole = evaluated(program, operands, is_compiled=True)
+        whole = evaluate_program(program, operands, is_compiled=True)
         if max_equations is not None and len(whole.jaxpr.equations) > max_equations:
             return None
-        alone = evaluated(program, operands, is_compiled=False)
+        alone = evaluate_program(program, operands, is_compiled=False)
     except EffectsError:
         return None
     for equation, other in zip(whole.jaxpr.equations, alone.jaxpr.equations, strict=True):

@@ -15,7 +15,7 @@ from pellucid.introspect.errors import ArgumentTypeError
 from pellucid.introspect.evaluation import (
     Evaluation,
     Step,
-    evaluated,
+    evaluate_program,
     runs_within,
     where_rounding_begins,
 )
@@ -342,7 +342,9 @@ def _evaluation(
         with noting():
             program = pl.make_jaxpr(function)(*args, **kwargs)
         operands = [*map(pl.numpy.asarray, pl.tree.leaves(call))]
-        run = evaluated(program, operands, is_compiled=way != "eager", compiler_options=options)
+        run = evaluate_program(
+            program, operands, is_compiled=way != "eager", compiler_options=options
+        )
     names = getattr(inspect.unwrap(function), "__globals__", {})
     return lambda: DebugSession.of_program(program, operands, names), run
 

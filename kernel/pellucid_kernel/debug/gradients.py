@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import pellucid as pl
-from pellucid.introspect.evaluation import Evaluation, Step, evaluated, outputs_within, runs_within
+from pellucid.introspect.evaluation import (
+    Evaluation,
+    Step,
+    evaluate_program,
+    outputs_within,
+    runs_within,
+)
 from pellucid.introspect.lineage import transformation_of
 from pellucid.introspect.noting import noting
 from pellucid.introspect.stepping import can_enter, is_loop, line_text, user_stack
@@ -227,7 +233,7 @@ def explain_grad(
         with noting():
             program = pl.make_jaxpr(derivative)(*args, **kwargs)
         leaves = [*map(pl.numpy.asarray, pl.tree.leaves((args, kwargs)))]
-        run = evaluated(program, leaves, is_compiled=True)
+        run = evaluate_program(program, leaves, is_compiled=True)
         indices = [i % len(args) for i in ([argnums] if isinstance(argnums, int) else argnums)]
         ends = [*itertools.accumulate((len(pl.tree.leaves(x)) for x in args), initial=0)]
         argument_names = program.jaxpr.debug.argument_names

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pellucid as pl
 from pellucid.introspect.errors import ArgumentValueError
-from pellucid.introspect.evaluation import evaluated
+from pellucid.introspect.evaluation import evaluate_program
 from pellucid.introspect.stepping import line_text, user_stack
 from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug.debug_session import DebugSession
@@ -182,12 +182,12 @@ def _compared(
     program: Any, operands: list[Any], n: int
 ) -> tuple[list[Unrepeated], UnequalOperation | None]:
     """The equations of a program whose results aren't equal in `n` runs, and the first of them with its values."""
-    first = evaluated(program, operands, is_compiled=True, calls_host=True)
+    first = evaluate_program(program, operands, is_compiled=True, calls_host=True)
     found: dict[int, tuple[int, float]] = {}
     unequal: set[Any] = set()
     operation, number = None, len(first.jaxpr.equations)
     for _ in range(n - 1):
-        run = evaluated(program, operands, is_compiled=True, calls_host=True)
+        run = evaluate_program(program, operands, is_compiled=True, calls_host=True)
         pairs = zip(first.jaxpr.equations, run.jaxpr.equations, strict=True)
         for i, (equation, other) in enumerate(pairs):
             distance = None

@@ -21,7 +21,7 @@ from pellucid.introspect.interception import (
     users_programs,
 )
 from pellucid.introspect.noting import watching
-from pellucid.introspect.stepping import breakpoints_of, opened, past_breakpoints
+from pellucid.introspect.stepping import breakpoints_of, open_program, past_breakpoints
 from pellucid.introspect.traps import is_looking, without_traps
 from pellucid_kernel.debug import python_thread
 from pellucid_kernel.debug.breakpoints import Breakpoints
@@ -180,7 +180,7 @@ class Stops:
         if self._thread == thread or is_looking():
             launch.needs_python = True
             return None
-        program = opened(launch.program)[0]
+        program = open_program(launch.program)[0]
         is_entered = thread in self._entering and not launch.is_operation
         if not (
             is_entered

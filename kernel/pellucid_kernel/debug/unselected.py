@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import pellucid as pl
-from pellucid.introspect.evaluation import Evaluation, evaluated
+from pellucid.introspect.evaluation import Evaluation, evaluate_program
 from pellucid.introspect.traps import without_traps
 
 CURE = "comes of what wasn't selected: under `pl.masked_gradients()` it is finite"
@@ -35,13 +35,15 @@ def _cured(
         return [False] * len(jaxpr.outvars)
     leaves = [*map(pl.numpy.asarray, pl.tree.leaves((args, kwargs)))]
     if run is None:
-        run = evaluated(program, leaves, is_compiled=True)
+        run = evaluate_program(program, leaves, is_compiled=True)
     plain = [_is_faulty(x) for x in _results(run)]
     if not any(map(np.any, plain)):
         return [False] * len(plain)
     with pl.masked_gradients():
         program = pl.make_jaxpr(lambda *xs, **ys: function(*xs, **ys))(*args, **kwargs)
-        masked = [_is_faulty(x) for x in _results(evaluated(program, leaves, is_compiled=True))]
+        masked = [
+            _is_faulty(x) for x in _results(evaluate_program(program, leaves, is_compiled=True))
+        ]
     return [bool(np.any(a) and not np.any(a & b)) for a, b in zip(plain, masked, strict=True)]
 
 

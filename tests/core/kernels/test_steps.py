@@ -8,7 +8,7 @@ from rotation import rotating
 import pellucid as pl
 from pellucid.experimental.pallas import BlockSpec, Element, pallas_call
 from pellucid.introspect import kernel_steps
-from pellucid.introspect.stepping import compiled_results, opened
+from pellucid.introspect.stepping import compiled_results, open_program
 from pellucid.kernels.kernel_call import pallas_call_p
 
 N_RANDOM = 100
@@ -79,7 +79,9 @@ def test_kernels_within_programs_are_stepped():
     program = pl.make_jaxpr(
         pl.jit(lambda x: pl.lax.scan(lambda c, _: (call(c) + 1, None), x, None, 3)[0])
     )(x)
-    within = [e for p in kernel_steps.programs_within(opened(program)[0]) for e in p.equations]
+    within = [
+        e for p in kernel_steps.programs_within(open_program(program)[0]) for e in p.equations
+    ]
     [equation] = [e for e in within if kernel_steps.is_kernel(e)]
     assert kernel_steps.kernel_of(equation.params.jaxpr.jaxpr) is equation.params.kernel
     assert_same_bits(compiled_results(program, x), [x + 3])

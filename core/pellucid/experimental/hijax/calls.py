@@ -16,7 +16,7 @@ from pellucid._machine.ir import Operands
 from pellucid._machine.xla.pytree import library_types
 
 from . import mutable
-from .types import raised
+from .types import raise_value
 
 
 class Carried:
@@ -30,7 +30,7 @@ class Carried:
     def value(self) -> Any:
         """A new value of the current trace."""
         if not mutable.is_mutable_type(self.hi_type):
-            return raised(self.hi_type, self.arrays)
+            return raise_value(self.hi_type, self.arrays)
         value = self.hi_type.new_from_loval(self.state, *self.arrays)
         mutable.hold(value)
         return value
@@ -47,7 +47,7 @@ def _carried_again(static: Any, arrays: Any) -> Carried:
     return Carried(static[0], static[1], [*arrays])
 
 
-def _repeated(position: Any, _: Any) -> Repeated:
+def _repeat_input(position: Any, _: Any) -> Repeated:
     return Repeated(position)
 
 
@@ -56,14 +56,14 @@ register_pytree_node(
     lambda c: (tuple(c.arrays), (c.hi_type, c.state)),
     _carried_again,
 )
-register_pytree_node(Repeated, lambda r: ((), r.position), _repeated)
+register_pytree_node(Repeated, lambda r: ((), r.position), _repeat_input)
 
 
 def _is_apart(node: Any) -> bool:
     return isinstance(node, (Carried, Repeated))
 
 
-def carried(value: Any) -> Carried:
+def carry_value(value: Any) -> Carried:
     """`value` in the form in which it enters a program, under the current trace."""
     hi_type = library_types[type(value)](value)
     if mutable.is_mutable_type(hi_type):
@@ -82,7 +82,7 @@ def _without_library_values(args: Any, kwargs: Any, static: Any) -> tuple[Any, A
             if other is x:
                 return Repeated(i)
         values.append(x)
-        return carried(x)
+        return carry_value(x)
 
     positions, names = static
     args = tuple([x if i in positions else tree_map(apart, x) for i, x in enumerate(args)])
@@ -107,12 +107,12 @@ def _on_copies(function: Function, static: Any) -> Callable[..., Any]:
             values.append(x.value())
             return values[-1]
 
-        def joined(x: Any) -> Any:
+        def join(x: Any) -> Any:
             return tree_map(together, x, is_leaf=_is_apart)
 
         positions, names = static
-        args = tuple([x if i in positions else joined(x) for i, x in enumerate(args)])
-        kwargs = {k: x if k in names else joined(x) for k, x in sorted(kwargs.items())}
+        args = tuple([x if i in positions else join(x) for i, x in enumerate(args)])
+        kwargs = {k: x if k in names else join(x) for k, x in sorted(kwargs.items())}
         result = function(*args, **kwargs)
 
         def leaving(x: Any) -> Any:
@@ -121,10 +121,10 @@ def _on_copies(function: Function, static: Any) -> Callable[..., Any]:
             for i, value in enumerate(values):
                 if value is x:
                     return Repeated(i)
-            return carried(x)
+            return carry_value(x)
 
         return tree_map(leaving, result), [
-            carried(v) if mutable.is_mutable(v) else None for v in values
+            carry_value(v) if mutable.is_mutable(v) else None for v in values
         ]
 
     return on_copies
@@ -149,12 +149,12 @@ def call(jitted: Jitted, args: Operands, kwargs: Keywords) -> Any:
         if after is not None:
             mutable.write(value, after.state, after.arrays)
 
-    def returned(x: Any) -> Any:
+    def result_value(x: Any) -> Any:
         if isinstance(x, Repeated):
             return values[x.position]
         return x.value() if isinstance(x, Carried) else x
 
-    return tree_map(returned, result, is_leaf=_is_apart)
+    return tree_map(result_value, result, is_leaf=_is_apart)
 
 
 def shapes(function: Function, args: Operands, kwargs: Keywords) -> Any:

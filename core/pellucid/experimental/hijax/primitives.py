@@ -29,8 +29,8 @@ from .types import (
     carrier_types,
     hi_type_of,
     is_value,
-    lowered,
-    raised,
+    lower_value,
+    raise_value,
     tangent_arrays,
     tangent_of,
     zero_tangent,
@@ -103,9 +103,9 @@ class HiPrimitive:
         result_types = [*result_types] if self.multiple_results else [result_types]
         if any(isinstance(t, AvalQDD) or mutable.is_mutable_type(t) for t in result_types):
             return self._held(self.to_lojax(*operands, **params))
-        arrays = [lowered(x, t) for x, t in strict_zip(operands, types)]
+        arrays = [lower_value(x, t) for x, t in strict_zip(operands, types)]
         results = self._on_arrays(types, result_types, params)(*arrays)
-        values = [raised(t, x) for t, x in strict_zip(result_types, results)]
+        values = [raise_value(t, x) for t, x in strict_zip(result_types, results)]
         return values if self.multiple_results else values[0]
 
     def _bind_mutable(self, operands: Any, params: Any) -> Any:
@@ -138,11 +138,11 @@ class HiPrimitive:
 
         def results_of(values: Any) -> list[Any]:
             results = values if self.multiple_results else [values]
-            return [lowered(x, t) for x, t in strict_zip(results, result_types)]
+            return [lower_value(x, t) for x, t in strict_zip(results, result_types)]
 
         def compute(*arrays: Any) -> list[Any]:
             return results_of(
-                self.to_lojax(*[raised(t, x) for t, x in strict_zip(types, arrays)], **params)
+                self.to_lojax(*[raise_value(t, x) for t, x in strict_zip(types, arrays)], **params)
             )
 
         own_rule = type(self).jvp is not HiPrimitive.jvp
@@ -150,7 +150,7 @@ class HiPrimitive:
             return compute
 
         def rule(primals: Any, tangents: Any) -> Any:
-            values = [raised(t, x) for t, x in strict_zip(types, primals)]
+            values = [raise_value(t, x) for t, x in strict_zip(types, primals)]
             dots = [tangent_of(t, x) for t, x in strict_zip(types, tangents)]
             results, result_dots = self.jvp(tuple(values), tuple(dots), **params)
             dots = result_dots if self.multiple_results else [result_dots]
@@ -269,13 +269,13 @@ class VJPHiPrimitive:
         """The result of the operation on `args`, trees of arrays whose types are `in_avals`."""
         leaves, tree = tree_flatten(args)
         avals, expected = tree_flatten(self.in_avals)
-        types = [_compared(hi_type_of(x)) for x in leaves if is_value(x)]
-        if tree != expected or types != [*map(_compared, avals)]:
+        types = [_comparison_type(hi_type_of(x)) for x in leaves if is_value(x)]
+        if tree != expected or types != [*map(_comparison_type, avals)]:
             raise ArgumentTypeError(
                 f"{type(self).__name__} needs arguments of the types `in_avals`.",
                 got=[
-                    f"got {tree_map(lambda x: _shown(hi_type_of(x)) if is_value(x) else x, args)}",
-                    f"in_avals: {tree_map(_shown, self.in_avals)}",
+                    f"got {tree_map(lambda x: _type_text(hi_type_of(x)) if is_value(x) else x, args)}",
+                    f"in_avals: {tree_map(_type_text, self.in_avals)}",
                 ],
             )
         return self._function()(*args)
@@ -338,12 +338,12 @@ def instantiate_symbolic(cotangent: Any) -> Any:
     return zeros_of(cotangent.aval) if type(cotangent) is SymbolicZero else cotangent
 
 
-def _compared(hi_type: Any) -> Any:
+def _comparison_type(hi_type: Any) -> Any:
     """The type of an argument for comparison with `in_avals`: without its weak type."""
     return hi_type if isinstance(hi_type, HiType) else (hi_type.shape, hi_type.dtype)
 
 
-def _shown(hi_type: Any) -> str:
+def _type_text(hi_type: Any) -> str:
     return str(hi_type) if isinstance(hi_type, HiType) else hi_type.text()
 
 

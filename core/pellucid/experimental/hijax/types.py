@@ -205,7 +205,7 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) ->
     if hasattr(val_cls, "cur_qdd") or hasattr(val_cls, "type_state"):
         return
     pytree.opaque_types[val_cls] = pytree.TangentForm(tangent_of, tangent_arrays)
-    pytree.register_node(val_cls, _children, _raised)
+    pytree.register_node(val_cls, _children, _raise_children)
 
 
 def _children(value: Any) -> tuple[list[Any], AbstractValue]:
@@ -213,8 +213,8 @@ def _children(value: Any) -> tuple[list[Any], AbstractValue]:
     return [*hi_type.lower_val(value), *carriers(value, hi_type)], hi_type
 
 
-def _raised(hi_type: Any, children: Sequence[Any]) -> Any:
-    return raised(hi_type, children)
+def _raise_children(hi_type: Any, children: Sequence[Any]) -> Any:
+    return raise_value(hi_type, children)
 
 
 def hi_type_of(x: Any) -> Any:
@@ -265,15 +265,15 @@ def zeros_of(aval: Any) -> np.ndarray:
     return np.broadcast_to(np.zeros((), aval.dtype), aval.shape)
 
 
-def lowered(value: Any, hi_type: Any) -> list[Any]:
+def lower_value(value: Any, hi_type: Any) -> list[Any]:
     """The arrays of `value`, and its carriers."""
     if not isinstance(hi_type, HiType):
         return [value]
     return [*hi_type.lower_val(value), *carriers(value, hi_type)]
 
 
-def raised(hi_type: Any, arrays: Sequence[Any]) -> Any:
-    """The value of `hi_type` that `lowered` gives `arrays` of.
+def raise_value(hi_type: Any, arrays: Sequence[Any]) -> Any:
+    """The value of `hi_type` that `lower_value` gives `arrays` of.
 
     Raises: UnsupportedError where derivatives need an attribute that the value's class has no room for.
     """
@@ -301,7 +301,7 @@ def tangent_of(hi_type: Any, tangents: Sequence[Any]) -> Any:
     if not isinstance(hi_type, HiType):
         return tangents[0]
     kind, n = _known_tangent_type(hi_type), len(carrier_types(hi_type))
-    return raised(kind, tangents[len(tangents) - n :] if n else tangents)
+    return raise_value(kind, tangents[len(tangents) - n :] if n else tangents)
 
 
 def tangent_arrays(hi_type: Any, tangent: Any) -> list[Any]:
@@ -333,7 +333,7 @@ def zero_tangent(hi_type: Any) -> Any:
     if not isinstance(hi_type, HiType):
         return zeros_of(hi_type.tangent())
     kind = _known_tangent_type(hi_type)
-    return raised(kind, [zeros_of(aval) for aval in own_types(kind)])
+    return raise_value(kind, [zeros_of(aval) for aval in own_types(kind)])
 
 
 def _known_tangent_type(hi_type: Any) -> Any:

@@ -77,7 +77,7 @@ class SourceMap:
 
     def to_json(self) -> str:
         """The map as the text of its file."""
-        lines = [",".join(_encoded(group)) for group in self.mappings]
+        lines = [",".join(_encode_line(group)) for group in self.mappings]
         return json.dumps(
             {
                 "version": self.version,
@@ -92,12 +92,12 @@ class SourceMap:
     def from_json(cls, json_data: str) -> SourceMap:
         """The map whose file has the text `json_data`. Raises: ArgumentValueError for letters that encode no number."""
         data = json.loads(json_data)
-        mappings = [_decoded(line) for line in data["mappings"].split(";")]
+        mappings = [_decode_line(line) for line in data["mappings"].split(";")]
         content = data.get("sourcesContent", [])
         return cls(data["version"], data["sources"], content, data.get("names", []), mappings)
 
 
-def _encoded(group: Iterable[Segment]) -> list[str]:
+def _encode_line(group: Iterable[Segment]) -> list[str]:
     """Segments of a line as text, in which columns are differences as well."""
     texts, last = [], 0
     for column, *rest in group:
@@ -117,7 +117,7 @@ def _number_text(number: int) -> str:
             return text
 
 
-def _decoded(line: str) -> list[Segment]:
+def _decode_line(line: str) -> list[Segment]:
     segments, last = [], 0
     for text in filter(None, line.split(",")):
         column, *rest = _numbers(text)

@@ -169,7 +169,7 @@ def mapped_shape(array: Any, dims: Any, size: int | None) -> tuple[int, ...]:
     return (*array.shape[:axis], size, *array.shape[axis:])
 
 
-def _undefined(name: str) -> Any:
+def _undefined_operator(name: str) -> Any:
     """An operator that a format doesn't define."""
 
     def operator(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -189,7 +189,7 @@ for _name in (
     "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__matmul__", "__rmatmul__", "__neg__",
     "__pos__", "__getitem__", "sum",
 ):  # fmt: skip
-    setattr(JAXSparse, _name, _undefined(_name))
+    setattr(JAXSparse, _name, _undefined_operator(_name))
 
 
 __all__ = [

@@ -13,7 +13,7 @@ from pellucid._machine.base.errors import ArgumentTypeError, ShapeError, Unsuppo
 from pellucid._machine.base.tree import register_pytree_node_class
 from pellucid.experimental.sparse.base import JAXSparse
 from pellucid.experimental.sparse.coordinates import BCOO, bcoo_fromdense, bcoo_fromdense_p
-from pellucid.experimental.sparse.indices import gathered, scattered, sorted_rows
+from pellucid.experimental.sparse.indices import gather_rows, scatter_rows, sorted_rows
 from pellucid.experimental.sparse.operation import SparseOperation
 from pellucid.experimental.sparse.rows import row_numbers, row_starts
 
@@ -69,13 +69,13 @@ def _matrix_product(
 ) -> Any:
     """The product of a matrix, given by its elements, with a vector [columns] or matrix [columns, n]."""
     size, free, contracted = (shape[1], col, row) if transpose else (shape[0], row, col)
-    factors = gathered(x, contracted[:, None])
+    factors = gather_rows(x, contracted[:, None])
     dtype = jnp.result_type(data.dtype, x.dtype)
     data = data.astype(dtype).reshape(-1, *[1] * (factors.ndim - 1))
-    return scattered(data * factors.astype(dtype), free[:, None], (size,))
+    return scatter_rows(data * factors.astype(dtype), free[:, None], (size,))
 
 
-def _stored(mat: Any, nse: int | None, index_dtype: Any, caller: str) -> tuple[Any, int]:
+def _array_and_count(mat: Any, nse: int | None, index_dtype: Any, caller: str) -> tuple[Any, int]:
     """`mat` as an array, and the number of elements to store."""
     mat = jnp.asarray(mat)
     if mat.ndim != 2:
@@ -172,7 +172,7 @@ class COO(Matrix):
 
 
 def _coo_todense(data: Any, row: Any, col: Any, *, spinfo: COOInfo) -> Any:
-    return scattered(data, jnp.stack([row, col], -1), spinfo.shape)
+    return scatter_rows(data, jnp.stack([row, col], -1), spinfo.shape)
 
 
 coo_todense_p = SparseOperation("coo_todense", _coo_todense)
@@ -204,7 +204,7 @@ def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int
     >>> coo_fromdense(jnp.array([[0.0, 1.0], [2.0, 0.0]])).col
     Array([1, 0], dtype=int32)
     """
-    mat, nse = _stored(mat, nse, index_dtype, "coo_fromdense")
+    mat, nse = _array_and_count(mat, nse, index_dtype, "coo_fromdense")
     buffers = coo_fromdense_p.bind(mat, nse=nse, index_dtype=np.dtype(index_dtype))
     return COO(tuple(buffers), shape=mat.shape, rows_sorted=True)
 
@@ -337,7 +337,7 @@ class CSC(_Compressed):
 
 def _csr_todense(data: Any, indices: Any, indptr: Any, *, shape: tuple[int, ...]) -> Any:
     row = row_numbers(indptr, len(data))
-    return scattered(data, jnp.stack([row, indices.astype(row.dtype)], -1), shape)
+    return scatter_rows(data, jnp.stack([row, indices.astype(row.dtype)], -1), shape)
 
 
 csr_todense_p = SparseOperation("csr_todense", _csr_todense)
@@ -367,7 +367,7 @@ def csr_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int
     >>> csr_fromdense(jnp.array([[0.0, 1.0], [2.0, 0.0]])).indptr
     Array([0, 1, 2], dtype=int32)
     """
-    mat, nse = _stored(mat, nse, index_dtype, "csr_fromdense")
+    mat, nse = _array_and_count(mat, nse, index_dtype, "csr_fromdense")
     buffers = csr_fromdense_p.bind(mat, nse=nse, index_dtype=np.dtype(index_dtype))
     return CSR(tuple(buffers), shape=mat.shape)
 

@@ -13,8 +13,8 @@ from pellucid._machine.base.errors import UnsupportedError
 from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid._machine.higher_order.stages import eval_shape
 from pellucid.experimental.sparse.base import JAXSparse
-from pellucid.experimental.sparse.coordinates import BCOO, bcoo_fromdense, checked
-from pellucid.experimental.sparse.indices import in_bounds, padded, zeroed
+from pellucid.experimental.sparse.coordinates import BCOO, bcoo_fromdense, checked_layout
+from pellucid.experimental.sparse.indices import in_bounds, pad_rows, zero_dropped_elements
 from pellucid.experimental.sparse.layouts import bcoo_update_layout
 from pellucid.experimental.sparse.movement import bcoo_reshape
 
@@ -22,7 +22,7 @@ from pellucid.experimental.sparse.movement import bcoo_reshape
 def _vector(mat: Any, n: int) -> BCOO:
     """A BCOO array of shape [1, 1, n] as a vector of elements."""
     mat = mat if isinstance(mat, BCOO) else bcoo_fromdense(mat, nse=n)
-    checked(mat, "bcoo_conv_general_dilated")
+    checked_layout(mat, "bcoo_conv_general_dilated")
     return bcoo_reshape(bcoo_update_layout(mat, n_batch=0, n_dense=0), new_sizes=(n,))
 
 
@@ -84,8 +84,8 @@ def bcoo_conv_general_dilated(
     places = x.indices[:, None] - y.indices[None] + low
     exists = in_bounds(x.indices, x.shape)[:, None] & in_bounds(y.indices, y.shape)[None]
     keep = exists.reshape(-1) & in_bounds(places.reshape(-1, 1), (n,))
-    indices = padded(places.reshape(-1, 1), keep, (n,))
-    result = BCOO((zeroed(data, keep), indices), shape=(n,))
+    indices = pad_rows(places.reshape(-1, 1), keep, (n,))
+    result = BCOO((zero_dropped_elements(data, keep), indices), shape=(n,))
     return bcoo_reshape(result, new_sizes=result_type.shape)
 
 

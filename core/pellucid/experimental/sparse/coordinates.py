@@ -28,13 +28,13 @@ from pellucid._machine.transforms.vmap import Container
 from pellucid.experimental.sparse.base import JAXSparse, mapped_shape
 from pellucid.experimental.sparse.indices import (
     coordinates,
-    gathered,
+    gather_rows,
     groups,
     in_bounds,
-    padded,
-    scattered,
+    pad_rows,
+    scatter_rows,
     sorted_rows,
-    zeroed,
+    zero_dropped_elements,
 )
 from pellucid.experimental.sparse.operation import SparseOperation, over_batch
 
@@ -246,7 +246,7 @@ class BCOO(JAXSparse, Container):
         return self.with_shape(mapped_shape(self, dims, size))
 
 
-def checked(mat: Any, caller: str, name: str = "mat") -> SparseDimensions:
+def checked_layout(mat: Any, caller: str, name: str = "mat") -> SparseDimensions:
     """The layout of `mat`; ArgumentTypeError unless it is a BCOO array."""
     if not isinstance(mat, BCOO):
         raise ArgumentTypeError(
@@ -264,7 +264,7 @@ def _todense(data: Any, indices: Any, *, spinfo: SparseInfo) -> Any:
     batch, sparse, _ = layout_of(data, indices, spinfo.shape).split(spinfo.shape)
 
     def element(data: Any, indices: Any) -> Any:
-        return scattered(data, indices, sparse)
+        return scatter_rows(data, indices, sparse)
 
     return over_batch(element, batch, data, indices)
 
@@ -278,28 +278,28 @@ def bcoo_todense(mat: BCOO) -> Any:
     >>> bcoo_todense(BCOO(([2.0, 3.0], [[1], [1]]), shape=(3,)))
     Array([0., 5., 0.], dtype=float32)
     """
-    checked(mat, "bcoo_todense")
+    checked_layout(mat, "bcoo_todense")
     return bcoo_todense_p.bind(mat.data, mat.indices, spinfo=mat.info)
 
 
-def _stored(indices: Any, mat: Any) -> Any:
+def _elements_at(indices: Any, mat: Any) -> Any:
     """Elements of `mat` at rows of indices; without sparse dimensions, the first row has all of it."""
-    data = gathered(mat, indices)
-    return data if indices.shape[1] else zeroed(data, jnp.arange(len(data)) == 0)
+    data = gather_rows(mat, indices)
+    return data if indices.shape[1] else zero_dropped_elements(data, jnp.arange(len(data)) == 0)
 
 
 def _extract(indices: Any, mat: Any, *, assume_unique: bool) -> Any:
     batch, shape = mat.shape[: indices.ndim - 2], mat.shape[indices.ndim - 2 :]
 
     def element(indices: Any, mat: Any) -> Any:
-        data = _stored(indices, mat)
+        data = _elements_at(indices, mat)
         if assume_unique:
             return data
         _, permutation, numbers = groups(indices, shape[: indices.shape[1]])
         repeats = jnp.concatenate(
             [jnp.zeros(min(len(numbers), 1), bool), numbers[1:] == numbers[:-1]]
         )
-        return zeroed(data, jnp.ones(len(data), bool).at[permutation].set(~repeats))  # fmt: skip
+        return zero_dropped_elements(data, jnp.ones(len(data), bool).at[permutation].set(~repeats))  # fmt: skip
 
     return over_batch(element, batch, indices, mat)
 
@@ -319,7 +319,7 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
     >>> bcoo_extract(sparse.eye(2), jnp.arange(4.0).reshape(2, 2)).data
     Array([0., 3.], dtype=float32)
     """
-    checked(sparr, "bcoo_extract", "sparr")
+    checked_layout(sparr, "bcoo_extract", "sparr")
     arr = jnp.asarray(arr)
     if arr.shape != sparr.shape:
         raise ShapeError(
@@ -349,7 +349,7 @@ def _fromdense(mat: Any, *, nse: int, n_batch: int, n_dense: int, index_dtype: A
         stored = (mat != 0).any(axis=tuple(range(n_sparse, mat.ndim))).reshape(-1)
         (flat,) = jnp.nonzero(stored, size=nse, fill_value=stored.size)
         indices = coordinates(flat, sparse).astype(index_dtype)
-        return _stored(indices, mat), indices
+        return _elements_at(indices, mat), indices
 
     return over_batch(element, batch, mat)
 
@@ -411,7 +411,7 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
     >>> bcoo_sort_indices(BCOO(([1.0, 2.0], [[2], [0]]), shape=(3,))).data
     Array([2., 1.], dtype=float32)
     """
-    checked(mat, "bcoo_sort_indices")
+    checked_layout(mat, "bcoo_sort_indices")
     buffers = bcoo_sort_indices_p.bind(mat.data, mat.indices, spinfo=mat.info)
     return BCOO(
         tuple(buffers), shape=mat.shape, indices_sorted=True, unique_indices=mat.unique_indices
@@ -425,9 +425,9 @@ def _sum_duplicates(data: Any, indices: Any, *, spinfo: SparseInfo, nse: int) ->
         if not nse:
             return data[:0], indices[:0]
         sorted_indices, permutation, numbers = groups(indices, sparse)
-        data = zeroed(data, in_bounds(indices, sparse))[permutation]
+        data = zero_dropped_elements(data, in_bounds(indices, sparse))[permutation]
         empty = jnp.broadcast_to(jnp.asarray(sparse, indices.dtype), (nse, len(sparse)))
-        sums = scattered(data, numbers[:, None], (nse,))
+        sums = scatter_rows(data, numbers[:, None], (nse,))
         return sums, empty.at[numbers].set(sorted_indices, mode="drop")
 
     return over_batch(element, batch, data, indices)
@@ -447,7 +447,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     >>> bcoo_sum_duplicates(BCOO(([1.0, 2.0, 4.0], [[2], [0], [2]]), shape=(3,))).data
     Array([2., 5.], dtype=float32)
     """
-    layout = checked(mat, "bcoo_sum_duplicates")
+    layout = checked_layout(mat, "bcoo_sum_duplicates")
     if nse is None:
         batch, sparse, _ = layout.split(mat.shape)
 
@@ -467,11 +467,11 @@ def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:
     >>> bcoo_eliminate_zeros(BCOO(([1.0, 0.0], [[2], [0]]), shape=(3,)))
     BCOO(float32[3], nse=1)
     """
-    layout = checked(mat, "bcoo_eliminate_zeros")
+    layout = checked_layout(mat, "bcoo_eliminate_zeros")
     _, sparse, _ = layout.split(mat.shape)
     n = layout.n_batch
     stored = (mat.data != 0).any(axis=tuple(range(n + 1, mat.data.ndim)))
-    indices = padded(mat.indices, stored, sparse)
+    indices = pad_rows(mat.indices, stored, sparse)
     return bcoo_sum_duplicates(BCOO((mat.data, indices), shape=mat.shape), nse=nse)
 
 
@@ -496,7 +496,7 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     >>> bcoo_transpose(BCOO(([2.0], [[0, 1]]), shape=(1, 2)), permutation=(1, 0)).indices
     Array([[1, 0]], dtype=int32)
     """
-    layout = checked(mat, "bcoo_transpose")
+    layout = checked_layout(mat, "bcoo_transpose")
     permutation = tuple([int(p) for p in permutation])
     if sorted(permutation) != [*range(mat.ndim)]:
         raise ArgumentTypeError(

@@ -23,7 +23,7 @@ def _is_sparse(x: Any) -> bool:
     return isinstance(x, JAXSparse)
 
 
-def _stored(
+def _function_of_data(
     name: str, fun: Callable[..., Any], argnums: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Callable[..., Any], list[Any], list[Any], Rebuild]:
     """(function of data, the data, the leaves, from derivatives by leaf to the form that `argnums` asks for).
@@ -77,7 +77,9 @@ def value_and_grad(
 
     @wrapping(fun)
     def value_and_gradient(*args: Any, **kwds: Any) -> Any:
-        of_data, data, leaves, rebuilt = _stored("value_and_grad", fun, argnums, args, kwds)
+        of_data, data, leaves, rebuilt = _function_of_data(
+            "value_and_grad", fun, argnums, args, kwds
+        )
         every = tuple(range(len(data)))
         value, slopes = gradient.value_and_grad(of_data, every, has_aux, **kwargs)(*data)
         return value, rebuilt([_with_data(x, s) for x, s in zip(leaves, slopes, strict=True)])
@@ -129,7 +131,7 @@ def _jacobian_of(
 
     @wrapping(fun)
     def jacobian_of(*args: Any, **kwds: Any) -> Any:
-        of_data, data, leaves, rebuilt = _stored(name, fun, argnums, args, kwds)
+        of_data, data, leaves, rebuilt = _function_of_data(name, fun, argnums, args, kwds)
         trees: list[Any] = []
 
         def flat(*data: Any) -> Any:

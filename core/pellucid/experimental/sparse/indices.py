@@ -31,13 +31,13 @@ def in_bounds(indices: Any, sizes: Sequence[int]) -> Any:
     return functools.reduce(operator.and_, checks, jnp.ones(indices.shape[:-1], bool))
 
 
-def padded(indices: Any, keep: Any, sizes: Sequence[int]) -> Any:
+def pad_rows(indices: Any, keep: Any, sizes: Sequence[int]) -> Any:
     """`indices` with `sizes` in all rows but those that `keep` [..., nse]."""
     masked = [jnp.where(keep, c, n) for c, n in zip(columns(indices), sizes, strict=True)]
     return rows(masked, indices)
 
 
-def zeroed(data: Any, keep: Any) -> Any:
+def zero_dropped_elements(data: Any, keep: Any) -> Any:
     """`data` [..., nse, *dense] with zeros for the elements that `keep` [..., nse] doesn't keep.
 
     Batch dimensions of size 1 of either are stretched.
@@ -46,7 +46,7 @@ def zeroed(data: Any, keep: Any) -> Any:
     return jnp.where(keep, data, jnp.zeros((), data.dtype))
 
 
-def gathered(mat: Any, indices: Any) -> Any:
+def gather_rows(mat: Any, indices: Any) -> Any:
     """Elements [nse, *rest] of `mat` [*sizes, *rest] at rows of indices [nse, len(sizes)]; zeros at padding."""
     n, m = indices.shape
     rest = mat.shape[m:]
@@ -63,7 +63,7 @@ def gathered(mat: Any, indices: Any) -> Any:
     return lax.gather(mat, indices, numbers, sizes, mode="fill", fill_value=0)
 
 
-def scattered(data: Any, indices: Any, sizes: Sequence[int]) -> Any:
+def scatter_rows(data: Any, indices: Any, sizes: Sequence[int]) -> Any:
     """Sums [*sizes, *rest] of `data` [nse, *rest] over equal rows of indices [nse, len(sizes)], without padding.
 
     Sums of bools are true where one is.
@@ -109,7 +109,7 @@ def coordinates(flat: Any, sizes: Sequence[int]) -> Any:
         reverse.append(rest % max(n, 1))
         rest = rest // max(n, 1)
     indices = rows(reverse[::-1], jnp.zeros((*flat.shape, 0), flat.dtype))
-    return padded(indices, flat < math.prod(sizes), sizes)
+    return pad_rows(indices, flat < math.prod(sizes), sizes)
 
 
 def sorted_rows(indices: Any) -> tuple[Any, Any]:
@@ -127,7 +127,7 @@ def sorted_rows(indices: Any) -> tuple[Any, Any]:
 def groups(indices: Any, sizes: Sequence[int]) -> tuple[Any, Any, Any]:
     """(sorted rows, permutation, group numbers [nse]) of `indices`: equal rows have one number, padding the highest."""
     keep = in_bounds(indices, sizes)
-    sorted_indices, permutation = sorted_rows(padded(indices, keep, sizes))
+    sorted_indices, permutation = sorted_rows(pad_rows(indices, keep, sizes))
     changes = [c[1:] != c[:-1] for c in columns(sorted_indices)]
     differs = functools.reduce(operator.or_, changes, jnp.zeros(max(len(keep) - 1, 0), bool))
     first = jnp.zeros(min(len(keep), 1), "int32")
@@ -138,14 +138,14 @@ __all__ = [
     "columns",
     "coordinates",
     "flat_positions",
-    "gathered",
+    "gather_rows",
     "groups",
     "in_bounds",
-    "padded",
+    "pad_rows",
     "rows",
-    "scattered",
+    "scatter_rows",
     "sorted_rows",
-    "zeroed",
+    "zero_dropped_elements",
 ]
 
 public_functions(__all__, globals())

@@ -10,9 +10,9 @@ from pellucid import numpy as jnp
 from pellucid._machine.base import public_functions
 from pellucid._machine.base.errors import ArgumentValueError
 from pellucid.experimental.sparse.base import SparseEfficiencyError, SparseEfficiencyWarning
-from pellucid.experimental.sparse.coordinates import BCOO, checked
-from pellucid.experimental.sparse.indices import columns, in_bounds, padded, zeroed
-from pellucid.experimental.sparse.operation import over_batch, stretched
+from pellucid.experimental.sparse.coordinates import BCOO, checked_layout
+from pellucid.experimental.sparse.indices import columns, in_bounds, pad_rows, zero_dropped_elements
+from pellucid.experimental.sparse.operation import over_batch, stretch_batch
 
 
 def bcoo_update_layout(
@@ -32,7 +32,7 @@ def bcoo_update_layout(
     >>> bcoo_update_layout(BCOO.fromdense(jnp.ones((2, 3)), n_batch=1), n_batch=0)
     BCOO(float32[2, 3], nse=6)
     """
-    layout = checked(mat, "bcoo_update_layout")
+    layout = checked_layout(mat, "bcoo_update_layout")
     n_batch = layout.n_batch if n_batch is None else int(n_batch)
     n_dense = layout.n_dense if n_dense is None else int(n_dense)
     if min(n_batch, n_dense) < 0 or n_batch + n_dense > mat.ndim:
@@ -104,12 +104,14 @@ def _batch_to_sparse(mat: BCOO, n: int) -> BCOO:
     """`mat` with its last `n` batch dimensions turned into its first sparse ones."""
     n_batch = mat.n_batch - n
     sizes, sparse = mat.shape[n_batch : mat.n_batch], mat.dims().split(mat.shape)[1]
-    buffers = [stretched(x, mat.shape[: mat.n_batch]) for x in (mat.data, mat.indices)]
+    buffers = [stretch_batch(x, mat.shape[: mat.n_batch]) for x in (mat.data, mat.indices)]
 
     def element(data: Any, indices: Any) -> Any:
         old = columns(indices)
         new = jnp.stack([*_positions(indices.shape[:-1], indices.dtype)[:n], *old], -1)
-        new = padded(new, in_bounds(indices, sparse), (*sizes, *sparse)).reshape(-1, new.shape[-1])
+        new = pad_rows(new, in_bounds(indices, sparse), (*sizes, *sparse)).reshape(
+            -1, new.shape[-1]
+        )
         return data.reshape(len(new), *data.shape[n + 1 :]), new
 
     return BCOO(tuple(over_batch(element, mat.shape[:n_batch], *buffers)), shape=mat.shape)
@@ -129,7 +131,7 @@ def _sparse_to_dense(mat: BCOO, n: int) -> BCOO:
             here = here & (column.reshape(-1, *[1] * n) == place)
         stretched = data.reshape(len(data), *[1] * n, *data.shape[1:])
         shape = (len(data), *sizes, *data.shape[1:])
-        return zeroed(jnp.broadcast_to(stretched, shape), here), indices[:, :n_rest]  # fmt: skip
+        return zero_dropped_elements(jnp.broadcast_to(stretched, shape), here), indices[:, :n_rest]  # fmt: skip
 
     return _over(mat, element, mat.n_batch)
 
@@ -145,7 +147,9 @@ def _sparse_to_batch(mat: BCOO, n: int) -> BCOO:
         for column, place in zip(columns(indices), places, strict=False):
             here = here & (column == place)
         new = jnp.broadcast_to(indices[:, n:], (*shape, len(rest)))
-        return zeroed(jnp.broadcast_to(data, (*sizes, *data.shape)), here), padded(new, here, rest)
+        return zero_dropped_elements(jnp.broadcast_to(data, (*sizes, *data.shape)), here), pad_rows(
+            new, here, rest
+        )
 
     return _over(mat, element, mat.n_batch)
 

@@ -84,7 +84,7 @@ def _greatest(apply: Callable[[Any], Any], X: Any, m: Any, epsilon: Any) -> tupl
     """As `lobpcg_standard`, of the matrix that `apply` multiplies by."""
     n, k = X.shape
 
-    def improved(space: Any) -> tuple[Any, ...]:
+    def improve(space: Any) -> tuple[Any, ...]:
         """The best pairs in a space that the columns of a matrix span, their residuals, and what isn't in the first k."""
         space = jnp.linalg.qr(space)[0]
         image = apply(space)
@@ -100,9 +100,9 @@ def _greatest(apply: Callable[[Any], Any], X: Any, m: Any, epsilon: Any) -> tupl
 
     def step(state: tuple[Any, ...]) -> tuple[Any, ...]:
         number, _, U, residual, directions = state
-        return number + 1, *improved(jnp.concatenate([U, residual, directions], axis=1))
+        return number + 1, *improve(jnp.concatenate([U, residual, directions], axis=1))
 
-    first = improved(X)
+    first = improve(X)
     # QR replaces zeros by arbitrary directions, which enlarge the space.
     directions = jnp.zeros_like(X)
     _, theta, U, residual, directions = step((0, *first[:3], directions))

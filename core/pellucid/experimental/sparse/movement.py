@@ -21,32 +21,32 @@ from pellucid.experimental.sparse.coordinates import (
     BCOO,
     bcoo_sum_duplicates,
     bcoo_transpose,
-    checked,
+    checked_layout,
 )
 from pellucid.experimental.sparse.indices import (
     columns,
     coordinates,
     flat_positions,
     in_bounds,
-    padded,
+    pad_rows,
     rows,
-    zeroed,
+    zero_dropped_elements,
 )
 from pellucid.experimental.sparse.layouts import bcoo_update_layout
-from pellucid.experimental.sparse.operation import stretched
+from pellucid.experimental.sparse.operation import stretch_batch
 
 
 def with_batch(mat: BCOO) -> tuple[Any, Any]:
     """The buffers of `mat` with batch dimensions of full size."""
     batch = mat.shape[: mat.n_batch]
-    return stretched(mat.data, batch), stretched(mat.indices, batch)
+    return stretch_batch(mat.data, batch), stretch_batch(mat.indices, batch)
 
 
 def without_padding(mat: BCOO) -> Any:
     """The data of `mat` with zeros for padding, whose indices may be changed after that."""
     _, sparse, _ = mat.dims().split(mat.shape)
     keep = in_bounds(mat.indices, sparse)
-    return zeroed(mat.data, keep)
+    return zero_dropped_elements(mat.data, keep)
 
 
 def axes_of(axes: Sequence[int], ndim: int, caller: str) -> tuple[int, ...]:
@@ -69,7 +69,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     >>> bcoo_reduce_sum(sparse.eye(3), axes=(0,)).todense()
     Array([1., 1., 1.], dtype=float32)
     """
-    layout = checked(mat, "bcoo_reduce_sum")
+    layout = checked_layout(mat, "bcoo_reduce_sum")
     axes = axes_of(axes, mat.ndim, "bcoo_reduce_sum")
     n, m = layout.n_batch, layout.n_batch + layout.n_sparse
     data, indices = mat.data, mat.indices
@@ -86,12 +86,12 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
         batch = tuple([mat.shape[axis] for axis in remaining])
         nse = math.prod([mat.shape[axis] for axis in merged]) * mat.nse
 
-        def with_merged(x: Any) -> Any:
-            full = stretched(x, mat.shape[:n])
+        def merge_dims(x: Any) -> Any:
+            full = stretch_batch(x, mat.shape[:n])
             moved = full.transpose(*remaining, *merged, *range(n, full.ndim))
             return moved.reshape(*batch, nse, *x.shape[n + 1 :])
 
-        data, indices = with_merged(data), with_merged(indices)
+        data, indices = merge_dims(data), merge_dims(indices)
     shape = [size for axis, size in enumerate(mat.shape) if axis not in axes]
     return BCOO((data, indices), shape=shape)
 
@@ -104,7 +104,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     >>> bcoo_squeeze(BCOO.fromdense(jnp.ones((1, 2))), dimensions=(0,))
     BCOO(float32[2], nse=2)
     """
-    layout = checked(arr, "bcoo_squeeze", "arr")
+    layout = checked_layout(arr, "bcoo_squeeze", "arr")
     dimensions = axes_of(dimensions, arr.ndim, "bcoo_squeeze")
     if any(arr.shape[d] != 1 for d in dimensions):
         raise ShapeError(
@@ -129,7 +129,7 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
     >>> bcoo_rev(BCOO(([5.0], [[0]]), shape=(3,)), (0,)).todense()
     Array([0., 0., 5.], dtype=float32)
     """
-    layout = checked(operand, "bcoo_rev", "operand")
+    layout = checked_layout(operand, "bcoo_rev", "operand")
     dimensions = axes_of(dimensions, operand.ndim, "bcoo_rev")
     n, m = layout.n_batch, layout.n_batch + layout.n_sparse
     batch = [d for d in dimensions if d < n]
@@ -139,7 +139,7 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
         size - 1 - c if i + n in dimensions else c
         for i, (c, size) in enumerate(zip(columns(operand.indices), sparse, strict=True))
     ]
-    indices = padded(rows(reverse, operand.indices), keep, sparse)
+    indices = pad_rows(rows(reverse, operand.indices), keep, sparse)
     data = lax.rev(operand.data, [*batch, *(d - m + n + 1 for d in dimensions if d >= m)])
     return BCOO((data, lax.rev(indices, batch)), shape=operand.shape)
 
@@ -158,7 +158,7 @@ def bcoo_broadcast_in_dim(
     >>> bcoo_broadcast_in_dim(sparse.eye(2), shape=(3, 2, 2), broadcast_dimensions=(1, 2))
     BCOO(float32[3, 2, 2], nse=2, n_batch=1)
     """
-    layout = checked(mat, "bcoo_broadcast_in_dim")
+    layout = checked_layout(mat, "bcoo_broadcast_in_dim")
     if sharding is not None:
         raise UnsupportedError("bcoo_broadcast_in_dim takes no sharding.", got=f"{sharding}")
     shape, places = tuple(shape), tuple(broadcast_dimensions)
@@ -183,7 +183,7 @@ def bcoo_broadcast_in_dim(
             do="Use `update_layout` to make them batch dimensions.",
         )
 
-    def stretched(x: Any, more: Sequence[int], more_places: Sequence[int]) -> Any:
+    def stretch_dims(x: Any, more: Sequence[int], more_places: Sequence[int]) -> Any:
         """`x` with new batch dimensions, and with the sizes `more` of the others."""
         sizes = [1] * n_batch
         for i, place in enumerate(batch):
@@ -197,14 +197,14 @@ def bcoo_broadcast_in_dim(
 
     nse = layout.nse
     dense_places = [0, *(p - n_batch - n_sparse + 1 for p in dense)]
-    data = stretched(mat.data, (nse, *shape[n_batch + n_sparse :]), dense_places)
-    indices = stretched(mat.indices, (nse, layout.n_sparse), (0, 1))
+    data = stretch_dims(mat.data, (nse, *shape[n_batch + n_sparse :]), dense_places)
+    indices = stretch_dims(mat.indices, (nse, layout.n_sparse), (0, 1))
     old = dict(zip(sparse, columns(indices), strict=True))
     keep = in_bounds(indices, layout.split(mat.shape)[1])
     new = [old.get(p, jnp.zeros(indices.shape[:-1], indices.dtype)) for p in middle]
     indices = rows(new, indices)
     if n_sparse > layout.n_sparse:
-        indices = padded(indices, keep, shape[n_batch : n_batch + n_sparse])
+        indices = pad_rows(indices, keep, shape[n_batch : n_batch + n_sparse])
     return BCOO((data, indices), shape=shape)
 
 
@@ -255,7 +255,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
             keep = in_bounds(full_indices, x.shape[n_batch : n_batch + n_sparse])
             moved = columns(full_indices)
             moved[dimension - n_batch] = moved[dimension - n_batch] + offset
-            new = padded(rows(moved, full_indices), keep, shape[n_batch : n_batch + n_sparse])
+            new = pad_rows(rows(moved, full_indices), keep, shape[n_batch : n_batch + n_sparse])
             data.append(full_data)
             indices.append(new)
     return BCOO((jnp.concatenate(data, axis), jnp.concatenate(indices, axis)), shape=shape)
@@ -291,7 +291,7 @@ def bcoo_reshape(
     >>> bcoo_reshape(sparse.eye(2), new_sizes=(4,)).todense()
     Array([1., 0., 0., 1.], dtype=float32)
     """
-    checked(mat, "bcoo_reshape")
+    checked_layout(mat, "bcoo_reshape")
     if sharding is not None:
         raise UnsupportedError("bcoo_reshape takes no sharding.", got=f"{sharding}")
     if dimensions is not None:
@@ -327,7 +327,9 @@ def _boundary(products: Sequence[int], product: int) -> int | None:
 # Slices -----------------------------------------------------------------------------------------------------
 
 
-def _sliced(mat: BCOO, starts: Sequence[Any], sizes: Sequence[int], strides: Sequence[int]) -> BCOO:
+def _slice_elements(
+    mat: BCOO, starts: Sequence[Any], sizes: Sequence[int], strides: Sequence[int]
+) -> BCOO:
     """`sizes` elements from `starts` on, one in `strides`; starts are ints or traced scalars."""
     layout = mat.dims()
     n, m = layout.n_batch, layout.n_batch + layout.n_sparse
@@ -354,7 +356,7 @@ def _sliced(mat: BCOO, starts: Sequence[Any], sizes: Sequence[int], strides: Seq
             keep, offset = keep & (offset % stride == 0), offset // stride
         moved.append(offset)
     shape = tuple(sizes)
-    result = BCOO((data, padded(rows(moved, indices), keep, new_sparse)), shape=shape)
+    result = BCOO((data, pad_rows(rows(moved, indices), keep, new_sparse)), shape=shape)
     result.data = without_padding(result)
     size = math.prod(new_sparse)
     return bcoo_sum_duplicates_to(result, size) if layout.nse > size else result
@@ -382,7 +384,7 @@ def bcoo_slice(
     Array([[0., 1., 0.],
            [0., 0., 1.]], dtype=float32)
     """
-    checked(mat, "bcoo_slice")
+    checked_layout(mat, "bcoo_slice")
     starts, limits = [int(i) for i in start_indices], [int(i) for i in limit_indices]
     steps = [1] * mat.ndim if strides is None else [int(i) for i in strides]
     if not len(starts) == len(limits) == len(steps) == mat.ndim or any(
@@ -394,7 +396,7 @@ def bcoo_slice(
             got=f"shape: {mat.shape}, start_indices: {starts}, limit_indices: {limits}, strides: {steps}",
         )
     sizes = [-((a - b) // s) for a, b, s in zip(starts, limits, steps, strict=True)]
-    return _sliced(mat, starts, sizes, steps)
+    return _slice_elements(mat, starts, sizes, steps)
 
 
 def bcoo_dynamic_slice(mat: BCOO, start_indices: Any, slice_sizes: Sequence[int]) -> BCOO:
@@ -406,7 +408,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Any, slice_sizes: Sequence[int]
     >>> bcoo_dynamic_slice(sparse.eye(3), (2, 2), (1, 1)).todense()
     Array([[1.]], dtype=float32)
     """
-    checked(mat, "bcoo_dynamic_slice")
+    checked_layout(mat, "bcoo_dynamic_slice")
     starts, sizes = [*start_indices], [int(n) for n in slice_sizes]
     if not len(starts) == len(sizes) == mat.ndim:
         raise ShapeError(
@@ -419,14 +421,14 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Any, slice_sizes: Sequence[int]
             got=f"{mat!r}, slice_sizes: {tuple(sizes)}",
         )
 
-    def clamped(start: Any, size: int, n: int) -> Any:
+    def clamp_start(start: Any, size: int, n: int) -> Any:
         if isinstance(start, int):
             return max(0, min(start + n if start < 0 else start, n - size))
         start = jnp.asarray(start)
         return jnp.clip(jnp.where(start < 0, start + n, start), 0, n - size)
 
-    bounded = [clamped(*x) for x in zip(starts, sizes, mat.shape, strict=True)]
-    return _sliced(mat, bounded, sizes, [1] * mat.ndim)
+    bounded = [clamp_start(*x) for x in zip(starts, sizes, mat.shape, strict=True)]
+    return _slice_elements(mat, bounded, sizes, [1] * mat.ndim)
 
 
 def bcoo_gather(
@@ -453,7 +455,7 @@ def bcoo_gather(
     Array([[1, 2],
            [0, 5]], dtype=int32)
     """
-    checked(operand, "bcoo_gather", "operand")
+    checked_layout(operand, "bcoo_gather", "operand")
     mode = lax.GatherScatterMode.from_any(mode)
     if mode not in (lax.GatherScatterMode.PROMISE_IN_BOUNDS, lax.GatherScatterMode.CLIP):
         raise UnsupportedError(

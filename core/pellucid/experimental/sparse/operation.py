@@ -53,7 +53,7 @@ class SparseOperation(Shown, Defined[SparseParams]):
     def bind(self, *operands: Any, **settings: Any) -> Any:
         arrays = [jnp.asarray(x) for x in operands]
         avals = tuple([type_of(x) for x in arrays])
-        params, consts = _defined(self, avals, tuple(settings.items()), trace_context())
+        params, consts = _define(self, avals, tuple(settings.items()), trace_context())
         results = bind(self, *consts, *arrays, params=params)
         return list(results) if self.multiple_results else results[0]
 
@@ -65,7 +65,7 @@ class SparseOperation(Shown, Defined[SparseParams]):
 
 
 @cached(PROGRAMS_KEPT)
-def _defined(
+def _define(
     operation: SparseOperation, avals: tuple[Any, ...], settings: Settings, flags: Any
 ) -> tuple[SparseParams, list[Any]]:
     def results(*operands: Any) -> list[Any]:
@@ -76,12 +76,12 @@ def _defined(
     return SparseParams(operation.name, settings, program), consts
 
 
-def stretched(x: Any, batch: tuple[int, ...]) -> Any:
+def stretch_batch(x: Any, batch: tuple[int, ...]) -> Any:
     """`x` with the shape `batch` in place of its first dimensions, which have these sizes or 1."""
     return jnp.broadcast_to(x, (*batch, *x.shape[len(batch) :]))
 
 
-def over_mapped(
+def map_over_leading(
     function: Callable[..., Any], mapped: Sequence[Sequence[bool]], *arrays: Any
 ) -> Any:
     """`function` over leading dimensions: for each of them, which of the `arrays` have it in front.
@@ -101,9 +101,9 @@ def over_batch(function: Callable[..., Any], batch: tuple[int, ...], *arrays: An
     Array([0, 2, 4], dtype=int32)
     """
     flags = [(True,) * len(arrays)] * len(batch)
-    return over_mapped(function, flags, *(stretched(x, batch) for x in arrays))
+    return map_over_leading(function, flags, *(stretch_batch(x, batch) for x in arrays))
 
 
-__all__ = ["SparseOperation", "SparseParams", "over_batch", "over_mapped", "stretched"]
+__all__ = ["SparseOperation", "SparseParams", "over_batch", "map_over_leading", "stretch_batch"]
 
 public_functions(__all__, globals())

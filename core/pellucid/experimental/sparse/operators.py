@@ -37,7 +37,7 @@ from pellucid.experimental.sparse.movement import (
 from pellucid.experimental.sparse.products import (
     bcoo_dot_general,
     bcoo_multiply_sparse,
-    multiplied,
+    multiply_rows,
 )
 from pellucid.experimental.sparse.trace import rules, sparsify
 
@@ -51,7 +51,7 @@ def with_data(mat: Any, data: Any) -> Any:
     return result
 
 
-def _refused(what: str, *operands: Any) -> UnsupportedError:
+def _unsupported_error(what: str, *operands: Any) -> UnsupportedError:
     return UnsupportedError(
         f"sparse rule for {what} is not implemented: its result would be dense.",
         got=", ".join(repr(x) if isinstance(x, JAXSparse) else f"dense {jnp.shape(x)}" for x in operands),
@@ -96,7 +96,7 @@ def _convert_element_type(operands: Sequence[Any], params: Any) -> Any:
 
 def _integer_pow(operands: Sequence[Any], params: Any) -> Any:
     if params.y <= 0:
-        raise _refused(f"integer_pow with exponent {params.y}", *operands)
+        raise _unsupported_error(f"integer_pow with exponent {params.y}", *operands)
     x = _distinct(operands[0])
     return with_data(x, bind1(lax.integer_pow_p, x.data, params=params))
 
@@ -106,7 +106,7 @@ def _ne(operands: Sequence[Any], params: Any) -> Any:
     x, y = operands
     x, y = (x, y) if isinstance(x, JAXSparse) else (y, x)
     if isinstance(y, (JAXSparse, Tracer)) or np.any(np.asarray(y)):
-        raise _refused("ne of anything but zero", *operands)
+        raise _unsupported_error("ne of anything but zero", *operands)
     x = _distinct(x)
     return with_data(x, lax.ne(x.data, jnp.zeros_like(x.data)))
 
@@ -118,11 +118,11 @@ def _have_same_rows(x: Any, y: Any) -> bool:
 def _add(operands: Sequence[Any], params: Any) -> Any:
     x, y = operands
     if isinstance(x, BCSR) or isinstance(y, BCSR):
-        raise _refused("add of BCSR arrays", x, y)
+        raise _unsupported_error("add of BCSR arrays", x, y)
     if not isinstance(x, BCOO) or not isinstance(y, BCOO):
         mat, dense = (x, y) if isinstance(x, BCOO) else (y, x)
         if jnp.shape(dense) != mat.shape:
-            raise _refused("add of a sparse array and a dense one of another shape", x, y)
+            raise _unsupported_error("add of a sparse array and a dense one of another shape", x, y)
         return lax.add(mat.todense(), dense)
     if _have_same_rows(x, y):
         return with_data(x, lax.add(x.data, y.data))
@@ -144,17 +144,17 @@ def _add(operands: Sequence[Any], params: Any) -> Any:
 def _sub(operands: Sequence[Any], params: Any) -> Any:
     x, y = operands
     if not isinstance(x, BCOO) or not isinstance(y, BCOO):
-        raise _refused("sub of sparse and dense arrays", x, y)
+        raise _unsupported_error("sub of sparse and dense arrays", x, y)
     return _add((x, with_data(y, lax.neg(y.data))), params)
 
 
 def _mul(operands: Sequence[Any], params: Any) -> Any:
     x, y = operands
     if isinstance(x, BCSR) or isinstance(y, BCSR):
-        raise _refused("mul of BCSR arrays", x, y)
+        raise _unsupported_error("mul of BCSR arrays", x, y)
     if not isinstance(x, BCOO) or not isinstance(y, BCOO):
         mat, dense = (x, y) if isinstance(x, BCOO) else (y, x)
-        return with_data(mat, multiplied(mat, dense, lax.mul, 0))
+        return with_data(mat, multiply_rows(mat, dense, lax.mul, 0))
     if _have_same_rows(x, y) and x.unique_indices:
         return with_data(x, lax.mul(x.data, y.data))
     return bcoo_multiply_sparse(x, y)
@@ -163,9 +163,9 @@ def _mul(operands: Sequence[Any], params: Any) -> Any:
 def _div(operands: Sequence[Any], params: Any) -> Any:
     x, y = operands
     if not isinstance(x, BCOO) or isinstance(y, JAXSparse):
-        raise _refused("div by a sparse array", x, y)
+        raise _unsupported_error("div by a sparse array", x, y)
     x = x if np.issubdtype(x.dtype, np.inexact) else _distinct(x)
-    return with_data(x, multiplied(x, y, lax.div, 1))
+    return with_data(x, multiply_rows(x, y, lax.div, 1))
 
 
 rules.update({
@@ -181,7 +181,7 @@ def _of_bcoo(rule: Callable[..., Any]) -> Callable[..., Any]:
     """A rule for BCOO arrays alone, of operands and the params."""
 
     @functools.wraps(rule)
-    def checked(operands: Sequence[Any], params: Any) -> Any:
+    def check_format(operands: Sequence[Any], params: Any) -> Any:
         if any(isinstance(x, BCSR) for x in operands):
             raise UnsupportedError(
                 f"sparse rule for {rule.__name__.strip('_')} of BCSR arrays is not implemented.",
@@ -190,7 +190,7 @@ def _of_bcoo(rule: Callable[..., Any]) -> Callable[..., Any]:
             )
         return rule(operands, params)
 
-    return checked
+    return check_format
 
 
 def _reduce_sum(operands: Sequence[Any], params: Any) -> Any:
@@ -277,7 +277,7 @@ rules.update({
 # Operators --------------------------------------------------------------------------------------------------
 
 
-def _swapped(function: Callable[..., Any]) -> Callable[..., Any]:
+def _swap_operands(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, y: function(y, x)
 
 
@@ -312,7 +312,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 for _name, _function in _binary.items():
     _OPERATORS[f"__{_name}__"] = sparsify(_function)
-    _OPERATORS[f"__r{_name}__"] = sparsify(_swapped(_function))
+    _OPERATORS[f"__r{_name}__"] = sparsify(_swap_operands(_function))
 
 for _name, _function in _OPERATORS.items():
     setattr(BCOO, _name, _function)

@@ -22,25 +22,25 @@ from pellucid._machine.transforms.vmap import vmap
 from pellucid.experimental.sparse.coordinates import (
     BCOO,
     SparseInfo,
-    checked,
+    checked_layout,
     layout_of,
 )
 from pellucid.experimental.sparse.indices import (
     columns,
-    gathered,
+    gather_rows,
     in_bounds,
-    padded,
+    pad_rows,
     rows,
-    scattered,
-    zeroed,
+    scatter_rows,
+    zero_dropped_elements,
 )
 from pellucid.experimental.sparse.layouts import bcoo_update_layout
 from pellucid.experimental.sparse.movement import bcoo_sum_duplicates_to
 from pellucid.experimental.sparse.operation import (
     SparseOperation,
+    map_over_leading,
     over_batch,
-    over_mapped,
-    stretched,
+    stretch_batch,
 )
 
 Numbers = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
@@ -99,19 +99,19 @@ def _dot_general(
     dtype = preferred_element_type or jnp.result_type(lhs_data.dtype, rhs.dtype)
 
     def element(data: Any, indices: Any, rhs: Any) -> Any:
-        factors = gathered(rhs, indices[:, np.array(contracted, int)])
+        factors = gather_rows(rhs, indices[:, np.array(contracted, int)])
         if not free:
-            data = zeroed(data, in_bounds(indices, sparse))
+            data = zero_dropped_elements(data, in_bounds(indices, sparse))
             dims = (((0,), (0,)), ((), ()))
             return lax.dot_general(data, factors, dims, precision, preferred_element_type)
         data = data.reshape(*data.shape, *[1] * (factors.ndim - 1)).astype(dtype)
         factors = factors.reshape(len(factors), *[1] * layout.n_dense, *factors.shape[1:])
         sizes = [sparse[i] for i in free]
-        places = padded(indices, in_bounds(indices, sparse), sparse)[:, np.array(free, int)]
-        return scattered(data * factors.astype(dtype), places, sizes)
+        places = pad_rows(indices, in_bounds(indices, sparse), sparse)[:, np.array(free, int)]
+        return scatter_rows(data * factors.astype(dtype), places, sizes)
 
-    full = [stretched(x, batch) for x in (lhs_data, lhs_indices)]
-    result = over_mapped(element, [(True, True, d in partner) for d in range(n)], *full, rhs)
+    full = [stretch_batch(x, batch) for x in (lhs_data, lhs_indices)]
+    result = map_over_leading(element, [(True, True, d in partner) for d in range(n)], *full, rhs)
     summed = [d for d in range(n) if d in lhs_contract]
     free_batch = [d for d in range(n) if d not in partner]
     result = result.transpose(*lhs_batch, *free_batch, *range(n, result.ndim), *summed)
@@ -176,7 +176,7 @@ def bcoo_dot_general(
         n, n_free = len(c), len(free_dims(rhs.ndim, b, d))
         first, middle = range(n), range(n, n + n_free)
         return result.transpose(*first, *range(n + n_free, result.ndim), *middle)
-    checked(lhs, "bcoo_dot_general", "lhs")
+    checked_layout(lhs, "bcoo_dot_general", "lhs")
     rhs = jnp.asarray(rhs)
     product_type(lhs, rhs, numbers, preferred)
     (contract, _), (batch, _) = numbers
@@ -191,7 +191,7 @@ def bcoo_dot_general(
 # A dense product at some places -----------------------------------------------------------------------------
 
 
-def _sampled(A: Any, B: Any, indices: Any, *, dimension_numbers: Numbers) -> Any:
+def _sample(A: Any, B: Any, indices: Any, *, dimension_numbers: Numbers) -> Any:
     """Gathers the slices of both arrays that a row of indices selects, and contracts them."""
     (a_contract, b_contract), (a_batch, b_batch) = dimension_numbers
     n, n_sparse = indices.ndim - 2, indices.shape[-1]
@@ -227,20 +227,20 @@ def _sampled(A: Any, B: Any, indices: Any, *, dimension_numbers: Numbers) -> Any
         def sample(index: Any) -> Any:
             keep = in_bounds(index[None], sizes[n:m])
             x, y = (
-                gathered(z, index[None, np.array(picked, int)])[0]
+                gather_rows(z, index[None, np.array(picked, int)])[0]
                 for z, picked in ((A, a_columns), (B, b_columns))
             )
             product = lax.dot_general(x, y, (contract, batch))
-            return zeroed(product[None], keep)[0]
+            return zero_dropped_elements(product[None], keep)[0]
 
         return vmap(sample)(indices)
 
-    indices = stretched(indices, tuple(sizes[:n]))
+    indices = stretch_batch(indices, tuple(sizes[:n]))
     flags = [(a is not None, b is not None, True) for a, b in zip(a_dims[:n], b_dims, strict=False)]
-    return over_mapped(element, flags, A, B, indices)
+    return map_over_leading(element, flags, A, B, indices)
 
 
-bcoo_dot_general_sampled_p = SparseOperation("bcoo_dot_general_sampled", _sampled)
+bcoo_dot_general_sampled_p = SparseOperation("bcoo_dot_general_sampled", _sample)
 
 
 def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers: Any) -> Any:
@@ -283,7 +283,7 @@ def _pairs(
     return agree
 
 
-def _paired(column: Any, n_rows: tuple[int, int], side: int) -> Any:
+def _pair_column(column: Any, n_rows: tuple[int, int], side: int) -> Any:
     """A column of the left (0) or right (1) indices for all pairs of rows."""
     return jnp.broadcast_to(jnp.expand_dims(column, 1 - side), n_rows).reshape(-1)
 
@@ -319,10 +319,12 @@ def _spdot_general(
         data = lhs_data.astype(dtype)[:, None] * rhs_data.astype(dtype)[None]
         keep = agree.reshape(-1)
         lhs_columns, rhs_columns = columns(lhs_indices), columns(rhs_indices)
-        free = [_paired(lhs_columns[i], n_rows, 0) for i in lhs_columns_free]
-        free += [_paired(rhs_columns[j], n_rows, 1) for j in rhs_columns_free]
+        free = [_pair_column(lhs_columns[i], n_rows, 0) for i in lhs_columns_free]
+        free += [_pair_column(rhs_columns[j], n_rows, 1) for j in rhs_columns_free]
         like = jnp.zeros((len(keep), 0), jnp.promote_types(lhs_indices.dtype, rhs_indices.dtype))
-        return zeroed(data.reshape(-1), keep), padded(rows(free, like), keep, sizes)
+        return zero_dropped_elements(data.reshape(-1), keep), pad_rows(
+            rows(free, like), keep, sizes
+        )
 
     lhs_free = free_dims(left.n_batch, lhs_batch)
     rhs_free = free_dims(right.n_batch, rhs_batch)
@@ -334,12 +336,12 @@ def _spdot_general(
         (rhs_indices, right, rhs_spinfo, (*rhs_batch, *rhs_free)),
     ):
         n = layout.n_batch
-        full = stretched(x, info.shape[:n])
+        full = stretch_batch(x, info.shape[:n])
         arrays.append(full.transpose(*order, *range(n, full.ndim)))
     flags = [(True, True, True, True)] * len(lhs_batch)
     flags += [(True, True, False, False)] * len(lhs_free)
     flags += [(False, False, True, True)] * len(rhs_free)
-    return over_mapped(element, flags, *arrays)
+    return map_over_leading(element, flags, *arrays)
 
 
 bcoo_spdot_general_p = SparseOperation("bcoo_spdot_general", _spdot_general, returns_list=True)
@@ -347,7 +349,7 @@ bcoo_spdot_general_p = SparseOperation("bcoo_spdot_general", _spdot_general, ret
 
 def _sparse_product(lhs: BCOO, rhs: BCOO, numbers: Numbers, preferred: Any) -> BCOO:
     name = "bcoo_dot_general of sparse arrays"
-    left, right = checked(lhs, name, "lhs"), checked(rhs, name, "rhs")
+    left, right = checked_layout(lhs, name, "lhs"), checked_layout(rhs, name, "rhs")
     shape = product_type(lhs, rhs, numbers, preferred).shape
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers
     if left.n_dense or right.n_dense:
@@ -387,7 +389,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
            [0., 1.]], dtype=float32)
     """
     name = "bcoo_multiply_sparse"
-    left, right = checked(lhs, name, "lhs"), checked(rhs, name, "rhs")
+    left, right = checked_layout(lhs, name, "lhs"), checked_layout(rhs, name, "rhs")
     got = f"{lhs!r}, {rhs!r}"
     if lhs.ndim != rhs.ndim:
         raise ArgumentTypeError(f"{name}: the arrays have different numbers of dimensions.", got=got)  # fmt: skip
@@ -410,17 +412,17 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
         keep = _pairs((lhs_data, lhs_indices), (rhs_data, rhs_indices), dims, lhs_sizes, rhs_sizes).reshape(-1)  # fmt: skip
         data = lhs_data[:, None] * rhs_data[None]
         free = [
-            _paired(b if n == 1 else a, n_rows, int(n == 1))
+            _pair_column(b if n == 1 else a, n_rows, int(n == 1))
             for a, b, n in zip(columns(lhs_indices), columns(rhs_indices), lhs_sizes, strict=True)
         ]
         like = jnp.zeros((len(keep), 0), jnp.promote_types(lhs_indices.dtype, rhs_indices.dtype))
-        data = zeroed(data.reshape(len(keep), *data.shape[2:]), keep)
-        return data, padded(rows(free, like), keep, sparse)
+        data = zero_dropped_elements(data.reshape(len(keep), *data.shape[2:]), keep)
+        return data, pad_rows(rows(free, like), keep, sparse)
 
     return BCOO(over_batch(element, batch, lhs.data, lhs.indices, rhs.data, rhs.indices), shape=shape)  # fmt: skip
 
 
-def multiplied(
+def multiply_rows(
     mat: BCOO, v: Any, operation: Callable[[Any, Any], Any], fill: float
 ) -> Any:  # fmt: skip
     """`operation` of the data of `mat` and the elements of the dense array `v` at its rows; `fill` for padding.
@@ -444,14 +446,14 @@ def multiplied(
 
     def element(data: Any, indices: Any, v: Any) -> Any:
         keep = in_bounds(indices, sparse)
-        factors = gathered(v, padded(indices, keep, sparse)[:, np.array(used, int)])
+        factors = gather_rows(v, pad_rows(indices, keep, sparse)[:, np.array(used, int)])
         if fill:
             keep = keep.reshape(-1, *[1] * (factors.ndim - 1))
             factors = jnp.where(keep, factors, jnp.asarray(fill, factors.dtype))
         return operation(data, jnp.broadcast_to(factors, data.shape))
 
-    full = [stretched(x, batch) for x in (mat.data, mat.indices)]
-    return over_mapped(element, [(True, True, flag) for flag in mapped], *full, v)
+    full = [stretch_batch(x, batch) for x in (mat.data, mat.indices)]
+    return map_over_leading(element, [(True, True, flag) for flag in mapped], *full, v)
 
 
 def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
@@ -463,8 +465,8 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
     >>> bcoo_multiply_dense(sparse.eye(2), jnp.array([2.0, 3.0]))
     Array([2., 3.], dtype=float32)
     """
-    checked(sp_mat, "bcoo_multiply_dense", "sp_mat")
-    return multiplied(sp_mat, v, jnp.multiply, 0)
+    checked_layout(sp_mat, "bcoo_multiply_dense", "sp_mat")
+    return multiply_rows(sp_mat, v, jnp.multiply, 0)
 
 
 __all__ = [

@@ -146,7 +146,7 @@ def _result(x: Any) -> Any:
     return x if isinstance(x, (JAXSparse, Tracer)) else jnp.asarray(x)
 
 
-def evaluated(jaxpr: Any) -> Callable[..., list[Any]]:
+def evaluate(jaxpr: Any) -> Callable[..., list[Any]]:
     """The results of a program as a function of sparse and dense arrays."""
     return sparsify(lambda *operands: replay(jaxpr.jaxpr, jaxpr.consts, *operands))
 
@@ -178,16 +178,16 @@ def _weakest(lists: Sequence[Sequence[Any]]) -> list[Any]:
 
 def _cond(values: Sequence[Any], params: Any) -> list[Any]:
     index, *operands = values
-    branches = [evaluated(branch) for branch in params.branches]
+    branches = [evaluate(branch) for branch in params.branches]
     flags = _weakest([eval_shape(branch, *operands) for branch in branches])
 
-    def weakened(branch: Callable[..., Any]) -> Callable[..., Any]:
+    def weaken(branch: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *xs: [_with_flags(x, f) for x, f in zip(branch(*xs), flags, strict=True)]
 
-    return lax.switch(index, [weakened(branch) for branch in branches], *operands)
+    return lax.switch(index, [weaken(branch) for branch in branches], *operands)
 
 
-def _settled(step: Callable[..., list[Any]], carry: list[Any]) -> tuple[Any, list[Any]]:
+def _settle_carry(step: Callable[..., list[Any]], carry: list[Any]) -> tuple[Any, list[Any]]:
     """(step, initial carry) with the strongest flags that a step keeps."""
     while True:
         flags = _weakest([carry, eval_shape(step, carry)])
@@ -200,18 +200,18 @@ def _settled(step: Callable[..., list[Any]], carry: list[Any]) -> tuple[Any, lis
 
 def _while(values: Sequence[Any], params: Any) -> list[Any]:
     tested, consts, carry = params.split(values)
-    condition, body = evaluated(params.cond_jaxpr), evaluated(params.body_jaxpr)
-    step, carry = _settled(lambda xs: body(*consts, *xs), [*carry])
+    condition, body = evaluate(params.cond_jaxpr), evaluate(params.body_jaxpr)
+    step, carry = _settle_carry(lambda xs: body(*consts, *xs), [*carry])
     return lax.while_loop(lambda xs: condition(*tested, *xs)[0], step, carry)
 
 
 def _scan(values: Sequence[Any], params: Any) -> list[Any]:
     consts, carry, inputs = params.split(values)
-    body, n = evaluated(params.jaxpr), params.num_carry
+    body, n = evaluate(params.jaxpr), params.num_carry
     if any(isinstance(x, TRACED) for x in inputs):
         raise UnsupportedError("sparse rule for scan with sparse stacked inputs is not implemented.")  # fmt: skip
     first = [jnp.zeros(x.shape[1:], x.dtype) for x in inputs]
-    _, carry = _settled(lambda xs: body(*consts, *xs, *first)[:n], [*carry])
+    _, carry = _settle_carry(lambda xs: body(*consts, *xs, *first)[:n], [*carry])
     flags = [_flags(x) for x in carry]
 
     def body_of(xs: Any, inputs: Any) -> Any:
