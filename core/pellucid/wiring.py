@@ -13,7 +13,7 @@ late.origins.update(
         # Devices of a mesh made without any.
         "devices": "pellucid._machine.runtime.platforms:devices",
         "how dtypes of keys are pickled": "pellucid.random.keys:reduced_dtype",
-        "how keys are pickled": "pellucid.random.keys:reduced",
+        "how keys are pickled": "pellucid.random.keys:reduce_keys",
         "load ahead": "pellucid._machine.compilation.disk_cache:programs_of_session",  # when devices are there
         "relaid": "pellucid._machine.compilation.eager:relaid",  # large arrays are laid out anew by a program
         "text": "pellucid._machine.ir.printing:text",
@@ -25,6 +25,6 @@ late.origins.update(
         # Values that consist of arrays are lowered to them.
         "call with values of libraries": "pellucid.experimental.hijax.calls:call",
         "shapes with values of libraries": "pellucid.experimental.hijax.calls:shapes",
-        "typed number": "pellucid.numpy.typed_numbers:typed",
+        "typed number": "pellucid.numpy.typed_numbers:with_array_dtype",
     }
 )

@@ -121,7 +121,7 @@ def _attention(
     logits = logits.reshape((b, n, t, s)) * jnp.asarray(scale, dtype=wide)
     if bias is not None:
         logits = logits + _of_heads(bias, is_single)
-    allowed = _allowed(mask, query_lengths, key_lengths, is_causal, window, t, s, is_single)
+    allowed = _attention_mask(mask, query_lengths, key_lengths, is_causal, window, t, s, is_single)
     if allowed is not None:
         lowest = np.asarray(-0.7 * float(dtypes.finfo(wide).max), wide)[()]
         logits = jnp.where(allowed, logits, lowest)
@@ -143,7 +143,7 @@ def _of_heads(x: Array, is_single: bool) -> Array:
     return jnp.expand_dims(x, 0) if is_single and type_of(x).ndim == 3 else jnp.asarray(x)
 
 
-def _allowed(
+def _attention_mask(
     mask: Array | None,
     query_lengths: Array | None,
     key_lengths: Array | None,

@@ -13,7 +13,7 @@ from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.log_sums import log_softmax, softmax
 from pellucid.numpy.promotion import promote_dtypes_inexact
 from pellucid.numpy.reductions import Axis, static_axis, wide
-from pellucid.numpy.statistics import squared
+from pellucid.numpy.statistics import absolute_squares
 
 
 def standardize(
@@ -61,7 +61,7 @@ def _standardize(
     def mean_of(elements: Any) -> Array:
         return jnp.mean(elements, axis, keepdims=True, where=where)
 
-    def kept(elements: Any) -> Array:
+    def keep_marked(elements: Any) -> Array:
         return elements if where is None else jnp.where(where, elements, 0)
 
     if mean is None:
@@ -72,11 +72,11 @@ def _standardize(
     if variance is not None:
         return deviations * rsqrt(jnp.asarray(variance + epsilon))
     if mean is None or not is_fast:
-        variance = mean_of(_squared(kept(deviations)))
+        variance = mean_of(_squares(keep_marked(deviations)))
     else:
         own_mean = mean_of(x)
         moved = (own_mean - mean) * jnp.conj(own_mean + mean)
-        variance = jnp.maximum(mean_of(_squared(kept(x - own_mean))) + moved.real, 0)
+        variance = jnp.maximum(mean_of(_squares(keep_marked(x - own_mean))) + moved.real, 0)
     scale = rsqrt(variance + epsilon).astype(jnp.result_type(deviations, epsilon))
     if where is None:
         return deviations * scale
@@ -87,10 +87,10 @@ def _standardize(
     return jnp.where(is_factor, product, deviations)
 
 
-def _squared(deviations: Array) -> Any:
+def _squares(deviations: Array) -> Any:
     """Squares of absolute values, in a dtype that holds those of narrow ones."""
     dtype = type_of(deviations).dtype
-    return squared(deviations.astype(wide(dtype)))
+    return absolute_squares(deviations.astype(wide(dtype)))
 
 
 __all__ = ["log_softmax", "softmax", "standardize"]

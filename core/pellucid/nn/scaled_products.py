@@ -178,7 +178,7 @@ def _quantized_product(
 
     @custom_vjp
     def product(lhs: Any, rhs: Any) -> Any:
-        return _product_of_quantized((lhs, lhs_config), (rhs, rhs_config))
+        return _product_in_narrow_format((lhs, lhs_config), (rhs, rhs_config))
 
     def forward(lhs: Any, rhs: Any) -> Any:
         return product(lhs, rhs), (lhs, rhs)
@@ -197,8 +197,8 @@ def _quantized_product(
         else:
             turned, left, right = (jnp.matrix_transpose(x) for x in (cotangent, lhs, rhs))
             slopes = (
-                _product_of_quantized((cotangent, config), (right, rhs_config)),
-                _product_of_quantized((turned, config), (left, lhs_config)),
+                _product_in_narrow_format((cotangent, config), (right, rhs_config)),
+                _product_in_narrow_format((turned, config), (left, lhs_config)),
             )
         return tuple(slope.astype(x.dtype) for slope, x in zip(slopes, operands, strict=True))
 
@@ -206,9 +206,9 @@ def _quantized_product(
     return product
 
 
-def _product_of_quantized(*operands: tuple[Any, BlockScaleConfig]) -> Any:
+def _product_in_narrow_format(*operands: tuple[Any, BlockScaleConfig]) -> Any:
     """The product [B, M, N], in float32, of two operands [B, M, K] and [B, N, K] that are quantized along K."""
-    (lhs, lhs_scales), (rhs, rhs_scales) = (_quantized(x, config) for x, config in operands)
+    (lhs, lhs_scales), (rhs, rhs_scales) = (_quantize(x, config) for x, config in operands)
     result = scaled_matmul(lhs, rhs, lhs_scales, rhs_scales)
     for _, config in operands:
         if config.global_scale is not None:
@@ -216,7 +216,7 @@ def _product_of_quantized(*operands: tuple[Any, BlockScaleConfig]) -> Any:
     return result
 
 
-def _quantized(x: Array, config: BlockScaleConfig) -> tuple[Array, Array]:
+def _quantize(x: Array, config: BlockScaleConfig) -> tuple[Array, Array]:
     """`x` [B, M, K] in a narrow format, and float32 scales [B, M, K / block]."""
     size = config.block_size
     if not x.shape[-1] or x.shape[-1] % size:

@@ -40,7 +40,7 @@ from .manipulation import (
     tile,
     where,
 )
-from .promotion import able_to_hold, aval_of, convert, known_int, listed
+from .promotion import able_to_hold, as_tuple, aval_of, convert, known_int
 from .reductions import any, sum
 from .selection import take
 from .sorting import argsort
@@ -171,11 +171,11 @@ def insert(
     else:
         new, count = asarray(values), position_aval.shape[0]
     new = broadcast_to(new, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
-    return _inserted(x, broadcast_to(asarray(positions), (count,)), new, axis)
+    return _insert(x, broadcast_to(asarray(positions), (count,)), new, axis)
 
 
 @numpy_function(static="axis")
-def _inserted(x: Array, places: Array, new: Array, axis: int) -> Any:
+def _insert(x: Array, places: Array, new: Array, axis: int) -> Any:
     n, count = x.shape[axis], new.shape[axis]
     if not n:
         return convert(new, type_of(new), x.dtype)
@@ -273,7 +273,7 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
            [3, 1]], dtype=int32)
     """
     aval_of("resize", a)
-    sizes = listed(new_shape)
+    sizes = as_tuple(new_shape)
     if builtins.any(known_int("resize", "new_shape", size) < 0 for size in sizes):
         raise ArgumentValueError("jnp.resize needs sizes that aren't negative.", got=f"got {sizes}")
     return _resize(a, canonical_shape(sizes, "resize"))

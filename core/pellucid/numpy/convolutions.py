@@ -51,7 +51,7 @@ def _check_operands(name: str, a: ArrayLike, v: ArrayLike, mode: str) -> None:
 
 
 @numpy_function(static=("name", "mode", "precision", "preferred", "flips"))
-def _convolved(
+def _convolve(
     name: str,
     a: Any,
     v: Any,
@@ -123,7 +123,7 @@ def convolve(
     """
     _check_operands("convolve", a, v, mode)
     preferred = static_dtype("convolve", preferred_element_type)
-    return _convolved("convolve", a, v, mode, precision, preferred, flips=True)
+    return _convolve("convolve", a, v, mode, precision, preferred, flips=True)
 
 
 def correlate(
@@ -143,7 +143,7 @@ def correlate(
     """
     _check_operands("correlate", a, v, mode)
     preferred = static_dtype("correlate", preferred_element_type)
-    return _convolved("correlate", a, v, mode, precision, preferred, flips=False)
+    return _convolve("correlate", a, v, mode, precision, preferred, flips=False)
 
 
 def cov(

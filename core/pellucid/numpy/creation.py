@@ -78,13 +78,13 @@ from pellucid._machine.xla.shardings import Device
 from .annotations import DeviceLike, OutSharding, ShapeLike
 from .compiled import numpy_function
 from .promotion import (
+    as_tuple,
     aval_of,
     broadcast_arrays,
     canonical,
     check_promotion,
     convert,
     known_int,
-    listed,
     promote_dtypes_inexact,
 )
 
@@ -133,13 +133,13 @@ def _array(
         )
     new_dtype = None if dtype is None else dtypes.check_user_dtype(dtype, "array")
     place = device if out_sharding is None else _place(device, out_sharding)
-    value, aval = _typed(object, new_dtype)
+    value, aval = _with_type(object, new_dtype)
     if isinstance(value, _HOST):
         result = _from_host(value, aval, place)
     else:
         if copy and value is object:
             value = copy_array(value) if type(value) in ARRAY_TYPES else copy_of(value)
-        result = value if place is None else _placed(value, place, "array")
+        result = value if place is None else _place_result(value, place, "array")
     return result if aval.ndim >= ndmin else expand_dims(result, range(ndmin - aval.ndim))
 
 
@@ -154,15 +154,15 @@ def _from_host(value: Any, aval: Any, place: Any) -> Any:
         if context.trace.is_eager and type_sharding(sharding, aval.ndim) is None:
             return put_everywhere(value, aval, sharding_for(sharding))
     result = put_host(value, aval, default_sharding(), committed=False)
-    return result if place is None else _placed(result, place, "array")
+    return result if place is None else _place_result(result, place, "array")
 
 
 def _as_array(x: Any, dtype: Any) -> Any:
-    value, aval = _typed(x, dtype)
+    value, aval = _with_type(x, dtype)
     return _from_host(value, aval, None) if isinstance(value, _HOST) else value
 
 
-def _typed(x: Any, dtype: Any) -> tuple[Any, Any]:
+def _with_type(x: Any, dtype: Any) -> tuple[Any, Any]:
     """(`x` as an array, or as a NumPy array or a number if it contains no array; its type, of dtype `dtype` if that
     is given).
     """
@@ -180,9 +180,9 @@ def _typed(x: Any, dtype: Any) -> tuple[Any, Any]:
     if isinstance(x, (list, tuple)):
         return _typed_sequence(x, dtype)
     if hasattr(x, "__array__") or hasattr(x, "__array_interface__"):
-        return _typed(np.asarray(x), dtype)
+        return _with_type(np.asarray(x), dtype)
     if isinstance(x, (memoryview, bytes, bytearray, ArrayType, range)):
-        return _typed(np.asarray(x), dtype)
+        return _with_type(np.asarray(x), dtype)
     refused = ArgumentValueError if x is None else ArgumentTypeError
     raise refused(
         "jnp.array needs numbers, arrays, or nested sequences of such.",
@@ -259,7 +259,7 @@ def _place(device: DeviceLike, out_sharding: OutSharding) -> Any:
     return stated_result("out_sharding", out_sharding) if device is None else device
 
 
-def _placed(x: ArrayLike, place: DeviceLike, name: str) -> Any:
+def _place_result(x: ArrayLike, place: DeviceLike, name: str) -> Any:
     """`x`, a result of the function `name`, with the requested placement."""
     sharding = _sharding_of(place, name, np.shape(x))
     if type_sharding(sharding, type_of(x).ndim) is not None:
@@ -319,7 +319,7 @@ def canonical_shape(shape: ShapeLike, name: str) -> tuple[int, ...]:
                 what, got=traced_lines(size), do="Pass Python ints, or mark the argument static."
             )
     try:
-        sizes = tuple([canonical_size(s) for s in listed(shape)])
+        sizes = tuple([canonical_size(s) for s in as_tuple(shape)])
     except TypeError:
         raise ArgumentTypeError(
             f"jnp.{name} needs a shape of ints.", got=f"got {shape!r}"
@@ -447,7 +447,7 @@ def _all_equal(
     if type(fill_value) is int and not weak_type:
         fill_value = _wrapped_scalar(fill_value, chosen)
     result = _full(number_for(fill_value, chosen), sizes, chosen, weak_type)
-    return result if place is None else _placed(result, place, name)
+    return result if place is None else _place_result(result, place, name)
 
 
 def _check_fill(name: str, value: Any, dtype: Any) -> None:
@@ -502,7 +502,7 @@ def _like(
     if type(value) is int and not weak_type:
         value = _wrapped_scalar(value, chosen)
     result = _full(value, sizes, chosen, weak_type)
-    return result if place is None else _placed(result, place, name)
+    return result if place is None else _place_result(result, place, name)
 
 
 def zeros_like(
@@ -630,7 +630,7 @@ def arange(
                 raise out_of_range(bound, chosen)
     result = _arange(n, chosen, first, delta)
     place = _place(device, out_sharding)
-    return result if place is None else _placed(result, place, "arange")
+    return result if place is None else _place_result(result, place, "arange")
 
 
 def _number(x: ArrayLike) -> Any:
@@ -700,7 +700,7 @@ def linspace(
     chosen = None if dtype is None else _dtype(dtype, None, "linspace")
     start, stop = _numbers_for("linspace", dtype, start, stop)
     values, step = _linspace(start, stop, num, endpoint, chosen, axis)
-    values = values if device is None else _placed(values, device, "linspace")
+    values = values if device is None else _place_result(values, device, "linspace")
     return (values, step) if retstep else values
 
 
@@ -855,7 +855,7 @@ def eye(
     rows, columns = canonical_shape((N, N if M is None else M), "eye")
     chosen = _dtype(dtype, dtypes.default_float_dtype(), "eye")
     result = _diagonal_band(rows, columns, diagonal_number("eye", k), chosen, "eq")
-    return result if device is None else _placed(result, device, "eye")
+    return result if device is None else _place_result(result, device, "eye")
 
 
 def identity(n: int, dtype: DTypeLike | None = None) -> Array:

@@ -23,12 +23,12 @@ from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
 from .promotion import aval_of, canonical, convert, refuse_out
-from .reductions import promoted, single_axis, static_dtype
+from .reductions import dtype_of_sum, single_axis, static_dtype
 
 _BOOL = np.dtype(bool)
 
 
-def accumulated(
+def accumulate(
     name: str,
     apply: Callable[..., Any],
     a: ArrayLike,
@@ -40,7 +40,7 @@ def accumulated(
     a, aval = canonical(name, a)
     if axis is None:
         a, axis = reshape(a, (aval.size,)), 0
-    default = promoted(aval.dtype) if promote or aval.dtype == _BOOL else aval.dtype
+    default = dtype_of_sum(aval.dtype) if promote or aval.dtype == _BOOL else aval.dtype
     computed = dtype or default
     along = canonical_axis(axis, type_of(a).ndim)
     a = convert(a, type_of(a), computed)
@@ -52,7 +52,7 @@ def accumulated(
 
 @numpy_function(static=("axis", "dtype"))
 def _cumsum(a: ArrayLike, axis: int | None, dtype: np.dtype | None) -> Any:
-    return accumulated("cumsum", cumulative.cumsum, a, axis, dtype)
+    return accumulate("cumsum", cumulative.cumsum, a, axis, dtype)
 
 
 def cumsum(
@@ -74,7 +74,7 @@ def cumsum(
 
 @numpy_function(static=("axis", "dtype"))
 def _cumprod(a: ArrayLike, axis: int | None, dtype: np.dtype | None) -> Any:
-    return accumulated("cumprod", cumulative.cumprod, a, axis, dtype)
+    return accumulate("cumprod", cumulative.cumprod, a, axis, dtype)
 
 
 def cumprod(
@@ -108,7 +108,7 @@ def _cumulative(
             got=f"x: {aval.text()}",
         )
     along = 0 if axis is None else canonical_axis(axis, aval.ndim)
-    result = accumulated(name, apply, x, along, dtype, promote)
+    result = accumulate(name, apply, x, along, dtype, promote)
     if not include_initial:
         return result
     aval = type_of(result)

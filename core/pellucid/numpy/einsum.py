@@ -156,7 +156,7 @@ def _in_text(first: ArrayLike, rest: Sequence[Any]) -> tuple[str, list[Any]]:
     return notation, [items[2 * i] for i in range(n_operands)]
 
 
-def _given(subscripts: Any, operands: Operands) -> tuple[str, list[Any]]:
+def _canonical_arguments(subscripts: Any, operands: Operands) -> tuple[str, list[Any]]:
     """(subscripts, operands) from either form of einsum's arguments."""
     return (
         (subscripts, list(operands))
@@ -262,25 +262,25 @@ def _einsum(
         chosen = [terms.pop(i) for i in step.operands]
         if len(chosen) == 1:
             [(x, letters)] = chosen
-            x, letters = _summed(x, letters, step.summed, dtype)
+            x, letters = _sum_letters(x, letters, step.summed, dtype)
             x, letters = _diagonals(x, letters, step.result, dtype)
         else:
             multiply = functools.partial(product, precision=precision, preferred_element_type=dtype)
-            x, letters = _contracted(chosen, step, multiply, dtype)
+            x, letters = _contract_pair(chosen, step, multiply, dtype)
         terms.append((transpose(x, [letters.index(c) for c in step.result]), step.result))
     [(result, _)] = terms
     return convert(result, type_of(result), dtype, weak_type)
 
 
-def _contracted(
+def _contract_pair(
     chosen: Any, step: ContractionStep, multiply: Callable[..., Any], dtype: Any
 ) -> tuple[Any, str]:
     """(the contraction of two operands with letters, its letters); sums have dtype `dtype`."""
     (lhs, left), (rhs, right) = chosen
-    lhs, left = _without_stretched(lhs, left, rhs, right)
-    rhs, right = _without_stretched(rhs, right, lhs, left)
-    lhs, left = _summed(lhs, left, [c for c in step.summed if c not in right], dtype)
-    rhs, right = _summed(rhs, right, [c for c in step.summed if c not in left], dtype)
+    lhs, left = _drop_stretched_axes(lhs, left, rhs, right)
+    rhs, right = _drop_stretched_axes(rhs, right, lhs, left)
+    lhs, left = _sum_letters(lhs, left, [c for c in step.summed if c not in right], dtype)
+    rhs, right = _sum_letters(rhs, right, [c for c in step.summed if c not in left], dtype)
     lhs, left = _diagonals(lhs, left, step.result + right, dtype)
     rhs, right = _diagonals(rhs, right, step.result + left, dtype)
     batch = [c for c in step.result if c in left and c in right]
@@ -299,7 +299,7 @@ def _contracted(
     return product, "".join([*batch, *left_rest, *right_rest])
 
 
-def _without_stretched(
+def _drop_stretched_axes(
     x: ArrayLike, letters: str, other: ArrayLike, other_letters: str
 ) -> tuple[Any, str]:
     """`x` without axes of size 1 whose letter is a longer axis of the other operand, and its remaining letters."""
@@ -309,7 +309,7 @@ def _without_stretched(
     return squeeze(x, axes), "".join(c for i, c in enumerate(letters) if i not in axes)
 
 
-def _summed(x: ArrayLike, letters: str, names: Sequence[str], dtype: Any) -> tuple[Any, str]:
+def _sum_letters(x: ArrayLike, letters: str, names: Sequence[str], dtype: Any) -> tuple[Any, str]:
     """`x` summed over those letters of `names` that occur once in `letters`, and its remaining letters."""
     axes = [letters.index(c) for c in names if letters.count(c) == 1]
     if not axes:
@@ -373,7 +373,7 @@ def einsum(
         raise UnsupportedError(
             "jnp.einsum can't write into `out`: arrays don't change.", do="Use the result."
         )
-    text, arrays = _given(subscripts, operands)
+    text, arrays = _canonical_arguments(subscripts, operands)
     shapes = tuple([number_type("einsum", x, i).shape for i, x in enumerate(arrays)])
     try:
         notation, plan = _plan(text, shapes, _hashable(optimize))
@@ -389,10 +389,10 @@ def einsum(
     precision = tuple(precision) if isinstance(precision, list) else precision
     preferred = preferred_dtype(preferred_element_type, "einsum")
 
-    def contracted(*xs: Any) -> Any:
+    def contract(*xs: Any) -> Any:
         return _einsum(xs, notation, plan, precision, preferred, _dot_general)
 
-    return with_out_sharding(out_sharding, contracted, *arrays)
+    return with_out_sharding(out_sharding, contract, *arrays)
 
 
 def einsum_path(
@@ -409,7 +409,7 @@ def einsum_path(
     >>> einsum_path("ij,jk,kl->il", np.ones((2, 9)), np.ones((9, 9)), np.ones((9, 1)))[0]
     [(1, 2), (0, 1)]
     """
-    text, arrays = _given(subscripts, operands)
+    text, arrays = _canonical_arguments(subscripts, operands)
     shapes = tuple([aval_of("einsum_path", x, i).shape for i, x in enumerate(arrays)])
     notation = parse(text, shapes)
     return _contract_path(notation, shapes, optimize)

@@ -175,10 +175,10 @@ def _to_base(x: ArrayLike, scale: Callable[[Any], Any]) -> Any:
     if is_complex(x):  # by parts: a complex product with infinities has NaN parts
         return conversion.complex(scale(conversion.real(log)), scale(conversion.imag(log)))
     result = scale(log)
-    return _snapped(result) if type_of(x).dtype.name in ("float32", "float64") else result
+    return _snap(result) if type_of(x).dtype.name in ("float32", "float64") else result
 
 
-def _snapped(x: ArrayLike) -> Any:
+def _snap(x: ArrayLike) -> Any:
     """`x`, rounded to the nearest integer where it differs from that by at most one unit in the last place.
 
     The logarithm of an integer power of the base is rounded twice and may miss the integer by one unit; the
@@ -189,7 +189,7 @@ def _snapped(x: ArrayLike) -> Any:
     unit = arithmetic.mul(arithmetic.abs(value), _like(dtypes.finfo(type_of(x).dtype).eps, x))
     is_near = logical.le(arithmetic.abs(arithmetic.sub(nearest, value)), unit)
     # Rounding keeps the derivative of `x`: `x - value` is 0 and has that derivative.
-    return selected(is_near, arithmetic.add(nearest, arithmetic.sub(x, value)), x)
+    return select_cases(is_near, arithmetic.add(nearest, arithmetic.sub(x, value)), x)
 
 
 def _like(value: ArrayLike, x: ArrayLike) -> Any:
@@ -256,14 +256,14 @@ sign = _unary(
 )
 floor = _unary(
     "floor",
-    lambda x: _rounded(arithmetic.floor, x),
+    lambda x: _round_floats(arithmetic.floor, x),
     promote_dtypes,
     "The largest integer that is not above `x`.",
     refused="complex numbers and random keys",
 )
 ceil = _unary(
     "ceil",
-    lambda x: _rounded(arithmetic.ceil, x),
+    lambda x: _round_floats(arithmetic.ceil, x),
     promote_dtypes,
     "The smallest integer that is not below `x`.",
     refused="complex numbers and random keys",
@@ -284,7 +284,7 @@ reciprocal = _unary(
 )
 
 
-def _rounded(function: Callable[[Any], Any], x: ArrayLike) -> Any:
+def _round_floats(function: Callable[[Any], Any], x: ArrayLike) -> Any:
     return x if type_of(x).dtype.kind in "iub" else function(x)
 
 
@@ -451,7 +451,7 @@ def remainder(x: ArrayLike, y: ArrayLike, /) -> Array:
     zero = constant_like(rem, 0)
     nonzero = logical.ne(rem, zero)
     other_sign = logical.ne(logical.lt(rem, zero), logical.lt(y, zero))
-    return selected(logical.bitwise_and(other_sign, nonzero), arithmetic.add(rem, y), rem)
+    return select_cases(logical.bitwise_and(other_sign, nonzero), arithmetic.add(rem, y), rem)
 
 
 mod = alias(remainder, "mod")
@@ -501,7 +501,7 @@ def floor_divide(x: ArrayLike, y: ArrayLike, /) -> Array:
             return quotient
         inexact = logical.ne(arithmetic.rem(x, y), zero)
         negative_ = logical.ne(arithmetic.sign(x), arithmetic.sign(y))
-        return selected(
+        return select_cases(
             logical.bitwise_and(negative_, inexact),
             arithmetic.sub(quotient, constant_like(x, 1)),
             quotient,
@@ -514,13 +514,13 @@ def _float_divmod(x: ArrayLike, y: ArrayLike) -> tuple[Any, Any]:
     mod_ = arithmetic.rem(x, y)
     zero, one = constant_like(x, 0), constant_like(x, 1)
     # For a divisor of zero `mod_` is NaN, while the quotient must be infinite.
-    numerator = selected(logical.eq(y, zero), x, arithmetic.sub(x, mod_))
+    numerator = select_cases(logical.eq(y, zero), x, arithmetic.sub(x, mod_))
     quotient = arithmetic.div(numerator, y)
     fix = logical.bitwise_and(
         logical.ne(mod_, zero), logical.ne(arithmetic.sign(y), arithmetic.sign(mod_))
     )
-    mod_ = selected(fix, arithmetic.add(mod_, y), mod_)
-    quotient = selected(fix, arithmetic.sub(quotient, one), quotient)
+    mod_ = select_cases(fix, arithmetic.add(mod_, y), mod_)
+    quotient = select_cases(fix, arithmetic.sub(quotient, one), quotient)
     return arithmetic.round(quotient), mod_
 
 
@@ -541,7 +541,7 @@ def divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Any, Any]:
     return floor_divide(x, y), remainder(x, y)
 
 
-def selected(which: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Any:
+def select_cases(which: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Any:
     """`on_true` where `which` is true, else `on_false`; operands broadcast to one shape."""
     shape = broadcast_shapes(*(type_of(v).shape for v in (which, on_true, on_false)))
 
@@ -570,13 +570,13 @@ def power(x: ArrayLike, y: ArrayLike, /) -> Array:
     Array(8., dtype=float32)
     """
     check_arrays("power", x, y)
-    return raised(x, y)
+    return raise_to_power(x, y)
 
 
 pow = alias(power, "pow")
 
 
-def raised(x: ArrayLike, y: ArrayLike) -> Any:
+def raise_to_power(x: ArrayLike, y: ArrayLike) -> Any:
     """`x ** y` of arrays or numbers; a known integer exponent becomes `integer_pow`."""
     exponent = _known_integer(y)
     return _power(x, y) if exponent is None else integer_power(x, exponent)
@@ -626,7 +626,7 @@ def _integer_to_integer(x: ArrayLike, y: ArrayLike) -> Any:
     result = broadcast_in_dim(one, shape, ())
     for _ in range(bits):
         odd = logical.ne(logical.bitwise_and(y, one), zero)
-        result = selected(odd, arithmetic.mul(result, x), result)
+        result = select_cases(odd, arithmetic.mul(result, x), result)
         x = arithmetic.mul(x, x)
         y = logical.shift_right_logical(y, one)
     return result
@@ -692,11 +692,11 @@ def nan_to_num(
     limits = dtypes.finfo(aval.dtype)
     posinf = limits.max if posinf is None else posinf
     neginf = limits.min if neginf is None else neginf
-    x = selected(logical.ne(x, x), convert(nan, type_of(nan), aval.dtype), x)
-    x = selected(
+    x = select_cases(logical.ne(x, x), convert(nan, type_of(nan), aval.dtype), x)
+    x = select_cases(
         logical.eq(x, constant_like(x, np.inf)), convert(posinf, type_of(posinf), aval.dtype), x
     )
-    return selected(
+    return select_cases(
         logical.eq(x, constant_like(x, -np.inf)), convert(neginf, type_of(neginf), aval.dtype), x
     )
 
@@ -704,7 +704,7 @@ def nan_to_num(
 # Comparison and logic -------------------------------------------------------------------------------
 
 
-def _ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _lexical_comparison(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """`compare` for all numbers: complex ones by their real parts, then by their imaginary parts."""
 
     def apply(x: ArrayLike, y: ArrayLike) -> Any:
@@ -712,7 +712,7 @@ def _ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
             return compare(x, y)
         rx, ry = conversion.real(x), conversion.real(y)
         ix, iy = conversion.imag(x), conversion.imag(y)
-        return selected(logical.eq(rx, ry), compare(ix, iy), compare(rx, ry))
+        return select_cases(logical.eq(rx, ry), compare(ix, iy), compare(rx, ry))
 
     return apply
 
@@ -734,25 +734,29 @@ not_equal = _binary(
     refused="random keys beside numbers",
 )
 less = _binary(
-    "less", _ordered(logical.lt), promote_arguments, "Whether `x` is below `y`.", dtype="bool"
+    "less",
+    _lexical_comparison(logical.lt),
+    promote_arguments,
+    "Whether `x` is below `y`.",
+    dtype="bool",
 )
 less_equal = _binary(
     "less_equal",
-    _ordered(logical.le),
+    _lexical_comparison(logical.le),
     promote_arguments,
     "Whether `x` is not above `y`.",
     dtype="bool",
 )
 greater = _binary(
     "greater",
-    _ordered(logical.gt),
+    _lexical_comparison(logical.gt),
     promote_arguments,
     "Whether `x` is above `y`.",
     dtype="bool",
 )
 greater_equal = _binary(
     "greater_equal",
-    _ordered(logical.ge),
+    _lexical_comparison(logical.ge),
     promote_arguments,
     "Whether `x` is not below `y`.",
     dtype="bool",

@@ -42,7 +42,7 @@ from .annotations import Axis, DeviceLike
 from .compiled import numpy_function
 from .creation import asarray, of_sequence
 from .manipulation import canonical_axes, roll
-from .promotion import aval_of, canonical, convert, known_int, listed
+from .promotion import as_tuple, aval_of, canonical, convert, known_int
 
 _INVERSE = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
@@ -147,7 +147,7 @@ def fftn(
     >>> fftn(np.ones((2, 2), np.float32))[0, 0]
     Array(4.+0.j, dtype=complex64)
     """
-    return _transformed("fftn", FftType.FFT, a, s, axes, norm)
+    return _transform("fftn", FftType.FFT, a, s, axes, norm)
 
 
 def ifftn(
@@ -166,7 +166,7 @@ def ifftn(
     >>> ifftn(np.ones((2, 2), np.float32))[0, 0]
     Array(1.+0.j, dtype=complex64)
     """
-    return _transformed("ifftn", FftType.IFFT, a, s, axes, norm)
+    return _transform("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
 def rfftn(
@@ -186,7 +186,7 @@ def rfftn(
     >>> rfftn(np.ones((2, 4), np.float32)).shape
     (2, 3)
     """
-    return _transformed("rfftn", FftType.RFFT, a, s, axes, norm)
+    return _transform("rfftn", FftType.RFFT, a, s, axes, norm)
 
 
 def irfftn(
@@ -205,7 +205,7 @@ def irfftn(
     >>> irfftn(np.ones((2, 3), np.complex64)).shape
     (2, 4)
     """
-    return _transformed("irfftn", FftType.IRFFT, a, s, axes, norm)
+    return _transform("irfftn", FftType.IRFFT, a, s, axes, norm)
 
 
 def fft2(
@@ -224,7 +224,7 @@ def fft2(
     >>> fft2(np.ones((2, 2), np.float32))[0]
     Array([4.+0.j, 0.+0.j], dtype=complex64)
     """
-    return _transformed("fft2", FftType.FFT, a, s, _two("fft2", axes), norm)
+    return _transform("fft2", FftType.FFT, a, s, _two("fft2", axes), norm)
 
 
 def ifft2(
@@ -243,7 +243,7 @@ def ifft2(
     >>> ifft2(np.ones((2, 2), np.float32))[0]
     Array([1.+0.j, 0.+0.j], dtype=complex64)
     """
-    return _transformed("ifft2", FftType.IFFT, a, s, _two("ifft2", axes), norm)
+    return _transform("ifft2", FftType.IFFT, a, s, _two("ifft2", axes), norm)
 
 
 def rfft2(
@@ -263,7 +263,7 @@ def rfft2(
     >>> rfft2(np.ones((4, 4), np.float32)).shape
     (4, 3)
     """
-    return _transformed("rfft2", FftType.RFFT, a, s, _two("rfft2", axes), norm)
+    return _transform("rfft2", FftType.RFFT, a, s, _two("rfft2", axes), norm)
 
 
 def irfft2(
@@ -282,7 +282,7 @@ def irfft2(
     >>> irfft2(np.ones((4, 3), np.complex64)).shape
     (4, 4)
     """
-    return _transformed("irfft2", FftType.IRFFT, a, s, _two("irfft2", axes), norm)
+    return _transform("irfft2", FftType.IRFFT, a, s, _two("irfft2", axes), norm)
 
 
 def fftfreq(
@@ -328,7 +328,7 @@ def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
     >>> fftshift(np.array([0, 1, -2, -1]))
     Array([-2, -1,  0,  1], dtype=int32)
     """
-    return _shifted("fftshift", x, axes, 1)
+    return _shift("fftshift", x, axes, 1)
 
 
 def ifftshift(x: ArrayLike, axes: Axis = None) -> Array:
@@ -341,7 +341,7 @@ def ifftshift(x: ArrayLike, axes: Axis = None) -> Array:
     >>> ifftshift(np.array([-2, -1, 0, 1]))
     Array([ 0,  1, -2, -1], dtype=int32)
     """
-    return _shifted("ifftshift", x, axes, -1)
+    return _shift("ifftshift", x, axes, -1)
 
 
 # ------------------------------------------------------------------------------------------------------
@@ -356,15 +356,15 @@ def _along(
             got=f"axis: {axis!r}",
             do=f"Use `jnp.fft.{name}n`.",
         )
-    return _transformed(name, kind, a, None if n is None else (n,), (axis,), norm)
+    return _transform(name, kind, a, None if n is None else (n,), (axis,), norm)
 
 
-def _transformed(
+def _transform(
     name: str, kind: FftType, a: ArrayLike, s: Ints | None, axes: Ints | None, norm: str | None
 ) -> Any:
     a, aval = canonical(name, a)
     norm = _checked_norm(name, norm)
-    lengths = None if s is None else tuple([_size(name, n) for n in listed(s)])
+    lengths = None if s is None else tuple([_size(name, n) for n in as_tuple(s)])
     if axes is None:
         axes = tuple(range(aval.ndim) if lengths is None else range(-len(lengths), 0))
     axes = canonical_axes(axes, aval.ndim)
@@ -408,13 +408,13 @@ def _fft_along(
     if kind is FftType.IRFFT:
         needed[-1] = lengths[-1] // 2 + 1
     for axis, n in zip(axes, needed, strict=True):
-        a = _resized(a, axis, n)
+        a = _resize(a, axis, n)
     order = (*(i for i in range(ndim) if i not in axes), *axes)
     back = tuple(np.argsort(order).tolist())
     x = transpose(a, order) if order != tuple(range(ndim)) else a
     x = _several(x, kind, lengths)
     x = transpose(x, back) if order != tuple(range(ndim)) else x
-    return _normalized(x, kind, math.prod(lengths), norm)
+    return _normalize(x, kind, math.prod(lengths), norm)
 
 
 def _empty(
@@ -453,7 +453,7 @@ def _several(x: ArrayLike, kind: FftType, lengths: tuple[int, ...]) -> Any:
     return transpose(_several(transpose(x, turned), whole, first), back)
 
 
-def _resized(a: ArrayLike, axis: int, n: int) -> Any:
+def _resize(a: ArrayLike, axis: int, n: int) -> Any:
     """`a` cut, or padded with zeros, to `n` along `axis`."""
     aval = type_of(a)
     size = aval.shape[axis]
@@ -466,7 +466,7 @@ def _resized(a: ArrayLike, axis: int, n: int) -> Any:
     return a
 
 
-def _normalized(x: ArrayLike, kind: FftType, count: int, norm: str) -> Any:
+def _normalize(x: ArrayLike, kind: FftType, count: int, norm: str) -> Any:
     """`x` multiplied by the factor of the normalization `norm`; inverse transforms already contain 1 / `count`."""
     inverse = kind in (FftType.IFFT, FftType.IRFFT)
     factor = {
@@ -478,15 +478,15 @@ def _normalized(x: ArrayLike, kind: FftType, count: int, norm: str) -> Any:
 
 
 def _conjugate(a: ArrayLike) -> Any:
-    return _conjugated(a) if aval_of("conj", a).dtype.kind == "c" else a
+    return _conjugation(a) if aval_of("conj", a).dtype.kind == "c" else a
 
 
 @numpy_function
-def _conjugated(a: ArrayLike) -> Any:
+def _conjugation(a: ArrayLike) -> Any:
     return conj(a)
 
 
-def _shifted(name: str, x: ArrayLike, axes: Axis, sign: int) -> Any:
+def _shift(name: str, x: ArrayLike, axes: Axis, sign: int) -> Any:
     shape = aval_of(name, x).shape
     chosen = canonical_axes(axes, len(shape))
     # `fftshift` moves by n // 2, `ifftshift` back by the same number.

@@ -26,7 +26,7 @@ from .creation import arange, array, asarray, linspace, meshgrid, ones
 from .elementwise import clip, remainder
 from .joining import concatenate, stack
 from .manipulation import expand_dims, nonzero, ravel, reshape
-from .promotion import able_to_hold, aval_of, known_int, listed, promote_dtypes
+from .promotion import able_to_hold, as_tuple, aval_of, known_int, promote_dtypes
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
@@ -74,7 +74,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     >>> tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    return _where_known(_lower_triangle("tril_indices", n, m, k))
+    return _indices_of_known_mask(_lower_triangle("tril_indices", n, m, k))
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
@@ -86,7 +86,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     >>> triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    return _where_known(~_lower_triangle("triu_indices", n, m, k, below=1))
+    return _indices_of_known_mask(~_lower_triangle("triu_indices", n, m, k, below=1))
 
 
 def _lower_triangle(name: str, n: int, m: int | None, k: int, *, below: int = 0) -> np.ndarray:
@@ -96,7 +96,7 @@ def _lower_triangle(name: str, n: int, m: int | None, k: int, *, below: int = 0)
     return np.tri(rows, columns, known_int(name, "k", k) - below, dtype=bool)
 
 
-def _where_known(mask: np.ndarray) -> tuple[Any, Any]:
+def _indices_of_known_mask(mask: np.ndarray) -> tuple[Any, Any]:
     rows, columns = np.nonzero(mask)
     index = dtypes.default_int_dtype()
     return asarray(rows.astype(index)), asarray(columns.astype(index))
@@ -192,7 +192,7 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Any, ...]:
         raise ArgumentTypeError(
             "jnp.unravel_index needs indices of an integer dtype.", got=f"got {aval.text()}"
         )
-    sizes = tuple([known_int("unravel_index", "shape", n) for n in listed(shape)])
+    sizes = tuple([known_int("unravel_index", "shape", n) for n in as_tuple(shape)])
     return tuple(_unravel_index(indices, sizes))
 
 

@@ -16,7 +16,7 @@ from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
-from .elementwise import check_real, is_complex, selected
+from .elementwise import check_real, is_complex, select_cases
 from .number_kinds import signbit
 from .partials import removable, with_partials
 from .promotion import convert, promote_arguments_inexact, promote_dtypes_inexact, refuse_out
@@ -45,11 +45,13 @@ def hypot(x: ArrayLike, y: ArrayLike, /) -> Array:
     zero, one = constant_like(large, 0), constant_like(large, 1)
     is_zero = logical.eq(large, zero)
     # The result doesn't depend on the scale, whose derivatives would have a kink where both sides are equal.
-    unit = conversion.stop_gradient(selected(is_zero, one, large))
+    unit = conversion.stop_gradient(select_cases(is_zero, one, large))
     squares = [arithmetic.square(arithmetic.div(side, unit)) for side in (x, y)]
-    total = selected(is_zero, one, arithmetic.add(*squares))
+    total = select_cases(is_zero, one, arithmetic.add(*squares))
     length = arithmetic.mul(unit, arithmetic.sqrt(total))
-    length = selected(infinite, constant_like(large, np.inf), selected(is_zero, large, length))
+    length = select_cases(
+        infinite, constant_like(large, np.inf), select_cases(is_zero, large, length)
+    )
     return _weak_if_all_are(length, *sides)
 
 
@@ -101,7 +103,7 @@ def _log_of_sum(
     has_parts = is_complex(total)
     # One mask selects both operands, so that all derivatives are right where the operands are equal.
     is_first = logical.eq(arithmetic.max(x1, x2), x1)
-    large, small = selected(is_first, x1, x2), selected(is_first, x2, x1)
+    large, small = select_cases(is_first, x1, x2), select_cases(is_first, x2, x1)
     below = arithmetic.sub(small, large)
     term = transcendental.log1p(exp(below))
     term = term if unit == 1 else arithmetic.mul(term, constant_like(term, unit))
@@ -109,14 +111,14 @@ def _log_of_sum(
     if has_parts:
         imag = _into_interval(conversion.imag(result), np.pi * unit)
         return conversion.complex(conversion.real(result), imag)
-    return selected(logical.ne(delta, delta), total, result)
+    return select_cases(logical.ne(delta, delta), total, result)
 
 
 def _into_interval(x: ArrayLike, bound: float) -> Any:
     """`x` moved by a multiple of `2 bound` into [-bound, bound]."""
     half, whole, zero = (constant_like(x, v) for v in (bound, 2 * bound, 0))
     rest = arithmetic.rem(arithmetic.add(x, half), whole)
-    rest = selected(logical.lt(rest, zero), arithmetic.add(rest, whole), rest)
+    rest = select_cases(logical.lt(rest, zero), arithmetic.add(rest, whole), rest)
     return arithmetic.sub(rest, half)
 
 
@@ -134,7 +136,7 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     x1, x2 = promote_arguments_inexact("copysign", x1, x2)
     check_real("copysign", x1, x2, error=DtypeError)
     magnitude = arithmetic.abs(x1)
-    return selected(signbit(x2), arithmetic.neg(magnitude), magnitude)
+    return select_cases(signbit(x2), arithmetic.neg(magnitude), magnitude)
 
 
 @numpy_function
@@ -151,10 +153,10 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     originals = x1, x2
     x1, x2 = promote_arguments_inexact("heaviside", x1, x2)
     zero = constant_like(x1, 0)
-    step = selected(
-        logical.lt(x1, zero), zero, selected(logical.gt(x1, zero), constant_like(x1, 1), x2)
+    step = select_cases(
+        logical.lt(x1, zero), zero, select_cases(logical.gt(x1, zero), constant_like(x1, 1), x2)
     )
-    return _weak_if_all_are(selected(logical.ne(x1, x1), x1, step), *originals)
+    return _weak_if_all_are(select_cases(logical.ne(x1, x1), x1, step), *originals)
 
 
 @numpy_function

@@ -83,7 +83,7 @@ class Index(NamedTuple):
     flags: tuple[int, ...] = ()
 
 
-def parsed(index: Any, shape: Shape) -> Index:
+def parse_entries(index: Any, shape: Shape) -> Index:
     """The entries of `index` for an array of `shape`; raises IndexingError for what can't be an index."""
     if type(index) is list:
         raise IndexingError(
@@ -168,7 +168,7 @@ def _one_for_each_axis(items: tuple[Any, ...], ndim: int) -> list[Any]:
             dots = len(simple)
             continue
         elif item is not None:
-            item = _simplified(item)
+            item = _simplify(item)
             if type(item) is not bool:
                 is_mask = hasattr(item, "dtype") and kind_of(item.dtype) == "bool"
                 n_axes += item.ndim if is_mask else 1
@@ -182,7 +182,7 @@ def _one_for_each_axis(items: tuple[Any, ...], ndim: int) -> list[Any]:
     return simple
 
 
-def _simplified(item: Any) -> Any:
+def _simplify(item: Any) -> Any:
     """An item of an index that is no slice, as a bool, an int, or an array of integers or bools."""
     if isinstance(item, (bool, np.bool_)):
         return bool(item)

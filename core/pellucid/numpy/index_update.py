@@ -38,7 +38,7 @@ from . import elementwise
 from .annotations import OutSharding
 from .compiled import numpy_function
 from .creation import asarray
-from .index_entries import Index, NewAxis, Scalar, parsed
+from .index_entries import Index, NewAxis, Scalar, parse_entries
 from .indexing import (
     IndexWindows,
     Lookup,
@@ -46,7 +46,7 @@ from .indexing import (
     arrangement,
     check_not_empty,
     index_windows,
-    taken,
+    take_at,
     taken_apart,
     with_flags,
 )
@@ -69,15 +69,15 @@ class Update(NamedTuple):
     wrap_negative_indices: bool = True
 
 
-def updated(x: Array, index: Any, values: Any, update: Update) -> Any:
+def update_at(x: Array, index: Any, values: Any, update: Update) -> Any:
     """`x` updated at `index` by one compiled call, or by equations under a trace."""
     aval = type_of(x)
-    entries = parsed(index, aval.shape)
+    entries = parse_entries(index, aval.shape)
     if values is not None:
         values = values if is_array_like(values) else asarray(values)
         _check_cast(aval, type_of(values))
     if not context.trace.is_eager:
-        return scattered(x, entries, values, update)
+        return scatter_at(x, entries, values, update)
     structure, operands = taken_apart(entries)
     return _update_program(structure, update)(x, values, *operands)
 
@@ -109,7 +109,7 @@ def _update_program(structure: Structure, update: Update) -> Any:
     if compares_by_identity(update.operation):
         return _compiled_apply(update.operation, structure, update._replace(operation=None))
     return numpy_function(
-        lambda x, values, *ops: scattered(x, structure.index(ops), values, update)
+        lambda x, values, *ops: scatter_at(x, structure.index(ops), values, update)
     )
 
 
@@ -119,7 +119,7 @@ def _compiled_apply(function: Unary, structure: Structure, update: Update) -> An
 
     def apply_at(x: Array, values: ArrayLike, *operands: ArrayLike) -> Any:
         whole = update._replace(operation=held())
-        return scattered(x, structure.index(operands), values, whole)
+        return scatter_at(x, structure.index(operands), values, whole)
 
     return numpy_function(apply_at)
 
@@ -127,15 +127,15 @@ def _compiled_apply(function: Unary, structure: Structure, update: Update) -> An
 @cached(4096)
 def _compiled_update(structure: Structure, update: Update) -> Any:
     def update_at(x: Array, values: ArrayLike, *operands: ArrayLike) -> Any:
-        return scattered(x, structure.index(operands), values, update)
+        return scatter_at(x, structure.index(operands), values, update)
 
     return numpy_function(update_at)
 
 
-def scattered(x: Array, index: Index, values: Any, update: Update) -> Any:
+def scatter_at(x: Array, index: Index, values: Any, update: Update) -> Any:
     """`x` updated at `index`, by a scatter primitive."""
     if update.then is not None:
-        factors = scattered(ones(type_of(x)), index, values, update._replace(then=None))
+        factors = scatter_at(ones(type_of(x)), index, values, update._replace(then=None))
         return update.then(x, factors)
     original: Any = type_of(x)
     arranged = arrangement(index.entries)
@@ -143,7 +143,7 @@ def scattered(x: Array, index: Index, values: Any, update: Update) -> Any:
     places = index_windows(arranged, type_of(flagged).shape, update.wrap_negative_indices)
     flagged, values = _of_one_dtype(flagged, values)
     if values is not None:
-        values = _shaped(values, places, arranged.new_axes)
+        values = _arrange_values(values, places, arranged.new_axes)
     if 0 in places.shape:
         return x
     shape = type_of(flagged).shape
@@ -186,7 +186,7 @@ def _of_one_dtype(x: Array, values: Any) -> tuple[Any, Any]:
     return x, values
 
 
-def _shaped(values: ArrayLike, places: IndexWindows, new_axes: list[int]) -> Any:
+def _arrange_values(values: ArrayLike, places: IndexWindows, new_axes: list[int]) -> Any:
     """`values` broadcast to the shape of the elements they replace, with its elements in the order of the array's."""
     shape = list(places.shape)
     for axis in new_axes:
@@ -271,7 +271,7 @@ def _method(
         )  # fmt: skip
 
         def result(array: Any, index: Any, values: ArrayLike) -> Any:
-            return updated(array, index, values, update)
+            return update_at(array, index, values, update)
 
         return with_out_sharding(out_sharding, result, self.array, self.index, values)
 
@@ -326,7 +326,7 @@ class IndexUpdateRef:
         )
 
         def result(array: ArrayLike, index: Any) -> Any:
-            return taken(array, index, lookup)
+            return take_at(array, index, lookup)
 
         return with_out_sharding(out_sharding, result, self.array, self.index)
 
@@ -348,7 +348,7 @@ class IndexUpdateRef:
             func, None, True, bool(indices_are_sorted), bool(unique_indices),
             GatherScatterMode.from_any(mode), bool(wrap_negative_indices),
         )  # fmt: skip
-        return updated(self.array, self.index, None, update)
+        return update_at(self.array, self.index, None, update)
 
     set = _method(
         "set", scatter,

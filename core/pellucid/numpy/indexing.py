@@ -44,7 +44,7 @@ from .index_entries import (
     StridedWindow,
     Vector,
     index_dtype,
-    parsed,
+    parse_entries,
     vectors_of,
 )
 
@@ -75,17 +75,17 @@ def getitem(x: Array, index: Any) -> Any:
         return _element(x, index)
     if type(x.aval) is AbstractRef:
         return read_reference(x, index)
-    return taken(x, index, _PLAIN)
+    return take_at(x, index, _PLAIN)
 
 
 @numpy_function
 def _element(x: ArrayLike, index: Any) -> Any:
-    return take(x, parsed(index, type_of(x).shape), _PLAIN)
+    return take(x, parse_entries(index, type_of(x).shape), _PLAIN)
 
 
-def taken(x: ArrayLike, index: Any, lookup: Lookup) -> Any:
+def take_at(x: ArrayLike, index: Any, lookup: Lookup) -> Any:
     """`x[index]` by one compiled call, or by equations under a trace."""
-    entries = parsed(index, type_of(x).shape)
+    entries = parse_entries(index, type_of(x).shape)
     if config.check_static_indices.value and lookup.mode is _PLAIN.mode:
         _check_in_bounds(entries, type_of(x).shape)
     if not context.trace.is_eager:
@@ -225,7 +225,7 @@ def _window(entries: Sequence[Entry], shape: Shape, lookup: Lookup) -> Cut | Non
                 return None
             start = entry.lowest
             if type(start) is not int:
-                start = normalized(start, size, dtype, wrap=False)
+                start = normalize_indices(start, size, dtype, wrap=False)
             cut.spans.append(entry.span)
             cut.strides.append(abs(entry.step))
             cut.reversed.extend([axis] * (entry.step < 0))
@@ -247,7 +247,7 @@ def _window(entries: Sequence[Entry], shape: Shape, lookup: Lookup) -> Cut | Non
                 return None
             else:
                 check_not_empty(size, axis, shape)
-                start = normalized(start, size, dtype, lookup.wrap_negative_indices)
+                start = normalize_indices(start, size, dtype, lookup.wrap_negative_indices)
             cut.spans.append(1)
             cut.strides.append(1)
             cut.dropped.append(axis)
@@ -374,7 +374,7 @@ def index_windows(arranged: Arrangement, shape: Shape, wrap: bool) -> IndexWindo
     indexing = [e for e in arranged.entries if type(e) is not NewAxis]
     dtype = index_dtype(shape)
     starts = [
-        normalized(e.index, size, dtype, wrap) if type(e) in (Scalar, Vector) else None
+        normalize_indices(e.index, size, dtype, wrap) if type(e) in (Scalar, Vector) else None
         for e, size in zip(indexing, shape, strict=True)
     ]
     columns: list[tuple[Any, Sequence[int]]] = []
@@ -384,15 +384,15 @@ def index_windows(arranged: Arrangement, shape: Shape, wrap: bool) -> IndexWindo
         if type(entry) is not StridedWindow:
             columns.append((starts[axis], block))
         elif not entry.is_contiguous:
-            lowest = normalized(entry.lowest, size, dtype, wrap=False)
-            step = normalized(as_value(abs(entry.step)), size, dtype, wrap=False)
+            lowest = normalize_indices(entry.lowest, size, dtype, wrap=False)
+            step = normalize_indices(as_value(abs(entry.step)), size, dtype, wrap=False)
             steps = mul(step, iota(dtype, entry.length))
             columns.append((add(lowest, steps), (strided.pop(0),)))
         else:
             sizes[axis] = entry.length
             if entry.length == size:
                 continue
-            columns.append((normalized(entry.lowest, size, dtype, wrap=False), ()))
+            columns.append((normalize_indices(entry.lowest, size, dtype, wrap=False), ()))
         index_map.append(axis)
     block_shape = tuple([batch[d] for d in block])
     columns = [(broadcast_to(c, block_shape) if dims is block else c, dims) for c, dims in columns]
@@ -409,7 +409,7 @@ def index_windows(arranged: Arrangement, shape: Shape, wrap: bool) -> IndexWindo
     return IndexWindows(indices, numbers, tuple(sizes), tuple(result), backwards)
 
 
-def normalized(index: Any, size: int, dtype: np.dtype, wrap: bool) -> Any:
+def normalize_indices(index: Any, size: int, dtype: np.dtype, wrap: bool) -> Any:
     """Indices into an axis of `size` as `dtype`; negative ones count from the end if `wrap`.
 
     What is known now is computed now.

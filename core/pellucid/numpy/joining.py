@@ -56,7 +56,7 @@ def concatenate(
         and getattr(whole, "ndim", 0) > 1
         and whole.shape[0] != 0
     ):
-        return _merged(whole, axis, dtype)
+        return _concatenate_rows(whole, axis, dtype)
     parts = _sequence("concatenate", arrays)
     if not parts:
         raise ArgumentValueError("jnp.concatenate needs at least one array.")
@@ -71,7 +71,7 @@ def concatenate(
 
 
 @numpy_function(static=("axis", "dtype"))
-def _merged(arrays: ArrayLike, axis: int | None, dtype: DTypeLike | None) -> Any:
+def _concatenate_rows(arrays: ArrayLike, axis: int | None, dtype: DTypeLike | None) -> Any:
     """`arrays` [n, ...] as one array, in which the n slices are joined along `axis` (raveled if it is None)."""
     if axis is None:
         joined = ravel(arrays)

@@ -48,11 +48,11 @@ from .compiled import alias, numpy_function
 from .creation import asarray, band, canonical_shape, diagonal_number
 from .promotion import (
     able_to_hold,
+    as_tuple,
     aval_of,
     broadcast_arrays as _broadcast_arrays,
     convert,
     known_int,
-    listed,
     number_type,
     promote_dtypes,
 )
@@ -63,7 +63,7 @@ def canonical_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     """`axis` (None, an int or several) as a tuple of axes counted from the front."""
     if axis is None:
         return tuple(range(ndim))
-    canonical = tuple(canonical_axis(a, ndim) for a in listed(axis))
+    canonical = tuple(canonical_axis(a, ndim) for a in as_tuple(axis))
     if len(set(canonical)) != len(canonical):
         raise ArgumentValueError(f"an axis is repeated: {axis}.")
     return canonical
@@ -101,7 +101,7 @@ def reshape(
     """
     del copy  # a copy of an Array can't be told from a view
     aval = aval_of("reshape", a)
-    sizes = movement.inferred_sizes("jnp.reshape", aval.shape, listed(shape))
+    sizes = movement.inferred_sizes("jnp.reshape", aval.shape, as_tuple(shape))
     if isinstance(a, (np.ndarray, np.generic)) and out_sharding is None:
         # `Any`, as NumPy's stubs want a literal of `order`, and an annotation of ours an array.
         numpy_array: Any = a
@@ -272,7 +272,7 @@ def expand_dims(a: ArrayLike, axis: Axis) -> Array:
     """
     aval_of("expand_dims", a)
     with expecting("axis must be an int, or several ints", axis):
-        axes = ints(listed(axis))
+        axes = ints(as_tuple(axis))
     return _expand_dims(a, axes)
 
 
@@ -500,7 +500,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Ints, axis: Axis = None) -> Array:
     shifts = asarray(shift)
     count = len(axes) if shifts.ndim == 0 else max(len(axes), shifts.size)
     axes = axes * count if len(axes) == 1 else axes
-    return _roll_traced(a, broadcast_to(shifts, (count,)), axes)
+    return _roll_dynamically(a, broadcast_to(shifts, (count,)), axes)
 
 
 @numpy_function(static=("shifts", "axes"))
@@ -517,7 +517,7 @@ def _roll_static(a: ArrayLike, shifts: tuple[int, ...], axes: tuple[int, ...]) -
 
 
 @numpy_function(static="axes")
-def _roll_traced(a: ArrayLike, shifts: ArrayLike, axes: tuple[int, ...]) -> Any:
+def _roll_dynamically(a: ArrayLike, shifts: ArrayLike, axes: tuple[int, ...]) -> Any:
     for i, axis in enumerate(axes):
         size = _shape(a)[axis]
         if size == 0:
@@ -554,10 +554,10 @@ def repeat(
     """
     if out_sharding is not None:
 
-        def repeated(a: ArrayLike, repeats: ArrayLike) -> Any:
+        def repeat_rows(a: ArrayLike, repeats: ArrayLike) -> Any:
             return repeat(a, repeats, axis, total_repeat_length=total_repeat_length)
 
-        return with_out_sharding(out_sharding, repeated, a, repeats)
+        return with_out_sharding(out_sharding, repeat_rows, a, repeats)
     if axis is None:
         return repeat(ravel(a), repeats, 0, total_repeat_length=total_repeat_length)
     aval = aval_of("repeat", a)

@@ -15,7 +15,7 @@ _SHIFT = 5.0
 """Shift of an exponent: exp(|x| - 5) is finite for all |x| at which a modified Bessel function is."""
 
 
-def _unscaled(x: Term, scaled: Term) -> Term:
+def _unscale(x: Term, scaled: Term) -> Term:
     """exp(|x|) * `scaled`, without the overflow of the first factor."""
     size = abs(x)
     is_large = size > 2 * _SHIFT  # `size - _SHIFT` is exact there
@@ -27,7 +27,7 @@ def _unscaled(x: Term, scaled: Term) -> Term:
 @with_partials(lambda y, x: i1_of(x))  # pyright: ignore[reportGeneralTypeIssues]
 def i0_of(x: Term) -> Term:
     """I₀(x)."""
-    return abs(_unscaled(x, Term(special.bessel_i0e(x.value))))
+    return abs(_unscale(x, Term(special.bessel_i0e(x.value))))
 
 
 _I1_BY_X = [0.5 / (4**k * math.factorial(k) * math.factorial(k + 1)) for k in range(9)]
@@ -42,4 +42,4 @@ def _i1_by_x(x: Term) -> Term:
 @with_partials(lambda y, x: i0_of(x) - _i1_by_x(x))  # pyright: ignore[reportGeneralTypeIssues]
 def i1_of(x: Term) -> Term:
     """I₁(x)."""
-    return _unscaled(x, Term(special.bessel_i1e(x.value)))
+    return _unscale(x, Term(special.bessel_i1e(x.value)))

@@ -17,7 +17,7 @@ from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.arrays import Array
 
 from .compiled import numpy_function
-from .cumulative import accumulated
+from .cumulative import accumulate
 from .promotion import aval_of, canonical, convert, promote_shapes, refuse_out
 from .reductions import (
     AND,
@@ -27,17 +27,17 @@ from .reductions import (
     SUM,
     Axis,
     Kind,
+    dtype_of_sum,
     extreme,
-    masked,
+    mask_elements,
     position,
-    promoted,
-    reduced,
+    reduce_along,
     single_axis,
     static_axis,
     static_dtype,
     wide,
 )
-from .statistics import given_mean, mean_of, squared, variance_dtypes
+from .statistics import absolute_squares, given_mean, mean_of, variance_dtypes
 
 _BOOL = np.dtype(bool)
 
@@ -65,7 +65,7 @@ def _present(a: ArrayLike) -> Any:
 # Sums and products --------------------------------------------------------------------------------
 
 
-def _accumulated(
+def _accumulate(
     name: str,
     kind: Kind,
     a: ArrayLike,
@@ -76,9 +76,9 @@ def _accumulated(
     where: ArrayLike | None,
 ) -> Any:
     a, aval = canonical(name, a)
-    result = dtype or promoted(aval.dtype)
+    result = dtype or dtype_of_sum(aval.dtype)
     computed = wide(result) if dtype is None else result
-    total = reduced(
+    total = reduce_along(
         name, kind, _without_nan(name, a, kind.identity), axis, computed, keepdims, initial, where
     )
     return convert(total, type_of(total), result)
@@ -93,7 +93,7 @@ def _nansum(
     initial: ArrayLike | None,
     where: ArrayLike | None,
 ) -> Any:
-    return _accumulated("nansum", SUM, a, axis, dtype, keepdims, initial, where)
+    return _accumulate("nansum", SUM, a, axis, dtype, keepdims, initial, where)
 
 
 def nansum(
@@ -132,7 +132,7 @@ def _nanprod(
     initial: ArrayLike | None,
     where: ArrayLike | None,
 ) -> Any:
-    return _accumulated("nanprod", PROD, a, axis, dtype, keepdims, initial, where)
+    return _accumulate("nanprod", PROD, a, axis, dtype, keepdims, initial, where)
 
 
 def nanprod(
@@ -182,7 +182,7 @@ def _extreme(
     aval = type_of(result)
     if initial is not None or not _has_nan(aval):
         return result
-    none = reduced(name, AND, logical.ne(a, a), axis, _BOOL, keepdims)
+    none = reduce_along(name, AND, logical.ne(a, a), axis, _BOOL, keepdims)
     return logical.select(
         none, broadcast_in_dim(scalar(np.nan, aval.dtype), aval.shape, ()), result
     )
@@ -256,7 +256,7 @@ def _position(
     index = position(name, find, _without_nan(name, a, kind.identity), axis, keepdims)
     if not _has_nan(aval):
         return index
-    none = reduced(name, AND, logical.ne(a, a), axis, _BOOL, keepdims)
+    none = reduce_along(name, AND, logical.ne(a, a), axis, _BOOL, keepdims)
     result: Any = type_of(index)
     return logical.select(none, broadcast_in_dim(result.dtype.type(-1), result.shape, ()), index)
 
@@ -321,8 +321,8 @@ def _mean_of(
         return mean_of(name, a, axis, dtype, keepdims, where)
     result = dtype or aval.dtype
     computed = wide(result) if dtype is None else result
-    count = reduced(name, SUM, _present(a), axis, computed, keepdims, where=where)
-    total = reduced(
+    count = reduce_along(name, SUM, _present(a), axis, computed, keepdims, where=where)
+    total = reduce_along(
         name, SUM, _without_nan(name, a, SUM.identity), axis, computed, keepdims, where=where
     )
     average = arithmetic.div(total, count)
@@ -376,17 +376,17 @@ def _variance(
     else:
         mean = given_mean(name, mean, aval, computed)
     centred = arithmetic.sub(*promote_shapes(name, a, mean))
-    centred = masked(name, centred, where, computed.type(0))
-    squares = squared(masked(name, centred, _present(a), computed.type(0)))
+    centred = mask_elements(name, centred, where, computed.type(0))
+    squares = absolute_squares(mask_elements(name, centred, _present(a), computed.type(0)))
     part = dtypes.to_floating_dtype(computed)
-    count = reduced(name, SUM, _present(a), axis, part, keepdims, where=where)
+    count = reduce_along(name, SUM, _present(a), axis, part, keepdims, where=where)
     divisor = arithmetic.sub(count, convert(ddof, type_of(ddof), part))
-    total = reduced(name, SUM, squares, axis, part, keepdims, where=where)
+    total = reduce_along(name, SUM, squares, axis, part, keepdims, where=where)
     defined = logical.gt(divisor, part.type(0))
     # Divisors of 0 and less are replaced by 1: a quotient by 0 has no derivative, also where it isn't selected.
-    variance = arithmetic.div(total, masked(name, divisor, defined, part.type(1)))
+    variance = arithmetic.div(total, mask_elements(name, divisor, defined, part.type(1)))
     variance = convert(variance, type_of(variance), result)
-    return masked(name, variance, defined, np.asarray(np.nan, result)[()])
+    return mask_elements(name, variance, defined, np.asarray(np.nan, result)[()])
 
 
 @numpy_function(static=("axis", "dtype", "keepdims"))
@@ -477,7 +477,7 @@ def nanstd(
 @numpy_function(static=("axis", "dtype"))
 def _nancumsum(a: ArrayLike, axis: int | None, dtype: np.dtype | None) -> Any:
     name = "nancumsum"
-    return accumulated(name, cumulative.cumsum, _without_nan(name, a, SUM.identity), axis, dtype)
+    return accumulate(name, cumulative.cumsum, _without_nan(name, a, SUM.identity), axis, dtype)
 
 
 def nancumsum(
@@ -500,7 +500,7 @@ def nancumsum(
 @numpy_function(static=("axis", "dtype"))
 def _nancumprod(a: ArrayLike, axis: int | None, dtype: np.dtype | None) -> Any:
     name = "nancumprod"
-    return accumulated(name, cumulative.cumprod, _without_nan(name, a, PROD.identity), axis, dtype)
+    return accumulate(name, cumulative.cumprod, _without_nan(name, a, PROD.identity), axis, dtype)
 
 
 def nancumprod(

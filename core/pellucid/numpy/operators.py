@@ -76,7 +76,7 @@ _UNARY: dict[str, Any] = {
 def _operator_method(function: Callable[..., Any], *, swapped: bool) -> Any:
     """An operator of arrays as a C++ callable that binds as a method; it returns NotImplemented for foreign operands."""
     python = function.python
-    jitted = function.jitted if not swapped else _swapped(function).jitted
+    jitted = function.jitted if not swapped else _swap_operands(function).jitted
 
     def cache_miss(x: ArrayLike, y: ArrayLike) -> Any:
         if not is_array_like(y):
@@ -103,16 +103,16 @@ def _of_foreign(y: Any) -> Any:
     return NotImplemented
 
 
-def _swapped(function: Callable[..., Any]) -> Any:
-    def swapped(x: ArrayLike, y: ArrayLike) -> Any:
+def _swap_operands(function: Callable[..., Any]) -> Any:
+    def call_swapped(x: ArrayLike, y: ArrayLike) -> Any:
         return function.python(y, x)
 
-    swapped.__name__ = function.__name__
-    return numpy_function(swapped)
+    call_swapped.__name__ = function.__name__
+    return numpy_function(call_swapped)
 
 
-def _traced(function: Callable[..., Any], *, swapped: bool) -> Callable[[Any, Any], Any]:
-    """An operator of tracers; the reflected one if `swapped`."""
+def _tracer_operator(function: Callable[..., Any], *, swapped: bool) -> Callable[[Any, Any], Any]:
+    """An operator of tracers; the reflected one if `call_swapped`."""
     python = function.python
 
     def forward(x: ArrayLike, y: ArrayLike) -> Any:
@@ -128,12 +128,12 @@ def _traced(function: Callable[..., Any], *, swapped: bool) -> Callable[[Any, An
 def _power(x: ArrayLike, y: ArrayLike) -> Any:
     if type(y) is int:  # the most common exponent: a Python int
         return elementwise.integer_power(x, y)
-    return elementwise.raised(x, y) if is_array_like(y) else _of_foreign(y)
+    return elementwise.raise_to_power(x, y) if is_array_like(y) else _of_foreign(y)
 
 
 @library_code
-def _power_reversed(x: ArrayLike, y: ArrayLike) -> Any:
-    return elementwise.raised(y, x) if is_array_like(y) else _of_foreign(y)
+def _reflected_power(x: ArrayLike, y: ArrayLike) -> Any:
+    return elementwise.raise_to_power(y, x) if is_array_like(y) else _of_foreign(y)
 
 
 def astype(
@@ -234,11 +234,11 @@ def _round(x: ArrayLike, ndigits: int | None = None) -> Any:
 def _view(x: ArrayLike, dtype: DTypeLike | None = None, type: None = None) -> Any:
     """The bytes of `x` read as elements of `dtype`: the last axis grows or shrinks with their size."""
     del type
-    return x if dtype is None else _viewed(x, dtypes.check_user_dtype(dtype, "view"))
+    return x if dtype is None else _view_as_dtype(x, dtypes.check_user_dtype(dtype, "view"))
 
 
 @numpy_function(static="dtype")
-def _viewed(x: ArrayLike, dtype: Any) -> Any:
+def _view_as_dtype(x: ArrayLike, dtype: Any) -> Any:
     aval = type_of(x)
     if aval.dtype == dtype:
         return x
@@ -250,14 +250,14 @@ def _viewed(x: ArrayLike, dtype: Any) -> Any:
             do=f"The last axis must hold a multiple of {new} bits.",
         )
     if aval.dtype == np.bool_:
-        return _viewed(convert(x, aval, np.dtype(np.uint8)), dtype)
+        return _view_as_dtype(convert(x, aval, np.dtype(np.uint8)), dtype)
     if aval.dtype.kind == "c":
         parts = [number_kinds.real(x), number_kinds.imag(x)]
-        return _viewed(joining.stack(parts, -1).reshape(*aval.shape[:-1], -1), dtype)
+        return _view_as_dtype(joining.stack(parts, -1).reshape(*aval.shape[:-1], -1), dtype)
     if dtype == np.bool_:
-        return elementwise.not_equal(_viewed(x, np.dtype(np.uint8)), 0)
+        return elementwise.not_equal(_view_as_dtype(x, np.dtype(np.uint8)), 0)
     if dtype.kind == "c":
-        parts = _viewed(x, dtypes.to_floating_dtype(dtype))
+        parts = _view_as_dtype(x, dtypes.to_floating_dtype(dtype))
         return conversion.complex(parts[..., ::2], parts[..., 1::2])
     if new > old:
         x = manipulation.reshape(x, (*aval.shape[:-1], -1, new // old))
@@ -269,7 +269,7 @@ def _matmul(x: ArrayLike, y: ArrayLike) -> Any:
     return products.matmul(x, y) if is_array_like(y) else _of_foreign(y)
 
 
-def _matmul_reversed(x: ArrayLike, y: ArrayLike) -> Any:
+def _reflected_matmul(x: ArrayLike, y: ArrayLike) -> Any:
     return products.matmul(y, x) if is_array_like(y) else _of_foreign(y)
 
 
@@ -326,7 +326,7 @@ METHODS: dict[str, Any] = {
     "repeat": manipulation.repeat, "reshape": _reshape, "round": elementwise.round, "squeeze": manipulation.squeeze,
     "swapaxes": manipulation.swapaxes, "transpose": _transpose, "view": _view, "__iter__": _iterate,
     "__contains__": _contains, "__round__": _round, "__getitem__": indexing.getitem,
-    "__setitem__": index_update.setitem, "__array_namespace__": _array_namespace, "__pow__": _power, "__rpow__": _power_reversed, "__matmul__": _matmul, "__rmatmul__": _matmul_reversed,
+    "__setitem__": index_update.setitem, "__array_namespace__": _array_namespace, "__pow__": _power, "__rpow__": _reflected_power, "__matmul__": _matmul, "__rmatmul__": _reflected_matmul,
     "all": reductions.all, "any": reductions.any, "argmax": reductions.argmax, "argmin": reductions.argmin,
     "argpartition": searching.argpartition, "choose": selection.choose, "compress": _compress,
     "searchsorted": searching.searchsorted, "take": selection.take,
@@ -355,10 +355,10 @@ def install() -> None:
     for name, function in _BINARY.items():
         for prefix, swapped in (("", False), ("r", True)):
             method = f"__{prefix}{name}__"
-            setattr(Tracer, method, _traced(function, swapped=swapped))
+            setattr(Tracer, method, _tracer_operator(function, swapped=swapped))
             _set_on_arrays(method, _operator_method(function, swapped=swapped))
     for name, function in _COMPARISONS.items():
-        setattr(Tracer, f"__{name}__", _traced(function, swapped=False))
+        setattr(Tracer, f"__{name}__", _tracer_operator(function, swapped=False))
         _set_on_arrays(f"__{name}__", _operator_method(function, swapped=False))
     for name, function in _UNARY.items():
         setattr(Tracer, f"__{name}__", lambda x, _f=function.python: _f(x))

@@ -22,7 +22,7 @@ _MIN_DTYPE = np.dtype(np.float32)
 Formula = Callable[..., Any]
 
 
-def evaluated(formula: Formula, operands: Sequence[Any]) -> Any:
+def evaluate_formula(formula: Formula, operands: Sequence[Any]) -> Any:
     """Results of `formula`, computed in float32 at least and returned in the dtype of `operands`."""
     aval = type_of(operands[0])
     weak = all(type_of(x).weak_type for x in operands)

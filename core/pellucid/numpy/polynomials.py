@@ -50,7 +50,7 @@ def _coefficients(name: str, promote: Callable[..., list[Any]], *operands: Array
     return promoted
 
 
-def _padded(a1: Array, a2: Array) -> tuple[Any, ...]:
+def _pad_to_longer(a1: Array, a2: Array) -> tuple[Any, ...]:
     length = larger(type_of(a1).shape[0], type_of(a2).shape[0])
     return tuple(
         pad(a, scalar(0, a.dtype), [(length - type_of(a).shape[0], 0, 0)]) for a in (a1, a2)
@@ -69,7 +69,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     >>> polyadd(jnp.array([1, 2]), jnp.array([1, 2, 3]))
     Array([1, 3, 5], dtype=int32)
     """
-    left, right = _padded(*_coefficients("polyadd", promote_dtypes, a1, a2))
+    left, right = _pad_to_longer(*_coefficients("polyadd", promote_dtypes, a1, a2))
     return left + right
 
 
@@ -85,11 +85,11 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     >>> polysub(jnp.array([1, 2]), jnp.array([1, 2, 3]))
     Array([-1, -1, -1], dtype=int32)
     """
-    left, right = _padded(*_coefficients("polysub", promote_dtypes, a1, a2))
+    left, right = _pad_to_longer(*_coefficients("polysub", promote_dtypes, a1, a2))
     return left - right
 
 
-def _trimmed(x: Any) -> tuple[Any, int]:
+def _trim(x: Any) -> tuple[Any, int]:
     """(`x`, which isn't traced, without leading and trailing zeros; the number of trailing ones)."""
     nonzero = np.flatnonzero(np.asarray(x))
     if not nonzero.size:
@@ -99,7 +99,7 @@ def _trimmed(x: Any) -> tuple[Any, int]:
 
 
 def _without_leading_zeros(x: Any) -> Any:
-    inner, trailing = _trimmed(x)
+    inner, trailing = _trim(x)
     return x[type_of(x).size - trailing - type_of(inner).size :]
 
 
@@ -132,12 +132,12 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     (Array([1., 3.], dtype=float32), Array([0., 0., 0.], dtype=float32))
     """
     u, v = _coefficients("polydiv", promote_dtypes_inexact, u, v)
-    quotient, remainder = _divided(u, v)
+    quotient, remainder = _divide(u, v)
     return quotient, _without_leading_zeros(remainder) if trim_leading_zeros else remainder
 
 
 @numpy_function
-def _divided(u: Any, v: Any) -> tuple[Any, Any]:
+def _divide(u: Any, v: Any) -> tuple[Any, Any]:
     m, n = type_of(u).shape[0] - 1, type_of(v).shape[0] - 1
     u, v = asarray(u), asarray(v)
     scale = 1.0 / v[0]
@@ -299,7 +299,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
             got=f"got {aval.text()}",
             do="Pass strip_zeros=False.",
         )
-    inner, trailing = _trimmed(p)
+    inner, trailing = _trim(p)
     nonzero_roots = _companion_roots(inner) if type_of(inner).size > 1 else zeros((0,), result)
     return concatenate([zeros((trailing,), result), nonzero_roots])
 

@@ -221,20 +221,20 @@ def tensordot(
     """
     first, second = _avals("tensordot", a, b)
 
-    def refused(what: str) -> ShapeError:
+    def shape_error(what: str) -> ShapeError:
         return ShapeError(f"jnp.tensordot {what}", got=[*operand_lines((a, b)), f"axes: {axes}"])
 
     if not isinstance(axes, Sequence):
         n = known_int("tensordot", "axes", axes)
         if not 0 <= n <= min(first.ndim, second.ndim):
-            raise refused(f"can't sum over {n} axes of these.")
+            raise shape_error(f"can't sum over {n} axes of these.")
         left, right = tuple(range(first.ndim - n, first.ndim)), tuple(range(n))
     else:
         if len(axes) != 2:
-            raise refused("needs axes of both operands.")
+            raise shape_error("needs axes of both operands.")
         left, right = (_listed_axes(x, v.ndim) for x, v in zip(axes, (first, second), strict=True))
         if len(left) != len(right):
-            raise refused("needs as many axes of one operand as of the other.")
+            raise shape_error("needs as many axes of one operand as of the other.")
     static = _static("tensordot", precision, preferred_element_type)
     return _tensordot(a, b, left, right, *static, out_sharding)
 
@@ -262,10 +262,10 @@ def _matmul(
                 do="Use `*` for scalars.",
             )
     has_row, has_column = (type_of(x).ndim > 1 for x in (a, b))
-    return _multiplied("matmul", a, b, has_row, has_column, precision, preferred, sharding=sharding)
+    return _multiply("matmul", a, b, has_row, has_column, precision, preferred, sharding=sharding)
 
 
-def _multiplied(
+def _multiply(
     name: str, a: ArrayLike, b: ArrayLike, has_row: bool, has_column: bool, precision: PrecisionLike = None, preferred: DTypeLike | None = None,
     conjugated: bool = False, sharding: NamedSharding | None = None,
 ) -> Any:  # fmt: skip
@@ -293,8 +293,8 @@ def _multiplied(
     # one operand has more than one element is a free axis of that operand.
     # What is laid out has all its axes from the product, whose layout is the result's, but for their order.
     dropped = [i for i, size in enumerate(batch) if size != 1 or sharding is None]
-    a, a_names = _named(a, first.shape[:a_lead], len(batch), dropped)
-    b, b_names = _named(b, second.shape[:b_lead], len(batch), dropped)
+    a, a_names = _name_axes(a, first.shape[:a_lead], len(batch), dropped)
+    b, b_names = _name_axes(b, second.shape[:b_lead], len(batch), dropped)
     a = conj(a) if conjugated and first.dtype.kind == "c" else a
     shared = [n for n in a_names if n in b_names]
     left = tuple([a_names.index(n) for n in shared])
@@ -315,7 +315,7 @@ def _multiplied(
     return expand_dims(result, missing) if missing else result
 
 
-def _named(x: ArrayLike, leading: Axes, n_leading: int, dropped: Ints) -> tuple[Any, list[Any]]:
+def _name_axes(x: ArrayLike, leading: Axes, n_leading: int, dropped: Ints) -> tuple[Any, list[Any]]:
     """`x` without those leading axes of size 1 that are in `dropped`, and the result's numbers of the remaining ones."""
     first = n_leading - len(leading)
     ones = [i for i, size in enumerate(leading) if size == 1 and first + i in dropped]
@@ -348,7 +348,7 @@ def _vecdot(
     first, second = _avals("vecdot", x1, x2)
     x1 = move_axis(x1, _core_axis("vecdot", first, axis), first.ndim - 1)
     x2 = move_axis(x2, _core_axis("vecdot", second, axis), second.ndim - 1)
-    return _multiplied("vecdot", x1, x2, False, False, precision, preferred, conjugated=True)
+    return _multiply("vecdot", x1, x2, False, False, precision, preferred, conjugated=True)
 
 
 def _core_axis(name: str, aval: ShapedArray, axis: int) -> int:
@@ -382,7 +382,7 @@ def vecdot(
 
 @numpy_function
 def _matvec(x1: ArrayLike, x2: ArrayLike) -> Any:
-    return _multiplied("matvec", x1, x2, True, False)
+    return _multiply("matvec", x1, x2, True, False)
 
 
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -399,7 +399,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @numpy_function
 def _vecmat(x1: ArrayLike, x2: ArrayLike) -> Any:
-    return _multiplied("vecmat", x1, x2, False, True, conjugated=True)
+    return _multiply("vecmat", x1, x2, False, True, conjugated=True)
 
 
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:

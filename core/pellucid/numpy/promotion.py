@@ -32,12 +32,12 @@ from pellucid._machine.tracing import is_array_like, operand_lines, type_of
 _PYTHON_SCALARS = (bool, int, float, complex)
 
 
-def listed(sizes: Any) -> tuple[Any, ...]:
+def as_tuple(sizes: Any) -> tuple[Any, ...]:
     """Sizes or axes, one or several, as a tuple."""
     return (sizes,) if np.ndim(sizes) == 0 else tuple(sizes)
 
 
-def written(name: str) -> str:
+def full_name(name: str) -> str:
     """The name of a function in messages: with the module for nn and scipy, else with `jnp.`."""
     return name if name.startswith(("nn.", "scipy.")) else f"jnp.{name}"
 
@@ -47,7 +47,7 @@ def check_arrays(name: str, *operands: Any) -> None:
     for i, x in enumerate(operands):
         if not is_array_like(x):
             raise ArgumentTypeError(
-                f"{written(name)} needs arrays or numbers.",
+                f"{full_name(name)} needs arrays or numbers.",
                 got=f"argument {i}: {type(x).__name__}",
                 do="Convert with `jnp.asarray` first."
                 if isinstance(x, (list, tuple))
@@ -112,7 +112,7 @@ def number_type(name: str, x: Any, position: int = 0) -> ShapedArray:
     aval = aval_of(name, x, position)
     if isinstance(aval.dtype, dtypes.ExtendedDType):
         raise DtypeError(
-            f"{written(name)} needs numbers or bools.",
+            f"{full_name(name)} needs numbers or bools.",
             got=f"argument {position}: {aval.text()}",
             do="For random keys, use `random.key_data`.",
         )
@@ -126,7 +126,7 @@ def canonical(name: str, x: ArrayLike) -> tuple[Any, ShapedArray]:
     return (x, aval) if dtype == aval.dtype else (convert(x, aval, dtype), aval.update(dtype=dtype))
 
 
-def _promoted(
+def _promote(
     name: str, operands: tuple[ArrayLike, ...], to: Callable[[Any], Any] | None = None
 ) -> list[Any]:
     """`operands` converted to the dtype they promote to, mapped by `to` if given."""
@@ -143,17 +143,17 @@ def _promoted(
 
 def promote_dtypes(name: str, *operands: ArrayLike) -> list[Any]:
     """`operands` converted to the one dtype that they promote to; random keys promote to their own dtype."""
-    return _promoted(name, operands)
+    return _promote(name, operands)
 
 
 def promote_dtypes_inexact(name: str, *operands: ArrayLike) -> list[Any]:
     """`operands` converted to the floating or complex dtype that they promote to."""
-    return _promoted(name, operands, dtypes.to_inexact_dtype)
+    return _promote(name, operands, dtypes.to_inexact_dtype)
 
 
 def promote_dtypes_numeric(name: str, *operands: ArrayLike) -> list[Any]:
     """`operands` converted to the dtype that they promote to; bools become integers."""
-    return _promoted(name, operands, dtypes.to_numeric_dtype)
+    return _promote(name, operands, dtypes.to_numeric_dtype)
 
 
 def promote_shapes(name: str, *operands: ArrayLike) -> list[Any]:
@@ -176,18 +176,18 @@ def refuse_out(name: str, out: Any, where: ArrayLike | None = None) -> None:
     """Raise UnsupportedError for an array to write into, or a mask of elements to write: arrays don't change."""
     if out is not None:
         raise UnsupportedError(
-            f"{written(name)} can't write into `out`: arrays don't change.", do="Use the result."
+            f"{full_name(name)} can't write into `out`: arrays don't change.", do="Use the result."
         )
     if where is not None:
         raise UnsupportedError(
-            f"{written(name)} can't leave elements of a result unwritten, as `where` demands.",
-            do=f"Use `jnp.where(mask, {written(name)}(…), other)`.",
+            f"{full_name(name)} can't leave elements of a result unwritten, as `where` demands.",
+            do=f"Use `jnp.where(mask, {full_name(name)}(…), other)`.",
         )
 
 
 def known_int(name: str, what: str, x: Any, convert: Callable[[Any], Any] = operator.index) -> int:
     """`x`, the argument `what` of the function `name`, as a Python int; raises ArgumentTypeError for what is none."""
-    with expecting(f"{written(name)} needs `{what}` to be an int that is known when tracing", x):
+    with expecting(f"{full_name(name)} needs `{what}` to be an int that is known when tracing", x):
         return convert(x)
 
 
@@ -210,7 +210,7 @@ def note_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     mode = promotion()[0]
     if mode == "allow":
         return
-    text = f"{written(name)} promotes ranks: operands of shapes {', '.join(map(str, shapes))}."
+    text = f"{full_name(name)} promotes ranks: operands of shapes {', '.join(map(str, shapes))}."
     if mode == "raise":
         raise ShapeError(text, do="Add axes explicitly, or set `numpy_rank_promotion` to 'allow'.")
     warn_user(text, UserWarning)
@@ -240,7 +240,7 @@ def _common_shape(name: str, operands: Operands, shapes: list[Shape]) -> Shape:
         return broadcast_shapes(*shapes)
     except ShapeError as error:
         raise ShapeError(
-            f"{written(name)} got shapes that can't be broadcast together.",
+            f"{full_name(name)} got shapes that can't be broadcast together.",
             got=operand_lines(operands),
             do=error.do,
         ) from None

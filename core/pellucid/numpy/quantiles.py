@@ -132,7 +132,7 @@ def _along_first(x: Array, q: Any, weights: Any, method: str, skips_nan: bool) -
         x = sort(x, axis=0)
         count = sum(~isnan(x), axis=0) if skips_nan else size_scalar(size, np.dtype(np.int32))
         last = clip(asarray(count, dtype=q.dtype) - 1, 0)
-        result = _interpolated(x, q, last, method)
+        result = _interpolate(x, q, last, method)
     else:
         order = argsort(x, axis=0)
         x, weights = (take_along_axis(each, order, axis=0) for each in (x, weights))
@@ -154,7 +154,7 @@ def _elements(x: Array, positions: Array) -> Any:
     return reshape(take_along_axis(x, rows, axis=0), shape)
 
 
-def _interpolated(x: Array, q: ArrayLike, last: ArrayLike, method: str) -> Any:
+def _interpolate(x: Array, q: ArrayLike, last: ArrayLike, method: str) -> Any:
     """Elements of `x`, sorted along its first axis, at q times `last`, or between two of them."""
     if method == "inverted_cdf":
         return _elements(x, clip(ceil(q * (last + 1)) - 1, 0, last))

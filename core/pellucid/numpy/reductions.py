@@ -83,7 +83,7 @@ def wide(dtype: np.dtype) -> Any:
     return np.dtype(np.float32) if dtype.name in _HALF else dtype
 
 
-def masked(name: str, a: ArrayLike, where: ArrayLike | None, neutral: Any) -> Any:
+def mask_elements(name: str, a: ArrayLike, where: ArrayLike | None, neutral: Any) -> Any:
     """`a` with the scalar `neutral` where `where` is false; both broadcast."""
     if where is None:
         return a
@@ -117,7 +117,7 @@ MIN = Kind(reduce_min, arithmetic.min, MONOIDS["min"].identity)
 _OF_BOOLS = {SUM: OR, PROD: AND}
 
 
-def reduced(
+def reduce_along(
     name: str,
     kind: Kind,
     a: ArrayLike,
@@ -134,7 +134,7 @@ def reduced(
         raise DtypeError(f"jnp.{name} does not accept float0 elements.", got=aval.text())
     if dtype == _BOOL:
         kind = _OF_BOOLS.get(kind, kind)
-    a = masked(name, convert(a, aval, dtype), where, kind.identity(dtype))
+    a = mask_elements(name, convert(a, aval, dtype), where, kind.identity(dtype))
     result = kind.reduce(a, axes)
     if initial is not None:
         start = aval_of(name, initial)
@@ -149,7 +149,7 @@ def reduced(
 # Sums and products --------------------------------------------------------------------------------
 
 
-def promoted(dtype: np.dtype) -> Any:
+def dtype_of_sum(dtype: np.dtype) -> Any:
     """The dtype in which integers are summed: at least the default integer of their sign."""
     if dtypes.is_inexact(dtype):
         return dtype
@@ -162,7 +162,7 @@ def promoted(dtype: np.dtype) -> Any:
     )
 
 
-def _accumulated(
+def _accumulate(
     name: str,
     kind: Kind,
     a: ArrayLike,
@@ -177,10 +177,10 @@ def _accumulated(
     a, aval = canonical(name, a)
     element_dtype = aval.dtype
     result = dtype or (
-        promoted(element_dtype) if promote or element_dtype == _BOOL else element_dtype
+        dtype_of_sum(element_dtype) if promote or element_dtype == _BOOL else element_dtype
     )
     computed = wide(result) if dtype is None else result
-    total = reduced(name, kind, a, axis, computed, keepdims, initial, where)
+    total = reduce_along(name, kind, a, axis, computed, keepdims, initial, where)
     return convert(total, type_of(total), result)
 
 
@@ -194,7 +194,7 @@ def _sum(
     where: ArrayLike | None,
     promote: bool,
 ) -> Any:
-    return _accumulated("sum", SUM, a, axis, dtype, keepdims, initial, where, promote)
+    return _accumulate("sum", SUM, a, axis, dtype, keepdims, initial, where, promote)
 
 
 def sum(
@@ -241,7 +241,7 @@ def _prod(
     where: ArrayLike | None,
     promote: bool,
 ) -> Any:
-    return _accumulated("prod", PROD, a, axis, dtype, keepdims, initial, where, promote)
+    return _accumulate("prod", PROD, a, axis, dtype, keepdims, initial, where, promote)
 
 
 def prod(
@@ -283,7 +283,7 @@ def prod(
 
 @numpy_function(static=("axis", "keepdims"))
 def _all(a: ArrayLike, axis: Axis, keepdims: bool, where: ArrayLike | None) -> Any:
-    return reduced("all", AND, a, axis, _BOOL, keepdims, where=where)
+    return reduce_along("all", AND, a, axis, _BOOL, keepdims, where=where)
 
 
 def all(
@@ -310,7 +310,7 @@ def all(
 
 @numpy_function(static=("axis", "keepdims"))
 def _any(a: ArrayLike, axis: Axis, keepdims: bool, where: ArrayLike | None) -> Any:
-    return reduced("any", OR, a, axis, _BOOL, keepdims, where=where)
+    return reduce_along("any", OR, a, axis, _BOOL, keepdims, where=where)
 
 
 def any(
@@ -339,7 +339,7 @@ def any(
 def _count_nonzero(a: ArrayLike, axis: Axis, keepdims: bool) -> Any:
     aval = number_type("count_nonzero", a)
     chosen = logical.ne(a, scalar(0, aval.dtype))
-    return reduced("count_nonzero", SUM, chosen, axis, dtypes.default_int_dtype(), keepdims)
+    return reduce_along("count_nonzero", SUM, chosen, axis, dtypes.default_int_dtype(), keepdims)
 
 
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
@@ -380,7 +380,7 @@ def extreme(
                 got=f"a: {aval.text()}, axis {axis}",
                 do="Pass `initial`.",
             )
-    return reduced(name, kind, a, axis, aval.dtype, keepdims, initial, where)
+    return reduce_along(name, kind, a, axis, aval.dtype, keepdims, initial, where)
 
 
 @numpy_function(static=("axis", "keepdims"))

@@ -81,13 +81,13 @@ def searchsorted(
 @numpy_function(static=("left", "method"))
 def _searchsorted(a: Any, v: ArrayLike, left: bool, method: str) -> Any:
     a, v = promote_dtypes("searchsorted", a, v)
-    a, v = asarray(a), _ordered(v)
+    a, v = asarray(a), _unify_zeros_and_nans(v)
     size = type_of(a).shape[0]
     index = np.dtype(np.int32 if fits(size, 2**31 - 1) else np.int64)
     before = _is_before if left else _is_not_after
     halvings = size.bit_length() if is_static((size,)) else 31
     if method == "compare_all" or not halvings:
-        each = _ordered(expand_dims(a, range(type_of(v).ndim)))
+        each = _unify_zeros_and_nans(expand_dims(a, range(type_of(v).ndim)))
         return sum(before(each, expand_dims(v, -1)), axis=-1, dtype=index)
     zero = creation.full(type_of(v).shape, 0, index)
     last = size_scalar(larger(size - 1, 0), index)
@@ -95,7 +95,7 @@ def _searchsorted(a: Any, v: ArrayLike, left: bool, method: str) -> Any:
     def halve(_: Any, bounds: tuple[Any, Any]) -> tuple[Any, Any]:
         low, high = bounds
         middle = low + (high - low) // 2
-        element = _ordered(a[where(middle < last, middle, last)])
+        element = _unify_zeros_and_nans(a[where(middle < last, middle, last)])
         is_open = low < high
         goes_right = before(element, v) & is_open
         return where(goes_right, middle + 1, low), where(goes_right | ~is_open, high, middle)
@@ -104,7 +104,7 @@ def _searchsorted(a: Any, v: ArrayLike, left: bool, method: str) -> Any:
     return fori_loop(0, halvings, halve, bounds, unroll=method == "scan_unrolled")[0]
 
 
-def _ordered(x: ArrayLike) -> Any:
+def _unify_zeros_and_nans(x: ArrayLike) -> Any:
     """`x` with one kind of zero and of NaN: the total order of floating numbers distinguishes several."""
     dtype = type_of(x).dtype
     if dtype not in dtypes.KINDS["real floating"]:
@@ -117,7 +117,10 @@ def _is_before(x: Any, y: Any) -> Any:
     """Whether x < y in the order of sorted arrays: NaN last, complex numbers by real part first."""
     dtype = type_of(x).dtype
     if dtype.kind == "c":
-        re, im = (_ordered(x.real), _ordered(y.real)), (_ordered(x.imag), _ordered(y.imag))
+        re, im = (
+            (_unify_zeros_and_nans(x.real), _unify_zeros_and_nans(y.real)),
+            (_unify_zeros_and_nans(x.imag), _unify_zeros_and_nans(y.imag)),
+        )
         return _is_before(*re) | (~_is_before(*re[::-1]) & _is_before(*im))
     if dtype in dtypes.KINDS["real floating"]:
         return bind1(logical.lt_to_p, *promote_shapes("searchsorted", x, y))

@@ -146,7 +146,7 @@ def _segments(
         )
     start: Any = initial(data.dtype) if callable(initial) else initial
 
-    def combined(rows: Array, numbers: Array) -> Any:
+    def combine(rows: Array, numbers: Array) -> Any:
         zeros = full((count, *data.shape[numbers.ndim :]), start, data.dtype)
         place = zeros.at[numbers]
         return getattr(place, update)(
@@ -154,12 +154,12 @@ def _segments(
             wrap_negative_indices=False,
         )  # fmt: skip
 
-    def bucketed(data: Array, segment_ids: Array) -> Any:
+    def combine_in_buckets(data: Array, segment_ids: Array) -> Any:
         if bucket_size is None:
-            return combined(data, segment_ids)
+            return combine(data, segment_ids)
         n_buckets = max(1, -(-segment_ids.size // bucket_size))
         buckets = [
-            combined(
+            combine(
                 data[i * bucket_size : (i + 1) * bucket_size],
                 segment_ids[i * bucket_size : (i + 1) * bucket_size],
             )
@@ -167,7 +167,7 @@ def _segments(
         ]
         return reduce(stack(buckets), axis=0)
 
-    return with_out_sharding(out_sharding, bucketed, data, segment_ids)
+    return with_out_sharding(out_sharding, combine_in_buckets, data, segment_ids)
 
 
 def _count(caller: str, segment_ids: Array) -> int:

@@ -38,7 +38,7 @@ from .creation import arange, asarray, zeros
 from .cumulative import cumsum
 from .elementwise import clip, remainder
 from .index_entries import index_dtype, is_wide, within_dtype
-from .indexing import Lookup, check_not_empty, normalized
+from .indexing import Lookup, check_not_empty, normalize_indices
 from .joining import concatenate, stack
 from .manipulation import (
     atleast_1d,
@@ -105,20 +105,20 @@ def take(
         raise ArgumentValueError(
             "jnp.take has no such mode.", got=f"got {mode!r}", do=f"Use one of {', '.join(_MODES)}."
         )
-    indices = _held(indices, type_of(a).shape, type_of(a).shape[axis], mode)
-    return (_take if fill_value is None else _taken)(
+    indices = _fit_to_dtype(indices, type_of(a).shape, type_of(a).shape[axis], mode)
+    return (_take if fill_value is None else _take_along_axis)(
         a, indices, axis, mode, bool(unique_indices), bool(indices_are_sorted), fill_value
     )
 
 
-def _held(indices: ArrayLike, shape: Shape, size: int, mode: str | None) -> Any:
+def _fit_to_dtype(indices: ArrayLike, shape: Shape, size: int, mode: str | None) -> Any:
     """`indices`; numbers of the host that the index dtype can't hold are replaced by some that mean the same."""
     if mode == "wrap" and is_static((size,)) and (type(indices) is int or is_wide(indices)):
         return indices % max(size, 1)  # type: ignore[operator]  # they are integers
     return within_dtype(indices, shape)
 
 
-def _taken(
+def _take_along_axis(
     a: Array,
     indices: ArrayLike,
     axis: int,
@@ -141,7 +141,7 @@ def _taken(
 
 
 _take = numpy_function(
-    _taken, static=("axis", "mode", "unique_indices", "indices_are_sorted", "fill_value")
+    _take_along_axis, static=("axis", "mode", "unique_indices", "indices_are_sorted", "fill_value")
 )
 
 
@@ -237,7 +237,9 @@ def _taken_along(arr: ArrayLike, indices: ArrayLike, axis: int, lookup: Lookup) 
         tuple([of_arr.index(i) for i in shared]),
         tuple([of_indices.index(i) for i in shared]),
     )
-    places = normalized(indices, shape[axis], index_dtype(shape), lookup.wrap_negative_indices)
+    places = normalize_indices(
+        indices, shape[axis], index_dtype(shape), lookup.wrap_negative_indices
+    )
     return gather(
         squeeze(arr, alone), expand_dims(squeeze(places, windows), (len(of_indices),)), numbers,
         [shape[i] if i in windows else 1 for i in of_arr], mode=lookup.mode, fill_value=lookup.fill_value,
@@ -289,7 +291,7 @@ def _put_along_axis(
     return reshape(updated, shape)
 
 
-def _wrapped_or_clipped(ind: Array, size: int, mode: str | None, name: str) -> tuple[Array, str]:
+def _wrap_or_clip(ind: Array, size: int, mode: str | None, name: str) -> tuple[Array, str]:
     if mode == "wrap":
         return remainder(able_to_hold(size, ind), size), "promise_in_bounds"
     if mode == "clip":
@@ -320,15 +322,15 @@ def put(
     """
     _refuse_inplace("put", inplace)
     aval = aval_of("put", a)
-    ind, v = ravel(_held(ind, (aval.size,), aval.size, mode)), ravel(v)
+    ind, v = ravel(_fit_to_dtype(ind, (aval.size,), aval.size, mode)), ravel(v)
     if not (aval.size and ind.size and v.size):
         return asarray(a)
-    ind, kind = _wrapped_or_clipped(ind, aval.size, mode, "put")
-    updated = ravel(a).at[ind].set(_repeated(v, ind.size), mode=kind)
+    ind, kind = _wrap_or_clip(ind, aval.size, mode, "put")
+    updated = ravel(a).at[ind].set(_repeat_to_size(v, ind.size), mode=kind)
     return reshape(updated, aval.shape)
 
 
-def _repeated(values: Array, size: int) -> Any:
+def _repeat_to_size(values: Array, size: int) -> Any:
     """The first `size` elements of the vector `values`, repeated as often as needed."""
     return tile(values, -(-size // values.size))[:size]
 
@@ -355,7 +357,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
             raise ArgumentValueError("jnp.place can't insert from an empty array.")
         return asarray(arr)
     positions = nonzero(ravel(mask), size=aval.size, fill_value=aval.size)[0]
-    updated = ravel(arr).at[positions].set(_repeated(ravel(vals), aval.size), mode="drop")
+    updated = ravel(arr).at[positions].set(_repeat_to_size(ravel(vals), aval.size), mode="drop")
     return reshape(updated, aval.shape)
 
 
@@ -388,7 +390,7 @@ def fill_diagonal(
         )
     n = functools.reduce(smaller, aval.shape)
     positions = (arange(n),) * aval.ndim
-    values = val if not aval_of("fill_diagonal", val, 1).ndim else _repeated(ravel(val), n)
+    values = val if not aval_of("fill_diagonal", val, 1).ndim else _repeat_to_size(ravel(val), n)
     return asarray(a).at[positions].set(values)
 
 

@@ -144,7 +144,7 @@ def _distinct(
     count = int(np.asarray(is_first).sum()) if size is None else size
     # One start more than results: each run ends where the next one begins.
     starts, total = _sized_starts(is_first, smaller(count + 1, n))
-    starts = _extended(starts, count + 1, 0)
+    starts = _extend(starts, count + 1, 0)
     starts, following = starts[:count], starts[1 : count + 1]
     exists = arange(count) < total
     end = size_scalar(n, index)
@@ -159,7 +159,7 @@ def _distinct(
     return moveaxis(values, 0, axis), indices, inverse, counts
 
 
-def _extended(x: Array, size: int, fill: Any) -> Any:
+def _extend(x: Array, size: int, fill: Any) -> Any:
     missing = larger(size - type_of(x).shape[0], 0)
     return x if missing == 0 else concatenate([x, full((missing,), fill, x.dtype)])
 
@@ -307,7 +307,7 @@ def _isin(element: ArrayLike, test_elements: ArrayLike, invert: bool, compares_a
 
 
 @numpy_function(static="equal_nan")
-def _merged(ar1: ArrayLike, ar2: ArrayLike, equal_nan: bool) -> tuple[Any, ...]:
+def _merge(ar1: ArrayLike, ar2: ArrayLike, equal_nan: bool) -> tuple[Any, ...]:
     """Distinct elements of two vectors, sorted, in vectors as long as both together.
 
     Gives the values, whether they exist, whether each is in `ar1` and in `ar2`, and where it stands first there.
@@ -329,16 +329,16 @@ def _merged(ar1: ArrayLike, ar2: ArrayLike, equal_nan: bool) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _combined(
+def _merge_arrays(
     name: str, ar1: ArrayLike, ar2: ArrayLike, size: int | None, equal_nan: bool = False
 ) -> tuple[Any, ...]:
-    """`_merged` of two arrays; raises where the size of the result can't be known."""
+    """`_merge` of two arrays; raises where the size of the result can't be known."""
     _static_size(name, ar1, size)
     _static_size(name, ar2, size)
     for i, x in enumerate((ar1, ar2)):
         aval_of(name, x, i)
     first, second = promote_dtypes(name, ar1, ar2)
-    return _merged(ravel(first), ravel(second), equal_nan)
+    return _merge(ravel(first), ravel(second), equal_nan)
 
 
 def _elements_where(
@@ -378,7 +378,7 @@ def union1d(
     >>> union1d(jnp.array([3, 1]), jnp.array([1, 2]))
     Array([1, 2, 3], dtype=int32)
     """
-    values, exists, *_ = _combined("union1d", ar1, ar2, size, equal_nan=True)
+    values, exists, *_ = _merge_arrays("union1d", ar1, ar2, size, equal_nan=True)
     return _elements_where(exists, size, [fill_value], values)[0]
 
 
@@ -406,7 +406,7 @@ def setdiff1d(
         _static_size("setdiff1d", ar1, size)
         _static_size("setdiff1d", ar2, size)
         return _elements_where(ravel(isin(ar1, ar2, invert=True)), size, [fill], ravel(ar1))[0]
-    values, _, is_left, is_right, *_ = _combined("setdiff1d", ar1, ar2, size)
+    values, _, is_left, is_right, *_ = _merge_arrays("setdiff1d", ar1, ar2, size)
     return _elements_where(is_left & ~is_right, size, [fill], values)[0].astype(dtype)
 
 
@@ -431,7 +431,7 @@ def intersect1d(
     >>> intersect1d(jnp.array([3, 1, 2]), jnp.array([2, 3]))
     Array([2, 3], dtype=int32)
     """
-    values, _, is_left, is_right, *firsts = _combined("intersect1d", ar1, ar2, size)
+    values, _, is_left, is_right, *firsts = _merge_arrays("intersect1d", ar1, ar2, size)
     sizes = (type_of(ar1).size, type_of(ar2).size)
     results = _elements_where(is_left & is_right, size, [fill_value, *sizes], values, *firsts)
     return tuple(results) if return_indices else results[0]
@@ -454,7 +454,7 @@ def setxor1d(
     >>> setxor1d(jnp.array([3, 1, 2]), jnp.array([2, 4]))
     Array([1, 3, 4], dtype=int32)
     """
-    values, _, is_left, is_right, *_ = _combined("setxor1d", ar1, ar2, size)
+    values, _, is_left, is_right, *_ = _merge_arrays("setxor1d", ar1, ar2, size)
     return _elements_where(is_left ^ is_right, size, [fill_value], values)[0]
 
 

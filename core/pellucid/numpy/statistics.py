@@ -29,12 +29,12 @@ from .promotion import (
     aval_of,
     canonical,
     convert,
+    full_name,
     promote_dtypes_inexact,
     promote_shapes,
     refuse_out,
-    written,
 )
-from .reductions import SUM, Axis, masked, reduced, static_axis, static_dtype, wide
+from .reductions import SUM, Axis, mask_elements, reduce_along, static_axis, static_dtype, wide
 
 
 def _count(
@@ -55,7 +55,7 @@ def _count(
             else convert(count, type_of(count), dtype)
         )
     chosen = broadcast_to(where, aval.shape)
-    return reduced(name, SUM, chosen, axis, dtype, keepdims)
+    return reduce_along(name, SUM, chosen, axis, dtype, keepdims)
 
 
 def mean_of(
@@ -70,7 +70,7 @@ def mean_of(
     a, aval = canonical(name, a)
     result = dtype or dtypes.to_inexact_dtype(aval.dtype)
     computed = wide(result) if dtype is None else result
-    total = reduced(name, SUM, a, axis, computed, keepdims, where=where)
+    total = reduce_along(name, SUM, a, axis, computed, keepdims, where=where)
     average = arithmetic.div(total, _count(name, aval, axis, where, computed, keepdims))
     return convert(average, type_of(average), result)
 
@@ -119,7 +119,7 @@ def variance_dtypes(name: str, element_dtype: np.dtype, dtype: np.dtype | None) 
     return wide(dtype), dtype
 
 
-def squared(x: ArrayLike) -> Any:
+def absolute_squares(x: ArrayLike) -> Any:
     """Squares of absolute values."""
     is_complex = type_of(x).dtype.kind == "c"
     return real(arithmetic.mul(x, conj(x))) if is_complex else arithmetic.square(x)
@@ -130,7 +130,7 @@ def given_mean(name: str, mean: ArrayLike, aval: ShapedArray, dtype: np.dtype) -
     mean_aval = aval_of(name, mean, 1)
     if mean_aval.ndim not in (0, aval.ndim):
         raise ShapeError(
-            f"{written(name)} needs a `mean` with the axes of its array.",
+            f"{full_name(name)} needs a `mean` with the axes of its array.",
             got=[f"a: {aval.text()}", f"mean: {mean_aval.text()}"],
             do="Compute it with `keepdims=True`.",
         )
@@ -157,14 +157,16 @@ def _variance(
         mean = given_mean(name, mean, aval, computed)
     deviations = arithmetic.sub(*promote_shapes(name, a, mean))
     # Masked before they are squared: derivatives multiply elements left out by 0, so their squares must be finite.
-    squares = squared(masked(name, deviations, where, computed.type(0)))
+    squares = absolute_squares(mask_elements(name, deviations, where, computed.type(0)))
     part = dtypes.to_floating_dtype(computed)
     count = _count(name, aval, axis, where, part, keepdims)
     divisor = arithmetic.sub(count, convert(correction, type_of(correction), part))
-    total = reduced(name, SUM, squares, axis, part, keepdims, where=where)
+    total = reduce_along(name, SUM, squares, axis, part, keepdims, where=where)
     variance = arithmetic.div(total, divisor)
     variance = convert(variance, type_of(variance), result)
-    return masked(name, variance, logical.gt(divisor, part.type(0)), np.asarray(np.nan, result)[()])
+    return mask_elements(
+        name, variance, logical.gt(divisor, part.type(0)), np.asarray(np.nan, result)[()]
+    )
 
 
 def _correction(name: str, ddof: ArrayLike, correction: ArrayLike | None) -> Any:
@@ -279,8 +281,8 @@ def _average(a: ArrayLike, weights: Any, axis: Axis, keepdims: bool) -> tuple[An
     a, weights = promote_dtypes_inexact("average", a, weights)
     weights = _spread_weights(aval, weights, axis)
     dtype = type_of(a).dtype
-    total = reduced("average", SUM, weights, axis, dtype, keepdims)
-    weighted = reduced("average", SUM, arithmetic.mul(a, weights), axis, dtype, keepdims)
+    total = reduce_along("average", SUM, weights, axis, dtype, keepdims)
+    weighted = reduce_along("average", SUM, arithmetic.mul(a, weights), axis, dtype, keepdims)
     return arithmetic.div(weighted, total), total
 
 

@@ -63,7 +63,7 @@ for _class in _CLASSES.values():
     type_handlers[_class] = lambda x: shaped_array((), x.dtype, True)
 
 
-def typed(x: Any) -> Any:
+def with_array_dtype(x: Any) -> Any:
     """`x` with the dtype that it has as an array: Python numbers get one, NumPy's arrays lose 64 bits where they are off.
 
     >>> typed(2.0).dtype, typed(np.ones(1)).dtype, typed(True)
@@ -77,4 +77,4 @@ def typed(x: Any) -> Any:
     return x
 
 
-__all__ = ["TypedComplex", "TypedFloat", "TypedInt", "typed"]
+__all__ = ["TypedComplex", "TypedFloat", "TypedInt", "with_array_dtype"]

@@ -320,7 +320,7 @@ def _logical(reduce: Callable[..., Any], combine: Callable[..., Any]) -> Callabl
     return method
 
 
-def _updated(method: str) -> Callable[..., Any]:
+def _update_by(method: str) -> Callable[..., Any]:
     return lambda x, indices, b: getattr(x.at[indices], method)(b)
 
 
@@ -359,14 +359,14 @@ def install() -> None:
     minus_infinity = -float("inf")
     binary: dict[str, dict[str, Any]] = {
         "add": {
-            "identity": 0, "reduce": reductions.sum, "accumulate": cumulative.cumsum, "at": _updated("add"),
+            "identity": 0, "reduce": reductions.sum, "accumulate": cumulative.cumsum, "at": _update_by("add"),
         },
         "multiply": {
-            "identity": 1, "reduce": reductions.prod, "accumulate": cumulative.cumprod, "at": _updated("multiply"),
+            "identity": 1, "reduce": reductions.prod, "accumulate": cumulative.cumprod, "at": _update_by("multiply"),
         },
-        "subtract": {"at": _updated("subtract")},
-        "maximum": {"reduce": reductions.max, "at": _updated("max")},
-        "minimum": {"reduce": reductions.min, "at": _updated("min")},
+        "subtract": {"at": _update_by("subtract")},
+        "maximum": {"reduce": reductions.max, "at": _update_by("max")},
+        "minimum": {"reduce": reductions.min, "at": _update_by("min")},
         "logical_and": {"identity": True, "reduce": _logical(reductions.all, elementwise.logical_and)},
         "logical_or": {"identity": False, "reduce": _logical(reductions.any, elementwise.logical_or)},
         "logical_xor": {"identity": False}, "bitwise_and": {"identity": -1}, "bitwise_or": {"identity": 0},

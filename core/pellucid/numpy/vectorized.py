@@ -87,7 +87,7 @@ def vectorize(
 
     @library_code
     @wrapping(pyfunc)
-    def vectorized(*args: Any, **kwargs: Any) -> Any:
+    def call_vectorized(*args: Any, **kwargs: Any) -> Any:
         fixed = {i for i, x in enumerate(args) if i in excluded or x is None}
         mapped_names = [name for name in kwargs if name not in excluded]
         if mapped_names and signature is not None:
@@ -113,12 +113,12 @@ def vectorize(
                 f"vectorize: `{name_of(pyfunc)}` was called with another number of arguments than its signature has.",
                 got=f"signature {signature!r}, {len(values)} arguments",
             )
-        return _mapped(on_values, [asarray(x) for x in values], inputs, outputs, name_of(pyfunc))
+        return _map(on_values, [asarray(x) for x in values], inputs, outputs, name_of(pyfunc))
 
-    return vectorized
+    return call_vectorized
 
 
-def _mapped(
+def _map(
     function: Callable[..., Any],
     values: Operands,
     inputs: Sequence[CoreDims],
@@ -142,7 +142,7 @@ def _mapped(
     if len({len(front) for x, front in zip(values, fronts, strict=True) if x.ndim}) > 1:
         note_rank_promotion(f"vectorize of `{name}`", [x.shape for x in values])
 
-    def checked(*xs: Any) -> Any:
+    def call_checked(*xs: Any) -> Any:
         result = function(*xs)
         if outputs is None:
             return result
@@ -166,7 +166,7 @@ def _mapped(
         squeeze(x, tuple([i for i, n in enumerate(front) if n == 1]))
         for x, front in zip(values, fronts, strict=True)
     ]
-    mapped = checked
+    mapped = call_checked
     alone = []
     for axis in reversed(range(len(shape))):
         in_axes = tuple([None if front[axis] == 1 else 0 for front in padded])

@@ -14,7 +14,7 @@ from .compiled import numpy_function
 from .creation import arange, linspace, ones
 from .elementwise import absolute, cos, sqrt
 from .modified_bessel import i0_of
-from .partials import evaluated
+from .partials import evaluate_formula
 from .promotion import aval_of, known_int, promote_dtypes_inexact
 
 
@@ -115,7 +115,7 @@ def i0(x: ArrayLike) -> Array:
     """
     if aval_of("i0", x).dtype.kind == "c":
         raise ArgumentValueError("jnp.i0 needs real numbers.", got=type_of(x).text())
-    return evaluated(i0_of, promote_dtypes_inexact("i0", x))
+    return evaluate_formula(i0_of, promote_dtypes_inexact("i0", x))
 
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]

@@ -41,7 +41,7 @@ def _one(dtype: np.dtype) -> Any:
     return np.ones((), dtype)[()]
 
 
-def drawn(
+def draw(
     caller: str, function: Any, key: Array, parameters: dict[str, Any], shape: int | Ints | None, dtype: DTypeLike | None,
     out_sharding: Sharding | PartitionSpec | None = None,
 ) -> Any:  # fmt: skip
@@ -82,7 +82,7 @@ def exponential(
     >>> pl.random.exponential(pl.random.key(0), (2,)).shape
     (2,)
     """
-    return drawn("exponential", _exponential, key, {}, shape, dtype, out_sharding)
+    return draw("exponential", _exponential, key, {}, shape, dtype, out_sharding)
 
 
 @sampler("shape", "dtype")
@@ -109,7 +109,7 @@ def cauchy(
     >>> pl.random.cauchy(pl.random.key(0), (2,)).shape
     (2,)
     """
-    return drawn("cauchy", _cauchy, key, {}, shape, dtype, out_sharding)
+    return draw("cauchy", _cauchy, key, {}, shape, dtype, out_sharding)
 
 
 @sampler("shape", "dtype")
@@ -135,7 +135,7 @@ def laplace(
     >>> pl.random.laplace(pl.random.key(0), (2,)).shape
     (2,)
     """
-    return drawn("laplace", _laplace, key, {}, shape, dtype, out_sharding)
+    return draw("laplace", _laplace, key, {}, shape, dtype, out_sharding)
 
 
 @sampler("shape", "dtype")
@@ -160,7 +160,7 @@ def logistic(
     >>> pl.random.logistic(pl.random.key(0), (2,)).shape
     (2,)
     """
-    return drawn("logistic", _logistic, key, {}, shape, dtype, out_sharding)
+    return draw("logistic", _logistic, key, {}, shape, dtype, out_sharding)
 
 
 @sampler("shape", "dtype")
@@ -188,7 +188,7 @@ def pareto(
     >>> pl.random.pareto(pl.random.key(0), 2.0, (2,)).shape
     (2,)
     """
-    return drawn("pareto", _pareto, key, {"b": b}, shape, dtype, out_sharding)
+    return draw("pareto", _pareto, key, {"b": b}, shape, dtype, out_sharding)
 
 
 @sampler("shape", "dtype")
@@ -217,7 +217,7 @@ def rayleigh(
     >>> pl.random.rayleigh(pl.random.key(0), 2.0, (2,)).shape
     (2,)
     """
-    return drawn("rayleigh", _rayleigh, key, {"scale": scale}, shape, dtype, out_sharding)
+    return draw("rayleigh", _rayleigh, key, {"scale": scale}, shape, dtype, out_sharding)
 
 
 @sampler("shape", "dtype")
@@ -247,7 +247,7 @@ def weibull_min(
     (2,)
     """
     parameters = {"scale": scale, "concentration": concentration}
-    return drawn("weibull_min", _weibull_min, key, parameters, shape, dtype)
+    return draw("weibull_min", _weibull_min, key, parameters, shape, dtype)
 
 
 @sampler("shape", "dtype")
@@ -277,7 +277,7 @@ def triangular(
     (2,)
     """
     parameters = {"left": left, "mode": mode, "right": right}
-    return drawn("triangular", _triangular, key, parameters, shape, dtype, out_sharding)
+    return draw("triangular", _triangular, key, parameters, shape, dtype, out_sharding)
 
 
 # Of normal numbers ------------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ def lognormal(
     >>> pl.random.lognormal(pl.random.key(0), 2.0, (2,)).shape
     (2,)
     """
-    return drawn("lognormal", _lognormal, key, {"sigma": sigma}, shape, dtype, out_sharding)
+    return draw("lognormal", _lognormal, key, {"sigma": sigma}, shape, dtype, out_sharding)
 
 
 @sampler("shape", "dtype")
@@ -333,7 +333,7 @@ def maxwell(
     >>> pl.random.maxwell(pl.random.key(0), (2,)).shape
     (2,)
     """
-    return drawn("maxwell", _maxwell, key, {}, shape, dtype, out_sharding)
+    return draw("maxwell", _maxwell, key, {}, shape, dtype, out_sharding)
 
 
 @sampler("shape", "dtype")
@@ -368,7 +368,7 @@ def double_sided_maxwell(
     together = shape_of_result("double_sided_maxwell", None, *operands)
     shape = (*shape_of_result("double_sided_maxwell", shape), *together)
     parameters = {"loc": loc, "scale": scale}
-    return drawn("double_sided_maxwell", _double_sided_maxwell, key, parameters, shape, dtype)
+    return draw("double_sided_maxwell", _double_sided_maxwell, key, parameters, shape, dtype)
 
 
 @sampler("shape", "dtype")
@@ -403,7 +403,7 @@ def wald(
     >>> pl.random.wald(pl.random.key(0), 2.0, (2,)).shape
     (2,)
     """
-    return drawn("wald", _wald, key, {"mean": mean}, shape, dtype, out_sharding)
+    return draw("wald", _wald, key, {"mean": mean}, shape, dtype, out_sharding)
 
 
 __all__ = [

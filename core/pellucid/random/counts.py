@@ -25,7 +25,7 @@ from pellucid._machine.sharding import PartitionSpec, Sharding
 from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.arrays import Array
 
-from .continuous import drawn, of_dtype
+from .continuous import draw, of_dtype
 from .generators import threefry_prng_impl
 from .keys import clone, split_keys
 from .sampling import (
@@ -70,10 +70,10 @@ def geometric(
     >>> pl.random.geometric(pl.random.key(0), 0.3, (2,)).shape
     (2,)
     """
-    return _counted("geometric", _geometric, key, {"p": p}, shape, dtype, out_sharding)
+    return _draw_counts("geometric", _geometric, key, {"p": p}, shape, dtype, out_sharding)
 
 
-def _counted(
+def _draw_counts(
     caller: str, function: Any, key: Array, parameters: dict[str, Any], shape: Any, dtype: DTypeLike | None, out_sharding: Sharding | PartitionSpec | None
 ) -> Any:  # fmt: skip
     typed = single_key(caller, key)
@@ -112,7 +112,7 @@ def _poisson_by_product(key: Array, lam: Array, dtype: np.dtype) -> Array:
         i, _, _, log_product = state
         return jnp.any(log_product > limit) & (i < n_rounds)
 
-    def multiplied(state: Any) -> Any:
+    def multiply_next(state: Any) -> Any:
         i, count, key, log_product = state
         key, subkey = split_keys(key)
         count = jnp.where(log_product > limit, count + constant_like(count, 1), count)
@@ -125,7 +125,7 @@ def _poisson_by_product(key: Array, lam: Array, dtype: np.dtype) -> Array:
 
     count = jnp.zeros(shape, dtype)
     start = (np.int32(0), count, key, jnp.zeros(shape, np.float32))
-    return while_loop(is_unfinished, multiplied, start)[1] - constant_like(count, 1)
+    return while_loop(is_unfinished, multiply_next, start)[1] - constant_like(count, 1)
 
 
 def _poisson_by_rejection(key: Array, lam: Array, dtype: np.dtype) -> Array:
@@ -139,7 +139,7 @@ def _poisson_by_rejection(key: Array, lam: Array, dtype: np.dtype) -> Array:
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
     v_r = 0.9277 - 3.6224 / (b - 2.0)
 
-    def proposed(u: Any, v: Any) -> tuple[Any, Any]:
+    def propose(u: Any, v: Any) -> tuple[Any, Any]:
         us = 0.5 - absolute(u)
         k = floor((2.0 * a / us + b) * u + lam + 0.43)
         s = log(v * inverse_alpha / (a / (us * us) + b))
@@ -149,7 +149,7 @@ def _poisson_by_rejection(key: Array, lam: Array, dtype: np.dtype) -> Array:
         return k, is_squeezed | (~is_impossible & (s <= t))
 
     n_rounds = min(dtypes.iinfo(dtype).max, np.iinfo(np.int32).max)
-    samples = _by_rejection(key, type_of(lam), proposed, np.int32(n_rounds))
+    samples = _by_rejection(key, type_of(lam), propose, np.int32(n_rounds))
     return convert_element_type(samples, dtype)
 
 
@@ -195,7 +195,7 @@ def poisson(
         raise UnsupportedError(
             "poisson needs keys of the generator threefry2x32.", got=f"key: {generator.dtype}"
         )
-    return _counted("poisson", _poisson, key, {"lam": lam}, shape, dtype, out_sharding)
+    return _draw_counts("poisson", _poisson, key, {"lam": lam}, shape, dtype, out_sharding)
 
 
 # binomial ---------------------------------------------------------------------------------------------
@@ -234,14 +234,14 @@ def _binomial_by_steps(key: Array, n: Array, p: Array) -> Array:
     def is_unfinished(state: Any) -> Any:
         return jnp.any(state[1] <= n)
 
-    def stepped(state: Any) -> Any:
+    def advance(state: Any) -> Any:
         count, total, key = state
         subkey, key = split_keys(key)
         count = jnp.where(total <= n, count + constant_like(count, 1), count)
         return count, total + ceil(log(between(subkey, aval.shape, aval.dtype)) / log_failure), key
 
     zeros = jnp.zeros(aval.shape, aval.dtype)
-    return while_loop(is_unfinished, stepped, (zeros, zeros, key))[0] - constant_like(n, 1)
+    return while_loop(is_unfinished, advance, (zeros, zeros, key))[0] - constant_like(n, 1)
 
 
 def _stirling_tail(k: int) -> float:
@@ -279,7 +279,7 @@ def _binomial_by_rejection(key: Array, n: Array, p: Array) -> Array:
     alpha = (2.83 + 5.1 / b) * root
     m = floor((n + 1) * p)
 
-    def proposed(u: Any, v: Any) -> tuple[Any, Any]:
+    def propose(u: Any, v: Any) -> tuple[Any, Any]:
         us = 0.5 - absolute(u)
         is_squeezed = (us >= 0.07) & (v <= v_r)
         k = floor((2 * a / us + b) * u + c)
@@ -293,7 +293,7 @@ def _binomial_by_rejection(key: Array, n: Array, p: Array) -> Array:
         )  # fmt: skip
         return k, is_squeezed | (~is_impossible & (v <= bound))
 
-    return _by_rejection(key, type_of(n), proposed, np.int32(np.iinfo(np.int32).max))
+    return _by_rejection(key, type_of(n), propose, np.int32(np.iinfo(np.int32).max))
 
 
 def binomial(
@@ -316,7 +316,7 @@ def binomial(
     >>> pl.random.binomial(pl.random.key(0), 10.0, 0.3, (2,)).shape
     (2,)
     """
-    return drawn("binomial", _binomial, key, {"n": n, "p": p}, shape, dtype)
+    return draw("binomial", _binomial, key, {"n": n, "p": p}, shape, dtype)
 
 
 # multinomial ------------------------------------------------------------------------------------------

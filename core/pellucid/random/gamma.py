@@ -30,7 +30,7 @@ from pellucid._machine.tracing import bind1, type_of
 from pellucid._machine.transforms.vmap import vmap
 from pellucid._machine.xla.arrays import Array
 
-from .continuous import _exponential, drawn, of_dtype
+from .continuous import _exponential, draw, of_dtype
 from .generators import threefry_prng_impl
 from .key_primitives import OnKeys, generator_of_aval, over_leading
 from .keys import split_keys
@@ -42,7 +42,7 @@ from .sampling import (
     sampler,
     shape_of_result,
     single_key,
-    wrapped,
+    wrap_words,
 )
 from .uniform import between, default_float, normal_numbers, signs, smallest_normal
 
@@ -96,7 +96,7 @@ class RandomGamma(OnKeys[RandomGammaParams]):
 
     def on_words(self, keys, alpha, generator, ndim, params):
         def number(key: Any, alpha: Any) -> Any:
-            return _gamma_number(wrapped(key, generator), alpha, params.log_space)
+            return _gamma_number(wrap_words(key, generator), alpha, params.log_space)
 
         aval = type_of(alpha)
         if not aval.size:
@@ -193,7 +193,7 @@ def gamma(
     >>> pl.random.gamma(pl.random.key(0), 2.0)
     Array(1.5897877, dtype=float32)
     """
-    return drawn("gamma", _gamma, key, {"a": a}, shape, dtype, out_sharding)
+    return draw("gamma", _gamma, key, {"a": a}, shape, dtype, out_sharding)
 
 
 def loggamma(
@@ -215,7 +215,7 @@ def loggamma(
     >>> pl.random.loggamma(pl.random.key(0), 2.0).shape
     ()
     """
-    return drawn("loggamma", _loggamma, key, {"a": a}, shape, dtype, out_sharding)
+    return draw("loggamma", _loggamma, key, {"a": a}, shape, dtype, out_sharding)
 
 
 # Made of it -------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def beta(
     >>> pl.random.beta(pl.random.key(0), 2.0, 3.0, (2,)).shape
     (2,)
     """
-    return drawn("beta", _beta, key, {"a": a, "b": b}, shape, dtype, out_sharding)
+    return draw("beta", _beta, key, {"a": a, "b": b}, shape, dtype, out_sharding)
 
 
 @sampler("shape", "dtype")
@@ -320,7 +320,7 @@ def chisquare(
     >>> pl.random.chisquare(pl.random.key(0), 2.0, (2,)).shape
     (2,)
     """
-    return drawn("chisquare", _chisquare, key, {"df": df}, shape, dtype, out_sharding)
+    return draw("chisquare", _chisquare, key, {"df": df}, shape, dtype, out_sharding)
 
 
 @sampler("shape", "dtype")
@@ -345,7 +345,7 @@ def f(
     >>> pl.random.f(pl.random.key(0), 2.0, 3.0, (2,)).shape
     (2,)
     """
-    return drawn("f", _f, key, {"dfnum": dfnum, "dfden": dfden}, shape, dtype, out_sharding)
+    return draw("f", _f, key, {"dfnum": dfnum, "dfden": dfden}, shape, dtype, out_sharding)
 
 
 @sampler("shape", "dtype")
@@ -374,7 +374,7 @@ def t(
     >>> pl.random.t(pl.random.key(0), 3.0, (2,)).shape
     (2,)
     """
-    return drawn("t", _t, key, {"df": df}, shape, dtype, out_sharding)
+    return draw("t", _t, key, {"df": df}, shape, dtype, out_sharding)
 
 
 @sampler("shape", "dtype")
@@ -402,7 +402,7 @@ def generalized_normal(
     >>> pl.random.generalized_normal(pl.random.key(0), 2.0, (2,)).shape
     (2,)
     """
-    return drawn(
+    return draw(
         "generalized_normal", _generalized_normal, key, {"p": p}, shape, dtype, out_sharding
     )
 

@@ -85,7 +85,7 @@ class PRNGImpl:
 _registry: dict[str, PRNGImpl] = {}
 
 
-def registered(generator: PRNGImpl) -> PRNGImpl:
+def register(generator: PRNGImpl) -> PRNGImpl:
     """Registers `generator` under its name, and returns it."""
     _registry[generator.name] = generator
     return generator
@@ -155,7 +155,7 @@ def threefry_seed(seed: Array) -> Array:
     return stack([upper, convert_element_type(seed, _WORD)], 0)
 
 
-def _counted(words: Array, shape: Shape) -> list[Array]:
+def _threefry_of_positions(words: Array, shape: Shape) -> list[Array]:
     """Two words of bits for each position in an array of `shape`: Threefry of the 64-bit position."""
     first, second = _halves(words)
     return threefry2x32(first, second, *iota_2x32_shape(shape))
@@ -180,7 +180,7 @@ def threefry_split(words: Array, shape: Shape) -> Array:
     """A key for each position in an array of `shape`."""
     if not config.threefry_partitionable.value:
         return reshape(_of_consecutive_counts(words, 2 * math.prod(shape)), (*shape, 2))
-    return stack(_counted(words, shape), len(shape))
+    return stack(_threefry_of_positions(words, shape), len(shape))
 
 
 def threefry_fold_in(words: Array, data: Array) -> Array:
@@ -197,11 +197,11 @@ def threefry_bits(words: Array, bit_width: int, shape: Shape) -> Array:
     """
     if not config.threefry_partitionable.value:
         return reshape(_bits_of_counts(words, bit_width, math.prod(shape)), shape)
-    upper, lower = _counted(words, shape)
+    upper, lower = _threefry_of_positions(words, shape)
     if bit_width == 64:
         return _from_words(upper, lower)
     bits = bitwise_xor(upper, lower)
-    return bits if bit_width == 32 else convert_element_type(bits, unsigned(bit_width))
+    return bits if bit_width == 32 else convert_element_type(bits, unsigned_dtype(bit_width))
 
 
 def _bits_of_counts(words: Array, bit_width: int, count: int) -> Array:
@@ -218,7 +218,7 @@ def _bits_of_counts(words: Array, bit_width: int, count: int) -> Array:
     distances = mul(
         broadcasted_iota(_WORD, (n_words, per_word), 1), constant_like(parts, bit_width)
     )
-    narrow = convert_element_type(shift_right_logical(parts, distances), unsigned(bit_width))
+    narrow = convert_element_type(shift_right_logical(parts, distances), unsigned_dtype(bit_width))
     return static_slice(reshape(narrow, (n_words * per_word,)), (0,), (count,))
 
 
@@ -233,7 +233,7 @@ def _wide_scalar(value: int) -> Array:
     return convert_element_type(np.uint32(value), np.dtype(np.uint64))
 
 
-def unsigned(bit_width: int) -> np.dtype[Any]:
+def unsigned_dtype(bit_width: int) -> np.dtype[Any]:
     """The dtype of unsigned integers of `bit_width` bits."""
     return np.dtype(f"uint{bit_width}")
 
@@ -257,7 +257,7 @@ def threefry_2x32(keypair: Array, count: Array) -> Array:
     return reshape(static_slice(words, (0,), (aval.size,)), aval.shape)
 
 
-threefry_prng_impl = registered(
+threefry_prng_impl = register(
     PRNGImpl(
         (2,),
         threefry_seed,
@@ -294,7 +294,7 @@ def _hashing(
         key = [index_in_dim(words, i, keepdims=False) for i in range(n)]
         return bind(word_hash, *key, *counter)
 
-    def seeded(value: Array) -> Array:
+    def seed_words(value: Array) -> Array:
         return stack(bind(word_hash, *seed(*_halves(threefry_seed(value))))[:n], 0)
 
     def split(words: Array, shape: Shape) -> Array:
@@ -308,9 +308,9 @@ def _hashing(
         if bit_width == 64:
             return _from_words(*halves(drawn))
         mixed = functools.reduce(bitwise_xor, drawn)
-        return mixed if bit_width == 32 else convert_element_type(mixed, unsigned(bit_width))
+        return mixed if bit_width == 32 else convert_element_type(mixed, unsigned_dtype(bit_width))
 
-    return registered(PRNGImpl((n,), seeded, split, bits, fold_in, word_hash.name, tag))
+    return register(PRNGImpl((n,), seed_words, split, bits, fold_in, word_hash.name, tag))
 
 
 _0 = np.uint32(0)
@@ -354,10 +354,10 @@ def _in_pairs(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _rbg_bits(words: Array, bit_width: int, shape: Shape) -> Array:
-    return rng_bit_generator(words, shape, unsigned(bit_width))[1]
+    return rng_bit_generator(words, shape, unsigned_dtype(bit_width))[1]
 
 
-rbg_prng_impl = registered(
+rbg_prng_impl = register(
     PRNGImpl(
         (4,),
         _rbg_seed,
@@ -381,6 +381,6 @@ def _unsafe_fold_in(words: Array, data: Array) -> Array:
     return bitwise_xor(words, index_in_dim(bits, 9, keepdims=False))
 
 
-unsafe_rbg_prng_impl = registered(
+unsafe_rbg_prng_impl = register(
     PRNGImpl((4,), _rbg_seed, _unsafe_split, _rbg_bits, _unsafe_fold_in, "unsafe_rbg", "urbg")
 )

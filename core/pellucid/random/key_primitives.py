@@ -37,7 +37,7 @@ from pellucid._machine.transforms.vmap import vmap
 from pellucid._machine.xla.arrays import ARRAY_TYPES, Array, ExtendedArray
 from pellucid.numpy.compiled import numpy_function
 
-from .generators import PRNGImpl, unsigned
+from .generators import PRNGImpl, unsigned_dtype
 
 Shape = tuple[int, ...]
 _WORD = np.dtype(np.uint32)
@@ -338,7 +338,7 @@ class RandomBits(OnKeys[RandomBitsParams]):
     def abstract_eval(self, avals, params):
         [keys] = avals
         generator_of_aval(self.name, keys)
-        return [shaped_array((*keys.shape, *params.shape), unsigned(params.bit_width))]
+        return [shaped_array((*keys.shape, *params.shape), unsigned_dtype(params.bit_width))]
 
     def factors(self, avals, results, params):
         return leading_kept(avals[0].ndim, results[0].ndim)

@@ -53,7 +53,7 @@ from .sampling import (
     shape_of_result,
     single_key,
     typed_keys,
-    wrapped,
+    wrap_words,
 )
 
 _WORD = np.dtype(np.uint32)
@@ -111,7 +111,7 @@ def _number(seed: int) -> np.generic:
     return np.int64(seed).astype(dtypes.default_int_dtype())
 
 
-def _seeded(caller: str, seed: Any, generator: PRNGImpl) -> Array:
+def _seed_key(caller: str, seed: Any, generator: PRNGImpl) -> Array:
     seed = as_operand(seed)
     if is_array_like(seed):
         aval = type_of(seed)
@@ -140,7 +140,7 @@ def key(seed: ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = None) ->
     Array((), dtype=key<fry>) overlaying:
     [ 0 42]
     """
-    return _seeded("key", seed, _generator_of(impl, dtype))
+    return _seed_key("key", seed, _generator_of(impl, dtype))
 
 
 def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
@@ -153,7 +153,7 @@ def PRNGKey(seed: ArrayLike, *, impl: Any = None) -> Array:
     >>> PRNGKey(42)
     Array([ 0, 42], dtype=uint32)
     """
-    typed = _seeded("PRNGKey", seed, _generator_of(impl))
+    typed = _seed_key("PRNGKey", seed, _generator_of(impl))
     return typed if config.enable_custom_prng.value else _words(typed)
 
 
@@ -161,7 +161,7 @@ def _words(typed: Any) -> Array:
     return bind1(random_unwrap_p, typed, params=NO_PARAMS)
 
 
-def _like_given(keys: Array, typed: Any) -> Array:
+def _in_user_form(keys: Array, typed: Any) -> Array:
     """`typed` in the form in which the user passed `keys`: typed, or as words."""
     return typed if is_keys(keys) else _words(typed)
 
@@ -193,10 +193,10 @@ def wrap_key_data(
         raise ArgumentTypeError(
             "wrap_key_data needs an array of words.", got=type(key_bits_array).__name__
         )
-    return wrapped(words, _generator_of(impl, dtype))
+    return wrap_words(words, _generator_of(impl, dtype))
 
 
-def reduced(keys: Array) -> Any:
+def reduce_keys(keys: Array) -> Any:
     """The pickled form of keys: a call of `wrap_key_data`, which the reference reads, or of `of_words` if the
     generator has no name.
     """
@@ -257,7 +257,7 @@ def split(key: Array, num: int | Sequence[int] = 2) -> Array:
     typed = single_key("split", key)
     shape = (canonical_size(num),) if not isinstance(num, Sequence) else num
     params = RandomSplitParams(checked_shape(shape, "split"))
-    return _like_given(key, bind1(random_split_p, typed, params=params))
+    return _in_user_form(key, bind1(random_split_p, typed, params=params))
 
 
 def fold_in(key: Array, data: ArrayLike) -> Array:
@@ -291,7 +291,7 @@ def fold_in(key: Array, data: ArrayLike) -> Array:
         number = data.astype(_WORD)
     else:
         number = convert(data, aval, _WORD)
-    return _like_given(key, bind1(random_fold_in_p, typed, number, params=NO_PARAMS))
+    return _in_user_form(key, bind1(random_fold_in_p, typed, number, params=NO_PARAMS))
 
 
 def clone(key: Array) -> Array:
@@ -303,7 +303,7 @@ def clone(key: Array) -> Array:
     >>> clone(key(1)) == key(1)
     Array(True, dtype=bool)
     """
-    return _like_given(key, bind1(random_clone_p, typed_keys("clone", key), params=NO_PARAMS))
+    return _in_user_form(key, bind1(random_clone_p, typed_keys("clone", key), params=NO_PARAMS))
 
 
 def random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:

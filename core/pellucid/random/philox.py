@@ -27,7 +27,7 @@ def _product_words(x: Array, factor: int) -> tuple[Array, Array]:
     return mulhi(x, constant), mul(x, constant)
 
 
-def _stepped(key: Sequence[Array]) -> list[Array]:
+def _advance_key(key: Sequence[Array]) -> list[Array]:
     return [add(k, constant_like(k, step)) for k, step in zip(key, _WEYL, strict=False)]
 
 
@@ -42,7 +42,7 @@ class Philox2x32(CounterHash):
         for _ in range(_ROUNDS):
             upper, lower = _product_words(x0, 0xD256D193)
             x0, x1 = bitwise_xor(bitwise_xor(upper, key[0]), x1), lower
-            key = _stepped(key)
+            key = _advance_key(key)
         return [x0, x1]
 
 
@@ -62,7 +62,7 @@ class Philox4x32(CounterHash):
             upper2, lower2 = _product_words(x2, 0xCD9E8D57)
             x0, x1 = bitwise_xor(bitwise_xor(upper2, x1), key[0]), lower2
             x2, x3 = bitwise_xor(bitwise_xor(upper0, x3), key[1]), lower0
-            key = _stepped(key)
+            key = _advance_key(key)
         return [x0, x1, x2, x3]
 
 

@@ -49,7 +49,7 @@ def default_generator() -> PRNGImpl:
     return generator_of(config.default_prng_impl.value)
 
 
-def wrapped(words: ArrayLike, generator: PRNGImpl) -> Array:
+def wrap_words(words: ArrayLike, generator: PRNGImpl) -> Array:
     """Typed keys with the words `words`."""
     if type(words) is ArrayImpl and context.trace.is_eager and _are_words(words.aval, generator):
         return of_words(generator.dtype, words)
@@ -90,11 +90,11 @@ def typed_keys(caller: str, keys: Array) -> Any:
             got=f"key: {aval.text()}",
             do="Make one with `random.key(seed)`.",
         )
-    _check_words_are_allowed(caller, aval)
-    return wrapped(keys, generator)
+    _check_legacy_words(caller, aval)
+    return wrap_words(keys, generator)
 
 
-def _check_words_are_allowed(caller: str, aval: Any) -> None:
+def _check_legacy_words(caller: str, aval: Any) -> None:
     """Warns about keys passed as words, or raises ArgumentTypeError, as the option `legacy_prng_key` demands."""
     level = config.legacy_prng_key.value
     if level == "allow":

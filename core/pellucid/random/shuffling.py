@@ -162,7 +162,7 @@ def categorical(
 
 
 @sampler("axis")
-def _shuffled(key: Array, x: Array, axis: int) -> Array:
+def _shuffle(key: Array, x: Array, axis: int) -> Array:
     """`x` shuffled along `axis`: sorted by random bits, in several rounds if it is large.
 
     Equal bits would leave elements in order, so several rounds are made: with n³ ≤ 2³² in one of them all orders
@@ -191,12 +191,12 @@ def _rounds(size: int) -> int:
 
 
 @sampler("axis")
-def _permuted(key: Array, x: Array, axis: int) -> Array:
-    order = _shuffled(key, jnp.arange(type_of(x).shape[axis]), 0)
-    return taken(x, order, axis)
+def _permute(key: Array, x: Array, axis: int) -> Array:
+    order = _shuffle(key, jnp.arange(type_of(x).shape[axis]), 0)
+    return take_parts(x, order, axis)
 
 
-def taken(x: Any, positions: Any, axis: int) -> Array:
+def take_parts(x: Any, positions: Any, axis: int) -> Array:
     """The parts of `x` at `positions` along `axis`."""
     return x[(*[slice(None)] * axis, positions)]
 
@@ -240,7 +240,7 @@ def permutation(
     x = _things("permutation", "x", x)
     if isinstance(x, int):
         canonical_axis(axis, 1)
-        return laid_out(out_sharding, _shuffled, typed, jnp.arange(x), 0)
+        return laid_out(out_sharding, _shuffle, typed, jnp.arange(x), 0)
     axis = canonical_axis(axis, x.ndim)
     is_sorted_itself = independent or x.ndim == 1
     if kind_of(x.dtype) == "key" and is_sorted_itself:
@@ -249,7 +249,7 @@ def permutation(
                 "permutation can't shuffle vectors of keys independently.", got=type_of(x).text()
             )
         is_sorted_itself = False
-    function = _shuffled if is_sorted_itself else _permuted
+    function = _shuffle if is_sorted_itself else _permute
     return laid_out(out_sharding, function, typed, x, axis)
 
 
@@ -257,7 +257,7 @@ def permutation(
 
 
 @sampler("shape")
-def _weighted(key: Array, p: Array, shape: Shape) -> Array:
+def _weighted_choice(key: Array, p: Array, shape: Shape) -> Array:
     total = jnp.cumsum(p)
     dtype = type_of(total).dtype
     numbers = total[-1] * (1 - _uniform(key, shape, dtype, 0.0, 1.0))
@@ -319,10 +319,10 @@ def choice(
         if p is None:
             positions = randint(typed, shape, 0, size)
         elif replace:
-            positions = _weighted(typed, p, shape)
+            positions = _weighted_choice(typed, p, shape)
         else:
             positions = _weighted_different(typed, p, n_draws, mode)
-        result = positions if is_count else taken(a, positions, axis)
+        result = positions if is_count else take_parts(a, positions, axis)
     if is_count:
         return jnp.reshape(result, shape)
     return jnp.reshape(result, a.shape[:axis] + shape + a.shape[axis + 1 :])

@@ -104,7 +104,7 @@ class Threefry4x32(CounterHash):
             for left, distance in zip((0, 2), _ROTATIONS_OF_PAIRS[i % 8], strict=True):
                 right = (left + (3 if i % 2 else 1)) % 4
                 x[left] = add(x[left], x[right])
-                x[right] = bitwise_xor(_rotated(x[right], distance), x[left])
+                x[right] = bitwise_xor(_rotate_left(x[right], distance), x[left])
             if i % 4 == 3:
                 turn = i // 4 + 1
                 x = [add(word, keys[(turn + j) % 5]) for j, word in enumerate(x)]
@@ -121,7 +121,7 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _KEY_PARITY = 0x1BD11BDA
 
 
-def _rotated(x: Array, distance: int) -> Array:
+def _rotate_left(x: Array, distance: int) -> Array:
     return bitwise_or(
         shift_left(x, constant_like(x, distance)),
         shift_right_logical(x, constant_like(x, 32 - distance)),
@@ -135,7 +135,7 @@ def _threefry2x32(k0: Array, k1: Array, x0: Array, x1: Array) -> list[Array]:
     for i in range(5):
         for distance in _ROTATIONS[i % 2]:
             x0 = add(x0, x1)
-            x1 = bitwise_xor(x0, _rotated(x1, distance))
+            x1 = bitwise_xor(x0, _rotate_left(x1, distance))
         x0 = add(x0, keys[(i + 1) % 3])
         x1 = add(x1, add(keys[(i + 2) % 3], constant_like(k1, i + 1)))
     return [x0, x1]

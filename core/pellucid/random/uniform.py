@@ -53,7 +53,7 @@ from pellucid._machine.sharding import PartitionSpec, Sharding
 from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.arrays import Array
 
-from .generators import unsigned
+from .generators import unsigned_dtype
 from .keys import random_bits, split_keys
 from .sampling import (
     Shape,
@@ -83,7 +83,7 @@ def unit_numbers(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     """
     width, mantissa = dtypes.itemsize_bits(dtype), dtypes.finfo(dtype).nmant
     n_bits = 8 if mantissa < 8 else width
-    words = unsigned(width)
+    words = unsigned_dtype(width)
     drawn = random_bits(key, n_bits, shape)
     if n_bits != width:
         drawn = convert_element_type(drawn, words)
@@ -142,13 +142,13 @@ def _randint(key: Array, shape: Shape, dtype: np.dtype, minval: Array, maxval: A
     if dtypes.itemsize_bits(dtype) < 32:
         # 32 bits hold the whole span, also if it ends one beyond the dtype's largest number.
         wide = np.dtype(np.int32)
-        bounds = [_clipped(x, dtype, more) for x, more in ((minval, 0), (maxval, 1))]
+        bounds = [_clip_to_dtype(x, dtype, more) for x, more in ((minval, 0), (maxval, 1))]
         return convert_element_type(_randint(key, shape, wide, *bounds), dtype)
-    words = unsigned(n_bits)
+    words = unsigned_dtype(n_bits)
     # An upper bound beyond the largest number includes that number.
     is_beyond = _is_above(maxval, int(limits.max))
-    low = to_rank(_clipped(minval, dtype), len(shape))
-    high = to_rank(_clipped(maxval, dtype), len(shape))
+    low = to_rank(_clip_to_dtype(minval, dtype), len(shape))
+    high = to_rank(_clip_to_dtype(maxval, dtype), len(shape))
     first, second = split_keys(key)
     upper, lower = random_bits(first, n_bits, shape), random_bits(second, n_bits, shape)
     one = constant_like(upper, 1)
@@ -170,7 +170,7 @@ def _is_above(x: Array, limit: int) -> Array:
     return gt(x, constant_like(x, min(limit, int(largest))))
 
 
-def _clipped(x: Array, dtype: np.dtype, more: int = 0) -> Array:
+def _clip_to_dtype(x: Array, dtype: np.dtype, more: int = 0) -> Array:
     """Integers `x` clipped to the limits of `dtype` and converted to it; with `more`, the upper limit is that much
     higher, and they aren't converted.
     """

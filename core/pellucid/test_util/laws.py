@@ -96,7 +96,7 @@ def check_batching(f: Function, args: Sequence[Any], *, tolerance: float | None 
         axes_to_check.append((0,) * len(args))
     for axes in axes_to_check:
         elements = [
-            [x if axis is None or k == 0 else _reversed(x) for x, axis in strict_zip(args, axes)]
+            [x if axis is None or k == 0 else _reverse(x) for x, axis in strict_zip(args, axes)]
             for k in range(_BATCH_SIZE)
         ]
         batched = [
@@ -181,7 +181,7 @@ def check_symbolic_sizes(
     >>> check_symbolic_sizes(jnp.sin, (np.ones(3, np.float32),))
     """  # fmt: skip
     batched = jit(vmap(f))
-    operands = [np.stack([np.asarray(x), _reversed(np.asarray(x)), np.asarray(x)]) for x in args]
+    operands = [np.stack([np.asarray(x), _reverse(np.asarray(x)), np.asarray(x)]) for x in args]
     specs = export.symbolic_args_specs(tuple(operands), "b, ...")
     exported = export.export(batched)(*specs)
     law, names = "symbolic sizes", ("exported", "compiled")
@@ -332,7 +332,7 @@ def _precise(x: np.ndarray) -> np.ndarray:
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
 
 
-def _reversed(x: Any) -> Any:
+def _reverse(x: Any) -> Any:
     """The elements of `x` in reverse order."""
     return np.ravel(x)[::-1].reshape(np.shape(x))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pellucid as pl
-from pellucid.numpy.typed_numbers import TypedComplex, TypedFloat, TypedInt, typed
+from pellucid.numpy.typed_numbers import TypedComplex, TypedFloat, TypedInt, with_array_dtype
 
 
 @pytest.mark.parametrize(
@@ -12,17 +12,21 @@ from pellucid.numpy.typed_numbers import TypedComplex, TypedFloat, TypedInt, typ
     [(2, TypedInt, "int32"), (1.5, TypedFloat, "float32"), (1j, TypedComplex, "complex64")],
 )
 def test_numbers_have_a_dtype(number, kind, dtype) -> None:
-    x = typed(number)
+    x = with_array_dtype(number)
     assert (type(x), x.dtype, x.shape, x.ndim, x.size) == (kind, np.dtype(dtype), (), 0, 1)
     assert (x, hash(x), x * 2) == (number, hash(number), number * 2)
     assert pl.typeof(x) == pl.typeof(number)
     with pl.enable_x64(True):
-        assert typed(number).dtype == np.dtype(type(number))
+        assert with_array_dtype(number).dtype == np.dtype(type(number))
 
 
 def test_a_number_stays_weak() -> None:
     x = pl.numpy.ones(2, "bfloat16")
-    assert (x * typed(1.5)).dtype == pl.jit(lambda x: x * typed(2))(x).dtype == x.dtype
+    assert (
+        (x * with_array_dtype(1.5)).dtype
+        == pl.jit(lambda x: x * with_array_dtype(2))(x).dtype
+        == x.dtype
+    )
 
 
 @pytest.mark.parametrize("transform", [lambda f: f, pl.jit], ids=["eager", "jit"])

@@ -8,7 +8,7 @@ from pellucid._machine.base import ArrayLike, ShapeError
 from pellucid._machine.primitives.movement import broadcast_in_dim, broadcast_shapes
 from pellucid._machine.tracing import operand_lines, type_of
 from pellucid.numpy.creation import asarray
-from pellucid.numpy.promotion import promote_dtypes_inexact, written
+from pellucid.numpy.promotion import full_name, promote_dtypes_inexact
 
 Shape = tuple[int, ...]
 
@@ -31,7 +31,7 @@ def matrices(name: str, x: ArrayLike) -> Any:
     [x] = inexact(name, x)
     if type_of(x).ndim < 2:
         raise ShapeError(
-            f"{written(_public(name))} needs matrices: an array with at least two dimensions.",
+            f"{full_name(_public(name))} needs matrices: an array with at least two dimensions.",
             got=f"argument 0: {type_of(x).text()}",
         )
     return x
@@ -46,7 +46,7 @@ def square_matrices(name: str, x: ArrayLike) -> Any:
     *_, m, n = type_of(x).shape
     if m != n:
         raise ShapeError(
-            f"{written(_public(name))} needs square matrices.",
+            f"{full_name(_public(name))} needs square matrices.",
             got=f"argument 0: {type_of(x).text()}",
         )
     return x
@@ -62,12 +62,12 @@ def common_batch(name: str, first: ArrayLike, second: ArrayLike) -> Shape:
         return broadcast_shapes(*(a.shape[:-2] for a in avals))
     except ShapeError:
         raise ShapeError(
-            f"{written(_public(name))} got leading dimensions that can't be broadcast together.",
+            f"{full_name(_public(name))} got leading dimensions that can't be broadcast together.",
             got=operand_lines((first, second)),
         ) from None
 
 
-def repeated(x: ArrayLike, batch: Shape) -> Any:
+def repeat_matrices(x: ArrayLike, batch: Shape) -> Any:
     """The matrices in `x` repeated to leading axes `batch`."""
     aval = type_of(x)
     shape = (*batch, *aval.shape[-2:])

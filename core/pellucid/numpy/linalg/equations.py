@@ -58,7 +58,7 @@ from pellucid.numpy.products import matmul
 from pellucid.numpy.promotion import aval_of, known_int
 from pellucid.numpy.reductions import max as greatest, prod, sum as total
 
-from .arguments import common_batch, inexact, matrices, repeated, square_matrices
+from .arguments import common_batch, inexact, matrices, repeat_matrices, square_matrices
 
 _HIGHEST = Precision.HIGHEST
 
@@ -87,7 +87,7 @@ def _solve(a: ArrayLike, b: ArrayLike) -> Any:
             do="Rows of b count the equations; only a b of one dimension is a vector.",
         )
     batch = common_batch("solve", a, b)
-    x = solve_module.solve(repeated(a, batch), repeated(b, batch))
+    x = solve_module.solve(repeat_matrices(a, batch), repeat_matrices(b, batch))
     return squeeze(x, -1) if is_vector else x
 
 

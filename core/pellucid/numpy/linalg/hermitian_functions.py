@@ -133,31 +133,31 @@ def _in_direction(f: Any, parts: Any, others: Any, direction: Any) -> Any:
         parts, others = residuals
         return _form(f, *parts, (*others, e))
 
-    def transposed(residuals: Any, ct: Any) -> Any:
+    def transpose_form(residuals: Any, ct: Any) -> Any:
         e_ct = matrix_transpose(form(residuals, matrix_transpose(ct)))
         return e_ct if direction.dtype.kind == "c" else real(e_ct)
 
-    return linear_call(form, transposed, (parts, others), direction)
+    return linear_call(form, transpose_form, (parts, others), direction)
 
 
 def _by_constants(f: Any, parts: Any, directions: Any, constants_dot: Any) -> Any:
     """The tangent of the form for `constants_dot`, the tangents of the values that `f` closes over."""
 
-    def moved(w: Any, pair: Any) -> Any:
+    def tangent_of_constants(w: Any, pair: Any) -> Any:
         at, dot = pair
         return jvp(lambda c: f(w, c), (at,), (dot,))[1]
 
     def form(residuals: Any, dot: Any) -> Any:
         (a, v, w, constants), directions = residuals
-        return _form(moved, a, v, w, (constants, dot), directions)
+        return _form(tangent_of_constants, a, v, w, (constants, dot), directions)
 
-    def transposed(residuals: Any, ct: Any) -> Any:
+    def transpose_form(residuals: Any, ct: Any) -> Any:
         (a, v, w, constants), directions = residuals
         v, w = _once(a, v, w)
-        linear = lambda dot: _form_of(moved, a, v, w, (constants, dot), directions)
+        linear = lambda dot: _form_of(tangent_of_constants, a, v, w, (constants, dot), directions)
         return linear_transpose(linear, constants)(ct)[0]
 
-    return linear_call(form, transposed, (parts, directions), constants_dot)
+    return linear_call(form, transpose_form, (parts, directions), constants_dot)
 
 
 @custom_jvp
@@ -193,10 +193,10 @@ def _divided_differences(f: Unary, w: Any, order: int) -> Any:
         for j in range(order + 1)
     ]
     points = sort(stack([broadcast_to(x, shape) for x in along]), axis=0)
-    return _divided(f, [points[k] for k in range(order + 1)])
+    return _divided_difference(f, [points[k] for k in range(order + 1)])
 
 
-def _divided(f: Unary, points: Sequence[Any]) -> Any:
+def _divided_difference(f: Unary, points: Sequence[Any]) -> Any:
     """The divided difference of `f` at arrays of `points`, in rising order."""
     order = len(points) - 1
     if not order:
@@ -205,7 +205,7 @@ def _divided(f: Unary, points: Sequence[Any]) -> Any:
     gap = high - low
     is_near = gap <= _NEAR * maximum(absolute(low), absolute(high))
     # Both formulas are evaluated, each at points where it is finite.
-    far = _divided(f, points[1:]) - _divided(f, points[:-1])
+    far = _divided_difference(f, points[1:]) - _divided_difference(f, points[:-1])
     quotient = far / where(is_near, ones_like(gap), gap)
     near = [where(is_near, x, high) for x in points]
     return where(is_near, _by_quadrature(f, near), quotient)

@@ -76,11 +76,11 @@ def _length_of(x: Any) -> Any:
     # 2^80 in single precision, which brings every sum of squares into the range.
     power = 2.0 ** (5 * info.maxexp // 8)
 
-    def scaled() -> Any:
+    def scaled_norm() -> Any:
         scale = where(is_small, power, 1 / power).astype(info.dtype)
         return sqrt(total(_squares(x * scale))) * where(is_small, 1 / power, power)
 
-    return cond_of(is_small | is_large, scaled, lambda: sqrt(squares))
+    return cond_of(is_small | is_large, scaled_norm, lambda: sqrt(squares))
 
 
 _length = custom_jvp(library_code(_length_of))

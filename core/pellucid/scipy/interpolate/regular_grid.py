@@ -96,7 +96,7 @@ class RegularGridInterpolator:
             raise ShapeError(
                 f"RegularGridInterpolator needs points with {count} coordinates.", got=aval.text()
             )
-        return _interpolated(self.grid, self.values, self.fill_value, xi, method)
+        return _interpolate(self.grid, self.values, self.fill_value, xi, method)
 
 
 def _checked_method(method: str) -> str:
@@ -124,7 +124,7 @@ def _ascending(points: Array) -> tuple[Any, bool]:
 
 
 @numpy_function(static="method")
-def _interpolated(
+def _interpolate(
     grid: tuple[Any, ...], values: Any, fill_value: Any, xi: Array, method: str
 ) -> Array:
     nodes, outside, unknown = [], [], []

@@ -32,7 +32,7 @@ from pellucid.numpy.linalg.arguments import (
     common_batch,
     inexact,
     matrices,
-    repeated,
+    repeat_matrices,
     square_matrices,
 )
 
@@ -58,7 +58,7 @@ def _columns(name: str, a: Array, b: Array) -> tuple[Any, Any, bool]:
             got=[f"argument 0: {type_of(a).text()}", f"argument 1: {type_of(b).text()}"],
         )
     batch = common_batch(name, a, b)
-    return repeated(a, batch), repeated(b, batch), is_vector
+    return repeat_matrices(a, batch), repeat_matrices(b, batch), is_vector
 
 
 # Determinants and inverses ------------------------------------------------------------------------
@@ -439,7 +439,7 @@ def svd(
 
 
 @numpy_function(static=("lower", "kind"))
-def _generalized(a: Any, b: Any, lower: bool, kind: int) -> tuple[Any, Any]:
+def _generalized_eigh(a: Any, b: Any, lower: bool, kind: int) -> tuple[Any, Any]:
     """Eigenvalues and vectors of a v = w b v (kind 1), a b v = w v (2) or b a v = w v (3), by b = L Lᴴ."""
     a, b = inexact("scipy.linalg.eigh", a, b)
     a, b = square_matrices("scipy.linalg.eigh", a), square_matrices("scipy.linalg.eigh", b)
@@ -493,7 +493,7 @@ def eigh(
         a = square_matrices("scipy.linalg.eigh", a)
         w, v = numpy_linalg.eigh(a, UPLO="L" if lower else "U", symmetrize_input=False)
     else:
-        w, v = _generalized(a, b, bool(lower), type)
+        w, v = _generalized_eigh(a, b, bool(lower), type)
     return w if eigvals_only else (w, v)
 
 

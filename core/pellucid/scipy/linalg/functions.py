@@ -180,7 +180,7 @@ def _rsf2csf(T: Any, Z: Any) -> tuple[Array, Array]:
     n = type_of(T).shape[-1]
     positions = np.arange(n)
 
-    def rotated(i: Any, pair: Any) -> Any:
+    def rotate(i: Any, pair: Any) -> Any:
         """Turn rows and columns m - 1 and m so that T[m, m - 1] vanishes."""
         T, Z = pair
         m = n - 1 - i
@@ -203,7 +203,7 @@ def _rsf2csf(T: Any, Z: Any) -> tuple[Array, Array]:
         T = jnp.where((positions[:, None] == m) & (positions[None, :] == m - 1), 0, T)
         return T, product(Z, H(whole))
 
-    return fori_loop(0, n - 1, rotated, (T, Z)) if n > 1 else (T, Z)
+    return fori_loop(0, n - 1, rotate, (T, Z)) if n > 1 else (T, Z)
 
 
 def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
@@ -406,7 +406,7 @@ def _sylvester(a: Any, b: Any, c: Any, tol: Any = 0) -> Array:
     """The complex solution X of A X + X B = C, differentiable by A, B and C."""
     form_of_a, form_of_b = (reductions.schur(stop_gradient(x)) for x in (a, b))
 
-    def transposed(_: Any, y: Any) -> Array:
+    def transpose_solve(_: Any, y: Any) -> Array:
         # The conjugate of Aᵀ Y + Y Bᵀ = C is an equation of Aᴴ and Bᴴ: the same Schur vectors, adjoint forms.
         return jnp.conj(_by_forms(form_of_a, form_of_b, jnp.conj(y), tol, is_adjoint=True))
 
@@ -414,7 +414,7 @@ def _sylvester(a: Any, b: Any, c: Any, tol: Any = 0) -> Array:
         lambda x: product(a, x) + product(x, b),
         c,
         solve=lambda _, y: _by_forms(form_of_a, form_of_b, y, tol),
-        transpose_solve=transposed,
+        transpose_solve=transpose_solve,
     )
 
 
@@ -529,7 +529,7 @@ def _of_tall_jvp(primals: Any, tangents: Any) -> Any:
     [a], [a_dot] = primals, tangents
     u, p = _of_tall(a)
     along = product(H(u), a_dot)
-    turn = _anticommuted(p, along - H(along))
+    turn = _solve_anticommutator(p, along - H(along))
     u_dot = product(u, turn)
     m, n = type_of(a).shape[-2:]
     if m > n:
@@ -541,7 +541,7 @@ def _of_tall_jvp(primals: Any, tangents: Any) -> Any:
 _of_tall.defjvp(_of_tall_jvp)
 
 
-def _anticommuted(p: Any, c: Any) -> Array:
+def _solve_anticommutator(p: Any, c: Any) -> Array:
     """The solution X of X P + P X = C, of a Hermitian P, with derivatives by both."""
     v, w = eigh(stop_gradient(p))
     sums = (w[..., :, None] + w[..., None, :]).astype(type_of(c).dtype)

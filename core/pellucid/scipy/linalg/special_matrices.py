@@ -36,7 +36,7 @@ def _vectors(name: str, *operands: Any, least: int = 0) -> list[Any]:
     return [jnp.asarray(x) for x in operands]
 
 
-def _batched(signature: str, function: Any, *operands: Any) -> Any:
+def _map_vectors(signature: str, function: Any, *operands: Any) -> Any:
     """`function` of vectors, mapped over all axes of `operands` but their last."""
     return jnp.vectorize(function, signature=signature)(*operands)
 
@@ -97,7 +97,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     for i, x in enumerate(operands):
         aval_of("scipy.linalg.toeplitz", x, i)
     column, *rest = map(jnp.atleast_1d, operands)
-    return _batched("(m),(n)->(m,n)", _toeplitz, column, *(rest or [column.conj()]))
+    return _map_vectors("(m),(n)->(m,n)", _toeplitz, column, *(rest or [column.conj()]))
 
 
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
@@ -113,7 +113,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
            [2, 3]], dtype=int32)
     """
     c, *rest = _vectors("hankel", *((c,) if r is None else (c, r)))
-    return _batched("(m),(n)->(m,n)", _hankel, c, *(rest or [jnp.zeros_like(c)]))
+    return _map_vectors("(m),(n)->(m,n)", _hankel, c, *(rest or [jnp.zeros_like(c)]))
 
 
 @numpy_function
@@ -150,7 +150,7 @@ def companion(a: ArrayLike) -> Array:
     Array([[ 3., -2.],
            [ 1.,  0.]], dtype=float32)
     """
-    return _batched("(m)->(n,n)", _companion, *_vectors("companion", a, least=2))
+    return _map_vectors("(m)->(n,n)", _companion, *_vectors("companion", a, least=2))
 
 
 @numpy_function
@@ -235,7 +235,9 @@ def fiedler_companion(a: ArrayLike) -> Array:
     Array([[ 3., -2.],
            [ 1.,  0.]], dtype=float32)
     """
-    return _batched("(m)->(n,n)", _fiedler_companion, *_vectors("fiedler_companion", a, least=1))
+    return _map_vectors(
+        "(m)->(n,n)", _fiedler_companion, *_vectors("fiedler_companion", a, least=1)
+    )
 
 
 @numpy_function
@@ -349,7 +351,7 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
             "scipy.linalg.leslie needs two fecundities or more, and one survival rate less.",
             got=[f"f: {type_of(fecundities).text()}", f"s: {type_of(survivals).text()}"],
         )
-    return _batched("(n),(m)->(n,n)", _leslie, fecundities, survivals)
+    return _map_vectors("(n),(m)->(n,n)", _leslie, fecundities, survivals)
 
 
 @numpy_function

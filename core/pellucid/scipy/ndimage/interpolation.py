@@ -26,14 +26,14 @@ from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.promotion import aval_of
 
 
-def _mirrored(index: Array, size: int) -> Array:
+def _mirror(index: Array, size: int) -> Array:
     """Positions in `0 1 … size-1 … 1 0 1 …`."""
     last = size - 1
     period = max(2 * last, 1)
     return last - jnp.abs((index % period) - last) if last else jnp.zeros_like(index)
 
 
-def _reflected(index: Array, size: int) -> Array:
+def _reflect(index: Array, size: int) -> Array:
     """Positions in `0 1 … size-1 size-1 … 0 0 1 …`."""
     index = index % (2 * size)
     return jnp.minimum(index, 2 * size - 1 - index)
@@ -43,8 +43,8 @@ _PLACES: dict[str, Callable[[Any, int], Any]] = {
     "constant": lambda index, size: jnp.clip(index, 0, size - 1),
     "nearest": lambda index, size: jnp.clip(index, 0, size - 1),
     "wrap": lambda index, size: index % size,
-    "mirror": _mirrored,
-    "reflect": _reflected,
+    "mirror": _mirror,
+    "reflect": _reflect,
 }
 """Maps mode to the function from an index out of bounds to a position within the axis."""
 
@@ -88,11 +88,11 @@ def map_coordinates(
             raise ArgumentValueError(
                 "scipy.ndimage.map_coordinates needs real coordinates.", got=type_of(c).text()
             )
-    return _mapped(x, arrays, jnp.asarray(cval, aval.dtype), order, mode)
+    return _map_coordinates(x, arrays, jnp.asarray(cval, aval.dtype), order, mode)
 
 
 @numpy_function(static=("order", "mode"))
-def _mapped(x: Array, coordinates: list[Any], cval: Array, order: int, mode: str) -> Array:
+def _map_coordinates(x: Array, coordinates: list[Any], cval: Array, order: int, mode: str) -> Array:
     aval = type_of(x)
     nodes = [_nodes(c, order) for c in coordinates]
     terms = []

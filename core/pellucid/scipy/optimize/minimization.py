@@ -113,7 +113,7 @@ _BFGS = _Method(
 # L-BFGS -------------------------------------------------------------------------------------------
 
 
-def _limited(count: int) -> _Method:
+def _limited_memory(count: int) -> _Method:
     """Limited-memory BFGS: keeps the last `count` steps in place of a matrix."""
 
     def first(x: Any) -> _History:
@@ -137,7 +137,7 @@ def _limited(count: int) -> _Method:
         last = dot(history.changes[-1], history.changes[-1]) * history.inverses[-1]
         return -fori_loop(0, count, forth, q / jnp.where(last == 0, 1, last))
 
-    def updated(history: _History, step: Any, change: Any) -> _History:
+    def update(history: _History, step: Any, change: Any) -> _History:
         product = dot(step, change)
         appended = tree_map(
             lambda rows, row: jnp.concatenate([rows[1:], row[None]]),
@@ -145,7 +145,7 @@ def _limited(count: int) -> _Method:
         )  # fmt: skip
         return tree_map(lambda a, b: jnp.where(product > 0, a, b), appended, history)
 
-    return _Method(first, direction, updated)
+    return _Method(first, direction, update)
 
 
 # The loop -----------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ class _Limits(NamedTuple):
     line_search_evaluations: int
 
 
-def _minimized(
+def _minimize(
     fun: Callable[[Any], Any], x: Any, method: _Method, limits: _Limits
 ) -> OptimizeResults:
     evaluate = value_and_grad(fun)
@@ -235,7 +235,7 @@ def _bfgs(
     line_search_maxiter: int = 10,
 ) -> OptimizeResults:
     maxiter = 200 * type_of(x).shape[0] if maxiter is None else maxiter
-    return _minimized(
+    return _minimize(
         fun, x, _BFGS, _Limits(maxiter, norm, gtol, None, None, None, 2 * line_search_maxiter)
     )
 
@@ -253,7 +253,7 @@ def _l_bfgs(
     maxls: int = 20,
 ) -> OptimizeResults:
     limits = _Limits(maxiter, norm, gtol, ftol, maxfun, maxgrad, maxls)
-    return _minimized(fun, x, _limited(maxcor), limits)
+    return _minimize(fun, x, _limited_memory(maxcor), limits)
 
 
 _METHODS = {"bfgs": _bfgs, "l-bfgs-experimental-do-not-rely-on-this": _l_bfgs}

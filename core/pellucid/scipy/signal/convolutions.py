@@ -80,7 +80,7 @@ def _direct(
     return direct_convolution(in1, jnp.conj(jnp.flip(in2)) if correlates else in2, mode, precision)
 
 
-def _convolved(
+def _convolve(
     name: str, in1: Any, in2: Any, mode: str, method: str, precision: Any, correlates: bool
 ) -> Array:
     first, second = _operand_types(name, in1, in2, mode)
@@ -111,7 +111,7 @@ def convolve(
     >>> convolve(jnp.array([1, 2, 3]), jnp.array([0, 1]))
     Array([0., 1., 2., 3.], dtype=float32)
     """
-    return _convolved("convolve", in1, in2, mode, method, precision, correlates=False)
+    return _convolve("convolve", in1, in2, mode, method, precision, correlates=False)
 
 
 def correlate(
@@ -127,7 +127,7 @@ def correlate(
     >>> correlate(jnp.array([1, 2, 3]), jnp.array([0, 1]))
     Array([1., 2., 3., 0.], dtype=float32)
     """
-    return _convolved("correlate", in1, in2, mode, method, precision, correlates=True)
+    return _convolve("correlate", in1, in2, mode, method, precision, correlates=True)
 
 
 def _of_matrices(
@@ -142,7 +142,7 @@ def _of_matrices(
     first, second = _operand_types(name, in1, in2, mode)
     if first.ndim != 2:
         raise _shape_error(name, "needs matrices", first, second)
-    return _convolved(name, in1, in2, mode, "direct", precision, correlates=False)
+    return _convolve(name, in1, in2, mode, "direct", precision, correlates=False)
 
 
 def convolve2d(

@@ -108,7 +108,7 @@ def _cut(x: Array, sizes: _Segments, boundary: str | None, is_padded: bool) -> A
 
 
 @numpy_function(static=("nfft", "is_onesided"))
-def _transformed(segments: Array, window: Any, nfft: int, is_onesided: bool) -> Array:
+def _transform_segments(segments: Array, window: Any, nfft: int, is_onesided: bool) -> Array:
     transform = jnp.fft.rfft if is_onesided else jnp.fft.fft
     return transform(segments * window, nfft, -1)
 
@@ -189,7 +189,7 @@ def _spectra(
             )
         elif detrend:
             segments = detrended(segments, type=detrend)  # pyright: ignore[reportArgumentType]
-        transforms.append(_transformed(segments, window, sizes.transformed, is_onesided))
+        transforms.append(_transform_segments(segments, window, sizes.transformed, is_onesided))
     return _Spectra(transforms, sizes, window, is_onesided, length)
 
 
@@ -400,7 +400,7 @@ def istft(
             got=f"nfft: {transformed}, nperseg: {size}",
         )
     sizes = _Segments(size, size - _overlap("istft", noverlap, size), transformed)
-    signal = _inverted(Zxx, weights, axes, sizes, bool(input_onesided), bool(boundary))
+    signal = _invert(Zxx, weights, axes, sizes, bool(input_onesided), bool(boundary))
     times = jnp.arange(type_of(signal).shape[-1], dtype=dtypes.default_float_dtype()) / fs
     # The time axis is moved to its place among the remaining axes.
     place = axes[1] - (axes[0] < axes[1])
@@ -408,7 +408,7 @@ def istft(
 
 
 @numpy_function(static=("axes", "sizes", "is_onesided", "is_trimmed"))
-def _inverted(
+def _invert(
     transforms: Any,
     window: Any,
     axes: tuple[int, int],

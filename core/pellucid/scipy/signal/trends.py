@@ -55,11 +55,11 @@ def detrend(
             "scipy.signal.detrend needs breakpoints between 0 and the number of elements.",
             got=f"bp: {bp!r}, {size} elements",
         )
-    return _detrended(jnp.asarray(data), axis, tuple(edges), type == "linear")
+    return _detrend(jnp.asarray(data), axis, tuple(edges), type == "linear")
 
 
 @numpy_function(static=("axis", "edges", "is_linear"))
-def _detrended(data: Array, axis: int, edges: tuple[int, ...], is_linear: bool) -> Array:
+def _detrend(data: Array, axis: int, edges: tuple[int, ...], is_linear: bool) -> Array:
     [data] = promote_dtypes_inexact("scipy.signal.detrend", data)
     if not type_of(data).size:
         return data

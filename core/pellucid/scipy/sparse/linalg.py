@@ -51,7 +51,7 @@ def _complex_dot(x: Tree, y: Tree) -> Any:
     return functools.reduce(operator.add, tree_leaves(products))
 
 
-def _added(x: Tree, scale: Any, y: Tree) -> Tree:
+def _add_scaled(x: Tree, scale: Any, y: Tree) -> Tree:
     """`x + scale * y`."""
     return tree_map(lambda a, b: a + scale.astype(_wider(scale, b)) * b, x, y)
 
@@ -173,10 +173,10 @@ def cg(
             x, r, gamma, p, k = state
             image = A(p)
             alpha = gamma / _dot(p, image)
-            x, r = _added(x, alpha, p), _added(r, -alpha, image)
+            x, r = _add_scaled(x, alpha, p), _add_scaled(r, -alpha, image)
             z = M(r)
             next_gamma = _dot(r, z)
-            return x, r, next_gamma, _added(z, next_gamma / gamma, p), k + 1
+            return x, r, next_gamma, _add_scaled(z, next_gamma / gamma, p), k + 1
 
         r = _less(b, A(x0))
         z = M(r)
@@ -232,16 +232,16 @@ def bicgstab(
         def step(state: _BiCGState) -> _BiCGState:
             rho = _complex_dot(state.shadow, state.r)
             beta = rho / state.rho * state.alpha / state.omega
-            p = _added(state.r, beta, _added(state.p, -state.omega, state.image))
+            p = _add_scaled(state.r, beta, _add_scaled(state.p, -state.omega, state.image))
             direction = M(p)
             image = A(direction)
             alpha = rho / _complex_dot(state.shadow, image)
-            half = _added(state.r, -alpha, image)
+            half = _add_scaled(state.r, -alpha, image)
             is_early = _dot(half, half) < threshold
             correction = M(half)
             t = A(correction)
             omega = _complex_dot(t, half) / _complex_dot(t, t)
-            x = _added(state.x, alpha, direction)
+            x = _add_scaled(state.x, alpha, direction)
             omega = jnp.where(is_early, jnp.zeros_like(omega), omega)
             x = tree_map(
                 lambda a, c: jnp.where(is_early, a, a + omega.astype(_wider(omega, c)) * c),
@@ -336,7 +336,7 @@ def gmres(
     return x, jnp.where(functools.reduce(jnp.logical_or, is_nan), -1, 0)
 
 
-def _expanded(apply: Operator, V: Any, k: Any) -> tuple[Any, Any]:
+def _arnoldi_step(apply: Operator, V: Any, k: Any) -> tuple[Any, Any]:
     """One Arnoldi step: (basis [n, m + 1] with vector k + 1, column k [m + 1] of the Hessenberg matrix),
     orthogonalized twice.
     """
@@ -361,7 +361,7 @@ def _in_batches(apply: Operator, v: Any, size: Any, count: int, bound: Any) -> A
 
     def step(k: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
         V, H = state
-        V, column = _expanded(apply, V, k)
+        V, column = _arnoldi_step(apply, V, k)
         return V, H.at[:, k].set(column)
 
     V, H = fori_loop(0, count, step, (V, H))
@@ -383,16 +383,16 @@ def _step_by_step(apply: Operator, v: Any, size: Any, count: int, bound: Any) ->
         *_, k, rest = state
         return (k < count) & (rest > bound)
 
-    def rotated(pair: Any, rotation: Any) -> Any:
+    def rotate(pair: Any, rotation: Any) -> Any:
         c, s = rotation
         return jnp.stack([c.conj() * pair[0] + s.conj() * pair[1], c * pair[1] - s * pair[0]])
 
     def step(state: tuple[Any, ...]) -> tuple[Any, ...]:
         V, R, rotations, target, k, _ = state
-        V, column = _expanded(apply, V, k)
+        V, column = _arnoldi_step(apply, V, k)
 
         def earlier(i: Any, column: Any) -> Any:
-            pair = rotated(jnp.stack([column[i], column[i + 1]]), rotations[i])
+            pair = rotate(jnp.stack([column[i], column[i + 1]]), rotations[i])
             return column.at[i].set(pair[0]).at[i + 1].set(pair[1])
 
         column = fori_loop(0, k, earlier, column)
@@ -401,7 +401,7 @@ def _step_by_step(apply: Operator, v: Any, size: Any, count: int, bound: Any) ->
         rotation = pair / jnp.where(length == 0, 1, length)
         rotation = jnp.where(length == 0, jnp.asarray([1, 0], dtype), rotation)
         column = column.at[k].set(length).at[k + 1].set(0)
-        pair = rotated(jnp.stack([target[k], target[k + 1]]), rotation)
+        pair = rotate(jnp.stack([target[k], target[k + 1]]), rotation)
         target = target.at[k].set(pair[0]).at[k + 1].set(pair[1])
         return (
             V, R.at[:, k].set(column), rotations.at[k].set(rotation), target, k + 1, jnp.abs(pair[1]),

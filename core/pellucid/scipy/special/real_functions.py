@@ -20,7 +20,7 @@ from pellucid._machine.tracing import operand_lines, type_of
 from pellucid._machine.transforms.jvp import jvp
 from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.creation import of_sequence
-from pellucid.numpy.partials import Formula, evaluated
+from pellucid.numpy.partials import Formula, evaluate_formula
 from pellucid.numpy.promotion import broadcast_arrays, check_promotion, promote_dtypes_inexact
 
 MAX_STEPS = 20_000
@@ -75,7 +75,7 @@ def real_function(
                     *[conversion.convert_quietly(x, type_of(x).dtype, False) for x in operands]
                 )
         values = map(of_sequence, bound.args) if takes_sequences else bound.args
-        return evaluated(formula, promoted_reals(name, *values))
+        return evaluate_formula(formula, promoted_reals(name, *values))
 
     function.__signature__ = _for_arrays(signature)  # type: ignore[attr-defined]
     return numpy_function(function)

@@ -20,7 +20,7 @@ from pellucid._machine.primitives.formulas import (
     select,
 )
 from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.partials import evaluated
+from pellucid.numpy.partials import evaluate_formula
 from pellucid.scipy.special.gamma_functions import betaln_of
 from pellucid.scipy.special.real_functions import promoted_reals
 
@@ -98,7 +98,7 @@ class Distribution:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
             operands = promoted_reals(name, *bound.args)
-            return evaluated(lambda *terms: self._value(kind, *terms), operands)
+            return evaluate_formula(lambda *terms: self._value(kind, *terms), operands)
 
         function.__name__ = function.__qualname__ = kind
         function.__module__ = self.module

@@ -26,7 +26,7 @@ other two are angles of one rotation.
 
 
 @numpy_function
-def normalized(q: Array) -> Array:
+def normalize(q: Array) -> Array:
     """Quaternions divided by their norms."""
     return q / jnp.linalg.norm(q, axis=-1, keepdims=True)
 
@@ -143,7 +143,7 @@ def from_matrix(m: Array) -> Array:
     choice = jnp.argmax(jnp.concatenate([d, trace[..., None]], axis=-1), axis=-1)
     stacked = jnp.stack(candidates, axis=-2)
     chosen = jnp.take_along_axis(stacked, choice[..., None, None], axis=-2)[..., 0, :]
-    return normalized(chosen)
+    return normalize(chosen)
 
 
 # Euler angles -------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ class Rotation(_Quaternions):
     @classmethod
     def from_quat(cls, quat: ArrayLike) -> Rotation:
         """The rotations of quaternions [4] or [n, 4] of any norm but 0, the scalar last."""
-        return cls(quaternions.normalized(_components("from_quat", quat, (4,))))
+        return cls(quaternions.normalize(_components("from_quat", quat, (4,))))
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike) -> Rotation:
@@ -96,7 +96,7 @@ class Rotation(_Quaternions):
         """One rotation, or `num` of them, drawn uniformly from all rotations."""
         dtype = dtypes.default_float_dtype()
         shape = (4,) if num is None else (num, 4)
-        return cls(quaternions.normalized(random.normal(random_key, shape, dtype)))
+        return cls(quaternions.normalize(random.normal(random_key, shape, dtype)))
 
     @classmethod
     def concatenate(cls, rotations: Sequence[Rotation]) -> Rotation:
@@ -159,7 +159,7 @@ class Rotation(_Quaternions):
 
     def __mul__(self, other: Rotation) -> Rotation:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The rotations `other`, then these."""
-        return Rotation(quaternions.normalized(quaternions.product(self.quat, other.quat)))
+        return Rotation(quaternions.normalize(quaternions.product(self.quat, other.quat)))
 
     def __getitem__(self, indexer: Any) -> Rotation:  # pyright: ignore[reportIncompatibleMethodOverride]
         if self.single:
