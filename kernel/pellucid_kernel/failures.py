@@ -51,7 +51,7 @@ class FailureDisplay:
         if record is None:
             return self._traceback(etype, value, held, **options)
         if not self._is_drawn:
-            return [colored(record)]
+            return [color_text(record)]
         return [f"{_RED}{record.name}{_END}: {record.what}", *where(record)]
 
     def send(self, etype: type[BaseException], value: BaseException, lines: list[str]) -> None:
@@ -84,7 +84,7 @@ class FailureDisplay:
         return introspect.error(value)
 
 
-def colored(record: introspect.schema.ErrorRecord) -> str:
+def color_text(record: introspect.schema.ErrorRecord) -> str:
     """The text of an error with terminal colours."""
     head, _, rest = repr(Figure(record)).partition("\n")
     return f"{_RED}{head}{_END}\n{rest}"

@@ -158,12 +158,12 @@ class PellucidMagics(Magics):
         shell: Any = self._shell
         show = shell.showtraceback
 
-        def shown(*args: Any, **options: Any) -> None:
+        def show_others(*args: Any, **options: Any) -> None:
             shell.__dict__.pop("showtraceback", None)
             if sys.exc_info()[1] is not error:
                 show(*args, **options)
 
-        shell.showtraceback = shown
+        shell.showtraceback = show_others
 
     def _devices(self, count: str | None = None, *_: str) -> int | None:
         if count is None:

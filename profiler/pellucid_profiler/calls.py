@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid_profiler.gpu import FIRST_RUN, is_on_gpu
-from pellucid_profiler.operations import Operations, matched
+from pellucid_profiler.operations import Operations, match_values
 from pellucid_profiler.xspace import ABSENT, Column, Events
 
 _CALL = "PjitFunction("
@@ -126,7 +126,7 @@ def _with_waiting(spans: HostSpans, events: Events, rows: Column) -> HostSpans:
     is_wait = events.texts_are(spans.name, _WAIT)
     produced, consumed = events.stat("_p")[rows], events.stat("_c")[rows]
     ends = np.flatnonzero(is_wait & (consumed != ABSENT))
-    over = matched(np.where(is_wait, produced, ABSENT), consumed[ends], spans.end_ns[ends])
+    over = match_values(np.where(is_wait, produced, ABSENT), consumed[ends], spans.end_ns[ends])
     begins = over != ABSENT
     if begins.any():
         events.names.append(WAITING)
@@ -233,7 +233,7 @@ def _origins(events: Events, thread: Column, time_ns: Column) -> tuple[Column, C
     """
     regions = np.flatnonzero(events.texts_are(events.name, _STARTED))
     records = np.flatnonzero(events.texts_are(events.name, _RECORDED))
-    record_of = matched(events.stat("_c")[regions], events.stat("_p")[records], records)
+    record_of = match_values(events.stat("_c")[regions], events.stat("_p")[records], records)
     order = np.lexsort((events.start_ns[regions], events.thread[regions]))
     regions, record_of = regions[order], record_of[order]
     threads, times = thread.copy(), time_ns.copy()

@@ -28,18 +28,18 @@ def _events(pid: int, plane: Any) -> Iterator[dict[str, Any]]:
     lines = [line for line in plane.lines if any(True for _ in line.events)]
     if not lines:
         return
-    yield from _named(pid, None, "process", plane.name, pid)
+    yield from _name_events(pid, None, "process", plane.name, pid)
     for tid, line in enumerate(lines, 1):
-        yield from _named(pid, tid, "thread", line.name, tid)
+        yield from _name_events(pid, tid, "thread", line.name, tid)
         for event in line.events:
-            args = {name: _shown(value) for name, value in event.stats}
+            args = {name: _json_value(value) for name, value in event.stats}
             yield {
                 "ph": "X", "pid": pid, "tid": tid, "name": event.name,
                 "ts": event.start_ns / 1000, "dur": event.duration_ns / 1000, **({"args": args} if args else {}),
             }  # fmt: skip
 
 
-def _named(
+def _name_events(
     pid: int, tid: int | None, kind: str, name: str, position: int
 ) -> Iterator[dict[str, Any]]:
     """The metadata events that give a process or thread its name and its position in the list."""
@@ -48,5 +48,5 @@ def _named(
     yield {**where, "name": f"{kind}_sort_index", "args": {"sort_index": position}}
 
 
-def _shown(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     return value if isinstance(value, (int, float, str)) else str(value)

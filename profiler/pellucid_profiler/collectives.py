@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pellucid_profiler.calls import HostSpans, enclosing
-from pellucid_profiler.operations import Operations, grouped, running_count
+from pellucid_profiler.operations import Operations, group_rows, running_count
 from pellucid_profiler.xspace import ABSENT, Column, Events
 
 RENDEZVOUS = "Rendezvous"
@@ -45,7 +45,7 @@ def collectives_of(events: Events, operations: Operations) -> Collectives:
     key = events.stat("name")[rows]
     # A loop runs the same collective on the same devices again: the nth arrival of a device belongs to the nth
     # execution.
-    meeting = grouped(key, running_count(key, operations.device[operation]))
+    meeting = group_rows(key, running_count(key, operations.device[operation]))
     arrival = events.start_ns[rows]
     latest = np.full(meeting.max(initial=-1) + 1, 0)
     np.maximum.at(latest, meeting, arrival)

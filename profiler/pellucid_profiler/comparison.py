@@ -67,7 +67,7 @@ class Comparison(NamedTuple):
             f"{seconds_text(self.after_seconds)} after"
         )
         rows = [
-            f"{_signed(row.change_seconds):>9}  {seconds_text(row.before_seconds):>8} -> "
+            f"{_signed_seconds(row.change_seconds):>9}  {seconds_text(row.before_seconds):>8} -> "
             f"{seconds_text(row.after_seconds):<8}  {row.line or '(no line)'}  {row.code}".rstrip()
             for row in self.lines[:MAX_ROWS]
         ]
@@ -99,5 +99,5 @@ def compare(before: SessionTables, after: SessionTables) -> Comparison:
     )
 
 
-def _signed(seconds: float) -> str:
+def _signed_seconds(seconds: float) -> str:
     return f"{'+' if seconds >= 0 else '-'}{seconds_text(abs(seconds))}"

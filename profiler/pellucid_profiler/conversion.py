@@ -19,16 +19,16 @@ from pellucid_profiler.collectives import RENDEZVOUS, collectives_of
 from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.compile_steps import KERNEL, kernel_name
 from pellucid_profiler.counters import counters_of
-from pellucid_profiler.gpu import explained, gpu_losses, gpu_peaks
+from pellucid_profiler.gpu import explain_error, gpu_losses, gpu_peaks
 from pellucid_profiler.live_arrays import ArrayLog, LiveArrays
 from pellucid_profiler.live_buffers import ProgramMemory, ProgramMemoryReader
 from pellucid_profiler.marks import marked_places
-from pellucid_profiler.operations import Operations, grouped, has_end, operations_of, ranked
+from pellucid_profiler.operations import Operations, group_rows, has_end, operations_of, rank
 from pellucid_profiler.peaks import measured_peaks
-from pellucid_profiler.progress import ConversionProgress, Interrupted, shown
+from pellucid_profiler.progress import ConversionProgress, Interrupted, show_progress
 from pellucid_profiler.session import Session
 from pellucid_profiler.sources import ProgramInfo
-from pellucid_profiler.text import counted, seconds_text, sources_of
+from pellucid_profiler.text import count_text, seconds_text, sources_of
 from pellucid_profiler.transfers import Transfer
 from pellucid_profiler.xspace import ABSENT, Events, read_events
 
@@ -97,7 +97,7 @@ class Conversion:
         """
         self.progress.resume()
         try:
-            return shown(self.release(), self.progress, timeout_seconds)
+            return show_progress(self.release(), self.progress, timeout_seconds)
         except KeyboardInterrupt:
             self.progress.interrupt()
             raise
@@ -157,7 +157,7 @@ def session_of(
     kernels = {kernel_name(events.names[i]) for i in details if i >= 0}
     modules = events.stat("hlo_module")[operations.event]
     names_by_program: dict[int, set[str]] = {}
-    _, first = np.unique(grouped(operations.program, modules), return_index=True)
+    _, first = np.unique(group_rows(operations.program, modules), return_index=True)
     for number, name in zip(operations.program[first], modules[first], strict=True):
         if name >= 0:
             names_by_program.setdefault(int(number), set()).add(events.names[int(name)])
@@ -168,10 +168,10 @@ def session_of(
     programs: dict[int, ProgramInfo] = {}
     heap = [] if observed.arrays is None else observed.arrays.rows()
     callbacks = [] if observed.callbacks is None else observed.callbacks.rows()
-    numbers = ranked(operations.program)[0].tolist()
+    numbers = rank(operations.program)[0].tolist()
     for i, number in enumerate(numbers):
         progress("reading programs", i / len(numbers))
-        rows: list[int] = ranked(operations.instruction[operations.program == number])[0].tolist()
+        rows: list[int] = rank(operations.instruction[operations.program == number])[0].tolist()
         at_peak = memory[number].at_peak if number in memory else []
         names = {
             *(events.names[i] for i in rows),
@@ -246,11 +246,11 @@ def _losses(
     without_end = int(np.count_nonzero(~has_end(events, operations.event)))
     if without_end:
         yield (
-            f"The ends of {counted(without_end, 'operation')} were not recorded: their time is that until they returned, "
+            f"The ends of {count_text(without_end, 'operation')} were not recorded: their time is that until they returned, "
             "which of asynchronous ones is too short."
         )
     yield from gpu_losses(events)
-    yield from map(explained, events.problems)
+    yield from map(explain_error, events.problems)
     gone = [
         number
         for number, program in programs.items()
@@ -260,7 +260,7 @@ def _losses(
         rows = np.isin(operations.program, gone)
         seconds = float(operations.duration_ns[rows].sum()) / 1e9
         yield (
-            f"{counted(len(gone), 'program')} that ran for {seconds_text(seconds)} can't be read any more, so their "
+            f"{count_text(len(gone), 'program')} that ran for {seconds_text(seconds)} can't be read any more, so their "
             "operations have names only. Keep the jitted functions alive until the session ends."
         )
 

@@ -14,7 +14,7 @@ from pellucid_profiler.sources import SourceLine
 from pellucid_profiler.text import (
     bytes_text,
     code_text,
-    counted,
+    count_text,
     line_number_text,
     line_text,
     percent_text,
@@ -148,9 +148,9 @@ def _callbacks(session: SessionTables) -> Iterator[Finding]:
     for row in session.callbacks[:1]:
         if row.seconds > MIN_SHARE * session.totals.wall_seconds:
             yield Finding(
-                f"Programs called `{row.function}` {counted(row.count, 'time')}, for {seconds_text(row.seconds)} "
+                f"Programs called `{row.function}` {count_text(row.count, 'time')}, for {seconds_text(row.seconds)} "
                 f"({percent_text(row.seconds / session.totals.wall_seconds)} of the session).",
-                f"{_line(session, row.place)}; it ran on {counted(row.thread_count, 'thread')}.",
+                f"{_line(session, row.place)}; it ran on {count_text(row.thread_count, 'thread')}.",
                 "Compute it with operations of jnp, or call it less often, under `lax.cond`.",
                 row.seconds,
             )
@@ -189,7 +189,7 @@ def _growth(session: SessionTables) -> Iterator[Finding]:
         session.live_arrays.n_bytes.max(initial=0)
     ):  # fmt: skip
         yield Finding(
-            f"Arrays of one line grew by {bytes_text(grown)} in the session, and {counted(growing.end_count, 'buffer')} "
+            f"Arrays of one line grew by {bytes_text(grown)} in the session, and {count_text(growing.end_count, 'buffer')} "
             "of them are alive at its end.",
             _line(session, growing.place),
             "Something keeps a reference to each result, such as a list of losses: keep Python numbers, or the last one,"
@@ -262,7 +262,7 @@ def _lines(session: SessionTables) -> Iterator[Finding]:
                 ""
                 if not work.copies
                 else (
-                    f" {counted(len(work.copies), 'copy or transpose', 'copies and transposes')} of its arrays"
+                    f" {count_text(len(work.copies), 'copy or transpose', 'copies and transposes')} of its arrays"
                     f" ({', '.join(f'%{name}' for name in work.copies[:MAX_NAMES])}) took {seconds_text(work.copy_seconds)}."
                 )
             )

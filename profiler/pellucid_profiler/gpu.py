@@ -153,7 +153,7 @@ def gpu_losses(events: Events) -> Iterator[str]:
         )
 
 
-def explained(error: str) -> str:
+def explain_error(error: str) -> str:
     """A recorder's error or warning, with a remedy where one is known.
 
     >>> explained("CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED")[:46]

@@ -19,7 +19,7 @@ import numpy as np
 from pellucid.introspect import recording
 from pellucid.introspect.protobuf import VARINT, fields
 from pellucid_profiler.sources import SourceLine
-from pellucid_profiler.wire import packed
+from pellucid_profiler.wire import pack
 from pellucid_profiler.xspace import Column
 
 MIN_PERIOD_SECONDS = 0.01
@@ -183,7 +183,7 @@ def _sample(
     labels: list[tuple[int, int]] = []
     for number, kind, at, end in fields(message, start, stop):
         if number in numbers:
-            numbers[number] += [at] if kind == VARINT else packed(message, at, end)
+            numbers[number] += [at] if kind == VARINT else pack(message, at, end)
         elif number == 3:
             values = {n: value for n, _, value, _ in fields(message, at, end)}
             labels.append((values.get(1, 0), values.get(2, 0)))

@@ -24,7 +24,7 @@ import numpy as np
 
 from pellucid.introspect.protobuf import LENGTH_DELIMITED, VARINT, fields
 from pellucid_profiler.sources import OptimizedModule, ProgramReader
-from pellucid_profiler.wire import packed
+from pellucid_profiler.wire import pack
 
 _RUNS_PROGRAMS = frozenset({"while", "conditional", "call", "async-start"})
 _FORWARDS = frozenset({"bitcast", "optimization-barrier", "async-update", "async-done"})
@@ -192,7 +192,7 @@ def program_memory(loaded: OptimizedModule) -> ProgramMemory | None:
         live = LiveBuffer(names[each.defined[0]], each.kind, sizes[allocation])
         pieces.append((0, last, live))
     for lives in temporaries.values():
-        pieces += _merged(lives)
+        pieces += _merge(lives)
     return _timeline([each.name for each in values.order], pieces, sum(sizes.values()))
 
 
@@ -215,7 +215,7 @@ class ProgramMemoryReader(ProgramReader):
         return program_memory(self.loaded)
 
 
-def _merged(lives: list[tuple[int, int, LiveBuffer]]) -> list[tuple[int, int, LiveBuffer]]:
+def _merge(lives: list[tuple[int, int, LiveBuffer]]) -> list[tuple[int, int, LiveBuffer]]:
     """Joins the lifetimes of buffers at one address that overlap in time: they are one buffer, reused in place."""
     merged: list[tuple[int, int, LiveBuffer]] = []
     for begin, end, buffer in sorted(lives, key=lambda each: each[:2]):
@@ -282,7 +282,7 @@ def _instruction(proto: bytes, start: int, stop: int) -> _Instruction:
             instruction.id = at
         elif number in (36, 38):
             target = instruction.operands if number == 36 else instruction.called
-            target += [at] if kind == VARINT else packed(proto, at, end)
+            target += [at] if kind == VARINT else pack(proto, at, end)
     return instruction
 
 
@@ -331,7 +331,7 @@ def _location(message: bytes, start: int, stop: int) -> tuple[int, Path]:
         if number == 4:
             instruction = at
         elif number == 3:
-            path += [at] if kind == VARINT else packed(message, at, end)
+            path += [at] if kind == VARINT else pack(message, at, end)
     return instruction, tuple(path)
 
 

@@ -48,13 +48,13 @@ def merge(sessions: Sequence[Session], *, offsets_ns: Sequence[int] | None = Non
     begins = [each.begin_unix_ns + offset for each, offset in zip(sessions, offsets, strict=True)]
     begin = min(begins)
     shifts = [each - begin for each in begins]
-    parts = [_moved(*each) for each in zip(sessions, shifts, _bases(sessions), strict=True)]
+    parts = [_shift_session(*each) for each in zip(sessions, shifts, _bases(sessions), strict=True)]
     first = parts[0]
-    operations = _concatenated([each.operations for each in parts])
+    operations = _concatenate([each.operations for each in parts])
     order = np.argsort(operations.start_ns, kind="stable")
     position = np.empty(len(order), np.int64)
     position[order] = np.arange(len(order))
-    collectives = _concatenated([each.collectives for each in parts])
+    collectives = _concatenate([each.collectives for each in parts])
     collectives.operation = position[collectives.operation]
     return replace(
         first,
@@ -64,14 +64,14 @@ def merge(sessions: Sequence[Session], *, offsets_ns: Sequence[int] | None = Non
         operations=Operations(
             *(getattr(operations, each.name)[order] for each in fields(operations))
         ),
-        calls=_concatenated([each.calls for each in parts]),
-        spans=_by_start(_concatenated([each.spans for each in parts])),
+        calls=_concatenate([each.calls for each in parts]),
+        spans=_by_start(_concatenate([each.spans for each in parts])),
         collectives=collectives,
         compilations=[row for each in parts for row in each.compilations],
         transfers=[row for each in parts for row in each.transfers],
         callbacks=[row for each in parts for row in each.callbacks],
         live_arrays=_live_together([each.live_arrays for each in parts]),
-        counters=_concatenated([each.counters for each in parts]),
+        counters=_concatenate([each.counters for each in parts]),
         heap=_heap_together([each.heap for each in parts]),
         memory={key: value for each in parts for key, value in each.memory.items()},
         begin_unix_ns=begin,
@@ -112,7 +112,7 @@ def _bases(sessions: Sequence[Session]) -> list[_Bases]:
     return result
 
 
-def _moved(session: Session, shift_ns: int, base: _Bases) -> Session:
+def _shift_session(session: Session, shift_ns: int, base: _Bases) -> Session:
     """A copy of the session with the offsets `base` added to its ids, and `shift_ns` to its times."""
     ops, calls, spans, met, counters = (
         session.operations, session.calls, session.spans, session.collectives, session.counters,
@@ -155,7 +155,7 @@ def _shift(column: Column, base: int) -> Column:
     return np.where(column == ABSENT, ABSENT, column + base)
 
 
-def _concatenated(tables: Sequence[T]) -> T:
+def _concatenate(tables: Sequence[T]) -> T:
     names = [each.name for each in fields(tables[0])]
     return type(tables[0])(
         *(np.concatenate([getattr(each, name) for each in tables]) for name in names)

@@ -81,7 +81,7 @@ def has_end(events: Events, rows: Column) -> npt.NDArray[np.bool_]:
     """Mask of the operations `rows` whose completion is known: recorded by an `end:` event, or synchronous."""
     is_end = np.array([name.startswith(_END) for name in events.names], bool)
     produced, ends = events.stat("_p")[rows], np.flatnonzero(is_end[events.name])
-    return (produced == ABSENT) | (matched(produced, events.stat("_c")[ends], ends) != ABSENT)
+    return (produced == ABSENT) | (match_values(produced, events.stat("_c")[ends], ends) != ABSENT)
 
 
 def _completions(events: Events, rows: Column) -> Column:
@@ -93,7 +93,7 @@ def _completions(events: Events, rows: Column) -> Column:
     """
     is_end = np.array([name.startswith(_END) for name in events.names], bool)
     ends = np.flatnonzero(is_end[events.name])
-    end = matched(events.stat("_p")[rows], events.stat("_c")[ends], ends)
+    end = match_values(events.stat("_p")[rows], events.stat("_c")[ends], ends)
     chosen, end = np.flatnonzero(end != ABSENT), end[end != ABSENT]
     # Keys that sort events by thread, then by time.
     span = int(events.end_ns.max(initial=0)) + 1
@@ -106,14 +106,14 @@ def _completions(events: Events, rows: Column) -> Column:
     complete = np.minimum(moments[end], dependent) - of_thread
     waits = np.flatnonzero(events.texts_are(events.name, _WAIT_FOR_RUN))
     both = np.r_[waits, rows[chosen]]
-    run = grouped(events.stat("run_id")[both], events.stat("device_ordinal")[both])
-    waited = matched(run[len(waits) :], run[: len(waits)], events.end_ns[waits])
+    run = group_rows(events.stat("run_id")[both], events.stat("device_ordinal")[both])
+    waited = match_values(run[len(waits) :], run[: len(waits)], events.end_ns[waits])
     completions = np.full(len(rows), ABSENT)
     completions[chosen] = np.where(waited > begin, np.minimum(complete, waited), complete)
     return completions
 
 
-def matched(keys: Column, other_keys: Column, values: Column) -> Column:
+def match_values(keys: Column, other_keys: Column, values: Column) -> Column:
     """For each key, the value at the same key in the unique `other_keys`; `ABSENT` if it is missing."""
     if not len(other_keys):
         return np.full(len(keys), ABSENT)
@@ -125,7 +125,7 @@ def matched(keys: Column, other_keys: Column, values: Column) -> Column:
 
 def running_count(*columns: Column) -> Column:
     """For each row, the number of earlier rows with the same values in all columns."""
-    groups = grouped(*columns)
+    groups = group_rows(*columns)
     order = np.argsort(groups, kind="stable")
     in_order = groups[order]
     begins = np.flatnonzero(np.r_[True, in_order[1:] != in_order[:-1]]) if len(order) else order
@@ -135,17 +135,17 @@ def running_count(*columns: Column) -> Column:
     return counts
 
 
-def grouped(*columns: Column) -> Column:
+def group_rows(*columns: Column) -> Column:
     """Group numbers of rows, equal for rows that agree in all columns, and sorted like the columns."""
     groups: npt.NDArray[np.int64] = np.zeros(len(columns[0]), np.int64)
     for column in columns:
-        values, numbers = ranked(column)
+        values, numbers = rank(column)
         if len(values) > 1:
-            _, groups = ranked(groups * len(values) + numbers)
+            _, groups = rank(groups * len(values) + numbers)
     return groups
 
 
-def ranked(column: Column) -> tuple[Column, Column]:
+def rank(column: Column) -> tuple[Column, Column]:
     """(sorted unique values of a column, index of each row's value among them).
 
     >>> [each.tolist() for each in ranked(np.array([7, 3, 7]))]

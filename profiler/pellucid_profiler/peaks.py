@@ -49,14 +49,14 @@ def measure_peaks(*, keep: bool = True) -> Peaks:
     True
     """
 
-    def squared(x: pl.Array) -> pl.Array:
+    def square(x: pl.Array) -> pl.Array:
         return x @ x
 
-    def scaled(x: pl.Array) -> pl.Array:
+    def scale(x: pl.Array) -> pl.Array:
         return x * 1.0001
 
-    product = pl.jit(squared)
-    in_place = pl.jit(scaled, donate_argnums=0)
+    product = pl.jit(square)
+    in_place = pl.jit(scale, donate_argnums=0)
     matrix = jnp.full((MATRIX_SIZE, MATRIX_SIZE), 1 / MATRIX_SIZE)
     array = [jnp.ones(BANDWIDTH_BYTES // 4)]
 

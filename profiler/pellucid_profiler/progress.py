@@ -59,7 +59,7 @@ class ConversionProgress:
         self._is_interrupted = False
 
 
-def shown(
+def show_progress(
     future: Future[T], progress: ConversionProgress, timeout_seconds: float | None = None
 ) -> T:
     """Waits for a conversion and returns its result. Shows progress under the cell in a notebook, or as a line in a
@@ -84,13 +84,13 @@ def shown(
         if draw is not None:
             draw(
                 f"converted in {seconds_text(time.monotonic() - start)}"
-                if _succeeded(future)
+                if _has_succeeded(future)
                 else "",
                 1.0,
             )
 
 
-def _succeeded(future: Future[Any]) -> bool:
+def _has_succeeded(future: Future[Any]) -> bool:
     return future.done() and future.exception() is None
 
 

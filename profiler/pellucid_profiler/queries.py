@@ -91,11 +91,11 @@ def _by_processor(processor: tuple[Any, str], path: Path, sql: str) -> list[dict
         try:
             rows = opened.query(sql)
         except module.TraceProcessorException as error:
-            raise _failed(str(error)) from None
+            raise _sql_error(str(error)) from None
         return [dict(row.__dict__) for row in rows]
 
 
-def _failed(error: str) -> ArgumentValueError:
+def _sql_error(error: str) -> ArgumentValueError:
     return ArgumentValueError(
         "this SQL fails.", got=error, do="`select * from slice limit 1` names columns."
     )
@@ -115,7 +115,7 @@ def _by_sqlite(session: SessionTables, sql: str) -> list[dict[str, Any]]:
         rows = cursor.fetchall()
     except sqlite3.Error as error:
         tables = f"{error}; without Perfetto's {PROGRAM} there are the tables slice and track"
-        raise _failed(tables) from None
+        raise _sql_error(tables) from None
     names = [each[0] for each in cursor.description or ()]
     return [dict(zip(names, row, strict=True)) for row in rows]
 

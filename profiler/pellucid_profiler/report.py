@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from pellucid_profiler.findings import findings
 from pellucid_profiler.session_tables import SessionTables
-from pellucid_profiler.text import counted, line_text, percent_text, seconds_text
+from pellucid_profiler.text import count_text, line_text, percent_text, seconds_text
 
 MAX_ROWS = 12
 """Maximum number of lines, and of operations, in a report."""
@@ -49,7 +49,7 @@ def head(session: SessionTables) -> Iterator[str]:
     if session.steps:
         seconds = [step.seconds for step in session.steps]
         yield (
-            f"{counted(len(seconds), 'step')} of {seconds_text(statistics.median(seconds))} (median), from "
+            f"{count_text(len(seconds), 'step')} of {seconds_text(statistics.median(seconds))} (median), from "
             f"{seconds_text(min(seconds))} to {seconds_text(max(seconds))}"
         )
 

@@ -17,7 +17,7 @@ from pellucid_profiler.counters import Counters
 from pellucid_profiler.live_arrays import HeapRow, LiveArrays
 from pellucid_profiler.live_buffers import ProgramMemory
 from pellucid_profiler.marks import line_of_calls, marked_place
-from pellucid_profiler.operations import Operations, grouped, matched
+from pellucid_profiler.operations import Operations, group_rows, match_values
 from pellucid_profiler.peaks import Peaks
 from pellucid_profiler.sources import InstructionInfo, ProgramInfo, unknown_instruction
 from pellucid_profiler.transfers import Transfer
@@ -93,7 +93,7 @@ class SessionData:
     def _keys(self) -> tuple[list[tuple[int, int, int]], Column]:
         ops = self.operations
         columns = (ops.program, ops.instruction, self._calling_lines())
-        numbers = grouped(*columns)
+        numbers = group_rows(*columns)
         _, first = np.unique(numbers, return_index=True)
         unique = zip(*(column[first].tolist() for column in columns), strict=True)
         return [*unique], numbers
@@ -105,7 +105,7 @@ class SessionData:
         ops = self.operations
         called_by = line_of_calls(self.names, self.spans, self.calls)
         has_run = self.calls.run != ABSENT
-        lines = matched(ops.run, self.calls.run[has_run], called_by[has_run])
+        lines = match_values(ops.run, self.calls.run[has_run], called_by[has_run])
         eager = [number for number, program in self.programs.items() if not any(program.places())]
         return np.where(np.isin(ops.program, eager), lines, ABSENT)
 

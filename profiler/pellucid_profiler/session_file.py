@@ -115,9 +115,9 @@ def read_session(kind: type[S], path: str | os.PathLike[str]) -> S:
     return kind(
         names=texts["names"], compilations=[Compilation(*row) for row in texts["compilations"]],
         threads=texts["threads"], programs=programs,
-        transfers=[Transfer(*_placed(row, 3)) for row in texts["transfers"]],
-        callbacks=[CallbackRow(*_placed(row, 1)) for row in texts["callbacks"]],
-        heap=[HeapRow(*_placed(row, 0)) for row in texts["heap"]],
+        transfers=[Transfer(*_restore_line(row, 3)) for row in texts["transfers"]],
+        callbacks=[CallbackRow(*_restore_line(row, 1)) for row in texts["callbacks"]],
+        heap=[HeapRow(*_restore_line(row, 0)) for row in texts["heap"]],
         remarks=texts["remarks"],
         is_detail=texts["is_detail"],
         peaks=texts["peaks"] and Peaks(*texts["peaks"]),
@@ -130,6 +130,6 @@ def read_session(kind: type[S], path: str | os.PathLike[str]) -> S:
     )  # fmt: skip
 
 
-def _placed(row: list[Any], at: int) -> list[Any]:
+def _restore_line(row: list[Any], at: int) -> list[Any]:
     """A saved row with its entry `at`, a saved source line or None, restored."""
     return [*row[:at], row[at] and SourceLine(*row[at]), *row[at + 1 :]]

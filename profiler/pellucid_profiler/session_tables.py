@@ -14,7 +14,7 @@ from pellucid_profiler.calls import module_name
 from pellucid_profiler.collective_rows import CollectiveRow, Straggler, collective_rows, straggler
 from pellucid_profiler.compile_steps import CompileStep, compile_steps
 from pellucid_profiler.host import HostRow, host_rows
-from pellucid_profiler.operations import grouped
+from pellucid_profiler.operations import group_rows
 from pellucid_profiler.session_data import SessionData
 from pellucid_profiler.sources import InstructionInfo, SourceLine
 from pellucid_profiler.steps import StepRow, steps_of
@@ -246,7 +246,7 @@ class SessionTables(SessionData):
         ops = self.operations
         rows = np.flatnonzero(ops.program == program)
         used = np.unique(self.info_of_operation[rows]).tolist()
-        runs = len(np.unique(grouped(ops.run[rows], ops.device[rows])))
+        runs = len(np.unique(group_rows(ops.run[rows], ops.device[rows])))
         return max(1, runs), {i: float(self.seconds_of_infos[i]) for i in used}
 
     def seconds_of_kernels(self, function: str, kernels: Collection[str]) -> dict[str, float]:

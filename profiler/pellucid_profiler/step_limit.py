@@ -12,7 +12,7 @@ from typing import Any
 
 from pellucid.introspect import recording
 from pellucid_profiler.marks import user_frame_of
-from pellucid_profiler.text import counted, seconds_text
+from pellucid_profiler.text import count_text, seconds_text
 
 MIN_STEPS = 20
 """Minimum number of steps in a recording that is stopped before its cell ends."""
@@ -108,7 +108,7 @@ class StepLimit:
         if self.n_steps is not None:
             whole = "`profile()` without `steps` records all."
         return (
-            f"The recording holds {counted(self.count, 'step')}{self._loop}, {seconds}{behind}; the rest ran without being "
+            f"The recording holds {count_text(self.count, 'step')}{self._loop}, {seconds}{behind}; the rest ran without being "
             f"recorded. {whole}"
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid_profiler.calls import HostSpans, LaunchColumns, enclosing
-from pellucid_profiler.operations import Operations, matched
+from pellucid_profiler.operations import Operations, match_values
 from pellucid_profiler.xspace import ABSENT
 
 _STEP = re.compile(r"step (-?\d+)$")
@@ -46,7 +46,7 @@ def steps_of(
         return
     step_of_call = enclosing(steps, calls.thread, calls.start_ns)
     called = (calls.run != ABSENT) & (step_of_call != ABSENT)
-    step = matched(operations.run, calls.run[called], step_of_call[called])
+    step = match_values(operations.run, calls.run[called], step_of_call[called])
     inside = step != ABSENT
     sums = np.bincount(step[inside], seconds[inside], len(steps))
     counts = np.bincount(step_of_call[step_of_call != ABSENT], minlength=len(steps))

@@ -51,7 +51,7 @@ def line_number_text(sources: Sources, file: str, line: int) -> str:
     return f"{name}, line {line}"
 
 
-def counted(count: int, noun: str, plural: str = "") -> str:
+def count_text(count: int, noun: str, plural: str = "") -> str:
     """A count with its noun, in singular or plural.
 
     >>> counted(1, "step"), counted(2, "step")

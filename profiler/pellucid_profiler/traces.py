@@ -141,11 +141,11 @@ def annotate_function(
     """
 
     @functools.wraps(func)
-    def annotated(*args: P.args, **kwargs: P.kwargs) -> R:
+    def call_annotated(*args: P.args, **kwargs: P.kwargs) -> R:
         with TraceAnnotation(name or func.__name__, **decorator_kwargs):
             return func(*args, **kwargs)
 
-    return annotated
+    return call_annotated
 
 
 def guided_options(recorded: recorder.Profile) -> dict[str, bytes]:

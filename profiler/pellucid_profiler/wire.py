@@ -27,7 +27,7 @@ def varints(data: Bytes, positions: Positions) -> tuple[npt.NDArray[np.uint64], 
     return numbers, ends
 
 
-def packed(message: bytes, start: int, end: int) -> list[int]:
+def pack(message: bytes, start: int, end: int) -> list[int]:
     """Decodes the varints of a packed repeated field.
 
     >>> packed(bytes([0x01, 0x96, 0x01]), 0, 3)

@@ -28,11 +28,11 @@ def program(x: Any, *, profile: Any = None) -> Any:
     { lambda ; a:f32[]. let b:f32[] = add a 1.0:f32[] in (b,) }
     """
     if not is_function(x):
-        return Figure(_timed(analysis.program(x), profile))
-    return lambda *args: Figure(_timed(analysis.program(x, *args), profile))
+        return Figure(_add_times(analysis.program(x), profile))
+    return lambda *args: Figure(_add_times(analysis.program(x, *args), profile))
 
 
-def _timed(record: schema.ProgramRecord, profile: Any) -> schema.ProgramRecord:
+def _add_times(record: schema.ProgramRecord, profile: Any) -> schema.ProgramRecord:
     """The record with the times of a profile as an additional cost; unchanged without a profile."""
     if profile is None:
         return record

@@ -149,11 +149,11 @@ def what_if(
             do="Write pl.viz.what_if(f)(x).",
         )
 
-    def estimated(*args: Any) -> WhatIfFigure:
+    def estimate(*args: Any) -> WhatIfFigure:
         possible = analysis.WhatIf(function, *args, device=device)
         return WhatIfFigure(possible, possible.today)
 
-    return estimated
+    return estimate
 
 
 def placement_record(

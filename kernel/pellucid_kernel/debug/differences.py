@@ -25,7 +25,7 @@ from pellucid_kernel.debug.schema import (
     UnequalOperationColumns,
     UnequalRunsRecord,
 )
-from pellucid_kernel.debug.stopping_places import displayed
+from pellucid_kernel.debug.stopping_places import display_bundle
 from pellucid_viz.figure import Figure
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class FirstDifference:
         if self.operation is None:
             return {"text/plain": str(self)}, {}
         has_place = self.begin is not None and bool(user_stack(self.operation.equation))
-        return displayed(self.figure(), self if has_place else None)
+        return display_bundle(self.figure(), self if has_place else None)
 
 
 def differences(results: Sequence[Any], compiled: Sequence[Any]) -> list[Difference]:

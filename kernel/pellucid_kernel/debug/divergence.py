@@ -26,7 +26,7 @@ from pellucid_kernel.debug.debug_session import DebugSession
 from pellucid_kernel.debug.differences import finite
 from pellucid_kernel.debug.equation_stacks import line_within, user_line_columns
 from pellucid_kernel.debug.schema import ComparedEquationColumns, DivergenceRecord
-from pellucid_kernel.debug.stopping_places import check_function, displayed
+from pellucid_kernel.debug.stopping_places import check_function, display_bundle
 from pellucid_viz.figure import Figure
 
 MAX_ROWS = 12
@@ -171,7 +171,7 @@ class Divergence:
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         row = self._opened_row
         has_line = row is not None and bool(user_stack(row.equation))
-        return displayed(self.figure(), self if has_line and self._begin is not None else None)
+        return display_bundle(self.figure(), self if has_line and self._begin is not None else None)
 
 
 def _of_exact(first: ComparedEquation | None) -> str:
@@ -216,7 +216,7 @@ def _divergence(function: Callable[..., Any], call: Arguments, a: Any, b: Any) -
         _evaluation(function, call, b),
     )
     pairs = _pairs(first, second)
-    rows = _with_runs_within(_compared(first, second, pairs), first, second, pairs)
+    rows = _with_runs_within(_compare(first, second, pairs), first, second, pairs)
     are_plain = isinstance(a, str) and isinstance(b, str) and {a, b} == {"jit", "eager"}
     if are_plain and not any(row.error for row in rows):
         # Returned values are rounded. Here all are returned, which hides what the program compiled as usual rounds otherwise.
@@ -241,7 +241,7 @@ def _pairs(first: Evaluation, second: Evaluation) -> dict[int, int]:
     return {block.a + i: block.b + i for block in blocks for i in range(block.size)}
 
 
-def _compared(
+def _compare(
     first: Evaluation, second: Evaluation, pairs: Mapping[int, int]
 ) -> list[ComparedEquation]:
     """The equations that two runs have in common, with their errors."""
@@ -298,7 +298,7 @@ def _within(
     farthest = 0.0
     for number, (one, two) in enumerate(runs):
         pairs = _pairs(one, two) if pairs is None else pairs
-        rows = _compared(one, two, pairs)
+        rows = _compare(one, two, pairs)
         error = max((each.error for each in rows), default=0.0)
         if error > farthest:
             farthest = error

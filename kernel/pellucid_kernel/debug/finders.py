@@ -16,7 +16,7 @@ from pellucid_kernel.debug.differences import FirstDifference
 from pellucid_kernel.debug.equation_stacks import columns_of_lines
 from pellucid_kernel.debug.gaps import ADVICE, decomposition_behind
 from pellucid_kernel.debug.schema import FindingRecord
-from pellucid_kernel.debug.stopping_places import check_condition, check_function, displayed
+from pellucid_kernel.debug.stopping_places import check_condition, check_function, display_bundle
 from pellucid_kernel.debug.unselected import CURE, cured_by_masks
 from pellucid_viz.figure import Figure
 
@@ -126,7 +126,7 @@ class Finding:
         return Figure(self.record(), str(self), f"<pre>{html.escape(str(self))}</pre>")
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        return displayed(self.figure(), self)
+        return display_bundle(self.figure(), self)
 
 
 def debug(function: Callable[..., Any], *, budget: int = BUDGET) -> Callable[..., DebugSession]:
@@ -140,10 +140,10 @@ def debug(function: Callable[..., Any], *, budget: int = BUDGET) -> Callable[...
     """
     check_function(function, "debug")
 
-    def started(*args: Any, **kwargs: Any) -> DebugSession:
+    def start_session(*args: Any, **kwargs: Any) -> DebugSession:
         return DebugSession(function, args, kwargs, budget)
 
-    return started
+    return start_session
 
 
 def find(function: Callable[..., Any], condition: Condition) -> Callable[..., Finding | None]:

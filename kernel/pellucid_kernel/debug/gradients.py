@@ -28,7 +28,7 @@ from pellucid_kernel.debug.equation_stacks import line_within, user_line_columns
 from pellucid_kernel.debug.finders import Finding, isinf, isnan, range_text
 from pellucid_kernel.debug.gaps import notes_on_gaps
 from pellucid_kernel.debug.schema import CotangentColumns, GradientColumns, GradientRecord
-from pellucid_kernel.debug.stopping_places import check_function, displayed
+from pellucid_kernel.debug.stopping_places import check_function, display_bundle
 from pellucid_kernel.debug.unselected import CURE, cured_by_masks
 from pellucid_viz.figure import Figure
 
@@ -205,7 +205,7 @@ class Explanation:
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         step = self._opened_step
         has_line = step is not None and bool(user_stack(step.equation))
-        return displayed(self.figure(), self if has_line else None)
+        return display_bundle(self.figure(), self if has_line else None)
 
 
 def explain_grad(
@@ -228,7 +228,7 @@ def explain_grad(
     check_function(function, "explain_grad")
 
     @without_traps()
-    def explained(*args: Any, **kwargs: Any) -> Explanation:
+    def explain(*args: Any, **kwargs: Any) -> Explanation:
         derivative = pl.value_and_grad(function, argnums)
         with noting():
             program = pl.make_jaxpr(derivative)(*args, **kwargs)
@@ -261,7 +261,7 @@ def explain_grad(
             notes_on_gaps(run),
         )
 
-    return explained
+    return explain
 
 
 def fault_of(x: Any) -> str:

@@ -52,7 +52,7 @@ def record(
 
     check_function(function, "record")
 
-    def recorded(*args: Any, **kwargs: Any) -> Figure:
+    def record_call(*args: Any, **kwargs: Any) -> Figure:
         frame = sys._getframe(1)
         with without_traps():
             session = DebugSession(function, args, kwargs, budget)
@@ -67,7 +67,7 @@ def record(
         text = _text(run)
         return Figure(run, text, f"<pre>{html.escape(text)}</pre>")
 
-    return recorded
+    return record_call
 
 
 def _name(function: Any) -> str:

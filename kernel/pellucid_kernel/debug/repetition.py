@@ -14,7 +14,7 @@ from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug.debug_session import DebugSession
 from pellucid_kernel.debug.differences import UnequalOperation, bits, finite, ulps
 from pellucid_kernel.debug.schema import UnequalOperationColumns, UnequalRunsRecord
-from pellucid_kernel.debug.stopping_places import check_function, displayed
+from pellucid_kernel.debug.stopping_places import check_function, display_bundle
 from pellucid_viz.figure import Figure
 
 MAX_ROWS = 12
@@ -138,7 +138,7 @@ class Repetition:
         if self._operation is None:
             return {"text/plain": str(self)}, {}
         has_place = self._begin is not None and bool(user_stack(self._operation.equation))
-        return displayed(self.figure(), self if has_place else None)
+        return display_bundle(self.figure(), self if has_place else None)
 
 
 def repeat(function: Callable[..., Any], n: int = 5) -> Callable[..., Repetition]:
@@ -157,7 +157,7 @@ def repeat(function: Callable[..., Any], n: int = 5) -> Callable[..., Repetition
         raise ArgumentValueError("debugger.repeat needs at least two runs.", got=f"n={n}")
 
     @without_traps()
-    def repeated(*args: Any, **kwargs: Any) -> Repetition:
+    def compare_runs(*args: Any, **kwargs: Any) -> Repetition:
         program = pl.make_jaxpr(function)(*args, **kwargs)
         operands = [*map(pl.numpy.asarray, pl.tree.leaves((args, kwargs)))]
         compiled = pl.jit(function)
@@ -165,7 +165,7 @@ def repeat(function: Callable[..., Any], n: int = 5) -> Callable[..., Repetition
         differing = [
             i for i, x in enumerate(first) if any(bits(x) != bits(run[i]) for run in others)
         ]
-        rows, operation = _compared(program, operands, n)
+        rows, operation = _compare(program, operands, n)
         return Repetition(
             getattr(function, "__name__", "the function"),
             n,
@@ -175,10 +175,10 @@ def repeat(function: Callable[..., Any], n: int = 5) -> Callable[..., Repetition
             lambda: DebugSession(function, args, kwargs),
         )
 
-    return repeated
+    return compare_runs
 
 
-def _compared(
+def _compare(
     program: Any, operands: list[Any], n: int
 ) -> tuple[list[Unrepeated], UnequalOperation | None]:
     """The equations of a program whose results aren't equal in `n` runs, and the first of them with its values."""

@@ -38,7 +38,9 @@ def thing_of(number: int) -> Any:
     return _shown.get(number)
 
 
-def displayed(figure: Figure, place: StoppingPlace | None) -> tuple[dict[str, Any], dict[str, Any]]:
+def display_bundle(
+    figure: Figure, place: StoppingPlace | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """MIME bundle and metadata of a figure. With a `place`, the metadata has its number, for a button that opens it."""
     metadata = {} if place is None else {"pellucid": {"failure": number_of(place)}}
     return figure.displayed(), metadata

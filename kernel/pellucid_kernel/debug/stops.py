@@ -146,7 +146,9 @@ class Stops:
         self._is_ended = False
         self._said.clear()
         stops_in_trace = self._breakpoints.settings.stops_in_trace
-        run_programs_by(Runner(self.run, contextlib.nullcontext if stops_in_trace else _watched))
+        run_programs_by(
+            Runner(self.run, contextlib.nullcontext if stops_in_trace else _watch_lines)
+        )
 
     def enter_next(self, thread: int | None) -> None:
         """Stops at the first line of the next program that a thread runs; None cancels that."""
@@ -356,7 +358,7 @@ class Stops:
 
 
 @contextlib.contextmanager
-def _watched() -> Iterator[None]:
+def _watch_lines() -> Iterator[None]:
     """Records the lines of functions traced in this context, in which debugpy doesn't stop."""
     with python_thread.left_alone(), watching():
         yield

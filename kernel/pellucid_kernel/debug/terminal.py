@@ -165,12 +165,12 @@ def prompt(
 
     check_function(function, "prompt")
 
-    def prompted(*args: Any, **kwargs: Any) -> DebugSession:
+    def open_prompt(*args: Any, **kwargs: Any) -> DebugSession:
         session = DebugSession(function, args, kwargs)
         Prompt(session, *streams(**options)).cmdloop()
         return session
 
-    return prompted
+    return open_prompt
 
 
 def _place(text: str) -> tuple[str | None, int]:

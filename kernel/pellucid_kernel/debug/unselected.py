@@ -23,10 +23,10 @@ def cured_by_masks(
     side effects, since these would be repeated.
     """
     with without_traps():
-        return _cured(function, args, kwargs, run)
+        return _is_cured(function, args, kwargs, run)
 
 
-def _cured(
+def _is_cured(
     function: Callable[..., Any], args: Any, kwargs: Any, run: Evaluation | None
 ) -> list[bool]:
     program: Any = pl.make_jaxpr(function)(*args, **kwargs) if run is None else None

@@ -48,7 +48,7 @@ def level_picture(outline: Outline, members: Sequence[Member], body: int = 0) ->
     if not members:
         return ""
     boxes, edges = _boxes(outline, members, body)
-    layers, paths = _layered(boxes, edges)
+    layers, paths = _layers_of(boxes, edges)
     return _svg(boxes, layers, paths)
 
 
@@ -114,7 +114,7 @@ def _pill(outline: Outline, kind: str, operands: Sequence[int]) -> DrawnBox:
     return DrawnBox(", ".join(names[:shown]) + more, "", kind, hint)
 
 
-def _layered(
+def _layers_of(
     boxes: list[DrawnBox], edges: Iterable[tuple[int, int]]
 ) -> tuple[list[list[int]], list[list[int]]]:
     """(boxes in layers, ordered for few crossings; boxes along each edge).
@@ -209,7 +209,7 @@ def _svg(boxes: list[DrawnBox], layers: list[list[int]], paths: list[list[int]])
             if not boxes[b].kind:
                 points.append(f"V{y2 + boxes[b].height:.0f}")
         curves.append("".join(points))
-    drawn = (_drawn(box, x[at], y[at]) for at, box in enumerate(boxes) if box.kind)
+    drawn = (_draw_box(box, x[at], y[at]) for at, box in enumerate(boxes) if box.kind)
     lines = f'<path class="pl-edge" d="{"".join(curves)}"/>'
     shown = min(total, _MAX_WIDTH)
     return (
@@ -218,7 +218,7 @@ def _svg(boxes: list[DrawnBox], layers: list[list[int]], paths: list[list[int]])
     )
 
 
-def _drawn(box: DrawnBox, x: float, y: float) -> str:
+def _draw_box(box: DrawnBox, x: float, y: float) -> str:
     middle = x + box.width / 2
     hint = f"<title>{html.escape(box.hint)}</title>" if box.hint else ""
     title = html.escape(box.title)

@@ -19,11 +19,11 @@ def title(kernel: GridKernelRecord) -> str:
     grid = f" over a grid of {sizes}" if kernel.grid else ""
     # A grid of unknown size has neither sizes nor programs; one without axes has a program.
     is_known = bool(kernel.grid) or kernel.program_count > 0
-    programs = counted(kernel.program_count, "program") if is_known else "programs unknown"
+    programs = count_with_noun(kernel.program_count, "program") if is_known else "programs unknown"
     return f"kernel `{kernel.name}`{grid}: {programs}"
 
 
-def counted(count: int, noun: str) -> str:
+def count_with_noun(count: int, noun: str) -> str:
     """`count` with a noun, in the plural unless it is 1.
 
     >>> counted(1, "program"), counted(4096, "program")
@@ -52,14 +52,14 @@ def faults(kernel: GridKernelRecord) -> list[str]:
     found = [kernel.refusal] if kernel.refusal else []
     if kernel.sharing_count:
         found.append(
-            f"{counted(kernel.sharing_count, 'program')} along parallel axes write the same elements: a race"
+            f"{count_with_noun(kernel.sharing_count, 'program')} along parallel axes write the same elements: a race"
         )
     if kernel.outside_count:
         found.append(
-            f"blocks outside of their arrays, in {counted(kernel.outside_count, 'program')}"
+            f"blocks outside of their arrays, in {count_with_noun(kernel.outside_count, 'program')}"
         )
     found += [
-        f"no program writes {counted(each.unseen_elements, 'element')} of {each.name}"
+        f"no program writes {count_with_noun(each.unseen_elements, 'element')} of {each.name}"
         for each in kernel.operands
         if each.unseen_elements
     ]
@@ -81,7 +81,7 @@ def facts(kernel: GridKernelRecord) -> list[str]:
         )
     if kernel.idle_count:
         lines.append(
-            f"idle, without a write: {counted(kernel.idle_count, 'program')} of {kernel.program_count:,}"
+            f"idle, without a write: {count_with_noun(kernel.idle_count, 'program')} of {kernel.program_count:,}"
         )
     if kernel.parallel_axes:
         axes = ", ".join(map(str, kernel.parallel_axes))
@@ -114,11 +114,11 @@ def operand_row(operand: GridOperandRecord) -> list[str]:
         ", ".join(moves),
         "" if operand.note else bytes_text(operand.moved_bytes),
         "" if operand.least_bytes is None else bytes_text(operand.least_bytes),
-        ", ".join(unused(operand)),
+        ", ".join(unused_shares(operand)),
     ]
 
 
-def unused(operand: GridOperandRecord) -> list[str]:
+def unused_shares(operand: GridOperandRecord) -> list[str]:
     """Shares of blocks beyond the array, and of loads and stores that are masked."""
     beyond, masked = operand.beyond_share, operand.masked_share or 0.0
     return [
@@ -149,7 +149,7 @@ def grids_text(record: KernelGridsRecord, aligned: Callable[[list[list[str]]], l
         lines += [f"  {fact}" for fact in facts(kernel)]
         parts.append("\n".join([*lines, *aligned(rows)]))
     if record.hidden_count:
-        parts.append(f"and {counted(record.hidden_count, 'more kernel')}")
+        parts.append(f"and {count_with_noun(record.hidden_count, 'more kernel')}")
     return "\n\n".join(parts) or NO_KERNEL
 
 
@@ -169,5 +169,5 @@ def grids_markup(
         )
         parts.append(f"<p><b>{html.escape(title(kernel))}</b></p>{wrong}<ul>{items}</ul>{operands}")
     if record.hidden_count:
-        parts.append(f"<p>and {counted(record.hidden_count, 'more kernel')}</p>")
+        parts.append(f"<p>and {count_with_noun(record.hidden_count, 'more kernel')}</p>")
     return "".join(parts) or f"<p>{NO_KERNEL}</p>"

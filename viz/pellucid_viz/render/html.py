@@ -93,7 +93,7 @@ def compressed_viewer() -> str:
     """The viewer as compressed data, with a script that starts it; empty if it has not been built."""
     if not VIEWER.exists():
         return ""
-    return f'<script type="application/gzip" class="pellucid-viewer">{_packed(VIEWER.read_bytes())}</script>{_STARTER}'
+    return f'<script type="application/gzip" class="pellucid-viewer">{_pack(VIEWER.read_bytes())}</script>{_STARTER}'
 
 
 @functools.cache
@@ -121,7 +121,7 @@ if (packed !== null) {
 </script>"""
 
 
-def _packed(data: bytes) -> str:
+def _pack(data: bytes) -> str:
     # A time stamp in the compressed data would make equal outputs differ.
     return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
 
@@ -130,7 +130,9 @@ def _data(record: Mapping[str, Any]) -> str:
     """The record as an inert script element."""
     text = json.dumps(record, separators=(",", ":"), allow_nan=False)
     if len(text) >= _MIN_COMPRESSED_BYTES:
-        return f'<script type="application/json" data-encoding="gzip">{_packed(text.encode())}</script>'
+        return (
+            f'<script type="application/json" data-encoding="gzip">{_pack(text.encode())}</script>'
+        )
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return f'<script type="application/json">{text}</script>'

@@ -92,7 +92,7 @@ def _row(tag: str, cells: Sequence[str], attributes: str = "") -> str:
     return f"<tr{attributes}>{''.join(texts)}</tr>"
 
 
-def _compiled(record: CompiledRecord) -> str:
+def _executable_markup(record: CompiledRecord) -> str:
     kernels = table(
         ["kernel", "kind", "work", "memory traffic"],
         (
@@ -280,7 +280,7 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "lens": lens_markup,
     "ladder": ladder_markup,
     "diff": diff_markup,
-    "compiled": _compiled,
+    "compiled": _executable_markup,
     "memory": _memory,
     "miss": lambda record: _misses([record]),
     "misses": _all_misses,

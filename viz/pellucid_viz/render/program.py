@@ -41,7 +41,7 @@ def program_markup(record: ProgramRecord) -> str:
         note = f"<p><small>{lines.count:,} of {count:,} equations are written here; {_ELSEWHERE}.</small></p>"
     inputs = ", ".join(outline.typed(value) for value in record.bodies[0].inputs[:40])
     return (
-        f"<p><b>{title}</b> <small>{_counted(count, 'equation')}; takes {html.escape(cut(inputs, 400))}</small></p>"
+        f"<p><b>{title}</b> <small>{_count_text(count, 'equation')}; takes {html.escape(cut(inputs, 400))}</small></p>"
         f"{level_picture(outline, members)}{body}{note}"
     )
 
@@ -71,8 +71,8 @@ def diff_markup(record: DiffRecord) -> str:
     before, after = (list(_all_lines(each)) for each in outlines)
     names = [html.escape(each.name or "program") for each in (record.before, record.after)]
     head = (
-        f'<p><span class="pl-removed">− {names[0]}</span> <small>{_counted(len(before), "equation")}</small> '
-        f'<span class="pl-added">+ {names[1]}</span> <small>{_counted(len(after), "equation")}</small></p>'
+        f'<p><span class="pl-removed">− {names[0]}</span> <small>{_count_text(len(before), "equation")}</small> '
+        f'<span class="pl-added">+ {names[1]}</span> <small>{_count_text(len(after), "equation")}</small></p>'
     )
     if max(len(before), len(after)) > _MAX_COMPARED:
         return f"{head}<p>The programs are too long to be compared here; {_ELSEWHERE}.</p>"
@@ -123,7 +123,7 @@ def _colored_line(line: str) -> str:
     return text if sign is None else f'<span class="{sign}">{text}</span>'
 
 
-def _counted(count: int, noun: str) -> str:
+def _count_text(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -145,7 +145,7 @@ class _Lines:
         for at, member in enumerate(members):
             left = end - self.count
             if left <= 0:
-                parts.append(f"<small>and {_counted(len(members) - at, 'member')} more</small>")
+                parts.append(f"<small>and {_count_text(len(members) - at, 'member')} more</small>")
                 break
             share = left // (len(members) - at)
             parts.append(
@@ -156,7 +156,7 @@ class _Lines:
     def _group(self, member: Member, limit: int) -> str:
         first = member.equations[0]
         copies = f" × {member.copies:,}" if member.copies > 1 else ""
-        facts = [_counted(len(member.equations), "equation"), self._outline.place(first)]
+        facts = [_count_text(len(member.equations), "equation"), self._outline.place(first)]
         label = f"<b>{html.escape(cut(member.label, 80))}</b>{copies}"
         kind = self._outline.kind(member.equations)
         return self._details(

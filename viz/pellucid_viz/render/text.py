@@ -309,7 +309,7 @@ def function_sharding_text(record: FunctionShardingRecord) -> str:
     for site in site_rows(record):
         titles[len(rows)] = site.title
         rows += [["!" if row.is_moved else " ", *row[:-1]] for row in site.rows]
-    for place, text in enumerate(_aligned(rows[:_MAX_ROWS])):
+    for place, text in enumerate(_align(rows[:_MAX_ROWS])):
         lines += [f"in {titles[place]}:"] if titles.get(place) else []
         lines.append(text)
     lines += more_rows(len(rows), "value")
@@ -318,11 +318,11 @@ def function_sharding_text(record: FunctionShardingRecord) -> str:
         for each in by_cost(record)[:_MAX_ROWS]
     ]
     if exchanges:
-        lines += ["exchanges between devices:", *_aligned(exchanges)]
+        lines += ["exchanges between devices:", *_align(exchanges)]
         lines += more_rows(len(record.collectives), "exchange")
     if record.uneven:
         cuts = [["!", *uneven_row(record, each)] for each in record.uneven[:_MAX_ROWS]]
-        lines += ["constraints that can't be met:", *_aligned(cuts)]
+        lines += ["constraints that can't be met:", *_align(cuts)]
         lines += more_rows(len(record.uneven), "constraint")
     if record.differences:
         lines += ["differs from Shardy's plan:", *(f"    {each}" for each in record.differences)]
@@ -343,12 +343,12 @@ def what_if_text(record: WhatIfRecord) -> str:
     for title, rows in parts:
         if rows:
             lines += [title] if title else []
-            lines += [f"  {row}" for row in _aligned(rows[:_MAX_ROWS])]
+            lines += [f"  {row}" for row in _align(rows[:_MAX_ROWS])]
             lines += more_rows(len(rows), "row")
     return "\n".join([*lines, placements.HOW, *record.remarks])
 
 
-def _aligned(rows: list[list[str]]) -> list[str]:
+def _align(rows: list[list[str]]) -> list[str]:
     """Rows of texts with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
@@ -393,5 +393,5 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "error": error_text,
     "what_if": what_if_text,
     "array_values": array_text,
-    "kernel_grids": lambda record: grids_text(record, _aligned),
+    "kernel_grids": lambda record: grids_text(record, _align),
 }
