@@ -63,6 +63,16 @@ def test_links_lead_somewhere(page: Path) -> None:
             check(link, page)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
+def test_rows_of_a_table_have_as_many_cells_as_its_header(page: Path) -> None:
+    """A `|` within a cell is written `\\|`, in code too; otherwise the row is cut there."""
+    cells: int | None = None
+    for line in text_of(page).splitlines():
+        count = len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") else None
+        assert cells is None or count in (None, cells), f"{page.relative_to(ROOT)}: {line}"
+        cells = count
+
+
 def classes_below(base: type) -> set[type]:
     """The classes that derive from `base`."""
     below = set(base.__subclasses__())
