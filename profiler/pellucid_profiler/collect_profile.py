@@ -21,6 +21,7 @@ from typing import Any
 
 from pellucid.introspect.errors import ArgumentValueError, UnsupportedError
 from pellucid.introspect.protobuf import message_field, number_field
+from pellucid_profiler.files import local_folder
 
 METHOD = "/tensorflow.ProfilerService/Profile"
 ANSWER_SECONDS = 60
@@ -44,7 +45,7 @@ def collect_profile(
     Python functions. `host_level` is 0 for nothing of the host to 3 for everything, `device_level` 0 for nothing of devices.
 
     Raises: UnsupportedError without the package grpcio; ArgumentValueError if no server answers or it is already
-    recording; FileNotFoundError if the file can't be read from this machine.
+    recording, or for an address as `log_dir`; FileNotFoundError if the file can't be read from this machine.
 
     >>> collect_profile(1, 10)
     Traceback (most recent call last):
@@ -58,7 +59,7 @@ def collect_profile(
             "collect_profile can't reach another process: the package grpcio is not installed.",
             do="Install it: pip install 'pellucid[collect]'.",
         ) from error
-    root = Path(log_dir or ".").absolute() / "plugins" / "profile"
+    root = local_folder(log_dir or ".").absolute() / "plugins" / "profile"
     session = time.strftime("%Y_%m_%d_%H_%M_%S")
     options = (
         number_field(2, host_level) + number_field(3, device_level) + number_field(4, int(python))

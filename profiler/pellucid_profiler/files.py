@@ -14,6 +14,21 @@ _FIELD_OF_SEAL = bytes((0xFA, 0x7F, SEAL_BYTES))
 """Header of field 2047 of a protobuf message, which readers of XSpace skip as unknown."""
 
 
+def local_folder(path: os.PathLike[str] | str) -> Path:
+    """The folder `path`, which need not exist. Raises: ArgumentValueError for an address such as gs://bucket/run.
+
+    >>> local_folder("traces").name
+    'traces'
+    """
+    if "://" in os.fspath(path):
+        raise ArgumentValueError(
+            "recordings are written to a folder, not to an address.",
+            got=repr(os.fspath(path)),
+            do="Name a folder and copy its files, or one in which the bucket is mounted.",
+        )
+    return Path(path)
+
+
 @contextlib.contextmanager
 def whole_file(path: os.PathLike[str] | str) -> Generator[Path]:
     """Context manager for an atomic write: gives a temporary path, which replaces `path` at the end of the block.

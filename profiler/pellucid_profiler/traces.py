@@ -18,7 +18,7 @@ from pellucid.introspect.errors import ArgumentValueError, UnsupportedError
 from pellucid.introspect.recording import Annotation
 from pellucid_profiler import recorder
 from pellucid_profiler.chrome_trace import chrome_trace
-from pellucid_profiler.files import write_file
+from pellucid_profiler.files import local_folder, write_file
 from pellucid_profiler.perfetto import save_perfetto
 
 P = ParamSpec("P")
@@ -39,8 +39,8 @@ def start_trace(
 
     `profiler_options` is a `ProfileOptions`; its `session_id` names the recording's folder (default: the current time).
     With `create_perfetto_trace`, Perfetto traces are written beside it. Raises: RecordingStateError (a RuntimeError) if
-    a session is already being recorded; UnsupportedError for `create_perfetto_link`, which would have to serve files to
-    a page on the internet.
+    a session is already being recorded; ArgumentValueError for an address such as gs://bucket/run; UnsupportedError for
+    `create_perfetto_link`, which would have to serve files to a page on the internet.
 
     >>> import tempfile
     >>> start_trace(tempfile.mkdtemp())
@@ -51,11 +51,12 @@ def start_trace(
             "start_trace makes no link to a page of the internet.",
             do="Pass `create_perfetto_trace=True`, and open the file `perfetto_trace.pftrace` in the Perfetto UI.",
         )
+    log_dir = local_folder(log_dir)
     if profiler_options is None:
         profiler_options = recorder.recording_options(programs=True)
     profile = recorder.Profile(options=profiler_options).__enter__()
     _traces.clear()  # drop a trace that couldn't be written
-    _traces.append((profile, Path(log_dir), profiler_options.session_id, create_perfetto_trace))
+    _traces.append((profile, log_dir, profiler_options.session_id, create_perfetto_trace))
 
 
 def stop_trace() -> None:

@@ -124,6 +124,8 @@ def test_traces_that_cant_be_begun_or_ended_raise(tmp_path: Path) -> None:
         profiler.stop_trace()
     with pytest.raises(UnsupportedError, match="no link"):
         profiler.start_trace(tmp_path, create_perfetto_link=True)
+    with pytest.raises(ArgumentValueError, match="not to an address"):
+        profiler.start_trace("gs://bucket/run")
     with profiler.trace(tmp_path), pytest.raises(ArgumentValueError, match="one at a time"):
         profiler.start_trace(tmp_path)
 

@@ -242,6 +242,12 @@ def test_a_folder_that_can_t_be_made_is_told(tmp_path, caplog):
     assert "can't be used" in caplog.text
 
 
+@pytest.mark.parametrize("option", ["jax_compilation_cache_dir", "jax_dump_ir_to"])
+def test_options_of_folders_refuse_addresses(option):
+    with pytest.raises(ConfigError, match="a folder of this machine"):
+        pellucid.config.update(option, "gs://bucket/folder")
+
+
 def test_addresses_are_no_folders():
     with pytest.raises(ConfigError, match="a folder of this machine"):
         disk_cache.set_cache_dir("gs://bucket/cache")

@@ -138,7 +138,7 @@ _PARSERS: dict[type, Unary] = {bool: _boolean, int: _integer, float: float}
 def _folder(value: Any) -> str | None:
     text = _text(value and os.fspath(value))
     if text and "://" in text:
-        raise ValueError("the compilation cache must be a folder of this machine, not an address")
+        raise ValueError("it must be a folder of this machine, not an address: mount the bucket")
     return text
 
 
@@ -830,7 +830,7 @@ memory_fitting_effort = Option(
 dump_ir_to = Option(
     "",
     "Folder that gets each program that is lowered, in the forms of `dump_ir_modes`; empty for none.",
-    lambda value: _text(value) or "",
+    lambda value: _folder(value) or "",
 )
 dump_ir_modes = Option(
     "stablehlo",
