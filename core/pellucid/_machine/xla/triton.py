@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import arith, math, scf
 from jaxlib.triton import dialect as triton
 
+from .kernel_dialects import arith, ir, math, scf
 from .mlir import dialects
 
 __all__ = ["arith", "ir", "math", "new_triton_context", "scf", "triton"]

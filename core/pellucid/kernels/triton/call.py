@@ -14,12 +14,13 @@ from pellucid._machine.lowering.custom_calls import custom_call
 from pellucid._machine.refs.primitives import swap_p
 from pellucid._machine.xla.mlir import PassManager, bytecode
 from pellucid._machine.xla.triton import arith, ir, new_triton_context, triton
+from pellucid.kernels.lowering.programs import Scope, identifier
 from pellucid.kernels.mappings import Along, BlockMapping
 from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.specs import step_of
 
 from . import assembly, memory, rules
-from .lowering import Lowering, Scope
+from .lowering import Lowering
 
 _TARGET = "__gpu$xla.gpu.triton"
 _MAX_GRID = (2**31 - 1, 2**16 - 1, 2**16 - 1)
@@ -85,7 +86,7 @@ def lowered(kernel: GridKernel) -> TritonKernel:
                 f"the kernel `{kernel.name}` can't be lowered to Triton: its program isn't valid there.",
                 got=str(error).splitlines()[:10],
             ) from error
-    return TritonKernel(_identifier(kernel.name), module, grid, warps, stages)
+    return TritonKernel(identifier(kernel.name), module, grid, warps, stages)
 
 
 def _check(kernel: GridKernel) -> None:
@@ -134,11 +135,6 @@ def _is_whole(mapping: BlockMapping) -> bool:
     return mapping.sizes == mapping.aval.shape
 
 
-def _identifier(name: str) -> str:
-    cleaned = "".join([c if c.isalnum() or c == "_" else "_" for c in name])
-    return cleaned if cleaned and not cleaned[0].isdigit() else f"kernel_{cleaned}"
-
-
 def launch_grid(grid: Sequence[int]) -> tuple[int, int, int]:
     """Programs along the three axes that a GPU has: the last axes of the grid first, or all of them along one."""
     sizes = [*reversed(grid)]
@@ -174,7 +170,7 @@ def _function(ctx: Lowering, kernel: GridKernel) -> tuple[int, int, int]:
     mappings = [*kernel.inputs, *begun, *kernel.results]
     types = [triton.PointerType.get(ctx.in_memory(m.aval.dtype), 1) for m in mappings]
     function = triton.FuncOp(
-        _identifier(kernel.name),
+        identifier(kernel.name),
         ir.TypeAttr.get(ir.FunctionType.get(types, [])),
         sym_visibility="public",
         res_attrs=ir.DictAttr.get({"noinline": ir.BoolAttr.get(False)}),
@@ -198,7 +194,7 @@ def _function(ctx: Lowering, kernel: GridKernel) -> tuple[int, int, int]:
                 ]
             )
         ]
-        consts = [_constant(ctx, x) for x in kernel.consts]
+        consts = [ctx.uniform(x) for x in kernel.consts]
         ctx.inline(kernel.body.jaxpr, [*consts, *ids, *pointers])
         triton.return_([])
     return launch_grid([n or 0 for n in kernel.grid])
@@ -230,18 +226,6 @@ def _starts(ctx: Lowering, mapping: BlockMapping, ids: Sequence[ir.Value]) -> tu
             x, unit = ids[known.axis], step_of(dim)
         starts.append(x if unit == 1 else arith.muli(x, ctx.int32(unit)))
     return tuple(starts)
-
-
-def _constant(ctx: Lowering, x: Any) -> ir.Value:
-    array = np.asarray(x)
-    first = array.ravel()[:1]
-    if not array.size or array.tobytes() != first.tobytes() * array.size:  # bits: -0 isn't 0
-        raise ctx.unsupported(
-            "constants have one number everywhere.",
-            f"an array of shape {array.shape}",
-            "Pass it as an input.",
-        )
-    return ctx.constant(first[0], array.dtype, array.shape)
 
 
 def call(ctx: Any, kernel: GridKernel, operands: list[Any]) -> list[Any]:

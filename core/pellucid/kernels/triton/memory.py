@@ -14,11 +14,12 @@ from pellucid._machine.refs.index import RefIndex
 from pellucid._machine.refs.primitives import addupdate_p, empty_ref_p, get_p, new_ref_p, swap_p
 from pellucid._machine.xla.triton import arith, ir, triton
 from pellucid.kernels.atomics import atomic_update_p
+from pellucid.kernels.lowering.programs import is_float
 from pellucid.kernels.mappings import BlockMapping
 from pellucid.kernels.programs import undefined_element
 from pellucid.kernels.specs import Squeezed, padding_of
 
-from .lowering import Lowering, is_float, rule
+from .lowering import Lowering, rule
 from .rules import positions
 
 
