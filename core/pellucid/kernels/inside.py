@@ -46,7 +46,7 @@ from pellucid.numpy import asarray, dot as dot_product
 
 from .grid import trace_around
 from .programs import UNDEFINED, undefined
-from .specs import begins_at_zero
+from .specs import begins_at_zero, space_of
 
 # Control flow -----------------------------------------------------------------------------------------------
 
@@ -150,7 +150,8 @@ def _allocated(caller: str, x: Any) -> Any:
             got=f"got {x!r:.60}",
         )
     initial = zeros if begins_at_zero(x) else undefined
-    return new_ref(initial(shaped_array(tuple(x.shape), dtypes.canonicalize(x.dtype))))
+    value = initial(shaped_array(tuple(x.shape), dtypes.canonicalize(x.dtype)))
+    return new_ref(value, memory_space=space_of(x))
 
 
 def get_global(what: Any) -> Any:

@@ -74,6 +74,7 @@ from .specs import (
     begins_at_zero,
     is_parallel,
     no_block_spec,
+    space_of,
     whole,
 )
 from .triton import language as triton
@@ -375,6 +376,7 @@ class _KernelDescription(NamedTuple):
         kernel = GridKernel(
             self.name, grid, body, consts, tuple([a.inner_aval for a in scalar_refs]), (*found[:n], *more), tuple(results),
             tuple(scratch), counters, aliases, parallel, self.cost, layout, sites, self.compiler_params,
+            tuple(map(space_of, scratch_leaves)),
         )  # fmt: skip
         try:
             self._check(kernel)

@@ -84,6 +84,8 @@ class GridKernel:
     """The checks in the body, which then takes a reference to the failure vector as its last argument."""
     compiler_params: Any = None
     """Parameters for the compiler of a device."""
+    spaces: tuple[Any, ...] = ()
+    """The memory space of each scratch; None where none is stated."""
     written: frozenset[int] = field(init=False)
     """Positions of the references that the body writes."""
 

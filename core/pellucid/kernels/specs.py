@@ -141,6 +141,11 @@ def begins_at_zero(x: Any) -> bool:
     return isinstance(x, (Semaphores, SemaphoreType))
 
 
+def space_of(x: Any) -> Any:
+    """The memory space of scratch of this type: a `Space`, a `SemaphoreType`, or None if it states none."""
+    return x if isinstance(x, SemaphoreType) else getattr(x, "memory_space", None)
+
+
 class RevisitMode(enum.Enum):
     """Whether a block of a result may be visited again at once only, or at any time."""
 

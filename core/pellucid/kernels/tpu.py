@@ -8,7 +8,6 @@ from typing import Any
 from pellucid.numpy import arange, mod, moveaxis, roll as rolled, take_along_axis
 
 from .inside import load as masked_load
-from .semaphores import copied
 from .specs import Space
 
 
@@ -44,18 +43,6 @@ def load(ref: Any, *, mask: Any = None) -> Any:
     Array([0, 1], dtype=int32)
     """
     return masked_load(ref, mask=mask)
-
-
-def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
-    """Copy what one reference holds to another; with `add` it is added to what that holds.
-
-    >>> from pellucid._machine.refs.access import new_ref
-    >>> target = new_ref(np.zeros(2, np.float32))
-    >>> sync_copy(new_ref(np.ones(2, np.float32)), target)
-    >>> target
-    Ref([1., 1.], dtype=float32)
-    """
-    copied(src_ref, dst_ref, add=add)
 
 
 def roll(

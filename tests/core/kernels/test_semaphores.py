@@ -136,17 +136,46 @@ def test_copies_of_a_selected_reference():
 
 
 def test_what_is_refused():
-    def other_device(x_ref, o_ref, sem):
-        pallas.semaphore_signal(sem, 1, device_id=1)
+    def signals(x_ref, o_ref, sem, send_sem, recv_sem):
+        pallas.semaphore_signal(sem, 1, device_id=1, device_id_type=pallas.DeviceIdType.LOGICAL)
+        o_ref[...] = x_ref[...]
 
-    with pytest.raises(NotImplementedError, match="other devices"):
-        run(other_device, [tpu.SemaphoreType.REGULAR])
+    def copies(x_ref, o_ref, sem, send_sem, recv_sem):
+        tpu.async_remote_copy(x_ref, o_ref, send_sem, recv_sem, 0).wait()
+
+    def waits(x_ref, o_ref, sem, send_sem, recv_sem):
+        pallas.semaphore_wait(tpu.get_barrier_semaphore())
+        o_ref[...] = x_ref[...]
+
+    scratch = [tpu.SemaphoreType.REGULAR, tpu.SemaphoreType.DMA, tpu.SemaphoreType.DMA]
+    for kernel, line in (
+        (signals, "pallas.semaphore_signal(sem"),
+        (copies, "tpu.async_remote_copy("),
+        (waits, "tpu.get_barrier_semaphore()"),
+    ):
+        with pytest.raises(
+            NotImplementedError, match=r"interpret=tpu.InterpretParams\(\)"
+        ) as caught:
+            run(kernel, scratch)
+        assert line in str(caught.value)
 
     def reads(x_ref, o_ref, sem):
         o_ref[...] = x_ref[...] + pallas.semaphore_read(sem)
 
     with pytest.raises(TypeError, match="semaphore that counts"):
         run(reads, [tpu.SemaphoreType.DMA])
+
+
+@pytest.mark.parametrize(
+    ("device_id", "message"),
+    [((0, 0), "one number for each axis"), ({"x": 0}, "doesn't have"), (0.5, "named by integers")],
+)
+def test_devices_that_are_none(device_id, message):
+    def kernel(x_ref, o_ref, sem):
+        pallas.semaphore_signal(sem, device_id=device_id)
+
+    with pytest.raises((TypeError, ValueError), match=message):
+        run(kernel, [tpu.SemaphoreType.REGULAR])
 
 
 def test_costs():

@@ -8,6 +8,7 @@ from pellucid.experimental.pallas.lowered import (
     lower_as_mlir as lower_as_mlir,
     pallas_export_experimental as pallas_export_experimental,
 )
+from pellucid.kernels.copies import select_ref as select_ref
 from pellucid.kernels.grid import num_programs as num_programs, program_id as program_id
 from pellucid.kernels.inside import (
     align_to as align_to,
@@ -36,7 +37,6 @@ from pellucid.kernels.kernel_call import pallas_call as pallas_call, pallas_call
 from pellucid.kernels.meshes import core_map as core_map, kernel as kernel
 from pellucid.kernels.missing import refusing
 from pellucid.kernels.semaphores import (
-    select_ref as select_ref,
     semaphore_read as semaphore_read,
     semaphore_signal as semaphore_signal,
     semaphore_wait as semaphore_wait,

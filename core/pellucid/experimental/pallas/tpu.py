@@ -1,11 +1,17 @@
 """Names of kernels for TPUs that have a meaning on every device, as in `jax.experimental.pallas.tpu`."""
 
+from pellucid.kernels.copies import (
+    async_copy as async_copy,
+    async_remote_copy as async_remote_copy,
+    make_async_copy as make_async_copy,
+    make_async_remote_copy as make_async_remote_copy,
+    sync_copy as sync_copy,
+)
 from pellucid.kernels.inside import store as store
 from pellucid.kernels.meshes import create_tensorcore_mesh as create_tensorcore_mesh
 from pellucid.kernels.pipeline import emit_pipeline as emit_pipeline
 from pellucid.kernels.semaphores import (
-    async_copy as async_copy,
-    make_async_copy as make_async_copy,
+    get_barrier_semaphore as get_barrier_semaphore,
     semaphore_read as semaphore_read,
     semaphore_signal as semaphore_signal,
     semaphore_wait as semaphore_wait,
@@ -22,7 +28,6 @@ from pellucid.kernels.tpu import (
     MemorySpace as MemorySpace,
     load as load,
     roll as roll,
-    sync_copy as sync_copy,
 )
 
 VMEM, VMEM_SHARED, SMEM, CMEM, HBM = (
@@ -39,6 +44,6 @@ SUBCORE_PARALLEL = GridDimensionSemantics.SUBCORE_PARALLEL
 __all__ = [
     "ARBITRARY", "CMEM", "CORE_PARALLEL", "HBM", "HOST", "PARALLEL", "SMEM", "SUBCORE_PARALLEL", "VMEM", "VMEM_SHARED",
     "CompilerParams", "DeviceIdType", "GridDimensionSemantics", "MemorySpace", "PrefetchScalarGridSpec", "SemaphoreType", "async_copy",
-    "create_tensorcore_mesh", "emit_pipeline",
+    "async_remote_copy", "create_tensorcore_mesh", "emit_pipeline", "get_barrier_semaphore", "make_async_remote_copy",
     "load", "make_async_copy", "roll", "semaphore_read", "semaphore_signal", "semaphore_wait", "store", "sync_copy",
 ]  # fmt: skip
