@@ -21,7 +21,7 @@ from pellucid.numpy import asarray
 
 from .devices import logical_device, only_elsewhere
 from .inside import run_scoped
-from .parts import Part
+from .parts import Parts
 from .semaphores import OnParts, bound
 from .specs import DeviceIdType, SemaphoreType
 
@@ -64,7 +64,7 @@ class CopyParams(NamedTuple):
     has_device: bool
     jaxpr: Any = None
     n_consts: int = 0
-    parts: tuple[Part | None, ...] = ()
+    parts: Parts = Parts(0, ())
 
     def as_call(self) -> JitParams:
         """Params of a call that does the same in a program that runs by itself."""
@@ -87,7 +87,7 @@ class CopyWaitParams(NamedTuple):
     of_sender: bool
     jaxpr: Any = None
     n_consts: int = 0
-    parts: tuple[Part | None, ...] = ()
+    parts: Parts = Parts(0, ())
 
     def as_call(self) -> JitParams:
         """Params of a call that does the same in a program that runs by itself: nothing."""

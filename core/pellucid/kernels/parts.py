@@ -2,61 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pellucid._machine.ir import Operands, Values
-from pellucid._machine.refs.access import RefView, Step, view_of
+from pellucid._machine.refs.access import RefView, view_of
+from pellucid._machine.refs.index import RefIndex
 
 
 class Part(NamedTuple):
-    """The steps from a reference to a part of it. Operands are the reference, then those of each step's index."""
+    """The part of a reference that steps lead to: indices, which have operands, and changes of shape or dtype; all of it without steps."""
 
+    ref: int
+    """Number of the reference among those of the equation."""
     steps: tuple[Any, ...]
     sizes: tuple[int, ...]
     """Number of operands of each step."""
 
-    @property
-    def n_operands(self) -> int:
-        """Number of operands: the reference and those of all indices."""
-        return 1 + sum(self.sizes)
-
-    def view(self, operands: Operands) -> Any:
-        """The part: the reference itself where it is all of it, else a view."""
-        steps, rest = self.of(operands)
-        return RefView(operands[0], steps) if steps else rest
-
-    def of(self, operands: Operands) -> tuple[tuple[Step, ...], Any]:
-        """(the steps, each with its operands; the reference)."""
-        rest = iter(operands[1:])
+    def view(self, ref: Any, operands: Operands) -> Any:
+        """The part of `ref`, with the operands of its steps: `ref` itself where it is all of it, else a view."""
+        rest = iter(operands)
         steps = [
             (step, tuple([next(rest) for _ in range(n)]))
             for step, n in zip(self.steps, self.sizes, strict=True)
         ]
-        return tuple(steps), operands[0]
+        return RefView(ref, tuple(steps)) if steps else ref
 
 
-def part_of(caller: str, ref: Any) -> tuple[Part, Values]:
-    """(the part that a reference or a view is, its operands)."""
-    if type(ref) is not RefView:
-        ref = view_of(caller, ref, ...)
-    steps = ref.steps
-    if len(steps) == 1 and not steps[0][1] and getattr(steps[0][0], "is_full", False):
-        steps = ()
-    operands: Values = [ref.ref]
-    for _, more in steps:
-        operands += more
-    return Part(
-        tuple([step for step, _ in steps]), tuple([len(more) for _, more in steps])
-    ), operands
+class Parts(NamedTuple):
+    """Parts of references among the operands of an equation: first each reference once, then the operands of each part's steps."""
+
+    n_refs: int
+    parts: tuple[Part | None, ...]
+
+    @property
+    def n_operands(self) -> int:
+        """Number of operands that they have."""
+        return self.n_refs + sum([sum(part.sizes) for part in self.parts if part is not None])
+
+    def views(self, operands: Operands) -> Values:
+        """The parts, as references or views; None where there is none."""
+        views, start = [], self.n_refs
+        for part in self.parts:
+            if part is None:
+                views.append(None)
+                continue
+            end = start + sum(part.sizes)
+            views.append(part.view(operands[part.ref], operands[start:end]))
+            start = end
+        return views
 
 
-def split_parts(
-    parts: Sequence[Part | None], operands: Operands
-) -> Iterator[tuple[Part | None, Values]]:
-    """Each part with its own operands, of those of all one after another; none for None."""
-    start = 0
-    for part in parts:
-        n = 0 if part is None else part.n_operands
-        yield part, [*operands[start : start + n]]
-        start += n
+def parts_of(caller: str, refs: Sequence[Any]) -> tuple[Parts, Values]:
+    """(the parts that references and views are, their operands); None stands for no part."""
+    found: dict[Any, tuple[int, Any]] = {}
+    parts: list[Part | None] = []
+    behind: Values = []
+    for given in refs:
+        if given is None:
+            parts.append(None)
+            continue
+        view = given if type(given) is RefView else view_of(caller, given, ...)
+        # A reference may have several tracers, all of one variable.
+        key = getattr(view.ref, "variable", None) or id(view.ref)
+        number, _ = found.setdefault(key, (len(found), view.ref))
+        steps = view.steps
+        if len(steps) == 1 and isinstance(steps[0][0], RefIndex) and steps[0][0].is_full:
+            steps = ()
+        for _, operands in steps:
+            behind += operands
+        sizes = tuple([len(operands) for _, operands in steps])
+        parts.append(Part(number, tuple([step for step, _ in steps]), sizes))
+    return Parts(len(found), tuple(parts)), [*[ref for _, ref in found.values()], *behind]

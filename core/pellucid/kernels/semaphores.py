@@ -32,7 +32,7 @@ from pellucid.numpy import asarray
 
 from .devices import logical_device, only_elsewhere
 from .failures import fail_where
-from .parts import Part, part_of, split_parts
+from .parts import Parts, parts_of
 from .specs import DeviceIdType
 
 _INT32 = np.dtype(np.int32)
@@ -56,20 +56,16 @@ class OnParts(Shown, Defined[Any]):
 
 def views_of(params: Any, operands: Sequence[Any]) -> tuple[Values, Values]:
     """(the parts as references or views, None for those that there aren't; the operands behind them)."""
-    views, n = [], params.n_consts
-    for part, own in split_parts(params.parts, operands[n:]):
-        views.append(None if part is None else part.view(own))
-        n += len(own)
-    return views, [*operands[n:]]
+    own = operands[params.n_consts :]
+    return params.parts.views(own), [*own[params.parts.n_operands :]]
 
 
 def bound(
     primitive: Any, params: Any, caller: str, refs: Sequence[Any], others: Values, define: Any
 ) -> Values:
     """Bind `primitive` to parts of references and `others`; `define(views, others)` is what it does in a program that runs by itself."""
-    found = [None if ref is None else part_of(caller, ref) for ref in refs]
-    parts = tuple([None if f is None else f[0] for f in found])
-    operands = [x for f in found if f is not None for x in f[1]] + others
+    parts, own = parts_of(caller, refs)
+    operands = [*own, *others]
     params = params._replace(parts=parts)
 
     def run(*operands: Any) -> Values:
@@ -90,7 +86,7 @@ class SignalParams(NamedTuple):
     has_core: bool
     jaxpr: Any = None
     n_consts: int = 0
-    parts: tuple[Part | None, ...] = ()
+    parts: Parts = Parts(0, ())
 
     def as_call(self) -> JitParams:
         """Params of a call that does the same in a program that runs by itself."""
@@ -155,7 +151,7 @@ class WaitParams(NamedTuple):
     decrement: bool
     jaxpr: Any = None
     n_consts: int = 0
-    parts: tuple[Part | None, ...] = ()
+    parts: Parts = Parts(0, ())
 
     def as_call(self) -> JitParams:
         """Params of a call that does the same in a program that runs by itself."""
@@ -206,7 +202,7 @@ class ReadParams(NamedTuple):
 
     jaxpr: Any = None
     n_consts: int = 0
-    parts: tuple[Part | None, ...] = ()
+    parts: Parts = Parts(0, ())
 
     def as_call(self) -> JitParams:
         """Params of a call that does the same in a program that runs by itself."""

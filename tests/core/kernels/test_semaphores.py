@@ -116,6 +116,21 @@ def test_waits_outside_of_kernels_and_in_pipelines():
         run(kernel, [tpu.SemaphoreType.REGULAR], grid=1)
 
 
+def test_copies_within_one_reference():
+    def kernel(x_ref, o_ref, sem):
+        o_ref[...] = x_ref[...]
+        tpu.async_copy(o_ref.at[pallas.ds(2, 2)], o_ref.at[pallas.ds(0, 2)], sem).wait()
+        copy = tpu.make_async_copy(o_ref.at[6], o_ref.at[7], sem)
+        copy.start(add=True)
+        copy.wait()
+
+    y = run(kernel, [tpu.SemaphoreType.DMA])
+    np.testing.assert_array_equal(y, [2, 3, 2, 3, 4, 5, 6, 13])
+    ref = pl.new_ref(X)
+    tpu.async_copy(ref.at[3], ref.at[0], None).wait()
+    assert ref[0] == 3
+
+
 def test_copies_of_a_selected_reference():
     def kernel(n_ref, x_ref, y_ref, o_ref, p_ref):
         o_ref[...] = x_ref[...]
