@@ -1,6 +1,7 @@
 from pellucid import (
     ad_checkpoint as ad_checkpoint,
     analysis as analysis,
+    api_util as api_util,
     core as core,
     custom_batching as custom_batching,
     custom_derivatives as custom_derivatives,
@@ -17,6 +18,7 @@ from pellucid import (
     ffi as ffi,
     flatten_util as flatten_util,
     image as image,
+    interpreters as interpreters,
     introspect as introspect,
     lax as lax,
     memory as memory,
@@ -80,8 +82,14 @@ from pellucid._machine.higher_order.custom_gradient import (
 )
 from pellucid._machine.higher_order.custom_jvp import custom_jvp as custom_jvp
 from pellucid._machine.higher_order.custom_vjp import custom_vjp as custom_vjp
+from pellucid._machine.higher_order.forward_backward import fwd_and_bwd as fwd_and_bwd
 from pellucid._machine.higher_order.jitted import jit as jit
 from pellucid._machine.higher_order.misses import explain_misses as explain_misses
+from pellucid._machine.higher_order.remat import (
+    checkpoint as checkpoint,
+    remat as remat,
+)
+from pellucid._machine.higher_order.remat_policies import checkpoint_policies as checkpoint_policies
 from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct as ShapeDtypeStruct
 from pellucid._machine.higher_order.stages import (
     eval_shape as eval_shape,
@@ -143,6 +151,12 @@ from pellucid._machine.transforms.gradient import (
     linear_transpose as linear_transpose,
     value_and_grad as value_and_grad,
     vjp as vjp,
+)
+from pellucid._machine.transforms.jacobians import (
+    hessian as hessian,
+    jacfwd as jacfwd,
+    jacobian as jacobian,
+    jacrev as jacrev,
 )
 from pellucid._machine.transforms.jvp import jvp as jvp
 from pellucid._machine.transforms.linearize import linearize as linearize

@@ -1,11 +1,13 @@
 """Public modules: they gather names, and only names that users of the reference know."""
 
+import ast
 import fnmatch
 import importlib
 import re
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
@@ -142,6 +144,15 @@ def test_submodules_load_when_they_are_first_used():
     pellucid = importlib.import_module("pellucid")
     for name in pellucid._SUBMODULES:
         assert getattr(pellucid, name).__name__ == f"pellucid.{name}"
+
+
+def test_type_checkers_see_the_same_names():
+    path = Path(pellucid.__file__).with_name("__init__.pyi")
+    names = {"P"} if "\nP = PartitionSpec\n" in path.read_text(encoding="utf-8") else set()
+    for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.ImportFrom):
+            names |= {alias.asname for alias in statement.names if alias.asname}
+    assert names == {*pellucid.__all__, *pellucid._SUBMODULES}
 
 
 def test_errors_are_caught_by_the_names_of_the_reference():
