@@ -10,7 +10,7 @@ from pellucid._machine.base.functional import copy_with_name, strict_zip
 from pellucid._machine.base.tree import broadcast_prefix_to, is_none, tree_unflatten
 from pellucid._machine.base.typing import Function
 from pellucid._machine.ir.jaxpr import DebugInfo
-from pellucid._machine.tracing.function import FunctionSpec, indices, name_of
+from pellucid._machine.tracing.function import FunctionSpec, indices, name_of, source_of
 from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.xla.pytree import flatten
 from pellucid.extend.linear_util import (
@@ -69,7 +69,8 @@ def debug_info(
     'max'
     """
     spec = FunctionSpec(fun, name_of(fun), tuple(static_argnums), tuple(static_argnames))
-    return DebugInfo(spec.name, lambda: spec.argument_paths(tuple(args), kwargs))
+    names = lambda: spec.argument_paths(tuple(args), kwargs)
+    return DebugInfo(traced_for, source_of(fun), names)
 
 
 def safe_map(f: Function, *args: Iterable[Any]) -> list[Any]:

@@ -12,7 +12,7 @@ from pellucid._machine.higher_order.calls import JaxprCall
 from pellucid._machine.ir.facets import Shown
 from pellucid._machine.ir.jaxpr import ClosedJaxpr, DebugInfo
 from pellucid._machine.ir.rules import Values
-from pellucid._machine.tracing.function import name_of
+from pellucid._machine.tracing.function import source_of
 from pellucid._machine.tracing.operands import types_of
 from pellucid._machine.tracing.trace import bind
 from pellucid._machine.transforms.derived import stage_open
@@ -84,7 +84,8 @@ def xla_metadata_call(f: Function | None = None, **meta: str) -> Any:
             results, out_tree = flatten(function(*inner_args, **inner_kwargs))
             return results
 
-        program, consts = stage_open(flat, types_of(leaves), DebugInfo(name_of(function)))
+        debug = DebugInfo("xla_metadata_call", source_of(function))
+        program, consts = stage_open(flat, types_of(leaves), debug)
         params = XlaMetadataCallParams(program, metadata)
         return out_tree.unflatten(bind(xla_metadata_call_p, *consts, *leaves, params=params))
 

@@ -290,7 +290,8 @@ class _PartialTrace(StagingTrace):
         def function(*arguments: Any) -> Values:
             return bind(primitive, *arguments, params=params)
 
-        jaxpr, consts = stage(function, types_of(operands), DebugInfo(primitive.name))
+        debug = DebugInfo("partial_eval", primitive.name)
+        jaxpr, consts = stage(function, types_of(operands), debug)
         n, is_unknown = len(jaxpr.outvars), [*map(self.is_unknown, operands)]
 
         def needs_unknown(i: int) -> bool:

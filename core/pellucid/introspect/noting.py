@@ -180,7 +180,7 @@ class _Watcher:
         within = [each for each in self._stack if each[2] is trace]
         if notes is None:
             n_around = self._n_around + len(self._stack) - len(within)
-            trace.debug = trace.debug or DebugInfo("program")
+            trace.debug = trace.debug or DebugInfo("unknown", "program")
             notes = self._notes[trace] = trace.debug.notes = TraceNotes(trace, n_around)
         notes.events.append(
             TracedMoment(

@@ -38,7 +38,7 @@ from pellucid._machine.ir import (
 )
 from pellucid._machine.primitives import zeros
 from pellucid._machine.refs.access import get, set as write
-from pellucid._machine.tracing import bind, is_reference, name_of, type_of, types_of
+from pellucid._machine.tracing import bind, is_reference, name_of, source_of, type_of, types_of
 from pellucid._machine.transforms import (
     LIVE,
     argument_paths,
@@ -270,7 +270,7 @@ class _KernelDescription(NamedTuple):
 
     def __call__(self, *args: Any) -> Any:
         kernel, operands, out_tree, written = self._kernel(args)
-        avals, debug = types_of(operands), DebugInfo(self.name)
+        avals, debug = types_of(operands), DebugInfo("pallas_call", self.name)
         program, consts = stage_open(kernel.run, avals, debug)
         smooth = None
         if kernel.has_edges:
@@ -480,7 +480,8 @@ class _KernelDescription(NamedTuple):
         # In front of the function's arguments are the position and bounds, after them is the failure.
         names = lambda: [*[""] * (len(grid) + n_dynamic), *self._argument_names(trees), ""]
         with programs_of_kernel():
-            body, consts = stage_open(run, avals, DebugInfo(self.name, names))
+            debug = DebugInfo("pallas_call", source_of(self.function, self.name), names)
+            body, consts = stage_open(run, avals, debug)
         arrays = [x for x in consts if not isinstance(x, np.ndarray) and not is_reference(x)]
         if arrays:
             raise ArgumentValueError(

@@ -26,7 +26,7 @@ from pellucid._machine.ir import (
 from pellucid._machine.primitives import convert_element_type
 from pellucid._machine.primitives.dslice import Slice
 from pellucid._machine.refs.access import RefView, get
-from pellucid._machine.tracing import discharge_program, is_reference, name_of, replay, type_of
+from pellucid._machine.tracing import discharge_program, is_reference, replay, source_of, type_of
 from pellucid._machine.tracing.current import ensure_compile_time_eval
 from pellucid._machine.transforms import stage_open
 from pellucid._machine.transforms.vmap import vmap
@@ -179,7 +179,8 @@ def mapping_of(
             starts.append(_integer(name, spec, entry, shape))
         return [*starts, *sizes]
 
-    debug = DebugInfo("index map" if index_map is None else name_of(index_map))
+    of_map = "index map" if index_map is None else source_of(index_map)
+    debug = DebugInfo("pallas_call index_map", of_map)
     try:
         opened, consts = stage_open(indices, avals, debug)
     except TypeError as error:

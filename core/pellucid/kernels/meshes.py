@@ -29,7 +29,7 @@ from pellucid._machine.ir import (
 )
 from pellucid._machine.parallel.axes import axis_index_p
 from pellucid._machine.refs.access import freeze, new_ref
-from pellucid._machine.tracing import name_of, replay
+from pellucid._machine.tracing import name_of, replay, source_of
 from pellucid._machine.tracing.current import bound_axes
 from pellucid._machine.transforms import check_callable, stage_open
 
@@ -129,7 +129,8 @@ def core_map(
             return []
 
         with bound_axes(mesh.shape), programs_of_kernel():
-            program, refs = stage_open(on_core, [], DebugInfo(name or name_of(function)))
+            debug = DebugInfo("core_map", source_of(function, name))
+            program, refs = stage_open(on_core, [], debug)
         # In the order of the mesh, the last axis fastest.
         for position in itertools.product(*map(range, mesh.sizes)):
             own = on_core_at(program.jaxpr, dict(zip(mesh.axis_names, position, strict=True)))

@@ -55,7 +55,8 @@ def in_steps(kernel: GridKernel, equation: Equation) -> ClosedJaxpr | None:
             consts = operands[:n_consts] or kernel.consts
             return kernel.run(*operands[n_consts:], sweep=Steps, consts=consts)
 
-    program, consts = stage_open(run, avals, DebugInfo(f"programs of {kernel.name}"))
+    debug = DebugInfo("pallas_call", f"programs of {kernel.name}")
+    program, consts = stage_open(run, avals, debug)
     if consts:
         return None
     body = discharge_program(kernel.body.jaxpr).program

@@ -1,5 +1,6 @@
 """Programs as values: what users read of their equations."""
 
+import numpy as np
 import pytest
 
 import pellucid as pl
@@ -21,12 +22,67 @@ def test_programs_are_read_from_the_params_that_users_see():
     assert operations["gt"] == []
 
 
-def test_fields_of_the_reference_are_refused_where_they_would_be_others():
-    with pytest.raises(TypeError, match="Leave out `traced_for`"):
-        core.DebugInfo("jit", "f at file.py:1", ("x",), ("result",))  # pyright: ignore[reportArgumentType]
-    names = core.DebugInfo("f at file.py:1", ("x",), ("result",))
-    assert (names.name, names.argument_names, names.result_names) == (
-        "f at file.py:1",
-        ("x",),
-        ("result",),
-    )
+def loss(params, x):
+    def step(carry, w):
+        return carry * w, carry
+
+    return {"loss": lax.scan(step, x, params["w"])[0]}
+
+
+def test_programs_say_who_asked_for_their_trace_and_where_their_function_is():
+    jaxpr = pl.make_jaxpr(pl.jit(loss))({"w": np.ones(2)}, 1.0).jaxpr
+    whole = jaxpr.debug_info
+    assert whole.traced_for == "jit"
+    assert whole.func_src_info == f"loss at {__file__}:{loss.__code__.co_firstlineno}"
+    assert whole.arg_names == ("params['w']", "x")
+    assert whole.result_paths == ("result['loss']",)
+    [call] = jaxpr.eqns
+    [scan] = [e for e in call.params["jaxpr"].jaxpr.eqns if e.primitive is lax.scan_p]
+    body = scan.params["jaxpr"].jaxpr.debug_info
+    assert (body.traced_for, body.func_name, body.arg_names) == ("scan", "step", ("carry", "w"))
+    assert body.func_src_info.startswith(f"step at {__file__}:")
+
+
+def test_a_program_takes_the_four_fields_of_another():
+    jaxpr = pl.make_jaxpr(lambda x, y: (x, x + y))(1.0, 2.0).jaxpr
+    info = jaxpr.debug_info
+    only_sum = core.DebugInfo(info.traced_for, info.func_src_info, info.arg_names, ("sum",))
+    part = jaxpr.replace(outvars=jaxpr.outvars[1:], debug_info=only_sum).debug_info
+    assert (part.traced_for, part.func_src_info) == ("jit", info.func_src_info)
+    assert (part.arg_names, part.result_paths) == (("x", "y"), ("sum",))
+
+
+def test_unknown_names_are_none():
+    info = core.DebugInfo("scan", "body", None, None)
+    assert (info.func_name, info.arg_names, info.result_paths) == ("body", None, None)
+
+
+def with_rule(f):
+    function = pl.custom_jvp(f)
+    function.defjvps(lambda t, result, x: t)
+    return function
+
+
+@pytest.mark.parametrize(
+    ("traced_for", "program"),
+    [
+        ("cond", lambda x, f: lax.cond(x > 0, f, f, x)),
+        ("while_loop", lambda x, f: lax.while_loop(lambda y: y < 3, f, x)),
+        ("checkpoint", lambda x, f: pl.remat(f)(x)),
+        ("custom_jvp fun", lambda x, f: with_rule(f)(x)),
+        ("jit", lambda x, f: pl.jit(f)(x)),
+    ],
+)
+def test_each_caller_names_itself(traced_for, program):
+    def inner(y):
+        return y + 1
+
+    jaxpr = pl.make_jaxpr(lambda x: program(x, inner))(1.0).jaxpr
+    infos = [
+        part.debug_info
+        for equation in jaxpr.eqns
+        for param in equation.params.values()
+        for part in (param if isinstance(param, tuple) else (param,))
+        if hasattr(part, "debug_info")
+    ]
+    assert traced_for in {info.traced_for for info in infos if info.func_name == "inner"}

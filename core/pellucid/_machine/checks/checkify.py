@@ -45,6 +45,7 @@ from pellucid._machine.tracing import (
     is_reference,
     name_of,
     replay,
+    source_of,
     stage,
     type_of,
     use_facts,
@@ -118,7 +119,7 @@ def checkify(f: Function, errors: Iterable[ErrorCategory] = user_checks) -> Func
             return results
 
         names = tuple(compress(argument_paths(f, args, kwargs), is_array))
-        debug = DebugInfo(name_of(f), lambda: names)  # holds no reference to arguments
+        debug = DebugInfo("checkify", source_of(f), names)
         jaxpr, consts = stage(flat, [type_of(x) for x in arrays], debug)
         jaxpr, operands = constants_as_inputs(jaxpr), [*consts, *arrays]
         error, results = _checked_results(jaxpr, operands, categories)

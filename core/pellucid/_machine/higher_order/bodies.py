@@ -39,6 +39,7 @@ from pellucid._machine.tracing import (
     context,
     name_of,
     paths_of_results,
+    source_of,
     type_of,
     types_of,
 )
@@ -149,7 +150,8 @@ def body_of(
     places = getattr(call, "places", None)
     code = getattr(function, "__code__", None) if call is None or places else None
     debug = DebugInfo(
-        name_of(function),
+        caller,
+        source_of(function),
         lambda: argument_names(code, in_tree, places),
         paths_of_results(function, trees) if call is None else (),
     )

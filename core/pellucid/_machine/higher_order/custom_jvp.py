@@ -98,7 +98,8 @@ class CustomJvpCall(NamedTuple):
 
     def staged(self, trace: Any, operands: Operands) -> Values:
         """Stages an equation that calls this into `trace`, and returns its results."""
-        program, consts = stage_open(self.function, types_of(operands), DebugInfo(self.name))
+        debug = DebugInfo("custom_jvp fun", self.name)
+        program, consts = stage_open(self.function, types_of(operands), debug)
         # Values that the function closes over are the leading operands; `num_consts` is their number.
         params = CustomJvpParams(
             program, self.rule, self.rule_name, self.name, len(consts), self.symbolic_zeros

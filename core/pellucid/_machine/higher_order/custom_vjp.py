@@ -174,7 +174,8 @@ class CustomVjpCall(NamedTuple):
 
     def staged(self, trace: Any, operands: Operands) -> Values:
         """Stages an equation that calls this into `trace`, and returns its results."""
-        program, consts = stage_open(self.function, types_of(operands), DebugInfo(self.name))
+        debug = DebugInfo("custom_vjp fun", self.name)
+        program, consts = stage_open(self.function, types_of(operands), debug)
         params = CustomVjpParams(
             self.backward, self.backward_name, program, self.forward, self.forward_name, self.name, len(consts),
             self.symbolic_zeros, self.num_captured,

@@ -28,7 +28,16 @@ from pellucid._machine.ir import (
     is_linear,
 )
 from pellucid._machine.primitives import add_tangents, aligned_at, instantiate, neg, zero_of
-from pellucid._machine.tracing import bind, bottom, context, name_of, replay, type_of, types_of
+from pellucid._machine.tracing import (
+    bind,
+    bottom,
+    context,
+    name_of,
+    replay,
+    source_of,
+    type_of,
+    types_of,
+)
 from pellucid._machine.transforms import (
     batch_jaxpr,
     check_callable,
@@ -340,7 +349,7 @@ def _program(
         check_same_type(caller, what, tree, avals, out_tree, types_of(results))
         return [*results, *aux_leaves], aux_tree
 
-    return body_of_flat(flat, [*avals, *more_avals], DebugInfo(name_of(function)))
+    return body_of_flat(flat, [*avals, *more_avals], DebugInfo(caller, source_of(function)))
 
 
 def check_same_type(

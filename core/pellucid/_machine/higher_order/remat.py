@@ -357,7 +357,7 @@ def _trace_body(spec: FunctionSpec, call: FunctionCall) -> TracedBody:
         return result_leaves(spec.run(call, leaves), "checkpoint", spec.function)
 
     try:
-        return body_of_flat(flat, call.avals, spec.debug_info(call))
+        return body_of_flat(flat, call.avals, spec.debug_info(call, traced_for="checkpoint"))
     except ConcretizationTypeError as error:
         raise type(error)(
             error.what, got=error.got, where=f"checkpoint of `{spec.name}`",

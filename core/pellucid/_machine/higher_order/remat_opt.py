@@ -72,7 +72,7 @@ def optimized_results(
 
     Both are functions of flat values; the results of `function` are the first ones of `forward`.
     """
-    avals, debug = types_of(operands), DebugInfo(name)
+    avals, debug = types_of(operands), DebugInfo("optimize_remat", name)
     opened = [stage_open(f, avals, debug) for f in (function, forward)]
     # Both programs take the values that either closes over, without duplicates, then the operands.
     (fwd, fun), consts = with_common_consts(opened[::-1])

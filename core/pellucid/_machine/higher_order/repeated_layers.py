@@ -252,7 +252,9 @@ def _calls(
                 operands_by_key[key] = column
     body, outvars = _body_of(stretches[0], iter([replacements[key] for key in keys]), results)
     invars: Any = [replacements[key] for key in operands_by_key]
-    program = ClosedJaxpr(Jaxpr((), invars, body, outvars, debug=DebugInfo(name)))
+    program = ClosedJaxpr(
+        Jaxpr((), invars, body, outvars, debug=DebugInfo("repeated layers", name))
+    )
     params = JitParams(name, program, is_layer=True)
     for k, (copy, stretch) in enumerate(strict_zip(copies, stretches)):
         operands = [column[k] for column in operands_by_key.values()]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from pellucid._machine.base import ArgumentTypeError, Names, ScopeStack
+from pellucid._machine.base import Names, ScopeStack
 from pellucid._machine.base.late import late
 from pellucid._machine.base.narrowing import is_dict, is_list_or_tuple
 
@@ -249,9 +249,11 @@ class Jaxpr:
         return tuple(v.aval for v in self.outvars)
 
     def replace(self, **changes: Any) -> Jaxpr:
-        """This program with some fields changed; `eqns` may be given instead of `equations`."""
+        """This program with some fields changed; `eqns` and `debug_info` are other names of `equations` and `debug`."""
         if "eqns" in changes:
             changes["equations"] = [eqn.equation for eqn in changes.pop("eqns")]
+        if "debug_info" in changes:
+            changes["debug"] = changes.pop("debug_info")
         fields = {
             n: getattr(self, n) for n in ("constvars", "invars", "equations", "outvars", "debug")
         }
@@ -314,31 +316,30 @@ LateNames: TypeAlias = Sequence[str] | Callable[[], Sequence[str]]
 
 
 class DebugInfo:
-    """Names for messages: of a program's function, its arguments and its results.
+    """What a program was traced for, and names for messages: of its function, its arguments and its results.
 
-    Names may be given as functions, which are called when a message needs them.
+    `func_src_info` is the function's name, and where it begins if that is known, as `loss at train.py:12`. Names may be
+    given as functions, which are called when a message needs them; None stands for unknown ones.
 
-    >>> names = DebugInfo("loss", ("params['w']", "batch"), lambda: ["result"])
-    >>> names.argument_names, names.result_names
-    (("params['w']", 'batch'), ('result',))
+    >>> info = DebugInfo("jit", "loss at train.py:12", ("params['w']", "batch"), lambda: ["result"])
+    >>> info.name, info.arg_names, info.result_paths
+    ('loss', ("params['w']", 'batch'), ('result',))
     """
 
-    __slots__ = ("_names", "_result_names", "name", "notes", "references")
+    __slots__ = ("_names", "_result_names", "func_src_info", "notes", "references", "traced_for")
 
     def __init__(
         self,
-        name: str,
-        argument_names: LateNames = (),
-        result_names: LateNames = (),
+        traced_for: str,
+        func_src_info: str,
+        arg_names: LateNames | None = None,
+        result_paths: LateNames | None = None,
+        *,
         notes: Any = None,
     ) -> None:
-        if isinstance(argument_names, str):  # the reference's second field, the function's source
-            raise ArgumentTypeError(
-                "DebugInfo takes a name, the names of arguments and those of results.",
-                got=f"got {argument_names!r} as names of arguments",
-                do="Leave out `traced_for`: DebugInfo(func_src_info, arg_names, result_paths).",
-            )
-        self.name = name
+        self.traced_for = traced_for
+        """The function that asked for the trace, such as `jit` or `scan`."""
+        self.func_src_info = func_src_info
         self.notes = notes
         """Lines and values that a debugger recorded during the trace (`introspect.noting`); None for most functions."""
         self.references: dict[Any, list[tuple[Any, int | None]]] = {}
@@ -346,8 +347,25 @@ class DebugInfo:
         references, each as (atom, id of the equation after which it is the content, or None for the initial one), and
         likewise values read from it.
         """
-        self._names = argument_names
-        self._result_names = result_names
+        self._names: LateNames = () if arg_names is None else arg_names
+        self._result_names: LateNames = () if result_paths is None else result_paths
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.func_src_info.partition(" at ")[0]
+
+    func_name = name
+
+    @property
+    def arg_names(self) -> Names | None:
+        """The reference's form of `argument_names`: None if there are none."""
+        return self.argument_names or None
+
+    @property
+    def result_paths(self) -> Names | None:
+        """The reference's form of `result_names`: None if there are none."""
+        return self.result_names or None
 
     @property
     def argument_names(self) -> Names:
@@ -385,12 +403,14 @@ class DebugInfo:
             rest = dict(enumerate(names))  # a repeated result is a residual
             return [rest.pop(i, "") for i in results]
 
-        derived = DebugInfo(self.name, argument_names, result_names, self.notes)
+        derived = DebugInfo(
+            self.traced_for, self.func_src_info, argument_names, result_names, notes=self.notes
+        )
         derived.references = self.references
         return derived
 
     def __repr__(self) -> str:
-        return f"DebugInfo({self.name!r})"
+        return f"DebugInfo({self.traced_for!r}, {self.func_src_info!r})"
 
 
 def _name_tuple(names: LateNames) -> Names:

@@ -45,6 +45,7 @@ from pellucid._machine.tracing import (
     bind,
     name_of,
     resolve_arguments,
+    source_of,
     stage_with_constants,
 )
 from pellucid._machine.transforms import check_callable, checked_leaves, result_leaves, wraps
@@ -203,7 +204,8 @@ class CallPartition:
         avals = [shaped_array(value.part(), value.dtype) for value in operand_parts]
         axes = frozenset(mesh.axis_names)
         with bind_manual_axes(mesh, axes, check_vma=False):
-            program = stage_with_constants(flat, avals, DebugInfo(name_of(of_part)))
+            debug = DebugInfo("custom_partitioning", source_of(of_part))
+            program = stage_with_constants(flat, avals, debug)
         expected = [(value.part(), value.dtype) for value in result_parts]
         out_avals: Avals = program.out_avals
         if [(a.shape, a.dtype) for a in out_avals] != expected:
@@ -346,7 +348,8 @@ class custom_partitioning(ForwardsDefinitions):
                 structure.append(tree)
                 return results
 
-            program = stage_with_constants(flat, call.avals, DebugInfo(spec.name))
+            debug = DebugInfo("custom_partitioning", source_of(fun))
+            program = stage_with_constants(flat, call.avals, debug)
             if any(isinstance(c, Tracer) for c in program.consts):
                 raise UnsupportedError(
                     f"custom_partitioning: `{name_of(fun)}` uses traced values besides its arguments.",

@@ -49,6 +49,7 @@ from pellucid._machine.tracing import (
     context,
     is_reference,
     name_of,
+    source_of,
     type_of,
     types_of,
 )
@@ -318,7 +319,7 @@ def _call(
         return [*itertools.compress(argument_names(code, tree), is_array)]
 
     def trace_body() -> TracedBody:
-        body = body_of_flat(flat, avals, DebugInfo(name_of(f), names))
+        body = body_of_flat(flat, avals, DebugInfo("shard_map", source_of(f), names))
         # With a single position, effects are ordered.
         if mesh.parts_of(manual) > 1:
             _check_has_no_order(f, body.program.effects)

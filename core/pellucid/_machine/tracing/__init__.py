@@ -46,6 +46,7 @@ from .function import (
     resolve_arguments,
     result_paths,
     signature_of,
+    source_of,
 )
 from .leaks import check_no_leaks
 from .operand_texts import name_operands, operand_lines

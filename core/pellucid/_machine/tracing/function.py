@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from types import CellType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from pellucid._machine.base import (
@@ -39,6 +39,19 @@ def name_of(function: Function) -> str:
     if name is None and isinstance(function, functools.partial):
         return name_of(function.func)
     return name if name and isinstance(name, str) else type(function).__name__
+
+
+def source_of(function: Function, name: str | None = None) -> str:
+    """The name of `function` (by default its own) and where it begins, such as `loss at train.py:12`; without Python
+    code the name alone.
+    """
+    name = name or name_of(function)
+    if isinstance(function, functools.partial):
+        return source_of(function.func, name)
+    code = code_of(function) or code_of(getattr(function, "__wrapped__", function))
+    if not isinstance(code, CodeType):
+        return name
+    return f"{name} at {code.co_filename}:{code.co_firstlineno}"
 
 
 def compares_by_identity(function: object) -> bool:
@@ -322,7 +335,9 @@ class FunctionSpec(NamedTuple):
             kwargs[key] = value
         return self.function(*args, **kwargs)
 
-    def debug_info(self, call: FunctionCall, out_trees: Sequence[Any] = ()) -> DebugInfo:
+    def debug_info(
+        self, call: FunctionCall, out_trees: Sequence[Any] = (), traced_for: str = "jit"
+    ) -> DebugInfo:
         """Names for messages about this call. `out_trees` receives the result's structure when the function has run."""
         # Programs keep this object, so it must not refer to arguments or to values captured by the function.
         tree, avals = call.tree, call.avals
@@ -331,7 +346,8 @@ class FunctionSpec(NamedTuple):
         def names() -> tuple[str, ...]:
             return spec.names_of_leaves(leaf_paths(tree, avals), len(tree.children()[0].children()))
 
-        return DebugInfo(self.name, names, paths_of_results(self.function, out_trees))
+        source = source_of(self.function, self.name)
+        return DebugInfo(traced_for, source, names, paths_of_results(self.function, out_trees))
 
     def donated(self, call: FunctionCall) -> Mask:
         """For each leaf, whether its argument is donated."""

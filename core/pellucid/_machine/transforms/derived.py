@@ -93,14 +93,18 @@ def stage_open(
             # Names of arguments don't apply to a program with other arguments.
             return source.argument_names if len(source.argument_names) == len(avals) else ()
 
-        debug = DebugInfo(source.name, names, lambda: source.result_names, source.notes)
+        debug = DebugInfo(
+            source.traced_for, source.func_src_info, names, lambda: source.result_names, notes=source.notes
+        )  # fmt: skip
     jaxpr, consts = stage(function, avals, debug)
     return ClosedJaxpr(constants_as_inputs(jaxpr)), consts
 
 
 def without_names(debug: DebugInfo | None) -> DebugInfo | None:
     """`debug` for a derived program with other arguments: residuals, tangents, cotangents."""
-    return None if debug is None else DebugInfo(debug.name, notes=debug.notes)
+    if debug is None:
+        return None
+    return DebugInfo(debug.traced_for, debug.func_src_info, notes=debug.notes)
 
 
 def flag_list(mask: bool | Mask, length: int) -> Mask:

@@ -31,6 +31,7 @@ from pellucid._machine.tracing import (
     is_reference,
     name_of,
     plumbing,
+    source_of,
     stage,
     type_of,
     types_of,
@@ -492,7 +493,8 @@ def linear_transpose(fun: Function, *primals: Any, reduce_axes: Sequence[Any] = 
         return results
 
     name = name_of(fun)
-    jaxpr, consts = stage(flat, avals, DebugInfo(name, argument_paths(fun, primals)))
+    debug = DebugInfo("linear_transpose", source_of(fun), argument_paths(fun, primals))
+    jaxpr, consts = stage(flat, avals, debug)
     [out_tree] = trees
     kinds = {is_differentiable(a) for a in (*avals, *jaxpr.out_avals)}
     if len(kinds) > 1:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pellucid._machine.base import Function, Names, user_frame
 from pellucid._machine.ir import DebugInfo, Equation, Values
-from pellucid._machine.tracing import StagingTracer, name_of, stage, type_of, types_of
+from pellucid._machine.tracing import StagingTracer, source_of, stage, type_of, types_of
 
 from .arguments import (
     argument_paths,
@@ -45,7 +45,7 @@ def saved_residuals(f: Function, *args: Any, **kwargs: Any) -> list[tuple[Any, s
         )
         return results
 
-    stage(primal, avals, DebugInfo(name_of(f), paths))
+    stage(primal, avals, DebugInfo("saved_residuals", source_of(f), paths))
     return [(aval, text) for _, aval, text in sorted(residuals, key=operator.itemgetter(0))]
 
 
