@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid._machine.base import ShapeError, UnsupportedError, strict_zip
+from pellucid._machine.base import (
+    ShapeError,
+    UnsupportedError,
+    strict_zip,
+    tree_flatten,
+)
 from pellucid._machine.ir import Primitive, ShapedArray, Traits, shaped_array
 from pellucid._machine.primitives import broadcast_to, convert_element_type, move_axis
 from pellucid._machine.tracing import bind, type_of
 from pellucid._machine.xla.triton import triton
-from pellucid.tree import flatten, unflatten
 
 from .lowering import Lowering, rule
 
@@ -69,7 +73,7 @@ def elementwise_inline_asm(
     >>> pl.eval_shape(tanh, jnp.zeros(8))
     ShapeDtypeStruct(shape=(8,), dtype=float32)
     """
-    structs, tree = flatten(result_shape_dtypes)
+    structs, tree = tree_flatten(result_shape_dtypes)
     types = [shaped_array(tuple(struct.shape), struct.dtype) for struct in structs]
     shapes = {aval.shape for aval in (*map(type_of, args), *types)}
     if len(shapes) > 1:
@@ -79,7 +83,7 @@ def elementwise_inline_asm(
         )
     operands = [convert_element_type(x, type_of(x).dtype) for x in args]
     params = AssemblyParams(asm, constraints, pack, tuple(types))
-    return unflatten(tree, bind(inline_assembly_p, *operands, params=params))
+    return tree.unflatten(bind(inline_assembly_p, *operands, params=params))
 
 
 @rule(inline_assembly_p)
