@@ -243,3 +243,21 @@ def test_a_trace_that_was_not_begun_or_is_begun_twice_is_a_runtime_error(tmp_pat
         stop_trace()
     with trace(tmp_path), pytest.raises(RuntimeError, match="recorded already"):
         start_trace(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        pytest.param(lambda: pl.set_mesh(pl.make_mesh((2, 4), ("x", "y"))), id="mesh"),
+        pytest.param(pl.disable_jit, id="disable_jit"),
+        pytest.param(lambda: pl.transfer_guard("disallow"), id="transfer guard"),
+        pytest.param(lambda: pl.numpy_dtype_promotion("strict"), id="strict promotion"),
+        pytest.param(lambda: pl.enable_x64(True), id="64 bits"),
+    ],
+)
+def test_a_session_is_recorded_whatever_is_current(option) -> None:
+    function, x = pl.jit(lambda x: jnp.sin(x) @ x), jnp.ones((32, 32))
+    with option(), profile() as recorded:
+        y = function(x)
+    assert pl.block_until_ready(y).shape == (32, 32)
+    assert len(recorded.wait().operations)

@@ -7,19 +7,20 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Generator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid import numpy
 from pellucid._machine.base import by_tool, is_user_file
+from pellucid._machine.base.config import disable_jit, transfer_guard
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.loops import fori_loop
 from pellucid._machine.runtime import platforms
 from pellucid._machine.runtime.executable import optimized_modules, precompiled_metadata
 from pellucid._machine.runtime.transfer import device_put
-from pellucid._machine.sharding import NamedSharding
+from pellucid._machine.sharding import NamedSharding, set_mesh
 from pellucid._machine.tracing import context
 from pellucid._machine.tracing.current import take_current_trace
 from pellucid._machine.xla import hlo as xla_hlo
@@ -36,6 +37,7 @@ from pellucid._machine.xla.profiling import (
     register_subprocess,
     start_server,
 )
+from pellucid.introspect.traps import without_traps
 
 
 def is_tracing() -> bool:
@@ -52,11 +54,18 @@ def wait_for_devices() -> list[Any]:
     for array in live_arrays():
         if not array.is_deleted():
             array.block_until_ready()
-    with Annotation(DRAINING), take_current_trace():
+    with Annotation(DRAINING), take_current_trace(), _as_if_alone():
         devices = dict.fromkeys(
             device for each in live_executables() for device in each.local_devices()
         )
         return [device for device in devices if not _drain(device)]
+
+
+@contextlib.contextmanager
+def _as_if_alone() -> Generator[None]:
+    """Let programs of a tool run whatever the user has made current: meshes, runs without `jit`, guards of transfers."""
+    with set_mesh(None), disable_jit(False), transfer_guard("allow"), without_traps():
+        yield
 
 
 DRAINING = "pellucid_draining"
@@ -94,8 +103,10 @@ def _drain(device: Any) -> bool:
 def _draining_function() -> Any:
     def pellucid_draining(steps: Any, gate: Any) -> Any:
         # A matrix product, because small programs run synchronously on the caller's thread.
-        matrix = numpy.full((64, 64), 1 / 64)
-        return fori_loop(0, steps, lambda _, x: x @ matrix, numpy.full((64, 64), gate))[0, 0]
+        matrix = numpy.full((64, 64), 1 / 64, gate.dtype)
+        return fori_loop(np.int32(0), steps, lambda _, x: x @ matrix, numpy.full((64, 64), gate))[
+            0, 0
+        ]
 
     return jit(pellucid_draining)
 
