@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pellucid as pl
 from pellucid import numpy as jnp
+from pellucid.introspect.traps import own_settings
 
 MATRIX_SIZE = 768
 """Number of rows and columns of the matrices whose product is timed."""
@@ -40,6 +41,7 @@ class Peaks(NamedTuple):
         return fastest / seconds if seconds > 0 else 0.0
 
 
+@own_settings()
 def measure_peaks(*, keep: bool = True) -> Peaks:
     """Measures the default device's peak rates, in about a second, and stores them for later profiles on this machine.
 

@@ -130,6 +130,23 @@ def test_traces_that_cant_be_begun_or_ended_raise(tmp_path: Path) -> None:
         profiler.start_trace(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        lambda: pl.set_mesh(pl.make_mesh((2,), ("x",))),
+        lambda: pl.transfer_guard("disallow_explicit"),
+        lambda: pl.debug_nans(True),
+        lambda: pl.no_execution(True),
+    ],
+    ids=["set_mesh", "transfer_guard", "debug_nans", "no_execution"],
+)
+def test_settings_of_the_user_concern_no_programs_of_the_profiler(tmp_path: Path, settings) -> None:
+    profiler.start_trace(tmp_path)
+    with settings():
+        profiler.stop_trace()
+    assert len([*tmp_path.rglob("*.xplane.pb")]) == 1
+
+
 def test_annotated_functions_are_named() -> None:
     @profiler.annotate_function
     def load_batch(n: int) -> int:

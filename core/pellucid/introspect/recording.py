@@ -7,20 +7,19 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid import numpy
 from pellucid._machine.base import by_tool, is_user_file
-from pellucid._machine.base.config import disable_jit, transfer_guard
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.loops import fori_loop
 from pellucid._machine.runtime import platforms
 from pellucid._machine.runtime.executable import optimized_modules, precompiled_metadata
 from pellucid._machine.runtime.transfer import device_put
-from pellucid._machine.sharding import NamedSharding, set_mesh
+from pellucid._machine.sharding import NamedSharding
 from pellucid._machine.tracing import context
 from pellucid._machine.tracing.current import take_current_trace
 from pellucid._machine.xla import hlo as xla_hlo
@@ -37,7 +36,8 @@ from pellucid._machine.xla.profiling import (
     register_subprocess,
     start_server,
 )
-from pellucid.introspect.traps import without_traps
+
+from .traps import own_settings
 
 
 def is_tracing() -> bool:
@@ -54,18 +54,11 @@ def wait_for_devices() -> list[Any]:
     for array in live_arrays():
         if not array.is_deleted():
             array.block_until_ready()
-    with Annotation(DRAINING), take_current_trace(), _as_if_alone():
+    with Annotation(DRAINING), take_current_trace(), own_settings():
         devices = dict.fromkeys(
             device for each in live_executables() for device in each.local_devices()
         )
         return [device for device in devices if not _drain(device)]
-
-
-@contextlib.contextmanager
-def _as_if_alone() -> Generator[None]:
-    """Let programs of a tool run whatever the user has made current: meshes, runs without `jit`, guards of transfers."""
-    with set_mesh(None), disable_jit(False), transfer_guard("allow"), without_traps():
-        yield
 
 
 DRAINING = "pellucid_draining"

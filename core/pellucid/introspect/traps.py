@@ -1,4 +1,4 @@
-"""Disables what would raise or stop at a value while a tool runs the user's operations."""
+"""Disables what would raise or stop at a value while a tool runs the user's operations, and what would concern its own."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from collections.abc import Callable, Generator
 from typing import ParamSpec, TypeVar
 
 from pellucid._machine.base import config, is_by_tool
+from pellucid._machine.sharding import set_mesh
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 _is_looking = contextvars.ContextVar("pellucid.is_looking", default=False)
 _nans, _infs = config.debug_nans.state, config.debug_infs.state
+_OF_USERS = (
+    config.debug_nans, config.debug_infs, config.disable_jit, config.no_tracing, config.no_execution, config.transfer_guard,
+)  # fmt: skip
+"""Options that forbid, check or take apart programs."""
 
 
 @contextlib.contextmanager
@@ -47,3 +52,13 @@ def disable_traps(function: Callable[Parameters, Result]) -> Callable[Parameters
             return function(*args, **kwargs)
 
     return run
+
+
+@contextlib.contextmanager
+def own_settings() -> Generator[None]:
+    """A context manager and decorator in which a tool's own programs run: without the user's mesh, guards and checks."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(set_mesh(None))
+        for option in _OF_USERS:
+            stack.enter_context(option(option.default))
+        yield

@@ -118,6 +118,7 @@ from pellucid._machine.primitives.assembly import (
     concatenate_p as concatenate_p,
     pad as pad,
     pad_p as pad_p,
+    shape_as_value as shape_as_value,
     slice as slice,
     slice_p as slice_p,
     split as split,
@@ -190,7 +191,6 @@ from pellucid._machine.primitives.creation import (
     full_like as full_like,
     iota as iota,
     iota_p as iota_p,
-    shape_as_value as shape_as_value,
 )
 from pellucid._machine.primitives.cumulative import (
     cumlogsumexp as cumlogsumexp,

@@ -109,9 +109,10 @@ def vectorize(
 
         inputs, outputs = dims if dims is not None else ([()] * len(values), None)
         if len(inputs) != len(values):
-            raise ArgumentTypeError(
+            has_none = any(x is None for x in args)
+            raise (ArgumentValueError if has_none else ArgumentTypeError)(
                 f"vectorize: `{name_of(pyfunc)}` was called with another number of arguments than its signature has.",
-                got=f"signature {signature!r}, {len(values)} arguments",
+                got=f"signature {signature!r}, {len(values)} arguments{' besides None' if has_none else ''}",
             )
         return _map(on_values, [asarray(x) for x in values], inputs, outputs, name_of(pyfunc))
 

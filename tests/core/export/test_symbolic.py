@@ -53,13 +53,14 @@ COMPARED = {
     "Q and R": (lambda x: jnp.linalg.qr(x), "(b,c)"),
     "Q, R of a part": (lambda x: jnp.linalg.qr(x[:, 1:]), "(c,b)"),
     "singular values": (lambda x: jnp.linalg.svd(x, compute_uv=False), "(b,c)"),
+    "a shape": (lambda x: lax.shape_as_value((3, *x.shape)), "(b,c)"),
     "tangents of a sort": (lambda x: pl.jvp(lambda y: jnp.sort(y[2:]), (x,), (x * x,)), "(b,)"),
 }  # fmt: skip
-"""Functions whose sizes are the smaller or the larger one of two, which depends on the variables."""
+"""Functions whose sizes, or numbers among their values, depend on the variables."""
 
 
 @pytest.mark.parametrize("name", COMPARED)
-def test_the_smaller_of_two_sizes_may_depend_on_the_variables(name):
+def test_sizes_and_values_may_depend_on_the_variables(name):
     function, *texts = COMPARED[name]
     check_calls(exported(function, texts), function, texts)
 

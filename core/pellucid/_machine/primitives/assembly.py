@@ -18,11 +18,13 @@ from pellucid._machine.base import (
     Ints,
     Shape,
     ShapeError,
+    as_value,
     canonical_shape,
     dilated_size,
     dtypes,
     insert_at,
     ints,
+    is_static,
     larger,
     replace_axis_size,
     strict_zip,
@@ -52,6 +54,7 @@ from pellucid._machine.sharding.explicit_types import sharding_with_dim
 from pellucid._machine.tracing import as_array, bind, bind1, type_of, types_of
 from pellucid._machine.xla import Array
 
+from .conversion import convert_element_type
 from .creation import instantiate, zero_like_elements
 from .families import check_one_dtype, full_as, texts
 from .linear import JointlyLinear
@@ -487,6 +490,21 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
         raise ArgumentValueError("stack needs at least one array.")
     ndim = type_of(arrays[0]).ndim
     return bind1(stack_p, *arrays, params=StackParams(canonical_axis(axis, ndim + 1)))
+
+
+def shape_as_value(shape: Ints) -> ArrayLike:
+    """`shape` as an array of integers; symbolic sizes are values of the program that is being traced.
+
+    The result is int32[n] (int64 with 64-bit dtypes) for `n` sizes.
+    Raises: ArgumentTypeError for sizes that aren't integers.
+
+    >>> shape_as_value((2, 3))
+    array([2, 3], dtype=int32)
+    """
+    sizes, dtype = canonical_shape(shape), dtypes.default_int_dtype()
+    if is_static(sizes):
+        return np.asarray(sizes, dtype)
+    return stack([convert_element_type(as_value(size), dtype) for size in sizes])
 
 
 # Taking apart -------------------------------------------------------------------------------------

@@ -342,18 +342,6 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     return expand_dims(x, range(missing)) if missing > 0 else as_array(x)
 
 
-def shape_as_value(shape: Ints) -> ArrayLike:
-    """`shape` as an array of integers.
-
-    The result is int32[n] (int64 with 64-bit dtypes) for `n` sizes.
-    Raises: ArgumentTypeError for sizes that aren't integers.
-
-    >>> shape_as_value((2, 3))
-    array([2, 3], dtype=int32)
-    """
-    return np.asarray(canonical_shape(shape), dtypes.default_int_dtype())
-
-
 # Zeros and ones ------------------------------------------------------------------------------------
 
 
