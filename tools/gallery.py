@@ -46,7 +46,9 @@ def entries() -> Iterator[Entry]:
         if cell.cell_type == "markdown":
             text = cell.source
             continue
-        for data in (output.get("data", {}) for output in cell.outputs):
+        # What the kernel displays by itself, such as a note on a compilation, is no figure of the notebook.
+        results = [o for o in cell.outputs if o.output_type == "execute_result"]
+        for data in (result.get("data", {}) for result in results):
             if any(map(RECORD.fullmatch, data)):
                 title = re.sub(r"\W+", "_", text.splitlines()[0].lstrip("# ").lower())
                 yield Entry(title, text, record_of(data["text/html"]))
