@@ -22,16 +22,18 @@ def answer_for_jax() -> None:
 
 
 def library_losses(path: str, steps: int) -> list[float]:
-    """Losses of the program at `path`, which imports jax, in `steps` steps; some of the libraries turn 64 bits on for good.
+    """Losses of the program at `path`, which imports jax, in `steps` steps.
 
+    Some libraries turn 64 bits on for good, and netket sets a mesh when it is imported: both are taken back.
     What it raises comes as text: its class may be one of jax, which the process that waits for it can't import.
     """
     import jax  # which this process has, or pellucid answers for
 
-    before = jax.config.read("jax_enable_x64")
+    before, mesh = jax.config.read("jax_enable_x64"), jax.sharding.get_mesh()
     try:
         return runpy.run_path(path)["main"](steps)
     except Exception:
         raise RuntimeError(traceback.format_exc()) from None
     finally:
         jax.config.update("jax_enable_x64", before)
+        jax.set_mesh(mesh)
