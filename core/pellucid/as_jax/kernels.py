@@ -15,8 +15,13 @@ from pellucid.kernels.missing import refusing
 
 _PACKAGE = "jax.experimental"
 _PACKAGES = {name.rpartition(".")[0] for name in NAMES}
-_OURS = ("pallas", "pallas.tpu", "pallas.triton")
-"""Modules that pellucid implements in part."""
+_OURS = frozenset(
+    [
+        "pallas", "pallas.tpu", "pallas.triton",
+        *[f"pallas.ops.gpu.{name}" for name in ("attention", "layer_norm", "rms_norm", "softmax")],
+    ]
+)  # fmt: skip
+"""Modules that pellucid implements, some in part."""
 
 
 class _Loader:

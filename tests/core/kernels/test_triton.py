@@ -43,7 +43,7 @@ def kernel_of(function, *args):
     return equation.params.kernel
 
 
-def assert_same(function, *args):
+def assert_same(function, *args, atol=0):
     """The kernel in Triton's dialect, interpreted, gives what the compiled program gives."""
     kernel = kernel_of(function, *args)
     expected = function(*args)
@@ -57,7 +57,7 @@ def assert_same(function, *args):
     inputs = [*args, *[args[i] for i in beginnings(kernel)]]
     found = triton_interpreter.run(lowered(kernel), inputs, starts)
     for x, y in zip(found, leaves, strict=True):
-        np.testing.assert_allclose(x, y, rtol=2e-6)
+        np.testing.assert_allclose(x, y, rtol=2e-6, atol=atol)
 
 
 # Text -------------------------------------------------------------------------------------------------------

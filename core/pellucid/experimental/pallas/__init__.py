@@ -65,7 +65,7 @@ from pellucid.kernels.specs import (
 from pellucid.numpy import broadcast_to as broadcast_to
 
 dslice = ds
-ops, semaphore = [refusing(__name__, name) for name in ("ops", "semaphore")]
+semaphore = refusing(__name__, "semaphore")
 
 __all__ = [
     "ANY", "HOST", "BlockDim", "BlockSpec", "Blocked", "BoundedSlice", "Buffered", "CompilerParams", "CostEstimate",
@@ -73,6 +73,6 @@ __all__ = [
     "align_to", "broadcast_to", "cdiv", "core_map", "debug_check", "debug_checks_enabled", "debug_print", "delay", "dot", "ds", "dslice",
     "empty", "empty_like", "empty_ref_like", "enable_debug_checks", "enable_poison_buffers", "estimate_cost",
     "get_global", "kernel", "loop", "lower_as_mlir", "multiple_of", "next_power_of_2",
-    "no_block_spec", "num_programs", "ops", "pallas_call", "pallas_call_p", "pallas_export_experimental", "program_id", "reciprocal", "run_scoped",
+    "no_block_spec", "num_programs", "pallas_call", "pallas_call_p", "pallas_export_experimental", "program_id", "reciprocal", "run_scoped",
     "run_state", "select_ref", "semaphore", "semaphore_read", "semaphore_signal", "semaphore_wait", "squeezed", "strides_from_shape", "tpu", "triton", "when", "with_scoped",
 ]  # fmt: skip

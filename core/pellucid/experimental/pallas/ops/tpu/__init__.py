@@ -1,0 +1,1 @@
+"""Operations whose kernels sum over the last axes of their grid, in scratch, as TPUs do."""
