@@ -19,6 +19,7 @@ _OURS = frozenset(
     [
         "pallas", "pallas.tpu", "pallas.triton",
         *[f"pallas.ops.gpu.{name}" for name in ("attention", "layer_norm", "rms_norm", "softmax")],
+        *[f"pallas.ops.tpu.{name}" for name in ("flash_attention", "matmul")],
     ]
 )  # fmt: skip
 """Modules that pellucid implements, some in part."""
