@@ -19,7 +19,9 @@ _OURS = frozenset(
     [
         "pallas", "pallas.tpu", "pallas.triton",
         *[f"pallas.ops.gpu.{name}" for name in ("attention", "layer_norm", "rms_norm", "softmax")],
-        *[f"pallas.ops.tpu.{name}" for name in ("flash_attention", "matmul")],
+        *[f"pallas.ops.tpu.{name}" for name in ("flash_attention", "matmul", "megablox", "megablox.gmm", "megablox.ops")],
+        "pallas.ops.tpu.splash_attention",
+        *[f"pallas.ops.tpu.splash_attention.splash_attention_{name}" for name in ("kernel", "mask", "mask_info")],
     ]
 )  # fmt: skip
 """Modules that pellucid implements, some in part."""
