@@ -87,7 +87,9 @@ def make_group_metadata(
 
 def _tiling(caller: str, tiling: Any, m: int, k: int, n: int) -> tuple[int, int, int]:
     """The sizes of blocks, none larger than its dimension."""
-    found: Any = tiling(m, k, n) if callable(tiling) else (128, 128, 128) if tiling is None else tiling
+    found: Any = (
+        tiling(m, k, n) if callable(tiling) else (128, 128, 128) if tiling is None else tiling
+    )
     if found is None:
         raise ArgumentValueError(
             f"{caller}: `tiling` has no sizes for this product.", got=f"m, k, n: {m, k, n}"
