@@ -12,7 +12,6 @@ from pellucid._machine.base import (
     ArgumentValueError,
     ArrayLike,
     ShapeError,
-    UnsupportedError,
     dtypes,
     public_functions,
 )
@@ -22,6 +21,8 @@ from pellucid.numpy.compiled import numpy_function
 from pellucid.numpy.log_sums import logsumexp
 from pellucid.numpy.promotion import aval_of
 
+from .cudnn import AttentionSetting
+from .fused_attention import attention_and_sums, check_operands, differentiable_attention
 from .normalizations import softmax
 
 Window = tuple[int, int]
@@ -50,7 +51,9 @@ def dot_product_attention(
     position t attends to s ≤ t. `query_seq_lengths` and `key_value_seq_lengths` [B]: how many positions count; results
     beyond are 0. `local_window_size`: how many positions before and after are attended to, one number for both.
     `return_residual`: also the logarithms [B, T, N] of the sums of exponentials. Softmax is computed in float32.
-    `implementation`: None or "xla". Raises: ShapeError for operands that don't fit, UnsupportedError for "cudnn".
+    `implementation`: None and "xla" are the plain form. "cudnn" is one kernel of cuDNN on NVIDIA GPUs, whose logits never lie in memory,
+    and the plain form elsewhere; it has no forward mode and no second derivatives, and what a query that sees no key gives is undefined. Raises: ShapeError for operands that don't fit, UnsupportedError for those
+    that cuDNN doesn't take: dtypes other than float16 and bfloat16, head sizes above 128 or that 8 doesn't divide, and odd lengths with a bias, a mask or a derivative.
 
     >>> x = jnp.ones((1, 2, 1, 4))
     >>> dot_product_attention(x, x, x, is_causal=True).shape
@@ -60,10 +63,6 @@ def dot_product_attention(
         raise ArgumentValueError(
             'nn.dot_product_attention has the implementations "xla" and "cudnn".',
             got=f"got {implementation!r}",
-        )
-    if implementation == "cudnn":
-        raise UnsupportedError(
-            "nn.dot_product_attention has no kernel of cuDNN yet.", do='Use implementation="xla".'
         )
     avals = [aval_of("nn.dot_product_attention", x, i) for i, x in enumerate((query, key, value))]
     texts = [
@@ -89,7 +88,11 @@ def dot_product_attention(
         )
     size = local_window_size
     window = (size, size) if isinstance(size, int) else size
-    return _attention(
+    attention = _attention
+    if implementation == "cudnn":
+        check_operands(*avals)
+        attention = _attention_of_cudnn
+    return attention(
         query, key, value, bias, mask, query_seq_lengths, key_value_seq_lengths,
         1 / math.sqrt(q[-1]) if scale is None else scale, bool(is_causal), window, bool(return_residual),
     )  # fmt: skip
@@ -136,6 +139,58 @@ def _attention(
         return result
     residual = jnp.moveaxis(logsumexp(logits, axis=-1), 1, 2).astype(type_of(key).dtype)
     return result, residual[0] if is_single else residual
+
+
+def _attention_of_cudnn(
+    query: Any,
+    key: Any,
+    value: Any,
+    bias: Any,
+    mask: Any,
+    query_lengths: Any,
+    key_lengths: Any,
+    scale: Any,
+    is_causal: bool,
+    window: Window | None,
+    return_residual: bool,
+) -> Any:
+    """`_attention` by one operation, which has no mask of elements: a bias takes its place."""
+    query, key, value = map(jnp.asarray, (query, key, value))
+    is_single, dtype = query.ndim == 3, query.dtype
+    if is_single:
+        query, key, value = (jnp.expand_dims(x, 0) for x in (query, key, value))
+    b, t, s = *query.shape[:2], key.shape[1]
+    if not isinstance(scale, (int, float, np.number)):  # only numbers are part of the call
+        query, scale = (query * scale).astype(dtype), 1.0
+    # Positions before its own are what the operation's window has; another one is a mask.
+    has_own_window = window is not None and (is_causal or window[1] == 0)
+    masked = _attention_mask(mask, None, None, False, None if has_own_window else window, t, s, is_single)  # fmt: skip
+    extras: list[Any] = []
+    if bias is not None or masked is not None:
+        total = jnp.zeros((1, 1, 1, 1), dtype) if bias is None else _of_heads(bias, is_single)
+        if masked is not None:
+            total = jnp.where(
+                masked, total, np.asarray(-0.7 * float(dtypes.finfo(dtype).max), dtype)[()]
+            )
+        whole = jnp.expand_dims(total, tuple(range(4 - total.ndim)))
+        extras.append(jnp.broadcast_to(whole, (*whole.shape[:2], t, s)).astype(dtype))
+    has_lengths = query_lengths is not None or key_lengths is not None
+    if has_lengths:
+        lengths = (
+            jnp.full((b,), t) if query_lengths is None else query_lengths,
+            jnp.full((b,), s) if key_lengths is None else key_lengths,
+        )
+        extras += [jnp.asarray(x).astype(np.int32) for x in lengths]
+    left = window[0] + 1 if window is not None and has_own_window else 0
+    setting = AttentionSetting(
+        float(scale), is_causal, left, bias is not None or masked is not None, has_lengths
+    )
+    if not return_residual:
+        result = differentiable_attention(setting, query, key, value, *extras)
+        return result[0] if is_single else result
+    result, sums = attention_and_sums(setting, query, key, value, *extras)
+    sums = jnp.moveaxis(sums, 1, 2).astype(dtype)
+    return (result[0], sums[0]) if is_single else (result, sums)
 
 
 def _of_heads(x: Array, is_single: bool) -> Array:

@@ -264,3 +264,11 @@ def test_arrays_like_others_are_laid_out_alike(mesh):
     zeros = pl.jit(lambda: jnp.zeros((8, 4), device=x.sharding))()
     assert zeros.sharding == x.sharding
     assert jnp.ones((8, 2), device=x.sharding).sharding == x.sharding
+
+
+def test_programs_over_abstract_meshes_use_arrays_from_outside():
+    mesh = pl.sharding.AbstractMesh((2,), ("x",))
+    x = pl.ShapeDtypeStruct((8,), np.float32, sharding=pl.NamedSharding(mesh, pl.P("x")))
+    y = pl.numpy.arange(8.0)
+    text = pl.jit(lambda x: x + y).lower(x).as_text()
+    assert "stablehlo.add" in text

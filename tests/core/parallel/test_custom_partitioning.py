@@ -202,3 +202,13 @@ def test_what_is_no_rule_is_refused(rule, options, text):
 def test_factors_must_make_up_a_dimension():
     with pytest.raises(ShardingArgumentError, match="can't be made of a b"):
         parse_rule("(a b) -> (a b)", a=2, b=3).attribute_text([(8,)], [(8,)])
+
+
+def test_a_mesh_of_one_device_needs_no_parts():
+    called = []
+    square = custom_partitioning(lambda x: x * x)
+    square.def_partition(lambda *args: called.append(args), sharding_rule="i -> i")
+    mesh = pl.sharding.AbstractMesh((1,), ("x",))
+    x = pl.ShapeDtypeStruct((8,), np.float32, sharding=pl.NamedSharding(mesh, pl.P("x")))
+    assert "CustomSPMDPartitioning" not in pl.jit(square).lower(x).as_text()
+    assert not called

@@ -509,8 +509,8 @@ def _on_host(const: Any) -> np.ndarray:
 def _const_sharding(const, request: Request):
     """The required sharding of a constant: values on the program's devices keep theirs, others are replicated."""
     if type(const) in ARRAY_TYPES and request.placement.size > 1:
-        sharding = const._sharding
-        if sharding._internal_device_list == request.placement.device_list:
+        sharding, devices = const._sharding, request.placement.device_list
+        if devices is not None and sharding._internal_device_list == devices:
             return sharding
     return request.replicated
 

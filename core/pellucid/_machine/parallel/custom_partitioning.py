@@ -86,12 +86,13 @@ class CustomPartitioning(OneJaxprPrimitive[CustomPartitioningParams]):
         )  # fmt: skip
 
     def lower(self, ctx, operands, params):
-        if ctx.sharding_attributes is None or ctx.manual is not None:
+        attributes = ctx.sharding_attributes
+        if attributes is None or attributes.mesh.size == 1 or ctx.manual is not None:
             return ctx.inline_closed(params.call, operands)
-        mesh = ctx.sharding_attributes.mesh
+        mesh = attributes.mesh
         partition = CallPartition(params, mesh, ctx.platform, is_exact=ctx.is_exact)
         ctx.keep_alive.append(partition)
-        attributes = {
+        stated = {
             "call_target_name": TARGET,
             "has_side_effect": False,
             "api_version": ctx.integer(2, 32),
@@ -102,9 +103,9 @@ class CustomPartitioning(OneJaxprPrimitive[CustomPartitioningParams]):
             text = rule.attribute_text(
                 [a.shape for a in ctx.avals_in], [a.shape for a in ctx.avals_out]
             )
-            attributes["sdy.sharding_rule"] = ctx.attribute(text)
+            stated["sdy.sharding_rule"] = ctx.attribute(text)
         return list(
-            ctx.op("stablehlo.custom_call", ctx.types(ctx.avals_out), operands, attributes).results
+            ctx.op("stablehlo.custom_call", ctx.types(ctx.avals_out), operands, stated).results
         )
 
 

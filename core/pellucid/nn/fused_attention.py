@@ -1,0 +1,274 @@
+"""Attention by cuDNN on NVIDIA GPUs, which has no matrix of all logits in memory; by its plain form on other platforms."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid import numpy as jnp
+from pellucid._machine.base import CompilationError, UnsupportedError, strict_zip
+from pellucid._machine.higher_order.custom_vjp import custom_vjp
+from pellucid._machine.ir import Primitive, ShapedArray, Traits, shaped_array
+from pellucid._machine.primitives import broadcast_to, move_axis, reshape
+from pellucid._machine.tracing import bind, type_of
+from pellucid._machine.transforms.gradient import vjp
+from pellucid.numpy.log_sums import logsumexp
+
+from . import cudnn
+from .cudnn import KEY, QUERY, SUMS, AttentionSetting
+from .normalizations import softmax
+
+MAX_HEAD_SIZE = 128
+"""The largest head size that cuDNN takes on every GPU since A100."""
+_F32 = np.dtype(np.float32)
+
+
+class AttentionParams(NamedTuple):
+    """`is_training`: whether the logarithms of sums of exponentials are results, too."""
+
+    setting: AttentionSetting
+    is_training: bool
+
+
+def _flops(products: int) -> Callable[..., float]:
+    """Operations of so many products of all queries with all keys."""
+
+    def count(operands: Any, results: Any, params: Any) -> float:
+        b, t, n, h = operands[0].shape
+        return 2.0 * products * b * n * t * operands[1].shape[1] * h
+
+    return count
+
+
+class _Attention(Primitive[AttentionParams]):
+    """Base class of attention and its derivative; operands have a batch axis in front, size 1 for a bias that all share."""
+
+    def jvp(self, primals, tangents, params):
+        raise UnsupportedError(
+            "cuDNN's attention has a first derivative in reverse mode only, and none of the logarithms that `return_residual` asks for.",
+            do='Use implementation="xla".',
+        )
+
+    kinds: tuple[tuple[str, ...], tuple[str, ...]]
+    """Letters for the dimensions of operands and results."""
+
+    def factors(self, avals, results, params):
+        query, key = avals[0].shape, avals[1].shape
+        bias = avals[self.kinds[0].index("bias")].shape if params.setting.has_bias else None
+        cut = "bn" if query[2] == key[2] else "b"
+        sides = [
+            [
+                [letter if letter in cut else f"{letter}!" for letter in kind]
+                for kind in cudnn.dimensions(params.setting, side, query, key, bias)
+            ]
+            for side in self.kinds
+        ]
+        return sides[0], sides[1][: len(results)]
+
+    def batch(self, axis, operands, dims, params):
+        b = _element_shape(operands[0], dims[0])[0]
+        merged = [self._merged(axis.size, b, x, d) for x, d in strict_zip(operands, dims)]
+        results = bind(self, *merged, params=params)
+        split = [reshape(x, (axis.size, b, *type_of(x).shape[1:])) for x in results]
+        return split, [0] * len(split)
+
+    @staticmethod
+    def _merged(size: int, b: int, x: Any, dim: int | None) -> Any:
+        """`x` with the new axis as part of its batch axis, which has size `b`, or 1 for all."""
+        shape = _element_shape(x, dim)
+        if dim is None and shape[0] == 1:
+            return x
+        x = broadcast_to(x, (size, *shape)) if dim is None else move_axis(x, dim, 0)
+        return reshape(broadcast_to(x, (size, b, *shape[1:])), (size * b, *shape[1:]))
+
+    def lower(self, ctx, operands, params):
+        if ctx.platform == "rocm":
+            raise CompilationError(
+                "attention of cuDNN is for NVIDIA GPUs.", do='Use implementation="xla".'
+            )
+        function = self.by_cudnn if ctx.platform == "cuda" else self.plain
+        return ctx.from_python(function, operands, (params,))
+
+    @staticmethod
+    def by_cudnn(*arguments: Any) -> list[Any]:
+        """The results on an NVIDIA GPU; `params` is the last argument."""
+        raise NotImplementedError
+
+    @staticmethod
+    def plain(*arguments: Any) -> list[Any]:
+        """The results elsewhere; `params` is the last argument."""
+        raise NotImplementedError
+
+
+def _element_shape(x: Any, dim: int | None) -> tuple[int, ...]:
+    """The shape of an element of a batch."""
+    aval = type_of(x)
+    return aval.shape if dim is None else aval.without_dim(dim).shape
+
+
+class FusedAttention(_Attention):
+    """Attention of query, key, value and, as far as there are some, a bias and both lengths."""
+
+    name = "fused_attention"
+    traits = Traits(kind="contraction", flops=_flops(2), returns_list=True)
+
+    def abstract_eval(self, avals, params):
+        query = avals[0]
+        b, t, n, _ = query.shape
+        stats = [shaped_array((b, n, t), _F32)] if params.is_training else []
+        return [shaped_array(query.shape, query.dtype), *stats]
+
+    kinds = (QUERY, KEY, KEY, "bias", "lengths"), (QUERY, SUMS)
+
+    @staticmethod
+    def by_cudnn(*arguments: Any) -> list[Any]:
+        *operands, params = arguments
+        return cudnn.forward(params.setting, params.is_training, *operands)
+
+    @staticmethod
+    def plain(*arguments: Any) -> list[Any]:
+        *operands, params = arguments
+        result, stats = plain_attention(params.setting, *operands)
+        return [result, stats] if params.is_training else [result]
+
+
+class FusedAttentionBackward(_Attention):
+    """Cotangents of query, key and value.
+
+    Operands: these, the logarithms, the cotangent of the result, the result, then a bias and both lengths as far as there are some.
+    """
+
+    name = "fused_attention_backward"
+    traits = Traits(kind="contraction", flops=_flops(5), returns_list=True)
+
+    def abstract_eval(self, avals, params):
+        return [shaped_array(aval.shape, aval.dtype) for aval in avals[:3]]
+
+    kinds = (QUERY, KEY, KEY, SUMS, QUERY, QUERY, "bias", "lengths"), (QUERY, KEY, KEY)
+
+    @staticmethod
+    def by_cudnn(*arguments: Any) -> list[Any]:
+        q, k, v, stats, cotangent, result, *extras, params = arguments
+        n_bias = int(params.setting.has_bias)
+        bias, lengths = extras[:n_bias], extras[n_bias:]
+        return cudnn.backward(params.setting, q, k, v, stats, cotangent, *bias, result, *lengths)
+
+    @staticmethod
+    def plain(*arguments: Any) -> list[Any]:
+        q, k, v, _, cotangent, _, *extras, params = arguments
+        function = lambda q, k, v: plain_attention(params.setting, q, k, v, *extras)[0]
+        return list(vjp(function, q, k, v)[1](cotangent))
+
+
+fused_attention_p = FusedAttention()
+fused_attention_backward_p = FusedAttentionBackward()
+
+
+def plain_attention(
+    setting: AttentionSetting, query: Any, key: Any, value: Any, *extras: Any
+) -> tuple[Any, Any]:
+    """(result, logarithms [batch, heads, queries] of sums of exponentials), in float32 between."""
+    b, t, n, h = query.shape
+    s, groups = key.shape[1:3]
+    grouped = query.reshape((b, t, groups, n // groups, h))
+    logits = jnp.einsum("btkgh,bskh->bkgts", grouped, key, preferred_element_type=_F32)
+    logits = logits.reshape((b, n, t, s)) * _F32.type(setting.scale)
+    if setting.has_bias:
+        logits = logits + extras[0].astype(_F32)
+    rows, columns = jnp.arange(t)[:, None], jnp.arange(s)[None, :]
+    masks: list[Any] = []
+    if setting.is_causal or setting.window:
+        masks.append(columns <= rows)
+    if setting.window:
+        masks.append(columns > rows - setting.window)
+    is_query = None
+    if setting.has_lengths:
+        query_lengths, key_lengths = (x[:, None, None, None] for x in extras[-2:])
+        is_query = rows < query_lengths
+        masks += [is_query, columns < key_lengths]
+    if masks:
+        seen = functools.reduce(jnp.logical_and, masks)
+        logits = jnp.where(seen, logits, _F32.type(-0.7 * float(np.finfo(_F32).max)))
+    weights = softmax(logits, axis=-1).astype(value.dtype).reshape((b, groups, n // groups, t, s))
+    result = jnp.einsum("bkgts,bskh->btkgh", weights, value).reshape((b, t, n, h))
+    if is_query is not None:
+        result = jnp.where(jnp.moveaxis(is_query, 1, 2), result, 0)
+    return result.astype(query.dtype), logsumexp(logits, axis=-1)
+
+
+# The function and its derivative --------------------------------------------------------------------------------
+
+
+def check_operands(query: ShapedArray, key: ShapedArray, value: ShapedArray) -> None:
+    """Raise UnsupportedError for what cuDNN has no kernel for."""
+    texts = [f"{n}: {a.text()}" for n, a in (("query", query), ("key", key), ("value", value))]
+    otherwise = 'Use implementation="xla".'
+    if len({query.dtype, key.dtype, value.dtype}) > 1 or query.dtype.name not in cudnn.DTYPES:
+        raise UnsupportedError(
+            "cuDNN's attention takes query, key and value all of bfloat16, or all of float16.",
+            got=texts,
+            do=f"Convert them: `x.astype('bfloat16')`. {otherwise}",
+        )
+    size = query.shape[-1]
+    if size % 8 or not 0 < size <= MAX_HEAD_SIZE:
+        raise UnsupportedError(
+            f"cuDNN's attention takes head sizes that 8 divides, up to {MAX_HEAD_SIZE}.",
+            got=texts,
+            do=f"Pad the head size with zeros, and give `scale`. {otherwise}",
+        )
+    if 0 in (*query.shape, *key.shape):
+        raise UnsupportedError("cuDNN's attention takes no arrays without elements.", got=texts, do=otherwise)  # fmt: skip
+
+
+def check_lengths(
+    setting: AttentionSetting, query: ShapedArray, key: ShapedArray, what: str
+) -> None:
+    """Raise UnsupportedError for odd numbers of queries or keys where cuDNN needs even ones."""
+    t, s = query.shape[1], key.shape[1]
+    if t % 2 or s % 2:
+        raise UnsupportedError(
+            f"cuDNN's attention {what} takes even numbers of queries and keys.",
+            got=f"{t} queries, {s} keys",
+            do='Pad them, and give `query_seq_lengths` and `key_value_seq_lengths`; or use implementation="xla".',
+        )
+
+
+def fused_attention(setting: AttentionSetting, q: Any, k: Any, v: Any, *extras: Any) -> Any:
+    """`softmax(scale * query key^T + bias) value` [batch, queries, heads, head size] by `fused_attention_p`."""
+    if setting.has_bias:
+        check_lengths(setting, type_of(q), type_of(k), "with a bias or a mask")
+    return bind(fused_attention_p, q, k, v, *extras, params=AttentionParams(setting, False))[0]
+
+
+def attention_and_sums(setting: AttentionSetting, q: Any, k: Any, v: Any, *extras: Any) -> Any:
+    """(`fused_attention`, the logarithms [batch, heads, queries] of the sums of exponentials)."""
+    if setting.has_bias:
+        check_lengths(setting, type_of(q), type_of(k), "with a bias or a mask")
+    return tuple(bind(fused_attention_p, q, k, v, *extras, params=AttentionParams(setting, True)))
+
+
+def _kept(setting: AttentionSetting, q: Any, k: Any, v: Any, *extras: Any) -> Any:
+    check_lengths(setting, type_of(q), type_of(k), "that is differentiated")
+    result, sums = attention_and_sums(setting, q, k, v, *extras)
+    return result, (q, k, v, sums, result, extras)
+
+
+def _backward(setting: AttentionSetting, kept: Any, cotangent: Any) -> Any:
+    q, k, v, sums, result, extras = kept
+    params = AttentionParams(setting, True)
+    found = bind(
+        fused_attention_backward_p, q, k, v, sums, cotangent, result, *extras, params=params
+    )
+    rest: Sequence[Any] = [None] * len(extras)
+    if setting.has_bias:
+        # Nobody may ask for it; then it isn't computed.
+        of_bias = lambda bias: plain_attention(setting, q, k, v, bias, *extras[1:])[0]
+        rest = [*vjp(of_bias, extras[0])[1](cotangent), *rest[1:]]
+    return (*found, *rest)
+
+
+differentiable_attention = custom_vjp(fused_attention, nondiff_argnums=(0,))
+differentiable_attention.defvjp(_kept, _backward)
