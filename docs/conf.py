@@ -43,6 +43,7 @@ suppress_warnings = ["mystnb.unknown_mime_type"]
 
 html_theme = "furo"
 html_title = "pellucid"
+pygments_dark_style = "github-dark"  # the default underlines names of modules as if they were links
 html_static_path = ["static", "../build/live"]
 html_css_files = ["site.css"]
 html_copy_source = False

@@ -26,7 +26,7 @@ FAULTS = """root => {
   if (root.scrollWidth > root.clientWidth + 1) {
     faults.push(`the view scrolls sideways by ${root.scrollWidth - root.clientWidth} px`);
   }
-  for (const each of root.querySelectorAll('button, select, input, h3, h4, th, strong, .pl-chip')) {
+  for (const each of root.querySelectorAll('button, select, input, h3, h4, th, strong, .pl-chip, .pl-status')) {
     if (!seen(each)) {
       continue;
     }

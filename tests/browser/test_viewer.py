@@ -24,7 +24,7 @@ VIEWS = [*sample_records.OF_EACH_KIND, "mlp", "transformer", "control_flow", "em
 FITTING = [
     *sample_records.OF_EACH_KIND, "sharding_simple", "compiled_step", "diff_wrapped", "array_values", "grid_race"
 ]  # fmt: skip
-WINDOWS = [(1600, 1000), (900, 700), (620, 700), (420, 700), (304, 520), (160, 120)]
+WINDOWS = [(1600, 1000), (900, 700), (740, 700), (620, 700), (420, 700), (304, 520), (160, 120)]
 
 
 @pytest.fixture

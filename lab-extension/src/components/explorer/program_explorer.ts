@@ -645,14 +645,14 @@ ${linesStyle}
 ${inspectorStyle}
 .pl-explorer { display: flex; flex-direction: column; height: 100%; min-height: 0; }
 .pl-toolbar {
-  display: flex; align-items: center; gap: 8px 12px; padding: 6px 10px; border-bottom: 1px solid var(--pl-line); min-width: 0;
+  display: flex; flex-wrap: wrap; align-items: center; gap: 8px 12px; padding: 6px 10px; border-bottom: 1px solid var(--pl-line); min-width: 0;
 }
 .pl-title { display: flex; align-items: center; gap: 8px; min-width: 0; flex: 1 1 auto; white-space: nowrap; overflow: hidden; }
 .pl-title strong { overflow: hidden; text-overflow: ellipsis; font-size: 14px; }
 .pl-status { color: var(--pl-muted); font-size: 12px; }
 .pl-tools { display: flex; align-items: center; gap: 4px; flex: none; }
 .pl-search-field {
-  position: relative; display: flex; align-items: center; flex: 0 1 220px; min-width: 96px; border: 1px solid var(--pl-line);
+  position: relative; display: flex; align-items: center; flex: 1 1 96px; max-width: 220px; min-width: 96px; border: 1px solid var(--pl-line);
   border-radius: 6px; height: 28px; padding: 0 8px; background: var(--pl-bg);
 }
 .pl-search-field:focus-within { border-color: var(--pl-accent); }
@@ -689,7 +689,6 @@ ${inspectorStyle}
   position: absolute; left: 50%; bottom: 30px; transform: translateX(-50%); display: flex; align-items: center; gap: 4px; padding: 0 4px 0 12px;
   border-radius: 16px; background: var(--pl-bg); border: 1px solid var(--pl-line-strong); box-shadow: 0 2px 10px var(--pl-shadow); font-size: 12px; white-space: nowrap;
 }
-.pl-narrow .pl-toolbar { flex-wrap: wrap; }
 .pl-tight .pl-foot { height: auto; min-height: 25px; }
 .pl-tight .pl-legend { flex-wrap: wrap; }
 .pl-narrow .pl-main { flex-direction: column-reverse; }
@@ -705,6 +704,6 @@ ${inspectorStyle}
 .pl-tight .pl-title { flex-basis: 100%; }
 .pl-tight .pl-toolbar { gap: 6px 4px; }
 .pl-tight .pl-tools { display: contents; }
-.pl-tight .pl-search-field { flex: 1 1 96px; }
+.pl-tight .pl-search-field { max-width: none; }
 .pl-tight .pl-tools > .pl-select { order: 1; flex: 1 1 45%; }
 `;
