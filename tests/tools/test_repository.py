@@ -29,6 +29,13 @@ def test_workflows_run_what_everybody_runs(name: str) -> None:
     assert ".ci/run" in [step.get("run") for step in job["steps"]]
 
 
+def test_hooks_run_files_that_exist() -> None:
+    hooks = [hook for repo in read(".pre-commit-config.yaml")["repos"] for hook in repo["hooks"]]
+    files = [word for hook in hooks for word in hook["entry"].split() if word.startswith("tools/")]
+    assert files
+    assert not [name for name in files if not (ROOT / name).exists()]
+
+
 def test_wheels_are_tried_on_every_supported_python() -> None:
     versions = read(".github/workflows/wheels.yml")["jobs"]["install"]["strategy"]["matrix"][
         "python"
