@@ -387,7 +387,7 @@ def test_a_finding_is_drawn_and_opened(lab: Lab) -> None:
     debugger = Debugger(lab)
     debugger.stack(re.compile(r"loss"))
     expect(debugger.place).to_contain_text("before")
-    lab.screenshots("finding_opened")
+    lab.screenshots("finding_opened")  # in the light theme, docs/gallery/the_debugger.png
     debugger.press("continue")
     expect(debugger.place).to_contain_text("No program is stopped")
 
