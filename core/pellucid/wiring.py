@@ -20,7 +20,8 @@ late.origins.update(
         "use trace": "pellucid._machine.tracing.current:use_trace",  # libraries bind primitives under traces
         # The transformations and the pipeline lie below calls.
         "with layers called": "pellucid._machine.higher_order.repeated_layers:with_layer_calls",
-        # Triton's dialect is loaded where a kernel is lowered to it.
+        # The dialects of devices are loaded where a kernel is lowered to them.
+        "call of a Mosaic kernel": "pellucid.kernels.mosaic_tpu.call:call",
         "call of a Triton kernel": "pellucid.kernels.triton.call:call",
         # Values that consist of arrays are lowered to them.
         "call with values of libraries": "pellucid.experimental.hijax.calls:call",

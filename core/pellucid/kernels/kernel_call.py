@@ -138,6 +138,9 @@ class KernelCall(Shown, Defined[KernelCallParams]):
         if is_triton and params.is_own and ctx.platform in ("cuda", "rocm"):
             inputs = operands[len(operands) - len(kernel.inputs) :]
             return late("call of a Triton kernel")(ctx, kernel, inputs)
+        if not is_triton and params.is_own and ctx.platform == "tpu":
+            n = kernel.grid.count(None) + len(kernel.scalars) + len(kernel.inputs)
+            return late("call of a Mosaic kernel")(ctx, kernel, operands[len(operands) - n :])
         return jit_p.lower(ctx, operands, params.as_call())
 
     def linearize(self, trace, primals, tangents, params):
@@ -551,7 +554,9 @@ def _specs(caller: str, kind: str, specs: Any, tree: Any) -> list[tuple[str, Blo
     names = [keystr(path) for path in leaf_paths(tree)]
     rows = []
     for name, leaf in strict_zip(names, leaves):
-        if isinstance(leaf, (Space, NoBlockSpec)) or leaf is None:
+        if isinstance(leaf, Space):
+            leaf = whole.replace(memory_space=leaf)
+        if isinstance(leaf, NoBlockSpec) or leaf is None:
             leaf = whole
         if not isinstance(leaf, BlockSpec):
             raise ArgumentTypeError(

@@ -71,6 +71,8 @@ class BlockMapping(NamedTuple):
     dims: tuple[Any, ...]
     program: ClosedJaxpr
     known: tuple[Any, ...]
+    on_references: ClosedJaxpr
+    """`program` as the user wrote it: with references to the prefetched scalars."""
     indices: np.ndarray | None = None
 
     @property
@@ -210,7 +212,7 @@ def mapping_of(
     # Inputs: indices of the grid's `n_axes` axes, then prefetched scalars. Results: a start for each of `dims`, then sizes of bounded ones.
     variables = program.jaxpr.invars[: len(inputs)]
     known = [_known(atom, variables[:n_axes]) for atom in program.jaxpr.outvars[: len(dims)]]
-    return BlockMapping(name, spec, aval, dims, program, tuple(known))
+    return BlockMapping(name, spec, aval, dims, program, tuple(known), opened)
 
 
 def _integer(name: str, spec: BlockSpec, index: Any, shape: Shape = ()) -> Any:

@@ -93,6 +93,8 @@ class Lowering(ABC):
     ) -> None:
         self.name = name
         self.context = context
+        self.line: str | None = None
+        """The user's line that calls the kernel."""
         self.mappings = mappings
         """Of inputs and results, to name the user's spec of a block that the device can't have."""
         self.equation: Equation | None = None
@@ -111,7 +113,7 @@ class Lowering(ABC):
         return UnsupportedError(
             f"the kernel `{self.name}` can't be lowered to {self.device}: {what}",
             got=() if got is None else got,
-            where=line,
+            where=line or self.line,
             do=do,
         )
 

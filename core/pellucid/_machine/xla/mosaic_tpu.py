@@ -1,0 +1,70 @@
+"""Mosaic's dialect of TPUs, to which their kernels are lowered. Importing it loads the classes of its operations."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, NamedTuple
+
+from .kernel_dialects import arith, ir, math, scf
+from .mlir import PassManager, bytecode, dialects
+
+__all__ = [
+    "MemRefType", "Serialized", "VectorType", "arith", "func", "ir", "math", "memref", "new_mosaic_context", "scf",
+    "serialized", "tpu", "vector",
+]  # fmt: skip
+
+# jaxlib's stubs don't list these.
+MemRefType: Any = getattr(ir, "MemRefType")  # noqa: B009
+VectorType: Any = getattr(ir, "VectorType")  # noqa: B009
+
+
+def _dialect(name: str) -> Any:
+    """The classes of a dialect's operations."""
+    return importlib.import_module(f"jaxlib.mlir.dialects.{name}")
+
+
+func, memref, vector = map(_dialect, ("func", "memref", "vector"))
+_dialect("builtin")
+# Importing the TPU dialect lets MLIR look for classes of operations in the package `jax`, which must not be loaded. It looks in the
+# order of registration, so this place comes first; all other dialects that are used are loaded above.
+_dialect("_ods_common")._cext.globals.append_dialect_search_prefix("jaxlib.mosaic.python")
+tpu: Any = importlib.import_module("jaxlib.mosaic.python.tpu")
+
+
+class Serialized(NamedTuple):
+    """A module as Mosaic takes it, and what the call must say of it."""
+
+    body: bytes
+    communicates: bool
+    """Whether it sends to other devices, or signals to them."""
+    has_custom_barrier: bool
+
+
+def new_mosaic_context() -> ir.Context:
+    """A fresh context with Mosaic's dialect and those that its programs use.
+
+    >>> with new_mosaic_context():
+    ...     print(ir.Type.parse("memref<8x128xf32, #tpu.memory_space<vmem>>"))
+    memref<8x128xf32, #tpu.memory_space<vmem>>
+    """
+    context = ir.Context()
+    context.append_dialect_registry(dialects)
+    tpu.register_dialect(context)
+    context.load_all_available_dialects()
+    context.enable_multithreading(False)
+    return context
+
+
+def serialized(module: ir.Module) -> Serialized:
+    """The module in Mosaic's versioned form, which later releases of the compiler read, too."""
+    context = module.context
+    with context, ir.Location.unknown():
+        communicates, has_barrier = tpu.private_has_communication(module.operation)
+        copy = ir.Module.parse(bytecode(module))
+        # The versioned form has names of operations that no dialect knows.
+        context.allow_unregistered_dialects = True
+        try:
+            PassManager.parse("builtin.module(mosaic-serde{serialize=true})").run(copy.operation)
+            return Serialized(bytecode(copy), communicates, has_barrier)
+        finally:
+            context.allow_unregistered_dialects = False

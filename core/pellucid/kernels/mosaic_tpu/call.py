@@ -1,0 +1,97 @@
+"""The call of a kernel on TPUs in a program."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import numpy as np
+
+from pellucid._machine.base import describe, strict_zip
+from pellucid._machine.ir import ShapedArray, shaped_array
+from pellucid._machine.lowering.custom_calls import custom_call, row_major
+from pellucid._machine.xla.mosaic_tpu import serialized
+from pellucid.kernels.programs import GridKernel
+
+from .module import lowered
+
+_TARGET = "tpu_custom_call"
+
+
+def config_of(kernel: GridKernel, line: str | None) -> dict[str, Any]:
+    """What the compiler is told of a kernel: its module, cost and limits. `line` is the user's that calls it."""
+    params = kernel.compiler_params
+    made = serialized(lowered(kernel, line=line).module)
+    config: dict[str, Any] = {
+        "body": base64.b64encode(made.body).decode("ascii"),
+        "serialization_format": 1,
+        "needs_layout_passes": True,
+    }
+    if made.communicates:
+        config["has_communication"] = True
+    if kernel.cost is not None:
+        config["cost_estimate"] = json.loads(kernel.cost.to_json())
+    for name in _OPTIONS:
+        if value := getattr(params, name, None):
+            config[name] = value
+    found: dict[str, Any] = {"custom_call_config": config}
+    if (limit := getattr(params, "vmem_limit_bytes", None)) is not None:
+        found["scoped_memory_configs"] = [{"memory_space": 1, "offset": 0, "size": int(limit)}]
+    return found
+
+
+_OPTIONS = (
+    "allow_input_fusion", "collective_id", "disable_bounds_checks", "disable_semaphore_checks",
+    "internal_scratch_in_bytes", "skip_device_barrier",
+)  # fmt: skip
+
+
+def call(ctx: Any, kernel: GridKernel, operands: list[Any]) -> list[Any]:
+    """Values of the results of a kernel in a program for TPUs, which calls it; `operands` are traced sizes of the grid, scalars, inputs."""
+    line = None if ctx.equation is None else describe(ctx.equation.source)
+    n_bounds = kernel.grid.count(None)
+    avals = [*kernel.scalars, *[m.aval for m in kernel.inputs]]
+    passed = [_passed(ctx, x, a) for x, a in strict_zip(operands[n_bounds:], avals)]
+    results = [m.aval for m in kernel.results]
+    operation = custom_call(
+        ctx,
+        _TARGET,
+        [*[ctx.convert(x, _SIZE) for x in operands[:n_bounds]], *passed],
+        result_types=[ctx.type(_in_memory(a)) for a in results],
+        operand_layouts=[*[()] * n_bounds, *[row_major(_in_memory(a)) for a in avals]],
+        result_layouts=[row_major(_in_memory(a)) for a in results],
+        backend_config=json.dumps(config_of(kernel, line), sort_keys=True),
+        api_version=1,
+        operand_output_aliases={n_bounds + i: o for o, i in kernel.aliases.items()},
+        has_side_effect=bool(getattr(kernel.compiler_params, "has_side_effects", False)),
+        extra_attributes={"kernel_name": kernel.name},
+    )
+    found = [_seen(ctx, x, a) for x, a in strict_zip([*operation.results], results)]
+    # What may fail on other devices is reported by one more result, which says here that nothing did.
+    return found + [ctx.zeros(a) for a in ctx.avals_out[len(found) :]]
+
+
+_SIZE = shaped_array((), np.dtype(np.int32))
+
+
+def _in_memory(aval: ShapedArray) -> ShapedArray:
+    """The type of an array as the kernel gets it: booleans are int32, and numbers arrays of one."""
+    dtype = np.dtype(np.int32) if aval.dtype == np.bool_ else aval.dtype
+    return aval.update(dtype=dtype, shape=aval.shape or (1,))
+
+
+def _passed(ctx: Any, x: Any, aval: ShapedArray) -> Any:
+    goal = _in_memory(aval)
+    if goal.dtype != aval.dtype:
+        x = ctx.convert(x, aval.update(dtype=goal.dtype))
+    return x if goal.shape == aval.shape else ctx.reshape(x, goal)
+
+
+def _seen(ctx: Any, x: Any, aval: ShapedArray) -> Any:
+    """A result as the program has it."""
+    given = _in_memory(aval)
+    if given.dtype != aval.dtype:
+        zeros = ctx.zeros(given)
+        x = ctx.compare(x, zeros, "NE", given)
+    return x if given.shape == aval.shape else ctx.reshape(x, aval)

@@ -1,0 +1,251 @@
+"""What TPUs don't have, said before anything is compiled: of kernels, of their blocks, of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from pellucid._machine.base import ArgumentValueError, UnsupportedError, dtypes, strict_zip
+from pellucid._machine.base.dims import Symbol
+from pellucid._machine.ir import Jaxpr, programs_of
+from pellucid._machine.refs.primitives import empty_ref_p, new_ref_p, swap_p
+from pellucid.kernels.lowering.programs import Scope
+from pellucid.kernels.mappings import BlockMapping
+from pellucid.kernels.programs import GridKernel
+from pellucid.kernels.specs import (
+    BoundedSlice,
+    Buffered,
+    Element,
+    Indirect,
+    SemaphoreType,
+    Squeezed,
+    block_dims,
+    padding_of,
+)
+from pellucid.kernels.targets import LARGEST_VMEM, TpuChip
+
+from .tiles import bytes_of, fitting_block, has_dtype, tile_of
+from .windows import buffers_of, is_moved, memory_of
+
+_SEMANTICS = ("parallel", "arbitrary", "core_parallel")
+_MIB = 1 << 20
+
+
+def check(kernel: GridKernel, chip: TpuChip | None, line: str | None) -> None:
+    """Raise UnsupportedError for kernels that need what TPUs don't have; `line` is the user's that calls it."""
+    checks = _Checks(kernel, line)
+    checks.semantics()
+    for mapping in (*kernel.inputs, *kernel.results):
+        checks.block(mapping)
+    checks.writes()
+    checks.memory(chip)
+
+
+class _Checks(NamedTuple):
+    kernel: GridKernel
+    line: str | None
+
+    def refused(
+        self, what: str, got: Any = (), where: str | None = None, do: str | None = None
+    ) -> UnsupportedError:
+        """The error for what TPUs don't have; `where` is the user's line that asks for it."""
+        return UnsupportedError(
+            f"the kernel `{self.kernel.name}` can't be lowered to TPUs: {what}",
+            got=got,
+            where=where or self.line,
+            do=do,
+        )
+
+    def semantics(self) -> None:
+        """Check what is stated of the grid's axes."""
+        stated = getattr(self.kernel.compiler_params, "dimension_semantics", None)
+        if stated is None:
+            return
+        names = [str(getattr(s, "value", s)).lower() for s in stated]
+        if len(names) != len(self.kernel.grid) or any(name not in _SEMANTICS for name in names):
+            raise ArgumentValueError(
+                f"the kernel `{self.kernel.name}`: `dimension_semantics` has one entry for each axis of the grid, as TPUs have them.",
+                got=f"{names} for a grid of {len(self.kernel.grid)} axes",
+                do=f"Entries are {', '.join(_SEMANTICS)}.",
+            )
+
+    def block(self, mapping: BlockMapping) -> None:
+        """Check an array and its blocks."""
+        line, name = mapping.spec.line, mapping.name
+        if any(isinstance(n, Symbol) for n in (*mapping.aval.shape, *mapping.sizes)):
+            raise self.refused(f"the shape of {name} is a symbol.", mapping.aval.text(), line)
+        if not has_dtype(mapping.aval.dtype):
+            raise self.refused(
+                f"it has no {dtypes.short_name(mapping.aval.dtype)}.",
+                f"{name}: {mapping.aval.text()}",
+                line,
+                "Cast to 32 bits, to bfloat16, or to integers.",
+            )
+        space = memory_of(self.kernel.name, name, mapping.spec.memory_space, line)
+        if not is_moved(space):
+            return
+        mode = mapping.spec.pipeline_mode
+        if isinstance(mode, Buffered) and mode.buffer_count not in (1, 2):
+            raise self.refused(
+                f"blocks of {name} have one buffer or two.",
+                f"{mode.buffer_count} buffers",
+                line,
+            )
+        dims = block_dims(name, mapping.spec, mapping.aval.shape)
+        for dim in dims:
+            if isinstance(dim, (Indirect, BoundedSlice)):
+                raise self.refused(
+                    f"a dimension of a block is a size, None or Element: {name}.",
+                    f"{dim}",
+                    line,
+                    "Leave the array in its memory, `BlockSpec(memory_space=pl.ANY)`, and copy the part in the kernel.",
+                )
+        if any(padding_of(dim)[0] for dim in dims):
+            raise self.refused(
+                f"arrays have no elements before their first one: {name}.", f"{dims}", line
+            )
+        if space == "vmem":
+            self.tiles(mapping)
+            if any(type(dim) is Element for dim in mapping.dims):
+                self.elements(mapping)
+
+    def tiles(self, mapping: BlockMapping) -> None:
+        """Check that blocks consist of whole tiles."""
+        shape, dtype = mapping.aval.shape, mapping.aval.dtype
+        if len(shape) == 0:
+            return
+        fitting = fitting_block(mapping.sizes, shape, dtype)
+        if fitting is None:
+            return
+        tile: Any = tile_of(shape, dtype)
+        text = [
+            "None" if n == 1 and type(dim) is Squeezed else str(n)
+            for n, dim in strict_zip(fitting, mapping.dims)
+        ]
+        named = tile if len(tile) > 1 else f"{tile[0]}"
+        kind = f"{mapping.aval.text()}, in tiles of {named}"
+        squeezed = [
+            i for i, dim in enumerate(mapping.dims) if type(dim) is Squeezed and fitting[i] != 1
+        ]
+        raise self.refused(
+            f"blocks of {mapping.name} are no whole tiles.",
+            f"block {mapping.sizes} of {kind}",
+            mapping.spec.line,
+            "Move the dimension that the kernel doesn't see in front of the last two."
+            if squeezed
+            else f"A block of ({', '.join(text)}{',' if len(text) == 1 else ''}) fits, with an index map and a grid for it; "
+            "along a dimension that it has whole, a block needs no tiles.",
+        )
+
+    def elements(self, mapping: BlockMapping) -> None:
+        """Check that blocks which may begin at any element begin at a tile along the last two dimensions."""
+        tile = tile_of(mapping.aval.shape, mapping.aval.dtype)
+        start = len(mapping.dims) - len(tile)
+        for i, t in enumerate(tile, start):
+            if type(mapping.dims[i]) is not Element or mapping.sizes[i] == mapping.aval.shape[i]:
+                continue
+            if mapping.indices is None or (mapping.indices[:, i] % t).any():
+                raise self.refused(
+                    f"blocks of {mapping.name} begin at whole tiles.",
+                    f"dimension {i}: elements that aren't known to be multiples of {t}",
+                    mapping.spec.line,
+                    "Leave the array in its memory, `BlockSpec(memory_space=pl.ANY)`, and copy the part in the kernel.",
+                )
+
+    def writes(self) -> None:
+        """Check that what is written reaches an array, and what is read came from one."""
+        first = len(self.kernel.scalars)
+        for position in sorted(self.kernel.written):
+            number = position - first
+            if 0 <= number < len(self.kernel.inputs):
+                mapping = self.kernel.inputs[number]
+                if is_moved(_space(self.kernel, mapping)):
+                    raise self.refused(
+                        f"it writes to an input, {mapping.name}, whose blocks aren't moved back.",
+                        where=mapping.spec.line,
+                        do="Alias a result with it, and write to that: `input_output_aliases`.",
+                    )
+        for result in self.kernel.aliases:
+            mapping = self.kernel.results[result]
+            position = first + len(self.kernel.inputs) + result
+            if is_moved(_space(self.kernel, mapping)) and not _is_overwritten(
+                self.kernel, position
+            ):
+                raise self.refused(
+                    f"{mapping.name}, which is aliased with an input, may be read or kept where the kernel hasn't written it: "
+                    "its blocks don't begin as those of the input there.",
+                    where=mapping.spec.line,
+                    do="Begin with `o_ref[...] = x_ref[...]`, of the reference to the input.",
+                )
+
+    def memory(self, chip: TpuChip | None) -> None:
+        """Check that blocks and scratch fit."""
+        stated = getattr(self.kernel.compiler_params, "vmem_limit_bytes", None)
+        limit = LARGEST_VMEM if chip is None else chip.vmem
+        where = "the largest TPU has" if chip is None else f"{chip.name} has"
+        if stated is not None and stated < limit:
+            limit, where = int(stated), "`vmem_limit_bytes` allows"
+        parts = vmem_of(self.kernel)
+        total = sum(size for _, size in parts)
+        if total <= limit:
+            return
+        name, largest = max(parts, key=lambda part: part[1])
+        lines = {m.name: m.spec.line for m in (*self.kernel.inputs, *self.kernel.results)}
+        raise self.refused(
+            f"its blocks and scratch need {total / _MIB:.1f} MiB of VMEM, and {where} {limit / _MIB:.1f} MiB.",
+            f"{name} needs the most: {largest / _MIB:.1f} MiB",
+            lines.get(name),
+            "Make blocks smaller, with a larger grid, or leave arrays in HBM and copy parts.",
+        )
+
+
+def _space(kernel: GridKernel, mapping: BlockMapping) -> str:
+    return memory_of(kernel.name, mapping.name, mapping.spec.memory_space, mapping.spec.line)
+
+
+def _is_overwritten(kernel: GridKernel, position: int) -> bool:
+    """Whether the first thing that the body does with a reference is to write all of it."""
+    jaxpr: Jaxpr = kernel.body.jaxpr
+    ref = jaxpr.invars[kernel.n_front + position]
+    for equation in jaxpr.equations:
+        if any(operand is ref for operand in equation.operands):
+            is_swap = equation.primitive is swap_p and equation.operands[0] is ref
+            is_unread = is_swap and equation.results[0] not in Scope(jaxpr).first_uses
+            return is_unread and equation.params.index.is_full
+    return True
+
+
+# Memory -------------------------------------------------------------------------------------------------------
+
+
+def vmem_of(kernel: GridKernel) -> list[tuple[str, int]]:
+    """What a kernel holds in VMEM: (name, bytes) for the buffers of each array's blocks, then for each scratch."""
+    return [*_buffers(kernel), *_scratch(kernel)]
+
+
+def _buffers(kernel: GridKernel) -> Iterator[tuple[str, int]]:
+    for mapping in (*kernel.inputs, *kernel.results):
+        if _space(kernel, mapping) == "vmem":
+            size = bytes_of(mapping.sizes or (1,), mapping.aval.dtype)
+            yield mapping.name, size * buffers_of(mapping)
+
+
+def _scratch(kernel: GridKernel) -> Iterator[tuple[str, int]]:
+    for i, (aval, space) in enumerate(zip(kernel.scratch, kernel.spaces, strict=False)):
+        is_semaphore = isinstance(space, SemaphoreType)
+        if not is_semaphore and memory_of(kernel.name, "scratch", space, None) == "vmem":
+            yield f"scratch {i}", bytes_of(aval.shape or (1,), aval.dtype)
+    for aval, space in made_in(kernel.body.jaxpr):
+        is_semaphore = isinstance(space, SemaphoreType)
+        if not is_semaphore and memory_of(kernel.name, "scratch", space, None) == "vmem":
+            yield f"a reference of shape {aval.shape}", bytes_of(aval.shape or (1,), aval.dtype)
+
+
+def made_in(jaxpr: Jaxpr) -> Iterator[tuple[Any, Any]]:
+    """(type of the array, memory space) of each reference that a program makes."""
+    for equation in jaxpr.equations:
+        if equation.primitive in (new_ref_p, empty_ref_p):
+            ref: Any = equation.results[0].aval
+            yield ref.inner_aval, equation.params.memory_space
+        for program in programs_of(equation):
+            yield from made_in(getattr(program, "jaxpr", program))

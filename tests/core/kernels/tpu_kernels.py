@@ -1,0 +1,300 @@
+"""Kernels that can be lowered for TPUs, each as (function, arguments): small blocks, so that compilers finish."""
+
+import ml_dtypes
+import numpy as np
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid import lax
+from pellucid.experimental.pallas import (
+    BlockSpec,
+    CostEstimate,
+    Element,
+    ds,
+    num_programs,
+    pallas_call,
+    program_id,
+    run_scoped,
+    tpu,
+    when,
+)
+
+F32, I32, BF16 = np.float32, np.int32, np.dtype(ml_dtypes.bfloat16)
+X = np.ones((64, 256), F32)
+ROWS = BlockSpec((8, 256), lambda i: (i, 0))
+like = pl.ShapeDtypeStruct
+
+
+def elementwise(function, *dtypes):
+    """A kernel that writes `function` of whole arrays."""
+    args = [np.ones((32, 128), dtype) for dtype in dtypes or (F32,)]
+
+    def kernel(*refs):
+        refs[-1][...] = function(*[ref[...] for ref in refs[:-1]])
+
+    return pallas_call(kernel, pl.eval_shape(function, *args)), args
+
+
+def by_rows(kernel, *args, out=X, **options):
+    """A kernel over blocks of eight rows."""
+    return pallas_call(
+        kernel, out, grid=8, in_specs=[ROWS] * len(args), out_specs=ROWS, **options
+    ), args
+
+
+def add(x_ref, y_ref, o_ref):
+    o_ref[...] = x_ref[...] + y_ref[...]
+
+
+def softmax(x_ref, o_ref):
+    o_ref[...] = pl.nn.softmax(x_ref[...], axis=-1)
+
+
+def matmul():
+    def kernel(x_ref, y_ref, o_ref, acc):
+        @when(program_id(2) == 0)
+        def _():
+            acc[...] = jnp.zeros_like(acc)
+
+        acc[...] += jnp.dot(x_ref[...], y_ref[...], preferred_element_type=F32)
+
+        @when(program_id(2) == num_programs(2) - 1)
+        def _():
+            o_ref[...] = acc[...].astype(o_ref.dtype)
+
+    x = np.ones((256, 256), BF16)
+    call = pallas_call(
+        kernel,
+        x,
+        grid=(2, 2, 2),
+        in_specs=[
+            BlockSpec((128, 128), lambda i, j, k: (i, k)),
+            BlockSpec((128, 128), lambda i, j, k: (k, j)),
+        ],
+        out_specs=BlockSpec((128, 128), lambda i, j, k: (i, j)),
+        scratch_shapes=[tpu.VMEM((128, 128), F32)],
+        compiler_params=tpu.CompilerParams(
+            dimension_semantics=("parallel", "parallel", "arbitrary"), vmem_limit_bytes=1 << 21
+        ),
+        cost_estimate=CostEstimate(flops=2 * 256**3, transcendentals=0, bytes_accessed=3 << 17),
+    )
+    return call, (x, x)
+
+
+def attention():
+    def kernel(q_ref, k_ref, v_ref, o_ref, top, total, acc):
+        @when(program_id(1) == 0)
+        def _():
+            top[...] = jnp.full_like(top, -jnp.inf)
+            total[...] = jnp.zeros_like(total)
+            acc[...] = jnp.zeros_like(acc)
+
+        s = lax.dot_general(q_ref[...], k_ref[...], (((1,), (1,)), ((), ())))
+        new = jnp.maximum(top[...], jnp.max(s, axis=1, keepdims=True))
+        p = jnp.exp(s - new[:, :1])
+        scale = jnp.exp(top[...] - new)
+        total[...] = scale * total[...] + jnp.sum(p, axis=1, keepdims=True)
+        acc[...] = acc[...] * scale[:, :1] + jnp.dot(p, v_ref[...])
+        top[...] = new
+
+        @when(program_id(1) == num_programs(1) - 1)
+        def _():
+            o_ref[...] = acc[...] / total[...][:, :1]
+
+    q = np.ones((256, 128), F32)
+    queries, keys = [BlockSpec((128, 128), f) for f in (lambda i, j: (i, 0), lambda i, j: (j, 0))]
+    scratch = [tpu.VMEM((128, 128), F32)] * 3
+    call = pallas_call(
+        kernel, q, grid=(2, 2), in_specs=[queries, keys, keys], out_specs=queries, scratch_shapes=scratch
+    )  # fmt: skip
+    return call, (q, q, q)
+
+
+def prefetch():
+    def kernel(s_ref, x_ref, o_ref):
+        o_ref[...] = x_ref[...] * s_ref[program_id(0)].astype(F32)
+
+    block = BlockSpec((8, 256), lambda i, s: (s[i], 0))
+    spec = tpu.PrefetchScalarGridSpec(1, grid=8, in_specs=[block], out_specs=BlockSpec((8, 256), lambda i, s: (i, 0)))  # fmt: skip
+    return pallas_call(kernel, X, grid_spec=spec), (np.arange(8, dtype=I32), X)
+
+
+def rank_0():
+    def kernel(s_ref, x_ref, y_ref, o_ref):
+        o_ref[...] = x_ref[...] * s_ref[()] + y_ref[()]
+
+    spec = tpu.PrefetchScalarGridSpec(1)
+    return pallas_call(kernel, X, grid_spec=spec), (F32(3), X, F32(2))
+
+
+def dynamic_grid():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...] * num_programs(0).astype(F32)
+
+    def call(n, x):
+        return pallas_call(kernel, X, grid=(n,), in_specs=[ROWS], out_specs=ROWS)(x)
+
+    return call, (I32(8), X)
+
+
+def squeezed():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...] + 1
+
+    block, x = BlockSpec((None, 8, 256), lambda i, j: (i, j, 0)), np.ones((2, 64, 256), F32)
+    return pallas_call(kernel, x, grid=(2, 8), in_specs=[block], out_specs=block), (x,)
+
+
+def edges():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...] + 1
+
+    block, x = BlockSpec((8, 128), lambda i, j: (i, j)), np.ones((60, 200), F32)
+    return pallas_call(kernel, x, grid=(8, 2), in_specs=[block], out_specs=block), (x,)
+
+
+def elements():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...] * 2
+
+    block = BlockSpec((Element(16), Element(256)), lambda i: (i * 8, 0))
+    out = BlockSpec((16, 256), lambda i: (i, 0))
+    return pallas_call(kernel, like((96, 256), F32), grid=6, in_specs=[block], out_specs=out), (X,)
+
+
+def one_dimension():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...] + 1
+
+    block, x = BlockSpec((1024,), lambda i: (i,)), np.ones(4096, F32)
+    return pallas_call(kernel, x, grid=4, in_specs=[block], out_specs=block), (x,)
+
+
+def scalars():
+    def kernel(a_ref, x_ref, o_ref, total_ref, counts):
+        counts[0] = 3
+        counts[1] = counts[0] + 1
+        o_ref[...] = x_ref[...] * a_ref[0] * counts[1].astype(F32)
+        total_ref[0] = jnp.sum(x_ref[...])
+
+    specs = [BlockSpec(memory_space=tpu.SMEM), tpu.VMEM]
+    call = pallas_call(
+        kernel,
+        (X, like((1,), F32)),
+        in_specs=specs,
+        out_specs=specs[::-1],
+        scratch_shapes=[tpu.SMEM((4,), I32)],
+    )
+    return call, (np.ones(4, F32), X)
+
+
+def booleans():
+    def kernel(m_ref, x_ref, o_ref, n_ref):
+        o_ref[...] = jnp.where(m_ref[...], x_ref[...], 0)
+        n_ref[...] = ~m_ref[...] & (x_ref[...] > 2)
+
+    return pallas_call(kernel, (X, X > 0)), (X > 0, X)
+
+
+def loops():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+        def row(i, total):
+            o_ref[i, :] = x_ref[i, :] * 2
+            return total + x_ref[ds(i * 8, 8), :]
+
+        total = lax.fori_loop(0, 8, row, jnp.zeros((8, 256), F32))
+        grown = lax.while_loop(lambda x: jnp.sum(x) < 500, lambda x: x * 2, total + 1)
+        o_ref[8:16, :] = lax.switch(
+            program_id(0) % 3, [lambda: grown, lambda: -grown, lambda: grown * 3]
+        )
+
+    return pallas_call(kernel, X, grid=1, in_specs=[BlockSpec()], out_specs=BlockSpec()), (X,)
+
+
+def scoped():
+    def kernel(x_ref, o_ref):
+        def block(i, _):
+            def copy(held):
+                held[...] = x_ref[ds(i * 8, 8), :] * 2
+                o_ref[ds(i * 8, 8), :] = held[...] + 1
+
+            run_scoped(copy, tpu.VMEM((8, 256), F32))
+
+        lax.fori_loop(0, 8, block, None)
+
+    return pallas_call(kernel, X), (X,)
+
+
+def parts():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[ds(0, 32, 2), :] + x_ref[3:35, :] * x_ref[3, 5]
+        o_ref[ds(1, 8, 4), :] = x_ref[ds(program_id(0) + 1, 8), :]
+
+    x = np.ones((64, 128), F32)
+    whole = BlockSpec((32, 128), lambda i: (0, 0))
+    return pallas_call(kernel, like((32, 128), F32), grid=2, in_specs=[BlockSpec()], out_specs=whole), (x,)  # fmt: skip
+
+
+def shapes():
+    def function(x):
+        y = x.reshape(4, 8, 128).sum(0)
+        z = jnp.concatenate([y, x[:8].T[:8, :8].repeat(16, 1)], 0)
+        first, second = jnp.split(z, 2)
+        index = jnp.argmax(x, axis=1)[:8, None] + lax.broadcasted_iota(I32, (8, 128), 1)
+        padded = jnp.pad(first * second, ((0, 24), (0, 0)))
+        return padded + x + jnp.arange(128) + index.astype(F32).max()
+
+    return elementwise(function)
+
+
+def numbers():
+    def function(x, n, m):
+        y = jnp.exp(x) + jnp.tanh(x) + jnp.log1p(x) + jnp.expm1(x) + lax.erf(x) + x**3
+        y = jnp.where(jnp.isnan(y), 0, y) + lax.rsqrt(x) + pl.nn.gelu(x)
+        k = jnp.maximum(n, m.astype(I32)) // 3 + (n << 2)
+        u = jnp.minimum(k.astype(np.uint32), np.uint32(7))
+        return (y + k.astype(F32) + u.astype(F32)).astype(BF16), (m + m).astype(np.int8)
+
+    args = [np.ones((32, 128), dtype) for dtype in (F32, I32, np.int8)]
+
+    def kernel(x_ref, n_ref, m_ref, o_ref, p_ref):
+        o_ref[...], p_ref[...] = function(x_ref[...], n_ref[...], m_ref[...])
+
+    return pallas_call(kernel, pl.eval_shape(function, *args)), args
+
+
+def aliased():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...] + 1
+
+    return by_rows(kernel, X, input_output_aliases={0: 0})
+
+
+def products():
+    def function(x, y):
+        a = jnp.dot(x, y, precision="highest") + lax.dot_general(x, y, (((1,), (1,)), ((), ())))
+        b = lax.dot_general(x, y, (((0,), (0,)), ((), ()))) + (x @ y[0])[:, None]
+        return a + b + jnp.einsum("bij,bjk->bik", jnp.stack([x, y]), jnp.stack([y, x]))[1]
+
+    x = np.ones((128, 128), F32)
+
+    def kernel(x_ref, y_ref, o_ref):
+        o_ref[...] = function(x_ref[...], y_ref[...])
+
+    return pallas_call(kernel, x), (x, x)
+
+
+KERNELS = {
+    "add": lambda: by_rows(add, X, X),
+    "softmax": lambda: by_rows(softmax, X),
+    **{
+        f.__name__: f
+        for f in (
+            matmul, attention, prefetch, rank_0, dynamic_grid, squeezed, edges, elements, one_dimension, scalars, booleans,
+            loops, scoped, parts, shapes, numbers, aliased, products,
+        )
+    },
+}  # fmt: skip
+"""By name what makes the function and its arguments."""
