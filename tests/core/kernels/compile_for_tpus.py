@@ -2,28 +2,39 @@
 
 import os
 import sys
+from typing import Any
 
 os.environ |= {"JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1"}
+
+import numpy as np
 
 import pellucid as pl
 from pellucid._machine.xla.compile import compile_only, compile_options
 from pellucid._machine.xla.plugins import topology_devices
 from pellucid.kernels.targets import tpu_chip
-from tests.core.kernels.tpu_kernels import KERNELS
+from tests.core.kernels.tpu_kernels import KERNELS, ring
 
 
 def main(chip: str) -> None:
     """Print one line for each kernel."""
-    [device, *_] = topology_devices("tpu", tpu_chip(chip).topology, {})
+    devices = topology_devices("tpu", tpu_chip(chip).topology, {})
     for name, make in KERNELS.items():
-        function, args = make()
-        module = pl.jit(function).trace(*args).lower(lowering_platforms=("tpu",)).compiler_ir()
-        try:
-            compile_only(module, [device], compile_options([device]))
-        except RuntimeError as error:
-            print(f"failed {name}: {str(error).splitlines()[:3]}", flush=True)
-        else:
-            print(f"ok {name}", flush=True)
+        compile_for(devices[:1], name, *make())
+    mesh = pl.sharding.Mesh(np.array(devices), ("x",))
+    x = pl.ShapeDtypeStruct((8 * len(devices), 128), np.float32)
+    compile_for(devices, "ring", ring(mesh), [x])
+
+
+def compile_for(devices: list[Any], name: str, function: Any, args: Any) -> None:
+    """Compile a function for some devices, and print how that ended."""
+    module = pl.jit(function).trace(*args).lower(lowering_platforms=("tpu",)).compiler_ir()
+    try:
+        options = compile_options(devices, is_partitioned=len(devices) > 1)
+        compile_only(module, devices, options)
+    except RuntimeError as error:
+        print(f"failed {name}: {str(error).splitlines()[:3]}", flush=True)
+    else:
+        print(f"ok {name}", flush=True)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid._machine.xla.mosaic_tpu import ir
+from pellucid._machine.xla.mosaic_tpu import MemRefType, ir
 from tests.core.kernels import mlir_interpreter
 from tests.core.kernels.mlir_interpreter import DTYPES, number, shaped
 
@@ -93,6 +93,39 @@ class Interpreter(mlir_interpreter.Interpreter):
     def memref_store(self, operation, value, ref, *place):
         ref[place] = value
         return []
+
+    def tpu_memref_slice(self, operation, ref, *starts):
+        shape = MemRefType(operation.results[0].type).shape
+        return [self.part(ref, starts, shape, [1] * len(shape))]
+
+    def tpu_memref_squeeze(self, operation, ref):
+        return [ref.reshape(tuple(MemRefType(operation.results[0].type).shape))]
+
+    # Copies are made when they start, and semaphores count them; those of other devices are those of this one.
+
+    def tpu_enqueue_dma(self, operation, source, target, *semaphores):
+        assert source.shape == target.shape
+        target[...] = source
+        for semaphore in semaphores:
+            semaphore += source.size
+        return []
+
+    def tpu_wait_dma2(self, operation, semaphore, source, target):
+        assert semaphore >= target.size, "a wait without end"
+        semaphore -= target.size
+        return []
+
+    def tpu_sem_signal(self, operation, semaphore, amount):
+        semaphore += amount
+        return []
+
+    def tpu_sem_wait(self, operation, semaphore, amount):
+        assert semaphore >= amount, "a wait without end"
+        semaphore -= amount
+        return []
+
+    def tpu_sem_read(self, operation, semaphore):
+        return [semaphore]
 
     # Vectors --------------------------------------------------------------------------------------------
 
@@ -230,15 +263,17 @@ def run(
     ]
     sizes = sizes or [1]
     n_front = len(sizes) + len(scalars) + len(windows)
-    scratch = []
+    scratch, semaphores = [], []
     for argument in [*block.arguments][n_front:]:
-        kind = ir.MemRefType(argument.type)
+        kind = MemRefType(argument.type)
         element = str(kind.element_type)
         is_semaphore = "semaphore" in element
         shape = tuple(kind.shape)
-        scratch.append(
-            np.zeros(shape, np.int32) if is_semaphore else poison(shape, DTYPES[element])
-        )
+        if is_semaphore:
+            scratch.append(np.zeros(shape, np.int32))
+            semaphores.append(scratch[-1])
+        else:
+            scratch.append(poison(shape, DTYPES[element]))
     n_inputs = len(inputs)
     with np.errstate(all="ignore"):
         for ids in itertools.product(*map(range, sizes)):
@@ -249,6 +284,7 @@ def run(
             Interpreter(sizes).call(block, [*position, *scalars, *blocks, *scratch])
         for i, window in enumerate(windows if math.prod(sizes) else []):
             window.move_out(i < n_inputs)
+    assert not any(x.any() for x in semaphores), "semaphores have 0 at the end"
     ends = arrays[n_inputs:]
     return [
         (end != 0 if x.dtype == np.bool_ else end.view(x.dtype)).reshape(x.shape)

@@ -22,7 +22,18 @@ from pellucid.introspect.mosaic_text import mosaic_texts
 from pellucid.kernels.kernel_call import pallas_call_p
 from pellucid.kernels.mosaic_tpu.module import lowered
 from tests.core.kernels import mosaic_interpreter, test_triton
-from tests.core.kernels.tpu_kernels import BF16, F32, I32, KERNELS, ROWS, X, by_rows, like
+from tests.core.kernels.tpu_kernels import (
+    ANY,
+    BF16,
+    F32,
+    I32,
+    KERNELS,
+    ROWS,
+    X,
+    by_rows,
+    like,
+    ring,
+)
 
 
 def kernel_of(function, *args):
@@ -96,6 +107,16 @@ def test_text():
             [
                 "iteration_bounds = array<i64: -9223372036854775808>",
                 "tpu.iteration_bound",
+            ],
+        ),
+        (
+            "copied_parts",
+            [
+                ": memref<4x8x256xf32, #tpu.memory_space<any>> -> memref<1x8x256xf32, #tpu.memory_space<any>>",
+                "memref<2x!tpu.dma_semaphore, #tpu.memory_space<semaphore_mem>>",
+                "tpu.enqueue_dma source",
+                "tpu.wait_dma2 semaphore",
+                "window_params = [{}, {}, {",
             ],
         ),
         ("elements", ["window_kind = #tpu.element_window<[0, 0], [0, 0]>"]),
@@ -224,7 +245,34 @@ def shifted(x_ref, o_ref):
     o_ref[...] = x_ref[ds(pallas.program_id(0) + 1, 8), :]
 
 
+def copying(index, *, add=False, sem=tpu.SemaphoreType.DMA):
+    def kernel(x_ref, o_ref, held, sem):
+        copy = tpu.make_async_copy(x_ref.at[index()], held, sem)
+        copy.start(add=add)
+        copy.wait()
+        o_ref[...] = held[...]
+
+    shape = jnp.zeros((64, 256))[index()].shape if index is not moving else (8, 256)
+    return pallas_call(
+        kernel, like(shape, F32), grid=1, in_specs=[ANY], scratch_shapes=[tpu.VMEM(shape, F32), sem], out_specs=BlockSpec()
+    ), (X,)  # fmt: skip
+
+
+def moving():
+    return ds(pallas.program_id(0) * 4 + 1, 8)
+
+
 REFUSED = {
+    "copied rows": (lambda: copying(lambda: slice(3, 11)), "copies begin at multiples of 8 there"),
+    "copied lanes": (
+        lambda: copying(lambda: (slice(None), slice(0, 64))),
+        r"and have multiples of 128 elements(.|\n)*64 elements along dimension 1",
+    ),
+    "copied steps": (lambda: copying(lambda: slice(0, 16, 2)), "copies make no steps"),
+    "added copies": (
+        lambda: copying(lambda: slice(0, 8), add=True),
+        "replaces what its target holds",
+    ),
     "rows": (lambda: with_block((4, 128)), r"no whole tiles(.|\n)*A block of \(8, 128\) fits"),
     "lanes": (lambda: with_block((8, 64)), r"no whole tiles(.|\n)*A block of \(8, 128\) fits"),
     "rows of 8 bits": (
@@ -410,6 +458,38 @@ def test_names_of_scratch_that_no_result_has():
     assert_same(by_rows(kernel, X, scratch_shapes=scratch)[0], X)
 
 
+# Devices ------------------------------------------------------------------------------------------------------
+
+
+def test_a_ring_of_devices():
+    mesh = pl.sharding.Mesh(np.array(pl.devices()[:4]), ("x",))
+    text = lowered_text(ring(mesh), like((32, 128), F32))
+    config = config_of(text)["custom_call_config"]
+    assert config["has_communication"]
+    assert config["collective_id"] == 0
+
+
+def test_kernels_of_several_devices_are_under_shard_map():
+    mesh = pl.make_mesh((4,), ("x",))
+    function, args = KERNELS["add"]()
+    sharded = pl.NamedSharding(mesh, pl.P("x"))
+    with pytest.raises(UnsupportedError, match="nothing divides its blocks among devices"):
+        lowered_text(pl.jit(function, in_shardings=sharded), *args)
+
+
+def test_a_barrier_without_an_identity():
+    def kernel(x_ref, o_ref):
+        pallas.semaphore_signal(tpu.get_barrier_semaphore(), 1)
+        pallas.semaphore_wait(tpu.get_barrier_semaphore(), 1)
+        copy(x_ref, o_ref)
+
+    with pytest.raises(UnsupportedError, match="a `collective_id` belongs to a barrier semaphore"):
+        lowered_text(pallas_call(kernel, X), X)
+    stated = pallas_call(copy, X, compiler_params=tpu.CompilerParams(collective_id=3))
+    with pytest.raises(UnsupportedError, match="not called"):
+        lowered_text(stated, X)
+
+
 # Compiled for TPUs ------------------------------------------------------------------------------------------
 
 
@@ -430,4 +510,4 @@ def test_compiled(chip):
         env=paths,
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith(("ok ", "failed "))]
-    assert lines == [f"ok {name}" for name in KERNELS], done.stderr[-2000:]
+    assert lines == [f"ok {name}" for name in (*KERNELS, "ring")], done.stderr[-2000:]

@@ -6,6 +6,7 @@ import numpy as np
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
+from pellucid.experimental import pallas
 from pellucid.experimental.pallas import (
     BlockSpec,
     CostEstimate,
@@ -286,6 +287,122 @@ def products():
     return pallas_call(kernel, x), (x, x)
 
 
+# Copies ---------------------------------------------------------------------------------------------------------
+
+ANY = BlockSpec(memory_space=pallas.ANY)
+HBM = BlockSpec(memory_space=tpu.HBM)
+DMA = tpu.SemaphoreType.DMA
+
+
+def whole_copies():
+    def kernel(x_ref, o_ref, p_ref, held, sem):
+        copy = tpu.make_async_copy(x_ref, o_ref, sem)
+        copy.start()
+        tpu.sync_copy(x_ref, held)
+        copy.wait()
+        p_ref[...] = held[...] * 2
+
+    scratch = [tpu.VMEM((64, 256), F32), DMA]
+    return pallas_call(
+        kernel, (X, X), in_specs=[ANY], out_specs=[HBM, BlockSpec()], scratch_shapes=scratch
+    ), (X,)
+
+
+def copied_parts():
+    def kernel(i_ref, x_ref, rows_ref, o_ref, held, sems):
+        copies = [
+            tpu.make_async_copy(x_ref.at[i_ref[0]], held.at[1], sems.at[0]),
+            tpu.make_async_copy(rows_ref.at[i_ref[1]], held.at[0, 3], sems.at[1]),
+        ]
+        held[0] = jnp.zeros((8, 256), F32)
+        for copy in copies:
+            copy.start()
+        for copy in copies:
+            copy.wait()
+        o_ref[...] = held[0] + held[1]
+
+    x = np.ones((4, 8, 256), F32)
+    spec = tpu.PrefetchScalarGridSpec(
+        1,
+        in_specs=[ANY, HBM],
+        out_specs=BlockSpec(),
+        scratch_shapes=[tpu.VMEM((2, 8, 256), F32), DMA((2,))],
+    )
+    return pallas_call(kernel, like((8, 256), F32), grid_spec=spec), (np.array([3, 5], I32), x, X)
+
+
+def double_buffering():
+    def kernel(x_ref, o_ref, held, sems):
+        def fetch(i, slot):
+            return tpu.make_async_copy(x_ref.at[ds(i * 8, 8), :], held.at[slot], sems.at[slot])
+
+        fetch(0, 0).start()
+
+        def add_block(i, total):
+            @when(i + 1 < 8)
+            def _():
+                fetch(i + 1, (i + 1) % 2).start()
+
+            fetch(i, i % 2).wait()
+            return total + held[i % 2]
+
+        o_ref[...] = lax.fori_loop(0, 8, add_block, jnp.zeros((8, 256), F32))
+
+    scratch = [tpu.VMEM((2, 8, 256), F32), DMA((2,))]
+    return pallas_call(kernel, like((8, 256), F32), in_specs=[ANY], scratch_shapes=scratch), (X,)
+
+
+def written_parts():
+    def kernel(x_ref, o_ref, held, sem):
+        held[...] = x_ref[...] * 2
+        copy = tpu.make_async_copy(held, o_ref.at[ds(8 * program_id(0), 8)], sem)
+        copy.start()
+        copy.wait()
+
+    scratch = [tpu.VMEM((8, 256), F32), DMA]
+    return pallas_call(kernel, X, grid=8, in_specs=[ROWS], out_specs=ANY, scratch_shapes=scratch), (
+        X,
+    )
+
+
+def semaphores():
+    def kernel(x_ref, o_ref, sem):
+        pallas.semaphore_signal(sem, 2)
+        pallas.semaphore_wait(sem, 1)
+        o_ref[...] = x_ref[...] * pallas.semaphore_read(sem).astype(F32)
+        pallas.semaphore_wait(sem, 1)
+
+    return pallas_call(kernel, X, scratch_shapes=[tpu.SemaphoreType.REGULAR]), (X,)
+
+
+def ring_kernel(x_ref, o_ref, send, receive):
+    """Hands parts on to the next device, until each has all."""
+    n, me = o_ref.shape[0], lax.axis_index("x")
+    right = (me + 1) % n
+    barrier = tpu.get_barrier_semaphore()
+    pallas.semaphore_signal(barrier, 1, device_id=(right,))
+    pallas.semaphore_wait(barrier, 1)
+    tpu.sync_copy(x_ref, o_ref.at[me])
+
+    def hand_on(i, _):
+        part = o_ref.at[(me - i) % n]
+        copy = tpu.make_async_remote_copy(part, part, send, receive, device_id=(right,))
+        copy.start()
+        copy.wait()
+
+    lax.fori_loop(0, n - 1, hand_on, None)
+
+
+def ring(mesh):
+    """An all-gather over the axis `x` of a mesh, as a function of the whole array."""
+    call = pallas_call(
+        ring_kernel, like((mesh.size, 8, 128), F32), in_specs=[HBM], out_specs=HBM, scratch_shapes=[DMA] * 2,
+        compiler_params=tpu.CompilerParams(collective_id=0),
+    )  # fmt: skip
+    spec = pl.P("x")
+    return pl.shard_map(call, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
+
+
 KERNELS = {
     "add": lambda: by_rows(add, X, X),
     "softmax": lambda: by_rows(softmax, X),
@@ -293,7 +410,8 @@ KERNELS = {
         f.__name__: f
         for f in (
             matmul, attention, prefetch, rank_0, dynamic_grid, squeezed, edges, elements, one_dimension, scalars, booleans,
-            loops, scoped, parts, shapes, numbers, aliased, products,
+            loops, scoped, parts, shapes, numbers, aliased, products, whole_copies, copied_parts, double_buffering,
+            written_parts, semaphores,
         )
     },
 }  # fmt: skip

@@ -102,7 +102,7 @@ def _check_alignment(
     if is_row and bits_of(ref.dtype) == 32 and (size == 1 or is_wide):
         return
     needed = tile[place] if len(tile) > 1 else LANES
-    if not _is_multiple(start, needed):
+    if not is_multiple(start, needed):
         raise ctx.unsupported(
             f"a start that is known only when the kernel runs must be a multiple of {needed} there.",
             f"dimension {dim} of a reference of shape {list(ref.shape)}, {dtypes.short_name(ref.dtype)}: a start that isn't known to be one",
@@ -110,8 +110,10 @@ def _check_alignment(
         )
 
 
-def _is_multiple(start: ir.Value, n: int) -> bool:
-    """Whether a start is stated to be a multiple of `n`."""
+def is_multiple(start: int | ir.Value, n: int) -> bool:
+    """Whether a start is known, or stated, to be a multiple of `n`."""
+    if isinstance(start, int):
+        return start % n == 0
     owner = start.owner
     if isinstance(owner, ir.Block):  # an argument
         return False
@@ -230,6 +232,8 @@ def _addupdate(ctx: Lowering, equation, operands):
 @rule(new_ref_p)
 def _new_ref(ctx: Lowering, equation, operands):
     ref = ctx.made[equation.results[0]]
+    if ref.space == "semaphore_mem":  # they begin at 0
+        return [ref]
     if not has_no_value(ctx, equation.operands[0]):
         whole = Part((0,) * len(ref.shape), ref.shape, (1,) * len(ref.shape), ref.shape)
         store(ctx, ref, whole, operands[0])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid._machine.base import describe, strict_zip
+from pellucid._machine.base import UnsupportedError, describe, strict_zip
 from pellucid._machine.ir import ShapedArray, shaped_array
 from pellucid._machine.lowering.custom_calls import custom_call, row_major
 from pellucid._machine.xla.mosaic_tpu import serialized
@@ -19,10 +19,10 @@ from .module import lowered
 _TARGET = "tpu_custom_call"
 
 
-def config_of(kernel: GridKernel, line: str | None) -> dict[str, Any]:
+def config_of(kernel: GridKernel, line: str | None, mesh: Any) -> dict[str, Any]:
     """What the compiler is told of a kernel: its module, cost and limits. `line` is the user's that calls it."""
     params = kernel.compiler_params
-    made = serialized(lowered(kernel, line=line).module)
+    made = serialized(lowered(kernel, line=line, mesh=mesh).module)
     config: dict[str, Any] = {
         "body": base64.b64encode(made.body).decode("ascii"),
         "serialization_format": 1,
@@ -30,10 +30,22 @@ def config_of(kernel: GridKernel, line: str | None) -> dict[str, Any]:
     }
     if made.communicates:
         config["has_communication"] = True
+    has_id = getattr(params, "collective_id", None) is not None
+    if made.has_custom_barrier != has_id and not (
+        has_id and getattr(params, "allow_collective_id_without_custom_barrier", False)
+    ):
+        raise UnsupportedError(
+            f"the kernel `{kernel.name}` can't be lowered to TPUs: a `collective_id` belongs to a barrier semaphore, and a barrier semaphore "
+            "has one.",
+            got=f"collective_id: {getattr(params, 'collective_id', None)}, get_barrier_semaphore: {'' if made.has_custom_barrier else 'not '}called",
+            where=line,
+            do="State `tpu.CompilerParams(collective_id=…)` exactly where the kernel calls `tpu.get_barrier_semaphore()`.",
+        )
     if kernel.cost is not None:
         config["cost_estimate"] = json.loads(kernel.cost.to_json())
     for name in _OPTIONS:
-        if value := getattr(params, name, None):
+        value = getattr(params, name, None)
+        if value is not None and value is not False:
             config[name] = value
     found: dict[str, Any] = {"custom_call_config": config}
     if (limit := getattr(params, "vmem_limit_bytes", None)) is not None:
@@ -50,6 +62,13 @@ _OPTIONS = (
 def call(ctx: Any, kernel: GridKernel, operands: list[Any]) -> list[Any]:
     """Values of the results of a kernel in a program for TPUs, which calls it; `operands` are traced sizes of the grid, scalars, inputs."""
     line = None if ctx.equation is None else describe(ctx.equation.source)
+    mesh = None if ctx.manual is None else ctx.manual.mesh
+    if ctx.is_partitioned:
+        raise UnsupportedError(
+            f"the kernel `{kernel.name}` can't be lowered to TPUs: nothing divides its blocks among devices.",
+            where=line,
+            do="Call it under `shard_map` over all axes of the mesh.",
+        )
     n_bounds = kernel.grid.count(None)
     avals = [*kernel.scalars, *[m.aval for m in kernel.inputs]]
     passed = [_passed(ctx, x, a) for x, a in strict_zip(operands[n_bounds:], avals)]
@@ -61,7 +80,7 @@ def call(ctx: Any, kernel: GridKernel, operands: list[Any]) -> list[Any]:
         result_types=[ctx.type(_in_memory(a)) for a in results],
         operand_layouts=[*[()] * n_bounds, *[row_major(_in_memory(a)) for a in avals]],
         result_layouts=[row_major(_in_memory(a)) for a in results],
-        backend_config=json.dumps(config_of(kernel, line), sort_keys=True),
+        backend_config=json.dumps(config_of(kernel, line, mesh), sort_keys=True),
         api_version=1,
         operand_output_aliases={n_bounds + i: o for o, i in kernel.aliases.items()},
         has_side_effect=bool(getattr(kernel.compiler_params, "has_side_effects", False)),

@@ -54,6 +54,8 @@ class Lowering(programs.Lowering):
         super().__init__(name, context, mappings)
         self.made: dict[Any, MemRef] = {}
         """Scratch by the variable of the reference that the body makes; it is there as long as the kernel."""
+        self.mesh: Any = None
+        """The mesh of the devices that run the kernel beside each other."""
         self.facts: dict[Any, Any] = {}
         """What is known of integers (`bounds.Known`), by variable."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pellucid._machine.base import UnsupportedError, strict_zip
 from pellucid._machine.ir import Jaxpr, programs_of
 from pellucid._machine.refs.primitives import empty_ref_p, new_ref_p
@@ -14,10 +16,10 @@ from pellucid.kernels.lowering.programs import identifier
 from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.targets import TpuChip
 
-from . import access, loops, reductions, rules
+from . import access, dma, loops, reductions, rules
 from .bounds import Known
 from .checks import check
-from .lowering import Lowering
+from .lowering import Lowering, MemRef
 from .windows import (
     Argument,
     argument_of,
@@ -28,8 +30,11 @@ from .windows import (
     window,
 )
 
-RULES = (access, loops, reductions, rules)
+RULES = (access, dma, loops, reductions, rules)
 """The modules whose rules are used."""
+_NO_VALUE: Any = None
+_NO_FAILURE = MemRef(_NO_VALUE, (), (), np.dtype(np.int32), "none")
+"""Stands for the reference to what failed, which is passed on, but neither read nor written."""
 _UNKNOWN_SIZE = -(1 << 63)
 
 
@@ -46,9 +51,10 @@ class MosaicKernel(NamedTuple):
 
 
 def lowered(
-    kernel: GridKernel, chip: TpuChip | None = None, line: str | None = None
+    kernel: GridKernel, chip: TpuChip | None = None, line: str | None = None, mesh: Any = None
 ) -> MosaicKernel:
-    """A kernel in Mosaic's dialect, for a `chip`, or else for the one with the most memory; `line` is the user's that calls it.
+    """A kernel in Mosaic's dialect, for a `chip`, or else for the one with the most memory; `line` is the user's that calls it, on
+    each device of `mesh`.
 
     Raises: UnsupportedError for what TPUs can't do, or what has no rule.
     """
@@ -56,7 +62,7 @@ def lowered(
     context = new_mosaic_context()
     with context, ir.Location.unknown():
         ctx = Lowering(kernel.name, context, (*kernel.inputs, *kernel.results))
-        ctx.line = line
+        ctx.line, ctx.mesh = line, mesh
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
             _function(ctx, kernel)
@@ -98,7 +104,9 @@ def _function(ctx: Lowering, kernel: GridKernel) -> None:
     with ctx.inside(block):
         consts = [ctx.uniform(x) for x in kernel.consts]
         bounds = [tpu.iteration_bound(i) for i, size in enumerate(kernel.grid) if size is None]
-        ctx.inline(jaxpr, [*consts, *ids[: len(kernel.grid)], *bounds, *refs[:n]])
+        # A wait that would never end is noted nowhere: on TPUs it never ends.
+        failure = [_NO_FAILURE] if kernel.sites else []
+        ctx.inline(jaxpr, [*consts, *ids[: len(kernel.grid)], *bounds, *refs[:n], *failure])
         func.ReturnOp([])
     for i, mapping in enumerate((*kernel.inputs, *kernel.results)):
         if is_moved(blocks[i].space):
